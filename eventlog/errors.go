@@ -1,0 +1,83 @@
+package eventlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// ErrTooLarge is wrapped by Append's error for a frame that the log can never
+// store. Nothing was stored.
+var ErrTooLarge = errors.New("the frame is larger than the log takes")
+
+// ConflictError says that the agent's tail is not the one expected: somebody
+// else owns the agent.
+type ConflictError struct {
+	Agent  messages.AgentID
+	Expect Tail
+	Actual Tail
+}
+
+// Error names both tails.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("append to %s expected event %d (sequence %d), the log is at event %d (sequence %d, epoch %d): somebody else owns the agent",
+		e.Agent, e.Expect.Last, e.Expect.Seq, e.Actual.Last, e.Actual.Seq, e.Actual.Epoch)
+}
+
+// DamageError says that an agent's stream failed its checks, and where.
+type DamageError struct {
+	Agent messages.AgentID
+	Seq   uint64
+	// Event is the number of the first event that cannot be trusted.
+	Event messages.EventNumber
+	Err   error
+}
+
+// Error names the place.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("the log of %s is damaged at event %d (sequence %d): %v; the agent is left untouched", e.Agent, e.Event, e.Seq, e.Err)
+}
+
+// Unwrap gives the failed check.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+// Check says whether next follows tail: numbering, chain and time. Whoever
+// reads a stream calls it for each frame.
+func Check(tail Tail, next Recorded) error {
+	f := next.Frame
+	var err error
+	switch {
+	case f.First != tail.Last+1:
+		err = fmt.Errorf("the frame begins with event %d, not %d: events are missing", f.First, tail.Last+1)
+	case f.Prev != tail.Frame || f.PrevDigest != tail.Digest:
+		err = fmt.Errorf("the frame follows %q, the one before it is %q: the chain is broken", f.Prev, tail.Frame)
+	case f.Epoch < tail.Epoch:
+		err = fmt.Errorf("the frame was written under epoch %d after one of epoch %d", f.Epoch, tail.Epoch)
+	}
+	if err != nil {
+		return &DamageError{Agent: next.Agent, Seq: next.Seq, Event: tail.Last + 1, Err: err}
+	}
+	return nil
+}
+
+// Commit appends e and, while the outcome is unknown, tries the identical
+// entry again with growing pauses until it is resolved or ctx ends. After the
+// end of ctx the outcome may still be unknown; the caller must not write for
+// the agent again.
+func Commit(ctx context.Context, log Appender, e Entry) (Tail, error) {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval = 20*time.Millisecond, time.Second
+	return backoff.Retry(ctx, func() (Tail, error) {
+		tail, err := log.Append(ctx, e)
+		var conflict *ConflictError
+		if errors.As(err, &conflict) || errors.Is(err, ErrTooLarge) {
+			return tail, backoff.Permanent(err)
+		}
+		return tail, err
+	}, backoff.WithBackOff(b), backoff.WithMaxElapsedTime(0))
+}

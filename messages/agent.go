@@ -1,0 +1,131 @@
+package messages
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
+
+// DefaultTenant is the tenant of an address written as kind/key.
+const DefaultTenant = "default"
+
+// MaxToken is the longest token of an address, in bytes.
+const MaxToken = 128
+
+// AgentID is the address of one agent: which tenant it belongs to, which
+// definition it follows (Kind) and which instance of it it is (Key).
+// The zero value addresses nothing. Values compare with ==.
+type AgentID struct {
+	Tenant string `json:"tenant"`
+	Kind   string `json:"kind"`
+	Key    string `json:"key"`
+}
+
+// ParseAgentID reads kind/key or tenant/kind/key. The error names the first
+// character that may not stand in an address.
+func ParseAgentID(s string) (AgentID, error) {
+	parts := strings.Split(s, "/")
+	var a AgentID
+	switch len(parts) {
+	case 2:
+		a = AgentID{DefaultTenant, parts[0], parts[1]}
+	case 3:
+		a = AgentID{parts[0], parts[1], parts[2]}
+	default:
+		return AgentID{}, Refuse(BadAddress, "agent address %q: write kind/key or tenant/kind/key", s)
+	}
+	if err := a.Validate(); err != nil {
+		return AgentID{}, err
+	}
+	return a, nil
+}
+
+// Validate says whether every token of the address may stand in a subject.
+func (a AgentID) Validate() error {
+	for _, t := range [...]struct{ what, token string }{{"tenant", a.Tenant}, {"kind", a.Kind}, {"key", a.Key}} {
+		if err := ValidateToken(t.what, t.token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateToken says whether token is 1 to 128 bytes of A-Z a-z 0-9 _ = -.
+// The error shows the offending character.
+func ValidateToken(what, token string) error {
+	if token == "" {
+		return Refuse(BadAddress, "%s is empty: use 1 to %d of A-Z a-z 0-9 _ = -", what, MaxToken)
+	}
+	if len(token) > MaxToken {
+		return Refuse(BadAddress, "%s is %d bytes long: the limit is %d", what, len(token), MaxToken)
+	}
+	for i, r := range token {
+		if !tokenRune(r) {
+			return Refuse(BadAddress, "%s %q has %q at byte %d: only A-Z a-z 0-9 _ = - may stand there", what, token, r, i)
+		}
+	}
+	return nil
+}
+
+func tokenRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '=' || r == '-'
+}
+
+// String is the address as a person writes it: the default tenant is left out.
+func (a AgentID) String() string {
+	if a.Tenant == DefaultTenant {
+		return a.Kind + "/" + a.Key
+	}
+	return a.Full()
+}
+
+// Full is the address with its tenant, always three tokens.
+func (a AgentID) Full() string { return a.Tenant + "/" + a.Kind + "/" + a.Key }
+
+// MarshalText writes the address as String does.
+func (a AgentID) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what ParseAgentID reads.
+func (a *AgentID) UnmarshalText(b []byte) error {
+	parsed, err := ParseAgentID(string(b))
+	if err != nil {
+		return err
+	}
+	*a = parsed
+	return nil
+}
+
+// Partitions is the number of partitions that agents are spread over. It is
+// part of every stored subject and never changes.
+const Partitions = 64
+
+// Partition is the place of an agent among the partitions, 0 to 63.
+type Partition uint8
+
+// Partition is FNV-1a 32 over tenant, kind and key without separators, modulo
+// 64: what the subject transform partition(64,…) of nats-server computes.
+func (a AgentID) Partition() Partition {
+	h := fnv.New32a()
+	for _, t := range [...]string{a.Tenant, a.Kind, a.Key} {
+		_, _ = h.Write([]byte(t)) // a hash never fails
+	}
+	return Partition(h.Sum32() % Partitions)
+}
+
+// String is the partition as it stands in a subject.
+func (p Partition) String() string { return fmt.Sprint(uint8(p)) }
+
+// Epoch numbers the owners of a partition. A frame of a lower epoch than the
+// newest owner's was written by somebody who has been replaced. Zero: nobody.
+type Epoch uint64
+
+// EventNumber is the place of an event in its agent's stream: 1, 2, 3 …
+// without gaps. Zero: before the first.
+type EventNumber uint64
+
+// TurnID names a turn within its agent: "t" and the number of its
+// turn.started event. Empty: no turn.
+type TurnID string
+
+// CallID names a model call or a tool call within its agent.
+type CallID string

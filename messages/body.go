@@ -1,0 +1,304 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// The headers that a body may come with. A field of the body wins over its header.
+const (
+	HeaderID          = "Reprise-Id"
+	HeaderDeadline    = "Reprise-Deadline"
+	HeaderReply       = "Reprise-Reply"
+	HeaderContentType = "Content-Type"
+	HeaderMsgID       = "Nats-Msg-Id"
+)
+
+// MaxBody is the largest body of an input or command, in bytes: what fits
+// into a frame beside the events it causes.
+const MaxBody = 384 << 10
+
+// Header looks up a header of a message; an absent one is empty.
+type Header func(name string) string
+
+// ParseInput reads what was published to an agent's input subject: plain text,
+// JSON or msgpack, told apart by Content-Type, else by the first byte.
+// The id is left empty when neither body nor headers have one.
+func ParseInput(a AgentID, header Header, body []byte) (Input, error) {
+	if err := checkBody(body); err != nil {
+		return Input{}, err
+	}
+	in := Input{}
+	if raw, isObject, err := object(header, body); err != nil {
+		return Input{}, err
+	} else if isObject {
+		if in, err = inputOf(a, raw); err != nil {
+			return Input{}, err
+		}
+	} else {
+		if !utf8.Valid(body) {
+			return Input{}, Refuse(BadInput, "the body is neither UTF-8 text nor JSON nor msgpack: it has %d bytes beginning %x", len(body), body[:min(8, len(body))])
+		}
+		in.Content = TextContent(string(body))
+	}
+	if strings.TrimSpace(in.Content.Text()) == "" && !in.Content.hasImage() {
+		return Input{}, Refuse(BadInput, "the input is empty: send text, or JSON with \"content\"")
+	}
+	if err := fillInput(&in, header); err != nil {
+		return Input{}, err
+	}
+	return in, nil
+}
+
+func (c Content) hasImage() bool {
+	for _, p := range c {
+		if p.ImageURL != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func inputOf(a AgentID, raw []byte) (Input, error) {
+	var body struct {
+		address
+		Type string `json:"type"`
+		Input
+	}
+	if err := unmarshalObject(raw, &body); err != nil {
+		return Input{}, err
+	}
+	if body.Type != "" && body.Type != "input" {
+		return Input{}, Refuse(UnknownCommand, "type %q on an input subject: only inputs are accepted here; publish commands to the ctl subject", body.Type)
+	}
+	if err := body.address.check(a); err != nil {
+		return Input{}, err
+	}
+	switch body.Policy {
+	case "", PolicyQueue, PolicyReject:
+	default:
+		return Input{}, Refuse(BadInput, "policy %q: this version knows queue and reject", body.Policy)
+	}
+	if body.Options.MaxSteps < 0 {
+		return Input{}, Refuse(BadInput, "options.max_steps is %d: it must be positive", body.Options.MaxSteps)
+	}
+	return body.Input, nil
+}
+
+// address is what a body may say about whom it is for.
+type address struct {
+	Agent  string `json:"agent"`
+	Tenant string `json:"tenant"`
+	Kind   string `json:"kind"`
+	Key    string `json:"key"`
+}
+
+// check refuses a body that names another agent than its subject does: the
+// subject is what permissions were checked against.
+func (said address) check(a AgentID) error {
+	if said.Agent != "" {
+		named, err := ParseAgentID(said.Agent)
+		if err != nil {
+			return err
+		}
+		said = address{Tenant: named.Tenant, Kind: named.Kind, Key: named.Key}
+	}
+	for _, t := range [...]struct{ what, said, is string }{{"tenant", said.Tenant, a.Tenant}, {"kind", said.Kind, a.Kind}, {"key", said.Key, a.Key}} {
+		if t.said != "" && t.said != t.is {
+			return Refuse(BadInput, "the body names %s %q, its subject belongs to %s: leave the address to the subject", t.what, t.said, a)
+		}
+	}
+	return nil
+}
+
+func fillInput(in *Input, header Header) error {
+	fillID(&in.ID, header)
+	if in.Reply == "" {
+		in.Reply = header(HeaderReply)
+	}
+	if h := header(HeaderDeadline); h != "" && in.Deadline == nil {
+		t, err := time.Parse(time.RFC3339Nano, h)
+		if err != nil {
+			return Refuse(BadInput, "%s %q: write an RFC 3339 time such as 2026-01-02T15:04:05Z", HeaderDeadline, h)
+		}
+		in.Deadline = &t
+	}
+	return checkID(in.ID)
+}
+
+func fillID(id *string, header Header) {
+	for _, h := range [...]string{HeaderID, HeaderMsgID} {
+		if *id == "" {
+			*id = header(h)
+		}
+	}
+}
+
+// MaxID is the longest idempotency key, in bytes.
+const MaxID = 256
+
+func checkID(id string) error {
+	if len(id) > MaxID {
+		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
+	}
+	if !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' }) {
+		return Refuse(BadInput, "the id %q holds control characters", id)
+	}
+	return nil
+}
+
+// commands reads every command body that is not an input, by its type.
+var commands = map[string]func(raw []byte, header Header) (Command, error){
+	"interrupt": parseCommand(func(c *Interrupt) *string { return &c.ID }, nil),
+	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
+	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
+		if c.MaxSteps < 0 {
+			return Refuse(BadInput, "max_steps is %d: it must be positive", c.MaxSteps)
+		}
+		return nil
+	}),
+	"decide": parseCommand(func(c *Decide) *string { return &c.ID }, func(c *Decide) error {
+		if c.Call == "" {
+			return Refuse(BadInput, "decide names no call: set \"call\" to the id that show lists as waiting")
+		}
+		switch c.Outcome {
+		case OutcomeCompleted, OutcomeFailed, OutcomeRetry:
+			return nil
+		}
+		return Refuse(BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
+	}),
+	"set_state": parseCommand(func(c *SetState) *string { return &c.ID }, func(c *SetState) error {
+		if len(c.Patch) == 0 || c.Patch[0] != '{' {
+			return Refuse(BadInput, "patch must be a JSON object (a merge patch, RFC 7396)")
+		}
+		return nil
+	}),
+}
+
+// CommandTypes are the types that ParseCommand reads.
+func CommandTypes() []string {
+	return []string{"interrupt", "abort", "resume", "decide", "set_state"}
+}
+
+func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]byte, Header) (Command, error) {
+	return func(raw []byte, header Header) (Command, error) {
+		var c C
+		if err := unmarshalObject(raw, &c); err != nil {
+			return nil, err
+		}
+		fillID(id(&c), header)
+		if err := checkID(*id(&c)); err != nil {
+			return nil, err
+		}
+		if check != nil {
+			if err := check(&c); err != nil {
+				return nil, err
+			}
+		}
+		return c, nil
+	}
+}
+
+// ParseCommand reads what was published to an agent's command subject: JSON or
+// msgpack with a type. The id is left empty when nobody gave one.
+func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
+	if err := checkBody(body); err != nil {
+		return nil, err
+	}
+	raw, isObject, err := object(header, body)
+	if err != nil {
+		return nil, err
+	}
+	if !isObject {
+		return nil, Refuse(BadInput, "a command is a JSON or msgpack object with a \"type\": %s", strings.Join(CommandTypes(), ", "))
+	}
+	var head struct {
+		address
+		Type string `json:"type"`
+	}
+	if err := unmarshalObject(raw, &head); err != nil {
+		return nil, err
+	}
+	if err := head.check(a); err != nil {
+		return nil, err
+	}
+	parse, ok := commands[head.Type]
+	switch {
+	case ok:
+		return parse(raw, header)
+	case head.Type == "input":
+		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")
+	}
+	return nil, Refuse(UnknownCommand, "command type %q is unknown: this version knows %s", head.Type, strings.Join(CommandTypes(), ", "))
+}
+
+func checkBody(body []byte) error {
+	if len(body) > MaxBody {
+		return Refuse(TooLarge, "the body has %d bytes: the limit is %d", len(body), MaxBody)
+	}
+	if len(body) == 0 {
+		return Refuse(BadInput, "the body is empty")
+	}
+	return nil
+}
+
+// object gives the body as a JSON object, if it is one in JSON or msgpack.
+func object(header Header, body []byte) (raw []byte, ok bool, err error) {
+	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
+	ct = strings.ToLower(strings.TrimSpace(ct))
+	first := body[0]
+	switch {
+	case ct == "text/plain":
+		return nil, false, nil
+	case ct == "application/json" || strings.HasSuffix(ct, "+json") || ct == "" && first == '{':
+		if err := checkJSONDepth(body); err != nil {
+			return nil, false, Refuse(BadInput, "the JSON body is %v", err)
+		}
+		return body, true, nil
+	case ct == "application/msgpack" || ct == "application/x-msgpack" || ct == "application/vnd.msgpack" ||
+		ct == "" && (first >= 0x80 && first <= 0x8f || first == 0xde || first == 0xdf):
+		raw, err := msgpackToJSON(body)
+		return raw, err == nil, err
+	case ct == "":
+		return nil, false, nil
+	}
+	return nil, false, Refuse(BadInput, "Content-Type %q: send text/plain, application/json or application/msgpack", ct)
+}
+
+func msgpackToJSON(body []byte) ([]byte, error) {
+	if err := checkMsgpack(body); err != nil {
+		return nil, Refuse(BadInput, "the msgpack body is malformed: %v", err)
+	}
+	var v map[string]any
+	if err := msgpack.Unmarshal(body, &v); err != nil {
+		return nil, Refuse(BadInput, "the msgpack body is no map with text keys: %v", err)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
+	}
+	return raw, nil
+}
+
+func unmarshalObject(raw []byte, v any) error {
+	err := json.Unmarshal(raw, v)
+	if err == nil {
+		return nil
+	}
+	if e := AsError(err); e.Code != Internal {
+		return e
+	}
+	return Refuse(BadInput, "the JSON body cannot be read: %v (to send text that begins with { set Content-Type: text/plain)", err)
+}
+
+// StreamInputID is the idempotency key of an input that came without one
+// through a stream: the same message gives the same id, however often it is
+// delivered.
+func StreamInputID(streamCreated time.Time, sequence uint64) string {
+	return fmt.Sprintf("in:%d:%d", streamCreated.UnixMilli(), sequence)
+}

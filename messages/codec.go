@@ -1,0 +1,168 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// MaxDepth is how deep maps and lists may nest in anything decoded here.
+const MaxDepth = 64
+
+var errTooDeep = fmt.Errorf("nested deeper than %d levels", MaxDepth)
+
+// decoder takes a decoder from the pool that names fields by their json tags.
+func decoder(data []byte) *msgpack.Decoder {
+	d := msgpack.GetDecoder()
+	d.Reset(bytes.NewReader(data))
+	d.SetCustomStructTag("json")
+	return d
+}
+
+// Marshal writes v as msgpack, fields named by their json tags. It is the
+// codec of everything that nodes store or tell one another.
+func Marshal(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(e)
+	e.Reset(&buf)
+	e.SetCustomStructTag("json")
+	e.UseCompactInts(true)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// Unmarshal reads what Marshal wrote. Bytes from anywhere are safe: they are
+// refused if malformed or nested too deep.
+func Unmarshal(data []byte, v any) error {
+	if err := checkMsgpack(data); err != nil {
+		return err
+	}
+	d := decoder(data)
+	defer msgpack.PutDecoder(d)
+	return d.Decode(v)
+}
+
+// checkMsgpack walks one msgpack value without decoding it and refuses what
+// is truncated, followed by more bytes, or nested too deep. It keeps its own
+// stack, so no input can exhaust the goroutine's.
+// The format: https://github.com/msgpack/msgpack/blob/master/spec.md
+func checkMsgpack(b []byte) error {
+	var pending [MaxDepth + 1]uint64 // values still to come at each depth
+	depth := 0
+	pending[0] = 1
+	for {
+		for pending[depth] == 0 {
+			if depth == 0 {
+				if len(b) != 0 {
+					return fmt.Errorf("%d bytes follow the value", len(b))
+				}
+				return nil
+			}
+			depth--
+		}
+		pending[depth]--
+		size, children, err := msgpackHead(b)
+		if err != nil {
+			return err
+		}
+		if uint64(len(b)) < size {
+			return errors.New("the value is cut off")
+		}
+		b = b[size:]
+		if children > 0 {
+			if children > uint64(len(b)) {
+				return errors.New("the value is cut off")
+			}
+			if depth == MaxDepth {
+				return errTooDeep
+			}
+			depth++
+			pending[depth] = children
+		}
+	}
+}
+
+// msgpackHead tells how many bytes the value at b takes without its children,
+// and how many children follow.
+func msgpackHead(b []byte) (size, children uint64, err error) {
+	if len(b) == 0 {
+		return 0, 0, errors.New("the value is cut off")
+	}
+	c := b[0]
+	length := func(width uint64) uint64 {
+		if uint64(len(b)) < 1+width {
+			err = errors.New("the value is cut off")
+			return 0
+		}
+		switch width {
+		case 1:
+			return uint64(b[1])
+		case 2:
+			return uint64(binary.BigEndian.Uint16(b[1:]))
+		}
+		return uint64(binary.BigEndian.Uint32(b[1:]))
+	}
+	switch {
+	case c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3: // fixint, nil, bool
+		return 1, 0, nil
+	case c <= 0x8f: // fixmap
+		return 1, 2 * uint64(c&0x0f), nil
+	case c <= 0x9f: // fixarray
+		return 1, uint64(c & 0x0f), nil
+	case c <= 0xbf: // fixstr
+		return 1 + uint64(c&0x1f), 0, nil
+	case c >= 0xc4 && c <= 0xc6: // bin 8, 16, 32
+		w := uint64(1) << (c - 0xc4)
+		return 1 + w + length(w), 0, err
+	case c >= 0xc7 && c <= 0xc9: // ext 8, 16, 32
+		w := uint64(1) << (c - 0xc7)
+		return 2 + w + length(w), 0, err
+	case c == 0xca || c == 0xce || c == 0xd2: // float 32, uint 32, int 32
+		return 5, 0, nil
+	case c == 0xcb || c == 0xcf || c == 0xd3:
+		return 9, 0, nil
+	case c == 0xcc || c == 0xd0:
+		return 2, 0, nil
+	case c == 0xcd || c == 0xd1:
+		return 3, 0, nil
+	case c >= 0xd4 && c <= 0xd8: // fixext 1, 2, 4, 8, 16
+		return 2 + uint64(1)<<(c-0xd4), 0, nil
+	case c >= 0xd9 && c <= 0xdb: // str 8, 16, 32
+		w := uint64(1) << (c - 0xd9)
+		return 1 + w + length(w), 0, err
+	case c == 0xdc || c == 0xdd: // array 16, 32
+		w := uint64(2) << (c - 0xdc)
+		return 1 + w, length(w), err
+	case c == 0xde || c == 0xdf: // map 16, 32
+		w := uint64(2) << (c - 0xde)
+		return 1 + w, 2 * length(w), err
+	}
+	return 0, 0, fmt.Errorf("byte 0x%02x begins no msgpack value", c)
+}
+
+// checkJSONDepth refuses JSON that nests too deep. It does not check syntax.
+func checkJSONDepth(b []byte) error {
+	depth, inString := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return errTooDeep
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package messages
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code is the kind of an error as it crosses the wire. Codes are promises:
+// new ones may be added, none changes its meaning.
+type Code string
+
+// The codes, with the HTTP-like number a door answers with in [Code.Status].
+const (
+	BadAddress     Code = "bad_address"     // a token that may not stand in an address
+	BadInput       Code = "bad_input"       // a body that cannot be read or holds nothing
+	UnknownCommand Code = "unknown_command" // a command type this version does not know
+	UnknownKind    Code = "unknown_kind"    // no definition of that name here
+	ForbiddenReply Code = "forbidden_reply" // a reply subject inside our own subjects
+	TooLarge       Code = "too_large"       // a payload over the limit
+	QueueFull      Code = "queue_full"      // the agent's queue is at max_queue
+	Busy           Code = "busy"            // policy reject met a running turn
+	Expired        Code = "expired"         // the caller's own deadline had passed
+	NotFound       Code = "not_found"       // no such agent, event or letter
+	Conflict       Code = "conflict"        // the command no longer fits what happened
+	Damaged        Code = "damaged"         // the agent's log failed its checks
+	Unavailable    Code = "unavailable"     // no owner, or no connection: try again
+	Internal       Code = "internal"        // a fault of ours
+)
+
+// Status is the number that the agent protocol and HTTP answer with.
+func (c Code) Status() int {
+	switch c {
+	case BadAddress, BadInput, UnknownCommand, TooLarge, Expired:
+		return 400
+	case ForbiddenReply:
+		return 403
+	case UnknownKind, NotFound:
+		return 404
+	case Busy, Conflict:
+		return 409
+	case QueueFull:
+		return 429
+	}
+	return 500
+}
+
+// Error is what a sender is told: what was refused and why, and by its code
+// whether trying again can help. It survives the wire.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// Error is the message alone; it is written for a person.
+func (e *Error) Error() string { return e.Message }
+
+// Temporary says whether the same request may succeed later, unchanged.
+func (e *Error) Temporary() bool {
+	return e.Code == Unavailable || e.Code == QueueFull || e.Code == Busy
+}
+
+// Refuse makes an Error of a code and a message for a person.
+func Refuse(code Code, format string, args ...any) *Error {
+	return &Error{code, fmt.Sprintf(format, args...)}
+}
+
+// AsError is err as an Error; one that is none becomes Internal.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Internal, err.Error()}
+}

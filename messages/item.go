@@ -1,0 +1,149 @@
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// ItemType is the kind of an item of history.
+type ItemType string
+
+// The item types this version gives a meaning to. Others are kept whole in
+// Item.Raw and never dropped.
+const (
+	ItemMessage    ItemType = "message"
+	ItemReasoning  ItemType = "reasoning"
+	ItemRefusal    ItemType = "refusal"
+	ItemCall       ItemType = "function_call"
+	ItemCallOutput ItemType = "function_call_output"
+)
+
+// The roles of a message.
+const (
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+	RoleDeveloper = "developer" // the runtime's own notes to the model
+)
+
+// Item is one entry of what a model sees and says: a message, a call, a
+// result. Type says which fields have a meaning.
+type Item struct {
+	Type ItemType `json:"type"`
+	// Role and Content belong to messages, reasoning and refusals.
+	Role    string  `json:"role,omitempty"`
+	Content Content `json:"content,omitempty"`
+	// CallID ties a function_call to its function_call_output.
+	CallID CallID `json:"call_id,omitempty"`
+	Name   string `json:"name,omitempty"`
+	// Arguments is what the model wrote, untouched: usually JSON, maybe not.
+	Arguments string `json:"arguments,omitempty"`
+	Output    string `json:"output,omitempty"`
+	// ID is the provider's own name for the item.
+	ID string `json:"id,omitempty"`
+	// Raw is the provider's item as it came, where the fields above may not
+	// cover it. Provider says whose form that is.
+	Raw      json.RawMessage `json:"raw,omitempty"`
+	Provider string          `json:"provider,omitempty"`
+}
+
+// Text is a message from role that holds only text.
+func Text(role, text string) Item {
+	return Item{Type: ItemMessage, Role: role, Content: TextContent(text)}
+}
+
+// Content is what a message holds, in parts. A single text part is written in
+// JSON as a plain string, and a string is read as one text part.
+type Content []Part
+
+// Part is a piece of content: text, or an image by address.
+type Part struct {
+	// Type is "text" or "image_url".
+	Type string `json:"type"`
+	Text string `json:"text,omitempty"`
+	// ImageURL is an https or data address.
+	ImageURL string `json:"image_url,omitempty"`
+	// Detail is how closely a model should look at the image: low, high, auto.
+	Detail string `json:"detail,omitempty"`
+}
+
+// TextContent is content of one text part.
+func TextContent(s string) Content { return Content{{Type: "text", Text: s}} }
+
+// Text is all text of the content, parts joined by newlines.
+func (c Content) Text() string {
+	if len(c) == 1 {
+		return c[0].Text
+	}
+	var parts []string
+	for _, p := range c {
+		if p.Type == "text" {
+			parts = append(parts, p.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// MarshalJSON writes a single text part as a string, anything else as parts.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if len(c) == 1 && c[0].Type == "text" {
+		return json.Marshal(c[0].Text)
+	}
+	return json.Marshal([]Part(c))
+}
+
+// UnmarshalJSON reads a string or a list of parts; a part's image_url may be
+// an address or an object with url and detail, as chat clients write it.
+func (c *Content) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*c = TextContent(s)
+		return nil
+	}
+	var parts []struct {
+		Type   string          `json:"type"`
+		Text   string          `json:"text"`
+		Image  json.RawMessage `json:"image_url"`
+		Detail string          `json:"detail"`
+	}
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return Refuse(BadInput, "content: write a string, or a list of {\"type\":\"text\",\"text\":…} and {\"type\":\"image_url\",\"image_url\":…}: %v", err)
+	}
+	*c = nil
+	for i, p := range parts {
+		part := Part{Type: p.Type, Text: p.Text, Detail: p.Detail}
+		switch p.Type {
+		case "text":
+		case "image_url":
+			var object struct{ URL, Detail string }
+			if json.Unmarshal(p.Image, &part.ImageURL) != nil {
+				if err := json.Unmarshal(p.Image, &object); err != nil {
+					return Refuse(BadInput, "content part %d: image_url holds neither an address nor {\"url\":…}", i)
+				}
+				part.ImageURL, part.Detail = object.URL, object.Detail
+			}
+			if part.ImageURL == "" {
+				return Refuse(BadInput, "content part %d: image_url is empty", i)
+			}
+		default:
+			return Refuse(BadInput, "content part %d has type %q: this version reads text and image_url", i, p.Type)
+		}
+		*c = append(*c, part)
+	}
+	return nil
+}
+
+// Usage is what a model call consumed, in tokens.
+type Usage struct {
+	Input     int `json:"input_tokens"`
+	Output    int `json:"output_tokens"`
+	Cached    int `json:"cached_tokens,omitempty"`    // part of Input
+	Reasoning int `json:"reasoning_tokens,omitempty"` // part of Output
+}
+
+// Add is the sum of two usages.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
+}

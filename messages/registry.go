@@ -1,0 +1,108 @@
+package messages
+
+import (
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Upcaster lifts an event's stored fields from one schema version to the next.
+// It may change the map it is given.
+type Upcaster func(map[string]any) (map[string]any, error)
+
+// schema says how one event type is stored. The newest version is one more
+// than the number of upcasters.
+type schema struct {
+	decode    func(*msgpack.Decoder) (Event, error)
+	upcasters []Upcaster
+}
+
+func (s schema) version() int { return len(s.upcasters) + 1 }
+
+func of[E Event](upcasters ...Upcaster) schema {
+	return schema{
+		decode: func(d *msgpack.Decoder) (Event, error) {
+			var e E
+			err := d.Decode(&e)
+			return e, err
+		},
+		upcasters: upcasters,
+	}
+}
+
+// schemas holds every event type this version can read.
+var schemas = func() map[string]schema {
+	m := make(map[string]schema)
+	for _, s := range []struct {
+		zero Event
+		schema
+	}{
+		{AgentCreated{}, of[AgentCreated]()},
+		{AgentConfigured{}, of[AgentConfigured]()},
+		{AgentActivated{}, of[AgentActivated]()},
+		{InputAccepted{}, of[InputAccepted]()},
+		{CommandNoop{}, of[CommandNoop]()},
+		{TurnStarted{}, of[TurnStarted]()},
+		{TurnPaused{}, of[TurnPaused]()},
+		{TurnResumed{}, of[TurnResumed]()},
+		{TurnCompleted{}, of[TurnCompleted]()},
+		{TurnFailed{}, of[TurnFailed]()},
+		{TurnAborted{}, of[TurnAborted]()},
+		{ModelRequested{}, of[ModelRequested]()},
+		{ModelCompleted{}, of[ModelCompleted]()},
+		{ModelFailed{}, of[ModelFailed]()},
+		{ModelRestarted{}, of[ModelRestarted]()},
+		{ToolRequested{}, of[ToolRequested]()},
+		{ToolStarted{}, of[ToolStarted]()},
+		{ToolCompleted{}, of[ToolCompleted]()},
+		{ToolFailed{}, of[ToolFailed]()},
+		{ToolSkipped{}, of[ToolSkipped]()},
+		{ToolUnknown{}, of[ToolUnknown]()},
+		{StatePatched{}, of[StatePatched]()},
+	} {
+		m[s.zero.EventType()] = s.schema
+	}
+	return m
+}()
+
+// decodeEvent reads one event's data, lifting it to the newest schema.
+func decodeEvent(eventType string, version int, data []byte) (Event, error) {
+	s, ok := schemas[eventType]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("event type %q is unknown to this version: it was written by a newer one", eventType)
+	case version > s.version():
+		return nil, fmt.Errorf("%s has schema version %d, this version reads up to %d: it was written by a newer one", eventType, version, s.version())
+	case version < 1:
+		return nil, fmt.Errorf("%s has schema version %d: versions begin at 1", eventType, version)
+	}
+	if version < s.version() {
+		lifted, err := upcast(s.upcasters[version-1:], data)
+		if err != nil {
+			return nil, fmt.Errorf("%s version %d: %w", eventType, version, err)
+		}
+		data = lifted
+	}
+	d := decoder(data)
+	defer msgpack.PutDecoder(d)
+	e, err := s.decode(d)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", eventType, err)
+	}
+	return e, nil
+}
+
+func upcast(ups []Upcaster, data []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := msgpack.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	for _, up := range ups {
+		lifted, err := up(fields)
+		if err != nil {
+			return nil, err
+		}
+		fields = lifted
+	}
+	return msgpack.Marshal(fields)
+}

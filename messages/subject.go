@@ -1,0 +1,147 @@
+package messages
+
+import (
+	"strconv"
+	"strings"
+)
+
+// DefaultRoot is the first token of our subjects unless configured otherwise.
+const DefaultRoot = "reprise"
+
+// Subjects builds and reads the subjects of one installation. The zero value
+// uses DefaultRoot.
+//
+//	<root>.in.<tenant>.<kind>.<key>          inputs
+//	<root>.ctl.<tenant>.<kind>.<key>         every other command
+//	<root>.inq.<part>.<in|ctl>.<t>.<k>.<key> both, as stored
+//	<root>.q.<tenant>.<kind>.<key>           views of one agent
+//	<root>.q.<tenant>                        views of a tenant
+//	<root>.log.<part>.<t>.<k>.<key>          frames
+//	<root>.def.<sha256>                      definitions
+//	<root>.dlq.<tenant>.<kind>.<key>         dead letters
+//	<root>.live.<tenant>.<kind>.<key>        deltas, not kept
+type Subjects struct {
+	// Root is the first token; empty means DefaultRoot.
+	Root string
+}
+
+func (s Subjects) root() string {
+	if s.Root == "" {
+		return DefaultRoot
+	}
+	return s.Root
+}
+
+func (s Subjects) agent(family string, a AgentID) string {
+	return s.root() + "." + family + "." + a.Tenant + "." + a.Kind + "." + a.Key
+}
+
+// In is where inputs for a are published.
+func (s Subjects) In(a AgentID) string { return s.agent("in", a) }
+
+// Ctl is where commands for a are published.
+func (s Subjects) Ctl(a AgentID) string { return s.agent("ctl", a) }
+
+// Query is where views of a are asked for.
+func (s Subjects) Query(a AgentID) string { return s.agent("q", a) }
+
+// TenantQuery is where views of a whole tenant are asked for.
+func (s Subjects) TenantQuery(tenant string) string { return s.root() + ".q." + tenant }
+
+// Live is where deltas of a are published.
+func (s Subjects) Live(a AgentID) string { return s.agent("live", a) }
+
+// DeadLetter is where an input for a that can never be applied is kept.
+func (s Subjects) DeadLetter(a AgentID) string { return s.agent("dlq", a) }
+
+// Log is where a's frames are stored.
+func (s Subjects) Log(a AgentID) string {
+	return s.root() + ".log." + a.Partition().String() + "." + a.Tenant + "." + a.Kind + "." + a.Key
+}
+
+// LogOf is the filter for the frames of a whole partition.
+func (s Subjects) LogOf(p Partition) string { return s.root() + ".log." + p.String() + ".>" }
+
+// InboxOf is the filter for the stored inputs and commands of a partition.
+func (s Subjects) InboxOf(p Partition) string { return s.root() + ".inq." + p.String() + ".>" }
+
+// Definition is where the definition with this hash is stored.
+func (s Subjects) Definition(hash string) string { return s.root() + ".def." + hash }
+
+// Any is a subject family with a wildcard for the rest, such as reprise.in.>
+func (s Subjects) Any(family string) string { return s.root() + "." + family + ".>" }
+
+// Prompt is where the Synadia Agent Protocol for NATS prompts a.
+func Prompt(a AgentID) string { return "agents.prompt." + a.Kind + "." + a.Tenant + "." + a.Key }
+
+// ParsePrompt reads the agent from an agents.prompt or agents.status subject.
+func ParsePrompt(subject string) (AgentID, error) {
+	t := strings.Split(subject, ".")
+	if len(t) != 5 {
+		return AgentID{}, Refuse(BadAddress, "subject %q: want agents.<verb>.<kind>.<tenant>.<key>", subject)
+	}
+	a := AgentID{Tenant: t[3], Kind: t[2], Key: t[4]}
+	return a, a.Validate()
+}
+
+// ParseAgent reads the agent from a subject of the in, ctl, q, live or dlq family.
+func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err error) {
+	rest, ok := strings.CutPrefix(subject, s.root()+".")
+	t := strings.Split(rest, ".")
+	if !ok || len(t) != 4 {
+		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
+	}
+	a = AgentID{t[1], t[2], t[3]}
+	return t[0], a, a.Validate()
+}
+
+// ParseInbox reads a stored inbox subject: which door (in or ctl) and which agent.
+func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err error) {
+	rest, ok := strings.CutPrefix(subject, s.root()+".inq.")
+	t := strings.Split(rest, ".")
+	if !ok || len(t) != 5 {
+		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.inq.<partition>.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
+	}
+	a = AgentID{t[2], t[3], t[4]}
+	if err := a.Validate(); err != nil {
+		return t[1], a, err
+	}
+	if t[0] != a.Partition().String() {
+		return t[1], a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s; publish to %s", subject, a, a.Partition(), s.agent(t[1], a))
+	}
+	return t[1], a, nil
+}
+
+// ParseLog reads the agent from a log subject.
+func (s Subjects) ParseLog(subject string) (AgentID, error) {
+	rest, ok := strings.CutPrefix(subject, s.root()+".log.")
+	t := strings.Split(rest, ".")
+	if !ok || len(t) != 4 {
+		return AgentID{}, Refuse(BadAddress, "subject %q is no log subject", subject)
+	}
+	a := AgentID{t[1], t[2], t[3]}
+	if err := a.Validate(); err != nil {
+		return a, err
+	}
+	if n, err := strconv.Atoi(t[0]); err != nil || Partition(n) != a.Partition() {
+		return a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s", subject, a, a.Partition())
+	}
+	return a, nil
+}
+
+// AllowReply says whether somebody outside may name subject as the place for
+// answers. Subjects of ours, of the agent protocol and of the server are
+// refused: an answer there would be a way to write where the caller may not.
+func (s Subjects) AllowReply(subject string) error {
+	if subject == "" {
+		return nil
+	}
+	first, _, _ := strings.Cut(subject, ".")
+	switch {
+	case first == s.root() || first == DefaultRoot || first == "agents" || first == "_actor" || strings.HasPrefix(first, "$"):
+		return Refuse(ForbiddenReply, "reply subject %q: answers are never published under %s., agents., $ or _actor.; use an inbox or a subject of your own", subject, s.root())
+	case strings.ContainsAny(subject, "*> \t\r\n") || strings.Contains(subject, "..") || strings.HasPrefix(subject, ".") || strings.HasSuffix(subject, "."):
+		return Refuse(ForbiddenReply, "reply subject %q: name one plain subject, without wildcards, spaces or empty tokens", subject)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package providers holds everything whose answer must be recorded because it
+// cannot be recomputed: the contract of a model here, that of a tool in
+// providers/tool, and one room for each way to reach one.
+//
+// # Guarantees
+//
+//   - A provider never stores, logs or shows a key; errors carry none.
+//   - A failed call is an [Error] that says whether trying again can help.
+//   - Providers do not retry: each attempt is a fact of the agent that makes it.
+package providers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Provider reaches the models of one vendor or server.
+type Provider interface {
+	// Generate calls a model once and returns its whole answer. While it
+	// streams, emit is called with each piece, in order and from one goroutine;
+	// emit never blocks for long. Generate returns soon after ctx ends. Its
+	// errors are *Error. Safe for concurrent use.
+	Generate(ctx context.Context, r Request, emit func(Delta)) (Response, error)
+}
+
+// Func makes a Provider of a function.
+type Func func(ctx context.Context, r Request, emit func(Delta)) (Response, error)
+
+// Generate calls f.
+func (f Func) Generate(ctx context.Context, r Request, emit func(Delta)) (Response, error) {
+	return f(ctx, r, emit)
+}
+
+// Set holds providers by the name that stands before the slash of a model.
+type Set map[string]Provider
+
+// Split tells a model's provider from its name: "openai/gpt-5.5" is the model
+// "gpt-5.5" of the provider "openai".
+func (s Set) Split(model string) (Provider, string, error) {
+	name, rest, ok := strings.Cut(model, "/")
+	if !ok || rest == "" {
+		return nil, "", fmt.Errorf("model %q: write provider/model, such as openai/gpt-5.5", model)
+	}
+	p, ok := s[name]
+	if !ok {
+		return nil, "", fmt.Errorf("model %q: no provider is named %q", model, name)
+	}
+	return p, rest, nil
+}
+
+// Request is one model call. The receiver must not change what it points to.
+type Request struct {
+	// Model is the name without the provider.
+	Model string
+	// Instructions come before everything else. Empty: none.
+	Instructions string
+	// Items is the history, oldest first; every function_call has its output.
+	Items []messages.Item
+	Tools []ToolSpec
+	// Agent and Call say who asks, for logs and for scripted models.
+	Agent messages.AgentID
+	Call  messages.CallID
+	// Settings are the definition's; zero values leave the provider's.
+	Settings Settings
+}
+
+// Settings shape a model's answer. Nil and zero values are the provider's defaults.
+type Settings struct {
+	Temperature     *float32 `json:"temperature,omitempty" yaml:"temperature,omitempty"`
+	TopP            *float32 `json:"top_p,omitempty" yaml:"top_p,omitempty"`
+	MaxOutputTokens int      `json:"max_output_tokens,omitempty" yaml:"max_output_tokens,omitempty"`
+	ReasoningEffort string   `json:"reasoning_effort,omitempty" yaml:"reasoning_effort,omitempty"`
+}
+
+// ToolSpec is a tool as a model is told of it.
+type ToolSpec struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// Parameters is the JSON schema of the arguments.
+	Parameters []byte `json:"parameters"`
+}
+
+// Delta is a piece of an answer on its way.
+type Delta struct {
+	// Kind is text or reasoning.
+	Kind DeltaKind
+	Text string
+}
+
+// DeltaKind says what a piece belongs to.
+type DeltaKind string
+
+// The kinds of delta.
+const (
+	DeltaText      DeltaKind = "text"
+	DeltaReasoning DeltaKind = "reasoning"
+)
+
+// Response is a model's whole answer.
+type Response struct {
+	// Items are messages, refusals, reasoning and calls, in order.
+	Items []messages.Item
+	// Finish is the provider's reason to stop, such as stop or tool_calls.
+	Finish string
+	// Model is the one that answered, as the provider names it.
+	Model string
+	Usage messages.Usage
+}
+
+// ErrorKind is a word to branch on.
+type ErrorKind string
+
+// The kinds of error.
+const (
+	RateLimited  ErrorKind = "rate_limited" // 429
+	Overloaded   ErrorKind = "overloaded"   // 5xx
+	Network      ErrorKind = "network"      // no answer, or one cut off
+	Unauthorized ErrorKind = "unauthorized" // 401, 403
+	Invalid      ErrorKind = "invalid"      // the request itself was refused
+	BadAnswer    ErrorKind = "bad_answer"   // an answer that cannot be read
+	Canceled     ErrorKind = "canceled"     // ctx ended
+	Unsupported  ErrorKind = "unsupported"  // the provider cannot carry the request
+)
+
+// Error is a failed model call.
+type Error struct {
+	Kind    ErrorKind
+	Status  int // HTTP status; 0 where there was none
+	Message string
+	// Temporary says that the same call may succeed later.
+	Temporary bool
+	// RetryAfter is what the server asked for. Zero: nothing.
+	RetryAfter time.Duration
+	// Usage is what the failed attempt consumed, where known.
+	Usage messages.Usage
+	Err   error
+}
+
+// Error is the kind and the message.
+func (e *Error) Error() string {
+	if e.Status != 0 {
+		return fmt.Sprintf("%s (HTTP %d): %s", e.Kind, e.Status, e.Message)
+	}
+	return string(e.Kind) + ": " + e.Message
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// AsError is err as an *Error; one that is none is a permanent BadAnswer, and
+// the end of a context is Canceled.
+func AsError(err error) *Error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Kind: Canceled, Message: err.Error(), Err: err}
+	}
+	return &Error{Kind: BadAnswer, Message: err.Error(), Err: err}
+}

@@ -1,0 +1,194 @@
+// Package tool holds the contract of a tool: what it is called, what it takes,
+// and whether running it twice hurts.
+//
+// # Guarantees
+//
+//   - Every tool has a [Class]; the zero value is the careful one, Once.
+//   - [Key] is the same in every attempt of one call, also after a crash and on
+//     another node, and different for every other call.
+//   - Arguments are checked against the schema before the function sees them.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Class says what running a call twice means, and so what happens to a call
+// whose outcome was lost in a crash.
+type Class string
+
+// The classes. The zero value means Once.
+const (
+	Pure  Class = "pure"  // no effect outside: run again
+	Keyed Class = "keyed" // the effect is de-duplicated by Key: run again with the same key
+	Check Class = "check" // ask the tool by key what became of it
+	Once  Class = "once"  // never twice: a person decides
+)
+
+// Tool is something an agent can do.
+type Tool interface {
+	// Spec says what the tool is. It never changes.
+	Spec() Spec
+	// Call runs the tool. arguments is JSON that fits the schema. The result is
+	// text for the model; an error's text is too. Call returns soon after ctx
+	// ends. Safe for concurrent use.
+	Call(ctx context.Context, arguments json.RawMessage) (string, error)
+}
+
+// Reconciler is a Tool of class Check that can tell what became of a call.
+type Reconciler interface {
+	// Reconcile tells what became of the call with this key: its result and
+	// Done; NotDone if it surely had no effect, so that it may run; Unsure if
+	// only a person can tell. An error means Unsure.
+	Reconcile(ctx context.Context, key string) (string, Found, error)
+}
+
+// Found is what a Reconciler knows.
+type Found int
+
+// What a Reconciler can know.
+const (
+	Unsure Found = iota
+	Done
+	NotDone
+)
+
+// Spec describes a tool.
+type Spec struct {
+	Name        string
+	Description string
+	// Parameters is the JSON schema of the arguments: an object.
+	Parameters json.RawMessage
+	Class      Class
+	// Timeout ends a call that takes longer. Zero: DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DefaultTimeout is how long a call may take when its tool does not say.
+const DefaultTimeout = 2 * time.Minute
+
+type callKey struct{}
+
+// Call is what a running tool may know about its call.
+type Call struct {
+	Agent messages.AgentID
+	Turn  messages.TurnID
+	ID    messages.CallID
+	// Key is the idempotency key.
+	Key     string
+	Attempt int
+}
+
+// WithCall puts a call into the context that its tool will see.
+func WithCall(ctx context.Context, c Call) context.Context {
+	return context.WithValue(ctx, callKey{}, c)
+}
+
+// CallOf is the call that a tool runs for; zero outside of one.
+func CallOf(ctx context.Context) Call {
+	c, _ := ctx.Value(callKey{}).(Call)
+	return c
+}
+
+// Key is the idempotency key of the call that a tool runs for; empty outside
+// of one.
+func Key(ctx context.Context) string { return CallOf(ctx).Key }
+
+// Typed is a Tool made of a plain function with a typed argument.
+type Typed[A any] struct {
+	spec      Spec
+	schema    *jsonschema.Resolved
+	fn        func(context.Context, A) (string, error)
+	reconcile func(context.Context, string) (string, Found, error)
+}
+
+// New makes a tool of a function. The schema of its arguments comes from A, a
+// struct: json tags name the fields, jsonschema tags describe them, fields
+// without omitempty are required. It panics if A has no schema, which is a
+// mistake in the program and not in its input.
+func New[A any](name, description string, class Class, fn func(context.Context, A) (string, error)) *Typed[A] {
+	schema, err := jsonschema.For[A](nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: its argument type has no JSON schema: %v", name, err))
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", name, err))
+	}
+	raw, err := json.Marshal(schema)
+	if err != nil {
+		panic(fmt.Sprintf("tool %s: %v", name, err))
+	}
+	return &Typed[A]{
+		spec:   Spec{Name: name, Description: description, Parameters: raw, Class: class},
+		schema: resolved,
+		fn:     fn,
+	}
+}
+
+// Spec says what the tool is.
+func (t *Typed[A]) Spec() Spec { return t.spec }
+
+// Timeout is the same tool with a time limit for each call.
+func (t *Typed[A]) Timeout(d time.Duration) *Typed[A] {
+	c := *t
+	c.spec.Timeout = d
+	return &c
+}
+
+// ReconcileWith is the same tool, of class Check, with a function that tells
+// what became of a call.
+func (t *Typed[A]) ReconcileWith(fn func(ctx context.Context, key string) (string, Found, error)) *Typed[A] {
+	c := *t
+	c.spec.Class, c.reconcile = Check, fn
+	return &c
+}
+
+// Reconcile asks the function given to ReconcileWith; without one it is Unsure.
+func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, error) {
+	if t.reconcile == nil {
+		return "", Unsure, nil
+	}
+	return t.reconcile(ctx, key)
+}
+
+// ArgumentError says that a model's arguments do not fit the tool.
+type ArgumentError struct{ Err error }
+
+// Error tells the model what to mend.
+func (e *ArgumentError) Error() string { return "the arguments do not fit: " + e.Err.Error() }
+
+// Unwrap gives the failed check.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// Call checks the arguments and runs the function. A misfit is an *ArgumentError.
+func (t *Typed[A]) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
+	if err := Validate(t.schema, arguments); err != nil {
+		return "", err
+	}
+	var a A
+	if err := json.Unmarshal(arguments, &a); err != nil {
+		return "", &ArgumentError{err}
+	}
+	return t.fn(ctx, a)
+}
+
+// Validate says whether arguments are JSON that fits schema; if not, by an
+// *ArgumentError.
+func Validate(schema *jsonschema.Resolved, arguments json.RawMessage) error {
+	var v any
+	if err := json.Unmarshal(arguments, &v); err != nil {
+		return &ArgumentError{fmt.Errorf("not JSON: %w", err)}
+	}
+	if err := schema.Validate(v); err != nil {
+		return &ArgumentError{err}
+	}
+	return nil
+}

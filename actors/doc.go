@@ -1,0 +1,2 @@
+// Package actors brings agents to life.
+package actors

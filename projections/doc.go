@@ -1,0 +1,13 @@
+// Package projections folds an agent's events into views: what a model would
+// see, the state, the list of agents, the story of a stream told event by
+// event. Delete any, replay, and the same answer returns.
+//
+// # Guarantees
+//
+//   - A fold is pure: the same events give the same view, on any machine, at
+//     any time, and folding up to event n gives the view as it was when n was
+//     the newest event.
+//   - Folds never look at a definition, a clock or the world.
+//   - Views are not safe for concurrent use; values they return belong to the
+//     caller unless said otherwise.
+package projections

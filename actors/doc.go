@@ -1,2 +1,22 @@
-// Package actors brings agents to life.
+// Package actors brings agents to life: it replays an agent's events, asks
+// actors/turn what follows from a command, appends that, and only then acts.
+//
+// # Guarantees
+//
+//   - No model and no tool is called before the frame that intends the call is
+//     acknowledged by the log.
+//   - A command is answered after its events are in the log, and never when
+//     they are not.
+//   - The mailbox is never blocked: loading, appending, models and tools run
+//     outside it and report back by message, so that an interrupt is met while
+//     a model call runs.
+//   - An agent that loses its fence stops at once and cancels what it began;
+//     nothing it does afterwards reaches the log.
+//   - An agent whose log is damaged answers with the damage and is left
+//     untouched; its neighbours go on.
+//   - No message is lost to passivation: a partition keeps those that arrive
+//     while an agent falls asleep and hands them to the next activation.
+//
+// The wiring is narrow on purpose: protoactor gives mailboxes, supervision and
+// identities; everything durable is in eventlog.
 package actors

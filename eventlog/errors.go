@@ -75,7 +75,8 @@ func Commit(ctx context.Context, log Appender, e Entry) (Tail, error) {
 	return backoff.Retry(ctx, func() (Tail, error) {
 		tail, err := log.Append(ctx, e)
 		var conflict *ConflictError
-		if errors.As(err, &conflict) || errors.Is(err, ErrTooLarge) {
+		var damage *DamageError
+		if errors.As(err, &conflict) || errors.As(err, &damage) || errors.Is(err, ErrTooLarge) {
 			return tail, backoff.Permanent(err)
 		}
 		return tail, err

@@ -1,13 +1,11 @@
 package messages
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // The headers that a body may come with. A field of the body wins over its header.
@@ -106,7 +104,10 @@ func (said address) check(a AgentID) error {
 		if err != nil {
 			return err
 		}
-		said = address{Tenant: named.Tenant, Kind: named.Kind, Key: named.Key}
+		whole := address{Tenant: named.Tenant, Kind: named.Kind, Key: named.Key}
+		if err := whole.check(a); err != nil {
+			return err
+		}
 	}
 	for _, t := range [...]struct{ what, said, is string }{{"tenant", said.Tenant, a.Tenant}, {"kind", said.Kind, a.Kind}, {"key", said.Key, a.Key}} {
 		if t.said != "" && t.said != t.is {
@@ -128,6 +129,7 @@ func fillInput(in *Input, header Header) error {
 		}
 		in.Deadline = &t
 	}
+	toUTC(in.Deadline)
 	return checkID(in.ID)
 }
 
@@ -146,8 +148,8 @@ func checkID(id string) error {
 	if len(id) > MaxID {
 		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
 	}
-	if !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' }) {
-		return Refuse(BadInput, "the id %q holds control characters", id)
+	if !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
+		return Refuse(BadInput, "the id %q holds control characters or is no UTF-8", id)
 	}
 	return nil
 }
@@ -245,55 +247,6 @@ func checkBody(body []byte) error {
 		return Refuse(BadInput, "the body is empty")
 	}
 	return nil
-}
-
-// object gives the body as a JSON object, if it is one in JSON or msgpack.
-func object(header Header, body []byte) (raw []byte, ok bool, err error) {
-	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
-	ct = strings.ToLower(strings.TrimSpace(ct))
-	first := body[0]
-	switch {
-	case ct == "text/plain":
-		return nil, false, nil
-	case ct == "application/json" || strings.HasSuffix(ct, "+json") || ct == "" && first == '{':
-		if err := checkJSONDepth(body); err != nil {
-			return nil, false, Refuse(BadInput, "the JSON body is %v", err)
-		}
-		return body, true, nil
-	case ct == "application/msgpack" || ct == "application/x-msgpack" || ct == "application/vnd.msgpack" ||
-		ct == "" && (first >= 0x80 && first <= 0x8f || first == 0xde || first == 0xdf):
-		raw, err := msgpackToJSON(body)
-		return raw, err == nil, err
-	case ct == "":
-		return nil, false, nil
-	}
-	return nil, false, Refuse(BadInput, "Content-Type %q: send text/plain, application/json or application/msgpack", ct)
-}
-
-func msgpackToJSON(body []byte) ([]byte, error) {
-	if err := checkMsgpack(body); err != nil {
-		return nil, Refuse(BadInput, "the msgpack body is malformed: %v", err)
-	}
-	var v map[string]any
-	if err := msgpack.Unmarshal(body, &v); err != nil {
-		return nil, Refuse(BadInput, "the msgpack body is no map with text keys: %v", err)
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
-	}
-	return raw, nil
-}
-
-func unmarshalObject(raw []byte, v any) error {
-	err := json.Unmarshal(raw, v)
-	if err == nil {
-		return nil
-	}
-	if e := AsError(err); e.Code != Internal {
-		return e
-	}
-	return Refuse(BadInput, "the JSON body cannot be read: %v (to send text that begins with { set Content-Type: text/plain)", err)
 }
 
 // StreamInputID is the idempotency key of an input that came without one

@@ -88,7 +88,7 @@ type Decide struct {
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).
 type SetState struct {
 	ID     string          `json:"id"`
-	Patch  json.RawMessage `json:"patch"`
+	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
 
@@ -127,3 +127,45 @@ func (c Decide) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
 func (c SetState) CommandID() string { return c.ID }
+
+// WithID is the command with this idempotency key.
+func WithID(c Command, id string) Command {
+	switch c := c.(type) {
+	case Input:
+		c.ID = id
+		return c
+	case Interrupt:
+		c.ID = id
+		return c
+	case Abort:
+		c.ID = id
+		return c
+	case Resume:
+		c.ID = id
+		return c
+	case Decide:
+		c.ID = id
+		return c
+	case SetState:
+		c.ID = id
+		return c
+	}
+	return c
+}
+
+// ReasonOf is the reason that a person gave with a command. Empty: none.
+func ReasonOf(c Command) string {
+	switch c := c.(type) {
+	case Interrupt:
+		return c.Reason
+	case Abort:
+		return c.Reason
+	case Resume:
+		return c.Reason
+	case Decide:
+		return c.Reason
+	case SetState:
+		return c.Reason
+	}
+	return ""
+}

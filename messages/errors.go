@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the kind of an error as it crosses the wire. Codes are promises:
@@ -59,9 +60,21 @@ func (e *Error) Temporary() bool {
 	return e.Code == Unavailable || e.Code == QueueFull || e.Code == Busy
 }
 
+// MaxMessage is the longest message of an Error, in bytes. A longer one, such
+// as one that quotes what it refuses, loses its middle.
+const MaxMessage = 1024
+
 // Refuse makes an Error of a code and a message for a person.
 func Refuse(code Code, format string, args ...any) *Error {
-	return &Error{code, fmt.Sprintf(format, args...)}
+	return &Error{code, shorten(fmt.Sprintf(format, args...))}
+}
+
+func shorten(s string) string {
+	if len(s) <= MaxMessage {
+		return s
+	}
+	const head, tail = 600, 400
+	return strings.ToValidUTF8(s[:head], "") + " … " + strings.ToValidUTF8(s[len(s)-tail:], "")
 }
 
 // AsError is err as an Error; one that is none becomes Internal.
@@ -70,5 +83,5 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Internal, err.Error()}
+	return &Error{Internal, shorten(err.Error())}
 }

@@ -233,7 +233,7 @@ type ToolUnknown struct {
 
 // StatePatched changes the state by a JSON merge patch (RFC 7396).
 type StatePatched struct {
-	Patch  json.RawMessage `json:"patch"`
+	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
 

@@ -97,53 +97,15 @@ func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
 		return nil, fmt.Errorf("digest of the previous frame: %w", err)
 	}
 	var buf bytes.Buffer
-	buf.Grow(512)
+	buf.Grow(1024) // most frames fit
 	w := frameWriter{e: msgpack.GetEncoder()}
 	defer msgpack.PutEncoder(w.e)
 	w.e.Reset(&buf)
 	w.e.SetCustomStructTag("json")
 	w.e.UseCompactInts(true)
 
-	size := 7 // f i e n t ev sum
-	for _, present := range []bool{f.Prev != "", f.Cause != Cause{}, f.Trace != "", f.KeyID != ""} {
-		if present {
-			size++
-		}
-	}
-	if f.Prev != "" {
-		size++ // d
-	}
-	w.do(w.e.EncodeMapLen(size))
-	w.entry("f", FrameFormat)
-	w.entry("i", string(f.ID))
-	w.entry("e", uint64(f.Epoch))
-	w.entry("n", uint64(f.First))
-	if f.Prev != "" {
-		w.entry("p", string(f.Prev))
-		w.entry("d", prev)
-	}
-	w.entry("t", f.Time.UnixNano())
-	if f.Cause != (Cause{}) {
-		w.entry("c", f.Cause)
-	}
-	if f.Trace != "" {
-		w.entry("w", f.Trace)
-	}
-	if f.KeyID != "" {
-		w.entry("k", f.KeyID)
-	}
-	w.do(w.e.EncodeString("ev"))
-	w.do(w.e.EncodeArrayLen(len(f.Events)))
-	for _, ev := range f.Events {
-		s, ok := schemas[ev.EventType()]
-		if !ok {
-			return nil, fmt.Errorf("event type %q has no schema", ev.EventType())
-		}
-		w.do(w.e.EncodeArrayLen(3))
-		w.do(w.e.EncodeString(ev.EventType()))
-		w.do(w.e.EncodeInt(int64(s.version())))
-		w.do(w.e.Encode(ev))
-	}
+	w.head(f, prev)
+	w.events(f.Events)
 	if w.err != nil {
 		return nil, fmt.Errorf("encode frame %s: %w", f.ID, w.err)
 	}
@@ -163,136 +125,63 @@ func (w *frameWriter) do(err error) {
 	}
 }
 
-func (w *frameWriter) entry(key string, v any) {
+// head writes every entry before the events.
+func (w *frameWriter) head(f *Frame, prev []byte) {
+	size := 7 // f i e n t ev sum
+	for _, present := range []bool{f.Prev != "", f.Cause != Cause{}, f.Trace != "", f.KeyID != ""} {
+		if present {
+			size++
+		}
+	}
+	if f.Prev != "" {
+		size++ // d
+	}
+	w.do(w.e.EncodeMapLen(size))
+	w.number("f", FrameFormat)
+	w.text("i", string(f.ID))
+	w.number("e", uint64(f.Epoch))
+	w.number("n", uint64(f.First))
+	if f.Prev != "" {
+		w.text("p", string(f.Prev))
+		w.do(w.e.EncodeString("d"))
+		w.do(w.e.EncodeBytes(prev))
+	}
+	w.do(w.e.EncodeString("t"))
+	w.do(w.e.EncodeInt(f.Time.UnixNano()))
+	if f.Cause != (Cause{}) {
+		w.do(w.e.EncodeString("c"))
+		w.do(w.e.Encode(&f.Cause))
+	}
+	if f.Trace != "" {
+		w.text("w", f.Trace)
+	}
+	if f.KeyID != "" {
+		w.text("k", f.KeyID)
+	}
+}
+
+func (w *frameWriter) events(events []Event) {
+	w.do(w.e.EncodeString("ev"))
+	w.do(w.e.EncodeArrayLen(len(events)))
+	for _, ev := range events {
+		s, ok := schemas[ev.EventType()]
+		if !ok {
+			w.do(fmt.Errorf("event type %q has no schema", ev.EventType()))
+			return
+		}
+		w.do(w.e.EncodeArrayLen(3))
+		w.do(w.e.EncodeString(ev.EventType()))
+		w.do(w.e.EncodeInt(int64(s.version())))
+		w.do(w.e.Encode(ev))
+	}
+}
+
+func (w *frameWriter) number(key string, n uint64) {
 	w.do(w.e.EncodeString(key))
-	w.do(w.e.Encode(v))
+	w.do(w.e.EncodeUint(n))
 }
 
-// ErrNewer is wrapped by the errors for frames and events of a newer version.
-var ErrNewer = errors.New("written by a newer version of reprise")
-
-// DecodeFrame reads a stored frame of agent a. It checks the checksum first;
-// the error says what is wrong and never comes with a frame.
-func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
-	cut := len(b) - sumSize
-	if cut < 1 || !bytes.Equal(b[cut:len(b)-4], sumEntry) {
-		return nil, errors.New("the frame has no checksum at its end: it is cut off or damaged")
-	}
-	if want, got := binary.BigEndian.Uint32(b[len(b)-4:]), checksum(a, b[:cut]); want != got {
-		return nil, fmt.Errorf("checksum is %08x, the bytes give %08x: the frame is damaged or another agent's", want, got)
-	}
-	if err := checkMsgpack(b); err != nil {
-		return nil, fmt.Errorf("frame: %w", err)
-	}
-	d := decoder(b)
-	defer msgpack.PutDecoder(d)
-	f, err := readFrame(d)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.Events) == 0 || f.First == 0 {
-		return nil, errors.New("the frame has no events or no number")
-	}
-	return f, nil
-}
-
-func readFrame(d *msgpack.Decoder) (*Frame, error) {
-	entries, err := d.DecodeMapLen()
-	if err != nil {
-		return nil, fmt.Errorf("frame: %w", err)
-	}
-	f := &Frame{}
-	for range entries {
-		key, err := d.DecodeString()
-		if err != nil {
-			return nil, fmt.Errorf("frame: %w", err)
-		}
-		if err := f.readEntry(d, key); err != nil {
-			return nil, fmt.Errorf("frame entry %q: %w", key, err)
-		}
-	}
-	return f, nil
-}
-
-func (f *Frame) readEntry(d *msgpack.Decoder, key string) (err error) {
-	switch key {
-	case "f":
-		var format int
-		if format, err = d.DecodeInt(); err == nil && (format > FrameFormat || format < 1) {
-			return fmt.Errorf("format %d, this version reads up to %d: %w", format, FrameFormat, ErrNewer)
-		}
-	case "i":
-		err = d.Decode((*string)(&f.ID))
-	case "e":
-		err = d.Decode((*uint64)(&f.Epoch))
-	case "n":
-		err = d.Decode((*uint64)(&f.First))
-	case "p":
-		err = d.Decode((*string)(&f.Prev))
-	case "d":
-		var raw []byte
-		raw, err = d.DecodeBytes()
-		f.PrevDigest = Digest(hex.EncodeToString(raw))
-	case "t":
-		var ns int64
-		ns, err = d.DecodeInt64()
-		f.Time = time.Unix(0, ns).UTC()
-	case "c":
-		err = d.Decode(&f.Cause)
-	case "w":
-		err = d.Decode(&f.Trace)
-	case "k":
-		err = d.Decode(&f.KeyID)
-	case "ev":
-		err = f.readEvents(d)
-	default:
-		err = d.Skip()
-	}
-	return err
-}
-
-func (f *Frame) readEvents(d *msgpack.Decoder) error {
-	n, err := d.DecodeArrayLen()
-	if err != nil {
-		return err
-	}
-	for i := range n {
-		fields, err := d.DecodeArrayLen()
-		if err != nil {
-			return err
-		}
-		if fields != 3 {
-			return fmt.Errorf("event %d has %d fields, not type, version and data", i, fields)
-		}
-		name, err := d.DecodeString()
-		if err != nil {
-			return err
-		}
-		version, err := d.DecodeInt()
-		if err != nil {
-			return err
-		}
-		ev, err := readEvent(d, name, version)
-		if err != nil {
-			return fmt.Errorf("event %d: %w", i, err)
-		}
-		f.Events = append(f.Events, ev)
-	}
-	return nil
-}
-
-// readEvent decodes in place when the stored schema is the newest.
-func readEvent(d *msgpack.Decoder, name string, version int) (Event, error) {
-	if s, ok := schemas[name]; ok && version == s.version() {
-		return s.decode(d)
-	}
-	raw, err := d.DecodeRaw()
-	if err != nil {
-		return nil, err
-	}
-	ev, err := decodeEvent(name, version, raw)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNewer, err)
-	}
-	return ev, nil
+func (w *frameWriter) text(key, text string) {
+	w.do(w.e.EncodeString(key))
+	w.do(w.e.EncodeString(text))
 }

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -24,6 +25,9 @@ func of[E Event](upcasters ...Upcaster) schema {
 		decode: func(d *msgpack.Decoder) (Event, error) {
 			var e E
 			err := d.Decode(&e)
+			if t, ok := any(&e).(interface{ inUTC() }); ok {
+				t.inUTC()
+			}
 			return e, err
 		},
 		upcasters: upcasters,
@@ -65,14 +69,25 @@ var schemas = func() map[string]schema {
 	return m
 }()
 
+// inUTC forgets the zone of the machine that decodes: events are the same
+// everywhere.
+func (e *InputAccepted) inUTC() { toUTC(e.Deadline) }
+func (e *ModelFailed) inUTC()   { toUTC(e.RetryAt) }
+
+func toUTC(t *time.Time) {
+	if t != nil {
+		*t = t.UTC()
+	}
+}
+
 // decodeEvent reads one event's data, lifting it to the newest schema.
 func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 	s, ok := schemas[eventType]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("event type %q is unknown to this version: it was written by a newer one", eventType)
+		return nil, fmt.Errorf("%w: event type %q is unknown to this version", ErrNewer, eventType)
 	case version > s.version():
-		return nil, fmt.Errorf("%s has schema version %d, this version reads up to %d: it was written by a newer one", eventType, version, s.version())
+		return nil, fmt.Errorf("%w: %s has schema version %d, this version reads up to %d", ErrNewer, eventType, version, s.version())
 	case version < 1:
 		return nil, fmt.Errorf("%s has schema version %d: versions begin at 1", eventType, version)
 	}

@@ -1,8 +1,9 @@
 package messages
 
 import (
-	"strconv"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // DefaultRoot is the first token of our subjects unless configured otherwise.
@@ -77,18 +78,20 @@ func Prompt(a AgentID) string { return "agents.prompt." + a.Kind + "." + a.Tenan
 // ParsePrompt reads the agent from an agents.prompt or agents.status subject.
 func ParsePrompt(subject string) (AgentID, error) {
 	t := strings.Split(subject, ".")
-	if len(t) != 5 {
+	if len(t) != 5 || t[0] != "agents" {
 		return AgentID{}, Refuse(BadAddress, "subject %q: want agents.<verb>.<kind>.<tenant>.<key>", subject)
 	}
 	a := AgentID{Tenant: t[3], Kind: t[2], Key: t[4]}
 	return a, a.Validate()
 }
 
+var agentFamilies = []string{"in", "ctl", "q", "live", "dlq"}
+
 // ParseAgent reads the agent from a subject of the in, ctl, q, live or dlq family.
 func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".")
 	t := strings.Split(rest, ".")
-	if !ok || len(t) != 4 {
+	if !ok || len(t) != 4 || !slices.Contains(agentFamilies, t[0]) {
 		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
 	}
 	a = AgentID{t[1], t[2], t[3]}
@@ -99,7 +102,7 @@ func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err erro
 func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".inq.")
 	t := strings.Split(rest, ".")
-	if !ok || len(t) != 5 {
+	if !ok || len(t) != 5 || t[1] != "in" && t[1] != "ctl" {
 		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.inq.<partition>.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
 	}
 	a = AgentID{t[2], t[3], t[4]}
@@ -123,10 +126,18 @@ func (s Subjects) ParseLog(subject string) (AgentID, error) {
 	if err := a.Validate(); err != nil {
 		return a, err
 	}
-	if n, err := strconv.Atoi(t[0]); err != nil || Partition(n) != a.Partition() {
+	if t[0] != a.Partition().String() {
 		return a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s", subject, a, a.Partition())
 	}
 	return a, nil
+}
+
+// MaxReply is the longest reply subject, in bytes: a server cuts the connection
+// of whoever publishes to a subject that does not fit its control line.
+const MaxReply = 1024
+
+func unfitForSubject(r rune) bool {
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
 // AllowReply says whether somebody outside may name subject as the place for
@@ -138,9 +149,11 @@ func (s Subjects) AllowReply(subject string) error {
 	}
 	first, _, _ := strings.Cut(subject, ".")
 	switch {
-	case first == s.root() || first == DefaultRoot || first == "agents" || first == "_actor" || strings.HasPrefix(first, "$"):
+	case len(subject) > MaxReply:
+		return Refuse(ForbiddenReply, "the reply subject has %d bytes: the limit is %d", len(subject), MaxReply)
+	case strings.HasPrefix(subject+".", s.root()+".") || first == DefaultRoot || first == "agents" || first == "_actor" || strings.HasPrefix(first, "$"):
 		return Refuse(ForbiddenReply, "reply subject %q: answers are never published under %s., agents., $ or _actor.; use an inbox or a subject of your own", subject, s.root())
-	case strings.ContainsAny(subject, "*> \t\r\n") || strings.Contains(subject, "..") || strings.HasPrefix(subject, ".") || strings.HasSuffix(subject, "."):
+	case strings.ContainsAny(subject, "*>") || strings.ContainsFunc(subject, unfitForSubject) || strings.Contains(subject, "..") || strings.HasPrefix(subject, ".") || strings.HasSuffix(subject, "."):
 		return Refuse(ForbiddenReply, "reply subject %q: name one plain subject, without wildcards, spaces or empty tokens", subject)
 	}
 	return nil

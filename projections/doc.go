@@ -8,6 +8,8 @@
 //     any time, and folding up to event n gives the view as it was when n was
 //     the newest event.
 //   - Folds never look at a definition, a clock or the world.
-//   - Views are not safe for concurrent use; values they return belong to the
-//     caller unless said otherwise.
+//   - A fold never fails and never panics: what makes no sense changes nothing.
+//   - Views are not safe for concurrent use and not to be copied once something
+//     was applied; values they return belong to the caller. Where it is
+//     otherwise, it is said.
 package projections

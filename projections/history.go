@@ -1,15 +1,29 @@
 package projections
 
-import "github.com/reprise-dev/reprise/messages"
+import (
+	"crypto/sha256"
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+)
 
 // History is what a model sees of an agent: its messages, calls and results,
-// oldest first. The zero value is an agent that nothing has happened to.
+// oldest first. The zero value is an agent that nothing has happened to. A
+// History is kept for every active agent, so it holds what it shows and little
+// more. It must not be copied once something was applied.
+//
+// A call has its result behind it once that is recorded, in the order in which
+// the calls were asked for; that every call of a finished turn has one is the
+// turn machine's promise. A result belongs to the call of its own turn: one
+// that comes after the turn ended takes its place there, or is ignored if the
+// call already has one.
 type History struct {
 	entries []entry
-	waiting map[string]messages.Content    // accepted inputs whose turn has not begun
-	slots   map[messages.CallID]int        // calls without a result: index of its place
-	marks   map[messages.TurnID]TurnStatus // turns that did not complete
-	turn    messages.TurnID
+	waiting []waitingInput // accepted inputs whose turn has not begun, oldest first
+	open    []openCall     // calls without a result, oldest first
+
+	digested int // entries that sum covers
+	sum      [sha256.Size]byte
 }
 
 // TurnStatus marks the items of a turn that ended without an answer.
@@ -21,10 +35,47 @@ const (
 	StatusFailed  TurnStatus = "failed"
 )
 
+// entry is one item. Most are a message of one text or a result; those are
+// held in a few words, and only the others as the item they are.
 type entry struct {
-	item messages.Item
 	n    messages.EventNumber // 0: a result that has not come yet
 	turn messages.TurnID
+	text string         // of a message; the output of a result
+	item *messages.Item // anything else; of a result: nil
+	call messages.CallID
+	form form
+	mark mark
+}
+
+type form uint8
+
+const (
+	whole form = iota // item holds it
+	result
+	userText // and the following: a message of one text
+	assistantText
+	developerText
+)
+
+type mark uint8
+
+const (
+	unmarked mark = iota
+	failed
+	aborted
+)
+
+var marks = [...]TurnStatus{unmarked: "", failed: StatusFailed, aborted: StatusAborted}
+
+type waitingInput struct {
+	id      string
+	content messages.Content
+}
+
+type openCall struct {
+	turn  messages.TurnID
+	call  messages.CallID
+	index int // of the entry that waits for the result
 }
 
 // HistoryItem is an item of history with its place in the stream.
@@ -36,100 +87,197 @@ type HistoryItem struct {
 	Status TurnStatus           `json:"status,omitempty"`
 }
 
-// Apply folds event number n.
+// Apply folds event number n. History keeps parts of ev, which must not be
+// changed afterwards.
 func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
-		if h.waiting == nil {
-			h.waiting = make(map[string]messages.Content)
-		}
-		h.waiting[ev.Input] = ev.Content
+		h.waiting = append(h.waiting, waitingInput{ev.Input, ev.Content})
 	case messages.TurnStarted:
-		h.turn = ev.Turn
-		for _, input := range ev.Inputs {
-			h.add(n, messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: h.waiting[input]})
-			delete(h.waiting, input)
-		}
+		h.started(n, ev)
 	case messages.ModelCompleted:
-		h.answered(n, ev.Items)
+		h.answered(n, ev)
 	case messages.ToolCompleted:
-		h.result(n, ev.Call, ev.Output)
+		h.settle(n, ev.Turn, ev.Call, ev.Output)
 	case messages.ToolFailed:
-		h.result(n, ev.Call, ev.Message)
+		h.settle(n, ev.Turn, ev.Call, ev.Message)
 	case messages.ToolSkipped:
-		h.result(n, ev.Call, ev.Reason)
+		h.settle(n, ev.Turn, ev.Call, ev.Reason)
+	case messages.TurnCompleted:
+		h.ended(ev.Turn, ev.Inputs, unmarked)
 	case messages.TurnFailed:
-		h.mark(ev.Turn, StatusFailed)
+		h.ended(ev.Turn, ev.Inputs, failed)
 	case messages.TurnAborted:
-		h.mark(ev.Turn, StatusAborted)
 		if ev.Note != "" {
-			h.add(n, messages.Text(messages.RoleDeveloper, ev.Note))
+			h.add(n, ev.Turn, messages.Text(messages.RoleDeveloper, ev.Note))
+		}
+		h.ended(ev.Turn, ev.Inputs, aborted)
+	}
+}
+
+// started brings the turn's inputs into history. A turn that continues another
+// takes over the calls that wait there.
+func (h *History) started(n messages.EventNumber, ev messages.TurnStarted) {
+	for _, id := range ev.Inputs {
+		if content, ok := h.take(id); ok {
+			h.add(n, ev.Turn, messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: content})
+		}
+	}
+	for i := range h.open {
+		if ev.Continues != "" && h.open[i].turn == ev.Continues {
+			h.open[i].turn = ev.Turn
 		}
 	}
 }
 
-func (h *History) add(n messages.EventNumber, item messages.Item) {
-	h.entries = append(h.entries, entry{item, n, h.turn})
+// take gives the content of a waiting input and forgets it.
+func (h *History) take(id string) (messages.Content, bool) {
+	i := slices.IndexFunc(h.waiting, func(w waitingInput) bool { return w.id == id })
+	if i < 0 {
+		return nil, false
+	}
+	content := h.waiting[i].content
+	if h.waiting = slices.Delete(h.waiting, i, i+1); len(h.waiting) == 0 {
+		h.waiting = nil
+	}
+	return content, true
+}
+
+func (h *History) add(n messages.EventNumber, turn messages.TurnID, item messages.Item) {
+	if last := len(h.entries) - 1; last >= 0 && h.entries[last].turn == turn {
+		turn = h.entries[last].turn // the same string, once in memory
+	}
+	e := entry{n: n, turn: turn}
+	if e.form = formOf(item); e.form == whole {
+		e.item = &item
+	} else {
+		e.text = item.Content[0].Text
+	}
+	h.entries = append(h.entries, e)
+}
+
+// formOf says whether item is nothing but a role and one text.
+func formOf(item messages.Item) form {
+	if item.Type != messages.ItemMessage || len(item.Content) != 1 ||
+		item.Content[0] != (messages.Part{Type: "text", Text: item.Content[0].Text}) ||
+		item.CallID != "" || item.Name != "" || item.Arguments != "" || item.Output != "" ||
+		item.ID != "" || item.Raw != nil || item.Provider != "" {
+		return whole
+	}
+	switch item.Role {
+	case messages.RoleUser:
+		return userText
+	case messages.RoleAssistant:
+		return assistantText
+	case messages.RoleDeveloper:
+		return developerText
+	}
+	return whole
 }
 
 // answered adds a model's items, and behind them a place for the result of
 // each call, so that results stand in the order of the calls whichever ends
 // first.
-func (h *History) answered(n messages.EventNumber, items []messages.Item) {
-	for _, item := range items {
-		h.add(n, item)
+func (h *History) answered(n messages.EventNumber, ev messages.ModelCompleted) {
+	for _, item := range ev.Items {
+		h.add(n, ev.Turn, item)
 	}
-	for _, item := range items {
-		if item.Type != messages.ItemCall {
-			continue
+	for _, item := range ev.Items {
+		if item.Type == messages.ItemCall {
+			h.open = append(h.open, openCall{ev.Turn, item.CallID, len(h.entries)})
+			h.entries = append(h.entries, entry{turn: ev.Turn, call: item.CallID, form: result})
 		}
-		if h.slots == nil {
-			h.slots = make(map[messages.CallID]int)
-		}
-		h.slots[item.CallID] = len(h.entries)
-		h.add(0, messages.Item{Type: messages.ItemCallOutput, CallID: item.CallID})
 	}
 }
 
-func (h *History) result(n messages.EventNumber, call messages.CallID, output string) {
-	i, ok := h.slots[call]
-	if !ok {
+// waitsFor is the place in open of a turn's call, or -1.
+func (h *History) waitsFor(turn messages.TurnID, call messages.CallID) int {
+	return slices.IndexFunc(h.open, func(o openCall) bool { return o.turn == turn && o.call == call })
+}
+
+func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call messages.CallID, output string) {
+	i := h.waitsFor(turn, call)
+	if i < 0 {
 		return
 	}
-	delete(h.slots, call)
-	h.entries[i].n = n
-	h.entries[i].item.Output = output
+	e := &h.entries[h.open[i].index]
+	e.n, e.text = n, output
+	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {
+		h.open = nil
+	}
 }
 
-func (h *History) mark(turn messages.TurnID, status TurnStatus) {
-	if h.marks == nil {
-		h.marks = make(map[messages.TurnID]TurnStatus)
+// ended marks the turn's items and forgets inputs that ended without a turn.
+func (h *History) ended(turn messages.TurnID, inputs []string, m mark) {
+	for _, id := range inputs {
+		h.take(id)
 	}
-	h.marks[turn] = status
+	if m == unmarked {
+		return
+	}
+	for i := range h.entries {
+		if e := &h.entries[len(h.entries)-1-i]; e.turn == turn {
+			e.mark = m
+		} else if i > 0 && h.entries[len(h.entries)-i].turn == turn {
+			return // a turn's items stand together
+		}
+	}
+}
+
+// asItem is the entry as a model is given it; part is a place for its text.
+func (e *entry) asItem(part []messages.Part) messages.Item {
+	role := messages.RoleUser
+	switch e.form {
+	case whole:
+		return *e.item
+	case result:
+		return messages.Item{Type: messages.ItemCallOutput, CallID: e.call, Output: e.text}
+	case assistantText:
+		role = messages.RoleAssistant
+	case developerText:
+		role = messages.RoleDeveloper
+	}
+	part[0] = messages.Part{Type: "text", Text: e.text}
+	return messages.Item{Type: messages.ItemMessage, Role: role, Content: part}
 }
 
 // Items is the history in the form a model is given it. Results that have not
-// come yet are left out.
+// come yet are left out. The slice is the caller's; what its items refer to is
+// not to be changed.
 func (h *History) Items() []messages.Item {
-	items := make([]messages.Item, 0, len(h.entries))
-	for _, e := range h.entries {
-		if e.n != 0 {
-			items = append(items, e.item)
+	items := make([]messages.Item, 0, h.Len())
+	texts := 0
+	for i := range h.entries {
+		if h.entries[i].form >= userText {
+			texts++
+		}
+	}
+	parts := make([]messages.Part, texts) // one allocation for all of them
+	for i := range h.entries {
+		e := &h.entries[i]
+		if e.form >= userText {
+			items, parts = append(items, e.asItem(parts[:1:1])), parts[1:]
+		} else if e.n != 0 {
+			items = append(items, e.asItem(nil))
 		}
 	}
 	return items
 }
 
 // Len is the number of items.
-func (h *History) Len() int { return len(h.entries) - len(h.slots) }
+func (h *History) Len() int { return len(h.entries) - len(h.open) }
 
-// View is the history with places and marks.
+// View is the history with places and marks, on the terms of Items.
 func (h *History) View() []HistoryItem {
-	view := make([]HistoryItem, 0, len(h.entries))
-	for _, e := range h.entries {
-		if e.n != 0 {
-			view = append(view, HistoryItem{e.item, e.n, e.turn, h.marks[e.turn]})
+	view := make([]HistoryItem, 0, h.Len())
+	for i := range h.entries {
+		if e := &h.entries[i]; e.n != 0 {
+			view = append(view, e.view())
 		}
 	}
 	return view
+}
+
+func (e *entry) view() HistoryItem {
+	return HistoryItem{e.asItem(make([]messages.Part, 1)), e.n, e.turn, marks[e.mark]}
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -111,12 +112,15 @@ type Typed[A any] struct {
 
 // New makes a tool of a function. The schema of its arguments comes from A, a
 // struct: json tags name the fields, jsonschema tags describe them, fields
-// without omitempty are required. It panics if A has no schema, which is a
-// mistake in the program and not in its input.
+// without omitempty are required. It panics if A has no schema or is no
+// struct, which is a mistake in the program and not in its input.
 func New[A any](name, description string, class Class, fn func(context.Context, A) (string, error)) *Typed[A] {
-	schema, err := jsonschema.For[A](nil)
+	schema, err := jsonschema.For[A](&jsonschema.ForOptions{TypeSchemas: typeSchemas()})
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: its argument type has no JSON schema: %v", name, err))
+	}
+	if schema.Type != "object" {
+		panic(fmt.Sprintf("tool %s: its argument type %s is no struct", name, reflect.TypeFor[A]()))
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
@@ -159,36 +163,14 @@ func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, er
 	return t.reconcile(ctx, key)
 }
 
-// ArgumentError says that a model's arguments do not fit the tool.
-type ArgumentError struct{ Err error }
-
-// Error tells the model what to mend.
-func (e *ArgumentError) Error() string { return "the arguments do not fit: " + e.Err.Error() }
-
-// Unwrap gives the failed check.
-func (e *ArgumentError) Unwrap() error { return e.Err }
-
 // Call checks the arguments and runs the function. A misfit is an *ArgumentError.
 func (t *Typed[A]) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
 	if err := Validate(t.schema, arguments); err != nil {
 		return "", err
 	}
 	var a A
-	if err := json.Unmarshal(arguments, &a); err != nil {
+	if err := decode(arguments, &a); err != nil {
 		return "", &ArgumentError{err}
 	}
 	return t.fn(ctx, a)
-}
-
-// Validate says whether arguments are JSON that fits schema; if not, by an
-// *ArgumentError.
-func Validate(schema *jsonschema.Resolved, arguments json.RawMessage) error {
-	var v any
-	if err := json.Unmarshal(arguments, &v); err != nil {
-		return &ArgumentError{fmt.Errorf("not JSON: %w", err)}
-	}
-	if err := schema.Validate(v); err != nil {
-		return &ArgumentError{err}
-	}
-	return nil
 }

@@ -1,0 +1,69 @@
+# make help prints what there is.
+#
+# Nothing here needs more than Go: tools that are not part of Go are fetched by
+# the go command, at the versions named here. Only race needs a C compiler.
+
+GO          ?= go
+FUZZTIME    ?= 30s
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
+
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## build, then run one node with demo agents
+	bin/reprise dev
+
+.PHONY: build
+build: ## build bin/reprise
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
+
+.PHONY: test
+test: ## run every test
+	$(GO) test ./...
+
+.PHONY: race
+race: ## run every test under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+.PHONY: vet
+vet: ## go vet
+	$(GO) vet ./...
+
+.PHONY: lint
+lint: ## staticcheck
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for FUZZTIME (30s) each
+	@set -e; \
+	for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+			echo "$$target in $$(dirname "$$file")"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		done; \
+	done
+
+.PHONY: bench
+bench: build ## run the system benchmarks
+	bin/reprise bench
+
+.PHONY: verify
+verify: vet ## check form, modules, lint, the shape of the tree and the pages
+	@unformatted=$$(gofmt -l actors cluster cmd eventlog messages projections providers); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
+	$(GO) mod tidy -diff
+	$(MAKE) --no-print-directory lint
+	$(GO) test ./cmd/internal/archtest
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
+	$(GO) clean -testcache

@@ -1,0 +1,219 @@
+package actors
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// agent is one activation of an agent. Only its mailbox touches its fields.
+type agent struct {
+	rt    *Runtime
+	id    messages.AgentID
+	epoch messages.Epoch
+	def   *definition
+
+	self   *actor.PID
+	parent *actor.PID
+	root   *actor.RootContext
+
+	state turn.State
+	tail  eventlog.Tail
+	ids   index
+	// replies holds the subjects that live inputs named, by input id.
+	replies map[string]string
+
+	// busy says that a load or an append is under way; what arrives meanwhile
+	// waits in order.
+	busy    bool
+	waiting []arrival
+	flight  flight
+	// broken is why the agent cannot act: its log is damaged, or its owner has
+	// been replaced. Every command is answered with it.
+	broken *messages.Error
+
+	// recovering holds effects back between a takeover and what follows from it.
+	recovering bool
+	running    map[turn.Effect]func() // cancels what was begun
+	cancel     func()                 // of the load or append under way
+}
+
+// arrival is a command or an outcome with its sender.
+type arrival struct {
+	message any
+	sender  *actor.PID
+}
+
+// flight is the append under way.
+type flight struct {
+	frame   *messages.Frame
+	replies []Reply
+	answer  *Answer
+	sender  *actor.PID
+}
+
+// What the goroutines of an agent report.
+type (
+	loaded struct {
+		loading
+		err error
+	}
+	appended struct {
+		tail eventlog.Tail
+		err  error
+	}
+	// goOn follows a takeover's append.
+	goOn struct{}
+	// outcome wraps what came of an effect.
+	outcome struct {
+		of     turn.Effect
+		result any
+	}
+)
+
+// Receive handles one message.
+func (a *agent) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
+		a.load()
+	case *actor.Stopping:
+		a.stop()
+	case loaded:
+		a.loaded(m)
+	case appended:
+		a.appended(ctx, m)
+	case *Deliver, *Wake, outcome:
+		a.arrive(ctx, arrival{m, ctx.Sender()})
+	case sleep:
+		a.sleep(ctx)
+	}
+}
+
+// arrive handles what may change the agent, or keeps it until it can be.
+func (a *agent) arrive(ctx actor.Context, arr arrival) {
+	if a.busy {
+		a.waiting = append(a.waiting, arr)
+		return
+	}
+	a.handle(arr)
+}
+
+// drain handles what has waited, until an append is under way again.
+func (a *agent) drain() {
+	for len(a.waiting) > 0 && !a.busy {
+		if batch := a.outcomes(); len(batch) > 1 {
+			a.settle(batch)
+			continue
+		}
+		arr := a.waiting[0]
+		a.waiting = a.waiting[1:]
+		a.handle(arr)
+	}
+	if len(a.waiting) == 0 {
+		a.waiting = nil
+	}
+}
+
+func (a *agent) handle(arr arrival) {
+	switch m := arr.message.(type) {
+	case *Deliver:
+		a.deliver(m, arr.sender)
+	case outcome:
+		a.settle([]outcome{m})
+	case *Wake:
+		a.answer(arr.sender, Answer{N: a.state.Last, Err: a.broken})
+	case goOn:
+		a.recover()
+	}
+}
+
+// outcomes takes the outcomes at the head of what waits: results of parallel
+// tools that came during one append go into one frame.
+func (a *agent) outcomes() []outcome {
+	var batch []outcome
+	size := 0
+	for _, arr := range a.waiting {
+		o, ok := arr.message.(outcome)
+		if size += resultSize(o.result); !ok || size > maxResult {
+			break
+		}
+		batch = append(batch, o)
+	}
+	if len(batch) > 1 {
+		a.waiting = a.waiting[len(batch):]
+		return batch
+	}
+	return nil
+}
+
+func (a *agent) env() turn.Env {
+	return turn.Env{Agent: a.id, Definition: a.def.turn, Now: time.Now(), Jitter: rand.Float64()}
+}
+
+func (a *agent) deliver(d *Deliver, sender *actor.PID) {
+	if a.broken != nil {
+		a.answer(sender, Answer{Err: a.broken})
+		return
+	}
+	if n, ok := a.ids.find(d.Command.CommandID()); ok {
+		a.answerAgain(sender, n)
+		return
+	}
+	events, err := a.state.Decide(a.env(), d.Command)
+	var spent *turn.SpentError
+	switch {
+	case errors.As(err, &spent):
+		a.answerAgain(sender, spent.N)
+	case err != nil:
+		a.answer(sender, Answer{Err: messages.AsError(err)})
+	default:
+		a.commit(d.Cause, events, sender)
+	}
+}
+
+// settle feeds outcomes to the machine and appends what follows.
+func (a *agent) settle(batch []outcome) {
+	if a.broken != nil {
+		return
+	}
+	var events []messages.Event
+	cause := messages.Cause{Type: "effect"}
+	for _, o := range batch {
+		if _, listed := a.running[o.of]; !listed {
+			continue
+		}
+		a.done(o.of)
+		more, err := a.state.Decide(a.env(), o.result)
+		if err != nil {
+			a.rt.logger.Error("an outcome was refused", "agent", a.id.String(), "error", err)
+			continue
+		}
+		events = append(events, more...)
+		cause.ID = string(o.of.Call)
+	}
+	if len(events) > 0 {
+		a.commit(cause, events, nil)
+	}
+}
+
+func (a *agent) answer(sender *actor.PID, ans Answer) {
+	if sender != nil {
+		a.root.Send(sender, &ans)
+	}
+}
+
+// sleep stops the agent if it has nothing to do.
+func (a *agent) sleep(ctx actor.Context) {
+	if a.busy || len(a.waiting) > 0 || a.state.Open() {
+		ctx.Send(a.parent, awake{a.id})
+		return
+	}
+	ctx.Stop(a.self)
+}

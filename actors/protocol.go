@@ -1,0 +1,104 @@
+package actors
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Deliver asks a partition to give a command to one of its agents. It is
+// answered by an Answer once the command's events are in the log, or refused.
+type Deliver struct {
+	Agent   messages.AgentID
+	Command messages.Command
+	Cause   messages.Cause
+}
+
+// LogValue keeps what users wrote out of logs.
+func (d *Deliver) LogValue() slog.Value {
+	return slog.StringValue("deliver " + d.Cause.Type + " " + d.Cause.ID + " to " + d.Agent.String())
+}
+
+// Wake asks a partition to activate an agent that owes work, or whose newest
+// frame somebody must be told of again. It is answered by an Answer once the
+// agent has gone on.
+type Wake struct{ Agent messages.AgentID }
+
+// Answer is what became of a command.
+type Answer struct {
+	// N is the event that tells of it: for an input its input.accepted.
+	N    messages.EventNumber `json:"n"`
+	Turn messages.TurnID      `json:"turn,omitempty"`
+	// Disposition is what became of an input.
+	Disposition messages.Disposition `json:"disposition,omitempty"`
+	// Noop says why an applied command changed nothing. Empty: it did.
+	Noop string `json:"noop,omitempty"`
+	// Duplicate says that the id was applied before and this is its first answer.
+	Duplicate bool `json:"duplicate,omitempty"`
+	// Err is the refusal; nil if the command was applied.
+	Err *messages.Error `json:"error,omitempty"`
+}
+
+// answerOf reads the answer to a command out of the frame it caused.
+func answerOf(f *messages.Frame) Answer {
+	a := Answer{N: f.First}
+	for i, ev := range f.Events {
+		switch ev := ev.(type) {
+		case messages.InputAccepted:
+			a.N, a.Turn, a.Disposition = f.First+messages.EventNumber(i), ev.Turn, ev.Disposition
+			return a
+		case messages.CommandNoop:
+			a.Noop = ev.Reason
+		case messages.TurnAborted:
+			a.Turn = ev.Turn
+			return a
+		case messages.TurnStarted:
+			a.Turn = ev.Turn
+		case messages.TurnResumed:
+			a.Turn = ev.Turn
+		}
+	}
+	return a
+}
+
+// Commit is a frame that is now in the log.
+type Commit struct {
+	Agent messages.AgentID
+	Seq   uint64
+	Frame *messages.Frame
+	// Phase is the agent's, as of the frame.
+	Phase string
+}
+
+// Reply is a fact that an input's sender asked to be told.
+type Reply struct {
+	Agent   messages.AgentID
+	Subject string
+	Input   string
+	N       messages.EventNumber
+	At      time.Time
+	Event   messages.Event
+}
+
+// Delta is a piece of a model's answer on its way. It is not kept.
+type Delta struct {
+	Agent messages.AgentID `json:"-"`
+	Turn  messages.TurnID  `json:"turn"`
+	Call  messages.CallID  `json:"call"`
+	// Kind is text or reasoning.
+	Kind string `json:"type"`
+	Text string `json:"text"`
+}
+
+// Observer is told what agents do. Its methods are called from many
+// goroutines, those for one agent's commits in order; they must not block.
+type Observer interface {
+	Committed(Commit)
+	// Owed hands over replies to send. After a takeover the newest ones are
+	// handed over again.
+	Owed([]Reply)
+	Delta(Delta)
+	// Fenced says that an agent met a newer owner than this node.
+	Fenced(a messages.AgentID, newer messages.Epoch)
+}

@@ -1,0 +1,304 @@
+// Package cluster puts a node together: NATS (embedded or given), the event
+// log, the agents, their inputs and the doors. [Start] is the whole product as
+// a library.
+//
+// # Guarantees
+//
+//   - No globals, no os.Exit, no signal handlers; everything is logged to the
+//     caller's logger; several nodes may run in one process.
+//   - When Start returns the node answers, and agents that owed work are being
+//     recovered.
+//   - Close takes nothing new, stops its agents, gives its partitions up and
+//     returns; what was under way goes on at the next start or at the next owner.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/cluster/inbox"
+	"github.com/reprise-dev/reprise/cluster/lease"
+	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// Config says what a node is made of. Of NATS, Conn and Data one is needed.
+type Config struct {
+	// Data is the folder of the embedded NATS server, used when neither NATS
+	// nor Conn is given.
+	Data string
+	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
+	// takes any free port. Empty: it is reachable from inside the process only.
+	Listen string
+	// Sync is the embedded server's: always (default) or relaxed.
+	Sync string
+	// NATS is the URL of a server to use instead; NATSOptions go with it.
+	NATS        string
+	NATSOptions []nats.Option
+	// Conn is a connection whose server and options are used instead. The node
+	// opens connections of its own and leaves this one alone.
+	Conn *nats.Conn
+	// Root is the first token of all subjects. Empty: reprise.
+	Root string
+	// Replicas of the streams that the node creates. Zero: 1.
+	Replicas  int
+	Providers providers.Set
+	Agents    []actors.Definition
+	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
+	IdleAfter time.Duration
+	// Logger hears what an operator must know. Nil: slog.Default.
+	Logger *slog.Logger
+	// Version is what the node says of itself.
+	Version string
+}
+
+// Node is a running node. Its methods are safe for concurrent use.
+type Node struct {
+	cfg      Config
+	id       string
+	subjects messages.Subjects
+	server   *embedded.Server
+	doors    *nats.Conn
+	conns    []*nats.Conn
+	log      *natslog.Log
+	host     *host
+	owner    *owner
+	members  *member.Members
+	leases   *lease.Leases
+	gateway  *gateway.Gateway
+	client   *client.Client
+	closers  []func() // in the order in which they were opened
+}
+
+// logConns is how many connections appends are spread over.
+const logConns = 4
+
+// Start starts a node. ctx bounds the starting, not the node's life.
+func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Root == "" {
+		cfg.Root = messages.DefaultRoot
+	}
+	n := &Node{cfg: cfg, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root}}
+	defer func() {
+		if err != nil {
+			n.undo()
+		}
+	}()
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openHost, n.join, n.openDoors} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// undo closes what was opened, newest first.
+func (n *Node) undo() {
+	for i := len(n.closers) - 1; i >= 0; i-- {
+		n.closers[i]()
+	}
+	n.closers = nil
+}
+
+func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
+
+// connect starts the embedded server, if there is to be one, and connects.
+func (n *Node) connect(context.Context) error {
+	dial, err := n.dialer()
+	if err != nil {
+		return err
+	}
+	for i := range logConns + 1 {
+		nc, err := dial(nats.Name(fmt.Sprintf("reprise %s %d", n.id, i)), nats.ErrorHandler(n.connectionError))
+		if err != nil {
+			return err
+		}
+		n.onClose(nc.Close)
+		if i == logConns {
+			n.doors = nc
+		} else {
+			n.conns = append(n.conns, nc)
+		}
+	}
+	return nil
+}
+
+func (n *Node) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	n.cfg.Logger.Warn("NATS connection", "error", err, "subscription", subject)
+}
+
+type dialer func(...nats.Option) (*nats.Conn, error)
+
+func (n *Node) dialer() (dialer, error) {
+	cfg := n.cfg
+	switch {
+	case cfg.Conn != nil:
+		return func(more ...nats.Option) (*nats.Conn, error) {
+			opts := cfg.Conn.Opts
+			opts.ReconnectBufSize, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, -1, false
+			for _, o := range more {
+				if err := o(&opts); err != nil {
+					return nil, err
+				}
+			}
+			return opts.Connect()
+		}, nil
+	case cfg.NATS != "":
+		return func(more ...nats.Option) (*nats.Conn, error) {
+			return natslog.Connect(cfg.NATS, append(more, cfg.NATSOptions...)...)
+		}, nil
+	case cfg.Data == "":
+		return nil, errors.New("a node needs a NATS server: set NATS to its URL, or Data to a folder for an embedded one")
+	}
+	ec := embedded.Config{Dir: cfg.Data, Sync: embedded.Sync(cfg.Sync), Logger: cfg.Logger, DontListen: cfg.Listen == ""}
+	if cfg.Listen != "" {
+		host, port, err := net.SplitHostPort(cfg.Listen)
+		if err == nil {
+			ec.Port, err = strconv.Atoi(port)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listen address %q: write host:port, such as 127.0.0.1:4222", cfg.Listen)
+		}
+		ec.Host = host
+	}
+	server, err := embedded.Start(ec)
+	if err != nil {
+		return nil, err
+	}
+	n.server = server
+	n.onClose(func() { _ = server.Shutdown() })
+	return server.Connect, nil
+}
+
+func (n *Node) openLog(ctx context.Context) (err error) {
+	n.log, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Logger: n.cfg.Logger})
+	return err
+}
+
+func (n *Node) openHost(ctx context.Context) error {
+	hub := gateway.NewHub(n.doors, n.subjects, n.cfg.Logger, func(messages.AgentID, messages.Epoch) {})
+	rt, err := actors.NewRuntime(ctx, actors.Config{
+		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Observer: hub,
+		IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	if n.host, err = newHost(ctx, rt, n.cfg.Root, n.cfg.Logger); err != nil {
+		return err
+	}
+	n.onClose(n.host.stop)
+	agents := &projections.Agents{}
+	in, err := inbox.Open(ctx, inbox.Config{
+		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
+		Deliver: func(_ context.Context, d *actors.Deliver) (actors.Answer, error) { return n.host.ask(d.Agent, d)() },
+	})
+	if err != nil {
+		return err
+	}
+	n.owner = newOwner(n.host, n.log, in, agents, n.cfg.Logger)
+	n.onClose(n.owner.close)
+	n.gateway = gateway.New(gateway.Config{
+		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
+		Deliver:     func(d *actors.Deliver) func() (actors.Answer, error) { return n.host.ask(d.Agent, d) },
+		Agents:      agents,
+		Self:        n.id,
+		OwnerOf:     n.ownerOf,
+		DeadLetters: n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
+	})
+	return nil
+}
+
+// join becomes a member and takes the partitions that are free.
+func (n *Node) join(ctx context.Context) (err error) {
+	hostname, _ := os.Hostname() // empty where the system has none
+	self := member.Info{ID: n.id, Host: hostname, Version: n.cfg.Version, Started: time.Now().UTC()}
+	if n.members, err = member.Join(ctx, n.doors, n.cfg.Root, self, n.cfg.Logger); err != nil {
+		return fmt.Errorf("join the other nodes: %w", err)
+	}
+	n.onClose(func() { n.bounded(n.members.Leave) })
+	if n.leases, err = lease.Open(ctx, n.doors, n.cfg.Root, n.cfg.Replicas, n.members, n.owner, n.cfg.Logger); err != nil {
+		return fmt.Errorf("take partitions: %w", err)
+	}
+	n.onClose(func() { n.bounded(n.leases.Release) })
+	return n.leases.Settled(ctx)
+}
+
+func (n *Node) bounded(f func(context.Context)) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	f(ctx)
+}
+
+func (n *Node) openDoors(context.Context) error {
+	if err := n.gateway.Open(); err != nil {
+		return fmt.Errorf("open the doors: %w", err)
+	}
+	n.onClose(n.gateway.Close)
+	n.client = client.New(n.doors, n.cfg.Root)
+	return n.doors.Flush()
+}
+
+// ownerOf is the node that owns an agent's partition; empty if nobody does.
+func (n *Node) ownerOf(p messages.Partition) string {
+	if n.owner.epoch(p) != 0 {
+		return n.id
+	}
+	return n.leases.Owner(p)
+}
+
+// Client talks to the cluster through this node's own connection.
+func (n *Node) Client() *client.Client { return n.client }
+
+// ID is the node's name among the members.
+func (n *Node) ID() string { return n.id }
+
+// URL is where NATS clients connect to; empty if the embedded server listens
+// to nobody outside.
+func (n *Node) URL() string {
+	if n.server != nil {
+		return n.server.ClientURL()
+	}
+	return n.doors.ConnectedUrlRedacted()
+}
+
+// Sync says when what is acknowledged is on disk: always, relaxed, or unknown
+// for a server that is not ours.
+func (n *Node) Sync() string {
+	if n.server == nil {
+		return "unknown"
+	}
+	return string(n.server.Sync())
+}
+
+// Partitions is how many partitions the node owns.
+func (n *Node) Partitions() int { return n.leases.Held() }
+
+// Close stops the node. More than once does nothing.
+func (n *Node) Close() error {
+	n.undo()
+	return nil
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Hub spreads what agents do to whoever follows them here, and to NATS. It is
+// the actors' observer: nothing it does blocks, so that a follower that stalls
+// or dies harms nobody.
+type Hub struct {
+	conn     *nats.Conn
+	subjects messages.Subjects
+	logger   *slog.Logger
+	fenced   func(messages.AgentID, messages.Epoch)
+
+	mu    sync.RWMutex
+	feeds map[messages.AgentID]map[*feed]struct{}
+}
+
+// NewHub makes a hub that publishes on conn; fenced is called when an agent
+// meets a newer owner.
+func NewHub(conn *nats.Conn, subjects messages.Subjects, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch)) *Hub {
+	return &Hub{conn: conn, subjects: subjects, logger: logger, fenced: fenced, feeds: make(map[messages.AgentID]map[*feed]struct{})}
+}
+
+var _ actors.Observer = (*Hub)(nil)
+
+// Committed hands a frame to the agent's followers.
+func (h *Hub) Committed(c actors.Commit) {
+	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
+}
+
+// Delta hands a piece of an answer to the agent's followers and publishes it.
+func (h *Hub) Delta(d actors.Delta) {
+	h.each(d.Agent, func(f *feed) { f.push(item{delta: &d}) })
+	if b, err := json.Marshal(d); err == nil {
+		_ = h.conn.Publish(h.subjects.Live(d.Agent), b) // not kept: nobody is owed a delta
+	}
+}
+
+// Fenced passes on that an agent met a newer owner.
+func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) { h.fenced(a, newer) }
+
+// replyJSON is what a reply subject receives.
+type replyJSON struct {
+	ID    string `json:"id,omitempty"` // <agent>.<event number>
+	Agent string `json:"agent"`
+	Input string `json:"input,omitempty"`
+	projections.EventJSON
+	Error *messages.Error `json:"error,omitempty"`
+}
+
+// Owed publishes facts that inputs' senders asked to be told.
+func (h *Hub) Owed(replies []actors.Reply) {
+	for _, r := range replies {
+		h.publish(r.Subject, replyJSON{
+			ID: r.Agent.String() + "." + number(r.N), Agent: r.Agent.String(), Input: r.Input,
+			EventJSON: projections.NewEventJSON(r.N, 0, "", r.At, r.Event),
+		})
+	}
+}
+
+// Told publishes the answer to a command, or a refusal.
+func (h *Hub) Told(subject string, a messages.AgentID, answer actors.Answer) {
+	h.publish(subject, struct {
+		Agent string `json:"agent"`
+		Type  string `json:"type"`
+		actors.Answer
+	}{a.String(), answerType(answer), answer})
+}
+
+func answerType(a actors.Answer) string {
+	if a.Err != nil {
+		return "refused"
+	}
+	return "applied"
+}
+
+func (h *Hub) publish(subject string, v any) {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = h.conn.Publish(subject, b)
+	}
+	if err != nil {
+		h.logger.Warn("a reply could not be published", "subject", subject, "error", err)
+	}
+}
+
+func (h *Hub) each(a messages.AgentID, do func(*feed)) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for f := range h.feeds[a] {
+		do(f)
+	}
+}
+
+// follow begins to gather what a does; leave ends it.
+func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
+	f = &feed{wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.feeds[a] == nil {
+		h.feeds[a] = make(map[*feed]struct{})
+	}
+	h.feeds[a][f] = struct{}{}
+	return f, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.feeds[a], f)
+		if len(h.feeds[a]) == 0 {
+			delete(h.feeds, a)
+		}
+	}
+}
+
+// item is a commit or a delta.
+type item struct {
+	commit *actors.Commit
+	delta  *actors.Delta
+}
+
+// feed is what a follower has yet to take. It is bounded: of one that stalls,
+// deltas are dropped, and commits too, which it then reads from the log.
+type feed struct {
+	wake chan struct{}
+
+	mu    sync.Mutex
+	items []item
+	lost  bool // a commit was dropped
+}
+
+// The bounds of a feed.
+const (
+	maxDeltas  = 4096
+	maxCommits = 8192
+)
+
+func (f *feed) push(it item) {
+	f.mu.Lock()
+	if len(f.items) < maxDeltas || it.commit != nil && len(f.items) < maxCommits {
+		f.items = append(f.items, it)
+	} else if it.commit != nil {
+		f.lost = true
+	}
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take gives what has gathered since the last call; lost says that commits
+// behind it were dropped.
+func (f *feed) take() (items []item, lost bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	items, lost = f.items, f.lost
+	f.items, f.lost = nil, false
+	return items, lost
+}

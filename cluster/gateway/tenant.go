@@ -1,0 +1,126 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// queryTenant answers a view of a whole tenant: agents or dlq.
+func (g *Gateway) queryTenant(msg *nats.Msg) {
+	if !g.answerable(msg) {
+		return
+	}
+	tenant := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]
+	q, err := messages.ParseQuery(msg.Data)
+	if err == nil {
+		err = messages.ValidateToken("tenant", tenant)
+	}
+	if err != nil {
+		g.fail(msg.Reply, messages.AsError(err))
+		return
+	}
+	if g.elsewhere(0, msg) {
+		return
+	}
+	g.running.Go(func() {
+		p := &page{g: g, to: msg.Reply, limit: q.Limit}
+		switch q.View {
+		case "agents":
+			g.agents(p, tenant, q)
+		case "dlq":
+			err = g.deadLetters(p, tenant, q)
+		default:
+			err = messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents and dlq", q.View)
+		}
+		if err != nil {
+			g.fail(msg.Reply, messages.AsError(err))
+			return
+		}
+		p.finish()
+	})
+}
+
+func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
+	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase})
+	for i, row := range rows {
+		n := messages.EventNumber(i + 1)
+		if n < q.From {
+			continue
+		}
+		row.Owner = g.Self
+		if !p.line(n, row) {
+			return
+		}
+	}
+}
+
+// letter is a dead letter as views show it.
+type letter struct {
+	Seq      uint64    `json:"seq"`
+	Subject  string    `json:"subject"`
+	Code     string    `json:"code"`
+	Reason   string    `json:"reason"`
+	Received time.Time `json:"received,omitzero"`
+	Size     int       `json:"size"`
+	// Body is the message as it came; text that is not UTF-8 in base64.
+	Body    string      `json:"body,omitempty"`
+	Base64  []byte      `json:"body_base64,omitempty"`
+	Headers nats.Header `json:"headers,omitempty"`
+}
+
+// deadLetters lists a tenant's dead letters. Those without a readable address
+// belong to the default tenant.
+func (g *Gateway) deadLetters(p *page, tenant string, q messages.Query) error {
+	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
+	defer cancel()
+	stream, err := g.js.Stream(ctx, g.DeadLetters)
+	if err != nil {
+		return messages.Refuse(messages.Unavailable, "the dead letters cannot be read now: %v", err)
+	}
+	root := strings.TrimSuffix(g.Subjects.Any("dlq"), ">")
+	filters := []string{root + tenant + ".>"}
+	if tenant == messages.DefaultTenant {
+		filters = append(filters, root+"_.>")
+	}
+	for seq := max(uint64(q.From), 1); ; {
+		raw, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(filters[0]))
+		if len(filters) > 1 {
+			other, err2 := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(filters[1]))
+			if err != nil || err2 == nil && other.Sequence < raw.Sequence {
+				raw, err = other, err2
+			}
+		}
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if !p.line(messages.EventNumber(raw.Sequence), letterOf(raw)) {
+			return nil
+		}
+		seq = raw.Sequence + 1
+	}
+}
+
+func letterOf(raw *jetstream.RawStreamMsg) letter {
+	h := raw.Header
+	l := letter{
+		Seq: raw.Sequence, Subject: h.Get("Reprise-Subject"), Code: h.Get("Reprise-Code"), Reason: h.Get("Reprise-Reason"),
+		Size: len(raw.Data), Headers: h,
+	}
+	l.Received, _ = time.Parse(time.RFC3339Nano, h.Get("Reprise-Received")) // zero where it is missing
+	if s := string(raw.Data); strings.ToValidUTF8(s, "") == s {
+		l.Body = s
+	} else {
+		l.Base64 = raw.Data
+	}
+	return l
+}

@@ -1,0 +1,221 @@
+// Package inbox brings in what was published to the input and command
+// subjects: one consumer for each partition, pulled by the partition's owner.
+//
+// # Guarantees
+//
+//   - A message is acknowledged after its append, or after its dead letter is
+//     stored, and on no other path.
+//   - The messages of one agent are given to it one by one, in the order in
+//     which the stream stored them; a passing failure holds them, it does not
+//     reorder them.
+//   - An input without an id gets one from its place in the stream, so that a
+//     redelivery is the same input.
+//   - A new owner makes the consumer anew: what was not acknowledged comes
+//     again, in order, at once.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Config says where inputs come from and where they go.
+type Config struct {
+	Conn     *nats.Conn
+	Subjects messages.Subjects
+	// Deliver gives a command to its agent and waits for the answer. An error
+	// means that there was none: the same command is delivered again.
+	Deliver func(context.Context, *actors.Deliver) (actors.Answer, error)
+	// Told publishes an answer or refusal to a subject that its sender named.
+	Told   func(subject string, a messages.AgentID, answer actors.Answer)
+	Logger *slog.Logger
+}
+
+// Inbox pulls the inputs of the partitions it is told to. Safe for concurrent use.
+type Inbox struct {
+	cfg    Config
+	js     jetstream.JetStream
+	names  natslog.Names
+	stream jetstream.Stream
+}
+
+// Open finds the input stream.
+func Open(ctx context.Context, cfg Config) (*Inbox, error) {
+	js, err := jetstream.New(cfg.Conn)
+	if err != nil {
+		return nil, err
+	}
+	b := &Inbox{cfg: cfg, js: js, names: natslog.NamesOf(cfg.Subjects)}
+	b.stream, err = js.Stream(ctx, b.names.Inbox())
+	return b, err
+}
+
+// stray is the name of the consumer for messages that no partition takes.
+const stray = "stray"
+
+// Pull begins to bring in the inputs of partition p. The function it returns
+// stops that and waits until nothing is under way.
+func (b *Inbox) Pull(p messages.Partition) (stop func()) {
+	return b.start("p"+p.String(), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (jetstream.Msg, error)) error {
+		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]jetstream.Msg)}
+		defer l.running.Wait()
+		for {
+			msg, err := next()
+			if err != nil {
+				return err
+			}
+			l.take(msg)
+		}
+	})
+}
+
+// PullStray begins to dead-letter what the partitions do not take, such as a
+// subject without a tenant. One node in a cluster does so.
+func (b *Inbox) PullStray() (stop func()) {
+	filters := []string{b.cfg.Subjects.Any("in"), b.cfg.Subjects.Any("ctl")}
+	return b.start(stray, filters, func(ctx context.Context, next func() (jetstream.Msg, error)) error {
+		for {
+			msg, err := next()
+			if err != nil {
+				return err
+			}
+			_, _, why := b.cfg.Subjects.ParseAgent(msg.Subject())
+			if why == nil {
+				why = messages.Refuse(messages.BadAddress, "subject %q was not taken by any partition", msg.Subject())
+			}
+			b.deadLetter(ctx, msg, messages.AgentID{}, messages.AsError(why))
+		}
+	})
+}
+
+// handler works a consumer's messages off until next fails.
+type handler func(ctx context.Context, next func() (jetstream.Msg, error)) error
+
+func (b *Inbox) start(name string, filters []string, h handler) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for pause := time.Duration(0); wait(ctx, pause); pause = 250 * time.Millisecond {
+			err := b.consume(ctx, name, filters, h)
+			if ctx.Err() == nil {
+				b.cfg.Logger.Warn("an inbox consumer was lost; it is made anew", "consumer", name, "error", err)
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// wait pauses and says whether ctx is still alive.
+func wait(ctx context.Context, pause time.Duration) bool {
+	if pause > 0 {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// The settings of a consumer. AckWait only matters for an ack that was lost:
+// the owner itself tries again what has not been applied.
+const (
+	ackWait    = time.Minute
+	ackPending = 1000
+	batch      = 256
+)
+
+// consume makes the consumer anew and works its messages off until ctx ends or
+// the consumer is lost.
+func (b *Inbox) consume(ctx context.Context, name string, filters []string, h handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := b.stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return err
+	}
+	cfg := jetstream.ConsumerConfig{
+		Durable: name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: ackWait, MaxDeliver: -1,
+		MaxAckPending: ackPending, MemoryStorage: true,
+	}
+	if len(filters) == 1 {
+		cfg.FilterSubject = filters[0]
+	} else {
+		cfg.FilterSubjects = filters
+	}
+	consumer, err := b.stream.CreateConsumer(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	it, err := consumer.Messages(jetstream.PullMaxMessages(batch), jetstream.PullHeartbeat(5*time.Second))
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	end := context.AfterFunc(ctx, it.Stop)
+	defer end()
+	return h(ctx, func() (jetstream.Msg, error) {
+		msg, err := it.Next()
+		if err != nil {
+			cancel() // of what is under way
+		}
+		return msg, err
+	})
+}
+
+// lanes gives each agent its messages one by one while others go on.
+type lanes struct {
+	inbox *Inbox
+	ctx   context.Context
+
+	running sync.WaitGroup
+	mu      sync.Mutex
+	waiting map[messages.AgentID][]jetstream.Msg
+}
+
+func (l *lanes) take(msg jetstream.Msg) {
+	_, a, err := l.inbox.cfg.Subjects.ParseInbox(msg.Subject())
+	if err != nil {
+		l.inbox.deadLetter(l.ctx, msg, a, messages.AsError(err))
+		return
+	}
+	l.mu.Lock()
+	queue, running := l.waiting[a]
+	l.waiting[a] = append(queue, msg)
+	l.mu.Unlock()
+	if !running {
+		l.running.Go(func() { l.run(a) })
+	}
+}
+
+// run works off an agent's messages; the entry in waiting stays for as long as
+// it does.
+func (l *lanes) run(a messages.AgentID) {
+	for {
+		l.mu.Lock()
+		queue := l.waiting[a]
+		if len(queue) == 0 || l.ctx.Err() != nil {
+			delete(l.waiting, a)
+			l.mu.Unlock()
+			return
+		}
+		msg := queue[0]
+		l.waiting[a] = queue[1:]
+		l.mu.Unlock()
+		l.inbox.apply(l.ctx, a, msg)
+	}
+}

@@ -1,0 +1,104 @@
+package archtest
+
+// A pattern names one package below the module, or with /... it and all below
+// it. The longest pattern that fits a package speaks for it.
+
+// room says what of our own code a package may import.
+type room struct {
+	path string
+	may  []string
+	why  string
+}
+
+var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages"}
+
+var rooms = []room{
+	{"messages", nil, "if it can act, it is not a word: the words know nobody"},
+
+	{"eventlog", []string{"messages"}, "the contract does not know who implements it"},
+	{"eventlog/...", []string{"eventlog/...", "messages"}, "the rooms of the middle floor do not know one another"},
+	{"providers", []string{"messages"}, "the contract does not know who implements it"},
+	{"providers/tool", []string{"messages"}, "the contract does not know who implements it"},
+	{"providers/...", []string{"providers/...", "messages"}, "the rooms of the middle floor do not know one another"},
+	{"projections", []string{"messages"}, "a view is a fold of events and nothing else"},
+	{"projections/...", []string{"projections/...", "messages"}, "the rooms of the middle floor do not know one another"},
+
+	{"actors/turn", []string{"messages", "projections"}, "the turn machine is pure: it has no door to the world"},
+	{"actors/...", below, "arrows point down: an actor does not know the node it lives on"},
+
+	{"cluster/client", []string{"messages"}, "a service that only sends and reads must not link the runtime"},
+	{"cluster/gateway/...", with(below, "cluster/gateway/...", "cluster/client", "cluster/member/...", "cluster/lease/...", "cluster/transport/...", "cluster/inbox/..."),
+		"the doors do not know how a node is put together"},
+	{"cluster/clustertest/...", with(below, "cluster/..."), "tests put whole nodes together"},
+	{"cluster", with(below, "cluster/..."), "a node knows every part it is made of, and no command"},
+	{"cluster/...", with(below, "cluster/client", "cluster/member/...", "cluster/lease/...", "cluster/transport/...", "cluster/inbox/..."),
+		"the parts of a node know neither the node nor its doors"},
+
+	{"cmd/reprise", []string{"cmd/internal/cli"}, "main reads as a sentence"},
+	{"cmd/internal/config", with(below), "a file is turned into definitions; who runs them is not its business"},
+	{"cmd/internal/archtest", nil, "the judge of imports has none"},
+	{"cmd/internal/cli/...", with(below, "cluster/...", "cmd/internal/...", "cmd/bench/..."), "the only place where concrete types meet"},
+	{"cmd/examples/...", with(below, "cluster/...", "cmd/examples/..."), "an example uses what its reader can use"},
+	{"cmd/bench/...", with(below, "cluster/...", "cmd/bench/..."), "a benchmark measures what its reader can use"},
+	{"cmd/...", with(below, "cluster/..."), "nothing but cmd imports cmd"},
+}
+
+// home says which packages may import a dependency.
+type home struct {
+	module string
+	in     []string
+	tests  []string // where tests may, too
+	why    string
+}
+
+var homes = []home{
+	{"github.com/vmihailenco/msgpack", []string{"messages"}, nil,
+		"one place knows the bytes of the log"},
+	{"github.com/nats-io/nats.go", []string{"eventlog/natslog/...", "cluster/...", "providers/nats/...", "cmd/bench/..."}, []string{"cmd/internal/cli/..."},
+		"commands speak through cluster/client; bench measures raw JetStream beside us"},
+	{"github.com/nats-io/nats-server", []string{"eventlog/natslog/embedded"}, []string{"eventlog/natslog/...", "cluster/...", "providers/nats/..."},
+		"a service that links the log need not link a server"},
+	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, nil,
+		"one door, one SDK: its types stop at the threshold"},
+	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,
+		"mailboxes and placement only; no other room knows that there are actors"},
+	{"github.com/spf13/cobra", []string{"cmd/internal/cli/...", "cmd/bench/..."}, nil,
+		"a library does not parse command lines"},
+	{"github.com/peterh/liner", []string{"cmd/internal/cli/..."}, nil,
+		"a library does not read terminals"},
+	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,
+		"one place reads files that people write"},
+}
+
+// diet says that a package may import nothing from outside but these modules,
+// and none of some standard packages.
+type diet struct {
+	path   string
+	only   []string
+	never  []string
+	why    string
+	noCall []string // of the standard library, as package.Func
+}
+
+var diets = []diet{
+	{path: "actors/turn", never: []string{"context", "sync", "os", "net", "log", "math/rand", "crypto/rand", "io/fs", "syscall"}, noCall: []string{"time.Now", "time.Since", "time.Until", "time.After", "time.NewTimer", "time.AfterFunc", "time.Sleep"},
+		why: "no clock, no context, no goroutine, no door: the same history always gives the same answer"},
+	{path: "cluster/client", only: []string{"github.com/nats-io/nats.go"},
+		why: "a service that only sends and reads must not link the runtime"},
+	{path: "cmd/internal/archtest", why: "the judge of imports has none"},
+}
+
+// unmeasured are packages that no table speaks for.
+var unmeasured = map[string]string{
+	"cmd/internal/pin": "keeps go.mod whole while rooms are being built; it goes away",
+}
+
+// topLevel are the folders at the root that may hold Go code.
+var topLevel = []string{"actors", "messages", "eventlog", "projections", "providers", "cmd", "cluster"}
+
+// empty are package names that say nothing.
+var empty = []string{"util", "utils", "common", "types", "helper", "helpers", "misc", "shared", "base"}
+
+func with(paths []string, more ...string) []string {
+	return append(append([]string(nil), paths...), more...)
+}

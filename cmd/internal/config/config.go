@@ -1,0 +1,155 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Config is a whole reprise.yaml that has no mistakes in it. Sections keep the
+// order of the file.
+type Config struct {
+	// File is the name it was read from.
+	File      string
+	Agents    []AgentConfig
+	Tools     []ToolConfig
+	Providers []ProviderConfig
+
+	places map[string]place // where tools are declared and named
+}
+
+// AgentConfig is one entry of agents. A zero limit was not written.
+type AgentConfig struct {
+	Kind         string
+	Model        string
+	Instructions string
+	// Tools are names: of ToolConfigs or of built-in tools.
+	Tools       []string
+	Settings    providers.Settings
+	MaxSteps    int
+	MaxQueue    int
+	MaxAttempts int
+	Parallel    int
+}
+
+// ToolConfig is one entry of tools: a program that gets its arguments as JSON on
+// standard input and answers on standard output.
+type ToolConfig struct {
+	Name string
+	// Command is the program and its arguments; a relative program is found
+	// from Dir.
+	Command     []string
+	Description string
+	// Parameters is the JSON schema of the arguments: an object.
+	Parameters json.RawMessage
+	Class      tool.Class
+	// Reconcile is the program that tells what became of a call, for the class
+	// tool.Check and no other.
+	Reconcile []string
+	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
+	Timeout time.Duration
+	// Env is set on top of what the program gets otherwise.
+	Env map[string]Secret
+	// Dir is where the program runs: the folder of the file, or dir seen from it.
+	Dir string
+}
+
+// ProviderConfig is one entry of providers.
+type ProviderConfig struct {
+	Name string
+	// Type is openai.
+	Type string
+	// APIKey is empty for a server that wants none.
+	APIKey Secret
+	// BaseURL is empty for the provider's own.
+	BaseURL string
+	// API is chat.
+	API string
+	// Used says whether an agent names a model of this provider. Only then is
+	// the provider sure to have what it needs.
+	Used bool
+}
+
+// Secret is a text that no log line, error or JSON shows.
+type Secret string
+
+// Reveal is the text itself.
+func (s Secret) Reveal() string { return string(s) }
+
+// Format shows that there is a secret, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) {
+	if s != "" {
+		_, _ = io.WriteString(f, "[secret]")
+	}
+}
+
+// MarshalText shows that there is a secret.
+func (s Secret) MarshalText() ([]byte, error) { return fmt.Append(nil, s), nil }
+
+// DemoProvider is the provider that is always there and needs no key.
+const DemoProvider = "demo"
+
+// MaxSize is the largest file that is read, in bytes.
+const MaxSize = 1 << 20
+
+// Load reads a file with the variables of the process. Its error is [Problems].
+func Load(path string) (*Config, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, os.LookupEnv)
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, Problems{{File: path, What: "there is no such file", Do: "give the path of a reprise.yaml"}}
+	}
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, Problems{{File: path, What: "this is a folder, not a file", Do: "give the path of a reprise.yaml"}}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	return data, nil
+}
+
+func unreadable(path string, err error) error {
+	if cause := new(fs.PathError); errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return Problems{{File: path, What: "the file cannot be read: " + err.Error(), Do: "check its permissions"}}
+}
+
+// Parse reads data, which stands in a file called name, with the variables that
+// env knows. Its error is [Problems].
+func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	found := &collector{file: name}
+	root := parseYAML(found, data)
+	if root == nil {
+		return nil, found.err()
+	}
+	places := make(map[string]place)
+	r := &reader{
+		collector: found, env: env, lines: splitLines(data),
+		config: &Config{File: name, places: places}, places: places,
+	}
+	r.root(root)
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	return r.config, nil
+}

@@ -1,0 +1,220 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+const whole = `# everything that can be written
+agents:
+  assistant:
+    model: openai/gpt-5.5
+    instructions: |
+      You are terse.
+      You serve ${NAME}; $${this} stays.
+    tools: [clock, lookup]
+    max_steps: 20
+    max_queue: 1_000
+    max_attempts: ${STEPS}
+    parallel: 4
+    settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
+  42: {model: "${MODEL}", tools: []}
+tools:
+  lookup:
+    command: [./lookup.sh, "--for=${NAME}"]
+    description: Look a word up
+    parameters:
+      type: object
+      properties: {word: {type: string, pattern: "^${1}$", maxLength: 0x10}, exact: {type: boolean, default: true}}
+      required: [word]
+    class: keyed
+    approval: never
+    timeout: 1m30s
+    env: {TOKEN: "${SECRET}"}
+    dir: scripts
+  bare: {command: [/bin/true], description: Nothing}
+  asked: {command: [./pay], description: Pay, class: check, reconcile: [./pay, --status]}
+providers:
+  openai: {api_key: "${OPENAI_API_KEY}", base_url: "${UNSET_URL}", api: chat, type: openai}
+  local: {base_url: "http://127.0.0.1:1234/v1"}
+  spare: {api_key: "${UNSET_KEY}"}
+`
+
+func TestParse(t *testing.T) {
+	c, err := Parse(filepath.FromSlash("conf/reprise.yaml"), []byte(whole), variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half, one := float32(0.5), float32(1)
+	want := &Config{
+		File: filepath.FromSlash("conf/reprise.yaml"),
+		Agents: []AgentConfig{{
+			Kind: "assistant", Model: "openai/gpt-5.5",
+			Instructions: "You are terse.\nYou serve Ada; ${this} stays.\n",
+			Tools:        []string{"clock", "lookup"},
+			MaxSteps:     20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
+			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
+		}, {Kind: "42", Model: "demo/demo"}},
+		Tools: []ToolConfig{{
+			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
+			Parameters: json.RawMessage(`{"properties":{"exact":{"default":true,"type":"boolean"},"word":{"maxLength":16,"pattern":"^${1}$","type":"string"}},"required":["word"],"type":"object"}`),
+			Class:      tool.Keyed, Timeout: 90 * time.Second,
+			Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, Dir: filepath.FromSlash("conf/scripts"),
+		}, {
+			Name: "bare", Command: []string{"/bin/true"}, Description: "Nothing", Class: tool.Once, Dir: "conf",
+			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
+		}, {
+			Name: "asked", Command: []string{"./pay"}, Description: "Pay", Class: tool.Check, Dir: "conf",
+			Reconcile:  []string{"./pay", "--status"},
+			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
+		}},
+		Providers: []ProviderConfig{
+			{Name: "openai", Type: "openai", APIKey: "sk-key-123456", API: "chat", Used: true},
+			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", API: "chat"},
+			{Name: "spare", Type: "openai", API: "chat"},
+		},
+		places: c.places,
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %#v\nwant %#v", c, want)
+	}
+	raw, _ := json.Marshal(c)
+	showings := []string{string(raw)}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		showings = append(showings, fmt.Sprintf(verb, c.Providers[0].APIKey), fmt.Sprintf(verb, c.Tools[0].Env), fmt.Sprintf(verb, *c))
+	}
+	for _, s := range showings {
+		if strings.Contains(s, "sk-") || strings.Contains(s, "736b2d") {
+			t.Errorf("a secret is shown in %s", s)
+		}
+	}
+	if got := c.Providers[0].APIKey.Reveal(); got != "sk-key-123456" {
+		t.Errorf("Reveal: %q", got)
+	}
+}
+
+// TestForms reads the same agent from files that differ in form alone.
+func TestForms(t *testing.T) {
+	for name, data := range map[string]string{
+		"plain":     "agents:\n  a:\n    model: demo/demo\n    max_steps: 3\n",
+		"windows":   "\ufeffagents:\r\n  a:\r\n    model: demo/demo\r\n    max_steps: 3\r\n",
+		"flow":      "{agents: {a: {model: demo/demo, max_steps: 3}}}",
+		"quoted":    "\"agents\":\n  'a': {model: \"demo/demo\", max_steps: 0x3}\n",
+		"marker":    "---\nagents:\n  a: {model: demo/demo, max_steps: 3}\n...\n",
+		"sections":  "tools:\nproviders: {}\nagents: {a: {model: demo/demo, max_steps: 3, tools: , settings: }}\n",
+		"merge":     "agents:\n  a: {<<: {model: demo/other, max_steps: 3}, model: demo/demo}\n",
+		"merge two": "agents:\n  a: {<<: [{model: demo/demo}, {model: no, max_steps: 3}]}\n",
+	} {
+		c, err := Parse("f", []byte(data), variables)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if want := []AgentConfig{{Kind: "a", Model: "demo/demo", MaxSteps: 3}}; !reflect.DeepEqual(c.Agents, want) {
+			t.Errorf("%s: got %+v", name, c.Agents)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Setenv("REPRISE_TEST_MODEL", "demo/demo")
+	file := filepath.Join(t.TempDir(), "reprise.yaml")
+	if err := os.WriteFile(file, []byte("agents: {a: {model: \"${REPRISE_TEST_MODEL}\"}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file)
+	if err != nil || c.Agents[0].Model != "demo/demo" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+// TestKeys tells when a provider may do without a key.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		provider string
+		ok       bool
+	}{
+		{`{api_key: x}`, true},
+		{`{api_key: "${OPENAI_API_KEY}"}`, true},
+		{`{api_key: "${UNSET:-x}"}`, true},
+		{`{api_key: "${UNSET}"}`, false},
+		{`{api_key: "${EMPTY}"}`, false},
+		{`{api_key: "${UNSET:-}"}`, false},
+		{`{}`, false},
+		{``, false},
+		{`{base_url: "http://localhost:1/v1"}`, true},
+		{`{api_key: "${UNSET:-}", base_url: "http://localhost:1/v1"}`, true},
+		{`{base_url: "http://localhost:1/v1", api_key: ""}`, true},
+		{`{api_key: "${UNSET}", base_url: "http://localhost:1/v1"}`, false},
+		{`{base_url: "${UNSET}"}`, false},
+	} {
+		data := "agents: {a: {model: openai/m}}\nproviders:\n  openai: " + c.provider
+		if _, err := Parse("f", []byte(data), variables); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.provider, err)
+		}
+	}
+}
+
+func fixed(name string) tool.Tool {
+	return named{tool.New(name, name, tool.Pure, nothing)}
+}
+
+type named struct{ tool.Tool }
+
+func lookup(name string) (tool.Tool, bool) {
+	if name == "clock" || name == "calculator" {
+		return fixed(name), true
+	}
+	return nil, false
+}
+
+func command(tc ToolConfig) (tool.Tool, error) {
+	if tc.Name == "broken" {
+		return nil, errors.New("no such program")
+	}
+	return fixed(tc.Name), nil
+}
+
+func TestDefinitions(t *testing.T) {
+	c, err := Parse("f", []byte(whole), variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defs, err := c.Definitions(lookup, command)
+	if err != nil || len(defs) != 2 {
+		t.Fatalf("got %+v, %v", defs, err)
+	}
+	d := defs[0]
+	if d.Kind != "assistant" || d.MaxQueue != 1000 || len(d.Tools) != 2 || d.Tools[0].Spec().Name != "clock" || d.Tools[1].Spec().Name != "lookup" {
+		t.Errorf("got %+v", d)
+	}
+	if defs[1].Kind != "42" || defs[1].Tools != nil {
+		t.Errorf("got %+v", defs[1])
+	}
+}
+
+func TestDefinitionProblems(t *testing.T) {
+	data := `agents:
+  a: {model: demo/demo, tools: [clok, broken, lokup, entirely_else]}
+tools:
+  broken: {command: [x], description: d}
+  lookup: {command: [x], description: d}
+  clock: {command: [x], description: d}
+`
+	c, err := Parse("f", []byte(data), variables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Definitions(lookup, command, "clock", "calculator")
+	golden(t, "testdata/definitions.txt", err)
+}

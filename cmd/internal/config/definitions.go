@@ -1,0 +1,79 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Definitions are the agents of the file with their tools. lookup finds the
+// built-in tools, command makes one that runs a program; builtin, if given,
+// names what lookup knows, so that a typo can be put right. The error is
+// [Problems].
+func (c *Config) Definitions(
+	lookup func(name string) (tool.Tool, bool),
+	command func(ToolConfig) (tool.Tool, error),
+	builtin ...string,
+) ([]actors.Definition, error) {
+	found := &collector{file: c.File}
+	declared := c.declared(found, lookup, command)
+	names := slices.Clone(builtin)
+	for name := range declared {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	defs := make([]actors.Definition, 0, len(c.Agents))
+	for _, a := range c.Agents {
+		d := a.definition()
+		for _, name := range a.Tools {
+			t, ok := declared[name]
+			if !ok {
+				t, ok = lookup(name)
+			}
+			if !ok {
+				found.add(c.places[namePlace(a.Kind, name)], meant(name, names, "tools"), "no tool is called %s", shown(name))
+				continue
+			}
+			if t != nil { // else its own problem is noted
+				d.Tools = append(d.Tools, t)
+			}
+		}
+		defs = append(defs, d)
+	}
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	return defs, nil
+}
+
+// declared makes the tools of the file. One that cannot be made is nil.
+func (c *Config) declared(
+	found *collector,
+	lookup func(string) (tool.Tool, bool),
+	command func(ToolConfig) (tool.Tool, error),
+) map[string]tool.Tool {
+	out := make(map[string]tool.Tool, len(c.Tools))
+	for _, tc := range c.Tools {
+		at := c.places[toolPlace(tc.Name)]
+		out[tc.Name] = nil
+		if _, taken := lookup(tc.Name); taken {
+			found.add(at, "choose another name", "a tool called %s is built in", shown(tc.Name))
+			continue
+		}
+		t, err := command(tc)
+		if err != nil {
+			found.add(at, "mend its command", "tool %s cannot be made: %v", shown(tc.Name), err)
+			continue
+		}
+		out[tc.Name] = t
+	}
+	return out
+}
+
+func (a AgentConfig) definition() actors.Definition {
+	return actors.Definition{
+		Kind: a.Kind, Model: a.Model, Instructions: a.Instructions, Settings: a.Settings,
+		MaxSteps: a.MaxSteps, MaxQueue: a.MaxQueue, MaxAttempts: a.MaxAttempts, Parallel: a.Parallel,
+	}
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// use is an agent's mention of a provider in its model.
+type use struct {
+	provider string
+	model    *node
+}
+
+// providers reads the section, then holds the agents' models against it.
+func (r *reader) providers(n *node) {
+	names := []string{DemoProvider}
+	if n != nil {
+		r.entries(n, "providers", func(f field) {
+			names = append(names, f.name)
+			r.config.Providers = append(r.config.Providers, r.provider(f))
+		})
+	}
+	slices.Sort(names)
+	for _, m := range r.models {
+		if !slices.Contains(names, m.provider) {
+			r.add(m.model.at, r.missingProvider(m.provider, names), "no provider is called %s", r.fromModel(m))
+		}
+	}
+}
+
+func (r *reader) missingProvider(name string, names []string) string {
+	if name == "openai" {
+		return "add providers: {openai: {api_key: \"${OPENAI_API_KEY}\"}}"
+	}
+	return meant(name, names, "providers")
+}
+
+// fromModel is the name of a model's provider, unless it came from a variable.
+func (r *reader) fromModel(m use) string {
+	if strings.Contains(m.model.text, "${") {
+		return "as in " + shown(strings.NewReplacer("${", "", "}", "").Replace(m.model.text))
+	}
+	return shown(m.provider)
+}
+
+func (r *reader) provider(f field) ProviderConfig {
+	p := ProviderConfig{Name: f.name, Type: "openai", API: "chat"}
+	p.Used = slices.ContainsFunc(r.models, func(m use) bool { return m.provider == f.name })
+	if !wordOf(f.name, 64) {
+		r.add(f.at, "rename it: 1 to 64 of A-Z a-z 0-9 _ -", "a provider cannot be called %s", shown(f.name))
+	}
+	if f.name == DemoProvider {
+		r.add(f.at, "choose another name", "the provider demo is built in")
+	}
+	r.lenient = !p.Used
+	defer func() { r.lenient = false }()
+	var key *node
+	r.fields(f.value, "provider "+shown(f.name), map[string]func(*node){
+		"api_key":  func(n *node) { key = n },
+		"base_url": func(n *node) { p.BaseURL = r.baseURL(n) },
+		"api":      func(n *node) { r.api(n) },
+		"type":     func(n *node) { r.word(n, "type", []string{"openai"}) },
+	})
+	p.APIKey = r.key(f, key, p)
+	return p
+}
+
+func (r *reader) api(n *node) {
+	if s, ok := r.word(n, "api", []string{"chat", "responses"}); ok && s == "responses" {
+		r.add(n.at, "write api: chat", "this version cannot speak the Responses API yet")
+	}
+}
+
+// key is a provider's key. A used provider needs one, unless the file sends it
+// to a server of its own and names no key or an empty one.
+func (r *reader) key(f field, n *node, p ProviderConfig) Secret {
+	if n == nil {
+		if p.Used && p.BaseURL == "" && (f.value.kind == mapping || f.value.kind == empty) {
+			r.keyless(f.at, f.name, "none is written", "add api_key: \"${"+keyVariable(f.name)+"}\", or")
+		}
+		return ""
+	}
+	if name, only := onlyVariable(n.text); only && n.kind == text && p.Used {
+		if _, set := r.env(name); !set {
+			r.keyless(n.at, f.name, "the variable "+name+" is not set", "set it, or write ${"+name+":-} for a server of your own that wants none, or")
+			return ""
+		}
+	}
+	s, ok := r.text(n, "api_key")
+	switch {
+	case !ok:
+	case s == "" && p.Used && p.BaseURL == "":
+		r.keyless(n.at, f.name, "api_key is empty", "fill it, or")
+	case strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || c < '!' || c > '~' }):
+		r.add(n.at, "copy the key again", "api_key holds a space, a line break or a letter that no key has")
+	}
+	return Secret(s)
+}
+
+// keyless reports a provider that agents use and that has no key.
+func (r *reader) keyless(at place, name, why, do string) {
+	var kinds []string
+	for _, a := range r.config.Agents {
+		if strings.HasPrefix(a.Model, name+"/") {
+			kinds = append(kinds, a.Kind)
+		}
+	}
+	who := fmt.Sprintf("agent %s", kinds[0])
+	switch n := len(kinds); {
+	case n > 4:
+		who = fmt.Sprintf("agents %s and %d more", strings.Join(kinds[:3], ", "), n-3)
+	case n > 1:
+		who = "agents " + strings.Join(kinds, ", ")
+	}
+	r.add(at, do+" give the model demo/demo to try without a key", "provider %s has no key (%s), so %s cannot run", shown(name), why, who)
+}
+
+func keyVariable(provider string) string {
+	return strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_API_KEY"
+}
+
+// baseURL is where a provider is reached; empty for the provider's own, which a
+// lone variable that is not set means too.
+func (r *reader) baseURL(n *node) string {
+	if name, only := onlyVariable(n.text); only {
+		if _, set := r.env(name); !set {
+			return ""
+		}
+	}
+	s, ok := r.text(n, "base_url")
+	if !ok || s == "" {
+		return ""
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		if !r.lenient {
+			r.add(n.at, "write one such as https://api.openai.com/v1", "base_url is not an http or https address")
+		}
+	case u.User != nil:
+		r.add(n.at, "give the key as api_key", "base_url has a user name or password in it")
+	}
+	return s
+}

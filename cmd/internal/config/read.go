@@ -1,0 +1,244 @@
+package config
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// reader fills a Config from the tree and notes what does not fit.
+type reader struct {
+	*collector
+	env    func(string) (string, bool)
+	lines  []string
+	config *Config
+	places map[string]place
+	models []use
+	// lenient leaves unset variables empty: the provider is not used.
+	lenient bool
+}
+
+// root reads the whole file. Agents come first: they say which providers are used.
+func (r *reader) root(n *node) {
+	if n.kind != mapping {
+		r.add(n.at, "begin with agents: and one agent below it", "the file holds %s where fields are expected", n.kind)
+		return
+	}
+	r.fields(n, "the file", map[string]func(*node){
+		"agents":    r.agents,
+		"tools":     r.tools,
+		"providers": func(*node) {},
+	})
+	if agents := n.get("agents"); agents == nil {
+		r.add(n.at, "add agents: with one agent below it", "there are no agents")
+	} else if agents.kind == empty || agents.kind == mapping && len(agents.fields) == 0 {
+		r.add(agents.at, "add one, such as assistant: {model: openai/gpt-5.5}", "there are no agents")
+	}
+	r.providers(n.get("providers"))
+}
+
+// fields hands each field of a mapping to its reader.
+func (r *reader) fields(n *node, owner string, readers map[string]func(*node)) {
+	known := slices.Sorted(maps.Keys(readers))
+	r.entries(n, owner, func(f field) {
+		if read, ok := readers[f.name]; ok {
+			read(f.value)
+			return
+		}
+		name := shown(f.name)
+		if nearest(f.name, known) != "" {
+			name = strconv.Quote(f.name)
+		}
+		do := meant(f.name, known, "fields of "+owner)
+		if slices.Contains(known, "settings") && slices.Contains(settings, f.name) {
+			do = "move it below settings:"
+		}
+		r.add(f.at, do, "unknown field %s", name)
+	})
+}
+
+// entries calls each for all fields of a mapping; nothing at all counts as an
+// empty one.
+func (r *reader) entries(n *node, owner string, each func(field)) {
+	switch n.kind {
+	case mapping:
+		for _, f := range n.fields {
+			each(f)
+		}
+	case empty, noted:
+	default:
+		r.add(n.at, "write name: value lines below it", "%s must hold fields, not %s", owner, n.kind)
+	}
+}
+
+// text is a text with its variables replaced; false if it is none, which is
+// then noted.
+func (r *reader) text(n *node, name string) (string, bool) {
+	switch n.kind {
+	case text:
+		return r.expand(n, name)
+	case noted:
+	case empty:
+		r.add(n.at, "write a value, or remove the line", "%s has no value", name)
+	case boolean, integer, number:
+		r.add(n.at, "put it in quotes if it is meant so", "%s must be text, not %s", name, n.kind)
+	default:
+		r.add(n.at, "write one value", "%s must be text, not %s", name, n.kind)
+	}
+	return "", false
+}
+
+func (r *reader) expand(n *node, name string) (string, bool) {
+	e := expand(n.text, r.env)
+	if e.broken {
+		r.add(r.find(n.at, "${"), "write ${NAME} or ${NAME:-default}; a plain ${ is written $${", "%s has a ${ that is no variable", name)
+		return "", false
+	}
+	if r.lenient {
+		return e.value, true
+	}
+	for _, v := range e.unset {
+		r.add(r.find(n.at, "${"+v), "set it, or write ${"+v+":-default}; a plain ${ is written $${", "the variable %s is not set", v)
+	}
+	return e.value, len(e.unset) == 0
+}
+
+// find is where part stands in the file, from at on; at itself if nowhere.
+func (r *reader) find(at place, part string) place {
+	for l := at.line; l >= 1 && l <= len(r.lines); l++ {
+		line := r.lines[l-1]
+		skip := 0
+		if l == at.line {
+			skip = byteAt(line, at.col-1)
+		}
+		if i := strings.Index(line[skip:], part); i >= 0 {
+			return place{l, utf8.RuneCountInString(line[:skip+i]) + 1}
+		}
+	}
+	return at
+}
+
+// byteAt is where the character number n of s begins.
+func byteAt(s string, n int) int {
+	for i := range s {
+		if n <= 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// digits is a value that must be a number, written as one or held by a variable;
+// false if it is none, which is then noted.
+func (r *reader) digits(n *node, name, want string) (string, bool) {
+	variable := n.kind == text && strings.Contains(n.text, "${")
+	switch {
+	case n.kind == integer || n.kind == number:
+		return strings.ReplaceAll(n.text, "_", ""), true
+	case variable:
+		return r.expand(n, name)
+	case n.kind != noted:
+		r.add(n.at, "write "+want, "%s must be a number, not %s", name, n.kind)
+	}
+	return "", false
+}
+
+// count reads a whole number of at least 1.
+func (r *reader) count(name string, into *int) func(*node) {
+	const limit, want = 1_000_000, "a whole number from 1 to 1000000"
+	return func(n *node) {
+		s, ok := r.digits(n, name, want)
+		if !ok {
+			return
+		}
+		switch v, err := strconv.ParseInt(s, 0, 64); {
+		case err != nil && !errors.Is(err, strconv.ErrRange):
+			r.add(n.at, "write "+want, "%s is not a whole number", name)
+		case err != nil || v < 1 || v > limit:
+			r.add(n.at, "write "+want+", or remove the line for the default", "%s is out of range", name)
+		default:
+			*into = int(v)
+		}
+	}
+}
+
+// float reads a number from 0 to high.
+func (r *reader) float(name string, high float64, into **float32) func(*node) {
+	want := "a number from 0 to " + strconv.FormatFloat(high, 'g', -1, 64)
+	return func(n *node) {
+		s, ok := r.digits(n, name, want)
+		if !ok {
+			return
+		}
+		switch v, err := strconv.ParseFloat(s, 32); {
+		case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
+			r.add(n.at, "write "+want, "%s is not a number", name)
+		case v < 0 || v > high:
+			r.add(n.at, "write "+want, "%s is out of range", name)
+		default:
+			f := float32(v)
+			*into = &f
+		}
+	}
+}
+
+func (r *reader) duration(name string, into *time.Duration) func(*node) {
+	return func(n *node) {
+		if n.kind == integer || n.kind == number {
+			r.add(n.at, "write a unit, such as 30s or 5m", "%s has no unit", name)
+			return
+		}
+		s, ok := r.text(n, name)
+		if !ok {
+			return
+		}
+		switch d, err := time.ParseDuration(s); {
+		case err != nil:
+			r.add(n.at, "write a number with a unit, such as 30s or 5m", "%s is not a duration", name)
+		case d <= 0:
+			r.add(n.at, "write a positive one, such as 30s", "%s must be longer than nothing", name)
+		default:
+			*into = d
+		}
+	}
+}
+
+// line reads a text into a variable.
+func (r *reader) line(name string, into *string) func(*node) {
+	return func(n *node) {
+		if s, ok := r.text(n, name); ok {
+			*into = s
+		}
+	}
+}
+
+// list calls each for every text of a list.
+func (r *reader) list(n *node, name, example string, each func(*node, string)) {
+	switch n.kind {
+	case list:
+		for _, item := range n.items {
+			if s, ok := r.text(item, "an entry of "+name); ok {
+				each(item, s)
+			}
+		}
+	case empty, noted:
+	default:
+		r.add(n.at, "write a list, such as "+example, "%s must be a list, not %s", name, n.kind)
+	}
+}
+
+// word reads one of the words that are allowed.
+func (r *reader) word(n *node, name string, words []string) (string, bool) {
+	s, ok := r.text(n, name)
+	if !ok || slices.Contains(words, s) {
+		return s, ok
+	}
+	r.add(n.at, meant(s, words, "values of "+name), "unknown %s %s", name, shown(n.text))
+	return "", false
+}

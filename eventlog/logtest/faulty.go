@@ -1,0 +1,82 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/reprise-dev/reprise/eventlog"
+)
+
+// Fault is what befalls one append.
+type Fault int
+
+// The faults.
+const (
+	Pass        Fault = iota // none
+	LoseRequest              // nothing is stored, the caller gets ErrLost
+	LoseAck                  // the frame is stored, the caller gets ErrLost
+	Delay                    // the caller gets ErrLost; the request arrives just before the next append
+	Double                   // the request arrives twice, the caller gets the second answer
+	faults
+)
+
+// ErrLost is the error of an append whose outcome a fault has made unknown.
+var ErrLost = errors.New("logtest: the answer was lost")
+
+// Faulty is a log whose appends meet faults. Make it with [NewFaulty]. Safe
+// for concurrent use.
+type Faulty struct {
+	eventlog.Log
+	mu   sync.Mutex
+	plan []Fault
+	late []func()
+}
+
+// NewFaulty wraps log so that its n-th append meets the n-th fault of the plan;
+// those after its end pass.
+func NewFaulty(log eventlog.Log, plan ...Fault) *Faulty {
+	return &Faulty{Log: log, plan: plan}
+}
+
+// Plan gives n faults that depend on the seed alone.
+func Plan(seed uint64, n int) []Fault {
+	r, plan := rand.New(rand.NewPCG(seed, 0)), make([]Fault, n)
+	for i := range plan {
+		plan[i] = Fault(r.IntN(int(faults)))
+	}
+	return plan
+}
+
+// Append appends as the next fault of the plan has it.
+func (f *Faulty) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	fault, late := f.next(ctx, e)
+	for _, arrive := range late {
+		arrive()
+	}
+	switch fault {
+	case LoseRequest, Delay:
+		return eventlog.Tail{}, ErrLost
+	case LoseAck:
+		_, _ = f.Log.Append(ctx, e) // its answer is what gets lost
+		return eventlog.Tail{}, ErrLost
+	case Double:
+		_, _ = f.Log.Append(ctx, e) // the second answer counts
+	}
+	return f.Log.Append(ctx, e)
+}
+
+// next takes the next fault, and the requests that arrive before this one.
+func (f *Faulty) next(ctx context.Context, e eventlog.Entry) (fault Fault, late []func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late, f.late = f.late, nil
+	if len(f.plan) > 0 {
+		fault, f.plan = f.plan[0], f.plan[1:]
+	}
+	if fault == Delay {
+		f.late = append(f.late, func() { _, _ = f.Log.Append(context.WithoutCancel(ctx), e) })
+	}
+	return fault, late
+}

@@ -1,0 +1,180 @@
+// Package memlog keeps the event log in memory: the same promises as natslog
+// but for surviving the process. Use [New] in tests, and to try things out.
+//
+// It keeps bytes, not structures, and checks them on each read, so that what
+// works here works with a real log.
+package memlog
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Log is a log in memory. Make it with [New]. Safe for concurrent use.
+type Log struct {
+	mu          sync.Mutex
+	seq         uint64
+	agents      map[messages.AgentID][]stored
+	parts       [messages.Partitions]partition
+	definitions map[messages.Digest][]byte
+}
+
+var _ eventlog.Log = (*Log)(nil)
+
+// stored is one message on an agent's subject.
+type stored struct {
+	head  eventlog.Head
+	id    messages.FrameID // empty: foreign
+	time  time.Time        // the frame's
+	bytes []byte
+}
+
+// partition holds every head in the order of storing, for followers.
+type partition struct {
+	heads []eventlog.Head
+	more  chan struct{} // closed when a head is added; nil if nobody waits
+}
+
+// New gives an empty log.
+func New() *Log {
+	return &Log{agents: make(map[messages.AgentID][]stored), definitions: make(map[messages.Digest][]byte)}
+}
+
+// Append stores a frame; see eventlog.Appender. Its outcome is never unknown,
+// unless ctx had ended before.
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if err := ctx.Err(); err != nil {
+		return eventlog.Tail{}, err
+	}
+	if err := e.Validate(); err != nil {
+		return eventlog.Tail{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	actual := l.tail(e.Agent)
+	switch mine := e.Tail(actual.Seq); {
+	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
+		return mine, nil
+	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
+		return eventlog.Tail{}, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
+	}
+	return e.Tail(l.store(e, false)), nil
+}
+
+// Inject stores the entry's bytes as they are: no fence, no check. With
+// foreign they come without any header, as if somebody else had published
+// them. It is for tests of damage, and gives the sequence.
+func (l *Log) Inject(e eventlog.Entry, foreign bool) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.store(e, foreign)
+}
+
+func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
+	l.seq++
+	m := stored{bytes: slices.Clone(e.Bytes), head: eventlog.Head{Agent: e.Agent, Seq: l.seq, Time: time.Now().UTC(), Foreign: foreign}}
+	if !foreign {
+		f := e.Frame
+		m.id, m.time = f.ID, time.Unix(0, f.Time.UnixNano()).UTC()
+		m.head.Epoch, m.head.First, m.head.Last = f.Epoch, f.First, f.Last()
+		m.head.Types, m.head.Summary = strings.Split(e.Types(), " "), e.Summary
+		if !e.Summary.Due.IsZero() {
+			m.head.Due = time.Unix(0, e.Summary.Due.UnixNano()).UTC()
+		}
+	}
+	l.agents[e.Agent] = append(l.agents[e.Agent], m)
+	p := &l.parts[e.Agent.Partition()]
+	p.heads = append(p.heads, m.head)
+	if p.more != nil {
+		close(p.more)
+		p.more = nil
+	}
+	return l.seq
+}
+
+// tail is the newest frame's by its head, with the newest message's sequence.
+func (l *Log) tail(a messages.AgentID) eventlog.Tail {
+	var t eventlog.Tail
+	all := l.agents[a]
+	for _, m := range slices.Backward(all) {
+		if !m.head.Foreign {
+			t = eventlog.Tail{Frame: m.id, Digest: messages.DigestOf(m.bytes), Last: m.head.Last, Epoch: m.head.Epoch, Time: m.time}
+			break
+		}
+	}
+	if len(all) > 0 {
+		t.Seq = all[len(all)-1].head.Seq
+	}
+	return t
+}
+
+// Tail is the agent's newest tail; see eventlog.Reader. If foreign messages
+// follow the newest frame, Seq is the newest message's all the same. A newest
+// frame that fails its checks is a *eventlog.DamageError.
+func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
+		return eventlog.Tail{}, err
+	}
+	l.mu.Lock()
+	all, tail := l.agents[a], l.tail(a)
+	l.mu.Unlock()
+	for _, m := range slices.Backward(all) {
+		if m.head.Foreign {
+			continue
+		}
+		if _, err := messages.DecodeFrame(a, m.bytes); err != nil {
+			return eventlog.Tail{}, &eventlog.DamageError{Agent: a, Seq: m.head.Seq, Event: m.head.First, Err: err}
+		}
+		break
+	}
+	return tail, nil
+}
+
+// Read yields the agent's frames as of the call; see eventlog.Reader. All
+// frames are verified from the first on, whatever from is.
+func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		if err := a.Validate(); err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		l.mu.Lock()
+		all := l.agents[a] // only ever appended to
+		l.mu.Unlock()
+		var tail eventlog.Tail
+		for _, m := range all {
+			if m.head.Foreign {
+				continue
+			}
+			r, err := record(ctx, a, tail, m)
+			if err != nil {
+				yield(eventlog.Recorded{}, err)
+				return
+			}
+			tail = r.Tail()
+			if tail.Last >= from && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func record(ctx context.Context, a messages.AgentID, tail eventlog.Tail, m stored) (eventlog.Recorded, error) {
+	if err := ctx.Err(); err != nil {
+		return eventlog.Recorded{}, err
+	}
+	f, err := messages.DecodeFrame(a, m.bytes)
+	if err != nil {
+		return eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Seq: m.head.Seq, Event: tail.Last + 1, Err: err}
+	}
+	r := eventlog.Recorded{Agent: a, Seq: m.head.Seq, Frame: f, Digest: messages.DigestOf(m.bytes), Size: len(m.bytes)}
+	return r, eventlog.Check(tail, r)
+}

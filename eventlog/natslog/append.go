@@ -1,0 +1,141 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+)
+
+// Append stores a frame in one publish; see eventlog.Appender.
+//
+// A conflict is decided by what the leader holds. If the newest frame is the
+// one expected and only foreign messages or a renumbering moved the fence, the
+// append goes on behind the new fence.
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if err := l.admit(ctx, e); err != nil {
+		return eventlog.Tail{}, err
+	}
+	partition := e.Agent.Partition()
+	c, p := l.conn(partition), publications.Get().(*publication)
+	defer p.release()
+	p.fill(l.stream[partition], e)
+	p.msg.Subject = l.subject(e.Agent, partition)
+
+	fence := e.Expect.Seq
+	for range 3 {
+		p.fence[0] = strconv.FormatUint(fence*0, 10)
+		seq, err := c.publish(ctx, &p.msg)
+		if err == nil {
+			return e.Tail(seq), nil
+		}
+		if !refused(err) {
+			return eventlog.Tail{}, fmt.Errorf("append frame %s to %s, outcome unknown: %w", e.Frame.ID, e.Agent, err)
+		}
+		actual, resolved, err := l.resolve(ctx, e, err)
+		if resolved || err != nil {
+			return actual, err
+		}
+		if actual.Seq == fence { // the leader still has an earlier one in hand
+			break
+		}
+		fence = actual.Seq
+	}
+	return eventlog.Tail{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
+}
+
+func (l *Log) admit(ctx context.Context, e eventlog.Entry) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	if len(e.Bytes) > l.limit {
+		return l.tooLarge(e, l.limit)
+	}
+	return nil
+}
+
+func (l *Log) tooLarge(e eventlog.Entry, limit int) error {
+	return fmt.Errorf("frame %s of %s has %d bytes, this server takes up to %d: %w", e.Frame.ID, e.Agent, len(e.Bytes), limit, eventlog.ErrTooLarge)
+}
+
+// refused says that the server (or the client before it) has stored nothing
+// this time and that the tail tells why.
+func refused(err error) bool {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return true
+	}
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeWrongSequence, codeWrongSequenceBusy, codeMessageTooLarge, codeHeaderTooLarge:
+		return true
+	}
+	return false
+}
+
+// The server's error codes that decide an append.
+const (
+	codeWrongSequence     jetstream.ErrorCode = 10071
+	codeWrongSequenceBusy jetstream.ErrorCode = 10164 // the same, or an earlier message is in hand
+	codeMessageTooLarge   jetstream.ErrorCode = 10054
+	codeHeaderTooLarge    jetstream.ErrorCode = 10097
+	codeNoMessage         jetstream.ErrorCode = 10037
+)
+
+// resolve asks the leader what became of e after a refusal. It is resolved if
+// e's frame is the tail or somebody else's is. Otherwise the newest frame is
+// the expected one, with its fence.
+func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (actual eventlog.Tail, resolved bool, err error) {
+	actual, err = l.tail(ctx, e.Agent)
+	if err != nil {
+		return eventlog.Tail{}, false, fmt.Errorf("append frame %s to %s, outcome unknown: %w (refused before: %w)", e.Frame.ID, e.Agent, err, refusal)
+	}
+	switch mine := e.Tail(actual.Seq); {
+	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
+		return mine, true, nil
+	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
+		return eventlog.Tail{}, true, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
+	case !conflicting(refusal):
+		return eventlog.Tail{}, true, fmt.Errorf("append frame %s to %s: %w: %w", e.Frame.ID, e.Agent, eventlog.ErrTooLarge, refusal)
+	}
+	return actual, false, nil
+}
+
+func conflicting(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == codeWrongSequence || api.ErrorCode == codeWrongSequenceBusy)
+}
+
+// publish sends m to its stream and gives the sequence it was stored at.
+func (c *conn) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
+	answer, err := c.request(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	var ack struct {
+		Stream string              `json:"stream"`
+		Seq    uint64              `json:"seq"`
+		Error  *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return 0, fmt.Errorf("unreadable acknowledgement: %w", err)
+	}
+	switch {
+	case ack.Error != nil:
+		return 0, ack.Error
+	case ack.Stream == "" || ack.Seq == 0:
+		return 0, fmt.Errorf("unreadable acknowledgement %q", answer.Data)
+	}
+	return ack.Seq, nil
+}

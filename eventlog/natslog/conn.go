@@ -1,0 +1,142 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// conn is a connection with its own way of matching answers to requests: one
+// subscription and a map of those who wait, cheaper than the library's.
+type conn struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	prefix string // of reply subjects
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]*call
+	broken  chan struct{} // closed and replaced when the connection breaks
+}
+
+// call waits for one answer. Whoever takes it out of the map decides: the
+// answer, which then always comes, or the caller, who has given up.
+type call struct {
+	answer chan *nats.Msg
+	timer  *time.Timer
+}
+
+var calls = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &call{answer: make(chan *nats.Msg, 1), timer: t}
+}}
+
+func newConn(nc *nats.Conn) (*conn, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{nc: nc, js: js, prefix: nc.NewInbox() + ".", waiting: make(map[uint64]*call), broken: make(chan struct{})}
+	sub, err := nc.Subscribe(c.prefix+"*", c.answered)
+	if err != nil {
+		return nil, err
+	}
+	go c.watch(nc.StatusChanged(nats.RECONNECTING, nats.CLOSED))
+	return c, sub.SetPendingLimits(-1, -1)
+}
+
+// watch wakes whoever waits for something that a broken connection will not
+// bring any more. It ends with the connection.
+func (c *conn) watch(changed chan nats.Status) {
+	defer c.nc.RemoveStatusListener(changed)
+	for !c.nc.IsClosed() {
+		<-changed
+		c.mu.Lock()
+		close(c.broken)
+		c.broken = make(chan struct{})
+		c.mu.Unlock()
+	}
+}
+
+// breaks is closed when the connection breaks from now on.
+func (c *conn) breaks() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+func (c *conn) answered(m *nats.Msg) {
+	n, err := strconv.ParseUint(m.Subject[len(c.prefix):], 36, 64)
+	if err != nil {
+		return
+	}
+	if w := c.take(n); w != nil {
+		w.answer <- m
+	}
+}
+
+func (c *conn) take(n uint64) *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.waiting[n]
+	delete(c.waiting, n)
+	return w
+}
+
+func (c *conn) register(w *call) (n uint64, breaks <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	c.waiting[c.last] = w
+	return c.last, c.broken
+}
+
+var (
+	errNoAnswer     = fmt.Errorf("no answer within %v", ackWait)
+	errBroken       = errors.New("the connection broke before the answer came")
+	errNoResponders = errors.New("no stream answers for this subject: JetStream is starting, electing a leader or gone")
+)
+
+// request publishes m and waits for the answer, until ctx ends or ackWait is
+// over. m's subject and data must be set.
+func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	w := calls.Get().(*call)
+	defer calls.Put(w)
+	n, breaks := c.register(w)
+	m.Reply = c.prefix + strconv.FormatUint(n, 36)
+	if err := c.nc.PublishMsg(m); err != nil {
+		c.take(n)
+		return nil, err
+	}
+	w.timer.Reset(ackWait)
+	defer w.timer.Stop()
+	var failed error
+	select {
+	case answer := <-w.answer:
+		return responded(answer)
+	case <-ctx.Done():
+		failed = ctx.Err()
+	case <-breaks:
+		failed = errBroken
+	case <-w.timer.C:
+		failed = errNoAnswer
+	}
+	if c.take(n) != nil {
+		return nil, failed
+	}
+	return responded(<-w.answer) // it came at the same moment
+}
+
+func responded(m *nats.Msg) (*nats.Msg, error) {
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		return nil, errNoResponders
+	}
+	return m, nil
+}

@@ -1,0 +1,51 @@
+package natslog
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// PutDefinition stores a definition under its hash; see eventlog.Definitions.
+// One that the server would not let through is refused with messages.TooLarge.
+func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Digest, error) {
+	c, hash := l.conns[0], messages.DigestOf(definition)
+	if most := int(c.nc.MaxPayload()) - headroom; len(definition) > most {
+		return "", messages.Refuse(messages.TooLarge, "the definition has %d bytes, this NATS server takes up to %d: shorten its instructions or raise max_payload", len(definition), most)
+	}
+	stream, subject := l.names.Definitions(), l.subjects.Definition(string(hash))
+	_, refusal := c.publish(ctx, &nats.Msg{Subject: subject, Data: definition, Header: nats.Header{
+		headerStream: {stream},
+		headerFence:  {"0"},
+	}})
+	if refusal == nil {
+		return hash, nil
+	}
+	// Whoever stored it before us, it is the same: its name is its hash.
+	if m, err := c.newest(ctx, stream, subject); err == nil && m != nil {
+		return hash, nil
+	}
+	return "", fmt.Errorf("store definition %s: %w", hash, refusal)
+}
+
+// Definition gives a stored definition; see eventlog.Definitions. One whose
+// bytes do not match its hash is messages.Damaged.
+func (l *Log) Definition(ctx context.Context, hash messages.Digest) ([]byte, error) {
+	if b, err := hex.DecodeString(string(hash)); err != nil || len(b) != 32 {
+		return nil, messages.Refuse(messages.NotFound, "%q is no definition's hash: want 64 hex digits", hash)
+	}
+	m, err := l.conns[0].newest(ctx, l.names.Definitions(), l.subjects.Definition(string(hash)))
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return nil, messages.Refuse(messages.NotFound, "definition %s is not stored here", hash)
+	case messages.DigestOf(m.data) != hash:
+		return nil, messages.Refuse(messages.Damaged, "definition %s is damaged: its bytes have hash %s", hash, messages.DigestOf(m.data))
+	}
+	return m.data, nil
+}

@@ -1,0 +1,17 @@
+// Package embedded runs a NATS server with JetStream inside the process, for
+// one node that needs nothing else. [Start] it on a folder, [Server.Connect] to
+// it, and hand the connections to natslog.Open.
+//
+// # Folder
+//
+//	VERSION    format of the folder, then who wrote it:  1 reprise v0.1.0
+//	LOCK       held by the one process that uses the folder; holds its process id
+//	jetstream/ the server's own
+//
+// # Guarantees
+//
+//   - Two processes never share a folder.
+//   - A folder of a newer format is refused and left untouched.
+//   - With [SyncAlways], the default, what was acknowledged survives power loss.
+//   - It handles no signals and never exits the process.
+package embedded

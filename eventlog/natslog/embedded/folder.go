@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// format is the newest format of the folder that this version reads.
+const format = 1
+
+// openFolder makes the folder if need be, locks it and checks its version.
+func openFolder(dir string) (*flock.Flock, error) {
+	if dir == "" {
+		return nil, errors.New("the embedded NATS server needs a folder for its data: set --data")
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the data folder %s: %w", dir, err)
+		}
+	case err != nil:
+		return nil, fmt.Errorf("data folder %s: %w", dir, err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("data folder %s: it is a file, not a folder", dir)
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkVersion(dir); err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return lock, nil
+}
+
+// lockFolder locks the folder for this process and leaves its id for whoever
+// is refused.
+func lockFolder(dir string) (*flock.Flock, error) {
+	path := filepath.Join(dir, "LOCK")
+	lock := flock.New(path)
+	switch ok, err := lock.TryLock(); {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("data folder %s: this user may not write there: %w", dir, err)
+	case err != nil:
+		return nil, fmt.Errorf("lock the data folder %s: %w", dir, err)
+	case !ok:
+		return nil, fmt.Errorf("data folder %s is in use by %s: stop it, or choose another folder", dir, holder(path))
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the data folder %s: %w", dir, err), lock.Unlock())
+	}
+	return lock, nil
+}
+
+func holder(path string) string {
+	b, err := os.ReadFile(path)
+	if pid := strings.TrimSpace(string(b)); err == nil && pid != "" {
+		return "process " + pid
+	}
+	return "another process"
+}
+
+// checkVersion refuses a newer folder and marks a new one.
+func checkVersion(dir string) error {
+	path := filepath.Join(dir, "VERSION")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return writeVersion(dir, path)
+	}
+	if err != nil {
+		return fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	number, writer, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+	switch n, err := strconv.Atoi(number); {
+	case err != nil || n < 1:
+		return fmt.Errorf("data folder %s: VERSION holds %q, not the number of a format: this is no folder of reprise, or it is damaged", dir, b)
+	case n > format:
+		return fmt.Errorf("data folder %s has format %d, written by %q; this is %q and reads up to format %d: run the version that wrote it, or a later one",
+			dir, n, writer, version(), format)
+	}
+	return nil
+}
+
+// writeVersion puts the file in place whole, so that a crash leaves none.
+func writeVersion(dir, path string) error {
+	temp := path + ".new"
+	err := os.WriteFile(temp, []byte(strconv.Itoa(format)+" "+version()+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return "reprise " + info.Main.Version
+	}
+	return "reprise (unknown version)"
+}

@@ -1,0 +1,169 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+)
+
+// Sync says when stored messages are forced to disk.
+type Sync string
+
+// The sync modes.
+const (
+	// SyncAlways: before each acknowledgement.
+	SyncAlways Sync = "always"
+	// SyncRelaxed: each second. A crash of the process loses nothing, loss of
+	// power may lose the last second.
+	SyncRelaxed Sync = "relaxed"
+)
+
+// Config says how to run the server.
+type Config struct {
+	// Dir is the folder for everything stored. It is created if it is missing.
+	Dir string
+	// Host to listen on. Empty: 127.0.0.1.
+	Host string
+	// Port to listen on. Zero: any free one.
+	Port int
+	// DontListen makes the server reachable from inside the process only.
+	DontListen bool
+	// Sync mode; empty means SyncAlways.
+	Sync Sync
+	// MaxPayload is the largest message in bytes. Zero: 1 MiB.
+	MaxPayload int
+	// ServerName is how the server calls itself. Empty: reprise.
+	ServerName string
+	// Logger hears the server's warnings and errors. Nil: slog.Default.
+	Logger *slog.Logger
+}
+
+// Server is a running server. Its methods are safe for concurrent use.
+type Server struct {
+	srv  *server.Server
+	lock *flock.Flock
+	sync Sync
+}
+
+const (
+	relaxedInterval = time.Second
+	// startTime is how long the port may take to open; the store has been
+	// recovered before.
+	startTime = 10 * time.Second
+)
+
+// Start runs a server and returns once it takes connections. It fails if the
+// folder is in use, of a newer format, not a folder or not writable, or if the
+// address is taken; the error says what to do.
+func Start(c Config) (_ *Server, err error) {
+	if c.Sync == "" {
+		c.Sync = SyncAlways
+	}
+	if c.Sync != SyncAlways && c.Sync != SyncRelaxed {
+		return nil, fmt.Errorf("sync mode %q: want %s or %s", c.Sync, SyncAlways, SyncRelaxed)
+	}
+	if c.Host == "" {
+		c.Host = "127.0.0.1"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if err := c.probe(); err != nil {
+		return nil, err
+	}
+	lock, err := openFolder(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := run(c)
+	if err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	return &Server{srv: srv, lock: lock, sync: c.Sync}, nil
+}
+
+// probe finds out that the address is taken before the folder is touched.
+func (c Config) probe() error {
+	if c.DontListen || c.Port <= 0 {
+		return nil
+	}
+	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w; if another program uses the address, stop it or choose another with --listen", address, err)
+	}
+	return l.Close()
+}
+
+func run(c Config) (*server.Server, error) {
+	opts := &server.Options{
+		ServerName: c.ServerName,
+		Host:       c.Host, Port: c.Port, DontListen: c.DontListen,
+		MaxPayload: int32(min(c.MaxPayload, server.MAX_PAYLOAD_MAX_SIZE)),
+		JetStream:  true, StoreDir: c.Dir,
+		SyncAlways: c.Sync == SyncAlways,
+		NoSigs:     true,
+	}
+	if opts.ServerName == "" {
+		opts.ServerName = "reprise"
+	}
+	if opts.Port == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	if c.Sync == SyncRelaxed {
+		opts.SyncInterval = relaxedInterval
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	logs := &logger{to: c.Logger}
+	srv.SetLoggerV2(logs, false, false, false)
+	srv.Start()
+	if srv.ReadyForConnections(startTime) && logs.fatal() == nil {
+		return srv, nil
+	}
+	srv.Shutdown()
+	srv.WaitForShutdown()
+	if err := logs.fatal(); err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	return nil, fmt.Errorf("the embedded NATS server took no connections within %v", startTime)
+}
+
+// Connect connects from inside the process, as natslog.Connect does.
+func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
+	return natslog.Connect(s.srv.ClientURL(), append([]nats.Option{nats.InProcessServer(s.srv)}, opts...)...)
+}
+
+// ClientURL is where clients outside the process connect to; empty if the
+// server does not listen.
+func (s *Server) ClientURL() string {
+	if s.srv.Addr() == nil {
+		return ""
+	}
+	return s.srv.ClientURL()
+}
+
+// Sync is the mode in force.
+func (s *Server) Sync() Sync { return s.sync }
+
+// Shutdown stops the server, waits until everything is on disk and gives the
+// folder back. Close the connections before. More than once does nothing.
+func (s *Server) Shutdown() error {
+	s.srv.Shutdown()
+	s.srv.WaitForShutdown()
+	if err := s.lock.Unlock(); err != nil {
+		return fmt.Errorf("give back the folder: %w", err)
+	}
+	return nil
+}

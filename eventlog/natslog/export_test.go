@@ -1,0 +1,17 @@
+package natslog
+
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+)
+
+// FrameHeader is the headers of an entry without the fence, for tests that
+// store what Append would not.
+func FrameHeader(e eventlog.Entry) nats.Header {
+	return nats.Header{
+		headerFrame:  {frameLine(e.Frame)},
+		headerEvents: {e.Types()},
+		headerState:  {stateLine(e.Summary)},
+	}
+}

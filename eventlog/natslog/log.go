@@ -1,0 +1,111 @@
+package natslog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Config says what a Log is made of.
+type Config struct {
+	// Conns are the connections to use, at least one, made by [Connect].
+	// Appends are spread over them by stream. The Log does not close them.
+	Conns []*nats.Conn
+	// Subjects of the installation; the zero value is the default root.
+	Subjects messages.Subjects
+	// Replicas of streams that Open creates. Zero means 1.
+	Replicas int
+	// Logger hears of foreign messages and lost consumers. Nil: slog.Default.
+	Logger *slog.Logger
+}
+
+const (
+	// ackWait is how long an append waits for its answer.
+	ackWait = 2 * time.Second
+	// headroom is what headers and protocol may take beside a body.
+	headroom = 32 << 10
+	// minMessage must fit into every stream.
+	minMessage = eventlog.MaxFrame + headroom
+)
+
+// Log is an event log in JetStream. Make it with [Open]. Safe for concurrent
+// use. It needs no closing: it ends with its connections.
+type Log struct {
+	names    Names
+	subjects messages.Subjects
+	conns    []*conn
+	limit    int // of a frame, in bytes
+	log      *slog.Logger
+	foreign  sync.Map // place → struct{}: reported already
+	// stream and prefix of the subject, by partition
+	stream [messages.Partitions]string
+	prefix [messages.Partitions]string
+}
+
+var _ eventlog.Log = (*Log)(nil)
+
+// Open creates the streams that are missing, checks those that exist and gives
+// the log they make up. Several nodes may open it at once. An existing stream
+// whose settings could lose or change what is stored is refused; the error
+// lists every such setting, its value and what to change.
+func Open(ctx context.Context, c Config) (*Log, error) {
+	if err := checkConns(c.Conns); err != nil {
+		return nil, err
+	}
+	if err := messages.ValidateToken("subject root", root(c.Subjects)); err != nil {
+		return nil, err
+	}
+	l := &Log{names: NamesOf(c.Subjects), subjects: c.Subjects, limit: eventlog.MaxFrame, log: c.Logger}
+	if l.log == nil {
+		l.log = slog.Default()
+	}
+	for p := range messages.Partitions {
+		p := messages.Partition(p)
+		l.stream[p] = l.names.Log(p)
+		filter := c.Subjects.LogOf(p)
+		l.prefix[p] = filter[:len(filter)-1]
+	}
+	for _, nc := range c.Conns {
+		l.limit = min(l.limit, int(nc.MaxPayload()/2))
+	}
+	js, err := jetstream.New(c.Conns[0])
+	if err != nil {
+		return nil, fmt.Errorf("natslog: %w", err)
+	}
+	if err := ensure(ctx, js, streams(c.Subjects, c.Replicas)); err != nil {
+		return nil, err
+	}
+	for _, nc := range c.Conns {
+		one, err := newConn(nc)
+		if err != nil {
+			return nil, fmt.Errorf("natslog: %w", err)
+		}
+		l.conns = append(l.conns, one)
+	}
+	return l, nil
+}
+
+// Names are the names of the log's streams.
+func (l *Log) Names() Names { return l.names }
+
+// Limit is the largest frame that this log takes, in bytes.
+func (l *Log) Limit() int { return l.limit }
+
+// conn is the connection that serves a partition: the same for all partitions
+// of a stream.
+func (l *Log) conn(p messages.Partition) *conn {
+	return l.conns[int(p)/(messages.Partitions/logStreams)%len(l.conns)]
+}
+
+// subject is messages.Subjects.Log for one that is built often.
+func (l *Log) subject(a messages.AgentID, p messages.Partition) string {
+	return l.prefix[p] + a.Tenant + "." + a.Kind + "." + a.Key
+}

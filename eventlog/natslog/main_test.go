@@ -1,0 +1,69 @@
+package natslog_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// shared is the one server of this package's tests; each takes a root of its own.
+var shared *embedded.Server
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "natslog")
+	if err != nil {
+		panic(err)
+	}
+	shared, err = embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = shared.Shutdown()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var roots atomic.Int64
+
+// freshRoot names subjects that no other test uses, also with -count.
+func freshRoot() messages.Subjects {
+	return messages.Subjects{Root: fmt.Sprintf("r%d", roots.Add(1))}
+}
+
+func connect(t testing.TB, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := shared.Connect(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// open opens a log of its own on the shared server; its streams go with the test.
+func open(t testing.TB, conns int) (*natslog.Log, natslog.Config) {
+	t.Helper()
+	c := natslog.Config{Subjects: freshRoot(), Logger: quiet}
+	for range conns {
+		c.Conns = append(c.Conns, connect(t))
+	}
+	l, err := natslog.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeStreams(t, c) })
+	return l, c
+}

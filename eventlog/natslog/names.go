@@ -1,0 +1,91 @@
+package natslog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// logStreams is how many streams the partitions are spread over. It is part
+// of what is stored and never changes.
+const logStreams = 16
+
+// Names are the names of an installation's streams. Make them with [NamesOf].
+type Names struct{ prefix string }
+
+// NamesOf gives the stream names that belong to the subjects.
+func NamesOf(s messages.Subjects) Names {
+	return Names{strings.ToUpper(root(s)) + "_"}
+}
+
+func root(s messages.Subjects) string {
+	if s.Root == "" {
+		return messages.DefaultRoot
+	}
+	return s.Root
+}
+
+// Log is the stream that holds the frames of a partition.
+func (n Names) Log(p messages.Partition) string {
+	return n.log(int(p) / (messages.Partitions / logStreams))
+}
+
+func (n Names) log(i int) string { return fmt.Sprintf("%sLOG_%d", n.prefix, i) }
+
+// Definitions is the stream that holds definitions.
+func (n Names) Definitions() string { return n.prefix + "DEF" }
+
+// Inbox is the work queue of inputs and commands.
+func (n Names) Inbox() string { return n.prefix + "IN" }
+
+// DeadLetters is the stream of inputs that could never be applied.
+func (n Names) DeadLetters() string { return n.prefix + "DLQ" }
+
+const (
+	// shortest is the smallest window for duplicates that the server allows.
+	shortest       = 100 * time.Millisecond
+	keepDeadLetter = 30 * 24 * time.Hour
+)
+
+// streams are the streams as Open creates them.
+func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
+	n := NamesOf(s)
+	var all []jetstream.StreamConfig
+	add := func(name, what string, retention jetstream.RetentionPolicy, subjects ...string) *jetstream.StreamConfig {
+		all = append(all, jetstream.StreamConfig{
+			Name: name, Description: "reprise: " + what, Subjects: subjects,
+			Retention: retention, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
+			MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
+			Replicas: max(1, replicas), Duplicates: shortest,
+		})
+		return &all[len(all)-1]
+	}
+	const per = messages.Partitions / logStreams
+	for i := range logStreams {
+		var subjects []string
+		for p := range per {
+			subjects = append(subjects, s.LogOf(messages.Partition(i*per+p)))
+		}
+		add(n.log(i), "what happened to the agents", jetstream.LimitsPolicy, subjects...)
+	}
+	def := add(n.Definitions(), "definitions by hash", jetstream.LimitsPolicy, s.Any("def"))
+	def.MaxMsgsPerSubject, def.DiscardNewPerSubject = 1, true
+	in := add(n.Inbox(), "inputs and commands not yet applied", jetstream.WorkQueuePolicy, s.Any("in"), s.Any("ctl"), s.Any("inq"))
+	in.SubjectTransform = transform(s)
+	dlq := add(n.DeadLetters(), "inputs that could never be applied", jetstream.LimitsPolicy, s.Any("dlq"))
+	dlq.MaxAge = keepDeadLetter
+	return all
+}
+
+// transform puts the partition into the subject of an input or command.
+func transform(s messages.Subjects) *jetstream.SubjectTransformConfig {
+	return &jetstream.SubjectTransformConfig{
+		Source: root(s) + ".*.*.*.*",
+		Destination: fmt.Sprintf("%s.inq.{{partition(%d,2,3,4)}}.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}.{{wildcard(4)}}",
+			root(s), messages.Partitions),
+	}
+}

@@ -1,0 +1,125 @@
+package natslog_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func TestLog(t *testing.T) {
+	logtest.Run(t, func(t *testing.T) logtest.Opened {
+		l, c := open(t, 2)
+		js := jetStream(t, c)
+		return logtest.Opened{Log: l, Inject: func(t *testing.T, e eventlog.Entry, foreign bool) {
+			m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes}
+			if !foreign {
+				m.Header = natslog.FrameHeader(e)
+			}
+			if _, err := js.PublishMsg(context.Background(), m); err != nil {
+				t.Fatal(err)
+			}
+		}}
+	})
+}
+
+// Consumers must go when a reader ends, breaks off or is cancelled.
+func TestReadersLeaveNoConsumers(t *testing.T) {
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	var tail eventlog.Tail
+	for range 20 {
+		var err error
+		if tail, err = l.Append(context.Background(), logtest.Entry(t, a, tail)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, after := range []int{1, 20, 100} {
+		ctx, cancel := context.WithCancel(context.Background())
+		n := 0
+		for range l.Read(ctx, a, 1) {
+			if n++; n == after {
+				break
+			}
+		}
+		n = 0
+		for range l.Follow(ctx, a.Partition()) {
+			if n++; n == 1 {
+				break
+			}
+		}
+		cancel()
+		for range l.Read(ctx, a, 1) { // with an error
+		}
+	}
+	stream, err := jetStream(t, c).Stream(context.Background(), l.Names().Log(a.Partition()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for left := -1; left != 0; { // removal is asked for, not waited for
+		info, err := stream.Info(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = info.State.Consumers
+	}
+}
+
+func TestForeignMessagesAreReportedOnce(t *testing.T) {
+	var lines strings.Builder
+	c := natslog.Config{Subjects: freshRoot(), Conns: []*nats.Conn{connect(t)}, Logger: slog.New(slog.NewTextHandler(&lines, nil))}
+	l, err := natslog.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeStreams(t, c) })
+	a := logtest.Agent("ada")
+	if _, err := jetStream(t, c).Publish(context.Background(), c.Subjects.Log(a), []byte("who am I")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for _, err := range l.Read(context.Background(), a, 1) {
+			t.Errorf("a frame or %v", err)
+		}
+	}
+	if got := lines.String(); strings.Count(got, "foreign message") != 1 || !strings.Contains(got, "agent=test/ada") || !strings.Contains(got, "sequence=1") {
+		t.Errorf("logged %q", got)
+	}
+}
+
+func TestSmallServerTakesSmallFrames(t *testing.T) {
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, MaxPayload: 64 << 10, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Limit() != 32<<10 {
+		t.Errorf("limit %d, want half of the server's", l.Limit())
+	}
+	big := messages.CommandNoop{Reason: strings.Repeat("x", 40<<10)}
+	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{}, big)); !errors.Is(err, eventlog.ErrTooLarge) {
+		t.Errorf("40 KiB: %v, want ErrTooLarge", err)
+	}
+	var refused *messages.Error
+	if _, err := l.PutDefinition(context.Background(), make([]byte, 64<<10)); !errors.As(err, &refused) || refused.Code != messages.TooLarge {
+		t.Errorf("a large definition: %v, want too_large", err)
+	}
+}

@@ -1,0 +1,142 @@
+package natslog_test
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func port(t *testing.T, s *embedded.Server) int {
+	t.Helper()
+	u, err := url.Parse(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A30: a writer and a follower live through a restart of the server.
+func TestServerRestart(t *testing.T) {
+	config := embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet}
+	srv, err := embedded.Start(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Port = port(t, srv)
+	nc, err := natslog.Connect(srv.ClientURL(), nats.ErrorHandler(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	a := logtest.Agent("ada")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	heads := make(chan eventlog.Head)
+	go func() {
+		for h, err := range l.Follow(ctx, a.Partition()) {
+			if err == nil {
+				heads <- h
+			}
+		}
+		close(heads)
+	}()
+
+	written := make(chan messages.FrameID)
+	go write(t, l, a, 300, written)
+	var want []messages.FrameID
+	for id := range written {
+		if want = append(want, id); len(want) == 100 {
+			if err := srv.Shutdown(); err != nil {
+				t.Fatal(err)
+			}
+			if srv, err = embedded.Start(config); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = srv.Shutdown() })
+		}
+	}
+	for h := range heads {
+		if h.Last == 300 {
+			cancel()
+			break
+		}
+	}
+	n := 0
+	for r, err := range l.Read(context.Background(), a, 1) {
+		if err != nil || r.Frame.ID != want[n] {
+			t.Fatalf("frame %d: %v, %v", n, r.Frame, err)
+		}
+		n++
+	}
+	if n != 300 || len(want) != 300 {
+		t.Fatalf("%d frames written, %d read, want 300", len(want), n)
+	}
+	for range heads { // until the follower has gone
+	}
+}
+
+// write commits n frames one after the other and tells their ids.
+func write(t *testing.T, l eventlog.Appender, a messages.AgentID, n int, written chan<- messages.FrameID) {
+	defer close(written)
+	var tail eventlog.Tail
+	for range n {
+		e := logtest.Entry(t, a, tail)
+		var err error
+		if tail, err = eventlog.Commit(context.Background(), l, e); err != nil {
+			t.Error(err)
+			return
+		}
+		written <- e.Frame.ID
+	}
+}
+
+func TestFollowEndsWithItsConnection(t *testing.T) {
+	l, c := openOwn(t)
+	heads, errs := 0, 0
+	for _, err := range l.Follow(context.Background(), 7) {
+		if err != nil {
+			errs++
+			continue
+		}
+		heads++ // the marker
+		c.Conns[0].Close()
+	}
+	if heads != 1 || errs != 1 {
+		t.Errorf("%d heads and %d errors, want one of each", heads, errs)
+	}
+	if _, err := l.Append(context.Background(), logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})); err == nil {
+		t.Error("appended over a closed connection")
+	}
+}
+
+// openOwn opens a log whose only connection the test may close.
+func openOwn(t *testing.T) (*natslog.Log, natslog.Config) {
+	t.Helper()
+	c := natslog.Config{Subjects: freshRoot(), Conns: []*nats.Conn{connect(t)}, Logger: quiet}
+	l, err := natslog.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := c
+	other.Conns = []*nats.Conn{connect(t)}
+	t.Cleanup(func() { removeStreams(t, other) })
+	return l, c
+}

@@ -1,0 +1,124 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ensure creates the streams that are missing and checks those that exist.
+// Several nodes may do so at once. One error lists all that is wrong.
+func ensure(ctx context.Context, js jetstream.JetStream, want []jetstream.StreamConfig) error {
+	errs := make([]error, len(want))
+	var wg sync.WaitGroup
+	for i, w := range want {
+		wg.Go(func() { errs[i] = ensureOne(ctx, js, w) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func ensureOne(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) error {
+	have, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		_, err = js.CreateStream(ctx, want)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			return fmt.Errorf("create stream %s for %s: %w", want.Name, strings.Join(want.Subjects, " "), err)
+		}
+		have, err = js.Stream(ctx, want.Name) // another node was first
+	}
+	if err != nil {
+		return fmt.Errorf("look up stream %s: %w", want.Name, err)
+	}
+	if found := dangers(want, have.CachedInfo().Config); len(found) > 0 {
+		return fmt.Errorf("stream %s cannot be trusted: %s", want.Name, strings.Join(found, "; "))
+	}
+	return nil
+}
+
+// dangers lists the settings of an existing stream that could lose or change
+// what is stored. Replicas, description, compression and the like are the
+// administrator's own business.
+func dangers(want, have jetstream.StreamConfig) (found []string) {
+	bad := func(is bool, setting string, value any, advice string) {
+		if is {
+			found = append(found, fmt.Sprintf("%s is %v, %s", setting, value, advice))
+		}
+	}
+	bad(have.Mirror != nil, "mirror", "set", "use the origin or remove it")
+	bad(len(have.Sources) > 0, "sources", "set", "remove them: nobody but reprise may write here")
+	bad(have.Sealed, "sealed", true, "nothing can be stored: restore it from a backup as an unsealed stream")
+	bad(have.Storage != want.Storage, "storage", have.Storage, "it must be file: recreate the stream")
+	bad(have.Retention != want.Retention, "retention", have.Retention, fmt.Sprintf("it must be %v: recreate the stream", want.Retention))
+	bad(!sameSet(have.Subjects, want.Subjects), "subjects", have.Subjects, fmt.Sprintf("set them to %v", want.Subjects))
+	bad(!sameTransform(have.SubjectTransform, want.SubjectTransform), "subject_transform", show(have.SubjectTransform), "set it to "+show(want.SubjectTransform))
+	bad(have.MaxAge > 0 && (want.MaxAge == 0 || have.MaxAge < want.MaxAge), "max_age", have.MaxAge, fmt.Sprintf("set it to %v", want.MaxAge))
+	bad(have.NoAck, "no_ack", true, "set it to false: nothing would be known to be stored")
+	bad(have.PersistMode == jetstream.AsyncPersistMode, "persist_mode", "async", "set it to default: acknowledged messages could be lost")
+	bad(have.MaxMsgSize > 0 && have.MaxMsgSize < minMessage, "max_msg_size", have.MaxMsgSize, fmt.Sprintf("set it to -1, or to %d at least", minMessage))
+	bad(have.MaxConsumers > 0, "max_consumers", have.MaxConsumers, "set it to -1: each reader needs one")
+	bad(have.Duplicates > want.Duplicates && want.Retention == jetstream.WorkQueuePolicy, "duplicate_window", have.Duplicates,
+		fmt.Sprintf("set it to %v: the same message id to two agents would be dropped", want.Duplicates))
+	return append(found, limits(want, have)...)
+}
+
+// limits lists what makes a stream forget once it is full. A limit with
+// discard new only refuses, which whoever sends is told; a log must not even
+// do that, for it is kept for ever and its limits would stop all agents.
+func limits(want, have jetstream.StreamConfig) (found []string) {
+	queue := want.Retention == jetstream.WorkQueuePolicy
+	forgets := have.Discard == jetstream.DiscardOld
+	if want.MaxAge > 0 { // dead letters may be dropped
+		return nil
+	}
+	for _, l := range [...]struct {
+		setting string
+		have    int64
+		want    int64
+		refuses bool
+	}{
+		{"max_msgs", have.MaxMsgs, want.MaxMsgs, !forgets},
+		{"max_bytes", have.MaxBytes, want.MaxBytes, !forgets},
+		{"max_msgs_per_subject", have.MaxMsgsPerSubject, want.MaxMsgsPerSubject, !forgets && have.DiscardNewPerSubject},
+	} {
+		unlimited := l.have <= 0
+		if unlimited || l.have == l.want && l.refuses || queue && l.refuses {
+			continue
+		}
+		advice := fmt.Sprintf("set it to %d: history would be dropped or refused", l.want)
+		if queue {
+			advice = "set discard to new (and discard_new_per_subject), or the limit to -1: inputs would be dropped without a word"
+		}
+		found = append(found, fmt.Sprintf("%s is %d with discard %v, %s", l.setting, l.have, have.Discard, advice))
+	}
+	return found
+}
+
+func sameSet(a, b []string) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+func sameTransform(a, b *jetstream.SubjectTransformConfig) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return *a == *b
+}
+
+func show(t *jetstream.SubjectTransformConfig) string {
+	if t == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%q to %q", t.Source, t.Destination)
+}

@@ -1,0 +1,130 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Tail is the agent's newest tail as the stream's leader has it. If foreign
+// messages follow the newest frame, Seq is the newest message's all the same,
+// since that is the fence, and everything else is the frame's. A newest frame
+// that fails its checks is a *eventlog.DamageError.
+func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if err := a.Validate(); err != nil {
+		return eventlog.Tail{}, err
+	}
+	m, fence, err := l.newestFrame(ctx, a)
+	if err != nil || m == nil {
+		return eventlog.Tail{Seq: fence}, err
+	}
+	h, err := parseHeading(m.header)
+	if err == nil {
+		_, err = messages.DecodeFrame(a, m.data)
+	}
+	if err != nil {
+		return eventlog.Tail{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: max(1, h.first), Err: err}
+	}
+	return h.tail(m, fence), nil
+}
+
+// tail is Tail by headers alone, so that a damaged or newer frame still
+// decides a conflict.
+func (l *Log) tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	m, fence, err := l.newestFrame(ctx, a)
+	if err != nil || m == nil {
+		return eventlog.Tail{Seq: fence}, err
+	}
+	h, _ := parseHeading(m.header) // unreadable: a tail that nobody expects
+	return h.tail(m, fence), nil
+}
+
+func (h heading) tail(m *stored, fence uint64) eventlog.Tail {
+	return eventlog.Tail{Seq: fence, Frame: h.id, Digest: messages.DigestOf(m.data), Last: h.last, Epoch: h.epoch, Time: h.time}
+}
+
+// stored is a message as a stream has it.
+type stored struct {
+	seq    uint64
+	header nats.Header
+	data   []byte
+}
+
+func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }
+
+// newestFrame gives the newest frame on the agent's subject, nil if there is
+// none, and the sequence of the newest message, frame or not.
+func (l *Log) newestFrame(ctx context.Context, a messages.AgentID) (frame *stored, fence uint64, err error) {
+	p := a.Partition()
+	newest, err := l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
+	if err != nil || newest == nil || newest.isFrame() {
+		return newest, seqOf(newest), err
+	}
+	// Rare: somebody has published here. The frame before is found by reading.
+	for m, err := range l.scan(ctx, a, newest.seq) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if m.isFrame() {
+			frame = m
+		}
+	}
+	return frame, newest.seq, nil
+}
+
+func seqOf(m *stored) uint64 {
+	if m == nil {
+		return 0
+	}
+	return m.seq
+}
+
+// newest gives the newest message that the filter matches, from the stream's
+// leader; nil if there is none.
+func (c *conn) newest(ctx context.Context, stream, filter string) (*stored, error) {
+	ask, err := json.Marshal(struct {
+		Last string `json:"last_by_subj"`
+	}{filter})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET." + stream, Data: ask})
+	if err != nil {
+		return nil, fmt.Errorf("read the newest message on %s: %w", filter, err)
+	}
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *struct {
+			Seq    uint64    `json:"seq"`
+			Header []byte    `json:"hdrs"`
+			Data   []byte    `json:"data"`
+			Time   time.Time `json:"time"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(answer.Data, &got); err != nil {
+		return nil, fmt.Errorf("read the newest message on %s: %w", filter, err)
+	}
+	switch {
+	case got.Error != nil && got.Error.ErrorCode == codeNoMessage:
+		return nil, nil
+	case got.Error != nil:
+		return nil, fmt.Errorf("read the newest message on %s: %w", filter, got.Error)
+	case got.Message == nil:
+		return nil, errors.New("read the newest message on " + filter + ": an answer without a message")
+	}
+	m := &stored{seq: got.Message.Seq, data: got.Message.Data}
+	if len(got.Message.Header) > 0 {
+		if m.header, err = nats.DecodeHeadersMsg(got.Message.Header); err != nil {
+			return nil, fmt.Errorf("headers of sequence %d on %s: %w", m.seq, filter, err)
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,105 @@
+package messages
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// object gives the body as a JSON object, if it is one in JSON or msgpack.
+func object(header Header, body []byte) (raw []byte, ok bool, err error) {
+	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
+	ct = strings.ToLower(strings.TrimSpace(ct))
+	first := body[0]
+	switch {
+	case ct == "text/plain":
+		return nil, false, nil
+	case ct == "application/json" || strings.HasSuffix(ct, "+json") || ct == "" && first == '{':
+		if !utf8.Valid(body) {
+			return nil, false, Refuse(BadInput, "the JSON body is no valid UTF-8")
+		}
+		if err := checkJSONDepth(body); err != nil {
+			return nil, false, Refuse(BadInput, "the JSON body is %v", err)
+		}
+		return body, true, nil
+	case ct == "application/msgpack" || ct == "application/x-msgpack" || ct == "application/vnd.msgpack" ||
+		ct == "" && beginsMsgpackMap(body):
+		raw, err := msgpackToJSON(body)
+		return raw, err == nil, err
+	case ct == "":
+		return nil, false, nil
+	}
+	return nil, false, Refuse(BadInput, "Content-Type %q: send text/plain, application/json or application/msgpack", ct)
+}
+
+// beginsMsgpackMap says whether body begins as a msgpack map does. Thaana and
+// N'Ko text begins with the same bytes as a map of more than 32767 entries,
+// which no body is.
+func beginsMsgpackMap(body []byte) bool {
+	switch first := body[0]; {
+	case first >= 0x80 && first <= 0x8f:
+		return true
+	case first == 0xde || first == 0xdf:
+		return len(body) < 2 || body[1] < 0x80 || body[1] > 0xbf
+	}
+	return false
+}
+
+func msgpackToJSON(body []byte) ([]byte, error) {
+	if err := checkMsgpack(body); err != nil {
+		return nil, Refuse(BadInput, "the msgpack body is malformed: %v", err)
+	}
+	var v map[string]any
+	if err := msgpack.Unmarshal(body, &v); err != nil {
+		return nil, Refuse(BadInput, "the msgpack body is no map with text keys: %v", err)
+	}
+	if err := checkTexts(v); err != nil {
+		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
+	}
+	return raw, nil
+}
+
+// checkTexts refuses what would silently become another text in JSON.
+func checkTexts(v any) (err error) {
+	switch v := v.(type) {
+	case []byte:
+		return errors.New("binary data: send text, or base64 in a text")
+	case string:
+		if !utf8.ValidString(v) {
+			return fmt.Errorf("text that is no UTF-8, beginning %x", v[:min(8, len(v))])
+		}
+	case map[string]any:
+		for name, value := range v {
+			if err = cmp.Or(err, checkTexts(name), checkTexts(value)); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if err = checkTexts(value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func unmarshalObject(raw []byte, v any) error {
+	err := json.Unmarshal(raw, v)
+	if err == nil {
+		return nil
+	}
+	if e := AsError(err); e.Code != Internal {
+		return e
+	}
+	return Refuse(BadInput, "the JSON body cannot be read: %v (to send text that begins with { set Content-Type: text/plain)", err)
+}

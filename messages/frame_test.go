@@ -1,0 +1,286 @@
+package messages
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+func mustEncode(t testing.TB, f *Frame) []byte {
+	t.Helper()
+	b, err := EncodeFrame(testAgent, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEveryEventRoundTrips(t *testing.T) {
+	events := samples()
+	for name := range schemas {
+		ev, ok := events[name]
+		if !ok {
+			t.Errorf("event %s has no sample: add it to samples", name)
+			continue
+		}
+		want := sampleFrame(ev)
+		got, err := DecodeFrame(testAgent, mustEncode(t, want))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
+		}
+		zero := reflect.Zero(reflect.TypeOf(ev)).Interface().(Event)
+		if got, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(zero))); err != nil || !reflect.DeepEqual(got.Events[0], zero) {
+			t.Errorf("%s with no field set: %+v, %v", name, got, err)
+		}
+	}
+	if len(events) != len(schemas) {
+		t.Errorf("%d samples, %d schemas", len(events), len(schemas))
+	}
+}
+
+func TestEveryEventIsJSON(t *testing.T) {
+	for name, ev := range samples() {
+		raw, err := json.Marshal(ev)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		back := reflect.New(reflect.TypeOf(ev))
+		if err := json.Unmarshal(raw, back.Interface()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An empty raw field, however it came about, is left out of JSON.
+func TestEmptyRawFieldsAreJSON(t *testing.T) {
+	empty := json.RawMessage{}
+	for _, ev := range []Event{
+		StatePatched{Patch: empty}, InputAccepted{Metadata: empty},
+		ModelCompleted{Items: []Item{{Type: ItemReasoning, Raw: empty}}},
+	} {
+		f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(ev)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range []Event{ev, f.Events[0]} {
+			if raw, err := json.Marshal(ev); err != nil {
+				t.Errorf("%#v: %v", ev, err)
+			} else if strings.Contains(string(raw), "patch") || strings.Contains(string(raw), "raw") || strings.Contains(string(raw), "metadata") {
+				t.Errorf("%s holds an empty field", raw)
+			}
+		}
+	}
+}
+
+func TestDecodedTimesAreUTC(t *testing.T) {
+	was := time.Local
+	time.Local = time.FixedZone("somewhere", 3600)
+	defer func() { time.Local = was }()
+	at := testTime.In(time.Local)
+	f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(InputAccepted{Deadline: &at}, ModelFailed{RetryAt: &at})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := f.Events[0].(InputAccepted).Deadline; *d != testTime {
+		t.Errorf("deadline %v, want %v", d, testTime)
+	}
+	if r := f.Events[1].(ModelFailed).RetryAt; *r != testTime {
+		t.Errorf("retry at %v, want %v", r, testTime)
+	}
+	if f.Time != testTime {
+		t.Errorf("frame time %v, want %v", f.Time, testTime)
+	}
+}
+
+func TestFrameWithoutOptionalEntries(t *testing.T) {
+	want := &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: "default/assistant/a1"}, StatePatched{}}}
+	got, err := DecodeFrame(testAgent, mustEncode(t, want))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if got.Last() != 2 {
+		t.Errorf("last event is %d", got.Last())
+	}
+}
+
+func TestEncodeFrameRefuses(t *testing.T) {
+	for name, f := range map[string]*Frame{
+		"no event":    {First: 1},
+		"no number":   {Events: []Event{StatePatched{}}},
+		"bad digest":  {First: 1, Events: []Event{StatePatched{}}, Prev: "x", PrevDigest: "xyz"},
+		"alien event": {First: 1, Events: []Event{alien{}}},
+	} {
+		if b, err := EncodeFrame(testAgent, f); err == nil {
+			t.Errorf("%s: encoded %x", name, b)
+		}
+	}
+}
+
+type alien struct{}
+
+func (alien) EventType() string { return "alien.landed" }
+
+func refused(t *testing.T, what string, a AgentID, b []byte) error {
+	t.Helper()
+	f, err := DecodeFrame(a, b)
+	if err == nil || f != nil {
+		t.Fatalf("%s: got frame %+v, error %v", what, f, err)
+	}
+	return err
+}
+
+func TestDamagedFramesAreRefused(t *testing.T) { // A29
+	for _, f := range ordinaryTurn()[:2] {
+		b := mustEncode(t, f)
+		for i := range len(b) * 8 {
+			b[i/8] ^= 1 << (i % 8)
+			refused(t, fmt.Sprintf("bit %d flipped", i), testAgent, b)
+			b[i/8] ^= 1 << (i % 8)
+		}
+		for i := range b {
+			refused(t, fmt.Sprintf("cut to %d bytes", i), testAgent, b[:i])
+		}
+		refused(t, "a byte follows", testAgent, append(b[:len(b):len(b)], 0))
+		refused(t, "frame twice", testAgent, append(b[:len(b):len(b)], b...))
+	}
+}
+
+func TestAnotherAgentsFrameIsRefused(t *testing.T) { // A29
+	b := mustEncode(t, sampleFrame(StatePatched{}))
+	for _, other := range []AgentID{{"default", "assistant", "a2"}, {"default", "assistan", "ta1"}, {"other", "assistant", "a1"}, {}} {
+		if err := refused(t, other.Full(), other, b); !strings.Contains(err.Error(), "another agent's") {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// sealed puts a right checksum behind the entries of a map, so that what is
+// tested is not the checksum.
+func sealed(body []byte) []byte {
+	b := append(append([]byte{}, body...), sumEntry...)
+	return binary.BigEndian.AppendUint32(b, checksum(testAgent, b[:len(body)]))
+}
+
+// forged is a frame with the given entries, in order, and a right checksum.
+func forged(entries ...any) []byte {
+	b := []byte{0x80 | byte(len(entries)/2+1)}
+	for _, e := range entries {
+		raw, err := msgpack.Marshal(e)
+		if err != nil {
+			panic(err)
+		}
+		b = append(b, raw...)
+	}
+	return sealed(b)
+}
+
+func oneEvent(name string, version int, data any) []any {
+	return []any{[]any{name, version, data}}
+}
+
+func TestForgedFrames(t *testing.T) { // A29
+	patch := map[string]any{"patch": []byte("{}")}
+	for _, tc := range []struct {
+		name  string
+		bytes []byte
+		newer bool
+		want  string
+	}{
+		{"newer format", forged("f", 2, "n", 1), true, "format 2"},
+		{"format 0", forged("f", 0, "n", 1), false, "format 0"},
+		{"newer schema", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 2, patch)), true, "schema version 2"},
+		{"schema 0", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 0, patch)), false, "begin at 1"},
+		{"negative schema", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", -1, patch)), false, "begin at 1"},
+		{"unknown event", forged("f", 1, "n", 1, "ev", oneEvent("agent.forked", 1, patch)), true, "agent.forked"},
+		{"no events", forged("f", 1, "n", 1, "ev", []any{}), false, "no events"},
+		{"nil events", forged("f", 1, "n", 1, "ev", nil), false, "no events"},
+		{"no number", forged("f", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no number"},
+		{"no format", forged("n", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no format"},
+		{"event of two fields", forged("f", 1, "n", 1, "ev", []any{[]any{"state.patched", 1}}), false, "event 0"},
+		{"event data of the wrong type", forged("f", 1, "n", 1, "ev", oneEvent("turn.started", 1, map[string]any{"turn": []any{}})), false, "event 0"},
+		{"number as text", forged("f", 1, "n", "1"), false, `entry "n"`},
+		{"key that is no text", forged(1, 1), false, "frame"},
+		{"no map", sealed([]byte{0x01}), false, ""},
+		{"too deep", sealed(append([]byte{0x82, 0xa1, 'x'}, append(nested(0x91, 70), 0xc0)...)), false, "nested deeper"},
+	} {
+		err := refused(t, tc.name, testAgent, tc.bytes)
+		if errors.Is(err, ErrNewer) != tc.newer || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %q, newer %v", tc.name, err, errors.Is(err, ErrNewer))
+		}
+	}
+	f, err := DecodeFrame(testAgent, forged("f", 1, "n", 1, "later", map[string]any{"a": 1}, "ev", oneEvent("state.patched", 1, patch)))
+	if err != nil || len(f.Events) != 1 {
+		t.Errorf("an added entry must be skipped: %v", err)
+	}
+}
+
+func nested(code byte, depth int) []byte {
+	b := make([]byte, depth)
+	for i := range b {
+		b[i] = code
+	}
+	return b
+}
+
+// A test's own event, lifted through two schema versions.
+type testLifted struct {
+	Sum  int             `json:"sum"`
+	Raw  json.RawMessage `json:"raw"`
+	When *time.Time      `json:"when"`
+}
+
+func (testLifted) EventType() string { return "test.lifted" }
+
+func TestUpcasting(t *testing.T) { // A84
+	schemas["test.lifted"] = of[testLifted](
+		func(m map[string]any) (map[string]any, error) {
+			if m["bad"] != nil {
+				return nil, errors.New("no sense in it")
+			}
+			m["second"] = m["first"]
+			return m, nil
+		},
+		func(m map[string]any) (map[string]any, error) {
+			var first, second int64
+			fmt.Sscan(fmt.Sprint(m["first"], " ", m["second"]), &first, &second)
+			m["sum"] = first + second
+			return m, nil
+		})
+	defer delete(schemas, "test.lifted")
+	read := func(version int, data map[string]any) (*Frame, error) {
+		return DecodeFrame(testAgent, forged("f", 1, "n", 1, "ev", oneEvent("test.lifted", version, data)))
+	}
+	for version, data := range map[int]map[string]any{
+		1: {"first": 21, "raw": []byte("[1]"), "when": testTime},
+		2: {"first": 20, "second": 22, "raw": []byte("[1]"), "when": testTime},
+		3: {"sum": 42, "raw": []byte("[1]"), "when": testTime},
+	} {
+		f, err := read(version, data)
+		if err != nil {
+			t.Fatalf("version %d: %v", version, err)
+		}
+		if got := f.Events[0].(testLifted); got.Sum != 42 || string(got.Raw) != "[1]" || !got.When.Equal(testTime) {
+			t.Errorf("version %d: %+v", version, got)
+		}
+	}
+	if _, err := read(1, map[string]any{"bad": 1}); err == nil || errors.Is(err, ErrNewer) {
+		t.Errorf("a failed lift is damage, not a newer version: %v", err)
+	}
+	if _, err := read(4, nil); !errors.Is(err, ErrNewer) {
+		t.Errorf("version 4: %v", err)
+	}
+	f, err := DecodeFrame(testAgent, mustEncode(t, sampleFrame(testLifted{Sum: 1})))
+	if err != nil || f.Events[0].(testLifted).Sum != 1 {
+		t.Errorf("the newest version is written: %v", err)
+	}
+}

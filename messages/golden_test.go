@@ -1,0 +1,171 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// update writes samples that are missing. What is there stays as it is for
+// ever: it was written by a released version and must read for ever.
+var update = flag.Bool("update", false, "write missing golden frames to testdata; existing ones are never changed")
+
+// goldens is the newest frames: one for each event type and schema version,
+// and those of an ordinary turn.
+func goldens() map[string]*Frame {
+	frames := make(map[string]*Frame)
+	for name, ev := range samples() {
+		frames[fmt.Sprintf("%s.v%d", name, schemas[name].version())] = sampleFrame(ev)
+	}
+	for i, f := range ordinaryTurn() {
+		frames[fmt.Sprintf("turn.frame%d", i+1)] = f
+	}
+	frames["first.frame"] = &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: testAgent.Full()}}}
+	return frames
+}
+
+func frameJSON(t *testing.T, f *Frame) []byte {
+	t.Helper()
+	type event struct {
+		Type string
+		Data Event
+	}
+	events := make([]event, len(f.Events))
+	for i, ev := range f.Events {
+		events[i] = event{ev.EventType(), ev}
+	}
+	b, err := json.MarshalIndent(struct {
+		Frame
+		Events []event
+	}{*f, events}, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(b, '\n')
+}
+
+// wrapHex is b in hex, 32 bytes a line.
+func wrapHex(b []byte) []byte {
+	var out bytes.Buffer
+	for len(b) > 0 {
+		n := min(32, len(b))
+		fmt.Fprintf(&out, "%x\n", b[:n])
+		b = b[n:]
+	}
+	return out.Bytes()
+}
+
+func writeNew(t *testing.T, path string, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGoldenFramesRead(t *testing.T) { // A84
+	for name, f := range goldens() {
+		path := filepath.Join("testdata", name)
+		if *update {
+			writeNew(t, path+".hex", wrapHex(mustEncode(t, f)))
+			writeNew(t, path+".json", frameJSON(t, f))
+		}
+		if _, err := os.Stat(path + ".hex"); err != nil {
+			t.Errorf("%s has no golden frame: run go test ./messages -run Golden -update and keep the file for ever", name)
+		}
+	}
+	paths, err := filepath.Glob("testdata/*.hex")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no golden frames", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := hex.DecodeString(strings.ReplaceAll(string(text), "\n", ""))
+		if err != nil {
+			t.Fatal(path, err)
+		}
+		f, err := DecodeFrame(testAgent, b)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		want, err := os.ReadFile(strings.TrimSuffix(path, ".hex") + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The file may lack fields that were added since; none may differ.
+		if missing := lacks(decodeAny(t, frameJSON(t, f)), decodeAny(t, want), ""); missing != "" {
+			t.Errorf("%s no longer reads as it was written: %s", path, missing)
+		}
+	}
+}
+
+func decodeAny(t *testing.T, b []byte) (v any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// lacks says where got does not hold all of want.
+func lacks(got, want any, path string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		m, _ := got.(map[string]any)
+		for k, v := range want {
+			if l := lacks(m[k], v, path+"."+k); l != "" {
+				return l
+			}
+		}
+		return ""
+	case []any:
+		list, _ := got.([]any)
+		if len(list) != len(want) {
+			return fmt.Sprintf("%s has %d entries, want %d", path, len(list), len(want))
+		}
+		for i, v := range want {
+			if l := lacks(list[i], v, fmt.Sprintf("%s[%d]", path, i)); l != "" {
+				return l
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Sprintf("%s is %v, want %v", path, got, want)
+	}
+	return ""
+}
+
+// What is written today is what was written when the golden file was made,
+// for as long as no field was added to it.
+func TestGoldenFramesAreWritten(t *testing.T) {
+	text, err := os.ReadFile("testdata/first.frame.hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := wrapHex(mustEncode(t, goldens()["first.frame"])); !bytes.Equal(got, text) {
+		t.Errorf("wrote\n%swant\n%s", got, text)
+	}
+}

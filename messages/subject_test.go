@@ -1,0 +1,110 @@
+package messages
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSubjectsRoundTrip(t *testing.T) {
+	a := AgentID{"acme", "support", "c-1_=Z"}
+	for _, s := range []Subjects{{}, {Root: "prod"}, {Root: "eu.prod"}} {
+		for family, subject := range map[string]string{
+			"in": s.In(a), "ctl": s.Ctl(a), "q": s.Query(a), "live": s.Live(a), "dlq": s.DeadLetter(a),
+		} {
+			if f, got, err := s.ParseAgent(subject); err != nil || f != family || got != a {
+				t.Errorf("%s: %q %v %v", subject, f, got, err)
+			}
+		}
+		for _, door := range []string{"in", "ctl"} {
+			stored := s.root() + ".inq." + a.Partition().String() + "." + door + ".acme.support.c-1_=Z"
+			if f, got, err := s.ParseInbox(stored); err != nil || f != door || got != a {
+				t.Errorf("%s: %q %v %v", stored, f, got, err)
+			}
+		}
+		if got, err := s.ParseLog(s.Log(a)); err != nil || got != a {
+			t.Errorf("%s: %v %v", s.Log(a), got, err)
+		}
+	}
+	if got, err := ParsePrompt(Prompt(a)); err != nil || got != a {
+		t.Errorf("%s: %v %v", Prompt(a), got, err)
+	}
+}
+
+func TestSubjectForms(t *testing.T) {
+	s := Subjects{}
+	for got, want := range map[string]string{
+		s.In(testAgent):         "reprise.in.default.assistant.a1",
+		s.Ctl(testAgent):        "reprise.ctl.default.assistant.a1",
+		s.Query(testAgent):      "reprise.q.default.assistant.a1",
+		s.TenantQuery("acme"):   "reprise.q.acme",
+		s.Log(testAgent):        "reprise.log.16.default.assistant.a1",
+		s.LogOf(16):             "reprise.log.16.>",
+		s.InboxOf(16):           "reprise.inq.16.>",
+		s.Definition("ab12"):    "reprise.def.ab12",
+		s.Any("in"):             "reprise.in.>",
+		s.Live(testAgent):       "reprise.live.default.assistant.a1",
+		s.DeadLetter(testAgent): "reprise.dlq.default.assistant.a1",
+		Prompt(testAgent):       "agents.prompt.assistant.default.a1",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestStrangeSubjectsAreRefused(t *testing.T) {
+	s := Subjects{}
+	for subject, parse := range map[string]func(string) error{
+		"":                                        func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.in.default.assistant":            func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.in.default.assistant.a.1":        func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.in.default.assistant.a b":        func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.in.default.assistant.":           func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"other.in.default.assistant.a1":           func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.log.default.assistant.a1":        func(x string) error { _, _, err := s.ParseAgent(x); return err },
+		"reprise.inq.15.in.default.assistant.a1":  func(x string) error { _, _, err := s.ParseInbox(x); return err },
+		"reprise.inq.016.in.default.assistant.a1": func(x string) error { _, _, err := s.ParseInbox(x); return err },
+		"reprise.inq.16.q.default.assistant.a1":   func(x string) error { _, _, err := s.ParseInbox(x); return err },
+		"reprise.inq.16.in.assistant.a1":          func(x string) error { _, _, err := s.ParseInbox(x); return err },
+		"reprise.log.15.default.assistant.a1":     func(x string) error { _, err := s.ParseLog(x); return err },
+		"reprise.log.272.default.assistant.a1":    func(x string) error { _, err := s.ParseLog(x); return err },
+		"reprise.log.+16.default.assistant.a1":    func(x string) error { _, err := s.ParseLog(x); return err },
+		"reprise.log.x.default.assistant.a1":      func(x string) error { _, err := s.ParseLog(x); return err },
+		"reprise.log.16.default.assistant.*":      func(x string) error { _, err := s.ParseLog(x); return err },
+		"agents.prompt.assistant.a1":              func(x string) error { _, err := ParsePrompt(x); return err },
+		"agents.prompt.assistant.default.>":       func(x string) error { _, err := ParsePrompt(x); return err },
+		"others.prompt.assistant.default.a1":      func(x string) error { _, err := ParsePrompt(x); return err },
+	} {
+		if err := parse(subject); err == nil || AsError(err).Code != BadAddress {
+			t.Errorf("%q: %v", subject, err)
+		}
+	}
+	_, a, err := s.ParseInbox("reprise.inq.0.in.default.assistant.a1")
+	if a != testAgent || err == nil || !strings.Contains(err.Error(), "publish to reprise.in.default.assistant.a1") {
+		t.Errorf("a wrong partition must name the right subject: %v, %v", a, err)
+	}
+}
+
+func TestAllowReply(t *testing.T) { // A104
+	allowed := []string{"", "_INBOX.abc.1", "_R_.x.y", "my.answers", "reprised.x", "reprise-x", "agent.x", "x.reprise.in", "_actors", "x.$JS", "größe.x"}
+	refused := []string{
+		"reprise", "reprise.in.default.assistant.a1", "reprise.log.1.x", "reprise.>", "agents", "agents.prompt.x.y.z",
+		"$JS.API.STREAM.DELETE.X", "$SYS.REQ", "$KV.b.k", "$", "_actor", "_actor.n1", "*", ">", "a.*", "a.>", "*.in.x", "a*b",
+		"a b", "a\tb", "a\r\nPUB x 0\r\n\r\n", "a\x00b", "a\x1b[2J", "a\u00a0b", "a\xffb", ".a", "a.", "a..b", ".", strings.Repeat("a", MaxReply+1),
+	}
+	for _, s := range []Subjects{{}, {Root: "prod"}, {Root: "eu.prod"}} {
+		for _, subject := range allowed {
+			if err := s.AllowReply(subject); err != nil {
+				t.Errorf("root %q: %q refused: %v", s.Root, subject, err)
+			}
+		}
+		for _, subject := range append(refused, s.root(), s.root()+".in.a.b.c") {
+			if err := s.AllowReply(subject); err == nil || AsError(err).Code != ForbiddenReply {
+				t.Errorf("root %q: %q allowed: %v", s.Root, subject, err)
+			}
+		}
+	}
+	if err := (Subjects{}).AllowReply("prod.x"); err != nil {
+		t.Errorf("prod is not ours here: %v", err)
+	}
+}

@@ -1,0 +1,167 @@
+package projections
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Agent is one agent as a list shows it: the row of `reprise ls`.
+type Agent struct {
+	Agent messages.AgentID `json:"agent"`
+	// Phase is idle, running or paused.
+	Phase string `json:"phase"`
+	// Turn runs or is paused; empty if the agent is idle.
+	Turn messages.TurnID `json:"turn,omitempty"`
+	// Events is the number of its newest event.
+	Events messages.EventNumber `json:"events"`
+	Epoch  messages.Epoch       `json:"epoch"`
+	// Owner is the node that acts for it; empty if nobody does.
+	Owner   string    `json:"owner,omitempty"`
+	Updated time.Time `json:"updated,omitzero"`
+}
+
+// AgentStatus is one agent as `reprise show` tells of it. Lists are empty, not
+// null, in its JSON if made by NewAgentStatus.
+type AgentStatus struct {
+	Agent
+	Queue   []string  `json:"queue"`
+	Waiting []Waiting `json:"waiting"`
+}
+
+// NewAgentStatus joins a row with what the agent has to do.
+func NewAgentStatus(row Agent, q *Queue) AgentStatus {
+	return AgentStatus{row, append([]string{}, q.inputs...), append([]Waiting{}, q.waiting...)}
+}
+
+// AgentFilter chooses rows of a list. Empty fields choose all.
+type AgentFilter struct {
+	Tenant, Kind, Phase string
+	// After leaves out everything up to this agent in the list's order.
+	After messages.AgentID
+	// Limit is the most rows to give; 0 means all.
+	Limit int
+}
+
+func (f AgentFilter) admits(a messages.AgentID, phase string) bool {
+	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
+		(f.Phase == "" || f.Phase == phase) && (f.After == messages.AgentID{} || compareAgents(f.After, a) < 0)
+}
+
+func compareAgents(a, b messages.AgentID) int {
+	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key, b.Key))
+}
+
+// Agents is the list of agents, kept row by row. It is not a fold of one
+// agent's events but of the newest heads of many. The zero value is empty.
+// Safe for concurrent use.
+type Agents struct {
+	mu    sync.RWMutex
+	rows  map[messages.AgentID]agentRow
+	names map[string]string // tenants, kinds, phases and owners, each once in memory
+}
+
+// agentRow is a row without its key and without a time's zone.
+type agentRow struct {
+	phase, owner string
+	turn         messages.TurnID
+	events       messages.EventNumber
+	epoch        messages.Epoch
+	updated      int64 // ns since 1970; 0: never
+}
+
+// Apply puts row in its place and reports whether it did: a row with fewer
+// events than the one kept has come late and changes nothing.
+func (l *Agents) Apply(row Agent) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rows == nil {
+		l.rows = make(map[messages.AgentID]agentRow)
+		l.names = make(map[string]string)
+	}
+	old, known := l.rows[row.Agent]
+	if known && row.Events < old.events {
+		return false
+	}
+	id := row.Agent // a known agent's key stays the one it is
+	if !known {
+		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
+	}
+	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), events: row.Events, epoch: row.Epoch}
+	if r.turn = old.turn; row.Turn != old.turn {
+		r.turn = messages.TurnID(strings.Clone(string(row.Turn)))
+	}
+	if !row.Updated.IsZero() {
+		r.updated = row.Updated.UnixNano()
+	}
+	l.rows[id] = r
+	return true
+}
+
+func (l *Agents) name(s string) string {
+	known, ok := l.names[s]
+	if !ok {
+		known = strings.Clone(s)
+		l.names[known] = known
+	}
+	return known
+}
+
+// Remove takes an agent off the list.
+func (l *Agents) Remove(a messages.AgentID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.rows, a)
+}
+
+// Len is the number of agents on the list.
+func (l *Agents) Len() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return len(l.rows)
+}
+
+// Agent is the row of one agent.
+func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	r, ok := l.rows[a]
+	if !ok {
+		return Agent{}, false
+	}
+	return r.row(a), true
+}
+
+// List is the chosen rows, sorted by tenant, kind and key. It is the caller's.
+func (l *Agents) List(f AgentFilter) []Agent {
+	list := l.choose(f)
+	slices.SortFunc(list, func(a, b Agent) int { return compareAgents(a.Agent, b.Agent) })
+	if f.Limit > 0 && len(list) > f.Limit {
+		list = slices.Clone(list[:f.Limit])
+	}
+	return list
+}
+
+func (l *Agents) choose(f AgentFilter) []Agent {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	var list []Agent
+	for a, r := range l.rows {
+		if f.admits(a, r.phase) {
+			list = append(list, r.row(a))
+		}
+	}
+	return list
+}
+
+func (r agentRow) row(a messages.AgentID) Agent {
+	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Events: r.events, Epoch: r.epoch, Owner: r.owner}
+	if r.updated != 0 {
+		row.Updated = time.Unix(0, r.updated).UTC()
+	}
+	return row
+}

@@ -1,0 +1,244 @@
+package projections
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func splitLines(s string) []string { return strings.Split(strings.TrimSuffix(s, "\n"), "\n") }
+
+func TestTurnsAndUsage(t *testing.T) { // A52
+	var a all
+	retry := testTime
+	tokens := func(n int) messages.Usage { return messages.Usage{Input: n, Output: 1} }
+	for i, ev := range []messages.Event{
+		input("u1", "one"), started("t2", "u1"),
+		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 1, Call: "m3", Model: "demo"},
+		messages.ModelFailed{Turn: "t2", Step: 1, Call: "m3", Kind: "rate_limited", RetryAt: &retry, Usage: tokens(10)},
+		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 2, Call: "m5", Model: "demo"},
+		messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20)},
+		messages.TurnPaused{Turn: "t2", Reason: "unknown outcome"},
+		messages.TurnResumed{Turn: "t2"},
+		messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}, Reason: "max_steps", Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}},
+		messages.TurnStarted{Turn: "t10", Continues: "t2", Steps: 1},
+		messages.ModelRequested{Turn: "t10", Step: 2, Call: "m11", Model: "demo"},
+		messages.ModelRestarted{Turn: "t10", Step: 2, Call: "m11"},
+		messages.ModelRequested{Turn: "t10", Step: 2, Call: "m13", Model: "demo"},
+		messages.ModelCompleted{Turn: "t10", Step: 2, Call: "m13", Usage: tokens(40)},
+		messages.TurnCompleted{Turn: "t10", Steps: 2, Usage: tokens(40)},
+		messages.TurnAborted{Turn: "t10", Reason: "too late"}, messages.TurnPaused{Turn: "nobody"},
+	} {
+		a.At(testTime.Add(time.Duration(i) * time.Second))
+		a.Apply(messages.EventNumber(i+1), ev)
+	}
+	want := []Turn{
+		{Turn: "t2", Inputs: []string{"u1"}, Phase: Failed, Reason: "max_steps", Started: 2, StartedAt: testTime.Add(time.Second), Ended: 9, EndedAt: testTime.Add(8 * time.Second), Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}},
+		{Turn: "t10", Phase: Completed, Continues: "t2", Started: 10, StartedAt: testTime.Add(9 * time.Second), Ended: 15, EndedAt: testTime.Add(14 * time.Second), Steps: 2, Usage: tokens(40)},
+	}
+	if got := a.Turns.List(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if newest, ok := a.Turns.Newest(); !ok || newest.Turn != "t10" {
+		t.Errorf("newest is %+v", newest)
+	}
+	calls := []ModelCall{
+		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limited", Usage: tokens(10)},
+		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20)},
+		{N: 14, Turn: "t10", Step: 2, Call: "m13", Model: "demo", Usage: tokens(40)},
+	}
+	if got := a.Usage.Calls(); !reflect.DeepEqual(got, calls) {
+		t.Errorf("got  %+v\nwant %+v", got, calls)
+	}
+	if got := a.Usage.Total(); got != (messages.Usage{Input: 70, Output: 3}) {
+		t.Errorf("total %+v", got)
+	}
+	for _, turn := range want {
+		if got := a.Usage.ByTurn()[turn.Turn]; got != turn.Usage {
+			t.Errorf("turn %s: %+v", turn.Turn, got)
+		}
+	}
+	if got := a.Usage.ByModel(); got["demo"].Input != 50 || got["demo-2026"].Input != 20 {
+		t.Errorf("by model %+v", got)
+	}
+}
+
+func TestQueueAndStatus(t *testing.T) {
+	var q Queue
+	row := Agent{Agent: messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a1"}, Phase: "paused", Turn: "t2", Events: 9, Epoch: 3, Owner: "n1", Updated: testTime}
+	show := func() string {
+		b, err := json.Marshal(NewAgentStatus(row, &q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	head := `{"agent":"assistant/a1","phase":"paused","turn":"t2","events":9,"epoch":3,"owner":"n1","updated":"2026-01-02T03:04:05Z","queue":`
+	if got := show(); got != head+`[],"waiting":[]}` {
+		t.Error(got)
+	}
+	for i, ev := range []messages.Event{input("u1", "x"), started("t2", "u1"), input("u3", "y"), input("u4", "z"),
+		messages.ToolStarted{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolUnknown{Turn: "t2", Call: "c", Reason: "crash"}} {
+		q.Apply(messages.EventNumber(i+1), ev)
+	}
+	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","reason":"crash"}]}` {
+		t.Error(got)
+	}
+	q.Apply(7, messages.ToolCompleted{Turn: "t2", Call: "c"})
+	q.Apply(8, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3"}})
+	if len(q.Waiting()) != 0 || !reflect.DeepEqual(q.Inputs(), []string{"u4"}) {
+		t.Errorf("%+v", q)
+	}
+}
+
+func id(tenant, kind, key string) messages.AgentID {
+	return messages.AgentID{Tenant: tenant, Kind: kind, Key: key}
+}
+
+func TestAgents(t *testing.T) {
+	var l Agents
+	for _, a := range []Agent{
+		{Agent: id("b", "x", "1"), Phase: "idle", Events: 4}, {Agent: id("a", "y", "1"), Phase: "running", Events: 4},
+		{Agent: id("a", "x", "2"), Phase: "idle", Events: 4}, {Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Events: 4, Epoch: 2, Owner: "n1", Updated: testTime},
+	} {
+		if !l.Apply(a) {
+			t.Errorf("%v was not taken", a)
+		}
+	}
+	for _, tc := range []struct {
+		f    AgentFilter
+		want string
+	}{
+		{AgentFilter{}, "a/x/1 a/x/2 a/y/1 b/x/1"},
+		{AgentFilter{Tenant: "a"}, "a/x/1 a/x/2 a/y/1"},
+		{AgentFilter{Kind: "x"}, "a/x/1 a/x/2 b/x/1"},
+		{AgentFilter{Phase: "running"}, "a/x/1 a/y/1"},
+		{AgentFilter{Tenant: "a", Kind: "x", Phase: "idle"}, "a/x/2"},
+		{AgentFilter{Limit: 2}, "a/x/1 a/x/2"},
+		{AgentFilter{Limit: 2, After: id("a", "x", "2")}, "a/y/1 b/x/1"},
+		{AgentFilter{Tenant: "c"}, ""},
+	} {
+		var got []string
+		for _, a := range l.List(tc.f) {
+			got = append(got, a.Agent.Full())
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%+v: %v", tc.f, got)
+		}
+	}
+	want := Agent{Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Events: 4, Epoch: 2, Owner: "n1", Updated: testTime}
+	if l.Apply(Agent{Agent: want.Agent, Phase: "idle", Events: 3}) {
+		t.Error("a late row was taken")
+	}
+	if got, ok := l.Agent(want.Agent); !ok || got != want {
+		t.Errorf("got %+v", got)
+	}
+	if !l.Apply(Agent{Agent: want.Agent, Phase: "idle", Events: 4}) {
+		t.Error("a row of the same event was not taken")
+	}
+	if got, _ := l.Agent(want.Agent); got != (Agent{Agent: want.Agent, Phase: "idle", Events: 4}) {
+		t.Errorf("got %+v", got)
+	}
+	l.Remove(want.Agent)
+	if _, ok := l.Agent(want.Agent); ok || l.Len() != 3 {
+		t.Error("it is still there")
+	}
+}
+
+func TestAgentsFromManyGoroutines(t *testing.T) {
+	var l Agents
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				a := id("t", "k", fmt.Sprint(i%50))
+				l.Apply(Agent{Agent: a, Phase: "idle", Events: messages.EventNumber(i)})
+				l.List(AgentFilter{Limit: 3})
+				if l.Agent(a); g == 0 && i%10 == 0 {
+					l.Remove(a)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := l.Len(); n < 40 || n > 50 {
+		t.Errorf("%d agents", n)
+	}
+}
+
+func TestAgentsAreLean(t *testing.T) {
+	const agents = 20000
+	var l Agents
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range agents {
+		l.Apply(Agent{Agent: id("default", "assistant", fmt.Sprint("user-", i)), Phase: strings.Clone("idle"), Owner: strings.Clone("n1"), Events: 9, Updated: testTime})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (after.HeapAlloc - before.HeapAlloc) / agents; each > 350 {
+		t.Errorf("%d bytes for each agent", each)
+	} else {
+		t.Logf("%d bytes for each agent", each)
+	}
+	runtime.KeepAlive(&l)
+}
+
+func TestEventJSON(t *testing.T) {
+	ev := messages.ToolRequested{Turn: "t2", Step: 3, Call: "c", Tool: "f", Arguments: "{}"}
+	at := testTime.In(time.FixedZone("", 3600))
+	for _, tc := range []struct {
+		ev   messages.Event
+		want string
+	}{
+		{ev, `{"n":7,"seq":9,"frame":"F","type":"tool.requested","turn":"t2","step":3,"at":"2026-01-02T03:04:05Z","data":{"turn":"t2","step":3,"call":"c","tool":"f","arguments":"{}"}}`},
+		{messages.AgentActivated{Epoch: 2}, `{"n":7,"seq":9,"frame":"F","type":"agent.activated","at":"2026-01-02T03:04:05Z","data":{"epoch":2,"previous":0}}`},
+		{messages.StatePatched{}, `{"n":7,"seq":9,"frame":"F","type":"state.patched","at":"2026-01-02T03:04:05Z","data":{}}`},
+	} {
+		b, err := json.Marshal(NewEventJSON(7, 9, "F", at, tc.ev))
+		if err != nil || string(b) != tc.want {
+			t.Errorf("%s, %v\nwant %s", b, err, tc.want)
+		}
+	}
+	for _, ev := range []messages.Event{messages.StatePatched{Patch: json.RawMessage("{")}, unencodable{}, new(messages.TurnStarted)} {
+		if b, err := json.Marshal(NewEventJSON(1, 1, "F", at, ev)); err != nil {
+			t.Errorf("%s, %v", b, err)
+		}
+	}
+}
+
+type unencodable struct{ F float64 }
+
+func (unencodable) EventType() string            { return "test.unencodable" }
+func (unencodable) MarshalJSON() ([]byte, error) { return json.Marshal(math.NaN()) }
+
+func TestPrintable(t *testing.T) {
+	for _, tc := range []struct {
+		in    string
+		limit int
+		want  string
+	}{
+		{"plain ✓ text", 0, "plain ✓ text"},
+		{"\x1b]0;title\x07\x1b[2J", 0, `\x1b]0;title\a\x1b[2J`},
+		{"a\r\nb\tc", 0, `a\r\nb\tc`},
+		{"\u009b2J\u202etxt\u200b\u2028\x7f", 0, `\u009b2J\u202etxt\u200b\u2028\x7f`},
+		{"\xff\xfe", 0, `\xff\xfe`},
+		{"abcdef", 6, "abcdef"},
+		{"abcdef", 5, "abcde… (1 more bytes)"},
+		{"aüüü", 4, "aü… (4 more bytes)"},
+		{strings.Repeat("\x80", 9), 8, strings.Repeat(`\x80`, 4) + "… (5 more bytes)"},
+	} {
+		if got := Printable(tc.in, tc.limit); got != tc.want {
+			t.Errorf("%q: %s, want %s", tc.in, got, tc.want)
+		}
+	}
+}

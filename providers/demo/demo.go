@@ -1,0 +1,162 @@
+// Package demo is a model for the first minutes: it answers offline, needs no
+// key, and always answers the same request the same way.
+//
+// It understands a little, and that generically: arithmetic in words or
+// symbols, which it hands to a tool that takes an expression; the name of any
+// tool it is given, whose arguments it reads from the message by the tool's
+// schema; questions for the time; and questions about the conversation itself.
+// To everything else it says plainly what it is and what it can do. No answer
+// is written down beforehand.
+//
+// # Guarantees
+//
+//   - The same request gives the same answer, call ids included.
+//   - A call's id is unique within the history that it is added to.
+//   - Arguments are always a JSON object.
+//   - After the results of its calls are in, it answers; it never calls in circles.
+package demo
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// Option changes how the model answers.
+type Option func(*model)
+
+// Delay is a pause before each word of an answer, so that streaming can be
+// seen. The end of a context ends it at once.
+func Delay(d time.Duration) Option { return func(m *model) { m.delay = d } }
+
+// New is the demo model. It answers to every model name.
+func New(options ...Option) providers.Provider {
+	m := &model{}
+	for _, o := range options {
+		o(m)
+	}
+	return m
+}
+
+type model struct{ delay time.Duration }
+
+// Generate answers the request.
+func (m *model) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return providers.Response{}, providers.AsError(err)
+	}
+	v, tools := look(r.Items), kits(r.Tools)
+	response := providers.Response{Finish: "stop", Model: r.Model}
+	if calls := v.todo(tools); len(calls) > 0 {
+		response.Items, response.Finish = callItems(r.Items, calls), "tool_calls"
+	} else {
+		text, cut := limit(v.answer(tools), r.Settings.MaxOutputTokens)
+		if cut {
+			response.Finish = "length"
+		}
+		if err := m.stream(ctx, text, emit); err != nil {
+			return providers.Response{}, err
+		}
+		response.Items = []messages.Item{messages.Text(messages.RoleAssistant, text)}
+	}
+	response.Usage = usage(r, response.Items)
+	return response, nil
+}
+
+// stream emits the text word by word.
+func (m *model) stream(ctx context.Context, text string, emit func(providers.Delta)) error {
+	for _, word := range pieces(text) {
+		if m.delay > 0 {
+			timer := time.NewTimer(m.delay)
+			select {
+			case <-ctx.Done():
+			case <-timer.C:
+			}
+			timer.Stop()
+		}
+		if err := ctx.Err(); err != nil {
+			return providers.AsError(err)
+		}
+		if emit != nil {
+			emit(providers.Delta{Kind: providers.DeltaText, Text: word})
+		}
+	}
+	return nil
+}
+
+// pieces are the words of a text, each with the white space after it.
+func pieces(text string) []string {
+	var words []string
+	start, space := 0, false
+	for i, r := range text {
+		if space && !unicode.IsSpace(r) {
+			words, start = append(words, text[start:i]), i
+		}
+		space = unicode.IsSpace(r)
+	}
+	if start < len(text) {
+		words = append(words, text[start:])
+	}
+	return words
+}
+
+// limit cuts the text after n words; zero is no limit.
+func limit(text string, n int) (string, bool) {
+	if words := pieces(text); n > 0 && len(words) > n {
+		return strings.TrimRightFunc(strings.Join(words[:n], ""), unicode.IsSpace), true
+	}
+	return text, false
+}
+
+// callItems are the calls as items. Their ids come from the history and their
+// place, so that the same request gives the same ones.
+func callItems(history []messages.Item, calls []intent) []messages.Item {
+	used := map[messages.CallID]bool{}
+	for _, item := range history {
+		used[item.CallID] = true
+	}
+	seen, err := json.Marshal(history)
+	if err != nil { // raw items that are no JSON
+		seen = []byte(strconv.Itoa(len(history)))
+	}
+	var items []messages.Item
+	for i, c := range calls {
+		for salt := 0; ; salt++ {
+			sum := sha256.Sum256(append(seen, "/"+strconv.Itoa(i)+"/"+strconv.Itoa(salt)...))
+			id := messages.CallID("call_" + hex.EncodeToString(sum[:10]))
+			if used[id] {
+				continue
+			}
+			used[id] = true
+			items = append(items, messages.Item{Type: messages.ItemCall, CallID: id, Name: c.tool, Arguments: c.arguments})
+			break
+		}
+	}
+	return items
+}
+
+// usage counts words for tokens.
+func usage(r providers.Request, answer []messages.Item) messages.Usage {
+	words := func(items []messages.Item) int {
+		n := 0
+		for _, item := range items {
+			for _, text := range []string{item.Content.Text(), item.Name, item.Arguments, item.Output} {
+				n += len(strings.Fields(text))
+			}
+		}
+		return n
+	}
+	u := messages.Usage{Input: len(strings.Fields(r.Instructions)) + words(r.Items), Output: words(answer)}
+	for _, t := range r.Tools {
+		u.Input += len(strings.Fields(t.Name)) + len(strings.Fields(t.Description)) + len(strings.Fields(string(t.Parameters)))
+	}
+	return u
+}

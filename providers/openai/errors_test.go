@@ -1,0 +1,208 @@
+package openai_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/providertest"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// answering is a provider whose server always answers this.
+func answering(t *testing.T, status int, kind, body string, header ...string) *openai.Provider {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return openai.New(key, openai.BaseURL(s.URL))
+}
+
+// A50
+func TestStatus(t *testing.T) {
+	for _, c := range []struct {
+		status    int
+		body      string
+		kind      providers.ErrorKind
+		temporary bool
+		says      string
+	}{
+		{429, `{"error":{"message":"slow down","type":"rate_limit_error"}}`, providers.RateLimited, true, "slow down"},
+		{429, `{"error":{"message":"pay first","code":"insufficient_quota"}}`, providers.RateLimited, false, "pay first"},
+		{500, `oops`, providers.Overloaded, true, "Internal Server Error"},
+		{501, ``, providers.Overloaded, false, ""},
+		{503, `{"error":"busy"}`, providers.Overloaded, true, "busy"},
+		{529, `{"type":"error","error":{"type":"overloaded_error","message":"full"}}`, providers.Overloaded, true, "full"},
+		{408, ``, providers.Network, true, ""},
+		{409, `{"message":"again"}`, providers.Overloaded, true, "again"},
+		{401, `{"error":{"message":"who?","code":null}}`, providers.Unauthorized, false, "who?"},
+		{403, `{"detail":"no"}`, providers.Unauthorized, false, "no"},
+		{400, `{"error":{"message":["one","two"],"code":400}}`, providers.Invalid, false, "two"},
+		{400, `{"error":{"message":"x","code":"context_length_exceeded"}}`, providers.Invalid, false, "too long for the model"},
+		{404, `<html>`, providers.Invalid, false, "Not Found"},
+		{422, `{"detail":[{"msg":"bad field"}]}`, providers.Invalid, false, "bad field"},
+		{304, ``, providers.BadAnswer, false, ""},
+	} {
+		t.Run(fmt.Sprint(c.status, " ", c.says), func(t *testing.T) {
+			e := fail(t, answering(t, c.status, "application/json", c.body), ask())
+			if e.Kind != c.kind || e.Status != c.status || e.Temporary != c.temporary || !strings.Contains(e.Message, c.says) {
+				t.Fatalf("got %#v", e)
+			}
+		})
+	}
+}
+
+// A50
+func TestRetryAfter(t *testing.T) {
+	const date = "Mon, 02 Jan 2006 15:04:05 GMT"
+	for name, c := range map[string]struct {
+		header []string
+		want   time.Duration
+	}{
+		"seconds":          {[]string{"Retry-After", "7"}, 7 * time.Second},
+		"parts of seconds": {[]string{"Retry-After", "0.25"}, 250 * time.Millisecond},
+		"milliseconds":     {[]string{"Retry-After", "9", "Retry-After-Ms", "1500"}, 1500 * time.Millisecond},
+		"a date":           {[]string{"Retry-After", "Mon, 02 Jan 2006 15:04:35 GMT", "Date", date}, 30 * time.Second},
+		"a past date":      {[]string{"Retry-After", "Mon, 02 Jan 2006 15:00:00 GMT", "Date", date}, 0},
+		"nonsense":         {[]string{"Retry-After", "soon"}, 0},
+		"negative":         {[]string{"Retry-After", "-3"}, 0},
+		"no number":        {[]string{"Retry-After", "NaN"}, 0},
+		"too much":         {[]string{"Retry-After", "1e300"}, 1<<63 - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := fail(t, answering(t, 429, "application/json", ``, c.header...), ask()); e.RetryAfter != c.want {
+				t.Fatalf("got %v, want %v", e.RetryAfter, c.want)
+			}
+		})
+	}
+}
+
+// A50, A52: an answer that breaks is an error, and what it cost is known.
+func TestBrokenAnswers(t *testing.T) {
+	text := scripted.Step{Text: "almost"}
+	usage := `{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}`
+	hello := delta(`{"content":"hello"}`)
+	for name, c := range map[string]struct {
+		answer    providertest.Answer
+		kind      providers.ErrorKind
+		temporary bool
+		says      string
+	}{
+		"dropped":            {providertest.Answer{Step: text, Fault: providertest.Drop}, providers.Network, true, ""},
+		"truncated":          {providertest.Answer{Step: text, Fault: providertest.Truncate}, providers.Network, true, "before it was complete"},
+		"done too early":     {data(hello), providers.Network, true, "before it was complete"},
+		"no JSON":            {providertest.Answer{Step: text, Fault: providertest.Garble}, providers.BadAnswer, false, "no JSON"},
+		"complaint":          {providertest.Answer{Step: text, Fault: providertest.Complain, Message: "broke"}, providers.Overloaded, true, "broke"},
+		"complaint as text":  {data(hello, `{"error":"too busy"}`), providers.Overloaded, true, "too busy"},
+		"complaint in chunk": {data(`{"id":"x","choices":[],"error":{"message":"slow","code":429}}`), providers.RateLimited, true, "slow"},
+		"complaint, invalid": {data(`{"error":{"message":"bad","type":"invalid_request_error"}}`), providers.Invalid, false, "bad"},
+		"complaint, unread":  {data(`{"error":[]}`), providers.Overloaded, true, "[]"},
+		"gave up":            {data(delta(`{"content":"x"},"finish_reason":"error"`)), providers.Overloaded, true, "gave up"},
+		"call without name":  {data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{}"}}]},"finish_reason":"tool_calls"`)), providers.BadAnswer, false, "name"},
+		"second choice":      {data(`{"choices":[{"index":1,"delta":{"content":"x"},"finish_reason":"stop"}]}`), providers.BadAnswer, false, "second"},
+		"usage is kept":      {providertest.Answer{Data: []string{hello, usage}, Fault: providertest.Drop}, providers.Network, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := start(t, c.answer)
+			e := fail(t, p, ask())
+			if e.Kind != c.kind || e.Temporary != c.temporary || e.Status != 0 || !strings.Contains(e.Message, c.says) {
+				t.Fatalf("got %#v", e)
+			}
+			if name == "usage is kept" && e.Usage != (messages.Usage{Input: 3, Output: 2}) {
+				t.Fatalf("usage %+v", e.Usage)
+			}
+		})
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	s, p := start(t)
+	_ = s.Close()
+	if e := fail(t, p, ask()); e.Kind != providers.Network || !e.Temporary {
+		t.Fatalf("got %#v", e)
+	}
+}
+
+func TestWebPage(t *testing.T) {
+	if e := fail(t, answering(t, 200, "text/html; charset=utf-8", "<html>"), ask()); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, "base URL") {
+		t.Fatalf("got %#v", e)
+	}
+	if e := fail(t, answering(t, 200, "application/json", `{"error":{"message":"hm"}}`), ask()); e.Kind != providers.Overloaded || e.Message != "hm" {
+		t.Fatalf("got %#v", e)
+	}
+	if e := fail(t, answering(t, 200, "application/json", `{"choi`), ask()); e.Kind != providers.BadAnswer {
+		t.Fatalf("got %#v", e)
+	}
+}
+
+// A56: whatever a server echoes, the key goes no further.
+func TestKeyIsHidden(t *testing.T) {
+	const other = "tok/en-0123456789"
+	both := key + " " + other
+	check := func(what, text string) {
+		t.Helper()
+		if strings.Contains(text, key) || strings.Contains(text, other) || strings.Contains(text, `tok\/en`) {
+			t.Errorf("%s shows a key: %s", what, text)
+		}
+	}
+	stream := "data: " + delta(`{"content":"my key is `+both+`","reasoning":"`+key+`","extra":"`+strings.ReplaceAll(both, "/", `\/`)+`","refusal":"`+key+`"}`) +
+		"\n\ndata: " + delta(`{"content":"`+key[:9]+`"}`) + "\n\ndata: " + delta(`{"content":"`+key[9:]+`"}`) +
+		"\n\ndata: " + delta(`{"tool_calls":[{"id":"`+key+`","function":{"name":"f","arguments":"`+both+`"}}]},"finish_reason":"stop"`) + "\n\n"
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("X-Answer") {
+		case "401":
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"error":{"message":"bad key ` + both + `"}}`))
+		case "complaint":
+			_, _ = w.Write([]byte("data: {\"error\":{\"message\":\"bad key " + both + "\"}}\n\n"))
+		default:
+			_, _ = w.Write([]byte(stream))
+		}
+	}))
+	defer s.Close()
+	with := func(answer, url string) *openai.Provider {
+		return openai.New(key, openai.BaseURL(url), openai.Header("X-Api-Key", other), openai.Header("X-Answer", answer))
+	}
+	for _, p := range []*openai.Provider{with("401", s.URL), with("complaint", s.URL), with("", "http://127.0.0.1:1/"+key)} {
+		e := fail(t, p, ask())
+		check("error", fmt.Sprintf("%v %+v %#v", e, e, *e))
+		for err := e.Err; err != nil; err = nil {
+			check("cause", fmt.Sprintf("%v %+v", err, err))
+		}
+	}
+	var shown strings.Builder
+	resp, err := with("", s.URL).Generate(t.Context(), ask(), func(d providers.Delta) { shown.WriteString(d.Text + "\n") })
+	if err != nil || len(resp.Items) != 4 {
+		t.Fatalf("got %+v, %v", resp, err)
+	}
+	check("deltas", shown.String())
+	for _, it := range resp.Items {
+		check("item", fmt.Sprintf("%+v %s", it, it.Raw))
+	}
+}
+
+// A dummy key that is a common word stays a word.
+func TestShortKeysAreWords(t *testing.T) {
+	s, _ := start(t, data(delta(`{"content":"ollama runs here"},"finish_reason":"stop"`)))
+	_ = s.Close()
+	free, err := providertest.Start(providertest.Play(data(delta(`{"content":"ollama runs here"},"finish_reason":"stop"`))), providertest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	if resp := generate(t, openai.New("ollama", openai.BaseURL(free.URL)), ask()); resp.Items[0].Content.Text() != "ollama runs here" {
+		t.Fatalf("got %+v", resp.Items)
+	}
+}

@@ -1,0 +1,199 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/providertest"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+const key = "sk-test-0123456789abcdef"
+
+func start(t *testing.T, answers ...providertest.Answer) (*providertest.Server, *openai.Provider) {
+	t.Helper()
+	s, err := providertest.Start(providertest.Play(answers...), providertest.Config{Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, openai.New(key, openai.BaseURL(s.URL), openai.Name("here"))
+}
+
+// data is an answer of these events, the last of which ends the stream.
+func data(events ...string) providertest.Answer {
+	return providertest.Answer{Data: append(events, "[DONE]")}
+}
+
+const stop = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
+
+func delta(d string) string { return `{"choices":[{"index":0,"delta":` + d + `}]}` }
+
+func ask(items ...messages.Item) providers.Request {
+	return providers.Request{Model: "m", Items: append([]messages.Item{messages.Text(messages.RoleUser, "hi")}, items...)}
+}
+
+func generate(t *testing.T, p providers.Provider, r providers.Request) providers.Response {
+	t.Helper()
+	resp, err := p.Generate(t.Context(), r, nil)
+	if err != nil {
+		t.Fatalf("Generate: %v", err)
+	}
+	return resp
+}
+
+func fail(t *testing.T, p providers.Provider, r providers.Request) *providers.Error {
+	t.Helper()
+	resp, err := p.Generate(t.Context(), r, nil)
+	var e *providers.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("got %+v and error %v, want a *providers.Error", resp, err)
+	}
+	return e
+}
+
+func TestSuite(t *testing.T) {
+	for name, shape := range map[string]func(*providertest.Answer){
+		"streamed":    func(*providertest.Answer) {},
+		"interleaved": func(a *providertest.Answer) { a.Interleave = true },                                       // A38
+		"null index":  func(a *providertest.Answer) { a.Interleave, a.Index = true, providertest.NullIndex },      // A38
+		"no index":    func(a *providertest.Answer) { a.Interleave, a.Index = true, providertest.NoIndex },        // A38
+		"whole":       func(a *providertest.Answer) { a.Whole = a.Gate == nil && (a.Err == nil || a.Text == "") }, // others must stream
+	} {
+		t.Run(name, func(t *testing.T) {
+			providertest.Run(t, func(t *testing.T, steps ...scripted.Step) providers.Provider {
+				answers := providertest.Steps(steps...)
+				for i := range answers {
+					shape(&answers[i])
+				}
+				_, p := start(t, answers...)
+				return p
+			})
+		})
+	}
+}
+
+// A51: a delta is shown while the call still runs.
+func TestDeltaBeforeTheEnd(t *testing.T) {
+	gate := scripted.NewGate()
+	_, p := start(t, providertest.Answer{Step: scripted.Step{Text: "one two", Pieces: 2, After: 1, Gate: gate}})
+	shown := 0
+	resp, err := p.Generate(t.Context(), ask(), func(providers.Delta) {
+		shown++
+		gate.Release() // only a delta that was shown lets the server go on
+	})
+	if err != nil || shown != 2 || resp.Items[0].Content.Text() != "one two" {
+		t.Fatalf("got %+v, %v after %d deltas", resp, err, shown)
+	}
+}
+
+func TestInterruptBeforeTheFirstByte(t *testing.T) {
+	s, p := start(t)
+	gate := s.Hold()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-gate.Reached()
+		cancel(errors.New("a person said stop"))
+	}()
+	_, err := p.Generate(ctx, ask(), nil)
+	if e := providers.AsError(err); e.Kind != providers.Canceled || !strings.Contains(e.Message, "a person said stop") {
+		t.Fatalf("got %v", err)
+	}
+	<-s.Last().Gone // the server noticed too
+}
+
+func TestConnectionsAreUsedAgain(t *testing.T) {
+	long := scripted.Step{Text: strings.Repeat("word ", 1000), Pieces: 50} // too long for one segment: the end mark comes apart
+	s, _ := start(t, providertest.Steps(slices.Repeat([]scripted.Step{{}, long}, 10)...)...)
+	var dials atomic.Int32
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dials.Add(1)
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}}
+	p := openai.New(key, openai.BaseURL(s.URL), openai.HTTPClient(client))
+	for range 20 {
+		generate(t, p, ask())
+	}
+	if n := dials.Load(); n != 1 {
+		t.Fatalf("20 calls opened %d connections, want 1", n)
+	}
+}
+
+func TestServerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
+	hung := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("data: " + stop + "\n\ndata: [DONE]\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		<-hung
+	}))
+	defer s.Close()
+	defer close(hung)
+	if resp := generate(t, openai.New("", openai.BaseURL(s.URL)), ask()); resp.Finish != "stop" {
+		t.Fatalf("got %+v", resp)
+	}
+}
+
+func TestOptionsAndSettings(t *testing.T) {
+	s, _ := start(t, data(stop), data(stop))
+	zero, half := float32(0), float32(0.5)
+	r := ask()
+	r.Settings = providers.Settings{Temperature: &zero, TopP: &half, MaxOutputTokens: 7, ReasoningEffort: "low"}
+	r.Tools = []providers.ToolSpec{{Name: "f", Description: "does", Parameters: []byte(`{"type":"object","$comment":"kept"}`)}, {Name: "g"}}
+	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.Header("X-Title", "reprise")), r)
+	c := s.Last().Chat()
+	if c.Temperature == nil || *c.Temperature > 1e-30 || c.TopP == nil || *c.TopP != 0.5 || c.MaxTokens != 7 || c.OldMaxTokens != 0 || c.Effort != "low" || !c.Stream {
+		t.Fatalf("settings arrived as %s", s.Last().Body)
+	}
+	if !strings.Contains(string(c.Tools[0].Function.Parameters), "kept") || !json.Valid(c.Tools[1].Function.Parameters) {
+		t.Fatalf("tools arrived as %+v", c.Tools)
+	}
+	if got := s.Last().Header.Get("X-Title"); got != "reprise" {
+		t.Fatalf("header arrived as %q", got)
+	}
+	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.OldMaxTokens()), r)
+	if c := s.Last().Chat(); c.OldMaxTokens != 7 || c.MaxTokens != 0 {
+		t.Fatalf("the old limit arrived as %s", s.Last().Body)
+	}
+}
+
+func TestRequestsThatGoNowhere(t *testing.T) {
+	s, p := start(t)
+	half := float32(0.5)
+	tools := []providers.ToolSpec{{Name: "f"}}
+	call := messages.Item{Type: messages.ItemCall, CallID: "c1", Name: "f"}
+	for name, c := range map[string]struct {
+		r    providers.Request
+		kind providers.ErrorKind
+		says string
+	}{
+		"tools need Responses":  {providers.Request{Model: "gpt-6-sol", Tools: tools}, providers.Unsupported, "reasoning_effort"},
+		"temperature":           {providers.Request{Model: "gpt-5.5", Settings: providers.Settings{Temperature: &half}}, providers.Unsupported, "temperature"},
+		"a bad schema":          {providers.Request{Model: "m", Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte("{")}}}, providers.Invalid, ""},
+		"call without a result": {ask(call), providers.Invalid, "c1"},
+		"result without a call": {ask(messages.Item{Type: messages.ItemCallOutput, CallID: "c9"}), providers.Invalid, "c9"},
+		"an unknown role":       {ask(messages.Text("critic", "x")), providers.Invalid, "critic"},
+		"an unknown part":       {ask(messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: messages.Content{{Type: "audio"}}}), providers.Unsupported, "audio"},
+		"no type":               {ask(messages.Item{}), providers.Invalid, "type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := fail(t, p, c.r); e.Kind != c.kind || e.Temporary || !strings.Contains(e.Message, c.says) {
+				t.Fatalf("got %#v", e)
+			}
+		})
+	}
+	if s.Calls() != 0 {
+		t.Fatalf("%d requests were sent", s.Calls())
+	}
+}

@@ -1,0 +1,59 @@
+package openai
+
+import (
+	"encoding/json"
+	"math"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"github.com/reprise-dev/reprise/providers"
+)
+
+var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// request is r in go-openai's words. Its errors are *providers.Error.
+func (p *Provider) request(r providers.Request) (api.ChatCompletionRequest, error) {
+	q := api.ChatCompletionRequest{
+		Model:           r.Model,
+		ReasoningEffort: r.Settings.ReasoningEffort,
+		Temperature:     number(r.Settings.Temperature),
+		TopP:            number(r.Settings.TopP),
+		StreamOptions:   &api.StreamOptions{IncludeUsage: true},
+	}
+	if p.oldTokens {
+		q.MaxTokens = r.Settings.MaxOutputTokens
+	} else {
+		q.MaxCompletionTokens = r.Settings.MaxOutputTokens
+	}
+	for _, t := range r.Tools {
+		f := &api.FunctionDefinition{Name: t.Name, Description: t.Description, Parameters: noParameters}
+		if len(t.Parameters) > 0 {
+			f.Parameters = json.RawMessage(t.Parameters)
+		}
+		q.Tools = append(q.Tools, api.Tool{Type: api.ToolTypeFunction, Function: f})
+	}
+	h := history{provider: p.name}
+	if r.Instructions != "" {
+		h.system(r.Instructions)
+	}
+	for _, it := range r.Items {
+		if err := h.add(it); err != nil {
+			return q, err
+		}
+	}
+	err := h.end()
+	q.Messages = h.messages
+	return q, err
+}
+
+// number is f as go-openai sends it: it takes 0 for absent, so that a true 0
+// is the smallest number there is.
+func number(f *float32) float32 {
+	switch {
+	case f == nil:
+		return 0
+	case *f == 0:
+		return math.SmallestNonzeroFloat32
+	}
+	return *f
+}

@@ -1,0 +1,185 @@
+package toolbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// DefaultMaxOutput is how much a program may write when its tool does not say.
+const DefaultMaxOutput = 1 << 20
+
+// CommandConfig makes a tool of a program.
+//
+// The program gets the arguments as one line of JSON on standard input. What
+// it writes to standard output, without newlines at its end, is the result if
+// it exits with 0. Otherwise the error is its exit code and the end of what it
+// wrote to standard error (or to standard output, if that is all there is).
+// The call ends with the program: processes that it leaves running in its
+// process group are killed.
+type CommandConfig struct {
+	// Name is 1 to 64 letters, digits, _ and -.
+	Name        string
+	Description string
+	// Parameters is the JSON schema of the arguments: an object. Nil: any
+	// object fits.
+	Parameters json.RawMessage
+	// Command is the program and its arguments. A bare name is looked up in
+	// PATH; a relative path starts at Dir.
+	Command []string
+	// Dir is where the program runs. Empty: the current directory.
+	Dir string
+	// Env is added to what the program inherits: "NAME=value" sets a variable,
+	// "NAME" passes on one that would be withheld. Withheld, in any case of
+	// letters, are *API_KEY, *APIKEY*, *TOKEN, *SECRET*, *PASSWORD*, *PASSWD*
+	// and *PRIVATE_KEY*. REPRISE_IDEMPOTENCY_KEY, REPRISE_AGENT, REPRISE_TURN,
+	// REPRISE_CALL and REPRISE_ATTEMPT are always those of the call.
+	Env []string
+	// Class says what running a call twice means. Zero: tool.Once.
+	Class tool.Class
+	// Reconcile is the program that tells what became of a call, for the class
+	// tool.Check and for no other. It runs as Command does, with the call's
+	// REPRISE_IDEMPOTENCY_KEY and {} as arguments: exit code 0 means done, with
+	// the result on standard output; 3 means surely not done; others, unsure.
+	Reconcile []string
+	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
+	Timeout time.Duration
+	// MaxOutput is the most bytes of output; a program that writes more is
+	// killed and the call fails. Zero: DefaultMaxOutput.
+	MaxOutput int
+}
+
+// notDone is the exit code by which a Reconcile program says so.
+const notDone = 3
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// Command makes a tool of a program. Its error names the field that is wrong.
+// The program itself is looked for at each call; [CommandConfig.Program] looks
+// at once.
+func Command(c CommandConfig) (tool.Tool, error) {
+	if !toolName.MatchString(c.Name) {
+		return nil, fmt.Errorf("tool %q: a name is 1 to 64 letters, digits, _ and -", c.Name)
+	}
+	if c.MaxOutput == 0 {
+		c.MaxOutput = DefaultMaxOutput
+	}
+	if c.Timeout == 0 {
+		c.Timeout = tool.DefaultTimeout
+	}
+	if len(bytes.TrimSpace(c.Parameters)) == 0 {
+		c.Parameters = json.RawMessage(`{"type":"object"}`)
+	}
+	schema, err := resolve(c.Parameters)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: parameters: %w", c.Name, err)
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("tool %s: %w", c.Name, err)
+	}
+	p := &program{config: c, schema: schema, drain: drain}
+	if c.Class == tool.Check {
+		return &reconciler{p}, nil
+	}
+	return p, nil
+}
+
+func (c CommandConfig) validate() error {
+	switch {
+	case len(c.Command) == 0 || c.Command[0] == "":
+		return errors.New("command: it is empty; write the program and its arguments")
+	case c.Timeout < 0:
+		return fmt.Errorf("timeout: %s is negative", c.Timeout)
+	case c.MaxOutput < 0:
+		return fmt.Errorf("max output: %d is negative", c.MaxOutput)
+	}
+	for _, e := range c.Env {
+		if name, _, _ := strings.Cut(e, "="); name == "" || strings.ContainsRune(e, 0) {
+			return errors.New("env: an entry has no name or holds a NUL; write NAME=value, or NAME to pass it on")
+		}
+	}
+	asks := len(c.Reconcile) > 0 && c.Reconcile[0] != ""
+	switch c.Class {
+	case "", tool.Pure, tool.Keyed, tool.Once:
+		if asks {
+			return fmt.Errorf("reconcile: only a tool of class %s is asked", tool.Check)
+		}
+	case tool.Check:
+		if !asks {
+			return fmt.Errorf("class %s: reconcile is empty; write the program that tells what became of a call", tool.Check)
+		}
+	default:
+		return fmt.Errorf("class %q: write %s, %s, %s or %s", c.Class, tool.Pure, tool.Keyed, tool.Check, tool.Once)
+	}
+	return nil
+}
+
+// Program is the path of the program, or says why it cannot be run.
+func (c CommandConfig) Program() (string, error) {
+	if len(c.Command) == 0 {
+		return "", errors.New("the command is empty")
+	}
+	return find(c.Dir, c.Command[0])
+}
+
+// find is the path of a program whose relative name starts at dir.
+func find(dir, name string) (string, error) {
+	at := name
+	if filepath.Base(name) != name {
+		if !filepath.IsAbs(name) {
+			at = filepath.Join(dir, name)
+		}
+		var err error
+		if at, err = filepath.Abs(at); err != nil {
+			return "", fmt.Errorf("program %s: %w", name, err)
+		}
+	}
+	path, err := exec.LookPath(at)
+	var cause *exec.Error
+	var stat *fs.PathError
+	if errors.As(err, &cause) && errors.As(cause.Err, &stat) {
+		cause.Err = stat.Err // its path would be told twice
+	}
+	switch {
+	case err == nil:
+		return path, nil
+	case cause != nil && at == name && !filepath.IsAbs(at):
+		return "", fmt.Errorf("program %s: %w; for a file beside the others, write ./%s", name, cause.Err, name)
+	case cause != nil:
+		return "", fmt.Errorf("program %s cannot be run as %s: %w", name, at, cause.Err)
+	}
+	return "", fmt.Errorf("program %s: %w", name, err)
+}
+
+// resolve reads the schema of an object. A mistake is told with its place.
+func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			before := raw[:min(int(syntax.Offset), len(raw))]
+			line := 1 + bytes.Count(before, []byte("\n"))
+			return nil, fmt.Errorf("not JSON: line %d, column %d: %w", line, len(before)-1-bytes.LastIndexByte(before, '\n'), err)
+		}
+		return nil, fmt.Errorf("no JSON schema: %w", err)
+	}
+	if schema.Type != "object" {
+		return nil, errors.New(`no schema of an object: write "type": "object" at its top`)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("no JSON schema: %w", err)
+	}
+	return resolved, nil
+}

@@ -1,0 +1,89 @@
+package toolbox
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+func TestCommandConfig(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*CommandConfig)
+		want   string
+	}{
+		{"no name", func(c *CommandConfig) { c.Name = "" }, `tool "": a name is`},
+		{"a name with a space", func(c *CommandConfig) { c.Name = "look up" }, `tool "look up": a name is`},
+		{"no command", func(c *CommandConfig) { c.Command = nil }, "tool t: command: it is empty"},
+		{"schema of no object", func(c *CommandConfig) { c.Parameters = json.RawMessage(`{"type":"string"}`) }, `tool t: parameters: no schema of an object`},
+		{"schema that is no JSON", func(c *CommandConfig) { c.Parameters = json.RawMessage("{\n \"type\" \"object\"}") }, "tool t: parameters: not JSON: line 2, column 9: "},
+		{"schema cut off", func(c *CommandConfig) { c.Parameters = json.RawMessage(`{"type":`) }, "not JSON: line 1, column 8: "},
+		{"schema of the wrong kind", func(c *CommandConfig) {
+			c.Parameters = json.RawMessage(`{"type":"object","properties":[]}`)
+		}, "tool t: parameters: no JSON schema: "},
+		{"schema that points nowhere", func(c *CommandConfig) {
+			c.Parameters = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`)
+		}, `"/$defs/b"`},
+		{"unknown class", func(c *CommandConfig) { c.Class = "twice" }, `tool t: class "twice": write pure, keyed, check or once`},
+		{"check without a program to ask", func(c *CommandConfig) { c.Class = tool.Check }, "tool t: class check: reconcile is empty"},
+		{"a program to ask without check", func(c *CommandConfig) { c.Reconcile = []string{"a"} }, "tool t: reconcile: only"},
+		{"negative timeout", func(c *CommandConfig) { c.Timeout = -1 }, "tool t: timeout: -1ns is negative"},
+		{"negative output", func(c *CommandConfig) { c.MaxOutput = -1 }, "tool t: max output: -1 is negative"},
+		{"a variable without a name", func(c *CommandConfig) { c.Env = []string{"=hush"} }, "tool t: env: "},
+	}
+	for _, test := range tests {
+		c := CommandConfig{Name: "t", Command: []string{"true"}}
+		test.change(&c)
+		_, err := Command(c)
+		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: got %v; want %q", test.name, err, test.want)
+		}
+	}
+}
+
+func TestCommandSpec(t *testing.T) {
+	made, err := Command(CommandConfig{Name: "t", Description: "d", Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := made.Spec()
+	if s.Name != "t" || s.Description != "d" || string(s.Parameters) != `{"type":"object"}` || s.Class != "" || s.Timeout != tool.DefaultTimeout {
+		t.Errorf("the spec is %+v", s)
+	}
+}
+
+func TestSecret(t *testing.T) {
+	for name, want := range map[string]bool{
+		"OPENAI_API_KEY": true, "API_KEY": true, "openai_api_key": true, "GH_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true,
+		"PGPASSWORD": true, "SSH_PRIVATE_KEY_FILE": true, "PATH": false, "HOME": false, "KEYBOARD": false, "TOKENS_PER_DAY": false,
+	} {
+		if secret(name) != want {
+			t.Errorf("%s is taken for a secret: %t", name, !want)
+		}
+	}
+}
+
+func TestTail(t *testing.T) {
+	tests := []struct {
+		writes []string
+		want   string
+	}{
+		{[]string{"ab", "cd"}, "abcd"},
+		{[]string{"abc", "def"}, "…cdef"},
+		{[]string{"abcdefgh"}, "…efgh"},
+		{[]string{"aéé\n"}, "…é"}, // the first é lost its first byte
+	}
+	for _, test := range tests {
+		l := &tail{limit: 4}
+		for _, w := range test.writes {
+			if n, err := l.Write([]byte(w)); n != len(w) || err != nil {
+				t.Errorf("writing %q gives %d, %v", w, n, err)
+			}
+		}
+		if got := l.text(); got != test.want {
+			t.Errorf("the end of %q is %q; want %q", test.writes, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,353 @@
+//go:build unix
+
+package toolbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// shell makes a tool of a shell script.
+func shell(t *testing.T, script string, change ...func(*CommandConfig)) tool.Tool {
+	t.Helper()
+	c := CommandConfig{Name: "t", Command: []string{"sh", "-c", script}}
+	for _, f := range change {
+		f(&c)
+	}
+	made, err := Command(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func call(ctx context.Context, made tool.Tool, arguments string) string {
+	got, err := made.Call(ctx, json.RawMessage(arguments))
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return got
+}
+
+// A31
+func TestCommandResult(t *testing.T) {
+	tests := []struct{ name, script, arguments, want string }{
+		{"arguments come as one line on stdin", "cat", "{\n \"a\": 1.0 }", `{"a":1.0}`},
+		{"newlines at the end are no part of the result", `printf ' a\nb\r\n\n'`, `{}`, " a\nb"},
+		{"arguments may stay unread", "exec 0<&-; echo done", `{"a":"` + strings.Repeat("x", 1<<17) + `"}`, "done"},
+		{"stderr of a success is no part of the result", "echo out; echo noise >&2", `{}`, "out"},
+		{"a failure tells code and stderr", "echo out; echo ' no such order ' >&2; exit 3", `{}`, "error: exit code 3: no such order"},
+		{"a failure without stderr tells stdout", "echo sorry; exit 1", `{}`, "error: exit code 1: sorry"},
+		{"a failure without words", "exit 7", `{}`, "error: exit code 7"},
+		{"a signal", "kill -TERM $$", `{}`, "error: the program ended by signal: terminated"},
+		{"bytes that are no text", `printf 'a\377b\000'`, `{}`, "a\\xffb\x00"},
+		{"arguments that are no JSON", "echo ran", `{"a":`, "error: the arguments do not fit: not JSON: unexpected end of JSON input"},
+		{"arguments that do not fit", "echo ran", `[]`, `error: the arguments do not fit: type: [] has type "array", want "object"`},
+	}
+	for _, test := range tests {
+		if got := call(t.Context(), shell(t, test.script), test.arguments); got != test.want {
+			t.Errorf("%s: got %.200q; want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCommandBoundsWords(t *testing.T) {
+	got := call(t.Context(), shell(t, `yes é | head -n 50000 | tr -d '\n' >&2; echo end >&2; exit 1`), `{}`)
+	if !strings.HasPrefix(got, "error: exit code 1: …") || !strings.HasSuffix(got, "end") || len(got) > 2*maxStderr {
+		t.Errorf("a long stderr becomes %d bytes: %.60q", len(got), got)
+	}
+}
+
+func TestCommandBoundsOutput(t *testing.T) {
+	const want = "error: the output is larger than 10 bytes: the program was stopped"
+	small := func(c *CommandConfig) { c.MaxOutput = 10 }
+	if got := call(t.Context(), shell(t, "printf 0123456789", small), `{}`); got != "0123456789" {
+		t.Errorf("output as long as the limit: %q", got)
+	}
+	for _, script := range []string{"while :; do echo y; done", "echo 0123456789"} {
+		if got := call(t.Context(), shell(t, script, small), `{}`); got != want {
+			t.Errorf("%s: got %q; want %q", script, got, want)
+		}
+	}
+}
+
+func TestCommandEnvironment(t *testing.T) {
+	for _, e := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET_WORD", "DB_PASSWORD", "KEPT_TOKEN"} {
+		t.Setenv(e, "hidden")
+	}
+	t.Setenv("PLAIN", "seen")
+	made := shell(t, "env", func(c *CommandConfig) { c.Env = []string{"KEPT_TOKEN", "DB_PASSWORD=given", "REPRISE_CALL=forged"} })
+	agent := messages.AgentID{Tenant: "default", Kind: "a", Key: "b"}
+	ctx := tool.WithCall(t.Context(), tool.Call{Agent: agent, Turn: "t1", ID: "c1", Key: "k1", Attempt: 2})
+	got := "\n" + call(ctx, made, `{}`) + "\n"
+	for _, want := range []string{"PLAIN=seen", "KEPT_TOKEN=hidden", "DB_PASSWORD=given", "REPRISE_IDEMPOTENCY_KEY=k1",
+		"REPRISE_AGENT=a/b", "REPRISE_TURN=t1", "REPRISE_CALL=c1", "REPRISE_ATTEMPT=2"} {
+		if !strings.Contains(got, "\n"+want+"\n") {
+			t.Errorf("the environment lacks %s", want)
+		}
+	}
+	for _, never := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET_WORD", "forged"} {
+		if strings.Contains(got, never) {
+			t.Errorf("the environment has %s", never)
+		}
+	}
+}
+
+// A31
+func TestCommandThatCannotStart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("plain.txt", "echo hi", 0o644)
+	write("orphan.sh", "#!/no/such/interpreter\n", 0o755)
+	write("garbage", "\x00\x01", 0o755)
+	tests := []struct{ name, dir, program, want string }{
+		{"missing in PATH", dir, "no-such-program", "program no-such-program: executable file not found in $PATH; for a file beside the others, write ./no-such-program"},
+		{"missing file", dir, "./lookup.sh", "program ./lookup.sh cannot be run as " + dir + "/lookup.sh: no such file or directory"},
+		{"missing absolute file", dir, "/no/such", "program /no/such cannot be run as /no/such: no such file or directory"},
+		{"not executable", dir, "./plain.txt", "program ./plain.txt cannot be run as " + dir + "/plain.txt: permission denied"},
+		{"a directory", dir, "./", "cannot be run as " + dir + ": is a directory"},
+		{"missing dir", dir + "/none", "sh", "dir " + dir + "/none is no directory"},
+		{"missing interpreter", dir, "./orphan.sh", "the interpreter that its first line names may be missing"},
+		{"no program", dir, "./garbage", "exec format error"},
+	}
+	for _, test := range tests {
+		made, err := Command(CommandConfig{Name: "t", Command: []string{test.program}, Dir: test.dir})
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if got := call(t.Context(), made, `{}`); !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q; want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCommandRelativeToDir(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/bin/sh", filepath.Join(dir, "mine")); err != nil {
+		t.Fatal(err)
+	}
+	c := CommandConfig{Name: "t", Command: []string{"./mine", "-c", `pwd -P; echo "$1"`, "mine", "x"}, Dir: dir}
+	made, err := Command(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := call(t.Context(), made, `{}`); got != real+"\nx" {
+		t.Errorf("a program in its dir says %q; want %q", got, real)
+	}
+	if path, err := c.Program(); err != nil || path != filepath.Join(dir, "mine") {
+		t.Errorf("the program is found at %s, %v", path, err)
+	}
+}
+
+// lifeline is a pipe by name: whoever holds its other end is alive. Scripts
+// find its path in $LIFELINE.
+type lifeline struct {
+	t    *testing.T
+	path string
+	read *bufio.Reader
+	open chan *os.File
+}
+
+func newLifeline(t *testing.T) *lifeline {
+	l := &lifeline{t: t, path: filepath.Join(t.TempDir(), "lifeline"), open: make(chan *os.File, 1)}
+	if err := syscall.Mkfifo(l.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LIFELINE", l.path)
+	go func() { // opens when somebody writes
+		f, err := os.Open(l.path)
+		if err != nil {
+			t.Error(err)
+		}
+		l.open <- f
+	}()
+	return l
+}
+
+// pid waits until the other end has said who it is.
+func (l *lifeline) pid() int {
+	f := <-l.open
+	l.t.Cleanup(func() { _ = f.Close() })
+	l.read = bufio.NewReader(f)
+	line, err := l.read.ReadString('\n')
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return pid
+}
+
+// gone waits until nobody holds the other end any more.
+func (l *lifeline) gone() {
+	if _, err := io.Copy(io.Discard, l.read); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// lingering is a script whose grandchild holds the lifeline and stdout.
+const lingering = `(exec 3>"$LIFELINE"; sh -c 'echo $$ >&3; echo started >&2; exec sleep 1000') & `
+
+// A31
+func TestCommandStoppedWithItsGroup(t *testing.T) {
+	for _, cause := range []string{"cancel", "timeout", "deadline", "output"} {
+		t.Run(cause, func(t *testing.T) {
+			l := newLifeline(t)
+			script, want := lingering+"wait", ""
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			made := shell(t, script)
+			switch cause {
+			case "cancel":
+				want = "error: the program was stopped: context canceled: started"
+			case "timeout":
+				made = shell(t, script, func(c *CommandConfig) { c.Timeout = time.Second })
+				want = "error: the program was stopped: it took longer than 1s: started"
+			case "deadline":
+				ctx, cancel = context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				want = "error: the program was stopped: context deadline exceeded: started"
+			case "output":
+				made = shell(t, lingering+"while :; do echo y; done", func(c *CommandConfig) { c.MaxOutput = 1 << 16 })
+				want = "error: the output is larger than 65536 bytes: the program was stopped"
+			}
+			result := make(chan string, 1)
+			go func() { result <- call(ctx, made, `{}`) }()
+			if cause == "cancel" {
+				l.pid()
+				cancel()
+			}
+			got := <-result
+			if cause == "output" { // it may end before the grandchild begins
+				l.abandon()
+			} else if cause != "cancel" {
+				l.pid()
+			}
+			if got != want && got != strings.TrimSuffix(want, ": started") {
+				t.Errorf("got %q; want %q", got, want)
+			}
+			l.gone()
+		})
+	}
+}
+
+// abandon lets the lifeline open if nobody did so.
+func (l *lifeline) abandon() {
+	w, err := os.OpenFile(l.path, os.O_RDWR, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	f := <-l.open
+	_ = w.Close()
+	l.t.Cleanup(func() { _ = f.Close() })
+	l.read = bufio.NewReader(f)
+}
+
+// A program is over when its first process is, and takes the others along.
+func TestCommandLeavesNothingBehind(t *testing.T) {
+	l := newLifeline(t)
+	// The script waits for its grandchild to be ready by way of a second pipe.
+	made := shell(t, `mkfifo "$LIFELINE.ready"
+(exec 3>"$LIFELINE"; sh -c 'echo $$ >&3; echo ready >"$LIFELINE.ready"; exec sleep 1000') &
+read -r _ <"$LIFELINE.ready"; echo result`)
+	if got := call(t.Context(), made, `{}`); got != "result" {
+		t.Errorf("got %q", got)
+	}
+	l.pid()
+	l.gone()
+}
+
+// Who leaves the group and keeps the output open cannot hold up the call.
+func TestCommandEscaped(t *testing.T) {
+	if _, err := find("", "setsid"); err != nil {
+		t.Skip("this system has no setsid")
+	}
+	l := newLifeline(t)
+	made := shell(t, `mkfifo "$LIFELINE.ready"
+setsid sh -c 'exec 3>"$LIFELINE"; echo $$ >&3; echo ready >"$LIFELINE.ready"; exec sleep 1000' &
+read -r _ <"$LIFELINE.ready"; echo result`)
+	made.(*program).drain = 0
+	got := call(t.Context(), made, `{}`)
+	if got != "result" && got != "" { // with no time to drain it may be unread
+		t.Errorf("got %q", got)
+	}
+	pid := l.pid()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("who left the group: %v", err)
+	}
+	l.gone()
+}
+
+func TestCommandCanceledBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := shell(t, "echo ran").Call(ctx, json.RawMessage(`{}`))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCommandReconcile(t *testing.T) {
+	tests := []struct {
+		script, output string
+		found          tool.Found
+		fails          bool
+	}{
+		{`echo "paid $REPRISE_IDEMPOTENCY_KEY"`, "paid k9", tool.Done, false},
+		{"echo no >&2; exit 3", "", tool.NotDone, false},
+		{"echo the bank is closed >&2; exit 1", "", tool.Unsure, true},
+		{"kill -KILL $$", "", tool.Unsure, true},
+	}
+	for _, test := range tests {
+		made := shell(t, "exit 1", func(c *CommandConfig) {
+			c.Class, c.Reconcile = tool.Check, []string{"sh", "-c", test.script}
+		})
+		output, found, err := made.(tool.Reconciler).Reconcile(t.Context(), "k9")
+		if output != test.output || found != test.found || (err != nil) != test.fails {
+			t.Errorf("%s: got %q, %v, %v", test.script, output, found, err)
+		}
+	}
+	if _, asked := shell(t, "true").(tool.Reconciler); asked {
+		t.Error("a program without Reconcile can be asked")
+	}
+}
+
+func TestCommandInParallel(t *testing.T) {
+	made := shell(t, `read -r line; echo "$line"`)
+	results := make(chan string)
+	for i := range 20 {
+		go func() {
+			arguments := fmt.Sprintf(`{"i":%d}`, i)
+			results <- strings.TrimPrefix(call(t.Context(), made, arguments), arguments)
+		}()
+	}
+	for range 20 {
+		if rest := <-results; rest != "" {
+			t.Errorf("a call got another's result: %q", rest)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package toolbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// program is the tool that Command makes.
+type program struct {
+	config CommandConfig
+	schema *jsonschema.Resolved
+	drain  time.Duration
+}
+
+// Spec says what the tool is.
+func (p *program) Spec() tool.Spec {
+	c := p.config
+	return tool.Spec{Name: c.Name, Description: c.Description, Parameters: c.Parameters, Class: c.Class, Timeout: c.Timeout}
+}
+
+// Call checks the arguments and runs the program.
+func (p *program) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
+	if err := tool.Validate(p.schema, arguments); err != nil {
+		return "", err
+	}
+	output, _, err := p.run(ctx, p.config.Command, arguments)
+	return output, err
+}
+
+// reconciler is a program of class Check.
+type reconciler struct{ *program }
+
+// Reconcile runs the program that tells what became of the call with that key.
+func (r *reconciler) Reconcile(ctx context.Context, key string) (string, tool.Found, error) {
+	call := tool.CallOf(ctx)
+	call.Key = key
+	output, code, err := r.run(tool.WithCall(ctx, call), r.config.Reconcile, json.RawMessage("{}"))
+	switch {
+	case err == nil:
+		return output, tool.Done, nil
+	case code == notDone:
+		return "", tool.NotDone, nil
+	}
+	return "", tool.Unsure, err
+}
+
+const (
+	// maxStderr is how much of the end of standard error goes into an error.
+	maxStderr = 4 << 10
+	// drain is how long a pipe may stay open after everything in the process
+	// group is dead: somebody left the group and took the pipe along.
+	drain = 2 * time.Second
+)
+
+var (
+	errTimeout = errors.New("timed out")
+	errOutput  = errors.New("too much output")
+)
+
+// run starts one program, feeds it, and waits until its process group is gone.
+// The code is its exit code, or -1.
+func (p *program) run(ctx context.Context, command []string, arguments json.RawMessage) (string, int, error) {
+	path, err := find(p.config.Dir, command[0])
+	if err != nil {
+		return "", -1, err
+	}
+	timed, cancel := context.WithTimeoutCause(ctx, p.config.Timeout, errTimeout)
+	defer cancel()
+	stoppable, stop := context.WithCancelCause(timed)
+	defer stop(nil)
+
+	cmd := exec.CommandContext(stoppable, path, command[1:]...)
+	cmd.Args[0] = command[0]
+	cmd.Dir = p.config.Dir
+	cmd.Env = environment(os.Environ(), p.config.Env, tool.CallOf(ctx))
+	own(cmd)
+	cmd.Cancel = func() error { return killGroup(cmd) }
+
+	stdout := &capture{limit: p.config.MaxOutput, full: func() { stop(errOutput) }}
+	stderr := &tail{limit: maxStderr}
+	err = p.execute(cmd, line(arguments), stdout, stderr)
+	code := -1
+	if cmd.ProcessState != nil {
+		code = cmd.ProcessState.ExitCode()
+	}
+	if stdout.over { // it may have ended before it could be killed
+		return "", -1, fmt.Errorf("the output is larger than %d bytes: the program was stopped", p.config.MaxOutput)
+	}
+	if code == 0 { // also if it was to be stopped just then
+		return strings.TrimRight(visible(stdout.buf.Bytes()), "\r\n"), code, nil
+	}
+	if stoppable.Err() != nil {
+		return "", -1, p.stopped(context.Cause(stoppable), stderr)
+	}
+	return "", code, failure(err, stderr, stdout)
+}
+
+// execute starts the program and returns when it is over and its output read.
+// It does not use the goroutines of os/exec, which would wait for whoever
+// holds the pipes before the group could be killed.
+func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer) error {
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("the program cannot be started: %w", err)
+	}
+	outputs, writers, err := pipes(2)
+	if err != nil {
+		return fmt.Errorf("the program cannot be started: %w", err)
+	}
+	cmd.Stdout, cmd.Stderr = writers[0], writers[1]
+	err = cmd.Start()
+	closeAll(writers)
+	if err != nil {
+		closeAll(outputs)
+		return unstartable(cmd, err)
+	}
+	go func() { // ends at the latest when Wait closes stdin
+		_, _ = stdin.Write(input) // a program need not read its arguments
+		_ = stdin.Close()
+	}()
+	done := make(chan struct{}, 2)
+	for i, w := range []io.Writer{stdout, stderr} {
+		go func() {
+			_, _ = io.Copy(w, outputs[i]) // ends at the deadline below
+			done <- struct{}{}
+		}()
+	}
+	err = cmd.Wait()
+	// The group outlives its first process. Its number cannot have been given
+	// to another one while a member lives; with none left the kill finds nothing.
+	_ = killGroup(cmd)
+	for _, o := range outputs {
+		_ = o.SetReadDeadline(time.Now().Add(p.drain))
+	}
+	<-done
+	<-done
+	closeAll(outputs)
+	return err
+}
+
+// unstartable tells why the system refused a program that is there and may be
+// run; its own words blame the program for what others lack.
+func unstartable(cmd *exec.Cmd, err error) error {
+	if info, e := os.Stat(cmd.Dir); cmd.Dir != "" && (e != nil || !info.IsDir()) {
+		return fmt.Errorf("the program cannot be started: dir %s is no directory", cmd.Dir)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("the program cannot be started: %w (the interpreter that its first line names may be missing)", err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("the program cannot be started: %w (a script begins with a line such as #!/bin/sh)", err)
+	}
+	return fmt.Errorf("the program cannot be started: %w", err)
+}
+
+// pipes are n pipes, by their ends to read from and to write to.
+func pipes(n int) (readers, writers []*os.File, err error) {
+	for range n {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(append(readers, writers...))
+			return nil, nil, err
+		}
+		readers, writers = append(readers, r), append(writers, w)
+	}
+	return readers, writers, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// line is the arguments as one line.
+func line(arguments json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, arguments) != nil {
+		return arguments
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// stopped tells why a program was killed.
+func (p *program) stopped(cause error, stderr *tail) error {
+	if errors.Is(cause, errTimeout) {
+		return said(fmt.Errorf("the program was stopped: it took longer than %s", p.config.Timeout), stderr.text())
+	}
+	return said(fmt.Errorf("the program was stopped: %w", cause), stderr.text())
+}
+
+// failure tells how a program failed, in its own words where it had any.
+func failure(err error, stderr *tail, stdout *capture) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	words := stderr.text()
+	if words == "" {
+		last := &tail{limit: maxStderr}
+		_, _ = last.Write(stdout.buf.Bytes()) // never fails
+		words = last.text()
+	}
+	if exit.ExitCode() >= 0 {
+		return said(fmt.Errorf("exit code %d", exit.ExitCode()), words)
+	}
+	return said(fmt.Errorf("the program ended by %s", exit.ProcessState), words) // such as "signal: killed"
+}
+
+// said adds a program's own words to an error, if there are any.
+func said(err error, words string) error {
+	if words == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, words)
+}

@@ -30,7 +30,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 
 	fence := e.Expect.Seq
 	for range 3 {
-		p.fence[0] = strconv.FormatUint(fence*0, 10)
+		p.fence[0] = strconv.FormatUint(fence, 10)
 		seq, err := c.publish(ctx, &p.msg)
 		if err == nil {
 			return e.Tail(seq), nil

@@ -16,8 +16,8 @@ import (
 )
 
 // Follow yields heads; see eventlog.Follower. It outlives lost connections and
-// consumers and goes on where it was; a head that was replaced meanwhile may
-// be told or not. Its error is ctx's, or that the connection was closed.
+// consumers and goes on where it was, leaving none out. Its error is ctx's, or
+// that the connection was closed.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
 		f := &follower{l: l, partition: p, pause: backoff.NewExponentialBackOff()}

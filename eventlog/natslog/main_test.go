@@ -3,13 +3,13 @@ package natslog_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
@@ -19,7 +19,7 @@ import (
 // shared is the one server of this package's tests; each takes a root of its own.
 var shared *embedded.Server
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "natslog")
@@ -30,10 +30,28 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
+	keepOne()
 	code := m.Run()
 	_ = shared.Shutdown()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// keepOne keeps a stream for good: a server removes an account's folder with
+// its last stream, and a stream created at that moment fails with 10049.
+func keepOne() {
+	nc, err := shared.Connect()
+	if err != nil {
+		panic(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.CreateStream(context.Background(), jetstream.StreamConfig{Name: "KEEP", Subjects: []string{"keep"}})
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 var roots atomic.Int64

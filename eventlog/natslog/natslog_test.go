@@ -43,6 +43,8 @@ func TestReadersLeaveNoConsumers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	name := l.Names().Log(a.Partition())
+	made, removed := listen(t, c.Conns[0], "$JS.API.CONSUMER.CREATE."+name+".>"), listen(t, c.Conns[0], "$JS.API.CONSUMER.DELETE."+name+".>")
 	for _, after := range []int{1, 20, 100} {
 		ctx, cancel := context.WithCancel(context.Background())
 		n := 0
@@ -61,7 +63,12 @@ func TestReadersLeaveNoConsumers(t *testing.T) {
 		for range l.Read(ctx, a, 1) { // with an error
 		}
 	}
-	stream, err := jetStream(t, c).Stream(context.Background(), l.Names().Log(a.Partition()))
+	for creations := pending(t, made); creations > 0; creations-- {
+		if _, err := removed.NextMsgWithContext(t.Context()); err != nil {
+			t.Fatalf("%d consumers were not removed: %v", creations, err)
+		}
+	}
+	stream, err := jetStream(t, c).Stream(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +79,24 @@ func TestReadersLeaveNoConsumers(t *testing.T) {
 		}
 		left = info.State.Consumers
 	}
+}
+
+func listen(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
+	t.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
+
+func pending(t *testing.T, sub *nats.Subscription) int {
+	t.Helper()
+	n, _, err := sub.Pending()
+	if err != nil || n == 0 {
+		t.Fatalf("%d messages on %s, %v", n, sub.Subject, err)
+	}
+	return n
 }
 
 func TestForeignMessagesAreReportedOnce(t *testing.T) {

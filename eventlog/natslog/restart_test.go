@@ -49,7 +49,7 @@ func TestServerRestart(t *testing.T) {
 	a := logtest.Agent("ada")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	heads := make(chan eventlog.Head)
+	heads := make(chan eventlog.Head, 400) // all that come
 	go func() {
 		for h, err := range l.Follow(ctx, a.Partition()) {
 			if err == nil {
@@ -59,6 +59,9 @@ func TestServerRestart(t *testing.T) {
 		close(heads)
 	}()
 
+	if h := <-heads; h.Agent != (messages.AgentID{}) {
+		t.Fatalf("head %+v in an empty log", h)
+	}
 	written := make(chan messages.FrameID)
 	go write(t, l, a, 300, written)
 	var want []messages.FrameID
@@ -73,12 +76,14 @@ func TestServerRestart(t *testing.T) {
 			t.Cleanup(func() { _ = srv.Shutdown() })
 		}
 	}
-	for h := range heads {
-		if h.Last == 300 {
-			cancel()
-			break
+	for last := messages.EventNumber(0); last < 300; {
+		h := <-heads
+		if h.Agent == a && h.First != last+1 {
+			t.Fatalf("the follower told event %d after %d", h.First, last)
 		}
+		last = max(last, h.Last)
 	}
+	cancel()
 	n := 0
 	for r, err := range l.Read(context.Background(), a, 1) {
 		if err != nil || r.Frame.ID != want[n] {

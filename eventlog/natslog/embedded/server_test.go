@@ -2,7 +2,6 @@ package embedded_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -18,7 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 func start(t *testing.T, c embedded.Config) *embedded.Server {
 	t.Helper()

@@ -1,0 +1,78 @@
+package eventlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func TestCheckNamesThePlace(t *testing.T) {
+	a := logtest.Agent("ada")
+	first := logtest.Entry(t, a, eventlog.Tail{})
+	tail := first.Tail(7)
+	for says, spoil := range map[string]func(*messages.Frame){
+		"":                     func(*messages.Frame) {},
+		"events are missing":   func(f *messages.Frame) { f.First = 3 },
+		"the chain is broken":  func(f *messages.Frame) { f.Prev = "another" },
+		"after one of epoch 1": func(f *messages.Frame) { f.Epoch = 0 },
+	} {
+		next := logtest.Entry(t, a, tail)
+		spoil(next.Frame)
+		err := eventlog.Check(tail, eventlog.Recorded{Agent: a, Seq: 9, Frame: next.Frame})
+		var damage *eventlog.DamageError
+		switch {
+		case says == "" && err != nil:
+			t.Errorf("a good frame: %v", err)
+		case says != "" && (!errors.As(err, &damage) || damage.Event != 2 || damage.Seq != 9 || !strings.Contains(err.Error(), says)):
+			t.Errorf("%v does not say %q at event 2, sequence 9", err, says)
+		}
+	}
+}
+
+// answers is a log that gives the next error each time, and then succeeds.
+type answers struct {
+	errs []error
+	ids  []messages.FrameID
+}
+
+func (l *answers) Append(_ context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	l.ids = append(l.ids, e.Frame.ID)
+	if len(l.errs) == 0 {
+		return e.Tail(1), nil
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return eventlog.Tail{}, err
+}
+
+func TestCommitTriesTheSameAgainUntilItIsResolved(t *testing.T) {
+	e := logtest.Entry(t, logtest.Agent("ada"), eventlog.Tail{})
+	timeout, conflict := errors.New("timeout"), &eventlog.ConflictError{}
+	for want, c := range map[string]struct {
+		errs  []error
+		final error
+		tries int
+	}{
+		"success after two unknown": {[]error{timeout, timeout}, nil, 3},
+		"a conflict is final":       {[]error{timeout, conflict}, conflict, 2},
+		"too large is final":        {[]error{fmt.Errorf("no: %w", eventlog.ErrTooLarge)}, eventlog.ErrTooLarge, 1},
+		"damage is final":           {[]error{&eventlog.DamageError{Err: timeout}}, timeout, 1},
+	} {
+		log := &answers{errs: c.errs}
+		_, err := eventlog.Commit(context.Background(), log, e)
+		if !errors.Is(err, c.final) || len(log.ids) != c.tries {
+			t.Errorf("%s: %v after %d tries, want %v after %d", want, err, len(log.ids), c.final, c.tries)
+		}
+		for _, id := range log.ids {
+			if id != e.Frame.ID {
+				t.Errorf("%s: tried frame %s", want, id)
+			}
+		}
+	}
+}

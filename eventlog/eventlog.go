@@ -124,7 +124,7 @@ type Reader interface {
 type Follower interface {
 	// Follow yields the newest head of every agent in the partition, then a
 	// Head with a zero Agent to say that the past has been told, then every new
-	// head as it is stored, until ctx ends or the log fails; its error comes
+	// head soon after it is stored, until ctx ends or the log fails; its error comes
 	// last. Safe for concurrent use.
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Head, error]
 }

@@ -22,6 +22,10 @@ type History struct {
 	waiting []waitingInput // accepted inputs whose turn has not begun, oldest first
 	open    []openCall     // calls without a result, oldest first
 
+	// shown are the items of the first len(shown) entries, kept while a turn
+	// runs so that its steps do not build them again. Nil between turns.
+	shown []messages.Item
+
 	digested int // entries that sum covers
 	sum      [sha256.Size]byte
 }
@@ -209,6 +213,7 @@ func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call mess
 
 // ended marks the turn's items and forgets inputs that ended without a turn.
 func (h *History) ended(turn messages.TurnID, inputs []string, m mark) {
+	h.shown = nil
 	for _, id := range inputs {
 		h.take(id)
 	}
@@ -242,19 +247,32 @@ func (e *entry) asItem(part []messages.Part) messages.Item {
 }
 
 // Items is the history in the form a model is given it. Results that have not
-// come yet are left out. The slice is the caller's; what its items refer to is
-// not to be changed.
+// come yet are left out. Neither the slice nor what its items refer to is to be
+// changed; it stays as it is while History goes on.
 func (h *History) Items() []messages.Item {
-	items := make([]messages.Item, 0, h.Len())
+	settled := len(h.entries)
+	if len(h.open) > 0 {
+		settled = h.open[0].index // results may fill in from here on
+	}
+	h.shown = extend(h.shown, h.entries[len(h.shown):settled])
+	if settled == len(h.entries) {
+		return h.shown[:settled:settled]
+	}
+	return extend(h.shown[:settled:settled], h.entries[settled:])
+}
+
+// extend adds the items of entries whose results have come.
+func extend(items []messages.Item, entries []entry) []messages.Item {
 	texts := 0
-	for i := range h.entries {
-		if h.entries[i].form >= userText {
+	for i := range entries {
+		if entries[i].form >= userText {
 			texts++
 		}
 	}
+	items = slices.Grow(items, len(entries))
 	parts := make([]messages.Part, texts) // one allocation for all of them
-	for i := range h.entries {
-		e := &h.entries[i]
+	for i := range entries {
+		e := &entries[i]
 		if e.form >= userText {
 			items, parts = append(items, e.asItem(parts[:1:1])), parts[1:]
 		} else if e.n != 0 {

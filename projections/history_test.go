@@ -162,9 +162,15 @@ func TestItemsComeBackAsTheyWere(t *testing.T) {
 	if got := h.Items(); !reflect.DeepEqual(got, items) {
 		t.Errorf("got  %+v\nwant %+v", got, items)
 	}
-	h.Items()[0].Content[0].Text = "changed"
-	if got := h.Items()[0].Content.Text(); got != "a" {
-		t.Errorf("a caller changed a text to %q", got)
+	given := h.Items()
+	h.Apply(2, messages.ModelCompleted{Turn: "t1", Items: []messages.Item{{Type: messages.ItemCall, CallID: "c1"}, {Type: messages.ItemCall, CallID: "c2"}}})
+	h.Apply(3, messages.ToolCompleted{Turn: "t1", Call: "c2", Output: "later"})
+	if got := h.Items()[len(items)+2]; got.Output != "later" || !reflect.DeepEqual(given, items) {
+		t.Errorf("history went on with %+v, what was given before is now %+v", got, given)
+	}
+	h.Apply(4, messages.ToolCompleted{Turn: "t1", Call: "c1", Output: "sooner"})
+	if got := h.Items(); len(got) != len(items)+4 || got[len(items)+2].Output != "sooner" || got[len(items)+3].Output != "later" {
+		t.Errorf("results stand as %+v", got[len(items):])
 	}
 }
 

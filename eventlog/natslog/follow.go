@@ -18,6 +18,10 @@ import (
 // Follow yields heads; see eventlog.Follower. It outlives lost connections and
 // consumers and goes on where it was, leaving none out. Its error is ctx's, or
 // that the connection was closed.
+//
+// The past is pushed. New heads are fetched twice a second: a consumer that is
+// pushed each message as it is stored takes the store's lock between any two
+// appends, which with sync_always costs a third of their rate.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
 		f := &follower{l: l, partition: p, pause: backoff.NewExponentialBackOff()}
@@ -51,46 +55,125 @@ type follower struct {
 	told      bool
 }
 
-// run follows with one consumer until it is lost. A nil error says that the
-// caller wants no more.
+// run tells the past, then what comes. A nil error says that the caller wants
+// no more.
 func (f *follower) run(ctx context.Context, yield func(eventlog.Head, error) bool) error {
-	c, stream, filter := f.l.conn(f.partition), f.l.stream[f.partition], f.l.subjects.LogOf(f.partition)
-	if !f.known {
-		newest, err := c.newest(ctx, stream, filter)
-		if err != nil {
+	if !f.told {
+		more, err := f.tell(ctx, yield)
+		if err != nil || !more {
 			return err
+		}
+	}
+	return f.tail(ctx, yield)
+}
+
+func (f *follower) filter() string { return f.l.subjects.LogOf(f.partition) }
+
+// tell gives the newest head of every agent and the marker behind them.
+func (f *follower) tell(ctx context.Context, yield func(eventlog.Head, error) bool) (more bool, err error) {
+	c, stream := f.l.conn(f.partition), f.l.stream[f.partition]
+	if !f.known {
+		newest, err := c.newest(ctx, stream, f.filter())
+		if err != nil {
+			return false, err
 		}
 		f.past, f.known = seqOf(newest), true
 	}
-	cfg := jetstream.ConsumerConfig{FilterSubject: filter, HeadersOnly: true, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-	if f.at > 0 {
-		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1
+	if f.at < f.past {
+		cfg := jetstream.ConsumerConfig{FilterSubject: f.filter(), HeadersOnly: true, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
+		if f.at > 0 {
+			cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1
+		}
+		feed, err := c.feed(ctx, stream, cfg)
+		if err != nil {
+			return false, err
+		}
+		defer feed.close()
+		for f.at < f.past {
+			m, err := feed.next(ctx)
+			if err != nil {
+				return false, err
+			}
+			if m != nil && !f.give(m, yield) {
+				return false, nil
+			}
+		}
 	}
-	feed, err := c.feed(ctx, stream, cfg)
+	f.told = true
+	return yield(eventlog.Head{}, nil), nil
+}
+
+// give hands on one message's head.
+func (f *follower) give(m *delivery, yield func(eventlog.Head, error) bool) (more bool) {
+	f.pause.Reset()
+	f.at = m.seq
+	head, ok := f.l.head(m)
+	return !ok || yield(head, nil)
+}
+
+const (
+	// fetchEvery is how often a partition is asked for new heads.
+	fetchEvery = 500 * time.Millisecond
+	// fetchAtOnce is how many heads are asked for in one request.
+	fetchAtOnce = 1000
+)
+
+// tail gives heads as they are stored, with one consumer until it is lost.
+func (f *follower) tail(ctx context.Context, yield func(eventlog.Head, error) bool) error {
+	c := f.l.conn(f.partition)
+	consumer, err := c.js.CreateConsumer(ctx, f.l.stream[f.partition], jetstream.ConsumerConfig{
+		FilterSubject: f.filter(), HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.at + 1,
+		AckPolicy: jetstream.AckNonePolicy, Replicas: 1, MemoryStorage: true, InactiveThreshold: time.Minute,
+	})
 	if err != nil {
 		return err
 	}
-	defer feed.close()
-	for {
-		if !f.told && f.at >= f.past {
-			f.told = true
-			if !yield(eventlog.Head{}, nil) {
-				return nil
-			}
-		}
-		m, err := feed.next(ctx)
-		if err != nil {
+	defer func() { // it expires if this is lost
+		_ = c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.l.stream[f.partition]+"."+consumer.CachedInfo().Name, nil)
+	}()
+	ticker := time.NewTicker(fetchEvery)
+	defer ticker.Stop()
+	breaks := c.breaks()
+	for seen := uint64(0); ; {
+		n, more, err := f.fetch(consumer, &seen, yield)
+		switch {
+		case err != nil || !more:
 			return err
-		}
-		if m == nil {
+		case n == fetchAtOnce:
 			continue
 		}
-		f.pause.Reset()
-		f.at = m.seq
-		if head, ok := f.l.head(m); ok && !yield(head, nil) {
-			return nil
+		select {
+		case <-ticker.C:
+		case <-breaks:
+			return fmt.Errorf("%w: the connection broke", errLost)
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
+}
+
+// fetch gives what is there now. A message that the consumer has skipped means
+// that the consumer was lost.
+func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64, yield func(eventlog.Head, error) bool) (n int, more bool, err error) {
+	batch, err := consumer.FetchNoWait(fetchAtOnce)
+	if err != nil {
+		return 0, false, err
+	}
+	for msg := range batch.Messages() {
+		meta, err := msg.Metadata()
+		if err != nil {
+			return n, false, err
+		}
+		if *seen++; meta.Sequence.Consumer != *seen {
+			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, *seen-1)
+		}
+		n++
+		m := &delivery{stored{meta.Sequence.Stream, msg.Headers(), nil}, msg.Subject(), meta.Timestamp}
+		if !f.give(m, yield) {
+			return n, false, nil
+		}
+	}
+	return n, true, batch.Error()
 }
 
 // wait pauses before the next consumer, longer each time that nothing came.

@@ -3,6 +3,8 @@ package projections
 import (
 	"encoding/json"
 	"reflect"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -33,18 +35,77 @@ func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at
 	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: turn, Step: step, At: at.UTC(), Data: data}
 }
 
+// AppendJSON appends the event as its JSON object, encoding its data once.
+func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.FrameID, at time.Time, ev messages.Event) []byte {
+	data, err := json.Marshal(ev)
+	if err != nil {
+		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
+	}
+	b = append(b, `{"n":`...)
+	b = strconv.AppendUint(b, uint64(n), 10)
+	b = append(b, `,"seq":`...)
+	b = strconv.AppendUint(b, seq, 10)
+	b = appendText(append(b, `,"frame":`...), string(frame))
+	b = appendText(append(b, `,"type":`...), ev.EventType())
+	turn, step := placeOf(ev)
+	if turn != "" {
+		b = appendText(append(b, `,"turn":`...), string(turn))
+	}
+	if step != 0 {
+		b = strconv.AppendInt(append(b, `,"step":`...), int64(step), 10)
+	}
+	b = append(b, `,"at":"`...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	return append(append(append(b, `","data":`...), data...), '}')
+}
+
+// appendText appends a JSON string; names made here need no escaping.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < '-' || c > 'z' || c == '\\' || c == '<' || c == '>' {
+			quoted, _ := json.Marshal(s) // a string encodes
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
 // placeOf is the turn and step that an event names, by the names of its
-// fields, so that new events need no line here.
+// fields, so that new events need no line here. Where the fields stand is
+// looked up once a type.
 func placeOf(ev messages.Event) (turn messages.TurnID, step int) {
 	v := reflect.Indirect(reflect.ValueOf(ev))
 	if v.Kind() != reflect.Struct {
 		return "", 0
 	}
-	if f := v.FieldByName("Turn"); f.IsValid() {
-		turn, _ = f.Interface().(messages.TurnID)
+	p := placeIn(v.Type())
+	if p.turn >= 0 {
+		turn = messages.TurnID(v.Field(p.turn).String())
 	}
-	if f := v.FieldByName("Step"); f.IsValid() {
-		step, _ = f.Interface().(int)
+	if p.step >= 0 {
+		step = int(v.Field(p.step).Int())
 	}
 	return turn, step
+}
+
+// place is which fields of an event type hold its turn and step; -1: none.
+type place struct{ turn, step int }
+
+var places sync.Map // reflect.Type → place
+
+func placeIn(t reflect.Type) place {
+	if p, ok := places.Load(t); ok {
+		return p.(place)
+	}
+	p := place{-1, -1}
+	for i := range t.NumField() {
+		switch f := t.Field(i); {
+		case f.Name == "Turn" && f.Type == reflect.TypeFor[messages.TurnID]():
+			p.turn = i
+		case f.Name == "Step" && f.Type.Kind() == reflect.Int:
+			p.step = i
+		}
+	}
+	places.Store(t, p)
+	return p
 }

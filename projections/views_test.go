@@ -216,6 +216,18 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
+func TestAppendJSON(t *testing.T) {
+	at := testTime.In(time.FixedZone("", 3600))
+	for i, ev := range append(randomStory(1, 300), unencodable{}, new(messages.TurnStarted), messages.TurnStarted{Turn: "a\"b<\x1b\u2028\xff"}) {
+		for _, frame := range []messages.FrameID{"01JZX4", "", "\"},{\n<é"} {
+			want, err := json.Marshal(NewEventJSON(messages.EventNumber(i), 9, frame, at, ev))
+			if got := AppendJSON(nil, messages.EventNumber(i), 9, frame, at, ev); err != nil || string(got) != string(want) {
+				t.Fatalf("%s\nwant %s, %v", got, want, err)
+			}
+		}
+	}
+}
+
 type unencodable struct{ F float64 }
 
 func (unencodable) EventType() string            { return "test.unencodable" }

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxDepth bounds how deep signs, parentheses and forms stand in one another.
+const maxDepth = 20
+
 // found is an expression in a message.
 type found struct {
 	expression string // as a calculator reads it
@@ -148,7 +151,7 @@ func (r *reader) product() (string, bool) { return r.chain("*/%", r.power) }
 
 // power reads a signed operand and what it is raised to.
 func (r *reader) power() (string, bool) {
-	if r.depth++; r.depth > 50 {
+	if r.depth++; r.depth > maxDepth {
 		return "", false
 	}
 	defer func() { r.depth-- }()

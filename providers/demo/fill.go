@@ -1,12 +1,8 @@
 package demo
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -18,7 +14,7 @@ var (
 	numeric  = regexp.MustCompile(`(?:^|[^\pL\pN_.#-]|#)(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)(?:[^\pL\pN_]|$)`)
 	zoned    = regexp.MustCompile(`\b([A-Z][A-Za-z]+/[A-Z][A-Za-z_/]+|UTC|GMT)\b`)
 	place    = regexp.MustCompile(`\bin ([A-Z][\pL'-]+(?: [A-Z][\pL'-]+)*)`)
-	opening  = regexp.MustCompile(`(?i)^(?:[\s:,.\x00–-]|\b(?:the tool|tool|with|for|about|please|now|saying|that|and|then|to)\b)+`)
+	opening  = regexp.MustCompile(`(?i)^(?:[\s:,.\x00–-]|\b(?:the tool|tool|with|for|about|please|now|saying|that|and|then|to|of)\b)+`)
 	closing  = regexp.MustCompile(`(?i)(?:[\s:,;.!?\x00]|\b(?:please|and|then|thanks|with|the|use|using|call|run|tool)\b)+$`)
 	politely = regexp.MustCompile(`(?i)^(?:[\s,:]|\b(?:please|can|could|would|you|use|call|run|the|tool|i|want|need|to)\b)+`)
 	yes      = regexp.MustCompile(`(?i)\b(?:true|yes)\b`)
@@ -60,24 +56,6 @@ func fill(k kit, text string, named []int) (string, []property) {
 		}
 	}
 	return f.json(), missing
-}
-
-// objectIn is the first JSON object in a text, as it is written there.
-func objectIn(text string) (string, bool) {
-	for i := 0; i < len(text); i++ {
-		if text[i] != '{' {
-			continue
-		}
-		d := json.NewDecoder(strings.NewReader(text[i:]))
-		var object map[string]any
-		if d.Decode(&object) == nil {
-			return text[i : i+int(d.InputOffset())], true
-		}
-		if len(text)-i > 10000 {
-			break // a long text of braces is not worth the search
-		}
-	}
-	return "", false
 }
 
 // each tries a rule on every argument that has no value: required ones first.
@@ -151,7 +129,7 @@ func (f *filler) beside(p property) (any, bool) {
 	for _, way := range ways {
 		if m := regexp.MustCompile(`(?i)` + way).FindStringSubmatchIndex(f.text); m != nil {
 			if v, ok := p.value(strings.TrimRight(f.text[m[2]:m[3]], ".,!?")); ok {
-				f.take(m[0], m[3])
+				f.take(m[0], m[1])
 				return v, true
 			}
 		}
@@ -271,14 +249,16 @@ func (f *filler) remainder(p property) (any, bool) {
 	return v, v != ""
 }
 
-var gap = regexp.MustCompile(`\s*\x00+\s*`)
+// gap is where something was taken, with the words that led to it.
+var gap = regexp.MustCompile(`(?i)(?:(?:\s+(?:in|for|and|with|of|at|on|to))?\s*\x00+)+\s*`)
 
 func (f *filler) rest() string {
 	if f.after > len(f.text) {
 		return ""
 	}
 	tidy := func(s string) string {
-		return gap.ReplaceAllString(closing.ReplaceAllString(opening.ReplaceAllString(s, ""), ""), " ")
+		s = gap.ReplaceAllString(s, " ")
+		return strings.TrimSpace(closing.ReplaceAllString(opening.ReplaceAllString(s, ""), ""))
 	}
 	if s := tidy(f.text[f.after:]); s != "" {
 		return s
@@ -300,71 +280,4 @@ func (f *filler) fallback(p property) (any, bool) {
 		return map[string]any{}, true
 	}
 	return nil, false
-}
-
-// value is a text as the argument's type.
-func (p property) value(s string) (any, bool) {
-	bare := strings.Trim(gap.ReplaceAllString(s, " "), "\"'“”")
-	if len(p.enum) > 0 {
-		i := slices.IndexFunc(p.enum, func(e any) bool { return strings.EqualFold(fmt.Sprint(e), bare) })
-		if i < 0 {
-			return nil, false
-		}
-		return p.enum[i], true
-	}
-	switch p.kind {
-	case "string", "":
-		return bare, true
-	case "boolean":
-		b, err := strconv.ParseBool(strings.NewReplacer("yes", "true", "no", "false").Replace(strings.ToLower(bare)))
-		return b, err == nil
-	case "number", "integer":
-		n := json.Number(strings.ReplaceAll(bare, ",", ""))
-		f, err := n.Float64()
-		return plainNumber(n), err == nil && (p.kind == "number" || f == float64(int64(f)) && !strings.Contains(n.String(), "."))
-	case "array":
-		return []any{bare}, p.items == "string" || p.items == ""
-	}
-	return nil, false
-}
-
-// plainNumber is a number as JSON has it, without zeros before it.
-func plainNumber(n json.Number) json.Number {
-	sign, s := "", n.String()
-	if strings.HasPrefix(s, "-") {
-		sign, s = "-", s[1:]
-	}
-	s = strings.TrimLeft(s, "0")
-	if s == "" || s[0] == '.' {
-		s = "0" + s
-	}
-	return json.Number(sign + s)
-}
-
-// json writes the values in the order of the schema.
-func (f *filler) json() string {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for _, p := range f.kit.properties {
-		v, ok := f.values[p.name]
-		if !ok {
-			continue
-		}
-		name, err := json.Marshal(p.name)
-		if err != nil {
-			continue // a string always has a form
-		}
-		value, err := json.Marshal(v)
-		if err != nil {
-			continue // such as a number that is none in JSON
-		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.Write(name)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.String()
 }

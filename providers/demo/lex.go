@@ -3,6 +3,7 @@ package demo
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // kind is what a token is to arithmetic.
@@ -28,7 +29,7 @@ type token struct {
 var (
 	// opaque is what has digits and signs but is no arithmetic: addresses,
 	// dates, times, versions, telephone numbers.
-	opaque = regexp.MustCompile(`^(?:https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\S+|\d{4}-\d{1,2}-\d{1,2}\b(?:T\S+)?|\d{4}/\d{1,2}/\d{1,2}\b|\d{1,2}[-./]\d{1,2}[-./]\d{4}\b|\d+(?:\.\d+){2,}(?:[-/+]\S+)?|\d{1,2}:\d\d(?::\d\d)?(?:[-–]\d{1,2}:\d\d)?|\d{3}-\d{3}-\d{4}\b|\(\d{3}\) ?\d{3}-\d{4}\b|#\d\S*)`)
+	opaque = regexp.MustCompile(`^(?:https?://\S+|www\.\S+|[\w.+-]{1,64}@[\w-]{1,64}\.\S+|\d{4}-\d{1,2}-\d{1,2}\b(?:T\S+)?|\d{4}/\d{1,2}/\d{1,2}\b|\d{1,2}[-./]\d{1,2}[-./]\d{4}\b|\d+(?:\.\d+){2,}(?:[-/+]\S+)?|\d{1,2}:\d\d(?::\d\d)?(?:[-–]\d{1,2}:\d\d)?|\d{3}-\d{3}-\d{4}\b|\(\d{3}\) ?\d{3}-\d{4}\b|#\d\S*)`)
 	digits = regexp.MustCompile(`^[$€£]?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)`)
 	// times is an x between digits, which makes no word of a number.
 	times  = regexp.MustCompile(`^[xX]\d`)
@@ -82,22 +83,27 @@ func next(text string, i int) token {
 	case ')':
 		return at(right, ")", 1)
 	}
+	if t, ok := sign(text, i); ok {
+		return t
+	}
+	_, size := utf8.DecodeRuneInString(rest)
+	return at(other, rest[:size], size)
+}
+
+// sign is the operator at i, if one stands there.
+func sign(text string, i int) (token, bool) {
 	for _, o := range operators {
-		if strings.HasPrefix(rest, o.in) {
-			if o.out == "–" { // a dash between words or numbers
-				return at(other, o.in, len(o.in))
-			}
-			t := at(operator, o.out, len(o.in))
-			t.tight = !spaced(text, t) && strings.ContainsAny(o.in, "-/")
-			return t
+		if !strings.HasPrefix(text[i:], o.in) {
+			continue
 		}
-	}
-	for j := range rest[1:] {
-		if s := rest[:j+1]; j > 0 || rest[0] < 0x80 {
-			return at(other, s, len(s))
+		t := token{kind: operator, text: o.out, start: i, end: i + len(o.in)}
+		if o.out == "–" { // a dash between words or numbers
+			t.kind = other
 		}
+		t.tight = !spaced(text, t) && strings.ContainsAny(o.in, "-/")
+		return t, true
 	}
-	return at(other, rest, len(rest))
+	return token{}, false
 }
 
 // spaced says that white space stands on both sides of a token.

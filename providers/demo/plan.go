@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
-// maxCalls bounds the calls of one answer.
-const maxCalls = 16
+const (
+	maxCalls = 16       // of one answer
+	maxText  = 32 << 10 // bytes of a message that are read
+)
 
 // intent is a call that a message asks for.
 type intent struct {
@@ -45,6 +47,7 @@ type mentioned struct {
 // understand makes a plan of a message.
 func understand(text string, tools []kit) plan {
 	var p plan
+	text = strings.ToValidUTF8(text[:min(len(text), maxText)], " ")
 	named := mentions(text, tools)
 	if aboutIt.MatchString(text) && !strings.Contains(text, "{") {
 		named = nil
@@ -167,10 +170,15 @@ func mentions(text string, tools []kit) []mentioned {
 		return b.at.end - a.at.end // the longer name
 	})
 	all = apart(all)
-	cuts := boundary.FindAllStringIndex(hidden, -1)
+	divide(all, boundary.FindAllStringIndex(hidden, -1), len(text))
+	return all
+}
+
+// divide gives each name its part of a text that is cut at cuts.
+func divide(all []mentioned, cuts [][]int, length int) {
 	for i := range all {
 		m := &all[i]
-		m.part = span{0, len(text)}
+		m.part = span{0, length}
 		for _, c := range cuts {
 			if c[1] <= m.at.start {
 				m.part.start = c[1]
@@ -186,7 +194,6 @@ func mentions(text string, tools []kit) []mentioned {
 			m.part.end = min(m.part.end, all[i+1].at.start)
 		}
 	}
-	return all
 }
 
 // apart drops a name inside another one, and a tool named again in its own

@@ -37,6 +37,9 @@ type joined struct {
 
 // form reads an operand: one in words, or a number or parentheses.
 func (r *reader) form() (string, bool) {
+	if r.at == len(r.tokens) || r.tokens[r.at].kind != word {
+		return r.primary()
+	}
 	for _, f := range forms {
 		if r.say(append([]string{"?the"}, f.before...)...) {
 			return r.operands(f.rest)

@@ -70,15 +70,24 @@ func Check(tail Tail, next Recorded) error {
 // end of ctx the outcome may still be unknown; the caller must not write for
 // the agent again.
 func Commit(ctx context.Context, log Appender, e Entry) (Tail, error) {
+	tail, err := log.Append(ctx, e)
+	if err == nil || final(err) {
+		return tail, err
+	}
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 20*time.Millisecond, time.Second
 	return backoff.Retry(ctx, func() (Tail, error) {
 		tail, err := log.Append(ctx, e)
-		var conflict *ConflictError
-		var damage *DamageError
-		if errors.As(err, &conflict) || errors.As(err, &damage) || errors.Is(err, ErrTooLarge) {
-			return tail, backoff.Permanent(err)
+		if err != nil && final(err) {
+			err = backoff.Permanent(err)
 		}
 		return tail, err
 	}, backoff.WithBackOff(b), backoff.WithMaxElapsedTime(0))
+}
+
+// final says that an append's error settles its outcome.
+func final(err error) bool {
+	var conflict *ConflictError
+	var damage *DamageError
+	return errors.As(err, &conflict) || errors.As(err, &damage) || errors.Is(err, ErrTooLarge)
 }

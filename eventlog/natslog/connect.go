@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +15,7 @@ import (
 // has been connected. It fails at once if no server answers. Further options
 // win over these; taking the reconnect buffer back makes [Open] refuse the
 // connection. The caller closes it.
-func Connect(url string, opts ...nats.Option) (*nats.Conn, error) {
+func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 	all := append([]nats.Option{
 		nats.Name("reprise"),
 		nats.ReconnectBufSize(-1),
@@ -25,11 +26,26 @@ func Connect(url string, opts ...nats.Option) (*nats.Conn, error) {
 		nats.PingInterval(10 * time.Second),
 		nats.ErrorHandler(report),
 	}, opts...)
-	nc, err := nats.Connect(url, all...)
+	nc, err := nats.Connect(servers, all...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %q: %w", url, err)
+		return nil, fmt.Errorf("connect to NATS at %q: %w", redacted(servers), err)
 	}
 	return nc, nil
+}
+
+// redacted is a list of server addresses without what may be secret in them:
+// passwords, and users that may be tokens.
+func redacted(servers string) string {
+	list := strings.Split(servers, ",")
+	for i, server := range list {
+		if at := strings.LastIndexByte(server, '@'); at >= 0 {
+			scheme, _, found := strings.Cut(server, "://")
+			if list[i] = "xxxxx" + server[at:]; found {
+				list[i] = scheme + "://" + list[i]
+			}
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 func report(_ *nats.Conn, sub *nats.Subscription, err error) {

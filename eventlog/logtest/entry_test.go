@@ -1,4 +1,4 @@
-package eventlog_test
+package logtest_test
 
 import (
 	"context"

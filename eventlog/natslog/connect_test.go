@@ -1,0 +1,13 @@
+package natslog
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestConnectTellsNoSecret(t *testing.T) { // A56
+	_, err := Connect("nats://me:s3cret@127.0.0.1:1,nats://t0ken@127.0.0.1:2")
+	if err == nil || strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "t0ken") || !strings.Contains(err.Error(), "nats://xxxxx@127.0.0.1:1") {
+		t.Errorf("the error is %v", err)
+	}
+}

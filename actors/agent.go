@@ -19,6 +19,7 @@ type agent struct {
 	epoch messages.Epoch
 	def   *definition
 
+	after  *afterlife
 	self   *actor.PID
 	parent *actor.PID
 	root   *actor.RootContext
@@ -37,6 +38,10 @@ type agent struct {
 	// broken is why the agent cannot act: its log is damaged, or its owner has
 	// been replaced. Every command is answered with it.
 	broken *messages.Error
+	// left says that the partition was asked to let the agent go.
+	left bool
+	// asking is the sender of the command at hand, for a panic in its handling.
+	asking *actor.PID
 
 	// recovering holds effects back between a takeover and what follows from it.
 	recovering bool
@@ -53,6 +58,7 @@ type arrival struct {
 // flight is the append under way.
 type flight struct {
 	frame   *messages.Frame
+	size    int // of the frame, in bytes
 	replies []Reply
 	answer  *Answer
 	sender  *actor.PID
@@ -79,25 +85,29 @@ type (
 
 // Receive handles one message.
 func (a *agent) Receive(ctx actor.Context) {
+	defer a.survive()
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
 		a.load()
 	case *actor.Stopping:
 		a.stop()
+		a.turnAway()
+	case *actor.Stopped:
+		a.after.stopped(ctx.ActorSystem().Root)
 	case loaded:
 		a.loaded(m)
 	case appended:
-		a.appended(ctx, m)
+		a.appended(m)
 	case *Deliver, *Wake, outcome:
-		a.arrive(ctx, arrival{m, ctx.Sender()})
+		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:
 		a.sleep(ctx)
 	}
 }
 
 // arrive handles what may change the agent, or keeps it until it can be.
-func (a *agent) arrive(ctx actor.Context, arr arrival) {
+func (a *agent) arrive(arr arrival) {
 	if a.busy {
 		a.waiting = append(a.waiting, arr)
 		return
@@ -122,6 +132,7 @@ func (a *agent) drain() {
 }
 
 func (a *agent) handle(arr arrival) {
+	a.asking = arr.sender
 	switch m := arr.message.(type) {
 	case *Deliver:
 		a.deliver(m, arr.sender)
@@ -132,16 +143,17 @@ func (a *agent) handle(arr arrival) {
 	case goOn:
 		a.recover()
 	}
+	a.asking = nil
 }
 
 // outcomes takes the outcomes at the head of what waits: results of parallel
 // tools that came during one append go into one frame.
 func (a *agent) outcomes() []outcome {
 	var batch []outcome
-	size := 0
+	size, limit := 0, a.rt.maxResult()
 	for _, arr := range a.waiting {
 		o, ok := arr.message.(outcome)
-		if size += resultSize(o.result); !ok || size > maxResult {
+		if size += resultSize(o.result); !ok || size > limit {
 			break
 		}
 		batch = append(batch, o)
@@ -162,6 +174,10 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, Answer{Err: a.broken})
 		return
 	}
+	if err := a.rt.fits(d.Command); err != nil {
+		a.answer(sender, Answer{Err: err})
+		return
+	}
 	if n, ok := a.ids.find(d.Command.CommandID()); ok {
 		a.answerAgain(sender, n)
 		return
@@ -174,7 +190,7 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	case err != nil:
 		a.answer(sender, Answer{Err: messages.AsError(err)})
 	default:
-		a.commit(d.Cause, events, sender)
+		a.commit(d.cause(), events, sender)
 	}
 }
 
@@ -209,8 +225,12 @@ func (a *agent) answer(sender *actor.PID, ans Answer) {
 	}
 }
 
-// sleep stops the agent if it has nothing to do.
+// sleep stops the agent if it has nothing to do, or cannot do anything.
 func (a *agent) sleep(ctx actor.Context) {
+	if a.left {
+		ctx.Stop(a.self)
+		return
+	}
 	if a.busy || len(a.waiting) > 0 || a.state.Open() {
 		ctx.Send(a.parent, awake{a.id})
 		return

@@ -2,7 +2,8 @@ package actors
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -29,18 +30,19 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	a.busy = true
 	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}
 	b, err := messages.EncodeFrame(a.id, f)
+	a.flight.size = len(b)
 	entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: a.summary()}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	log, root, self := a.rt.log, a.root, a.self
-	go func() {
+	a.rt.crew.run(func() {
 		defer cancel()
 		m := appended{err: err}
 		if err == nil {
 			m.tail, m.err = eventlog.Commit(ctx, log, entry)
 		}
 		root.Send(self, m)
-	}()
+	})
 }
 
 func (a *agent) summary() eventlog.Summary {
@@ -73,7 +75,7 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 	return list
 }
 
-func (a *agent) appended(ctx actor.Context, m appended) {
+func (a *agent) appended(m appended) {
 	if m.err != nil {
 		a.notAppended(m.err)
 		return
@@ -82,10 +84,10 @@ func (a *agent) appended(ctx actor.Context, m appended) {
 	a.tail = m.tail
 	fl := a.flight
 	a.flight = flight{}
-	a.rt.observer.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: a.state.Phase()})
-	if len(fl.replies) > 0 {
-		a.rt.observer.Owed(fl.replies)
-	}
+	a.tell(func(o Observer) {
+		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: a.state.Phase()})
+	})
+	a.owe(fl.replies)
 	if fl.sender != nil {
 		a.answer(fl.sender, answerOf(fl.frame))
 	}
@@ -93,35 +95,22 @@ func (a *agent) appended(ctx actor.Context, m appended) {
 	a.drain()
 }
 
-// notAppended gives the agent up: its state holds events that the log does
-// not, or may not, have. The next activation reads what is true.
-func (a *agent) notAppended(err error) {
-	var conflict *eventlog.ConflictError
-	switch {
-	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
-		a.fenced(conflict.Actual.Epoch)
-	case errors.Is(err, context.Canceled):
-		return // stopping
-	default:
-		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
-		if errors.Is(err, eventlog.ErrTooLarge) {
-			a.broken = messages.Refuse(messages.TooLarge, "%v", err)
-		}
-		a.rt.logger.Warn("an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)
-		a.leave()
-	}
-	a.busy = false
-	if a.flight.sender != nil {
-		a.answer(a.flight.sender, Answer{Err: a.broken})
-	}
-	a.flight = flight{}
-	a.drain()
-}
-
 // resend hands over the replies of the newest frame again: the owner before us
 // may have died between the append and the sending.
-func (a *agent) resend(f *messages.Frame) {
-	if replies := a.repliesTo(f); len(replies) > 0 {
-		a.rt.observer.Owed(replies)
+func (a *agent) resend(f *messages.Frame) { a.owe(a.repliesTo(f)) }
+
+func (a *agent) owe(replies []Reply) {
+	if len(replies) > 0 {
+		a.tell(func(o Observer) { o.Owed(replies) })
 	}
+}
+
+// tell calls the observer; its panic is logged and goes no further.
+func (a *agent) tell(what func(Observer)) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.rt.logger.Error("an observer panicked", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		}
+	}()
+	what(a.rt.observer)
 }

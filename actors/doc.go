@@ -16,6 +16,10 @@
 //     untouched; its neighbours go on.
 //   - No message is lost to passivation: a partition keeps those that arrive
 //     while an agent falls asleep and hands them to the next activation.
+//   - Every command is answered: also by an agent that stops, that fails to be
+//     loaded or written to, or that panics. An agent that failed and may owe work
+//     is activated again by itself, after pauses that grow to half a minute.
+//   - A panic in a tool, a provider or an observer stays there.
 //
 // The wiring is narrow on purpose: protoactor gives mailboxes, supervision and
 // identities; everything durable is in eventlog.

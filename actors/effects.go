@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -63,26 +64,71 @@ func (a *agent) done(e turn.Effect) {
 	}
 }
 
+// grace is how long a tool may take to notice that its time is over.
+const grace = 5 * time.Second
+
 // begin starts an effect outside the mailbox and returns what cancels it.
 func (a *agent) begin(e turn.Effect) func() {
-	report := func(result any) { a.root.Send(a.self, outcome{e, result}) }
-	if e.Do == turn.Wait {
-		timer := time.AfterFunc(time.Until(e.Until), func() { report(turn.RetryDue{Call: e.Call}) })
-		return func() { timer.Stop() }
-	}
-	ctx, cancel := context.WithCancel(context.Background())
 	switch e.Do {
+	case turn.Wait:
+		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.RetryDue{Call: e.Call}) })
+		return func() { timer.Stop() }
 	case turn.CallModel:
 		req := a.request(e)
-		go func() { report(a.callModel(ctx, e, req)) }()
+		gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
+		return a.run(e, gone, func(ctx context.Context) any { return a.callModel(ctx, e, req) })
 	case turn.RunTool:
-		call := a.call(e)
-		go func() { report(a.runTool(ctx, e, call)) }()
+		return a.beginTool(e)
 	case turn.Reconcile:
 		call := a.call(e)
-		go func() { report(a.reconcile(ctx, e, call)) }()
+		gone := turn.ToolReconciled{Call: e.Call}
+		limit := a.timeout(call.Tool)
+		overdue := time.AfterFunc(limit+grace, func() { a.report(e, gone) })
+		cancel := a.run(e, gone, func(ctx context.Context) any {
+			defer overdue.Stop()
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			return a.reconcile(ctx, e, call)
+		})
+		return func() { overdue.Stop(); cancel() }
 	}
+	return func() {}
+}
+
+// beginTool starts a tool. One that does not end with its time is left to
+// itself: its call has timed out.
+func (a *agent) beginTool(e turn.Effect) func() {
+	call := a.call(e)
+	limit := a.timeout(call.Tool)
+	late := erred(call, "timeout", "the tool did not finish within %v and may still run", limit)
+	overdue := time.AfterFunc(limit+grace, func() { a.report(e, late) })
+	cancel := a.run(e, erred(call, "panic", "the tool ended its goroutine"), func(ctx context.Context) any {
+		defer overdue.Stop()
+		return a.runTool(ctx, e, call, limit)
+	})
+	return func() { overdue.Stop(); cancel() }
+}
+
+// run does the work in a goroutine and reports what came of it, or gone if the
+// work ended its goroutine.
+func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (cancel func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.rt.crew.run(func() {
+		result := gone
+		defer func() { a.report(e, result) }()
+		result = work(ctx)
+	})
 	return cancel
+}
+
+func (a *agent) report(e turn.Effect, result any) { a.root.Send(a.self, outcome{e, result}) }
+
+// timeout is how long a call of the tool may take.
+func (a *agent) timeout(name string) time.Duration {
+	if t := a.def.tools[name]; t != nil && t.Spec().Timeout != 0 {
+		return t.Spec().Timeout
+	}
+	return tool.DefaultTimeout
 }
 
 func (a *agent) request(e turn.Effect) providers.Request {
@@ -103,19 +149,21 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 	}()
 	resp, err := a.def.provider.Generate(ctx, req, func(d providers.Delta) {
 		shown.Store(true)
-		a.rt.observer.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+		a.tell(func(o Observer) {
+			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+		})
 	})
 	if err != nil {
 		pe := providers.AsError(err)
 		return turn.ModelErred{
-			Call: e.Call, Kind: string(pe.Kind), Message: pe.Message, Status: pe.Status, Temporary: pe.Temporary,
+			Call: e.Call, Kind: string(pe.Kind), Message: printable(pe.Message, maxMessage), Status: pe.Status, Temporary: pe.Temporary,
 			RetryAfter: pe.RetryAfter, Shown: shown.Load(), Usage: pe.Usage,
 		}
 	}
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}
-	if size := resultSize(answered); size > maxResult {
+	if size, limit := resultSize(answered), a.rt.maxResult(); size > limit {
 		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage, Shown: shown.Load(),
-			Message: fmt.Sprintf("the answer has %d bytes: the limit is %d", size, maxResult)}
+			Message: fmt.Sprintf("the answer has %d bytes: the limit is %d", size, limit)}
 	}
 	return answered
 }
@@ -130,40 +178,39 @@ func (a *agent) call(e turn.Effect) turn.ToolCall {
 	return turn.ToolCall{ID: e.Call}
 }
 
+// erred is a tool's failure, with the text that the model reads.
+func erred(c turn.ToolCall, kind, format string, args ...any) turn.ToolErred {
+	return turn.ToolErred{Call: c.ID, Attempt: c.Attempt, Kind: kind, Message: printable(fmt.Sprintf(format, args...), maxMessage)}
+}
+
 // runTool runs a tool within its time limit and gives what came of it.
-func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall) (result any) {
-	erred := func(kind, format string, args ...any) turn.ToolErred {
-		return turn.ToolErred{Call: c.ID, Attempt: c.Attempt, Kind: kind, Message: printable(fmt.Sprintf(format, args...))}
-	}
+func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration) (result any) {
 	t := a.def.tools[c.Tool]
 	if t == nil {
-		return erred("unknown_tool", "there is no tool named %q", c.Tool)
+		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			a.rt.logger.Error("a tool panicked", "agent", a.id.String(), "tool", c.Tool, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			result = erred("panic", "the tool panicked: %v", p)
+			result = erred(c, "panic", "the tool panicked: %v", p)
 		}
 	}()
-	limit := t.Spec().Timeout
-	if limit == 0 {
-		limit = tool.DefaultTimeout
-	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	output, err := t.Call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
+	most := a.rt.maxResult()
 	var misfit *tool.ArgumentError
 	switch {
 	case errors.As(err, &misfit):
-		return erred("bad_arguments", "%v", err)
+		return erred(c, "bad_arguments", "%v", err)
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
-		return erred("timeout", "the tool did not finish within %v", limit)
+		return erred(c, "timeout", "the tool did not finish within %v", limit)
 	case err != nil:
-		return erred("error", "%v", err)
-	case len(output) > maxResult:
-		return erred("too_large", "the result has %d bytes: the limit is %d; the call did run", len(output), maxResult)
+		return erred(c, "error", "%v", err)
+	case len(output) > most:
+		return erred(c, "too_large", "the result has %d bytes: the limit is %d; the call did run", len(output), most)
 	}
-	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: printable(output)}
+	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: printable(output, most)}
 }
 
 func (a *agent) callInfo(e turn.Effect, c turn.ToolCall) tool.Call {
@@ -187,31 +234,59 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall) (
 		a.rt.logger.Warn("a tool could not tell what became of a call", "agent", a.id.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
-	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output)}
+	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.maxResult())}
 }
+
+// maxMessage is the longest text of an error that is kept, in bytes.
+const maxMessage = 16 << 10
 
 // printable makes text that JSON and msgpack can carry, bad bytes shown, and
-// cuts what no frame could hold.
-func printable(s string) string {
-	if len(s) > maxResult {
-		s = s[:maxResult] + " [cut]"
+// cuts it where it is longer than most.
+func printable(s string, most int) string {
+	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + " [cut]"
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return s
 }
 
-// resultSize estimates how many bytes an outcome adds to a frame.
+// eventSize is more than an event takes beside the texts it holds.
+const eventSize = 512
+
+// resultSize estimates how many bytes an outcome adds to a frame, with the
+// events that follow from it.
 func resultSize(result any) int {
 	switch r := result.(type) {
 	case turn.ToolReturned:
-		return len(r.Output)
+		return eventSize + len(r.Output)
 	case turn.ToolErred:
-		return len(r.Message)
+		return eventSize + len(r.Message)
+	case turn.ToolReconciled:
+		return eventSize + len(r.Output)
 	case turn.ModelAnswered:
-		size := 0
+		size := eventSize + len(r.Model) + len(r.Finish)
 		for _, item := range r.Items {
-			size += 2*len(item.Content.Text()) + 2*len(item.Arguments) + len(item.Raw) + 64
+			size += itemSize(item)
 		}
 		return size
 	}
-	return 0
+	return eventSize
+}
+
+// itemSize counts what stands in the answer and once more in what follows from
+// it: the text in the turn's output, a call in its request, start and failure.
+func itemSize(item messages.Item) int {
+	size := 2*contentSize(item.Content) + 2*len(item.Arguments) + 3*len(item.Name) + 6*len(item.CallID) +
+		len(item.Output) + len(item.Raw) + len(item.Type) + len(item.Role) + len(item.ID) + len(item.Provider)
+	if item.Type == messages.ItemCall {
+		return size + eventSize
+	}
+	return size + 64
+}
+
+func contentSize(c messages.Content) int {
+	size := 0
+	for _, p := range c {
+		size += len(p.Type) + len(p.Text) + len(p.ImageURL) + len(p.Detail) + 32
+	}
+	return size
 }

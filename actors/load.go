@@ -2,7 +2,8 @@ package actors
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -62,9 +63,20 @@ func (a *agent) load() {
 	self, root := a.self, a.root
 	go func() {
 		var l loading
-		err := replay(ctx, a.rt.log, a.id, &l)
+		err := replaySafely(ctx, a.rt.log, a.id, &l)
 		root.Send(self, loaded{l, err})
 	}()
+}
+
+// replaySafely replays, and takes a panic for damage: events that cannot be
+// folded must not take the node along.
+func replaySafely(ctx context.Context, log eventlog.Reader, id messages.AgentID, l *loading) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &eventlog.DamageError{Agent: id, Seq: l.tail.Seq, Event: l.tail.Last + 1, Err: fmt.Errorf("an event cannot be folded: %v", p)}
+		}
+	}()
+	return replay(ctx, log, id, l)
 }
 
 // replay folds the agent's frames up to the tail that the log's leader names,
@@ -90,7 +102,7 @@ func replay(ctx context.Context, log eventlog.Reader, id messages.AgentID, l *lo
 
 func (a *agent) loaded(m loaded) {
 	a.busy = false
-	if m.err != nil {
+	if a.left || m.err != nil {
 		a.fail(m.err)
 		a.drain()
 		return
@@ -134,53 +146,15 @@ func (a *agent) recover() {
 	a.act()
 }
 
-// fail answers everything from now on with why the agent cannot act. Damage
-// stays until somebody mends it; anything else is tried again by the next
-// activation.
-func (a *agent) fail(err error) {
-	var damage *eventlog.DamageError
-	if errors.As(err, &damage) {
-		a.broken = messages.Refuse(messages.Damaged, "%v", err)
-		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
-		return
-	}
-	a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
-	a.rt.logger.Warn("an agent could not be loaded", "agent", a.id.String(), "error", err)
-	a.leave()
-}
-
-// fenced stops an agent that somebody else owns.
-func (a *agent) fenced(newer messages.Epoch) {
-	a.broken = messages.Refuse(messages.Unavailable, "agent %s is owned by another node now (epoch %d): try again", a.id, newer)
-	a.rt.logger.Warn("an agent is owned by another node; its work here stops", "agent", a.id.String(), "epoch", a.epoch, "newer", newer)
-	a.rt.observer.Fenced(a.id, newer)
-	a.leave()
-}
-
-// leave cancels all work and asks the partition to let the agent go, so that
-// the next message activates it anew.
-func (a *agent) leave() {
-	a.stop()
-	a.root.Send(a.parent, leaving{a.id})
-}
-
-// stop cancels everything outside the mailbox.
-func (a *agent) stop() {
-	for _, cancel := range a.running {
-		cancel()
-	}
-	a.running = nil
-	if a.cancel != nil {
-		a.cancel()
-	}
-}
-
 // forget drops reply subjects that nothing will be sent to any more.
 func (a *agent) forget(inputs []string) {
 	for _, input := range inputs {
 		delete(a.replies, input)
 	}
 }
+
+// readLimit is how long the first answer to a command may take to be read.
+const readLimit = time.Minute
 
 // answerAgain gives the first answer to a command whose id was spent at n.
 func (a *agent) answerAgain(sender *actor.PID, n messages.EventNumber) {
@@ -189,10 +163,12 @@ func (a *agent) answerAgain(sender *actor.PID, n messages.EventNumber) {
 	}
 	root, log, id := a.root, a.rt.log, a.id
 	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+		defer cancel()
 		ans := Answer{N: n, Duplicate: true}
-		for rec, err := range log.Read(context.Background(), id, n) {
+		for rec, err := range log.Read(ctx, id, n) {
 			if err != nil {
-				ans = Answer{Err: messages.AsError(err)}
+				ans = Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
 			} else {
 				ans = answerOf(rec.Frame)
 				ans.Duplicate = true

@@ -21,6 +21,7 @@ type partition struct {
 	ticker *time.Timer
 	// stopping says that agents that end now do so because the partition does.
 	stopping bool
+	after    *afterlife
 }
 
 // child is an agent in memory.
@@ -31,18 +32,25 @@ type child struct {
 	// until it has answered or is gone.
 	leaving bool
 	held    []*actor.MessageEnvelope
-	crashes int
+	// again says that the agent is to be activated again once it is gone;
+	// failures counts how often in a row that was so.
+	again    bool
+	failures int
 }
 
 // Partition gives the props of the actor that hosts partition p under epoch.
 func (r *Runtime) Partition(p messages.Partition, epoch messages.Epoch) *actor.Props {
+	after := &afterlife{refusal: changingHands(p)}
 	return actor.PropsFromProducer(func() actor.Actor {
-		return &partition{rt: r, number: p, epoch: epoch, agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID)}
-	}, actor.WithSupervisor(stopOnPanic))
+		return &partition{
+			rt: r, number: p, epoch: epoch, after: after,
+			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID),
+		}
+	}, actor.WithSupervisor(stopOnPanic), after.mailbox())
 }
 
-// stopOnPanic stops an agent that panics: its next activation replays the log,
-// which a restart in place would not.
+// stopOnPanic stops an agent whose panic it could not handle itself: its next
+// activation replays the log, which a restart in place would not.
 var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
 // What a partition and its agents tell one another.
@@ -50,11 +58,14 @@ type (
 	sweep   struct{}                         // time to look for idle agents
 	sleep   struct{}                         // to an agent: stop if you have nothing to do
 	awake   struct{ agent messages.AgentID } // from an agent: not now
-	leaving struct{ agent messages.AgentID } // from an agent: stop me, I cannot go on
-	revive  struct {
-		agent   messages.AgentID
-		crashes int
-	} // after a panic
+	leaving struct {                         // from an agent: stop me, I cannot go on
+		agent messages.AgentID
+		again bool
+	}
+	revive struct { // activate an agent that failed
+		agent    messages.AgentID
+		failures int
+	}
 )
 
 // Receive handles one message.
@@ -63,33 +74,22 @@ func (p *partition) Receive(ctx actor.Context) {
 	case *actor.Started:
 		p.schedule(ctx)
 	case *actor.Stopping:
-		p.ticker.Stop()
-		p.stopping = true
+		p.stop(ctx)
+	case *actor.Stopped:
+		p.after.stopped(ctx.ActorSystem().Root)
 	case *Deliver:
-		if err := p.refuse(m.Agent); err != nil {
-			ctx.Respond(&Answer{Err: messages.AsError(err)})
-			return
-		}
 		p.forward(ctx, m.Agent, m)
 	case *Wake:
-		if err := p.refuse(m.Agent); err != nil {
-			p.rt.logger.Warn("an agent owes work but cannot run here", "agent", m.Agent.String(), "error", err)
-			return
-		}
 		p.forward(ctx, m.Agent, m)
 	case awake:
 		p.release(ctx, m.agent)
 	case leaving:
-		if c := p.agents[m.agent]; c != nil && !c.leaving {
-			c.leaving = true
-			ctx.Poison(c.pid)
-		}
+		p.leaving(ctx, m)
 	case sweep:
 		p.sweep(ctx)
-		p.schedule(ctx)
 	case revive:
-		if p.agents[m.agent] == nil {
-			p.spawn(ctx, m.agent).crashes = m.crashes
+		if p.agents[m.agent] == nil && !p.stopping {
+			p.spawn(ctx, m.agent).failures = m.failures
 		}
 	case *actor.Terminated:
 		p.gone(ctx, m)
@@ -97,13 +97,26 @@ func (p *partition) Receive(ctx actor.Context) {
 }
 
 func (p *partition) refuse(a messages.AgentID) error {
+	if p.stopping {
+		return changingHands(p.number)
+	}
 	if a.Partition() != p.number {
 		return messages.Refuse(messages.Internal, "agent %s belongs to partition %s, not %s", a, a.Partition(), p.number)
 	}
 	return p.rt.Serves(a.Kind)
 }
 
+func changingHands(p messages.Partition) *messages.Error {
+	return messages.Refuse(messages.Unavailable, "partition %s is changing hands: try again with the same id", p)
+}
+
 func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
+	if err := p.refuse(a); err != nil {
+		if ctx.Sender() != nil {
+			ctx.Respond(&Answer{Err: messages.AsError(err)})
+		}
+		return
+	}
 	c := p.agents[a]
 	if c == nil {
 		c = p.spawn(ctx, a)
@@ -118,14 +131,29 @@ func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
 
 func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 	def := p.rt.kinds[id.Kind]
+	after := &afterlife{refusal: p.after.refusal}
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def}
-	}))
+		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}
+	}, after.mailbox()))
 	c := &child{pid: pid, used: time.Now()}
 	p.agents[id] = c
 	p.byPID[pid.Id] = id
 	ctx.Watch(pid)
 	return c
+}
+
+// leaving lets an agent go that cannot go on. One that was asked to sleep
+// stops by itself when it comes to that.
+func (p *partition) leaving(ctx actor.Context, m leaving) {
+	c := p.agents[m.agent]
+	if c == nil {
+		return
+	}
+	c.again = m.again
+	if !c.leaving {
+		c.leaving = true
+		ctx.Poison(c.pid)
+	}
 }
 
 // release gives an agent that stays awake what was held for it.
@@ -141,8 +169,8 @@ func (p *partition) release(ctx actor.Context, a messages.AgentID) {
 	}
 }
 
-// gone forgets an agent that has stopped. If messages wait for it, or if it
-// stopped without being asked to, it is activated again.
+// gone forgets an agent that has stopped. If messages wait for it, if it
+// failed, or if it stopped without being asked to, it is activated again.
 func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
 	id, ok := p.byPID[m.Who.Id]
 	if !ok || p.stopping {
@@ -151,29 +179,32 @@ func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
 	c := p.agents[id]
 	delete(p.byPID, m.Who.Id)
 	delete(p.agents, id)
-	if !c.leaving {
-		p.crashed(ctx, id, c.crashes+1)
-		return
-	}
-	if len(c.held) > 0 {
+	switch {
+	case len(c.held) > 0:
 		next := p.spawn(ctx, id)
+		if c.again {
+			next.failures = c.failures + 1
+		}
 		for _, e := range c.held {
 			ctx.RequestWithCustomSender(next.pid, e.Message, e.Sender)
 		}
+	case c.again || !c.leaving:
+		p.reviveLater(ctx, id, c.failures+1)
 	}
 }
 
-// maxCrashes is how often an agent is revived by itself after panics in a row.
-const maxCrashes = 5
+// The pauses before an agent that failed is activated again: they double.
+const (
+	reviveAfter = 100 * time.Millisecond
+	reviveMost  = 30 * time.Second
+)
 
-func (p *partition) crashed(ctx actor.Context, id messages.AgentID, crashes int) {
-	p.rt.logger.Error("an agent stopped unasked and is activated again from its log",
-		slog.String("agent", id.String()), slog.Int("times", crashes))
-	if crashes > maxCrashes {
-		return
-	}
+func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, failures int) {
+	pause := min(reviveAfter<<min(failures-1, 16), reviveMost)
+	p.rt.logger.Warn("an agent that failed is activated again from its log",
+		slog.String("agent", id.String()), slog.Int("times", failures), slog.Duration("after", pause))
 	self, root := ctx.Self(), ctx.ActorSystem().Root
-	time.AfterFunc(100*time.Millisecond<<crashes, func() { root.Send(self, revive{id, crashes}) })
+	time.AfterFunc(pause, func() { root.Send(self, revive{id, failures}) })
 }
 
 func (p *partition) schedule(ctx actor.Context) {
@@ -182,11 +213,30 @@ func (p *partition) schedule(ctx actor.Context) {
 }
 
 func (p *partition) sweep(ctx actor.Context) {
+	if p.stopping {
+		return
+	}
 	before := time.Now().Add(-p.rt.idleAfter)
 	for _, c := range p.agents {
 		if !c.leaving && c.used.Before(before) {
 			c.leaving = true
 			ctx.Send(c.pid, sleep{})
 		}
+	}
+	p.schedule(ctx)
+}
+
+// stop ends the partition. Its agents stop with it and answer those who wait
+// there; what is held here is answered here.
+func (p *partition) stop(ctx actor.Context) {
+	p.ticker.Stop()
+	p.stopping = true
+	for _, c := range p.agents {
+		for _, e := range c.held {
+			if e.Sender != nil {
+				ctx.Send(e.Sender, &Answer{Err: changingHands(p.number)})
+			}
+		}
+		c.held = nil
 	}
 }

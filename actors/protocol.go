@@ -12,7 +12,20 @@ import (
 type Deliver struct {
 	Agent   messages.AgentID
 	Command messages.Command
-	Cause   messages.Cause
+	// Cause says who asks, and through which door; its Type and ID are taken
+	// from Command.
+	Cause messages.Cause
+}
+
+// cause is Cause with the command's own type and id: what it spends must not
+// depend on how careful the sender was.
+func (d *Deliver) cause() messages.Cause {
+	c := d.Cause
+	c.Type, c.ID = d.Command.CommandType(), d.Command.CommandID()
+	if c.Door == "" {
+		c.Door = "client"
+	}
+	return c
 }
 
 // LogValue keeps what users wrote out of logs.
@@ -92,7 +105,8 @@ type Delta struct {
 }
 
 // Observer is told what agents do. Its methods are called from many
-// goroutines, those for one agent's commits in order; they must not block.
+// goroutines, those for one agent's commits in order; they must not block. A
+// panic in one is logged and changes nothing.
 type Observer interface {
 	Committed(Commit)
 	// Owed hands over replies to send. After a takeover the newest ones are

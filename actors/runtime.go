@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -31,14 +32,18 @@ type Config struct {
 // DefaultIdleAfter is how long an idle agent stays in memory.
 const DefaultIdleAfter = 5 * time.Minute
 
-// Runtime holds what all partitions of a node share. It is immutable and safe
-// for concurrent use.
+// Runtime holds what all partitions of a node share. It is safe for concurrent
+// use.
 type Runtime struct {
 	log       eventlog.Log
 	kinds     map[string]*definition
 	observer  Observer
 	idleAfter time.Duration
 	logger    *slog.Logger
+	crew      crew
+	// tooLarge is the size of the smallest frame that the log has refused for
+	// its size; 0: none.
+	tooLarge atomic.Int64
 }
 
 // definition is a Definition made ready to run.
@@ -54,7 +59,8 @@ type definition struct {
 // NewRuntime checks the definitions and stores each by its hash.
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
+		crew: newCrew(),
+		log:  cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
 	}
 	if r.observer == nil {
@@ -126,6 +132,39 @@ func (r *Runtime) Kinds() []string {
 func (r *Runtime) Serves(kind string) error {
 	if r.kinds[kind] == nil {
 		return messages.Refuse(messages.UnknownKind, "no agent kind is named %q: this node knows %v", kind, r.Kinds())
+	}
+	return nil
+}
+
+// refused notes that the log refused a frame of so many bytes for its size.
+func (r *Runtime) refused(size int) {
+	for {
+		old := r.tooLarge.Load()
+		if old != 0 && old <= int64(size) || r.tooLarge.CompareAndSwap(old, int64(size)) {
+			return
+		}
+	}
+}
+
+// maxResult is the largest result of a tool or model, in bytes, that fits into
+// a frame with what follows from it.
+func (r *Runtime) maxResult() int {
+	if size := r.tooLarge.Load(); size != 0 {
+		return min(maxResult, int(size)/3)
+	}
+	return maxResult
+}
+
+// fits refuses an input that the log is known not to take: finding out once
+// more would stop what the agent is doing.
+func (r *Runtime) fits(c messages.Command) *messages.Error {
+	limit := r.tooLarge.Load()
+	in, ok := c.(messages.Input)
+	if !ok || limit == 0 {
+		return nil
+	}
+	if size := contentSize(in.Content) + len(in.Metadata); int64(size) >= limit {
+		return messages.Refuse(messages.TooLarge, "the input has %d bytes: the log here takes less than %d", size, limit)
 	}
 	return nil
 }

@@ -70,6 +70,12 @@ func appendText(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
+// TurnOf is the turn that an event names; empty if it names none.
+func TurnOf(ev messages.Event) messages.TurnID {
+	turn, _ := placeOf(ev)
+	return turn
+}
+
 // placeOf is the turn and step that an event names, by the names of its
 // fields, so that new events need no line here. Where the fields stand is
 // looked up once a type.

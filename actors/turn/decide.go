@@ -148,6 +148,7 @@ func (d *decision) request(admits []string) {
 }
 
 func (d *decision) requestStep(step, attempt int, admits []string) {
+	d.configure() // the definition may have changed since the turn began
 	def := d.env.Definition
 	d.emit(messages.ModelRequested{
 		Turn: d.s.Turn.ID, Step: step, Attempt: attempt,
@@ -253,6 +254,10 @@ func (d *decision) decide(c messages.Decide) error {
 		return messages.Refuse(messages.NotFound, "no call %q is waiting for a decision", c.Call)
 	case call.Status != Unknown:
 		return messages.Refuse(messages.Conflict, "call %q is not waiting for a decision", c.Call)
+	case c.Outcome != messages.OutcomeCompleted && c.Outcome != messages.OutcomeFailed && c.Outcome != messages.OutcomeRetry:
+		return messages.Refuse(messages.BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
+	case c.Outcome == messages.OutcomeRetry && t.count(Executing) >= d.env.Definition.Parallel:
+		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
 	}
 	if t.Paused {
 		d.emit(messages.TurnResumed{Turn: t.ID, Reason: c.Reason})

@@ -1,6 +1,10 @@
 package turn
 
-import "github.com/reprise-dev/reprise/messages"
+import (
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
 
 // Apply folds a frame that was read from the log. It never looks at a
 // definition. It returns what Spend does.
@@ -100,17 +104,33 @@ func (s *State) evolveTurn(ev messages.Event) {
 		t.Model, t.Steps, t.Calls = m, ev.Step, nil
 	case messages.ModelFailed:
 		t.Usage = t.Usage.Add(ev.Usage)
-		t.Model.Failures++
-		if ev.RetryAt != nil {
-			t.Model.RetryAt = *ev.RetryAt
-		}
+		t.Model.failed(ev.RetryAt)
 	case messages.ModelRestarted:
-		t.Model.Restarts++
+		t.Model.restarted()
 	case messages.ModelCompleted:
 		t.Usage = t.Usage.Add(ev.Usage)
 		t.Model = nil
 	default:
 		s.evolveCall(ev)
+	}
+}
+
+// failed counts an attempt that failed. A stream from elsewhere may tell of
+// one that was never requested: m is nil then.
+func (m *ModelCall) failed(retryAt *time.Time) {
+	if m == nil {
+		return
+	}
+	m.Failures++
+	if retryAt != nil {
+		m.RetryAt = *retryAt
+	}
+}
+
+// restarted counts an attempt that was lost, on the same terms.
+func (m *ModelCall) restarted() {
+	if m != nil {
+		m.Restarts++
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // maxRestarts is how often one step's model call may be lost with its process
-// before the turn is failed: a call that kills its process must not do so for
-// ever.
+// before the turn is failed, and how often one tool call: a call that kills its
+// process must not do so for ever.
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
@@ -171,7 +171,8 @@ func (d *decision) erred(o ModelErred) {
 		Kind: o.Kind, Message: o.Message, Status: o.Status, Shown: o.Shown, Usage: o.Usage,
 	}
 	if o.Temporary && t.Model.Failures+1 < d.env.Definition.MaxAttempts {
-		at := d.env.Now.Add(retryDelay(t.Model.Failures+1, o.RetryAfter, d.env.Jitter))
+		delay := retryDelay(t.Model.Failures+1, o.RetryAfter, d.env.Jitter)
+		at := d.env.Now.Add(delay).Round(0).UTC() // as the log will give it back
 		failed.RetryAt = &at
 		d.emit(failed)
 		return
@@ -231,7 +232,7 @@ func (d *decision) recover() {
 		}
 		switch c.Class {
 		case "pure", "keyed":
-			d.startTool(c, "restart")
+			d.runAgain(c)
 		case "check":
 			if d.s.lost == nil {
 				d.s.lost = make(map[messages.CallID]bool)
@@ -242,6 +243,19 @@ func (d *decision) recover() {
 		}
 	}
 	d.advance()
+}
+
+// runAgain starts a lost call of class pure or keyed anew, unless it was lost
+// too often.
+func (d *decision) runAgain(c *ToolCall) {
+	if c.Attempt <= maxRestarts {
+		d.startTool(c, "restart")
+		return
+	}
+	d.emit(messages.ToolFailed{
+		Turn: d.s.Turn.ID, Call: c.ID, Kind: "restarts",
+		Message: fmt.Sprintf("its process was lost %d times while it ran: it may or may not have had its effect", c.Attempt),
+	})
 }
 
 func (d *decision) restart(m *ModelCall) {

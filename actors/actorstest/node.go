@@ -1,0 +1,102 @@
+package actorstest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Node hosts every partition under one epoch. Make it with [Stage.Start]. Safe
+// for concurrent use.
+type Node struct {
+	t       testing.TB
+	epoch   messages.Epoch
+	runtime *actors.Runtime
+	system  *actor.ActorSystem
+	log     *mortal
+
+	mu         sync.Mutex
+	stopped    bool
+	partitions map[messages.Partition]*actor.PID
+}
+
+// partition is the actor that hosts the agent; nil once the node has stopped.
+func (n *Node) partition(a messages.AgentID) *actor.PID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := a.Partition()
+	if n.partitions[p] == nil && !n.stopped {
+		n.partitions[p] = n.system.Root.Spawn(n.runtime.Partition(p, n.epoch))
+	}
+	return n.partitions[p]
+}
+
+// Ask gives the command to the agent and a function that waits for the answer.
+// The refusal of a node that has stopped is messages.Unavailable.
+func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() actors.Answer) {
+	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "client"}})
+}
+
+func (n *Node) ask(a messages.AgentID, m any) func() actors.Answer {
+	pid := n.partition(a)
+	if pid == nil {
+		return func() actors.Answer {
+			return actors.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
+		}
+	}
+	future := n.system.Root.RequestFuture(pid, m, patience)
+	return func() actors.Answer {
+		result, err := future.Result()
+		if answer, ok := result.(*actors.Answer); ok {
+			return *answer
+		}
+		return actors.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
+	}
+}
+
+// Do gives the command to the agent and waits for the answer.
+func (n *Node) Do(a messages.AgentID, c messages.Command) actors.Answer { return n.Ask(a, c)() }
+
+// Must is Do for a command that is not to be refused.
+func (n *Node) Must(a messages.AgentID, c messages.Command) actors.Answer {
+	n.t.Helper()
+	answer := n.Do(a, c)
+	if answer.Err != nil {
+		n.t.Fatalf("%s for %s was refused: %v", c.CommandType(), a, answer.Err)
+	}
+	return answer
+}
+
+// Wake activates the agent, as the owner of a partition does with agents that
+// owe work, and waits until it has gone on.
+func (n *Node) Wake(a messages.AgentID) actors.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
+
+// Crash ends the node as SIGKILL does: nothing more of it reaches the log or
+// the observer. What ran in it is cancelled, for the process lives on.
+func (n *Node) Crash() {
+	n.log.kill()
+	n.Stop()
+}
+
+// Stop ends the node and returns when its agents have stopped.
+func (n *Node) Stop() {
+	n.mu.Lock()
+	if n.stopped {
+		n.mu.Unlock()
+		return
+	}
+	n.stopped = true
+	pids := n.partitions
+	n.partitions = nil
+	n.mu.Unlock()
+	for _, pid := range pids {
+		if err := n.system.Root.StopFuture(pid).Wait(); err != nil {
+			n.t.Errorf("a partition did not stop: %v", err)
+		}
+	}
+	n.system.Shutdown()
+}

@@ -1,0 +1,113 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// fail answers everything from now on with why the agent cannot act. Damage
+// stays until somebody mends it; anything else is tried again by the next
+// activation.
+func (a *agent) fail(err error) {
+	var damage *eventlog.DamageError
+	switch {
+	case a.left: // and broken says why
+	case errors.As(err, &damage):
+		a.broken = messages.Refuse(messages.Damaged, "%v", err)
+		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
+	default:
+		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
+		a.rt.logger.Warn("an agent could not be loaded; it is tried again", "agent", a.id.String(), "error", err)
+		a.leave(true)
+	}
+}
+
+// notAppended gives the agent up: its state holds events that the log does
+// not, or may not, have. The next activation reads what is true.
+func (a *agent) notAppended(err error) {
+	fl := a.flight
+	a.flight, a.busy = flight{}, false
+	var conflict *eventlog.ConflictError
+	var refusal *messages.Error
+	switch {
+	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
+		a.fenced(conflict.Actual.Epoch)
+	case a.left && errors.Is(err, context.Canceled): // and broken says why
+	default:
+		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
+		if errors.Is(err, eventlog.ErrTooLarge) {
+			a.rt.refused(fl.size)
+			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
+		}
+		a.rt.logger.Warn("an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)
+		a.leave(true)
+	}
+	if refusal == nil {
+		refusal = a.broken
+	}
+	a.answer(fl.sender, Answer{Err: refusal})
+	a.drain()
+}
+
+// fenced stops an agent that somebody else owns.
+func (a *agent) fenced(newer messages.Epoch) {
+	a.broken = messages.Refuse(messages.Unavailable, "agent %s is owned by another node now (epoch %d): try again", a.id, newer)
+	a.rt.logger.Warn("an agent is owned by another node; its work here stops", "agent", a.id.String(), "epoch", a.epoch, "newer", newer)
+	a.tell(func(o Observer) { o.Fenced(a.id, newer) })
+	a.leave(false)
+}
+
+// survive ends a panic in the handling of a message, which is a mistake of
+// ours: the command at hand is refused, and the agent is loaded again, for its
+// state may be half changed.
+func (a *agent) survive() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	a.rt.logger.Error("an agent panicked; it is loaded again", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	if !a.busy {
+		a.answer(a.asking, Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
+	}
+	a.asking = nil
+	a.broken = messages.Refuse(messages.Unavailable, "agent %s failed inside and is loaded again: try again", a.id)
+	a.leave(true)
+	a.drain()
+}
+
+// leave cancels all work and asks the partition to let the agent go. The next
+// message activates it anew; with again, the partition does so by itself,
+// because the agent may owe work.
+func (a *agent) leave(again bool) {
+	a.stop()
+	if !a.left {
+		a.left = true
+		a.root.Send(a.parent, leaving{a.id, again})
+	}
+}
+
+// stop cancels everything outside the mailbox.
+func (a *agent) stop() {
+	for _, cancel := range a.running {
+		cancel()
+	}
+	a.running = nil
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+// turnAway answers everybody who still waits when the agent stops.
+func (a *agent) turnAway() {
+	refusal := messages.Refuse(messages.Unavailable, "agent %s is changing hands and may have applied this or not: try again with the same id", a.id)
+	a.answer(a.flight.sender, Answer{Err: refusal})
+	for _, arr := range a.waiting {
+		a.answer(arr.sender, Answer{Err: refusal})
+	}
+	a.flight, a.waiting = flight{}, nil
+}

@@ -1,0 +1,287 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Appends that are lost before or after they are stored, delayed or doubled:
+// nothing is lost and nothing happens twice.
+func TestAppendsUnderFaults(t *testing.T) { // A6, A60
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
+			t.Parallel()
+			var runs atomic.Int32
+			work := toolOf("work", tool.Once, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
+			s := actorstest.New(t, nil)
+			cfg := config(scripted.TwoStep("work", "{}"), work)
+			cfg.Log = logtest.NewFaulty(s.Log(), logtest.Plan(seed, 60)...)
+			node := s.Start(cfg)
+			for i := range 10 {
+				id := fmt.Sprint("u", i)
+				node.Must(ada, say(id, "go"))
+				if a := node.Must(ada, say(id, "go")); !a.Duplicate {
+					t.Errorf("the second %s was answered with %+v", id, a)
+				}
+			}
+			if order := ends(t, s.Until(ada, "turn.completed", 10)); len(order) != 10 || runs.Load() != 10 {
+				t.Errorf("%d turns, %d tool runs", len(order), runs.Load())
+			}
+			node.Crash()
+			s.Start(cfg).Must(ada, messages.Resume{ID: "r1"}) // the log is whole
+		})
+	}
+}
+
+// refusing is a log that refuses what ask says.
+type refusing struct {
+	eventlog.Log
+	ask func(e eventlog.Entry) error
+}
+
+func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if err := r.ask(e); err != nil {
+		return eventlog.Tail{}, err
+	}
+	return r.Log.Append(ctx, e)
+}
+
+// A log that takes less than we thought: an input that does not fit is refused
+// to its sender and to nobody else, and a result becomes a typed failure.
+func TestSmallLog(t *testing.T) { // A36, A60, A102
+	const limit = 40 << 10
+	var runs atomic.Int32
+	large := toolOf("large", tool.Keyed, func(context.Context) (string, error) {
+		runs.Add(1)
+		return strings.Repeat("x", 100<<10), nil
+	})
+	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	cfg := config(model, large)
+	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		if len(e.Bytes) > limit {
+			return fmt.Errorf("%d bytes: %w", len(e.Bytes), eventlog.ErrTooLarge)
+		}
+		return nil
+	}}
+	node := s.Start(cfg)
+	wantCode(t, node.Do(ada, say("u0", strings.Repeat("x", 60<<10))), messages.TooLarge)
+	insist(t, node, ada, say("u1", "go")) // the refused append costs an activation
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	if failed := actorstest.Of[messages.ToolFailed](all); len(failed) != 1 || failed[0].Kind != "too_large" {
+		t.Errorf("%v", s.Types(ada))
+	}
+	// Now that the limit is known, a refusal costs nothing.
+	epochs := count(s.Events(ada), "agent.activated")
+	wantCode(t, node.Do(ada, say("u2", strings.Repeat("x", 90<<10))), messages.TooLarge)
+	node.Must(ada, say("u3", "go"))
+	if n := count(s.Until(ada, "turn.completed", 2), "agent.activated"); n != epochs {
+		t.Errorf("%d activations", n-epochs)
+	}
+}
+
+// Commands that wait behind one that cannot be stored are not refused for its
+// size.
+func TestBehindTooLarge(t *testing.T) {
+	hold, held := make(chan struct{}), make(chan struct{})
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	var once sync.Once
+	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		if len(e.Bytes) < 10<<10 {
+			return nil
+		}
+		once.Do(func() { close(held) })
+		<-hold
+		return eventlog.ErrTooLarge
+	}}
+	node := s.Start(cfg)
+	large := node.Ask(ada, say("u0", strings.Repeat("x", 20<<10)))
+	<-held
+	behind := node.Ask(ada, say("u1", "small"))
+	close(hold)
+	wantCode(t, large(), messages.TooLarge)
+	if a := behind(); a.Err != nil {
+		wantCode(t, a, messages.Unavailable)
+		insist(t, node, ada, say("u1", "small"))
+	}
+}
+
+// An agent that owes work and whose log fails goes on by itself once it can.
+func TestGoesOnAfterFailure(t *testing.T) { // A30
+	var failures atomic.Int32
+	failures.Store(2)
+	gate := scripted.NewGate()
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("lost too"), scripted.Say("hello"), scripted.Say("hello")))
+	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		if e.Frame.Cause.Type == "effect" && failures.Add(-1) >= 0 {
+			return &eventlog.DamageError{Agent: e.Agent, Err: errors.New("for the test")}
+		}
+		return nil
+	}}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	gate.Release()
+	ends(t, s.Until(ada, "turn.completed")) // nobody asked again
+}
+
+// Also an agent whose log could not be read when it was woken.
+func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
+	gate := scripted.NewGate()
+	s := actorstest.New(t, nil)
+	model := scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("hello"))
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "go"))
+	<-gate.Reached()
+	node.Crash()
+	cfg := config(model)
+	log := &unreadable{Log: s.Log()}
+	log.failures.Store(2)
+	cfg.Log = log
+	wantCode(t, s.Start(cfg).Wake(ada), messages.Unavailable)
+	ends(t, s.Until(ada, "turn.completed"))
+}
+
+// unreadable is a log whose first tails cannot be read.
+type unreadable struct {
+	eventlog.Log
+	failures atomic.Int32
+}
+
+func (u *unreadable) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if u.failures.Add(-1) >= 0 {
+		return eventlog.Tail{}, errors.New("no connection")
+	}
+	return u.Log.Tail(ctx, a)
+}
+
+// Agents fall asleep all the time while messages arrive: none is lost.
+func TestPassivationUnderFire(t *testing.T) {
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.TwoStep("work", "{}"), toolOf("work", tool.Pure, func(context.Context) (string, error) { return "ok", nil }))
+	cfg.IdleAfter = 100 * time.Microsecond // asleep whenever there is nothing to do
+	node := s.Start(cfg)
+	var senders sync.WaitGroup
+	for i := range 40 {
+		agent := actorstest.Agent("test", fmt.Sprint("a", i))
+		for p := range 3 {
+			senders.Go(func() {
+				for n := range 8 {
+					if a := node.Do(agent, say(fmt.Sprintf("u%d-%d", p, n), "go")); a.Err != nil {
+						t.Error(a.Err)
+					}
+				}
+			})
+		}
+	}
+	senders.Wait()
+	for i := range 40 {
+		agent := actorstest.Agent("test", fmt.Sprint("a", i))
+		ends(t, s.Until(agent, "turn.completed", 24))
+	}
+}
+
+func TestObserverPanics(t *testing.T) { // A64
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.Observer = &ear{panics: true}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "go"))
+}
+
+// wrong is a command that makes the machine panic.
+type wrong struct{ messages.Command }
+
+// CommandID panics.
+func (wrong) CommandID() string { panic("a bug") }
+
+// A panic inside an agent refuses the command at hand; the agent goes on from
+// its log, and nothing that waits is lost.
+func TestAgentPanics(t *testing.T) {
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("hello"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "go"))
+	<-gate.Reached()
+	wantCode(t, node.Do(ada, wrong{}), messages.Internal)
+	ends(t, s.Until(ada, "turn.completed")) // by itself
+	if a := node.Must(ada, say("u1", "go")); !a.Duplicate {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A node that stops answers those who wait for it.
+func TestStopAnswers(t *testing.T) {
+	reached := make(chan struct{})
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.Log = &stuck{Log: s.Log(), reached: reached}
+	node := s.Start(cfg)
+	first := node.Ask(ada, say("u1", "go"))
+	second := node.Ask(ada, say("u2", "go"))
+	<-reached
+	asleep := node.Ask(bob, say("u1", "go"))
+	node.Stop()
+	for _, wait := range []func() actors.Answer{first, second, asleep} {
+		if a := wait(); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "same id") {
+			t.Errorf("%+v", a.Err)
+		}
+	}
+}
+
+// stuck is a log that never answers an append.
+type stuck struct {
+	eventlog.Log
+	reached chan struct{}
+	once    sync.Once
+}
+
+func (l *stuck) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if e.Agent == ada {
+		l.once.Do(func() { close(l.reached) })
+	}
+	<-ctx.Done()
+	return eventlog.Tail{}, ctx.Err()
+}
+
+// No model and no tool is called before the log has acknowledged the frame
+// that intends it.
+func TestIntentBeforeEffect(t *testing.T) {
+	var runs atomic.Int32
+	work := toolOf("work", tool.Pure, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
+	model := scripted.New(scripted.Ask(call("c1", "work")), scripted.Ask(call("c2", "work")), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	cfg := config(model, work)
+	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		for range 1000 {
+			runtime.Gosched() // whoever would act too early may do so now
+		}
+		done := s.Events(e.Agent)
+		if calls, tools := model.Calls(), int(runs.Load()); calls > count(done, "model.requested") || tools > count(done, "tool.started") {
+			t.Errorf("%d models and %d tools were called when the log held %v", calls, tools, s.Types(e.Agent))
+		}
+		return nil
+	}}
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+}

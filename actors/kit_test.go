@@ -1,0 +1,187 @@
+package actors_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+var (
+	say   = actorstest.Say
+	count = actorstest.Count
+	ada   = actorstest.Agent("test", "ada")
+	bob   = actorstest.Agent("test", "bob")
+)
+
+// config is a node whose agents think with p.
+func config(p providers.Provider, tools ...tool.Tool) actors.Config {
+	return actors.Config{
+		Providers:   providers.Set{"scripted": p},
+		Definitions: []actors.Definition{{Kind: "test", Model: "scripted/m", Instructions: "Be brief.", Tools: tools}},
+	}
+}
+
+// with is cfg with its only definition changed.
+func with(cfg actors.Config, change func(*actors.Definition)) actors.Config {
+	d := cfg.Definitions[0]
+	change(&d)
+	cfg.Definitions = []actors.Definition{d}
+	return cfg
+}
+
+// echo answers with what was said last.
+func echo() *scripted.Model {
+	return scripted.Func(func(r providers.Request) scripted.Step {
+		return scripted.Say("heard " + r.Items[len(r.Items)-1].Content.Text())
+	})
+}
+
+type none struct{}
+
+// toolOf is a tool without arguments.
+func toolOf(name string, class tool.Class, fn func(ctx context.Context) (string, error)) *tool.Typed[none] {
+	return tool.New(name, "does "+name, class, func(ctx context.Context, _ none) (string, error) { return fn(ctx) })
+}
+
+// call asks for a tool without arguments.
+func call(id, name string) scripted.Call {
+	return scripted.Call{ID: messages.CallID(id), Name: name, Arguments: "{}"}
+}
+
+// brief is a request's items in one word each, with their text.
+func brief(r providers.Request) (lines []string) {
+	for _, item := range r.Items {
+		switch item.Type {
+		case messages.ItemCall:
+			lines = append(lines, "call "+string(item.CallID))
+		case messages.ItemCallOutput:
+			lines = append(lines, "result "+string(item.CallID)+" "+item.Output)
+		default:
+			lines = append(lines, item.Role+" "+item.Content.Text())
+		}
+	}
+	return lines
+}
+
+// wantItems checks what a request shows.
+func wantItems(t *testing.T, r providers.Request, want ...string) {
+	t.Helper()
+	got := brief(r)
+	same := len(got) == len(want)
+	for i := range want {
+		same = same && got[i] == want[i]
+	}
+	if !same {
+		t.Errorf("the model was given\n%q\nwant\n%q", got, want)
+	}
+}
+
+// insist asks as the doors do: again, with the same id, while the agent is
+// unavailable.
+func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Command) actors.Answer {
+	t.Helper()
+	for {
+		answer := n.Do(a, c)
+		if answer.Err == nil {
+			return answer
+		}
+		if wantCode(t, answer, messages.Unavailable); t.Failed() {
+			t.FailNow()
+		}
+	}
+}
+
+// wantCode checks how a command was refused.
+func wantCode(t *testing.T, a actors.Answer, code messages.Code) {
+	t.Helper()
+	if a.Err == nil || a.Err.Code != code {
+		t.Errorf("answer is %+v (%v), want a refusal %s", a, a.Err, code)
+	}
+}
+
+// ear is an observer that keeps what it hears.
+type ear struct {
+	mu      sync.Mutex
+	replies []actors.Reply
+	deltas  []actors.Delta
+	fenced  chan messages.AgentID
+	panics  bool
+}
+
+func newEar() *ear { return &ear{fenced: make(chan messages.AgentID, 100)} }
+
+func (e *ear) Committed(actors.Commit) {
+	if e.panics {
+		panic("an observer that fails")
+	}
+}
+
+func (e *ear) Owed(r []actors.Reply) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.replies = append(e.replies, r...)
+}
+
+func (e *ear) Delta(d actors.Delta) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.deltas = append(e.deltas, d)
+}
+
+func (e *ear) Fenced(a messages.AgentID, _ messages.Epoch) { e.fenced <- a }
+
+func (e *ear) heard() []actors.Reply {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]actors.Reply(nil), e.replies...)
+}
+
+// ends checks that every input of the agent ended with exactly one terminal
+// event, that no two turns overlapped, and gives the inputs in turn order (A6).
+func ends(t *testing.T, all []messages.Event) (order []string) {
+	t.Helper()
+	ended := make(map[string]int)
+	running := messages.TurnID("")
+	end := func(turn messages.TurnID, inputs []string) {
+		if turn != running {
+			t.Errorf("turn %s ended while %q ran", turn, running)
+		}
+		running = ""
+		for _, id := range inputs {
+			ended[id]++
+		}
+	}
+	for _, ev := range all {
+		switch ev := ev.(type) {
+		case messages.InputAccepted:
+			if _, known := ended[ev.Input]; known {
+				t.Errorf("input %s was accepted twice", ev.Input)
+			}
+			ended[ev.Input] = 0
+		case messages.TurnStarted:
+			if running != "" {
+				t.Errorf("turn %s began while %s ran", ev.Turn, running)
+			}
+			running, order = ev.Turn, append(order, ev.Inputs...)
+		case messages.TurnCompleted:
+			end(ev.Turn, ev.Inputs)
+		case messages.TurnFailed:
+			end(ev.Turn, ev.Inputs)
+		case messages.TurnAborted:
+			end(ev.Turn, ev.Inputs)
+		}
+	}
+	for id, n := range ended {
+		if n != 1 {
+			t.Errorf("input %s has %d terminal events", id, n)
+		}
+	}
+	return order
+}

@@ -1,0 +1,77 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+func one(d *actors.Definition) { d.Parallel = 1 }
+
+func TestStepLimit(t *testing.T) { // A17, A16
+	noop := toolOf("noop", tool.Pure, func(context.Context) (string, error) { return "ok", nil })
+	model := scripted.Func(func(r providers.Request) scripted.Step { return scripted.Ask(call("c"+string(r.Call), "noop")) })
+	s := actorstest.New(t, nil)
+	cfg := with(config(model, noop), func(d *actors.Definition) { d.MaxSteps = 3 })
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "loop"))
+	all := s.Until(ada, "turn.failed")
+	failed := actorstest.Of[messages.TurnFailed](all)[0]
+	if failed.Reason != "max_steps" || failed.Steps != 3 || model.Calls() != 3 {
+		t.Errorf("%+v after %d calls", failed, model.Calls())
+	}
+	wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
+	node.Crash()
+	node = s.Start(cfg) // the count spans restarts
+	if a := node.Must(ada, messages.Resume{ID: "r2", MaxSteps: 5}); a.Turn == "" || a.Turn == failed.Turn {
+		t.Errorf("resumed as %+v", a)
+	}
+	s.Until(ada, "turn.failed", 2)
+	if model.Calls() != 5 {
+		t.Errorf("%d model calls, want 5", model.Calls())
+	}
+	ends(t, s.Events(ada))
+}
+
+func TestParallelLimit(t *testing.T) { // A32
+	var now, most atomic.Int32
+	release := make(chan struct{})
+	started := make(chan string, 4)
+	work := tool.New("work", "works", tool.Pure, func(_ context.Context, a struct {
+		Name string `json:"name"`
+	}) (string, error) {
+		for n := now.Add(1); n > most.Load(); {
+			most.Store(n)
+		}
+		started <- a.Name
+		<-release
+		now.Add(-1)
+		return a.Name, nil
+	})
+	var calls []scripted.Call
+	for i := range 4 {
+		calls = append(calls, scripted.Call{ID: messages.CallID(fmt.Sprint("c", i)), Name: "work", Arguments: fmt.Sprintf(`{"name":"w%d"}`, i)})
+	}
+	model := scripted.New(scripted.Ask(calls...), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	node := s.Start(with(config(model, work), func(d *actors.Definition) { d.Parallel = 2 }))
+	node.Must(ada, say("u1", "go"))
+	<-started
+	<-started
+	for range 4 {
+		release <- struct{}{}
+	}
+	s.Until(ada, "turn.completed")
+	if most.Load() != 2 {
+		t.Errorf("%d tools ran at once", most.Load())
+	}
+	wantItems(t, model.Requests()[1], "user go", "call c0", "call c1", "call c2", "call c3", "result c0 w0", "result c1 w1", "result c2 w2", "result c3 w3")
+}

@@ -1,0 +1,287 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+func TestCrashDuringModelCall(t *testing.T) { // A20
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("from the dead")), scripted.Say("hello to you"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "hello"))
+	<-gate.Reached()
+	node.Crash()
+	gate.Release()
+	if a := s.Start(config(model)).Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	if model.Calls() != 2 || count(all, "model.restarted") != 1 || count(all, "model.completed") != 1 || count(all, "agent.activated") != 1 {
+		t.Errorf("%d calls, %v", model.Calls(), s.Types(ada))
+	}
+	if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "hello to you" {
+		t.Errorf("the answer is %q", out)
+	}
+}
+
+// crashed is a tool that blocks until its process dies, and then says "ran
+// again" when it is run anew.
+type crashed struct {
+	mu      sync.Mutex
+	keys    []string
+	started chan struct{}
+}
+
+func (c *crashed) run(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	c.keys = append(c.keys, tool.Key(ctx))
+	first := len(c.keys) == 1
+	c.mu.Unlock()
+	if !first {
+		return "ran again", nil
+	}
+	close(c.started)
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+// runs are the keys that the tool ran under.
+func (c *crashed) runs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.keys)
+}
+
+// TestCrashWhileToolRuns plays a crash for each class: the outcome that the
+// model is told, and how often the tool ran.
+func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
+	for _, c := range []struct {
+		name   string
+		class  tool.Class
+		found  tool.Found
+		result string
+		runs   int
+		pauses bool
+	}{
+		{"pure", tool.Pure, 0, "ran again", 2, false},
+		{"keyed", tool.Keyed, 0, "ran again", 2, false},
+		{"check-done", tool.Check, tool.Done, "found it", 1, false},
+		{"check-not-done", tool.Check, tool.NotDone, "ran again", 2, false},
+		{"check-unsure", tool.Check, tool.Unsure, "a person knows", 1, true},
+		{"once", tool.Once, 0, "a person knows", 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fn := crashed{started: make(chan struct{})}
+			lost := toolOf("lost", c.class, fn.run)
+			if c.class == tool.Check {
+				lost = lost.ReconcileWith(func(_ context.Context, key string) (string, tool.Found, error) {
+					if want := fn.runs()[0]; key != want {
+						t.Errorf("asked about key %q, it ran under %q", key, want)
+					}
+					return "found it", c.found, nil
+				})
+			}
+			quickRuns := make(chan struct{}, 9)
+			quick := toolOf("quick", tool.Once, func(context.Context) (string, error) {
+				quickRuns <- struct{}{}
+				return "quick", nil
+			})
+			model := scripted.New(scripted.Ask(call("c1", "lost"), call("c2", "quick")), scripted.Say("done"))
+			s := actorstest.New(t, nil)
+			node := s.Start(config(model, lost, quick))
+			node.Must(ada, say("u1", "go"))
+			<-fn.started
+			s.Until(ada, "tool.completed") // the quick one's
+			node.Crash()
+			node = s.Start(config(model, lost, quick))
+			if a := node.Wake(ada); a.Err != nil {
+				t.Fatal(a.Err)
+			}
+			if c.pauses {
+				s.Until(ada, "turn.paused")
+				node.Must(ada, messages.Decide{ID: "d1", Call: "c1", Outcome: messages.OutcomeCompleted, Result: c.result})
+			}
+			ends(t, s.Until(ada, "turn.completed"))
+			wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", "result c1 "+c.result, "result c2 quick")
+			keys := fn.runs()
+			if len(keys) != c.runs || len(slices.Compact(keys)) != 1 || keys[0] == "" {
+				t.Errorf("ran under keys %q, want %d runs under one", keys, c.runs)
+			}
+			if len(quickRuns) != 1 {
+				t.Errorf("the finished tool ran %d times", len(quickRuns))
+			}
+		})
+	}
+}
+
+func TestTwoOwners(t *testing.T) { // A26, A107
+	running, canceled := make(chan struct{}), make(chan struct{})
+	slow := toolOf("slow", tool.Pure, func(ctx context.Context) (string, error) {
+		select {
+		case <-running: // the second owner's
+			return "second", nil
+		default:
+		}
+		close(running)
+		<-ctx.Done()
+		close(canceled)
+		return "", ctx.Err()
+	})
+	model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Say("done"), scripted.Say("more"))
+	old := newEar()
+	s := actorstest.New(t, nil)
+	cfg := config(model, slow)
+	cfg.Observer = old
+	first := s.Start(cfg)
+	first.Must(ada, say("u1", "go"))
+	<-running
+	second := s.Start(config(model, slow))
+	if a := second.Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	s.Until(ada, "turn.completed")
+	wantCode(t, first.Do(ada, say("u2", "lost")), messages.Unavailable)
+	<-canceled
+	<-old.fenced
+	wantCode(t, first.Do(ada, say("u3", "lost")), messages.Unavailable)
+	<-old.fenced // activated anew, and fenced again
+	second.Must(ada, say("u4", "more"))
+	all := s.Until(ada, "turn.completed", 2)
+	ends(t, all)
+	if count(all, "input.accepted") != 2 {
+		t.Errorf("%v", s.Types(ada))
+	}
+	epoch := messages.Epoch(0)
+	for _, f := range s.Frames(ada) {
+		if f.Epoch < epoch {
+			t.Errorf("a frame of epoch %d follows one of %d", f.Epoch, epoch)
+		}
+		epoch = f.Epoch
+	}
+}
+
+// Two owners at the same moment: whoever wins, there is one history.
+func TestOwnersRace(t *testing.T) { // A26
+	for range 20 {
+		s := actorstest.New(t, nil)
+		nodes := []*actorstest.Node{s.Start(config(echo())), s.Start(config(echo())), s.Start(config(echo()))}
+		var wait sync.WaitGroup
+		for i, n := range nodes {
+			wait.Go(func() { n.Do(ada, say(fmt.Sprint("u", i), "hello")) })
+		}
+		wait.Wait()
+		insist(t, nodes[2], ada, say("last", "hello"))
+		s.Await(ada, func(all []messages.Event) bool {
+			return count(all, "turn.completed") == count(all, "input.accepted")
+		})
+		ends(t, s.Events(ada))
+		for _, n := range nodes {
+			n.Stop()
+		}
+	}
+}
+
+func TestFreshNode(t *testing.T) { // A27, state set before and between
+	s := actorstest.New(t, nil)
+	model := echo()
+	node := s.Start(config(model))
+	node.Must(ada, messages.SetState{ID: "s1", Patch: []byte(`{"plan":"free"}`)})
+	node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	node.Crash()
+	node = s.Start(config(model))
+	node.Must(ada, say("u2", "two"))
+	s.Until(ada, "turn.completed", 2)
+	wantItems(t, model.Requests()[1], "user one", "assistant heard one", "user two")
+	if types := s.Types(ada); types[0] != "agent.created" || types[2] != "state.patched" || count(s.Events(ada), "agent.configured") != 1 {
+		t.Errorf("%v", types)
+	}
+}
+
+func TestDamage(t *testing.T) { // A29
+	log := memlog.New()
+	s := actorstest.New(t, log)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "hello"))
+	s.Until(ada, "turn.completed")
+	node.Crash()
+	bad := &messages.Frame{ID: "bad", Epoch: 1, First: 99, Time: time.Now(), Events: []messages.Event{messages.StatePatched{}}}
+	b, err := messages.EncodeFrame(ada, bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Inject(eventlog.Entry{Agent: ada, Frame: bad, Bytes: b}, false)
+	before := len(s.Frames(ada))
+	node = s.Start(config(echo()))
+	for i := range 3 {
+		wantCode(t, node.Do(ada, say(fmt.Sprint("v", i), "hello")), messages.Damaged)
+	}
+	node.Must(bob, say("u1", "hello"))
+	s.Until(bob, "turn.completed")
+	if len(s.Frames(ada)) != before {
+		t.Error("the damaged agent was written to")
+	}
+}
+
+// Events that make no sense together are folded without harm, or are damage.
+func TestForeignStories(t *testing.T) { // A29
+	s := actorstest.New(t, nil)
+	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.TurnStarted{Turn: "t2", MaxSteps: 5},
+		messages.ModelFailed{Turn: "t2"}, messages.ModelRestarted{Turn: "t2"}, messages.ToolStarted{Turn: "t2", Call: "c1"},
+		messages.ToolCompleted{Turn: "t9", Call: "c9"}, messages.TurnFailed{Turn: "t7"}, messages.ModelFailed{Turn: "t2"})
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "hello"))
+	s.Until(ada, "turn.completed")
+}
+
+func TestDeadlineOfRetrySurvives(t *testing.T) { // A50: the wait is a fact
+	model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.RateLimited, Temporary: true, RetryAfter: time.Hour}), scripted.Say("hello"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "hi"))
+	at := actorstest.Of[messages.ModelFailed](s.Until(ada, "model.failed"))[0].RetryAt
+	if at == nil || time.Until(*at) < 50*time.Minute {
+		t.Fatalf("tries again at %v, an hour was asked for", at)
+	}
+	node.Crash()
+	node = s.Start(config(model))
+	if a := node.Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	// It still waits, and can be stopped.
+	node.Must(ada, messages.Abort{ID: "a1"})
+	if all := s.Until(ada, "turn.aborted"); count(all, "model.requested") != 1 || model.Calls() != 1 {
+		t.Errorf("%v", s.Types(ada))
+	}
+}
+
+// A wait whose time passed while nobody owned the agent ends at once.
+func TestRetryLongPast(t *testing.T) { // A50
+	past := time.Now().Add(-time.Hour)
+	s := actorstest.New(t, nil)
+	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.InputAccepted{Input: "u1", Content: messages.TextContent("hi"), Disposition: messages.Started, Turn: "t3"},
+		messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 5}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 1, Call: "m4"},
+		messages.ModelFailed{Turn: "t3", Step: 1, Attempt: 1, Call: "m4", Kind: "network", RetryAt: &past})
+	if a := s.Start(config(echo())).Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	all := s.Until(ada, "turn.completed")
+	if ends(t, all); actorstest.Of[messages.ModelRequested](all)[1].Attempt != 2 {
+		t.Errorf("%v", s.Types(ada))
+	}
+}

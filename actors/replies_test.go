@@ -1,0 +1,102 @@
+package actors_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// Commands that arrive while a node stops are all answered, and it does stop.
+func TestAskWhileStopping(t *testing.T) {
+	var agents []messages.AgentID // of one partition
+	for i := 0; len(agents) < 40; i++ {
+		if a := actorstest.Agent("test", fmt.Sprint("k", i)); a.Partition() == ada.Partition() {
+			agents = append(agents, a)
+		}
+	}
+	for range 20 {
+		s := actorstest.New(t, nil)
+		node := s.Start(config(echo()))
+		node.Must(ada, say("u0", "go"))
+		var senders sync.WaitGroup
+		for i := range 4 {
+			senders.Go(func() {
+				for n, a := range agents {
+					if answer := node.Do(a, say(fmt.Sprint("u", i, "-", n), "go")); answer.Err != nil && answer.Err.Code != messages.Unavailable {
+						t.Error(answer.Err)
+					}
+				}
+			})
+		}
+		s.Until(agents[5], "input.accepted")
+		node.Stop()
+		senders.Wait()
+	}
+}
+
+var _ actors.Observer = (*ear)(nil)
+
+func TestRepliesAreOwed(t *testing.T) {
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("hello")), scripted.Say("hello"))
+	s := actorstest.New(t, nil)
+	heard := newEar()
+	cfg := config(model)
+	cfg.Observer = heard
+	node := s.Start(cfg)
+	in := say("u1", "hi")
+	in.Reply = "box.1"
+	node.Must(ada, in)
+	<-gate.Reached()
+	node.Crash()
+	second := newEar()
+	cfg.Observer = second
+	node = s.Start(cfg)
+	node.Wake(ada) // the acceptance is the newest frame: it is told again
+	s.Until(ada, "turn.completed")
+	node.Must(ada, messages.Resume{ID: "flush"}) // after everything before it was told
+	third := newEar()
+	cfg.Observer = third
+	node.Stop()
+	s.Start(cfg).Wake(ada) // the newest frame tells of nothing owed
+	check := func(name string, e *ear, want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range e.heard() {
+			if r.Subject != "box.1" || r.Input != "u1" || r.Agent != ada {
+				t.Errorf("%s: %+v", name, r)
+			}
+			got = append(got, fmt.Sprint(r.N, r.Event.EventType()))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s heard %v, want %v", name, got, want)
+		}
+	}
+	check("the first owner", heard, "3input.accepted")
+	check("the second", second, "3input.accepted", "10turn.completed")
+	check("the third", third)
+}
+
+// The terminal event of a node that died before it could tell is told by the next.
+func TestTerminalReplyIsResent(t *testing.T) {
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo())) // nobody hears it
+	in := say("u1", "hi")
+	in.Reply = "box.1"
+	node.Must(ada, in)
+	s.Until(ada, "turn.completed")
+	node.Crash()
+	e := newEar()
+	cfg := config(echo())
+	cfg.Observer = e
+	s.Start(cfg).Wake(ada)
+	if r := e.heard(); len(r) != 1 || r[0].Event.EventType() != "turn.completed" || r[0].N != 7 {
+		t.Errorf("heard %+v", r)
+	}
+}

@@ -1,0 +1,31 @@
+package messages
+
+import "strings"
+
+// The headers of a dead letter, beside those that the message came with. A door
+// that refuses a request names the code in HeaderCode, too.
+const (
+	HeaderReason   = "Reprise-Reason"
+	HeaderCode     = "Reprise-Code"
+	HeaderSubject  = "Reprise-Subject"  // that the message was published to
+	HeaderReceived = "Reprise-Received" // when the input stream stored it, RFC 3339
+	HeaderCut      = "Reprise-Cut"      // the full size of a body that did not fit
+)
+
+// OneLine makes text fit for a header: no control characters, valid UTF-8, at
+// most MaxMessage bytes.
+func OneLine(s string) string {
+	if len(s) > MaxMessage {
+		s = s[:MaxMessage]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}
+
+// HeaderAfter, on a prompt that is asked again with its id, is the event up to
+// which its sender has seen everything: the stream goes on behind it.
+const HeaderAfter = "Reprise-After"

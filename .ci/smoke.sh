@@ -37,7 +37,7 @@ fail() {
 start() {
 	rm -f "$work/out"
 	mkfifo "$work/out"
-	"$bin" dev --listen 127.0.0.1:0 --http 127.0.0.1:0 --data "$work/data" >"$work/out" 2>&1 &
+	"$bin" dev --listen 127.0.0.1:0 --data "$work/data" >"$work/out" 2>&1 &
 	node=$!
 	exec 3<"$work/out"
 	local line deadline=$((SECONDS + patience))

@@ -1,0 +1,225 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what to measure and where to tell. The zero value of every field
+// is its default.
+type Options struct {
+	// Names of the figures, as [Names] lists them. Empty: core.
+	Names []string
+	// JSON prints one object a row in place of a table.
+	JSON bool
+	// Out is where the figures go. Nil: standard output.
+	Out io.Writer
+	// Progress hears what is being done, and with JSON the header. Nil: nobody.
+	Progress io.Writer
+	// Dir is where temporary folders are made; its disk is what is measured.
+	// Empty: the system's folder for them.
+	Dir string
+	// Sync lists the embedded server's modes. Empty: always and relaxed.
+	Sync []string
+	// Agents lists how many are at work at once. Empty: 1, 64, 512.
+	Agents []int
+	// Window is how long a window of turns lasts; others are in proportion.
+	// Zero: 0.9 seconds.
+	Window time.Duration
+	// Idle is how many agents the memory figure counts. Zero: 10,000.
+	Idle int
+	// Events lists the lengths of history that activation reads. Empty: 10,
+	// 1,000 and 10,000.
+	Events []int
+	// Profile receives a CPU profile of the first window of turns. Nil: none.
+	Profile io.Writer
+	// ModelServer is the command that starts the figure model-server of this
+	// package in a process of its own. Empty: this program with the arguments
+	// bench model-server.
+	ModelServer []string
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if len(o.Names) == 0 {
+		o.Names = []string{"core"}
+	}
+	if o.Out == nil {
+		o.Out = os.Stdout
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	if len(o.Sync) == 0 {
+		o.Sync = []string{"always", "relaxed"}
+	}
+	if len(o.Agents) == 0 {
+		o.Agents = []int{1, 64, 512}
+	}
+	if o.Window == 0 {
+		o.Window = 900 * time.Millisecond
+	}
+	if o.Idle == 0 {
+		o.Idle = 10000
+	}
+	if len(o.Events) == 0 {
+		o.Events = []int{10, 1000, 10000}
+	}
+	if len(o.ModelServer) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return o, fmt.Errorf("find this program, to start its model server: %w", err)
+		}
+		o.ModelServer = []string{self, "bench", modelServer}
+	}
+	return o, nil
+}
+
+// lab is what the figures of one run share.
+type lab struct {
+	Options
+	dir string
+	out *report
+}
+
+type figure struct {
+	name, about string
+	run         func(*lab, context.Context) error
+}
+
+// modelServer is a name that Run takes and Names does not list: the HTTP
+// figure's child process.
+const modelServer = "model-server"
+
+var figures = []figure{
+	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
+	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
+	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
+	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
+	{"memory", "bytes that an idle active agent takes", (*lab).memory},
+	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},
+}
+
+// Names lists the figures that can be measured; the first is the default.
+func Names() []string {
+	names := make([]string, len(figures))
+	for i, f := range figures {
+		names[i] = f.name
+	}
+	return names
+}
+
+// About says in one line what a figure of [Names] is; empty for others.
+func About(name string) string {
+	for _, f := range figures {
+		if f.name == name {
+			return f.about
+		}
+	}
+	return ""
+}
+
+// Run measures the named figures and prints them. When ctx ends it stops,
+// removes its folders and returns the cause.
+func Run(ctx context.Context, o Options) (err error) {
+	o, err = o.withDefaults()
+	if err != nil {
+		return err
+	}
+	if slices.Equal(o.Names, []string{modelServer}) {
+		return serveModel(ctx, os.Stdin, o.Out)
+	}
+	chosen, err := choose(o.Names)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(o.Dir, "reprise-bench-")
+	if err != nil {
+		return fmt.Errorf("make a folder to measure in: %w", err)
+	}
+	defer func() {
+		if gone := os.RemoveAll(dir); gone != nil && err == nil {
+			err = fmt.Errorf("remove what was measured in: %w", gone)
+		}
+	}()
+	l := &lab{Options: o, dir: dir, out: &report{json: o.JSON, out: o.Out}}
+	if err := l.header(ctx); err != nil {
+		return err
+	}
+	for _, f := range chosen {
+		if err := f.run(l, ctx); err != nil {
+			return fmt.Errorf("measure %s: %w", f.name, err)
+		}
+		if err := l.out.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func choose(names []string) ([]figure, error) {
+	var chosen []figure
+	for _, name := range names {
+		i := slices.IndexFunc(figures, func(f figure) bool { return f.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no benchmark named %q: choose of %s", name, strings.Join(Names(), ", "))
+		}
+		chosen = append(chosen, figures[i])
+	}
+	return chosen, nil
+}
+
+// say tells what is being done.
+func (l *lab) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(l.Progress, format+"\n", args...) // progress is a courtesy
+}
+
+// each opens a store for every sync mode, one after the other, and prints what
+// f has found there.
+func (l *lab) each(ctx context.Context, f func(context.Context, *store) error) error {
+	for _, mode := range l.Sync {
+		if err := l.with(ctx, mode, f); err != nil {
+			return err
+		}
+		if err := l.out.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cells measures for every sync mode and number of agents.
+func (l *lab) cells(ctx context.Context, measure ...func(context.Context, *store, int) error) error {
+	return l.each(ctx, func(ctx context.Context, s *store) error { return l.allAgents(ctx, s, measure...) })
+}
+
+func (l *lab) allAgents(ctx context.Context, s *store, measure ...func(context.Context, *store, int) error) error {
+	for _, n := range l.Agents {
+		for _, m := range measure {
+			if err := m(ctx, s, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// core is what a reader wants to see first.
+func (l *lab) core(ctx context.Context) error {
+	err := l.each(ctx, func(ctx context.Context, s *store) error {
+		if err := l.allAgents(ctx, s, l.turns, l.inputs); err != nil {
+			return err
+		}
+		return l.activation(ctx, s)
+	})
+	if err != nil {
+		return err
+	}
+	return l.memory(ctx)
+}
+
+func (l *lab) activations(ctx context.Context) error { return l.each(ctx, l.activation) }

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain is also the model server that the HTTP figure starts.
+func TestMain(m *testing.M) {
+	if os.Getenv("REPRISE_BENCH_MODEL_SERVER") == "" {
+		os.Exit(m.Run())
+	}
+	if err := Run(context.Background(), Options{Names: []string{modelServer}}); err != nil {
+		panic(err)
+	}
+}
+
+// tiny are options under which a figure takes a moment. Its numbers mean nothing.
+func tiny(t *testing.T, names ...string) Options {
+	t.Helper()
+	t.Setenv("REPRISE_BENCH_MODEL_SERVER", "1")
+	return Options{
+		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
+		Idle: 20, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
+	}
+}
+
+// measure runs and gives the rows; nothing may be left behind.
+func measure(t *testing.T, o Options) []Row {
+	t.Helper()
+	var out bytes.Buffer
+	o.JSON, o.Out = true, &out
+	if err := Run(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	leftBehind(t, o)
+	var rows []Row
+	lines := json.NewDecoder(&out)
+	lines.DisallowUnknownFields()
+	for lines.More() {
+		var row Row
+		if err := lines.Decode(&row); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row)
+	}
+	return rows[1:] // the first is of the disk
+}
+
+func leftBehind(t *testing.T, o Options) {
+	t.Helper()
+	if left, err := os.ReadDir(o.Dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// has checks that every row is whole and that each figure is there for each
+// number of agents.
+func has(t *testing.T, rows []Row, agents []int, figures ...string) {
+	t.Helper()
+	seen := make(map[string]map[int]Row)
+	for _, r := range rows {
+		if r.Figure == "" || r.Unit == "" || r.Agents == 0 || r.Sync == "" || r.Value < 0 || (r.Ratio > 0) != (r.RatioTo != "") {
+			t.Errorf("the row is not whole: %+v", r)
+		}
+		if seen[r.Figure] == nil {
+			seen[r.Figure] = make(map[int]Row)
+		}
+		seen[r.Figure][r.Agents] = r
+	}
+	for _, f := range figures {
+		for _, n := range agents {
+			if _, ok := seen[f][n]; !ok {
+				t.Errorf("%s with %d agents is missing", f, n)
+			}
+		}
+	}
+}
+
+func TestTurns(t *testing.T) {
+	rows := measure(t, tiny(t, "turns"))
+	has(t, rows, []int{1, 3}, "raw appends", "frames", "turns", "writes per turn", "turn p50", "turn p99", "CPU per 1,000 turns")
+	for _, r := range rows {
+		if r.Figure == "writes per turn" && r.Value != perTurn {
+			t.Errorf("a turn with %d agents took %v writes, want %d", r.Agents, r.Value, perTurn)
+		}
+		if r.Figure == "frames" && r.Value > 0 && r.RatioTo != "raw appends" {
+			t.Errorf("frames are compared with %q", r.RatioTo)
+		}
+	}
+}
+
+func TestInputs(t *testing.T) {
+	rows := measure(t, tiny(t, "inputs"))
+	has(t, rows, []int{1, 3}, "input stream alone", "inputs, a turn each", "input to turn started p50", "input to turn started p99")
+}
+
+func TestActivation(t *testing.T) {
+	rows := measure(t, tiny(t, "activation"))
+	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50")
+	for _, r := range rows {
+		if r.Value == 0 {
+			t.Errorf("%s took no time", r.Figure)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent")
+}
+
+func TestHTTP(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it does a thousand turns")
+	}
+	defer func(n []int) { atOnce = n }(atOnce)
+	atOnce = []int{2}
+	rows := measure(t, tiny(t, "http"))
+	for _, how := range []string{", whole answers", ", streamed"} {
+		has(t, rows, []int{2}, "turns"+how, "turn p99"+how, "loop with fsync: turns"+how, "of it store"+how, "of it HTTP client"+how,
+			"of it runtime"+how, "aim: 0.7 of raw appends / 4"+how, "model server's own CPU per 1,000 turns"+how)
+	}
+}
+
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	r := report{out: &out}
+	err := errors.Join(
+		r.add(Row{Figure: "turns", Agents: 512, Sync: "always", Value: 12345.6, Unit: "turns/s"}.of(24691.2, "raw")),
+		r.add(Row{Figure: "turns", Agents: 1, Sync: "always", Value: 3.14159, Unit: "turns/s"}.of(0, "raw")),
+		r.add(Row{Figure: "p50", Agents: 1, Sync: "always", Value: 31.4159, Unit: "ms"}),
+		r.flush(), r.flush())
+	const want = `
+  sync always     unit  1 agent  512 agents
+  turns        turns/s     3.14      12,346
+    / raw            x                 0.50
+  p50               ms     31.4            
+`
+	if err != nil || out.String() != want {
+		t.Errorf("%v\n%swant%s", err, out.String(), want)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range Names() {
+		if About(name) == "" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+	err := Run(t.Context(), Options{Names: []string{"speed"}})
+	if err == nil || !strings.Contains(err.Error(), "core, turns") {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// TestCanceled holds that a run that is stopped ends soon and leaves nothing.
+func TestCanceled(t *testing.T) {
+	for _, name := range Names() {
+		o := tiny(t, name)
+		o.Window = time.Minute
+		o.Idle = 1 << 20
+		o.Events = []int{1 << 20}
+		o.Out = &bytes.Buffer{}
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		start := time.Now()
+		if err := Run(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := time.Since(start); took > 20*time.Second {
+			t.Errorf("%s took %v to end", name, took)
+		}
+		cancel()
+		leftBehind(t, o)
+	}
+}

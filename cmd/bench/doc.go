@@ -1,0 +1,30 @@
+// Package bench measures a node beside the JetStream it stands on. `reprise
+// bench` prints what [Run] finds.
+//
+// # What is compared
+//
+//   - The ceiling is raw appends: the four frames of an ordinary turn, as read
+//     from the log, with their headers, stream and expected sequence, to the
+//     subjects of the same agents in the same streams, one outstanding per
+//     agent. It uses connections of its own and the fastest client tried here:
+//     one reply subscription a connection and a channel per agent. That is as
+//     fast as publishing from the reply's callback, and up to twice as fast as
+//     jetstream.PublishMsg with 64 agents or more.
+//   - The runtime is turns of two model calls and one tool call, asked through
+//     the prompt door, one outstanding per agent; model and tool take no time,
+//     so that all of a turn's latency is added. A worker takes a new agent
+//     after [turnsEach] turns: what is measured is the runtime, not the
+//     copying of ever longer histories.
+//   - Raw windows lie before and after the runtime's, on streams that were
+//     emptied before each, and without the node, whose followers and doors are
+//     the runtime's cost. Their mean is what ratios are to.
+//   - CPU is the whole process's: the embedded server, the node and those who
+//     ask.
+//
+// # Guarantees
+//
+//   - Every ratio is to something measured in the same run, on the same store,
+//     with as many agents.
+//   - Nothing is left behind: folders, processes and connections end with Run,
+//     also when it fails or its context does.
+package bench

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// eventsPerTurn is how many events an ordinary turn has.
+const eventsPerTurn = 10
+
+// history writes turns of an agent without running them: the turn machine
+// decides, and what it decides is appended as the runtime would.
+type history struct {
+	log   eventlog.Log
+	agent messages.AgentID
+	def   turn.Definition
+	epoch messages.Epoch
+	state turn.State
+	tail  eventlog.Tail
+}
+
+// definitionOf is what the machine knows of the node's agents, as the agent's
+// own log tells it.
+func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (turn.Definition, error) {
+	def := turn.Definition{
+		Model: modelName, Instructions: string(messages.DigestOf([]byte(instructions))),
+		MaxSteps: actors.DefaultMaxSteps, MaxQueue: actors.DefaultMaxQueue, MaxAttempts: actors.DefaultMaxAttempts,
+		Parallel: actors.DefaultParallel, Classes: map[string]string{toolName: string(echo.Spec().Class)},
+	}
+	for rec, err := range log.Read(ctx, a, 1) {
+		if err != nil {
+			return def, err
+		}
+		for _, ev := range rec.Frame.Events {
+			if c, ok := ev.(messages.AgentConfigured); ok {
+				def.Digest = c.Definition
+			}
+		}
+	}
+	if def.Digest == "" {
+		return def, fmt.Errorf("the log of %s tells of no definition", a)
+	}
+	return def, nil
+}
+
+// turns appends n ordinary turns.
+func (h *history) turns(ctx context.Context, n int) error {
+	for i := range n {
+		in := messages.Input{ID: "history-" + strconv.Itoa(i), Content: messages.TextContent(userInput)}
+		if err := h.append(ctx, messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}, in); err != nil {
+			return err
+		}
+		for len(h.state.Effects()) > 0 {
+			e := h.state.Effects()[0]
+			result, err := h.outcome(ctx, e)
+			if err != nil {
+				return err
+			}
+			if err := h.append(ctx, messages.Cause{Type: "effect", ID: string(e.Call)}, result); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// outcome is what the model or the tool would have said.
+func (h *history) outcome(ctx context.Context, e turn.Effect) (any, error) {
+	switch e.Do {
+	case turn.RunTool:
+		return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Output: "hi"}, nil
+	case turn.CallModel:
+		req := providers.Request{Model: "two", Agent: h.agent, Call: e.Call}
+		if h.state.Turn.Steps > 1 {
+			req.Items = []messages.Item{{Type: messages.ItemCallOutput}}
+		}
+		resp, err := twoStep.Generate(ctx, req, nil)
+		return turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}, err
+	}
+	return nil, fmt.Errorf("an ordinary turn wants effect %d", e.Do)
+}
+
+// append decides what follows from a command or an outcome and stores it.
+func (h *history) append(ctx context.Context, cause messages.Cause, cmd any) error {
+	now := time.Now().UTC()
+	events, err := h.state.Decide(turn.Env{Agent: h.agent, Definition: h.def, Now: now}, cmd)
+	if err != nil {
+		return err
+	}
+	f := &messages.Frame{
+		ID: messages.FrameID(ulid.Make().String()), Epoch: h.epoch, First: h.tail.Last + 1,
+		Prev: h.tail.Frame, PrevDigest: h.tail.Digest, Time: now, Cause: cause, Events: events,
+	}
+	h.state.Spend(f)
+	b, err := messages.EncodeFrame(h.agent, f)
+	if err != nil {
+		return err
+	}
+	summary := eventlog.Summary{Phase: eventlog.Phase(h.state.Phase()), Open: h.state.Open(), Due: h.state.Due()}
+	if t := h.state.Turn; t != nil {
+		summary.Turn = t.ID
+	}
+	h.tail, err = eventlog.Commit(ctx, h.log, eventlog.Entry{Agent: h.agent, Expect: h.tail, Frame: f, Bytes: b, Summary: summary})
+	return err
+}

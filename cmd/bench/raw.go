@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// publisher sends the messages of one worker and waits for each answer. Its
+// channel has room for all that one message can be answered with.
+type publisher struct {
+	nc     *nats.Conn
+	reply  string
+	answer chan *nats.Msg
+}
+
+// publishers makes one for each of n workers, spread over the connections; a
+// connection's answers come by one subscription.
+func (s *store) publishers(n int) (all []publisher, leave func(), err error) {
+	all = make([]publisher, n)
+	var subs []*nats.Subscription
+	leave = func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe() // fails only with the connection
+		}
+	}
+	for c, nc := range s.conns {
+		prefix := nc.NewInbox() + "."
+		sub, err := nc.Subscribe(prefix+"*", func(m *nats.Msg) {
+			if i, err := strconv.Atoi(m.Subject[len(prefix):]); err == nil && i < n {
+				all[i].answer <- m
+			}
+		})
+		if err == nil {
+			subs = append(subs, sub)
+			err = sub.SetPendingLimits(-1, -1)
+		}
+		if err != nil {
+			leave()
+			return nil, nil, err
+		}
+		for i := c; i < n; i += len(s.conns) {
+			all[i] = publisher{nc, prefix + strconv.Itoa(i), make(chan *nats.Msg, 4)}
+		}
+	}
+	return all, leave, nil
+}
+
+// publish sends m and gives the sequence it was stored at.
+func (p *publisher) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
+	m.Reply = p.reply
+	if err := p.nc.PublishMsg(m); err != nil {
+		return 0, err
+	}
+	select {
+	case answer := <-p.answer:
+		return sequence(answer.Data)
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// sequence reads an acknowledgement without decoding it.
+func sequence(ack []byte) (n uint64, err error) {
+	_, rest, ok := bytes.Cut(ack, []byte(`"seq":`))
+	for _, c := range rest {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = 10*n + uint64(c-'0')
+	}
+	if bytes.Contains(ack, []byte("insufficient resources")) {
+		return 0, fmt.Errorf("JetStream has no room left, is the disk full? It answered %s", ack)
+	}
+	if !ok || n == 0 || bytes.Contains(ack, []byte(`"error"`)) {
+		return 0, fmt.Errorf("JetStream refused a message: %s", ack)
+	}
+	return n, nil
+}
+
+// appender appends the frames of an ordinary turn to one agent's subject, over
+// and over.
+type appender struct {
+	publisher
+	msgs  []nats.Msg
+	fence []string // shared by the headers of all
+	next  int
+}
+
+func (s *store) appender(p publisher, a messages.AgentID) *appender {
+	ap := &appender{publisher: p, fence: []string{"0"}}
+	for _, f := range s.frames {
+		h := nats.Header{headerFence: ap.fence, jetstream.ExpectedStreamHeader: {s.names.Log(a.Partition())}}
+		for k, v := range f.header {
+			h[k] = v
+		}
+		ap.msgs = append(ap.msgs, nats.Msg{Subject: messages.Subjects{}.Log(a), Header: h, Data: f.data})
+	}
+	return ap
+}
+
+// append appends the next frame.
+func (ap *appender) append(ctx context.Context) error {
+	seq, err := ap.publish(ctx, &ap.msgs[ap.next])
+	if err != nil {
+		return err
+	}
+	ap.fence[0] = strconv.FormatUint(seq, 10)
+	ap.next = (ap.next + 1) % len(ap.msgs)
+	return nil
+}
+
+// raw appends frames for n agents as fast as the store takes them.
+func (s *store) raw(ctx context.Context, n int, window time.Duration) (tally, error) {
+	return s.rawPaced(ctx, n, window, 0)
+}
+
+// rawPaced appends perTurn frames in a row at most turns times a second, all
+// agents together; zero means as fast as it goes. What it counts are frames.
+func (s *store) rawPaced(ctx context.Context, n int, window time.Duration, turns float64) (tally, error) {
+	if err := s.emptied(ctx); err != nil {
+		return tally{}, err
+	}
+	ps, leave, err := s.publishers(n)
+	if err != nil {
+		return tally{}, err
+	}
+	defer leave()
+	agents := make([]*appender, n)
+	begin := make([]time.Time, n)
+	for i := range agents {
+		agents[i], begin[i] = s.appender(ps[i], agentID(i, 0)), time.Now()
+	}
+	return drive(ctx, n, window/5, window, func(ctx context.Context, w int) (time.Duration, error) {
+		if turns > 0 && agents[w].next == 0 {
+			sleep(ctx, time.Until(begin[w]))
+			begin[w] = begin[w].Add(time.Duration(float64(n) / turns * float64(time.Second)))
+		}
+		start := time.Now()
+		err := agents[w].append(ctx)
+		return time.Since(start), err
+	})
+}

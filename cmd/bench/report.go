@@ -1,0 +1,144 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// Row is one figure as measured once.
+type Row struct {
+	Figure string `json:"figure"`
+	// Agents is how many were at work at once.
+	Agents int `json:"agents"`
+	// Sync is the store's mode: always or relaxed.
+	Sync  string  `json:"sync"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	// Ratio is Value divided by that of the figure RatioTo. Zero: none was taken.
+	Ratio   float64 `json:"ratio,omitempty"`
+	RatioTo string  `json:"ratio_to,omitempty"`
+}
+
+// report prints rows: as JSON at once, as a table when it is flushed.
+type report struct {
+	json bool
+	out  io.Writer
+	rows []Row
+}
+
+// add takes rows.
+func (r *report) add(rows ...Row) error {
+	for _, row := range rows {
+		if !r.json {
+			r.rows = append(r.rows, row)
+			continue
+		}
+		line, err := json.Marshal(row)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(r.out, "%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of is row with its ratio to a base.
+func (row Row) of(base float64, name string) Row {
+	if base > 0 {
+		row.Ratio, row.RatioTo = row.Value/base, name
+	}
+	return row
+}
+
+// flush prints the gathered rows: a line for each figure, a column for each
+// number of agents.
+func (r *report) flush() error {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	rows := r.rows
+	r.rows = nil
+	var agents []int
+	var lines [][]Row // by figure and sync
+	for _, row := range rows {
+		if !slices.Contains(agents, row.Agents) {
+			agents = append(agents, row.Agents)
+		}
+		i := slices.IndexFunc(lines, func(l []Row) bool { return l[0].Figure == row.Figure && l[0].Sync == row.Sync })
+		if i < 0 {
+			lines = append(lines, nil)
+			i = len(lines) - 1
+		}
+		lines[i] = append(lines[i], row)
+	}
+	slices.Sort(agents)
+	return r.table(rows[0].Sync, lines, agents)
+}
+
+// table prints lines. Names stand on the left of a table whose other columns
+// are aligned to the right, so they are filled up to one width.
+func (r *report) table(sync string, lines [][]Row, agents []int) error {
+	title := "sync " + sync
+	width := len(title)
+	for _, line := range lines {
+		width = max(width, len(line[0].Figure), len("  / "+line[0].RatioTo))
+	}
+	w := tabwriter.NewWriter(r.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = fmt.Fprintf(w, "\n%-*s\tunit\t", width, title) // a writer's error comes back from Flush
+	for _, n := range agents {
+		name := whole(n) + " agents"
+		if n == 1 {
+			name = "1 agent"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t", name)
+	}
+	_, _ = fmt.Fprintln(w)
+	for _, line := range lines {
+		printLine(w, width, line, agents)
+	}
+	return w.Flush()
+}
+
+func printLine(w io.Writer, width int, line []Row, agents []int) {
+	cells := make([]string, len(agents))
+	ratios := make([]string, len(agents))
+	base := ""
+	for _, row := range line {
+		i := slices.Index(agents, row.Agents)
+		cells[i] = number(row.Value)
+		if row.RatioTo != "" {
+			base, ratios[i] = row.RatioTo, fmt.Sprintf("%.2f", row.Ratio)
+		}
+	}
+	_, _ = fmt.Fprintf(w, "%-*s\t%s\t%s\t\n", width, line[0].Figure, line[0].Unit, strings.Join(cells, "\t"))
+	if base != "" {
+		_, _ = fmt.Fprintf(w, "%-*s\tx\t%s\t\n", width, "  / "+base, strings.Join(ratios, "\t"))
+	}
+}
+
+// number writes three digits or more.
+func number(v float64) string {
+	switch {
+	case v < 10:
+		return strconv.FormatFloat(v, 'f', 2, 64)
+	case v < 100:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return whole(int(v + 0.5))
+}
+
+// whole writes n with commas.
+func whole(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}

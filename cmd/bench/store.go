@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// store is an embedded server in a folder of its own, with the streams that a
+// node makes there, and connections that no node uses.
+type store struct {
+	sync   string
+	server *embedded.Server
+	conns  []*nats.Conn
+	js     jetstream.JetStream
+	names  natslog.Names
+	logger *slog.Logger
+	// frames are those of an ordinary turn, as the log holds them.
+	frames []frame
+}
+
+// frame is a message of the log.
+type frame struct {
+	header nats.Header
+	data   []byte
+}
+
+// connections is how many the raw figures use, as many as a node's log.
+const connections = 4
+
+// with opens a store for f.
+func (l *lab) with(ctx context.Context, mode string, f func(context.Context, *store) error) (err error) {
+	l.say("sync %s: start a server", mode)
+	dir, err := os.MkdirTemp(l.dir, "store-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s := &store{sync: mode, names: natslog.NamesOf(messages.Subjects{}), logger: slog.New(slog.NewTextHandler(l.Progress, &slog.HandlerOptions{Level: slog.LevelError}))}
+	s.server, err = embedded.Start(embedded.Config{Dir: filepath.Join(dir, "data"), DontListen: true, Sync: embedded.Sync(mode), Logger: s.logger})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.server.Shutdown()) }()
+	defer func() {
+		for _, nc := range s.conns {
+			nc.Close()
+		}
+	}()
+	for range connections {
+		nc, err := s.server.Connect(nats.Name("reprise bench"))
+		if err != nil {
+			return err
+		}
+		s.conns = append(s.conns, nc)
+	}
+	if s.js, err = jetstream.New(s.conns[0]); err != nil {
+		return err
+	}
+	if err := s.sample(ctx); err != nil {
+		return fmt.Errorf("read the frames of an ordinary turn: %w", err)
+	}
+	return f(ctx, s)
+}
+
+const (
+	kind         = "assistant"
+	instructions = "Be brief."
+	toolName     = "echo"
+	toolInput    = `{"text":"hi"}`
+	userInput    = "hello"
+	modelName    = "bench/two"
+)
+
+var echo = tool.New(toolName, "Say it back", tool.Pure, func(_ context.Context, a struct {
+	Text string `json:"text"`
+}) (string, error) {
+	return a.Text, nil
+})
+
+// node starts one on the store whose agents think with p.
+func (s *store) node(ctx context.Context, p providers.Provider) (*cluster.Node, error) {
+	return cluster.Start(ctx, cluster.Config{
+		Conn: s.conns[0], Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
+		Providers: providers.Set{"bench": p},
+		Agents:    []actors.Definition{{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}},
+	})
+}
+
+// agentID is a worker's agent of a generation.
+func agentID(worker, generation int) messages.AgentID {
+	return messages.AgentID{Tenant: "default", Kind: kind, Key: "a" + strconv.Itoa(worker) + "-" + strconv.Itoa(generation)}
+}
+
+// workerOf is the worker in an agent's key, or -1.
+func workerOf(key string) int {
+	n := 0
+	for i, c := range []byte(key) {
+		switch {
+		case i == 0 && c == 'a':
+		case i > 0 && c >= '0' && c <= '9':
+			n = 10*n + int(c-'0')
+		case i > 1 && c == '-':
+			return n
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+// emptied removes everything from the streams of frames and inputs.
+func (s *store) emptied(ctx context.Context) error {
+	for _, name := range append(s.logs(), s.names.Inbox()) {
+		stream, err := s.js.Stream(ctx, name)
+		if err == nil {
+			err = stream.Purge(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("empty stream %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// logs are the names of the streams of frames.
+func (s *store) logs() []string {
+	var names []string
+	for p := range messages.Partitions {
+		name := s.names.Log(messages.Partition(p))
+		if len(names) == 0 || names[len(names)-1] != name {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// written is how many frames were ever appended.
+func (s *store) written(ctx context.Context) (total uint64, err error) {
+	for _, name := range s.logs() {
+		stream, err := s.js.Stream(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		total += stream.CachedInfo().State.LastSeq
+	}
+	return total, nil
+}

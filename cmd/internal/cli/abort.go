@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) abort() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "abort AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
+		Short: "Cancel the running turn, without a note",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.change(cmd.Context(), args[0], messages.Abort{ID: f.id, Reason: f.reason}, "aborted")
+		},
+	}
+	f.flags(cmd)
+	return a.connects(cmd, defaultTimeout)
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// inputFlags shape an input.
+type inputFlags struct {
+	id, policy, deadline, reply string
+	maxSteps                    int
+}
+
+// inputs gives cmd the flags of a command that sends an input.
+func (f *inputFlags) inputs(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has its effect once (default: a new one)")
+	fs.StringVar(&f.policy, "policy", "queue", "if the agent is busy: queue (wait for its turn) or reject")
+	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is accepted later: a duration such as 30s, or an RFC 3339 time")
+	fs.IntVar(&f.maxSteps, "max-steps", 0, "most model calls of this turn (default: the agent's)")
+}
+
+// input is the input that the flags and the text make.
+func (f *inputFlags) input(text string) (messages.Input, error) {
+	in := messages.Input{
+		ID: f.id, Policy: messages.Policy(f.policy), Content: messages.TextContent(text), Reply: f.reply,
+		Options: messages.InputOptions{MaxSteps: f.maxSteps},
+	}
+	switch {
+	case in.Policy != messages.PolicyQueue && in.Policy != messages.PolicyReject:
+		return in, usage("--policy %q: write queue or reject", f.policy)
+	case f.maxSteps < 0:
+		return in, usage("--max-steps %d: it must be positive", f.maxSteps)
+	case f.deadline == "":
+		return in, nil
+	}
+	t, err := time.Parse(time.RFC3339, f.deadline)
+	if err != nil {
+		d, err := time.ParseDuration(f.deadline)
+		if err != nil {
+			return in, usage("--deadline %q: write a duration such as 30s, or a time such as 2026-01-02T15:04:05Z", f.deadline)
+		}
+		t = time.Now().Add(d)
+	}
+	t = t.UTC()
+	in.Deadline = &t
+	return in, nil
+}
+
+// text is what the arguments say, or standard input for -.
+func (a *app) text(args []string) (string, error) {
+	text := strings.Join(args, " ")
+	if text == "-" {
+		b, err := io.ReadAll(io.LimitReader(a.in, messages.MaxBody+1))
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSuffix(string(b), "\n")
+	}
+	switch {
+	case !utf8.ValidString(text):
+		return "", fail("send text as UTF-8; a file of another kind has to be turned into text before", "the input is not text: it holds bytes that are no UTF-8")
+	case strings.TrimSpace(text) == "":
+		return "", usage("the text is empty: give it as an argument, or - to read standard input")
+	case len(text) > messages.MaxBody:
+		return "", fail("send it in parts, or a reference to it", "the input is larger than %d bytes", messages.MaxBody)
+	}
+	return text, nil
+}
+
+func (a *app) ask() *cobra.Command {
+	var f inputFlags
+	cmd := &cobra.Command{
+		Use: "ask AGENT TEXT... | ask AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
+		Short: "Ask an agent and stream its answer",
+		Long: `Ask an agent and stream its answer to standard output; - reads the text from
+standard input. With -o json each piece of text and each fact of the turn is one
+line of JSON, the last one with output and usage.
+
+The turn goes on if this command is stopped. Exit code 3: it waits for a person.`,
+		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runAsk(cmd.Context(), f, args[0], args[1:])
+		},
+	}
+	f.inputs(cmd)
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")
+	return a.connects(cmd, 0)
+}
+
+func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []string) error {
+	agent, err := address(agent)
+	if err != nil {
+		return err
+	}
+	text, err := a.text(words)
+	if err != nil {
+		return err
+	}
+	in, err := f.input(text)
+	if err != nil {
+		return err
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	c, within, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	t := &turn{app: a, client: c, agent: agent}
+	err = t.follow(within, in)
+	switch {
+	case err == nil || t.seen == "":
+	case a.gone.Load():
+		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", errLost, t.seen, agent)
+	case ctx.Err() != nil:
+		err = fail(t.followIt(), "stopped listening; turn %s of %s goes on", t.seen, agent)
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fail(t.followIt(), "turn %s of %s did not end within %v; it goes on", t.seen, agent, a.remote.timeout)
+	}
+	return err
+}
+
+// raw decodes the data of a fact; what does not fit stays zero.
+func raw[T any](data json.RawMessage) (v T) {
+	_ = json.Unmarshal(data, &v)
+	return v
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cmd/bench"
+)
+
+func (a *app) bench() *cobra.Command {
+	var o bench.Options
+	var about strings.Builder
+	for _, name := range bench.Names() {
+		about.WriteString("\n  " + name + strings.Repeat(" ", max(1, 12-len(name))) + bench.About(name))
+	}
+	cmd := &cobra.Command{
+		Use: "bench [NAME...]", GroupID: groupCheck,
+		Short: "Measure this machine: the runtime beside plain JetStream",
+		Long:  "Measure this machine: the runtime beside plain JetStream, on nodes and folders of its own.\n" + about.String(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, name := range args {
+				if !slices.Contains(bench.Names(), name) && name != benchChild {
+					return usage("there is no benchmark %q: the names are %s", name, strings.Join(bench.Names(), ", "))
+				}
+			}
+			tune()
+			ctx, stop := interruptible(cmd.Context())
+			defer stop()
+			o.Names, o.Out, o.JSON = args, a.out, a.json()
+			if isTerminal(a.err) {
+				o.Progress = a.err
+			}
+			return bench.Run(ctx, o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Dir, "dir", "", "where temporary folders are made: its disk is measured (default: the system's)")
+	f.StringSliceVar(&o.Sync, "sync", nil, "modes of the embedded server (default: always,relaxed)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512)")
+	f.DurationVar(&o.Window, "window", 0, "how long one window of turns lasts (default: 0.9s)")
+	return cmd
+}
+
+// benchChild is the name under which bench starts this program as a model server.
+const benchChild = "model-server"

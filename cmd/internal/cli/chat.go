@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) chat() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "chat AGENT", GroupID: groupTalk, Args: cobra.ExactArgs(1),
+		Short: "Talk with an agent, line by line",
+		Long: `Talk with an agent, line by line. Ctrl-C interrupts the running turn, Ctrl-D ends
+the chat; /help shows more. Without a terminal each line of standard input is a
+message.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), args[0]) },
+	}
+	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell what the agent does")
+	return a.connects(cmd, 0)
+}
+
+// chat is one conversation.
+type chat struct {
+	app    *app
+	client *client.Client
+	agent  string
+}
+
+// lineReader gives what the user says; its error is io.EOF at the end.
+type lineReader interface{ next() (string, error) }
+
+func (a *app) runChat(ctx context.Context, agent string) error {
+	agent, err := address(agent)
+	if err != nil {
+		return err
+	}
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	talk := &chat{app: a, client: c, agent: agent}
+	if !isTerminal(a.in) || !isTerminal(a.out) {
+		return talk.run(ctx, newPlainLines(a.in))
+	}
+	a.note("Ctrl-C interrupts a turn, Ctrl-D ends the chat, /help shows more")
+	lines := newTerminalLines(agent + "> ")
+	defer lines.close()
+	err = talk.run(ctx, lines)
+	if f := new(failure); errors.As(err, &f) && f.what == "" {
+		return nil // whoever sat there has seen it
+	}
+	return err
+}
+
+// run talks until the lines end. Its error is that of the last turn that failed.
+func (c *chat) run(ctx context.Context, lines lineReader) (failed error) {
+	for {
+		line, err := lines.next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return failed
+		case err != nil:
+			return err
+		}
+		quit, err := c.line(ctx, strings.TrimSpace(line))
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			failed = silent(c.app.report(err))
+		}
+		if quit {
+			return failed
+		}
+	}
+}
+
+const chatHelp = `  /history    what the model sees of the past
+  /state      the state that the agent keeps
+  /interrupt  cancel the running turn
+  /quit       end the chat
+`
+
+// slash is a line that looks like a command; a path or a sentence does not.
+var slash = regexp.MustCompile(`^/[a-z]+$`)
+
+func (c *chat) line(ctx context.Context, line string) (quit bool, err error) {
+	switch line {
+	case "":
+		return false, nil
+	case "/quit", "/exit":
+		return true, nil
+	case "/help":
+		c.app.printf("%s", chatHelp)
+		return false, nil
+	case "/history":
+		return false, c.app.runHistory(ctx, c.agent, 0)
+	case "/state":
+		return false, c.app.runState(ctx, c.agent, 0)
+	case "/interrupt":
+		return false, c.interrupt(ctx)
+	}
+	if slash.MatchString(line) {
+		return false, fail("/help shows those that there are", "there is no %s here", line)
+	}
+	return false, c.turn(ctx, line)
+}
+
+// turn sends a line and shows the answer. The first Ctrl-C interrupts the
+// turn, a second one stops listening to it.
+func (c *chat) turn(ctx context.Context, line string) error {
+	text, err := c.app.text([]string{line})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	var interrupted atomic.Bool
+	go func() {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		interrupted.Store(true)
+		if err := c.interrupt(ctx); err != nil && ctx.Err() == nil {
+			c.app.report(err)
+		}
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	t := &turn{app: c.app, client: c.client, agent: c.agent}
+	err = t.follow(ctx, messages.Input{Content: messages.TextContent(text)})
+	switch {
+	case ctx.Err() != nil:
+		return fail(t.followIt(), "stopped listening; the turn goes on")
+	case interrupted.Load() && t.aborted:
+		c.app.note("interrupted")
+		return nil
+	}
+	return err
+}
+
+// interrupting is how long an interrupt may take to be answered.
+const interrupting = 10 * time.Second
+
+func (c *chat) interrupt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, interrupting)
+	defer cancel()
+	answer, err := c.client.Do(ctx, c.agent, messages.Interrupt{Reason: "interrupted in chat"})
+	if err == nil && answer.Noop != "" {
+		c.app.note("nothing to interrupt: %s", answer.Noop)
+	}
+	return err
+}
+
+// plainLines reads lines that nobody edits.
+type plainLines struct{ scanner *bufio.Scanner }
+
+func newPlainLines(in io.Reader) plainLines {
+	s := bufio.NewScanner(in)
+	s.Buffer(nil, messages.MaxBody)
+	return plainLines{s}
+}
+
+func (l plainLines) next() (string, error) {
+	if l.scanner.Scan() {
+		return l.scanner.Text(), nil
+	}
+	if err := l.scanner.Err(); err != nil {
+		return "", err
+	}
+	return "", io.EOF
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/providers/tool"
+	"github.com/reprise-dev/reprise/providers/toolbox"
+)
+
+func (a *app) check() *cobra.Command {
+	return &cobra.Command{
+		Use: "check [FILE]", GroupID: groupCheck, Args: cobra.MaximumNArgs(1),
+		Short: "Say everything that is wrong with a reprise.yaml",
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := defaultConfig
+			if len(args) > 0 {
+				file = args[0]
+			}
+			return a.runCheck(file)
+		},
+	}
+}
+
+// checked is what check says of a file in JSON.
+type checked struct {
+	OK        bool             `json:"ok"`
+	File      string           `json:"file"`
+	Agents    []string         `json:"agents,omitempty"`
+	Tools     []string         `json:"tools,omitempty"`
+	Providers []string         `json:"providers,omitempty"`
+	Problems  []checkedProblem `json:"problems,omitempty"`
+}
+
+type checkedProblem struct {
+	Line int    `json:"line"`
+	Col  int    `json:"col"`
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+func (a *app) runCheck(file string) error {
+	c, err := config.Load(file)
+	if err == nil {
+		_, err = definitions(c, runnable)
+	}
+	if err != nil {
+		return a.problems(file, err)
+	}
+	result := checked{OK: true, File: file}
+	for _, agent := range c.Agents {
+		result.Agents = append(result.Agents, agent.Kind)
+	}
+	for _, t := range c.Tools {
+		result.Tools = append(result.Tools, t.Name)
+	}
+	for _, p := range c.Providers {
+		result.Providers = append(result.Providers, p.Name)
+	}
+	if a.json() {
+		return a.object(result)
+	}
+	a.printf("%s is fine: %s; %s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), counted("provider", result.Providers))
+	return nil
+}
+
+// runnable makes a tool of a program that is there.
+func runnable(c toolbox.CommandConfig) (tool.Tool, error) {
+	t, err := toolbox.Command(c)
+	if err == nil {
+		_, err = c.Program()
+	}
+	return t, err
+}
+
+func counted(what string, names []string) string {
+	switch len(names) {
+	case 0:
+		return "no " + what + "s"
+	case 1:
+		return what + " " + names[0]
+	}
+	return fmt.Sprintf("%d %ss (%s)", len(names), what, strings.Join(names, ", "))
+}
+
+func (a *app) problems(file string, err error) error {
+	var ps config.Problems
+	if !a.json() || !errors.As(err, &ps) {
+		return err
+	}
+	result := checked{File: file}
+	for _, p := range ps {
+		result.Problems = append(result.Problems, checkedProblem{p.Line, p.Col, p.What, p.Do})
+	}
+	if err := a.object(result); err != nil {
+		return err
+	}
+	return silent(exitFailed)
+}

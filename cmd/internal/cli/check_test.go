@@ -1,0 +1,51 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	w := newWorld(t)
+	w.run("check").exits(1, "reprise.yaml", "no such file")
+	w.file("reprise.yaml", small)
+	w.run("check").exits(0, "is fine", "assistant")
+	if o := w.run("check", "reprise.yaml", "-o", "json").exits(0).objects()[0]; o["ok"] != true {
+		t.Errorf("check: %v", o)
+	}
+	w.file("bad.yaml", "agents:\n  assistant:\n    modle: demo/demo\n    tools: [calculater, gone]\ntools:\n  gone:\n    command: [./gone.sh]\n    description: It is not there\n")
+	r := w.run("check", "bad.yaml").exits(1, "bad.yaml:3:5:", `did you mean "model"?`)
+	if r.out != "" {
+		t.Errorf("stdout: %s", r.out)
+	}
+	o := w.run("check", "bad.yaml", "-o", "json").exits(1).objects()[0]
+	if problems, _ := o["problems"].([]any); o["ok"] != false || len(problems) == 0 {
+		t.Errorf("check: %v", o)
+	}
+	w.run("serve", "--config", "bad.yaml", "--listen", "127.0.0.1:0").exits(1, "bad.yaml:3:5:")
+	w.file("typo.yaml", "agents:\n  assistant:\n    model: demo/demo\n    tools: [calculater, gone]\ntools:\n  gone:\n    command: [./gone.sh]\n    description: It is not there\n")
+	w.run("check", "typo.yaml").exits(1, `did you mean "calculator"?`, "gone.sh")
+}
+
+func TestUsage(t *testing.T) {
+	w := newWorld(t)
+	help := w.run("--help").exits(0)
+	for _, verb := range []string{"dev", "serve", "ask", "chat", "send", "ls", "show", "events", "history", "state", "replay", "interrupt", "abort", "resume", "decide", "set-state", "dlq", "check", "doctor", "bench", "completion", "version"} {
+		if !strings.Contains(help.out, "\n  "+verb+" ") {
+			t.Errorf("the help lacks %s", verb)
+		}
+		w.run(verb, "--help").exits(0, "Usage:")
+	}
+	w.run().exits(0, "Usage:")
+	w.run("frobnicate").exits(2, "frobnicate", "--help")
+	w.run("ls", "--nonsense").exits(2, "--nonsense")
+	w.run("ls", "-o", "yaml").exits(2, "text or json")
+	w.run("show").exits(2)
+	w.run("bench", "nonsense").exits(2, "turns")
+	w.run("dlq").exits(0, "Usage:")
+	w.run("completion", "bash").exits(0, "reprise")
+	if r := w.run("version").exits(0); r.out != "v9.8.7-test\n" {
+		t.Errorf("version: %q", r.out)
+	}
+	w.run("version", "-o", "json").exits(0, `"version":"v9.8.7-test"`)
+}

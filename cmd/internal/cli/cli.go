@@ -1,0 +1,121 @@
+// Package cli is the command line of Reprise, one file for each command.
+//
+// # Guarantees
+//
+//   - The exit code is 0 done, 1 refused or failed, 2 wrong usage, 3 the turn
+//     waits for a person.
+//   - An error is one line on standard error, and what to do about it on a second.
+//   - With -o json standard output holds JSON and nothing else.
+//   - Nothing that users, models or tools wrote reaches a terminal raw.
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+)
+
+// The groups of commands in the help.
+const (
+	groupRun    = "run"
+	groupTalk   = "talk"
+	groupLook   = "look"
+	groupChange = "change"
+	groupCheck  = "check"
+)
+
+// app is one run of the program.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	// started is how the user called the program, for hints.
+	started string
+	// output is text or json.
+	output  string
+	verbose bool
+	// running says that the command line was understood.
+	running bool
+	remote  remoteFlags
+	// gone says that the server went away while the command waited.
+	gone atomic.Bool
+}
+
+// Main runs the program with its arguments, the first of which is its name,
+// and gives its exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	a := &app{in: in, out: out, err: errs, started: startedAs(args)}
+	root := a.root()
+	root.SetArgs(args[min(1, len(args)):])
+	return a.report(root.ExecuteContext(context.Background()))
+}
+
+// startedAs is what the user typed to start the program.
+func startedAs(args []string) string {
+	if len(args) == 0 || args[0] == "" {
+		return "reprise"
+	}
+	if strings.Contains(filepath.ToSlash(args[0]), "/go-build") {
+		return "go run ./cmd/reprise"
+	}
+	return args[0]
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "reprise",
+		Short: "Run AI agents whose every step is kept in a NATS JetStream log",
+		Long: `Run AI agents whose every step is kept in a NATS JetStream log.
+
+An agent is addressed as kind/key or tenant/kind/key, such as assistant/main.
+To begin: reprise dev, then in another terminal: reprise ask assistant/main "What is 17 times 3?"`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if a.output != "text" && a.output != "json" {
+				return usage("output form %q: write text or json", a.output)
+			}
+			a.running = true
+			a.remote.read(cmd)
+			return nil
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.PersistentFlags().StringVarP(&a.output, "output", "o", "text", "form of the output: text or json")
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Run a node:"},
+		&cobra.Group{ID: groupTalk, Title: "Talk to an agent:"},
+		&cobra.Group{ID: groupLook, Title: "See what happened:"},
+		&cobra.Group{ID: groupChange, Title: "Change what an agent does:"},
+		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
+	)
+	root.AddCommand(a.commands()...)
+	return root
+}
+
+func (a *app) commands() []*cobra.Command {
+	return []*cobra.Command{
+		a.dev(), a.serve(),
+		a.ask(), a.chat(), a.send(),
+		a.ls(), a.show(), a.events(), a.history(), a.state(), a.replay(), a.dlq(),
+		a.interrupt(), a.abort(), a.resume(), a.decide(), a.setState(),
+		a.check(), a.doctor(), a.bench(), a.version(),
+	}
+}
+
+func (a *app) json() bool { return a.output == "json" }
+
+// printf writes to standard output.
+func (a *app) printf(format string, args ...any) { _, _ = fmt.Fprintf(a.out, format, args...) }
+
+// note writes a remark to standard error.
+func (a *app) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.err, a.dim(a.err, "%s")+"\n", fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/demo"
+)
+
+// usualAddress is where an embedded server listens: the NATS tools look there.
+const usualAddress = "127.0.0.1:4222"
+
+type devFlags struct {
+	data, listen, config, model, sync string
+}
+
+func (a *app) dev() *cobra.Command {
+	var f devFlags
+	cmd := &cobra.Command{
+		Use: "dev", GroupID: groupRun, Args: cobra.NoArgs,
+		Short: "Run one node with an embedded NATS server and demo agents",
+		Long: `Run one node with an embedded NATS server: nothing to install.
+
+The agents are those of ./reprise.yaml, or of --config. Without a file there
+are two demo agents, assistant and parrot, which use OpenAI if OPENAI_API_KEY is
+set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"))
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.data, "data", defaultData, "folder for everything stored")
+	fs.StringVar(&f.listen, "listen", usualAddress, "address of the NATS server; another port is taken if this one is in use and the flag is not given")
+	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+" if there is one)")
+	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
+	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
+	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does")
+	return cmd
+}
+
+func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
+	if err := syncMode(f.sync); err != nil {
+		return err
+	}
+	cfg := cluster.Config{
+		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
+		Providers: withDemo(demo.Delay(wordDelay)), Logger: a.logger(slog.LevelWarn),
+	}
+	if err := devAgents(f, &cfg); err != nil {
+		return err
+	}
+	if !chosen && inUse(f.listen) {
+		cfg.Listen = "127.0.0.1:0"
+		a.note("%s is in use: another port is taken", f.listen)
+	}
+	n := &node{app: a, cfg: cfg, mode: "dev"}
+	n.ready = func(running *cluster.Node) { n.tryThis(running.URL()) }
+	return n.run(ctx)
+}
+
+// devAgents takes the agents from a file, if there is one.
+func devAgents(f devFlags, cfg *cluster.Config) error {
+	file := f.config
+	if file == "" {
+		if _, err := os.Stat(defaultConfig); !errors.Is(err, fs.ErrNotExist) {
+			file = defaultConfig
+		}
+	}
+	switch {
+	case file == "":
+		return demoAgents(f.model, cfg)
+	case f.model != "":
+		return usage("--model is for the demo agents: %s names the models of its own", file)
+	}
+	return fromFile(file, cfg)
+}
+
+// inUse says that somebody listens at the address already.
+func inUse(address string) bool {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return true
+	}
+	_ = l.Close()
+	return false
+}
+
+// tryThis prints the commands to try next.
+func (n *node) tryThis(url string) {
+	a := n.app
+	for _, d := range n.cfg.Agents {
+		var tools []string
+		for _, t := range d.Tools {
+			tools = append(tools, t.Spec().Name)
+		}
+		with := ""
+		if len(tools) > 0 {
+			with = " with " + strings.Join(tools, ", ")
+		}
+		a.printf("  agent %s: %s%s\n", d.Kind, d.Model, with)
+	}
+	if len(n.cfg.Agents) == 0 {
+		return
+	}
+	agent := messages.AgentID{Tenant: messages.DefaultTenant, Kind: n.cfg.Agents[0].Kind, Key: "main"}
+	try := func(verb, rest string) {
+		words := []string{a.started, verb}
+		if n.cfg.Data != defaultData || os.Getenv("NATS_URL") != "" {
+			words = append(words, "--data", quoted(n.cfg.Data))
+		}
+		a.printf("  %s %s%s\n", strings.Join(words, " "), agent, rest)
+	}
+	a.printf("\nTry, in another terminal:\n\n")
+	try("ask", ` "What is 17 times 3?"`)
+	try("chat", "")
+	try("events", " --follow")
+	server := ""
+	if url != "nats://"+usualAddress {
+		server = "-s " + url + " "
+	}
+	a.printf("  nats pub %s%s \"What is 17 times 3?\"\n\nCtrl-C stops the node.\n", server, messages.Subjects{Root: n.cfg.Root}.In(agent))
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-=+:,@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// letter is a dead letter, as the view dlq shows it.
+type letter struct {
+	Seq      uint64              `json:"seq"`
+	Subject  string              `json:"subject"`
+	Code     string              `json:"code"`
+	Reason   string              `json:"reason"`
+	Received time.Time           `json:"received"`
+	Size     int                 `json:"size"`
+	Body     string              `json:"body"`
+	Base64   []byte              `json:"body_base64"`
+	Headers  map[string][]string `json:"headers"`
+}
+
+func (a *app) dlq() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "dlq", GroupID: groupLook, Args: cobra.NoArgs,
+		Short: "See the dead letters: inputs that could never be applied",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var tenant string
+	ls := &cobra.Command{
+		Use: "ls", Args: cobra.NoArgs, Short: "List the dead letters of a tenant",
+		Long: "List the dead letters of a tenant. Those whose address cannot be read belong to the tenant " + messages.DefaultTenant + ".",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runLetters(cmd.Context(), tenant) },
+	}
+	show := &cobra.Command{
+		Use: "show SEQ", Args: cobra.ExactArgs(1), Short: "Show one dead letter with its body",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runLetter(cmd.Context(), tenant, args[0]) },
+	}
+	for _, c := range []*cobra.Command{ls, show} {
+		tenantFlag(c, &tenant)
+		cmd.AddCommand(a.connects(c, defaultTimeout))
+	}
+	return cmd
+}
+
+func (a *app) runLetters(ctx context.Context, tenant string) error {
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	rows := 0
+	err := a.tenantLines(ctx, tenant, messages.Query{View: "dlq"}, func(line json.RawMessage) error {
+		if a.json() {
+			a.printf("%s\n", line)
+			return nil
+		}
+		if rows++; rows == 1 {
+			_, _ = fmt.Fprintln(table, "SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON")
+		}
+		l := raw[letter](line)
+		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", l.Seq, l.Received.UTC().Format("2006-01-02 15:04:05"),
+			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
+		return nil
+	})
+	if flushed := table.Flush(); err == nil {
+		err = flushed
+	}
+	if err == nil && rows == 0 && !a.json() {
+		a.note("no dead letters")
+	}
+	return err
+}
+
+func (a *app) runLetter(ctx context.Context, tenant, arg string) error {
+	seq, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || seq == 0 {
+		return usage("dead letter %q: write its number, as dlq ls shows it", arg)
+	}
+	found := false
+	q := messages.Query{View: "dlq", From: messages.EventNumber(seq), Limit: 1}
+	err = a.tenantLines(ctx, tenant, q, func(line json.RawMessage) error {
+		l := raw[letter](line)
+		if found = l.Seq == seq; !found {
+			return nil
+		}
+		if a.json() {
+			a.printf("%s\n", line)
+			return nil
+		}
+		return a.letter(l)
+	})
+	if err == nil && !found {
+		return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
+	}
+	return err
+}
+
+func (a *app) letter(l letter) error {
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	row := func(name, value string) {
+		_, _ = fmt.Fprintf(table, "%s\t%s\n", projections.Printable(name, 80), projections.Printable(value, 1000))
+	}
+	row("subject", l.Subject)
+	row("received", l.Received.UTC().Format(time.RFC3339Nano))
+	row("code", l.Code)
+	row("reason", l.Reason)
+	var names []string
+	for name := range l.Headers {
+		if !strings.HasPrefix(name, "Reprise-Reason") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		row("header "+name, strings.Join(l.Headers[name], ", "))
+	}
+	row("size", fmt.Sprintf("%d bytes", l.Size))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if l.Base64 != nil {
+		a.printf("\n%q\n", l.Base64)
+		return nil
+	}
+	a.printf("\n%s\n", safe(l.Body))
+	return nil
+}

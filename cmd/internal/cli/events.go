@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) events() *cobra.Command {
+	q := messages.Query{View: "events"}
+	var from uint64
+	cmd := &cobra.Command{
+		Use: "events AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "Show the log of an agent, event by event",
+		Long: `Show the log of an agent, event by event. The text form shortens long data;
+-o json has it whole, one object a line.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.From = messages.EventNumber(from)
+			return a.runEvents(cmd.Context(), args[0], q)
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show")
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
+	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with what happens, until Ctrl-C")
+	return a.connects(cmd, 0)
+}
+
+func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) error {
+	if q.Limit < 0 {
+		return usage("--limit %d: it must be positive", q.Limit)
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	out := bufio.NewWriterSize(a.out, 1<<16)
+	defer func() { _ = out.Flush() }()
+	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+		if a.json() {
+			_, _ = out.Write(append(line, '\n'))
+		} else {
+			_, _ = fmt.Fprintln(out, a.eventLine(line))
+		}
+		if q.Follow {
+			return true, out.Flush()
+		}
+		return true, nil
+	})
+	if ctx.Err() != nil || q.Follow && errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// eventLine is an event in columns: number, time, type, step and data.
+func (a *app) eventLine(line json.RawMessage) string {
+	ev := raw[projections.EventJSON](line)
+	step := ""
+	if ev.Step > 0 {
+		step = strconv.Itoa(ev.Step)
+	}
+	return fmt.Sprintf("%6d  %s  %s %-5s %3s  %s", ev.N, a.dim(a.out, ev.At.UTC().Format("2006-01-02 15:04:05.000")),
+		a.bold(a.out, fmt.Sprintf("%-18s", projections.Printable(ev.Type, 64))), projections.Printable(string(ev.Turn), 64), step,
+		projections.Printable(summary(ev.Data, "turn", "step"), 160))
+}
+
+// summary is the fields of a JSON object as name=value, some left out. What is
+// no object is given as it is.
+func summary(data json.RawMessage, without ...string) string {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return string(data)
+	}
+	var fields []string
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			break
+		}
+		field, _ := name.(string)
+		if !slices.Contains(without, field) {
+			fields = append(fields, field+"="+fieldText(value))
+		}
+	}
+	return strings.Join(fields, " ")
+}
+
+// hash is a SHA-256 in hex, of which a person needs the head alone.
+var hash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// fieldText is a value; a string of one word without its quotes.
+func fieldText(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil && s != "" && !strings.ContainsAny(s, " \"=\n\t") {
+		if hash.MatchString(s) {
+			return s[:12] + "…"
+		}
+		return s
+	}
+	return string(value)
+}

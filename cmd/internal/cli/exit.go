@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// The exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitWaits  = 3
+)
+
+// failure is an error with an exit code and with what to do about it.
+type failure struct {
+	code     int
+	what, do string
+	err      error
+}
+
+// Error is what went wrong.
+func (f *failure) Error() string { return f.what }
+
+// Unwrap gives the cause, if there is one.
+func (f *failure) Unwrap() error { return f.err }
+
+// usage is a command line that makes no sense.
+func usage(format string, args ...any) error {
+	return &failure{code: exitUsage, what: fmt.Sprintf(format, args...)}
+}
+
+// fail is an error with what to do about it.
+func fail(do, format string, args ...any) error {
+	return &failure{code: exitFailed, what: fmt.Sprintf(format, args...), do: do}
+}
+
+// silent ends the program with a code; everything is said already.
+func silent(code int) error { return &failure{code: code} }
+
+// report writes an error to standard error and gives the exit code.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	f := a.failure(err)
+	if f.what != "" {
+		for i, line := range strings.Split(f.what, "\n") {
+			prefix := "reprise: "
+			if i > 0 {
+				prefix = strings.Repeat(" ", len(prefix))
+			}
+			_, _ = fmt.Fprintln(a.err, a.red(a.err, prefix)+projections.Printable(line, 2*messages.MaxMessage))
+		}
+	}
+	if f.do != "" {
+		_, _ = fmt.Fprintln(a.err, strings.Repeat(" ", len("reprise: "))+projections.Printable(f.do, 0))
+	}
+	return f.code
+}
+
+// failure finds the exit code of an error and what to do about it.
+func (a *app) failure(err error) *failure {
+	var f *failure
+	var refused *messages.Error
+	switch {
+	case errors.As(err, &f):
+		return f
+	case !a.running: // cobra's own errors
+		return &failure{code: exitUsage, what: err.Error(), do: "`" + a.started + " --help` shows the commands and their flags"}
+	case errors.Is(err, context.Canceled) && a.gone.Load():
+		return &failure{code: exitFailed, what: errLost.Error(), do: "try again when it is back; what was stored is not lost", err: err}
+	case errors.As(err, &refused):
+		return &failure{code: exitFailed, what: err.Error(), do: a.advice(refused), err: err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &failure{code: exitFailed, what: "there was no answer within --timeout", do: "raise --timeout, or see with `" + a.started + " doctor` whether a node is there", err: err}
+	}
+	return &failure{code: exitFailed, what: err.Error(), err: err}
+}
+
+// advice is what to do about a refusal whose message does not say it.
+func (a *app) advice(refused *messages.Error) string {
+	switch refused.Code {
+	case messages.NotFound:
+		if strings.Contains(refused.Message, "does not exist") {
+			return "`" + a.started + " ls` lists the agents"
+		}
+	case messages.Busy:
+		return "leave --policy reject out to wait in its queue, or `" + a.started + " interrupt` it"
+	case messages.QueueFull:
+		return "try again when it has worked some of it off; `" + a.started + " show` tells how much waits"
+	case messages.Expired:
+		return "give a later --deadline, or none"
+	}
+	return ""
+}

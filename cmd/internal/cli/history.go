@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// asOf gives cmd the flag --at.
+func asOf(cmd *cobra.Command, at *uint64) {
+	cmd.Flags().Uint64Var(at, "at", 0, "as of this event (default: the newest)")
+}
+
+func (a *app) history() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use: "history AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "Show what a model sees of an agent's past",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runHistory(cmd.Context(), args[0], messages.EventNumber(at))
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runHistory(ctx context.Context, agent string, at messages.EventNumber) error {
+	return a.lines(ctx, agent, messages.Query{View: "history", At: at}, func(line json.RawMessage) (bool, error) {
+		if a.json() {
+			a.printf("%s\n", line)
+		} else {
+			a.item(raw[projections.HistoryItem](line))
+		}
+		return true, nil
+	})
+}
+
+// item prints an item of history for a person.
+func (a *app) item(item projections.HistoryItem) {
+	const margin = "        "
+	title, text := string(item.Type), item.Content.Text()
+	switch item.Type {
+	case messages.ItemMessage:
+		title = item.Role
+	case messages.ItemCall:
+		title, text = "call", fmt.Sprintf("%s(%s)", item.Name, item.Arguments)
+	case messages.ItemCallOutput:
+		title, text = "result", item.Output
+	}
+	for _, part := range item.Content {
+		if part.ImageURL != "" {
+			text += "\n[image " + projections.Printable(part.ImageURL, 120) + "]"
+		}
+	}
+	if item.CallID != "" {
+		title += " " + string(item.CallID)
+	}
+	if item.Status != "" {
+		title += " [" + string(item.Status) + "]"
+	}
+	a.printf("%6d  %s\n%s%s\n", item.N, a.bold(a.out, projections.Printable(title, 200)), margin, indented(safe(text), margin))
+}
+
+func (a *app) state() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use: "state AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "Show the state that an agent keeps",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runState(cmd.Context(), args[0], messages.EventNumber(at))
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runState(ctx context.Context, agent string, at messages.EventNumber) error {
+	return a.lines(ctx, agent, messages.Query{View: "state", At: at}, func(line json.RawMessage) (bool, error) {
+		var text bytes.Buffer
+		if a.json() || json.Indent(&text, line, "", "  ") != nil {
+			a.printf("%s\n", line)
+		} else {
+			a.printf("%s\n", safe(text.String()))
+		}
+		return true, nil
+	})
+}

@@ -1,0 +1,147 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const holding = `
+agents:
+  worker: {model: demo/demo, tools: [hold]}
+  careful: {model: demo/demo, tools: [risky]}
+  assistant: {model: demo/demo, tools: [clock, calculator]}
+tools:
+  hold:
+    command: [/bin/sh, ./hold.sh]
+    description: Hold until released
+    class: keyed
+  risky:
+    command: [/bin/sh, ./hold.sh]
+    description: Do something risky
+    class: once
+`
+
+// holder is a world with a tool that says on one pipe that it runs, and ends
+// when it reads the end of another.
+func holder(t *testing.T) *world {
+	w := newWorld(t)
+	w.file("reprise.yaml", holding)
+	w.file("hold.sh", `echo "$REPRISE_IDEMPOTENCY_KEY $REPRISE_ATTEMPT" >started; cat released; echo held`)
+	for _, pipe := range []string{"started", "released"} {
+		if err := syscall.Mkfifo(filepath.Join(w.dir, pipe), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// started waits until the tool runs and gives its key and attempt.
+func (w *world) started() string {
+	w.t.Helper()
+	f, err := os.Open(filepath.Join(w.dir, "started"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	line, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// release lets the tool end.
+func (w *world) release() {
+	w.t.Helper()
+	f, err := os.OpenFile(filepath.Join(w.dir, "released"), os.O_WRONLY, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestTurnSurvivesKill(t *testing.T) {
+	w := holder(t)
+	node := w.dev()
+	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
+	publish(t, w, "reprise.in.default.worker.main", "use hold", "pub-1")
+	first := w.started()
+	node.kill()
+	w.release() // the program that is left behind
+
+	node = w.dev()
+	if !strings.Contains(node.ready, "1 being recovered") {
+		t.Errorf("ready line: %s", node.ready)
+	}
+	second := w.started()
+	if key, _, _ := strings.Cut(first, " "); second != key+" 2" {
+		t.Errorf("the tool ran as %q, then as %q: want the same key and attempt 2", first, second)
+	}
+	w.release()
+	w.await("worker/main", "turn.completed")
+	w.run("ask", "--id", "pub-1", "worker/main", "use hold").exits(0, "held")
+	w.run("history", "worker/main").exits(0, "use hold", "call", "hold(", "result", "held")
+	w.run("history", "assistant/main").exits(0, "17 times 3", "51")
+	w.run("events", "worker/main").exits(0, "agent.activated", "tool.started", "turn.completed")
+}
+
+func TestPersonDecides(t *testing.T) {
+	w := holder(t)
+	node := w.dev()
+	asking := w.begin("", "ask", "--id", "one", "--timeout", "1m", "careful/c", "use risky")
+	w.started()
+	node.kill()
+	w.release() // the program that is left behind
+	w.dev()
+	w.await("careful/c", "turn.paused")
+	call := waiting(t, w, "careful/c")
+	w.run("ask", "--id", "one", "careful/c", "use risky").exits(3, "waits for a person", call, "decide careful/c")
+	w.run("ask", "careful/c", "and then?").exits(3, "queued behind turn", call)
+	w.run("show", "careful/c").exits(0, "paused", "waits for", call, "decide careful/c")
+	w.run("doctor").exits(0, "node")
+	w.run("decide", "careful/c", call, "maybe").exits(2, "completed, failed or retry")
+	w.run("decide", "careful/c", "other", "failed").exits(1, "other")
+	w.run("decide", "careful/c", call, "completed", "--result", "it was paid", "--reason", "asked the bank").exits(0, "settled a call of turn")
+	w.run("ask", "--id", "one", "careful/c", "use risky").exits(0, "it was paid")
+	w.run("events", "careful/c", "-o", "json").exits(0, "tool.unknown", "it was paid")
+	asking().exits(1, "the connection to the NATS server was lost", "goes on")
+}
+
+func waiting(t *testing.T, w *world, agent string) string {
+	t.Helper()
+	shown := w.run("show", agent, "-o", "json").exits(0).objects()[0]
+	list, _ := shown["waiting"].([]any)
+	if len(list) != 1 {
+		t.Fatalf("waiting: %v", shown)
+	}
+	call, _ := list[0].(map[string]any)["call"].(string)
+	return call
+}
+
+func TestInterruptAndBusy(t *testing.T) {
+	w := holder(t)
+	w.dev()
+	for _, verb := range []string{"interrupt", "abort"} {
+		agent := "worker/" + verb
+		asking := w.begin("", "ask", agent, "use hold")
+		w.started()
+		w.run("ask", "--policy", "reject", agent, "now").exits(1, "busy", "--policy reject")
+		w.run(verb, agent, "--reason", "enough of it").exits(0, "ed turn t4")
+		asking().exits(1, "was aborted", "enough of it")
+		w.run(verb, agent).exits(0, "nothing changed")
+		w.run("events", agent).exits(0, "turn.aborted", "enough of it")
+	}
+	waiting := w.begin("", "ask", "--timeout", "50ms", "worker/slow", "use hold")
+	w.started()
+	waiting().exits(1, "did not end within 50ms; it goes on", "events worker/slow --follow")
+	w.release()
+	w.await("worker/slow", "turn.completed")
+}

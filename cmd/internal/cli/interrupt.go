@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) interrupt() *cobra.Command {
+	var f changeFlags
+	cmd := &cobra.Command{
+		Use: "interrupt AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
+		Short: "Cancel the running turn, with a note that the model sees",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.change(cmd.Context(), args[0], messages.Interrupt{ID: f.id, Reason: f.reason}, "interrupted")
+		},
+	}
+	f.flags(cmd)
+	return a.connects(cmd, defaultTimeout)
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// node runs a node until a signal stops it.
+type node struct {
+	app *app
+	cfg cluster.Config
+	// mode is dev or serve.
+	mode string
+	// ready tells the user what to do now.
+	ready func(*cluster.Node)
+}
+
+// run starts the node, says that it is ready and waits for SIGINT or SIGTERM;
+// then it drains. A second signal ends the process at once.
+func (n *node) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(exitFailed)
+	}()
+	if isTerminal(n.app.err) {
+		n.app.note("starting …")
+	}
+	if n.embedded() {
+		tune()
+	}
+	running, err := cluster.Start(ctx, n.cfg)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil
+	case err != nil:
+		return err
+	}
+	forget, err := n.announce(running)
+	if err == nil {
+		<-ctx.Done()
+		n.app.note("stopping; what is under way goes on at the next start")
+	}
+	forget()
+	if closing := running.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// announce writes the address file and says that the node is ready.
+func (n *node) announce(running *cluster.Node) (forget func(), err error) {
+	forget = func() {}
+	if n.embedded() {
+		file := addressFile(n.cfg.Data)
+		if err := writeWhole(file, reachable(running.URL())+"\n"); err != nil {
+			return forget, fmt.Errorf("write the node's address for other commands: %w", err)
+		}
+		forget = func() { _ = os.Remove(file) } // a stale file is told apart by who reads it
+	}
+	if n.app.json() {
+		return forget, n.app.object(n.status(running))
+	}
+	n.app.printf("%s\n", n.readyLine(running))
+	n.ready(running)
+	return forget, nil
+}
+
+func (n *node) embedded() bool { return n.cfg.NATS == "" }
+
+// writeWhole puts a file in place whole, so that no reader sees half of it.
+func writeWhole(path, content string) error {
+	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// reachable is a URL that clients of this machine can use where the server
+// listens on every address.
+func reachable(url string) string {
+	return strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(url)
+}
+
+// nodeStatus is what a node says of itself in JSON when it is ready.
+type nodeStatus struct {
+	Type       string         `json:"type"`
+	Mode       string         `json:"mode"`
+	Node       string         `json:"node"`
+	NATS       string         `json:"nats"`
+	Data       string         `json:"data,omitempty"`
+	Sync       string         `json:"sync"`
+	Kinds      []string       `json:"kinds"`
+	Agents     map[string]int `json:"agents"`
+	Partitions int            `json:"partitions"`
+	Version    string         `json:"version"`
+}
+
+func (n *node) status(running *cluster.Node) nodeStatus {
+	s := nodeStatus{
+		Type: "ready", Mode: n.mode, Node: running.ID(), NATS: reachable(running.URL()), Sync: running.Sync(),
+		Agents: running.Agents(), Partitions: running.Partitions(), Version: versionText(), Kinds: []string{},
+	}
+	if n.embedded() {
+		s.Data = n.cfg.Data
+	}
+	for _, d := range n.cfg.Agents {
+		s.Kinds = append(s.Kinds, d.Kind)
+	}
+	return s
+}
+
+// readyLine says everything about the node in one line.
+func (n *node) readyLine(running *cluster.Node) string {
+	s := n.status(running)
+	parts := []string{"NATS " + s.NATS}
+	if s.Data != "" {
+		parts = append(parts, "data "+s.Data)
+	}
+	known := 0
+	for _, count := range s.Agents {
+		known += count
+	}
+	parts = append(parts, "sync "+s.Sync, fmt.Sprintf("%d agents known", known))
+	if c := s.Agents["running"]; c > 0 {
+		parts = append(parts, fmt.Sprintf("%d being recovered", c))
+	}
+	if c := s.Agents["paused"]; c > 0 {
+		parts = append(parts, fmt.Sprintf("%d waiting for a person", c))
+	}
+	if s.Partitions < messages.Partitions {
+		parts = append(parts, fmt.Sprintf("%d of %d partitions", s.Partitions, messages.Partitions))
+	}
+	return fmt.Sprintf("reprise %s is ready: %s", n.mode, strings.Join(parts, ", "))
+}
+
+// logger writes what an operator must know to standard error.
+func (a *app) logger(level slog.Level) *slog.Logger {
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+}
+
+// syncMode checks the flag --sync.
+func syncMode(mode string) error {
+	if mode != "always" && mode != "relaxed" {
+		return usage("--sync %q: write always (what is acknowledged is on disk) or relaxed (within a second)", mode)
+	}
+	return nil
+}

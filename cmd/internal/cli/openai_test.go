@@ -1,0 +1,76 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// modelServer answers every chat completion with one word and tells what it
+// was asked with.
+func modelServer(t *testing.T) (url string, asked chan string) {
+	asked = make(chan string, 16)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Model string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		asked <- body.Model + " " + r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, chunk := range []string{`{"delta":{"role":"assistant","content":"Grüezi"}}`, `{"delta":{},"finish_reason":"stop"}`} {
+			_, _ = fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[%s]}\n\n", chunk)
+		}
+		_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/v1", asked
+}
+
+const key = "sk-abcdefghijklmnopqrstuvwxyz"
+
+func TestDevUsesOpenAI(t *testing.T) {
+	w := newWorld(t)
+	url, asked := modelServer(t)
+	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+url)
+	node := w.dev()
+	w.run("ask", "assistant/main", "hello").exits(0, "Grüezi")
+	if got := <-asked; got != "gpt-5.5 Bearer "+key {
+		t.Errorf("the model was asked as %q", got)
+	}
+	w.run("events", "assistant/main", "-o", "json").exits(0, "openai/gpt-5.5")
+	node.kill()
+	if said := node.ready + node.rest.String() + node.errs.String(); strings.Contains(said, key) {
+		t.Errorf("the key is shown: %s", said)
+	}
+}
+
+func TestFileUsesOpenAI(t *testing.T) {
+	w := newWorld(t)
+	url, asked := modelServer(t)
+	w.env = append(w.env, "SOME_KEY="+key, "WORD=shhh")
+	w.file("reprise.yaml", `
+agents:
+  assistant: {model: mine/small, tools: [lookup]}
+  clerk: {model: demo/demo, tools: [lookup]}
+tools:
+  lookup:
+    command: [/bin/sh, -c, 'echo "the word is $WORD_GIVEN"']
+    description: Look the word up
+    class: pure
+    env: {WORD_GIVEN: "${WORD}"}
+providers:
+  mine: {api_key: "${SOME_KEY}", base_url: "`+url+`"}
+  unused: {api_key: "${NOT_SET}"}
+`)
+	w.run("check").exits(0, "2 agents")
+	w.dev()
+	w.run("ask", "assistant/main", "hello").exits(0, "Grüezi")
+	if got := <-asked; got != "small Bearer "+key {
+		t.Errorf("the model was asked as %q", got)
+	}
+	w.run("ask", "clerk/main", "use lookup").exits(0, "the word is shhh")
+	w.run("dev", "--model", "demo/demo", "--listen", "127.0.0.1:0").exits(2, "--model")
+}

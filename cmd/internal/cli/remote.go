@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// defaultData is where dev and serve keep what they store.
+const defaultData = "./.reprise"
+
+// defaultTimeout is how long commands wait that do not go on by themselves.
+const defaultTimeout = 30 * time.Second
+
+// remoteFlags say which installation a command talks to.
+type remoteFlags struct {
+	options client.Options
+	data    string
+	// chosen says that --data was given: it wins over NATS_URL.
+	chosen  bool
+	timeout time.Duration
+}
+
+// connects gives cmd the flags of a command that talks to a node.
+func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command {
+	f := cmd.Flags()
+	a.serverFlags(cmd)
+	f.StringVar(&a.remote.data, "data", defaultData, "data folder of a local node, whose address is used without --nats and --context (and NATS_URL, unless this is given)")
+	usage := "how long to wait"
+	if timeout == 0 {
+		usage += " (0s: for ever)"
+	}
+	f.Duration("timeout", timeout, usage)
+	return cmd
+}
+
+// read takes what differs per command from its flags.
+func (r *remoteFlags) read(cmd *cobra.Command) {
+	r.chosen = cmd.Flags().Changed("data")
+	r.timeout, _ = cmd.Flags().GetDuration("timeout") // 0 where there is no such flag
+}
+
+// serverFlags gives cmd the flags that choose a NATS server.
+func (a *app) serverFlags(cmd *cobra.Command) {
+	f, o := cmd.Flags(), &a.remote.options
+	f.StringVar(&o.URL, "nats", "", "URL of the NATS server (default: NATS_URL)")
+	f.StringVar(&o.Context, "context", "", "context of the nats command line tool")
+	f.StringVar(&o.Creds, "creds", "", "file with NATS credentials")
+	f.StringVar(&o.Root, "root", messages.DefaultRoot, "first token of the installation's subjects")
+}
+
+// addressFile is where a node with an embedded server writes its URL.
+func addressFile(data string) string { return filepath.Join(data, "address") }
+
+// client connects to the node that the flags choose. The caller closes it and
+// calls cancel.
+func (a *app) client(ctx context.Context) (c *client.Client, within context.Context, done func(), err error) {
+	within, lost := context.WithCancelCause(ctx)
+	cancel := func() { lost(nil) }
+	if a.remote.timeout > 0 {
+		var end context.CancelFunc
+		within, end = context.WithTimeout(within, a.remote.timeout)
+		cancel = func() { end(); lost(nil) }
+	}
+	o, file := a.remote.options, ""
+	o.Lost = func() { a.gone.Store(true); lost(errLost) }
+	if o.URL == "" && o.Context == "" {
+		if !a.remote.chosen {
+			o.URL = os.Getenv("NATS_URL")
+		}
+		if o.URL == "" {
+			if o.URL, file, err = a.localAddress(); err != nil {
+				cancel()
+				return nil, nil, nil, err
+			}
+		}
+	}
+	if c, err = client.Connect(within, o); err != nil {
+		cancel()
+		return nil, nil, nil, a.unreachable(err, file)
+	}
+	return c, within, func() { c.Close(); cancel() }, nil
+}
+
+// errLost says that the server has gone away while a command waited for it.
+var errLost = errors.New("the connection to the NATS server was lost")
+
+// localAddress is the URL that a local node wrote under its data folder.
+func (a *app) localAddress() (address, file string, err error) {
+	file = addressFile(a.remote.data)
+	b, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "", fail("start one with `"+a.started+" dev`, or name a server with --nats, --context or NATS_URL (or a node's folder with --data)",
+			"no node is known: there is no %s", file)
+	case err != nil:
+		return "", "", fail("name a server with --nats", "the address of the local node cannot be read: %v", err)
+	}
+	return strings.TrimSpace(string(b)), file, nil
+}
+
+// unreachable explains why a connection failed; file is where the address came from.
+func (a *app) unreachable(err error, file string) error {
+	if file != "" {
+		return fail("start it again with `"+a.started+" dev`, or name another server with --nats",
+			"%v; the address is from %s, and the node that wrote it is gone", err, file)
+	}
+	var refused *messages.Error
+	if errors.As(err, &refused) {
+		return fail("see that the server runs and that --nats, --context or NATS_URL name it", "%v", err)
+	}
+	return err
+}
+
+// address reads an agent's address from the command line.
+func address(arg string) (string, error) {
+	id, err := messages.ParseAgentID(arg)
+	if err != nil {
+		return "", usage("%v", err)
+	}
+	return id.String(), nil
+}
+
+// lines gives each line of an agent's view to each, which ends it with false.
+func (a *app) lines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) (bool, error)) error {
+	agent, err := address(agent)
+	if err != nil {
+		return err
+	}
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for line, err := range c.Query(ctx, agent, q) {
+		if err != nil {
+			return err
+		}
+		if more, err := each(line); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// tenantLines gives each line of a tenant's view to each.
+func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, each func(json.RawMessage) error) error {
+	if err := messages.ValidateToken("tenant", tenant); err != nil {
+		return usage("%v", err)
+	}
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for line, err := range c.QueryTenant(ctx, tenant, q) {
+		if err != nil {
+			return err
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

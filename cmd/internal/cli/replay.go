@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) replay() *cobra.Command {
+	var from, at uint64
+	cmd := &cobra.Command{
+		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "Walk through an agent's log and show what each event changed",
+		Long: `Walk through an agent's log and show what each event changed in its history,
+state, turns and queue. Nothing is run and nothing is written.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := messages.Query{View: "replay", From: messages.EventNumber(from), At: messages.EventNumber(at)}
+			return a.runReplay(cmd.Context(), args[0], q)
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show; those before it are replayed in silence")
+	cmd.Flags().Uint64Var(&at, "at", 0, "last event to replay (default: the newest)")
+	return a.connects(cmd, 0)
+}
+
+func (a *app) runReplay(ctx context.Context, agent string, q messages.Query) error {
+	if q.At != 0 && q.From > q.At {
+		return usage("--from %d is after --at %d", q.From, q.At)
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	out := bufio.NewWriterSize(a.out, 1<<16)
+	err := a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) {
+		change := raw[projections.Change](line)
+		if !a.json() {
+			return true, change.WriteText(out)
+		}
+		b, err := json.Marshal(change)
+		if err == nil {
+			_, err = out.Write(append(b, '\n'))
+		}
+		return true, err
+	})
+	if flushed := out.Flush(); err == nil {
+		err = flushed
+	}
+	return err
+}

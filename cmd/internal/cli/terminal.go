@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// isTerminal says whether a person may be at the other end of f.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// colour wraps text for a terminal, unless NO_COLOR is set.
+func colour(w io.Writer, code, text string) string {
+	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (a *app) dim(w io.Writer, text string) string  { return colour(w, "2", text) }
+func (a *app) bold(w io.Writer, text string) string { return colour(w, "1", text) }
+func (a *app) red(w io.Writer, text string) string  { return colour(w, "31", text) }
+
+// safe is text of several lines that cannot steer a terminal: control
+// characters but newline and tab, and those that turn the direction of
+// writing, are written as Go writes them in a string.
+func safe(text string) string {
+	if !strings.ContainsFunc(text, steers) && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
+		if steers(r) {
+			b.WriteString(escaped(r))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func steers(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t':
+		return false
+	case r < ' ', r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f:
+		return true
+	}
+	return false
+}
+
+func escaped(r rune) string {
+	const digits = "0123456789abcdef"
+	if r < 0x80 {
+		return `\x` + string(digits[r>>4]) + string(digits[r&15])
+	}
+	return `\u` + string([]byte{digits[r>>12&15], digits[r>>8&15], digits[r>>4&15], digits[r&15]})
+}
+
+// indented is text with every line but the first moved to the right.
+func indented(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }

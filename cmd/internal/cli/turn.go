@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// turn shows one turn as it happens.
+type turn struct {
+	app    *app
+	client *client.Client
+	agent  string
+	// seen is the turn's id once it is known.
+	seen messages.TurnID
+	// open says that the last line of text has no end yet.
+	open bool
+	// aborted says that the turn was.
+	aborted bool
+}
+
+// interruptible is ctx until SIGINT or SIGTERM.
+func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// follow sends the input and shows its turn until it ends or waits for a person.
+func (t *turn) follow(ctx context.Context, in messages.Input) error {
+	if err := t.somebody(ctx); err != nil {
+		return err
+	}
+	var failed error
+	for ev, err := range t.client.AskInput(ctx, t.agent, in) {
+		if err == nil {
+			err = t.event(ctx, ev)
+		}
+		if err != nil {
+			failed = err
+			break
+		}
+	}
+	if t.open {
+		t.app.printf("\n")
+	}
+	return failed
+}
+
+// somebody makes sure that a node is there, lest an ask wait for one for ever.
+func (t *turn) somebody(ctx context.Context) error {
+	for _, err := range t.client.QueryTenant(ctx, messages.DefaultTenant, messages.Query{View: "agents", Limit: 1}) {
+		var refused *messages.Error
+		if errors.As(err, &refused) && refused.Code == messages.Unavailable && strings.Contains(refused.Message, "no Reprise node") {
+			return err
+		}
+		break
+	}
+	return nil
+}
+
+func (t *turn) event(ctx context.Context, ev client.Event) error {
+	if ev.Turn != "" {
+		t.seen = ev.Turn
+	}
+	if err := t.show(ev); err != nil {
+		return err
+	}
+	switch ev.Type {
+	case "input.accepted":
+		if raw[messages.InputAccepted](ev.Data).Disposition == "queued" {
+			return t.behind(ctx)
+		}
+	case "turn.paused":
+		return t.paused(ctx, raw[messages.TurnPaused](ev.Data))
+	case "turn.failed":
+		return t.failed(raw[messages.TurnFailed](ev.Data))
+	case "turn.aborted":
+		e := raw[messages.TurnAborted](ev.Data)
+		t.aborted = true
+		return fail("`"+t.app.started+" history "+t.agent+"` shows how far it came", "turn %s was aborted by %s%s", e.Turn, e.By, because(e.Reason))
+	}
+	return nil
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func (t *turn) show(ev client.Event) error {
+	switch {
+	case t.app.json():
+		return t.app.object(askLine(ev))
+	case ev.Type == "delta":
+		text := safe(ev.Text)
+		t.open = !strings.HasSuffix(text, "\n")
+		t.app.printf("%s", text)
+	case ev.Type == "reasoning":
+		if t.app.verbose {
+			_, _ = fmt.Fprint(t.app.err, t.app.dim(t.app.err, safe(ev.Text)))
+		}
+	case t.app.verbose:
+		t.remark(ev)
+	case ev.Type == "tool.started" && isTerminal(t.app.err):
+		t.remark(ev)
+	}
+	return nil
+}
+
+// remark tells on standard error what the agent does.
+func (t *turn) remark(ev client.Event) {
+	if t.open && isTerminal(t.app.out) {
+		t.app.printf("\n")
+		t.open = false
+	}
+	t.app.note("%s", eventText(ev.Type, ev.Step, ev.Data))
+}
+
+func eventText(kind string, step int, data json.RawMessage) string {
+	if step > 0 {
+		kind = fmt.Sprintf("%s (step %d)", kind, step)
+	}
+	return projections.Printable("· "+kind+" "+summary(data, "turn", "step"), 160)
+}
+
+// askLine is the line of JSON that ask writes for an event.
+func askLine(ev client.Event) any {
+	if ev.N == 0 {
+		return struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}{ev.Type, ev.Text}
+	}
+	fact := projections.EventJSON{N: ev.N, Seq: ev.Seq, Frame: ev.Frame, Type: ev.Type, Turn: ev.Turn, Step: ev.Step, At: ev.At, Data: ev.Data}
+	if !ev.Terminal() {
+		return fact
+	}
+	return struct {
+		projections.EventJSON
+		Output string          `json:"output"`
+		Usage  *messages.Usage `json:"usage"`
+	}{fact, ev.Output, ev.Usage}
+}
+
+// paused says what the turn waits for, unless somebody has settled it already.
+func (t *turn) paused(ctx context.Context, e messages.TurnPaused) error {
+	if s, ok := t.status(ctx); ok && (s.Phase != string(projections.Paused) || s.Turn != e.Turn) {
+		return nil
+	}
+	what := fmt.Sprintf("turn %s waits for a person (%s)", e.Turn, e.Reason)
+	if len(e.Calls) == 0 {
+		return &failure{code: exitWaits, what: what, do: fmt.Sprintf("go on with `%s resume %s`, or end it with `%s abort %s`", t.app.started, t.agent, t.app.started, t.agent)}
+	}
+	var calls []string
+	for _, c := range e.Calls {
+		calls = append(calls, string(c))
+	}
+	return &failure{code: exitWaits, what: what + ": call " + strings.Join(calls, ", "), do: t.decideIt(calls[0])}
+}
+
+func (t *turn) decideIt(call string) string {
+	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed --result …` (or failed, or retry)", t.app.started, t.agent, quoted(call))
+}
+
+// behind says so if the input waits behind a turn that waits for a person.
+func (t *turn) behind(ctx context.Context) error {
+	s, ok := t.status(ctx)
+	switch {
+	case !ok:
+		return nil // the answer still comes
+	case s.Phase != string(projections.Paused):
+		t.app.queued(t.agent, s)
+		return nil
+	}
+	f := &failure{
+		code: exitWaits, what: fmt.Sprintf("the input is queued behind turn %s, which waits for a person", s.Turn),
+		do: fmt.Sprintf("`%s show %s` tells what it waits for", t.app.started, t.agent),
+	}
+	if len(s.Waiting) > 0 {
+		f.what += ": call " + string(s.Waiting[0].Call)
+		f.do = t.decideIt(string(s.Waiting[0].Call))
+	}
+	return f
+}
+
+// status is what the agent is doing now; false if that cannot be told.
+func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) {
+	for line, err := range t.client.Query(ctx, t.agent, messages.Query{View: "show"}) {
+		if err != nil {
+			return s, false
+		}
+		return raw[projections.AgentStatus](line), true
+	}
+	return s, false
+}
+
+func (a *app) queued(agent string, s projections.AgentStatus) {
+	if a.verbose || isTerminal(a.err) {
+		a.note("· queued: %s is busy with turn %s", agent, s.Turn)
+	}
+}
+
+// failed says why the turn failed and how to go on.
+func (t *turn) failed(e messages.TurnFailed) error {
+	more := fmt.Sprintf("`%s resume %s` goes on at the failed step", t.app.started, t.agent)
+	if e.Reason == "max_steps" {
+		more = fmt.Sprintf("`%s resume %s --max-steps %d` goes on", t.app.started, t.agent, max(2*e.Steps, e.Steps+10))
+	}
+	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Reason, e.Message)
+}
+
+func (t *turn) followIt() string {
+	return fmt.Sprintf("`%s events %s --follow` goes on listening", t.app.started, t.agent)
+}

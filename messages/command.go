@@ -46,13 +46,19 @@ type InputOptions struct {
 
 // Interrupt cancels the running turn and leaves a note that the model sees.
 type Interrupt struct {
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// Turn is the only one to be interrupted; empty means whichever runs when the
+	// command is accepted.
+	Turn   TurnID `json:"turn,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
 // Abort cancels the running turn without a note.
 type Abort struct {
-	ID     string `json:"id"`
+	ID string `json:"id"`
+	// Turn is the only one to be aborted; empty means whichever runs when the
+	// command is accepted.
+	Turn   TurnID `json:"turn,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -66,9 +66,9 @@ func (d *decision) command(c messages.Command) error {
 	}
 	switch c := c.(type) {
 	case messages.Interrupt:
-		d.stop("interrupt", c.Reason)
+		d.stop("interrupt", c.Turn, c.Reason)
 	case messages.Abort:
-		d.stop("abort", c.Reason)
+		d.stop("abort", c.Turn, c.Reason)
 	case messages.Resume:
 		return d.resume(c)
 	case messages.Decide:
@@ -167,10 +167,14 @@ func (d *decision) fail(reason, message string) {
 }
 
 // stop ends the running turn because somebody asked for it.
-func (d *decision) stop(by, reason string) {
+func (d *decision) stop(by string, only messages.TurnID, reason string) {
 	t := d.s.Turn
 	if t == nil {
 		d.emit(messages.CommandNoop{Command: by, Reason: "no turn is running: there is nothing to " + by})
+		return
+	}
+	if only != "" && only != t.ID {
+		d.emit(messages.CommandNoop{Command: by, Reason: fmt.Sprintf("turn %s is not running: there is nothing to %s", only, by)})
 		return
 	}
 	for _, c := range t.Calls {

@@ -76,8 +76,15 @@ var commands = map[string]func(s *stage, args []string) any{
 		}
 		return in
 	},
-	"interrupt": func(_ *stage, args []string) any { return messages.Interrupt{ID: args[0], Reason: at(args, 1)} },
-	"abort":     func(_ *stage, args []string) any { return messages.Abort{ID: args[0], Reason: at(args, 1)} },
+	// interrupt ID ["reason"] [turn=T]
+	"interrupt": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Interrupt{ID: args[0], Reason: at(args, 1), Turn: messages.TurnID(opts["turn"])}
+	},
+	"abort": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Abort{ID: args[0], Reason: at(args, 1), Turn: messages.TurnID(opts["turn"])}
+	},
 	// resume ID [max_steps=N] [turn=T]
 	"resume": func(_ *stage, args []string) any {
 		args, opts := options(args)

@@ -33,7 +33,7 @@ func (l *lab) header(ctx context.Context) error {
 		}
 	}
 	_, err = fmt.Fprintf(to, "%d cores %s/%s, %s, nats-server %s, sync %s, append+fsync of 1 KB %.3f ms p50 in %s\n",
-		runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH, runtime.Version(), server, strings.Join(l.Sync, " and "), milliseconds(fsync), filepath.Dir(l.dir))
+		runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), server, strings.Join(l.Sync, " and "), milliseconds(fsync), filepath.Dir(l.dir))
 	return err
 }
 

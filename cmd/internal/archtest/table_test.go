@@ -90,7 +90,6 @@ var diets = []diet{
 
 // unmeasured are packages that no table speaks for.
 var unmeasured = map[string]string{
-	"cmd/internal/pin": "keeps go.mod whole while rooms are being built; it goes away",
 }
 
 // topLevel are the folders at the root that may hold Go code.

@@ -20,6 +20,8 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -83,7 +85,10 @@ type Node struct {
 	leases   *lease.Leases
 	gateway  *gateway.Gateway
 	client   *client.Client
+	closing  sync.Once
 	closers  []func() // in the order in which they were opened
+	// doubts are partitions whose agents have met a newer owner.
+	doubts chan messages.Partition
 }
 
 // logConns is how many connections appends are spread over.
@@ -97,7 +102,13 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Root == "" {
 		cfg.Root = messages.DefaultRoot
 	}
-	n := &Node{cfg: cfg, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root}}
+	if strings.HasPrefix(cfg.Root, "_") || cfg.Root == "agents" {
+		return nil, fmt.Errorf("root %q: subjects under it belong to others; choose another first token", cfg.Root)
+	}
+	n := &Node{
+		cfg: cfg, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root},
+		doubts: make(chan messages.Partition, messages.Partitions),
+	}
 	defer func() {
 		if err != nil {
 			n.undo()
@@ -111,12 +122,14 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// undo closes what was opened, newest first.
+// undo closes what was opened, newest first. Whoever comes second waits until
+// it is done.
 func (n *Node) undo() {
-	for i := len(n.closers) - 1; i >= 0; i-- {
-		n.closers[i]()
-	}
-	n.closers = nil
+	n.closing.Do(func() {
+		for i := len(n.closers) - 1; i >= 0; i-- {
+			n.closers[i]()
+		}
+	})
 }
 
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
@@ -152,23 +165,54 @@ func (n *Node) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) 
 
 type dialer func(...nats.Option) (*nats.Conn, error)
 
+// withoutSecrets is an error that does not show what stands before the @ in the
+// URLs of the servers.
+func withoutSecrets(err error, urls string) error {
+	if err == nil {
+		return nil
+	}
+	shown := err.Error()
+	for u := range strings.SplitSeq(urls, ",") {
+		if _, rest, ok := strings.Cut(u, "://"); ok {
+			u = rest
+		}
+		if at := strings.LastIndex(u, "@"); at > 0 {
+			shown = strings.ReplaceAll(shown, u[:at+1], "")
+		}
+	}
+	if shown == err.Error() {
+		return err
+	}
+	return errors.New(shown)
+}
+
+// likeConn dials as somebody else's connection was made. What is told to its
+// callbacks is that connection's, not ours.
+func likeConn(opts nats.Options) dialer {
+	opts.ReconnectBufSize, opts.AllowReconnect, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, true, -1, false
+	opts.ReconnectWait, opts.NoEcho = 250*time.Millisecond, false
+	opts.ClosedCB, opts.DisconnectedErrCB, opts.ConnectedCB, opts.ReconnectedCB = nil, nil, nil, nil
+	opts.ReconnectErrCB, opts.DiscoveredServersCB, opts.LameDuckModeHandler = nil, nil, nil
+	return func(more ...nats.Option) (*nats.Conn, error) {
+		mine := opts
+		for _, o := range more {
+			if err := o(&mine); err != nil {
+				return nil, err
+			}
+		}
+		return mine.Connect()
+	}
+}
+
 func (n *Node) dialer() (dialer, error) {
 	cfg := n.cfg
 	switch {
 	case cfg.Conn != nil:
-		return func(more ...nats.Option) (*nats.Conn, error) {
-			opts := cfg.Conn.Opts
-			opts.ReconnectBufSize, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, -1, false
-			for _, o := range more {
-				if err := o(&opts); err != nil {
-					return nil, err
-				}
-			}
-			return opts.Connect()
-		}, nil
+		return likeConn(cfg.Conn.Opts), nil
 	case cfg.NATS != "":
 		return func(more ...nats.Option) (*nats.Conn, error) {
-			return natslog.Connect(cfg.NATS, append(more, cfg.NATSOptions...)...)
+			nc, err := natslog.Connect(cfg.NATS, append(more, cfg.NATSOptions...)...)
+			return nc, withoutSecrets(err, cfg.NATS)
 		}, nil
 	case cfg.Data == "":
 		return nil, errors.New("a node needs a NATS server: set NATS to its URL, or Data to a folder for an embedded one")
@@ -199,7 +243,7 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 }
 
 func (n *Node) openHost(ctx context.Context) error {
-	hub := gateway.NewHub(n.doors, n.subjects, n.cfg.Logger, func(messages.AgentID, messages.Epoch) {})
+	hub := gateway.NewHub(n.doors, n.subjects, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Observer: hub,
 		IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
@@ -207,23 +251,23 @@ func (n *Node) openHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.host, err = newHost(ctx, rt, n.cfg.Root, n.cfg.Logger); err != nil {
-		return err
-	}
+	n.host = newHost(rt, n.cfg.Root, n.cfg.Logger)
 	n.onClose(n.host.stop)
 	agents := &projections.Agents{}
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
-		Deliver: func(_ context.Context, d *actors.Deliver) (actors.Answer, error) { return n.host.ask(d.Agent, d)() },
+		Deliver: func(ctx context.Context, d *actors.Deliver) (actors.Answer, error) {
+			return n.host.ask(d.Agent, d)(ctx)
+		},
 	})
 	if err != nil {
 		return err
 	}
-	n.owner = newOwner(n.host, n.log, in, agents, n.cfg.Logger)
+	n.owner = (&owner{host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
-		Deliver:     func(d *actors.Deliver) func() (actors.Answer, error) { return n.host.ask(d.Agent, d) },
+		Deliver:     func(d *actors.Deliver) func(context.Context) (actors.Answer, error) { return n.host.ask(d.Agent, d) },
 		Agents:      agents,
 		Self:        n.id,
 		OwnerOf:     n.ownerOf,
@@ -236,15 +280,30 @@ func (n *Node) openHost(ctx context.Context) error {
 func (n *Node) join(ctx context.Context) (err error) {
 	hostname, _ := os.Hostname() // empty where the system has none
 	self := member.Info{ID: n.id, Host: hostname, Version: n.cfg.Version, Started: time.Now().UTC()}
-	if n.members, err = member.Join(ctx, n.doors, n.cfg.Root, self, n.cfg.Logger); err != nil {
+	if err := n.owner.watchAll(ctx); err != nil {
+		return fmt.Errorf("read the heads of the agents: %w", err)
+	}
+	n.members, err = member.Join(ctx, member.Config{Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Self: self, Logger: n.cfg.Logger})
+	if err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.members.Leave) })
-	if n.leases, err = lease.Open(ctx, n.doors, n.cfg.Root, n.cfg.Replicas, n.members, n.owner, n.cfg.Logger); err != nil {
+	n.leases, err = lease.Open(ctx, lease.Config{
+		Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Logger: n.cfg.Logger,
+	})
+	if err != nil {
 		return fmt.Errorf("take partitions: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.leases.Release) })
 	return n.leases.Settled(ctx)
+}
+
+// fenced hears that an agent has met a newer owner than this node.
+func (n *Node) fenced(a messages.AgentID, _ messages.Epoch) {
+	select {
+	case n.doubts <- a.Partition():
+	default: // enough doubts
+	}
 }
 
 func (n *Node) bounded(f func(context.Context)) {
@@ -254,10 +313,10 @@ func (n *Node) bounded(f func(context.Context)) {
 }
 
 func (n *Node) openDoors(context.Context) error {
+	n.onClose(n.gateway.Close)
 	if err := n.gateway.Open(); err != nil {
 		return fmt.Errorf("open the doors: %w", err)
 	}
-	n.onClose(n.gateway.Close)
 	n.client = client.New(n.doors, n.cfg.Root)
 	return n.doors.Flush()
 }
@@ -297,7 +356,8 @@ func (n *Node) Sync() string {
 // Partitions is how many partitions the node owns.
 func (n *Node) Partitions() int { return n.leases.Held() }
 
-// Close stops the node. More than once does nothing.
+// Close stops the node. Streams that run through it end with an error that says
+// so; their turns go on at the next start or owner. More than once does nothing.
 func (n *Node) Close() error {
 	n.undo()
 	return nil

@@ -11,7 +11,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/remote"
-	"google.golang.org/grpc"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -23,81 +22,48 @@ type host struct {
 	system  *actor.ActorSystem
 	cluster *cluster.Cluster
 	runtime *actors.Runtime
-	ready   chan error
 
 	mu         sync.RWMutex
-	partitions [messages.Partitions]*actor.PID
+	partitions [messages.Partitions]*hosted
+}
+
+// hosted is the actor of a partition that is ours.
+type hosted struct {
+	pid  *actor.PID
+	gone chan struct{} // closed when it has stopped
 }
 
 // agentKind is the kind under which protoactor knows all agents; the agent's
 // own kind is part of its identity.
 const agentKind = "agent"
 
-// newHost starts the actor system. StartMember sleeps a second after it is
-// done, so it runs beside and tells when it is ready (research: protoactor
-// section 7).
-func newHost(ctx context.Context, rt *actors.Runtime, root string, logger *slog.Logger) (*host, error) {
+// newHost makes the actor system. The library's member is never started: that
+// opens a gRPC listener, sets a logger for all of gRPC's users in the process,
+// gossips and sleeps a second, all for members that are elsewhere. Ours are in
+// NATS, and what is asked for here, where an identity lives, needs none of it.
+func newHost(rt *actors.Runtime, root string, logger *slog.Logger) *host {
 	quiet := slog.New(atLeast{logger.Handler(), slog.LevelWarn})
-	h := &host{runtime: rt, ready: make(chan error, 1)}
+	h := &host{runtime: rt}
 	h.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
-	closed := remote.Configure("127.0.0.1", 0, remote.WithEndpointWriterQueueSize(1024),
-		remote.WithServerOptions(grpc.StreamInterceptor(refuseStream), grpc.UnaryInterceptor(refuseCall)))
-	cfg := cluster.Configure(root, alone{h}, h, closed, cluster.WithKinds(cluster.NewKind(agentKind, actor.PropsFromFunc(func(actor.Context) {}))))
-	// Gossip is parked: membership is in NATS.
-	cfg.GossipInterval, cfg.HeartbeatExpiration = time.Hour, 1000*time.Hour
-	h.cluster = cluster.New(h.system, cfg)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				h.tell(fmt.Errorf("start the actor system: %v", p))
-			}
-		}()
-		h.cluster.StartMember()
-	}()
-	select {
-	case err := <-h.ready:
-		return h, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	kind := cluster.NewKind(agentKind, actor.PropsFromFunc(func(actor.Context) {}))
+	h.cluster = cluster.New(h.system, cluster.Configure(root, alone{}, h, remote.Configure("127.0.0.1", 0), cluster.WithKinds(kind)))
+	h.cluster.IdentityLookup = h
+	return h
 }
 
-func (h *host) tell(err error) {
-	select {
-	case h.ready <- err:
-	default:
-	}
-}
+// alone is the cluster provider of a member that is never started.
+type alone struct{}
 
-var errClosed = errors.New("reprise nodes talk over NATS; this port serves nobody")
+var errAlone = errors.New("nodes find one another over NATS")
 
-func refuseStream(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
-	return errClosed
-}
+// StartMember is never used.
+func (alone) StartMember(*cluster.Cluster) error { return errAlone }
 
-func refuseCall(context.Context, any, *grpc.UnaryServerInfo, grpc.UnaryHandler) (any, error) {
-	return nil, errClosed
-}
-
-// alone is the cluster provider of a cluster of one.
-type alone struct{ h *host }
-
-// StartMember publishes a topology of this member alone.
-func (m alone) StartMember(c *cluster.Cluster) error {
-	host, port, err := c.ActorSystem.GetHostPort()
-	if err != nil {
-		return err
-	}
-	c.MemberList.UpdateClusterTopology(cluster.Members{{Id: c.ActorSystem.ID, Host: host, Port: int32(port), Kinds: c.GetClusterKinds()}})
-	m.h.tell(nil)
-	return nil
-}
-
-// StartClient is never used: every node is a member.
-func (alone) StartClient(*cluster.Cluster) error { return errors.New("every node is a member") }
+// StartClient is never used.
+func (alone) StartClient(*cluster.Cluster) error { return errAlone }
 
 // Shutdown has nothing to do: the node leaves NATS by itself.
 func (alone) Shutdown(bool) error { return nil }
@@ -109,9 +75,16 @@ func (h *host) Get(id *cluster.ClusterIdentity) *actor.PID {
 	if err != nil {
 		return nil
 	}
+	if p := h.hosted(a.Partition()); p != nil {
+		return p.pid
+	}
+	return nil
+}
+
+func (h *host) hosted(p messages.Partition) *hosted {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.partitions[a.Partition()]
+	return h.partitions[p]
 }
 
 // RemovePid does nothing: partition actors keep their address.
@@ -123,27 +96,31 @@ func (h *host) Setup(*cluster.Cluster, []string, bool) {}
 // Shutdown does nothing: partitions are stopped one by one, when their lease goes.
 func (h *host) Shutdown() {}
 
-// open hosts a partition under epoch.
+// open hosts a partition under epoch. The epoch is part of the actor's name, so
+// that one that is slow to stop is in nobody's way.
 func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
-	pid, err := h.system.Root.SpawnNamed(h.runtime.Partition(p, epoch), "partition-"+p.String())
+	pid, err := h.system.Root.SpawnNamed(h.runtime.Partition(p, epoch), fmt.Sprintf("partition-%s-%d", p, epoch))
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.partitions[p] = pid
+	h.partitions[p] = &hosted{pid, make(chan struct{})}
 	return nil
 }
 
 // shut stops a partition and its agents and returns when they have stopped.
+// Whoever still waits for an answer from there is told then.
 func (h *host) shut(p messages.Partition) {
 	h.mu.Lock()
-	pid := h.partitions[p]
+	was := h.partitions[p]
 	h.partitions[p] = nil
 	h.mu.Unlock()
-	if pid != nil {
-		_ = h.system.Root.StopFuture(pid).Wait() // its only error is a timeout of ten seconds
+	if was == nil {
+		return
 	}
+	_ = h.system.Root.StopFuture(was.pid).Wait() // its only error is a timeout of ten seconds
+	close(was.gone)
 }
 
 // unanswered bounds how long a command waits for its agent. The command may
@@ -151,31 +128,63 @@ func (h *host) shut(p messages.Partition) {
 const unanswered = time.Minute
 
 // ask sends a message to an agent's partition at once and gives a function
-// that waits for the answer.
-func (h *host) ask(a messages.AgentID, m any) (wait func() (actors.Answer, error)) {
-	pid := h.cluster.Get(a.Full(), agentKind)
-	if pid == nil {
-		return func() (actors.Answer, error) {
+// that waits for the answer, as long as its ctx lasts. It must be called.
+func (h *host) ask(a messages.AgentID, m any) (wait func(context.Context) (actors.Answer, error)) {
+	pid, at := h.cluster.Get(a.Full(), agentKind), h.hosted(a.Partition())
+	if at == nil || pid != at.pid {
+		return func(context.Context) (actors.Answer, error) {
 			return actors.Answer{}, messages.Refuse(messages.Unavailable, "this node does not own agent %s now: try again", a)
 		}
 	}
-	future := h.system.Root.RequestFuture(pid, m, unanswered)
-	return func() (actors.Answer, error) {
-		result, err := future.Result()
-		if err != nil {
-			return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, err)
-		}
-		answer, ok := result.(*actors.Answer)
-		if !ok {
-			return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s is changing hands: try again with the same id", a)
-		}
-		return *answer, nil
+	mine := answers{make(chan any, 1)}
+	registry := h.system.ProcessRegistry
+	sender, _ := registry.Add(mine, "ask"+registry.NextId()) // no id comes twice
+	h.system.Root.RequestWithCustomSender(pid, m, sender)
+	return func(ctx context.Context) (actors.Answer, error) {
+		defer registry.Remove(sender)
+		return mine.wait(ctx, a, at.gone)
 	}
 }
 
-// stop ends the actor system. Never cluster.Shutdown(true): it sleeps, and
-// leaves before its actors have stopped.
-func (h *host) stop() { h.cluster.Shutdown(false) }
+// answers is the process that an answer is sent to.
+type answers struct{ came chan any }
+
+// SendUserMessage takes the answer; more than one is not expected.
+func (p answers) SendUserMessage(_ *actor.PID, m any) {
+	select {
+	case p.came <- actor.UnwrapEnvelopeMessage(m):
+	default:
+	}
+}
+
+// SendSystemMessage does nothing: nobody watches or stops an ask.
+func (answers) SendSystemMessage(*actor.PID, any) {}
+
+// Stop does nothing.
+func (answers) Stop(*actor.PID) {}
+
+func (p answers) wait(ctx context.Context, a messages.AgentID, gone chan struct{}) (actors.Answer, error) {
+	within, cancel := context.WithTimeout(ctx, unanswered)
+	defer cancel()
+	var m any
+	select {
+	case m = <-p.came:
+	case <-within.Done():
+		return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, within.Err())
+	case <-gone:
+		select {
+		case m = <-p.came: // just before the end
+		default:
+		}
+	}
+	if answer, ok := m.(*actors.Answer); ok {
+		return *answer, nil
+	}
+	return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s is changing hands: try again with the same id", a)
+}
+
+// stop ends the actor system.
+func (h *host) stop() { h.system.Shutdown() }
 
 // atLeast is a log handler that hears only what is at least at its level.
 type atLeast struct {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +22,8 @@ type owner struct {
 	log    eventlog.Follower
 	inbox  *inbox.Inbox
 	agents *projections.Agents
+	// left is called when a partition is ours no more.
+	left   func(messages.Partition)
 	logger *slog.Logger
 
 	ctx     context.Context
@@ -38,26 +39,31 @@ type owner struct {
 // log busy, too few to flood a model provider after a crash.
 const atOnce = 64
 
-func newOwner(h *host, log eventlog.Follower, in *inbox.Inbox, agents *projections.Agents, logger *slog.Logger) *owner {
-	o := &owner{host: h, log: log, inbox: in, agents: agents, logger: logger, waking: make(chan struct{}, atOnce)}
+func (o *owner) begin() *owner {
+	o.waking = make(chan struct{}, atOnce)
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	for p := range o.partitions {
 		o.partitions[p].told = make(chan struct{})
+		o.partitions[p].more = make(chan struct{}, 1)
 	}
 	return o
 }
 
-// watched is a partition whose heads this node reads.
-type watched struct {
-	mu        sync.Mutex
-	begun     bool
-	told      chan struct{} // closed when the past has been read
-	isTold    bool
-	highest   messages.Epoch
-	newest    time.Time
-	unsettled map[messages.AgentID]eventlog.Head // those that a taker must look at
-	epoch     messages.Epoch                     // ours; 0: the partition is not
-	stops     []func()
+// watchAll reads the heads of all partitions, so that the list of agents is
+// whole here and a takeover finds them read.
+func (o *owner) watchAll(ctx context.Context) error {
+	var wg sync.WaitGroup
+	errs := make([]error, messages.Partitions)
+	for p := range messages.Partitions {
+		wg.Go(func() { _, errs[p] = o.Prepare(ctx, messages.Partition(p)) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Prepare reads the partition's heads, and goes on reading them for as long as
@@ -104,8 +110,8 @@ func (o *owner) follow(p messages.Partition) {
 	}
 }
 
-// saw takes notice of a head: the list of agents, and whether somebody who has
-// been replaced wrote it.
+// saw takes notice of a head: the list of agents, what a taker must look at,
+// and whether somebody who has been replaced wrote it.
 func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	w := &o.partitions[p]
 	w.mu.Lock()
@@ -124,98 +130,109 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	o.agents.Apply(projections.Agent{
 		Agent: head.Agent, Phase: string(head.Phase), Turn: head.Turn, Events: head.Last, Epoch: head.Epoch, Updated: head.Time,
 	})
-	w.highest = max(w.highest, head.Epoch)
-	if head.Time.After(w.newest) {
-		w.newest = head.Time
-	}
-	switch {
-	case w.epoch == 0:
-		w.note(head)
-	case head.Epoch < w.epoch: // A107: a late frame of an owner before us
-		go o.wake(head.Agent)
+	w.note(head)
+	if head.Epoch < w.epoch { // A107: a late frame of an owner before us
+		w.owe(w.epoch, head.Agent)
 	}
 }
-
-// note remembers a head that a taker of the partition must look at: the agent
-// owes work, or may owe a reply for a turn that has just ended.
-func (w *watched) note(head eventlog.Head) {
-	if head.Open || slices.ContainsFunc(head.Types, ends) {
-		if w.unsettled == nil {
-			w.unsettled = make(map[messages.AgentID]eventlog.Head)
-		}
-		w.unsettled[head.Agent] = head
-		return
-	}
-	delete(w.unsettled, head.Agent)
-}
-
-func ends(eventType string) bool {
-	return eventType == "turn.completed" || eventType == "turn.failed" || eventType == "turn.aborted"
-}
-
-// replyWindow is how long before the partition's newest frame a turn may have
-// ended for its replies to be sent again: their sending takes milliseconds.
-const replyWindow = 10 * time.Second
 
 // Acquired makes the partition this node's.
-func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) {
+func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := o.host.open(p, epoch); err != nil {
-		o.logger.Error("a partition could not be opened", "partition", p, "error", err)
-		return
+		return err
+	}
+	ctx, cancel := context.WithCancel(o.ctx)
+	done := make(chan struct{})
+	stops := []func(){o.inbox.Pull(p)}
+	if p == 0 {
+		stops = append(stops, o.inbox.PullStray())
 	}
 	w.epoch = epoch
-	w.stops = []func(){o.inbox.Pull(p)}
-	if p == 0 {
-		w.stops = append(w.stops, o.inbox.PullStray())
-	}
-	var owing []eventlog.Head
-	for _, head := range w.unsettled {
-		if head.Open || head.Time.After(w.newest.Add(-replyWindow)) {
-			owing = append(owing, head)
+	w.stop = func() {
+		cancel()
+		for _, stop := range stops {
+			stop()
 		}
+		<-done
 	}
-	w.unsettled = nil
-	slices.SortFunc(owing, func(a, b eventlog.Head) int { return a.Time.Compare(b.Time) })
+	owing := w.unsettled()
+	w.owe(epoch, owing...)
 	if len(owing) > 0 {
 		o.logger.Info("agents that owe work are recovered", "partition", p, "epoch", epoch, "agents", len(owing))
-		o.running.Go(func() {
-			for _, head := range owing {
-				o.wake(head.Agent)
+	}
+	go func() {
+		defer close(done)
+		o.recover(ctx, w, epoch)
+	}()
+	return nil
+}
+
+// recover wakes the agents that owe work, as they become known, until ctx ends.
+func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
+	var wakes sync.WaitGroup
+	defer wakes.Wait()
+	for {
+		a, ok := w.owing()
+		if !ok {
+			select {
+			case <-w.more:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case o.waking <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		wakes.Go(func() {
+			defer func() { <-o.waking }()
+			if o.wake(ctx, a) {
+				time.AfterFunc(time.Second, func() {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					w.owe(epoch, a)
+				})
 			}
 		})
 	}
 }
 
-// wake activates an agent and waits until it has gone on.
-func (o *owner) wake(a messages.AgentID) {
-	select {
-	case o.waking <- struct{}{}:
-	case <-o.ctx.Done():
-		return
+// wake activates an agent and waits until it has gone on; again says that it
+// could not and should be tried later.
+func (o *owner) wake(ctx context.Context, a messages.AgentID) (again bool) {
+	if err := o.host.runtime.Serves(a.Kind); err != nil {
+		o.logger.Warn("an agent owes work but cannot run here", "agent", a.String(), "error", err)
+		return false
 	}
-	wait := o.host.ask(a, &actors.Wake{Agent: a})
-	go func() {
-		defer func() { <-o.waking }()
-		if answer, err := wait(); err != nil || answer.Err != nil {
-			o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "refusal", answer.Err)
-		}
-	}()
+	answer, err := o.host.ask(a, &actors.Wake{Agent: a})(ctx)
+	if err == nil && answer.Err != nil {
+		err = answer.Err
+	}
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	again = messages.AsError(err).Code == messages.Unavailable
+	o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "again", again)
+	return again
 }
 
 // Lost stops everything that acts in the partition.
 func (o *owner) Lost(p messages.Partition) {
 	w := &o.partitions[p]
 	w.mu.Lock()
-	stops := w.stops
-	w.stops, w.epoch = nil, 0
+	stop := w.stop
+	w.stop, w.epoch, w.list = nil, 0, nil
 	w.mu.Unlock()
-	for _, stop := range stops {
+	if stop != nil {
 		stop()
 	}
 	o.host.shut(p)
+	o.left(p)
 }
 
 // epoch is the one under which this node owns the partition; 0 if it does not.

@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -19,28 +19,42 @@ const (
 	mainKey = "main"
 )
 
-// register makes a kind discoverable under the key main.
-func (g *Gateway) register(kind string) error {
-	a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: kind, Key: mainKey}
-	service, err := micro.AddService(g.Conn, micro.Config{
-		Name: serviceName, Version: "0.3.0", Description: "a Reprise agent of kind " + kind,
-		Metadata: map[string]string{"agent": kind, "owner": a.Tenant, "protocol_version": protocolVersion},
-	})
-	if err != nil {
-		return err
+// discovery answers $SRV.PING, INFO and STATS as a NATS micro service would,
+// one service for each kind, under the key main. It does so itself because the
+// library's service answers on any reply subject, also on ours.
+func (g *Gateway) discovery(r request) {
+	t := strings.Split(r.Subject, ".") // $SRV.<verb>[.<name>[.<id>]]
+	if len(t) > 2 && !strings.EqualFold(t[2], serviceName) || !g.answerable(r) {
+		return
 	}
-	g.services = append(g.services, service)
-	if err := service.AddEndpoint("prompt", micro.HandlerFunc(func(r micro.Request) { g.prompt(asMsg(r)) }),
-		micro.WithEndpointSubject(messages.Prompt(a)), micro.WithEndpointQueueGroup(promptQueue),
-		micro.WithEndpointMetadata(map[string]string{"max_payload": "384KB", "attachments_ok": "false"})); err != nil {
-		return err
+	for _, kind := range g.Kinds {
+		if id := g.instance(kind); len(t) < 4 || t[3] == id {
+			g.reply(r.Reply, g.describe(t[1], kind, id))
+		}
 	}
-	return service.AddEndpoint("status", micro.HandlerFunc(func(r micro.Request) { g.status(asMsg(r)) }),
-		micro.WithEndpointSubject(statusSubject("status", a)), micro.WithEndpointQueueGroup(promptQueue))
 }
 
-func asMsg(r micro.Request) *nats.Msg {
-	return &nats.Msg{Subject: r.Subject(), Reply: r.Reply(), Header: nats.Header(r.Headers()), Data: r.Data()}
+func (g *Gateway) instance(kind string) string { return g.Self + "-" + kind }
+
+func (g *Gateway) describe(verb, kind, id string) any {
+	a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: kind, Key: mainKey}
+	self := micro.ServiceIdentity{
+		Name: serviceName, ID: id, Version: "0.3.0",
+		Metadata: map[string]string{"agent": kind, "owner": a.Tenant, "protocol_version": protocolVersion},
+	}
+	switch verb {
+	case micro.InfoVerb.String():
+		return micro.Info{ServiceIdentity: self, Type: micro.InfoResponseType, Description: "a Reprise agent of kind " + kind, Endpoints: []micro.EndpointInfo{
+			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": "384KB", "attachments_ok": "false"}},
+			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue, Metadata: map[string]string{}},
+		}}
+	case micro.StatsVerb.String():
+		return micro.Stats{ServiceIdentity: self, Type: micro.StatsResponseType, Started: g.opened, Endpoints: []*micro.EndpointStats{
+			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, NumRequests: int(g.prompts.Load())},
+			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue},
+		}}
+	}
+	return micro.Ping{ServiceIdentity: self, Type: micro.PingResponseType}
 }
 
 func statusSubject(verb string, a messages.AgentID) string {
@@ -61,7 +75,7 @@ type pulse struct {
 
 func (g *Gateway) pulse(a messages.AgentID) pulse {
 	p := pulse{
-		Agent: a.Kind, Owner: a.Tenant, InstanceID: g.Self + "-" + a.Kind, TS: time.Now().UTC(),
+		Agent: a.Kind, Owner: a.Tenant, InstanceID: g.instance(a.Kind), TS: time.Now().UTC(),
 		IntervalS: int(heartbeat / time.Second),
 	}
 	if row, ok := g.Agents.Agent(a); ok {
@@ -70,20 +84,21 @@ func (g *Gateway) pulse(a messages.AgentID) pulse {
 	return p
 }
 
-func (g *Gateway) status(msg *nats.Msg) {
-	if !g.answerable(msg) {
+func (g *Gateway) status(r request) {
+	if !g.answerable(r) {
 		return
 	}
-	a, err := messages.ParsePrompt(msg.Subject)
+	defer g.over(r)
+	a, err := messages.ParsePrompt(r.Subject)
 	if err == nil {
 		err = g.Serves(a.Kind)
 	}
 	if err != nil {
-		g.fail(msg.Reply, messages.AsError(err))
+		g.fail(r.Reply, messages.AsError(err))
 		return
 	}
-	if !g.elsewhere(a.Partition(), msg) {
-		g.reply(msg.Reply, g.pulse(a))
+	if !g.elsewhere(a.Partition(), r, "") {
+		g.reply(r.Reply, g.pulse(a))
 	}
 }
 
@@ -95,7 +110,7 @@ func (g *Gateway) beat() {
 		for _, kind := range g.Kinds {
 			a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: kind, Key: mainKey}
 			if b, err := json.Marshal(g.pulse(a)); err == nil {
-				_ = g.Conn.Publish(statusSubject("hb", a), b)
+				_ = g.Conn.Publish(statusSubject("hb", a), b) // the next one follows
 			}
 		}
 		select {

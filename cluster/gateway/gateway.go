@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,8 +43,8 @@ type Config struct {
 	Serves func(kind string) error
 	// Deliver puts a command on its way at once, so that order is kept, and
 	// gives a function that waits for the answer.
-	Deliver func(*actors.Deliver) (wait func() (actors.Answer, error))
-	// Agents is the list of agents of the partitions that this node owns.
+	Deliver func(*actors.Deliver) (wait func(context.Context) (actors.Answer, error))
+	// Agents is the list of all agents.
 	Agents *projections.Agents
 	// Self is this node's id, OwnerOf that of a partition's owner, empty if
 	// nobody owns it.
@@ -60,15 +61,22 @@ type Gateway struct {
 	js       jetstream.JetStream
 	ctx      context.Context
 	cancel   context.CancelFunc
-	running  sync.WaitGroup
 	subs     []*nats.Subscription
-	services []micro.Service
+	receipts receipts
+	opened   time.Time
+	prompts  atomic.Int64
+
+	mu      sync.Mutex
+	closed  bool
+	streams int
+	running sync.WaitGroup
 }
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC()}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	return g
 }
 
@@ -80,40 +88,78 @@ func (g *Gateway) Open() (err error) {
 	q := g.Subjects.TenantQuery("*")
 	for _, door := range []struct {
 		subject, queue string
-		handle         func(*nats.Msg)
+		handle         func(request)
 	}{
 		{"agents.prompt.*.*.*", promptQueue, g.prompt},
 		{"agents.status.*.*.*", promptQueue, g.status},
-		{q + ".*.*", g.Subjects.Any("q"), g.query},
-		{q, g.Subjects.Any("q"), g.queryTenant},
+		{q + ".*.*", "q", g.query},
+		{q, "q", g.queryTenant},
+		{g.receipts.prefix + "*", "", g.received},
 		{g.direct(g.Self), "", g.forwarded},
+		{"$SRV.PING.>", "", g.discovery}, {"$SRV.PING", "", g.discovery},
+		{"$SRV.INFO.>", "", g.discovery}, {"$SRV.INFO", "", g.discovery},
+		{"$SRV.STATS.>", "", g.discovery}, {"$SRV.STATS", "", g.discovery},
 	} {
-		sub, err := g.Conn.QueueSubscribe(door.subject, door.queue, door.handle)
+		sub, err := g.Conn.QueueSubscribe(door.subject, door.queue, func(msg *nats.Msg) { door.handle(request{Msg: msg}) })
 		if err != nil {
 			return err
 		}
 		g.subs = append(g.subs, sub)
 	}
-	for _, kind := range g.Kinds {
-		if err := g.register(kind); err != nil {
-			return err
-		}
+	if err := g.Conn.Flush(); err != nil {
+		return err
 	}
-	g.running.Go(g.beat)
+	if !g.begin(g.beat) || !g.begin(g.watchOwners) {
+		return errShut
+	}
 	return nil
 }
 
-// Close closes the doors and ends the streams that go through them. Turns
-// behind them go on.
+// maxStreams is how many streamed replies a node may have under way.
+const maxStreams = 16 << 10
+
+var errShut = messages.Refuse(messages.Unavailable, "this node is shutting down: try again")
+
+// begin runs f beside, unless the doors are closed or too much is under way.
+func (g *Gateway) begin(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.streams >= maxStreams {
+		return false
+	}
+	g.streams++
+	g.running.Go(func() {
+		defer func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.streams--
+		}()
+		f()
+	})
+	return true
+}
+
+// full is why begin has refused.
+func (g *Gateway) full() *messages.Error {
+	if g.ctx.Err() != nil {
+		return errShut
+	}
+	return messages.Refuse(messages.Unavailable, "this node serves %d streams, its limit: try again later", maxStreams)
+}
+
+// Close closes the doors and ends the streams that go through them with an
+// error that says so. Turns behind them go on.
 func (g *Gateway) Close() {
-	for _, s := range g.services {
-		_ = s.Stop()
-	}
 	for _, s := range g.subs {
-		_ = s.Unsubscribe()
+		_ = s.Unsubscribe() // fails only with the connection
 	}
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
 	g.cancel()
+	g.closeReceipts()
 	g.running.Wait()
+	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
 }
 
 // reply sends one JSON message of a streamed reply.
@@ -130,42 +176,41 @@ func (g *Gateway) end(subject string) { _ = g.Conn.Publish(subject, nil) }
 
 // fail ends a streamed reply with an error, in the headers that NATS services use.
 func (g *Gateway) fail(subject string, why *messages.Error) {
-	g.failStatus(subject, why.Code.Status(), why)
-}
-
-func (g *Gateway) failStatus(subject string, status int, why *messages.Error) {
 	msg := nats.NewMsg(subject)
-	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(status))
-	msg.Header.Set(micro.ErrorHeader, oneLine(why.Message))
-	msg.Header.Set("Reprise-Code", string(why.Code))
+	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(why.Code.Status()))
+	msg.Header.Set(micro.ErrorHeader, messages.OneLine(why.Message))
+	msg.Header.Set(messages.HeaderCode, string(why.Code))
 	_ = g.Conn.PublishMsg(msg)
 	g.end(subject)
 }
 
-func oneLine(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
-		}
+// why is what a caller is told of an error; one that came of closing the doors
+// is replaced.
+func (g *Gateway) why(err error) *messages.Error {
+	if g.ctx.Err() != nil {
+		return errShut
 	}
-	return string(b[:min(len(b), 1024)])
+	return messages.AsError(err)
 }
 
 // answerable says whether a request has a reply subject that may be answered.
-func (g *Gateway) answerable(msg *nats.Msg) bool {
-	if msg.Reply == "" {
-		return false
+func (g *Gateway) answerable(r request) bool {
+	err := g.Subjects.AllowReply(r.Reply)
+	if r.Reply == "" {
+		err = errNoReply
 	}
-	if err := g.Subjects.AllowReply(msg.Reply); err != nil {
-		g.Logger.Warn("a request was refused", "subject", msg.Subject, "error", err)
-		return false
+	if err != nil {
+		g.Logger.Warn("a request was refused", "subject", r.Subject, "error", err)
 	}
-	return true
+	return err == nil
 }
+
+var errNoReply = messages.Refuse(messages.BadInput, "it has no reply subject: send a request, or publish to the agent's input subject")
 
 // The agent protocol's times.
 const (
 	heartbeat = 30 * time.Second
-	keepAlive = 20 * time.Second
+	// keepAlive is far below what the protocol asks for, so that our own client
+	// notices soon that a node is gone.
+	keepAlive = 2 * time.Second
 )

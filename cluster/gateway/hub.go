@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -23,6 +24,8 @@ type Hub struct {
 
 	mu    sync.RWMutex
 	feeds map[messages.AgentID]map[*feed]struct{}
+
+	late late
 }
 
 // NewHub makes a hub that publishes on conn; fenced is called when an agent
@@ -46,8 +49,26 @@ func (h *Hub) Delta(d actors.Delta) {
 	}
 }
 
-// Fenced passes on that an agent met a newer owner.
-func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) { h.fenced(a, newer) }
+// Fenced passes on that an agent met a newer owner, and sends its followers there.
+func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) {
+	h.each(a, (*feed).end)
+	h.fenced(a, newer)
+}
+
+// Moved ends the streams of a partition's agents: another node tells of them
+// from now on.
+func (h *Hub) Moved(p messages.Partition) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for a, feeds := range h.feeds {
+		if a.Partition() != p {
+			continue
+		}
+		for f := range feeds {
+			f.end()
+		}
+	}
+}
 
 // replyJSON is what a reply subject receives.
 type replyJSON struct {
@@ -87,11 +108,60 @@ func answerType(a actors.Answer) string {
 func (h *Hub) publish(subject string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil {
-		err = h.conn.Publish(subject, b)
+		err = h.subjects.AllowReply(subject) // once more: the fact may be older than the rule
 	}
 	if err != nil {
 		h.logger.Warn("a reply could not be published", "subject", subject, "error", err)
+		return
 	}
+	h.late.mu.Lock()
+	defer h.late.mu.Unlock()
+	if len(h.late.msgs) == 0 && h.conn.Publish(subject, b) == nil {
+		return
+	}
+	h.later(&nats.Msg{Subject: subject, Data: b})
+}
+
+// late holds the replies that could not be sent because the connection was
+// broken, until it is back.
+type late struct {
+	mu   sync.Mutex
+	msgs []*nats.Msg
+}
+
+// The bounds of late.
+const (
+	maxLate  = 16 << 10
+	lateTry  = 500 * time.Millisecond
+	lateText = "replies wait for the connection to NATS"
+)
+
+// later keeps a reply; h.late.mu is held.
+func (h *Hub) later(msg *nats.Msg) {
+	switch len(h.late.msgs) {
+	case 0:
+		h.logger.Warn(lateText)
+		time.AfterFunc(lateTry, h.sendLate)
+	case maxLate:
+		h.logger.Warn("a reply was given up: too many wait", "subject", msg.Subject)
+		return
+	}
+	h.late.msgs = append(h.late.msgs, msg)
+}
+
+func (h *Hub) sendLate() {
+	h.late.mu.Lock()
+	defer h.late.mu.Unlock()
+	for len(h.late.msgs) > 0 {
+		if err := h.conn.PublishMsg(h.late.msgs[0]); err != nil {
+			if !h.conn.IsClosed() {
+				time.AfterFunc(lateTry, h.sendLate)
+			}
+			return
+		}
+		h.late.msgs = h.late.msgs[1:]
+	}
+	h.late.msgs = nil
 }
 
 func (h *Hub) each(a messages.AgentID, do func(*feed)) {
@@ -135,6 +205,7 @@ type feed struct {
 	mu    sync.Mutex
 	items []item
 	lost  bool // a commit was dropped
+	moved bool // nothing more comes here
 }
 
 // The bounds of a feed.
@@ -151,6 +222,18 @@ func (f *feed) push(it item) {
 		f.lost = true
 	}
 	f.mu.Unlock()
+	f.signal()
+}
+
+// end says that nothing more comes.
+func (f *feed) end() {
+	f.mu.Lock()
+	f.moved = true
+	f.mu.Unlock()
+	f.signal()
+}
+
+func (f *feed) signal() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -158,11 +241,11 @@ func (f *feed) push(it item) {
 }
 
 // take gives what has gathered since the last call; lost says that commits
-// behind it were dropped.
-func (f *feed) take() (items []item, lost bool) {
+// behind it were dropped, moved that nothing more comes.
+func (f *feed) take() (items []item, lost, moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	items, lost = f.items, f.lost
 	f.items, f.lost = nil, false
-	return items, lost
+	return items, lost, f.moved
 }

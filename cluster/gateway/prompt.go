@@ -1,20 +1,21 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // chunk is a message of a prompt's streamed reply. Types beyond status,
-// response and query are ours and ignored by other clients: reprise.event
-// carries a fact in the shape of `reprise events -o json`.
+// response and query are ours and ignored by other clients: reprise.events
+// carries facts of one frame, a list in the shape of `reprise events -o json`.
 type chunk struct {
 	Type string `json:"type"`
 	Data any    `json:"data"`
@@ -22,37 +23,58 @@ type chunk struct {
 
 // prompt answers one prompt: it puts the input on its way before it returns,
 // so that order is kept, and streams from a goroutine of its own.
-func (g *Gateway) prompt(msg *nats.Msg) {
-	if !g.answerable(msg) {
+func (g *Gateway) prompt(r request) {
+	if !g.answerable(r) {
 		return
 	}
-	in, a, err := g.parsePrompt(msg)
+	g.prompts.Add(1)
+	streams := false
+	defer func() {
+		if !streams {
+			g.over(r)
+		}
+	}()
+	in, a, err := g.parsePrompt(r)
 	if err != nil {
-		g.fail(msg.Reply, messages.AsError(err))
+		g.fail(r.Reply, messages.AsError(err))
 		return
 	}
-	if g.elsewhere(a.Partition(), msg) {
+	made := ""
+	if in.ID == "" {
+		made = "prompt:" + ulid.Make().String()
+		in.ID = made
+	}
+	if g.elsewhere(a.Partition(), r, made) {
 		return
 	}
 	feed, leave := g.Hub.follow(a)
 	wait := g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
-	g.running.Go(func() {
+	after := eventNumber(r.Header.Get(messages.HeaderAfter))
+	streams = g.begin(func() {
+		defer g.over(r)
 		defer leave()
-		answer, err := wait()
+		answer, err := wait(g.ctx)
 		if err == nil && answer.Err != nil {
 			err = answer.Err
 		}
 		if err != nil {
-			g.fail(msg.Reply, messages.AsError(err))
+			g.fail(r.Reply, g.why(err))
 			return
 		}
-		g.stream(a, in.ID, msg.Reply, answer, feed)
+		g.stream(a, in.ID, r.Reply, answer, after, feed)
 	})
+	if !streams {
+		leave()
+		over, cancel := context.WithCancel(g.ctx)
+		cancel()
+		_, _ = wait(over) // nobody waits for the answer
+		g.fail(r.Reply, g.full())
+	}
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the
 // envelope may have the fields of an input body.
-func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
+func (g *Gateway) parsePrompt(msg request) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
 	if err == nil {
 		err = g.Serves(a.Kind)
@@ -67,9 +89,6 @@ func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, 
 	in, err := messages.ParseInput(a, msg.Header.Get, body)
 	if err == nil {
 		err = g.Subjects.AllowReply(in.Reply)
-	}
-	if in.ID == "" {
-		in.ID = "prompt:" + ulid.Make().String()
 	}
 	return in, a, err
 }
@@ -97,34 +116,42 @@ type streaming struct {
 	to    string
 	input string
 	turn  messages.TurnID
+	// after is the event up to which the caller knows everything already.
+	after messages.EventNumber
 	// shown is the text already streamed of the model call under way.
 	shown strings.Builder
 	call  messages.CallID
+	// asked is the newest model call; deltas of joined are left out, for the
+	// caller came in the middle of it and is told its text as a whole.
+	asked, joined messages.CallID
+	// facts are those of the frame at hand that were not sent yet.
+	facts []byte
 }
 
 // stream sends the ack, then everything of the input's turn until its end.
-func (g *Gateway) stream(a messages.AgentID, input, to string, answer actors.Answer, feed *feed) {
+func (g *Gateway) stream(a messages.AgentID, input, to string, answer actors.Answer, after messages.EventNumber, feed *feed) {
 	if !g.ack(to) {
 		return
 	}
-	s := &streaming{g: g, to: to, input: input}
+	s := &streaming{g: g, to: to, input: input, after: after}
 	w := &watcher{
-		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, delta: s.delta,
+		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: func() bool { return g.ack(to) },
 	}
 	more, err := true, error(nil)
 	if answer.Duplicate {
 		more, err = w.past(g.ctx)
+		s.joined = s.asked
 	}
 	if err == nil && more {
 		err = w.run(g.ctx)
 	}
-	if err != nil {
-		why := messages.AsError(err)
-		if g.ctx.Err() != nil {
-			why = messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", input)
-		}
-		g.fail(to, why)
+	switch {
+	case err == nil:
+	case g.ctx.Err() != nil:
+		g.fail(to, messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", input))
+	default:
+		g.fail(to, messages.AsError(err))
 	}
 }
 
@@ -142,8 +169,12 @@ func (s *streaming) fact(f fact) (more bool) {
 		if slices.Contains(ev.Inputs, s.input) {
 			s.turn = ev.Turn
 		}
-	case messages.ModelCompleted:
+	case messages.ModelRequested:
 		if ev.Turn == s.turn {
+			s.asked = ev.Call
+		}
+	case messages.ModelCompleted:
+		if ev.Turn == s.turn && f.n > s.after {
 			s.rest(ev)
 		}
 	case messages.ModelFailed:
@@ -155,27 +186,63 @@ func (s *streaming) fact(f fact) (more bool) {
 	case messages.TurnAborted:
 		end = messages.Refuse(messages.Conflict, "turn %s was aborted (%s) %s", ev.Turn, ev.By, ev.Reason)
 	}
-	line := f.json()
 	accepted, isInput := f.ev.(messages.InputAccepted)
-	mine := isInput && accepted.Input == s.input || s.turn != "" && line.Turn == s.turn
+	mine := isInput && accepted.Input == s.input || s.turn != "" && f.turn() == s.turn
 	if !mine {
 		return true
 	}
-	s.g.reply(s.to, chunk{"reprise.event", line})
+	if f.n > s.after {
+		s.add(f)
+	}
 	switch f.ev.(type) {
 	case messages.TurnCompleted:
+		s.tell()
 		s.g.end(s.to)
 		return false
 	case messages.TurnFailed, messages.TurnAborted:
+		s.tell()
 		s.g.fail(s.to, end)
 		return false
 	}
 	return true
 }
 
+// add puts a fact with those of its frame.
+func (s *streaming) add(f fact) {
+	room := int(s.g.Conn.MaxPayload()) / 2
+	begun := len(s.facts)
+	if begun == 0 {
+		s.facts = append(s.facts, `{"type":"reprise.events","data":[`...)
+	} else {
+		s.facts = append(s.facts, ',')
+	}
+	s.facts = f.append(s.facts)
+	if len(s.facts) <= room {
+		return
+	}
+	if begun > 0 { // those before it first
+		s.facts = s.facts[:begun]
+		s.tell()
+		s.add(f)
+		return
+	}
+	line := f.json()
+	line.Data = json.RawMessage(`{"omitted":"it is too large for a message: read the agent's events"}`)
+	s.facts = nil
+	s.g.reply(s.to, chunk{"reprise.events", []projections.EventJSON{line}})
+}
+
+// tell sends the facts of the frame at hand.
+func (s *streaming) tell() {
+	if len(s.facts) > 0 {
+		_ = s.g.Conn.Publish(s.to, append(s.facts, `]}`...)) // a caller that is not there has its turn all the same
+		s.facts = s.facts[:0]
+	}
+}
+
 func (s *streaming) delta(d actors.Delta) (more bool) {
 	switch {
-	case s.turn == "" || d.Turn != s.turn:
+	case s.turn == "" || d.Turn != s.turn || d.Call == s.joined:
 	case d.Kind == "text":
 		if d.Call != s.call {
 			s.call = d.Call
@@ -202,7 +269,12 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 	if s.call == ev.Call {
 		shown = s.shown.String()
 	}
-	if rest, ok := strings.CutPrefix(text.String(), shown); ok && rest != "" {
+	rest, ok := strings.CutPrefix(text.String(), shown)
+	if !ok { // pieces were dropped: the caller did not keep up
+		rest = "\n[a part was lost; the whole answer again]\n" + text.String()
+	}
+	if rest != "" {
+		s.tell()
 		s.g.reply(s.to, chunk{"response", rest})
 	}
 	s.shown.Reset()
@@ -212,6 +284,7 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 // cut tells the reader that the text so far will not be continued.
 func (s *streaming) cut(turn messages.TurnID) {
 	if turn == s.turn && s.shown.Len() > 0 {
+		s.tell()
 		s.g.reply(s.to, chunk{"response", "\n[the answer was cut off; the model is asked again]\n"})
 		s.shown.Reset()
 		s.call = ""

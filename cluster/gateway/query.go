@@ -2,10 +2,7 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -13,7 +10,7 @@ import (
 )
 
 // query answers a view of one agent.
-func (g *Gateway) query(msg *nats.Msg) {
+func (g *Gateway) query(msg request) {
 	if !g.answerable(msg) {
 		return
 	}
@@ -24,19 +21,31 @@ func (g *Gateway) query(msg *nats.Msg) {
 	}
 	if err != nil {
 		g.fail(msg.Reply, messages.AsError(err))
+		g.over(msg)
 		return
 	}
-	if g.elsewhere(a.Partition(), msg) {
+	if g.elsewhere(a.Partition(), msg, "") {
 		return
 	}
-	g.running.Go(func() {
-		p := &page{g: g, to: msg.Reply, limit: q.Limit}
-		if err := g.view(p, a, q); err != nil {
-			g.fail(msg.Reply, messages.AsError(err))
-			return
+	g.page(msg, q, func(p *page) error { return g.view(p, a, q) })
+}
+
+// page answers with what view writes.
+func (g *Gateway) page(r request, q messages.Query, view func(*page) error) {
+	if !g.begin(func() {
+		defer g.over(r)
+		p := &page{g: g, to: r.Reply, limit: q.Limit}
+		err := view(p)
+		if err == nil {
+			err = p.finish()
 		}
-		p.finish()
-	})
+		if err != nil {
+			g.fail(r.Reply, g.why(err))
+		}
+	}) {
+		g.fail(r.Reply, g.full())
+		g.over(r)
+	}
 }
 
 func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
@@ -48,8 +57,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		if err := g.fold(a, q.At, &h); err != nil {
 			return err
 		}
-		for _, item := range h.View() {
-			if !p.line(item.N, item) {
+		for i, item := range h.View() { // paged by line: an answer of several calls is not in the order of its events
+			if n := messages.EventNumber(i + 1); n >= q.From && !p.line(n, item) {
 				return nil
 			}
 		}
@@ -97,29 +106,33 @@ func exists(a messages.AgentID, n, last messages.EventNumber) error {
 
 // followFor is how long one request follows an agent; the reader asks again
 // for what comes next, so that nothing is kept for readers that have gone.
-const followFor = time.Minute
+const followFor = 30 * time.Second
 
 func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	from := max(q.From, 1)
 	feed, leave := g.Hub.follow(a)
 	defer leave()
 	give := func(f fact) bool { return p.line(f.n, f.json()) }
-	deadline := time.Now().Add(followFor)
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: from, fact: give,
 		delta:      func(actors.Delta) bool { return true },
 		quietAfter: time.Second,
-		quiet:      func() bool { return p.flush() && time.Now().Before(deadline) },
+		quiet:      p.flush,
+		until:      time.Now().Add(followFor),
 	}
-	more, err := w.past(g.ctx)
-	if err != nil || !more {
-		return err
+	if tail, err := g.Log.Tail(g.ctx, a); err != nil || tail.Last >= from { // else there is no past to read
+		if more, err := w.past(g.ctx); err != nil || !more {
+			return err
+		}
 	}
 	if !q.Follow {
 		if w.next == from && from > 1 || w.next == 1 {
 			tail, err := g.Log.Tail(g.ctx, a)
 			if err != nil {
 				return err
+			}
+			if from == tail.Last+1 && tail.Last > 0 {
+				return nil // nothing new
 			}
 			return exists(a, q.From, tail.Last)
 		}
@@ -189,69 +202,4 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	}
 	p.line(0, projections.NewAgentStatus(row, &queue))
 	return nil
-}
-
-// page is a streamed reply of JSON lines, several to a message.
-type page struct {
-	g     *Gateway
-	to    string
-	limit int
-	// eager sends each line at once.
-	eager bool
-
-	buf   bytes.Buffer
-	lines int
-	next  messages.EventNumber // where the next page begins; 0: there is none
-	last  messages.EventNumber
-}
-
-// The bounds of a page.
-const (
-	defaultLimit = 1000
-	maxLimit     = 10_000
-	messageSize  = 64 << 10
-)
-
-// line adds a line that tells of event n and says whether the page has room
-// for more. A page ends between two events.
-func (p *page) line(n messages.EventNumber, v any) (more bool) {
-	limit := p.limit
-	if limit <= 0 || limit > maxLimit {
-		limit = defaultLimit
-	}
-	if p.lines >= limit && n != p.last {
-		p.next = n
-		return false
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		p.g.Logger.Error("a view could not be written as JSON", "error", err)
-		return false
-	}
-	p.buf.Write(b)
-	p.buf.WriteByte('\n')
-	p.lines, p.last = p.lines+1, n
-	if p.eager || p.buf.Len() >= messageSize {
-		return p.flush()
-	}
-	return true
-}
-
-func (p *page) flush() bool {
-	if p.buf.Len() == 0 {
-		return true
-	}
-	err := p.g.Conn.Publish(p.to, bytes.Clone(p.buf.Bytes()))
-	p.buf.Reset()
-	return err == nil
-}
-
-// finish sends the end, with the place where the next page begins.
-func (p *page) finish() {
-	p.flush()
-	msg := nats.NewMsg(p.to)
-	if p.next != 0 {
-		msg.Header.Set(messages.HeaderNext, number(p.next))
-	}
-	_ = p.g.Conn.PublishMsg(msg)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // queryTenant answers a view of a whole tenant: agents or dlq.
-func (g *Gateway) queryTenant(msg *nats.Msg) {
+func (g *Gateway) queryTenant(msg request) {
 	if !g.answerable(msg) {
 		return
 	}
@@ -27,24 +27,15 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 		g.fail(msg.Reply, messages.AsError(err))
 		return
 	}
-	if g.elsewhere(0, msg) {
-		return
-	}
-	g.running.Go(func() {
-		p := &page{g: g, to: msg.Reply, limit: q.Limit}
+	g.page(msg, q, func(p *page) error {
 		switch q.View {
 		case "agents":
 			g.agents(p, tenant, q)
+			return nil
 		case "dlq":
-			err = g.deadLetters(p, tenant, q)
-		default:
-			err = messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents and dlq", q.View)
+			return g.deadLetters(p, tenant, q)
 		}
-		if err != nil {
-			g.fail(msg.Reply, messages.AsError(err))
-			return
-		}
-		p.finish()
+		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents and dlq", q.View)
 	})
 }
 
@@ -55,7 +46,7 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
 		if n < q.From {
 			continue
 		}
-		row.Owner = g.Self
+		row.Owner = g.OwnerOf(row.Agent.Partition())
 		if !p.line(n, row) {
 			return
 		}
@@ -91,32 +82,31 @@ func (g *Gateway) deadLetters(p *page, tenant string, q messages.Query) error {
 		filters = append(filters, root+"_.>")
 	}
 	for seq := max(uint64(q.From), 1); ; {
-		raw, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(filters[0]))
-		if len(filters) > 1 {
-			other, err2 := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(filters[1]))
-			if err != nil || err2 == nil && other.Sequence < raw.Sequence {
-				raw, err = other, err2
+		var first *jetstream.RawStreamMsg
+		for _, filter := range filters {
+			raw, err := stream.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(filter))
+			switch {
+			case errors.Is(err, jetstream.ErrMsgNotFound):
+			case err != nil:
+				return messages.Refuse(messages.Unavailable, "the dead letters cannot be read now: %v", err)
+			case first == nil || raw.Sequence < first.Sequence:
+				first = raw
 			}
 		}
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if !p.line(messages.EventNumber(raw.Sequence), letterOf(raw)) {
+		if first == nil || !p.line(messages.EventNumber(first.Sequence), letterOf(first)) {
 			return nil
 		}
-		seq = raw.Sequence + 1
+		seq = first.Sequence + 1
 	}
 }
 
 func letterOf(raw *jetstream.RawStreamMsg) letter {
 	h := raw.Header
 	l := letter{
-		Seq: raw.Sequence, Subject: h.Get("Reprise-Subject"), Code: h.Get("Reprise-Code"), Reason: h.Get("Reprise-Reason"),
+		Seq: raw.Sequence, Subject: h.Get(messages.HeaderSubject), Code: h.Get(messages.HeaderCode), Reason: h.Get(messages.HeaderReason),
 		Size: len(raw.Data), Headers: h,
 	}
-	l.Received, _ = time.Parse(time.RFC3339Nano, h.Get("Reprise-Received")) // zero where it is missing
+	l.Received, _ = time.Parse(time.RFC3339Nano, h.Get(messages.HeaderReceived)) // zero where it is missing
 	if s := string(raw.Data); strings.ToValidUTF8(s, "") == s {
 		l.Body = s
 	} else {

@@ -13,6 +13,12 @@ import (
 
 func number(n messages.EventNumber) string { return strconv.FormatUint(uint64(n), 10) }
 
+// eventNumber reads a number from a header; what is none is 0.
+func eventNumber(s string) messages.EventNumber {
+	n, _ := strconv.ParseUint(s, 10, 64)
+	return messages.EventNumber(n)
+}
+
 // fact is an event with its place.
 type fact struct {
 	n     messages.EventNumber
@@ -26,6 +32,14 @@ func (f fact) json() projections.EventJSON {
 	return projections.NewEventJSON(f.n, f.seq, f.frame, f.at, f.ev)
 }
 
+// append appends the fact as a JSON object.
+func (f fact) append(b []byte) []byte {
+	return projections.AppendJSON(b, f.n, f.seq, f.frame, f.at, f.ev)
+}
+
+// turn is the turn that the event names; empty if it names none.
+func (f fact) turn() messages.TurnID { return projections.TurnOf(f.ev) }
+
 // watcher gives an agent's events from one on, in order, without gap or
 // repeat: those that came before from the log, those that come from the hub.
 // If the hub had to drop some, they are read from the log.
@@ -34,12 +48,16 @@ type watcher struct {
 	agent messages.AgentID
 	feed  *feed
 	next  messages.EventNumber
-	// fact and delta are called for what comes; false ends the watch.
+	// fact and delta are called for what comes; false ends the watch. told is
+	// called after the facts of each frame; nil: nothing is.
 	fact  func(fact) bool
+	told  func()
 	delta func(actors.Delta) bool
 	// quiet is called when nothing came for so long; false ends the watch.
 	quietAfter time.Duration
 	quiet      func() bool
+	// until ends the watch however much comes. Zero: never.
+	until time.Time
 }
 
 // past reads what is in the log from the next event on; more is false when the
@@ -63,19 +81,30 @@ func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
 		if n < w.next {
 			continue
 		}
-		w.next = n + 1
 		if !w.fact(fact{n, seq, f.ID, f.Time, ev}) {
 			return false
 		}
+		w.next = n + 1
+	}
+	if w.told != nil {
+		w.told()
 	}
 	return true
 }
+
+// missedAfter is how long a watch hears nothing before it looks into the log:
+// the node that wrote last may have had no time to tell the hub.
+const missedAfter = 20 * time.Second
+
+// errMoved says that the agent's events are told by another node from now on.
+var errMoved = messages.Refuse(messages.Unavailable, "the agent is changing hands; its turn goes on: ask again with the same id")
 
 // run watches until a callback says no or ctx ends.
 func (w *watcher) run(ctx context.Context) error {
 	timer := time.NewTimer(w.quietAfter)
 	defer timer.Stop()
-	for {
+	heard := time.Now()
+	for w.until.IsZero() || time.Now().Before(w.until) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -83,25 +112,48 @@ func (w *watcher) run(ctx context.Context) error {
 			if !w.quiet() {
 				return nil
 			}
+			if time.Since(heard) < missedAfter {
+				break
+			}
+			heard = time.Now()
+			if more, err := w.missed(ctx); err != nil || !more {
+				return err
+			}
 		case <-w.feed.wake:
+			heard = time.Now()
 			if more, err := w.taken(ctx); err != nil || !more {
 				return err
 			}
 		}
 		timer.Reset(w.quietAfter)
 	}
+	return nil
+}
+
+// missed reads from the log what the hub did not tell.
+func (w *watcher) missed(ctx context.Context) (more bool, err error) {
+	tail, err := w.log.Tail(ctx, w.agent)
+	if err != nil || tail.Last < w.next {
+		return true, nil // a log that cannot be read now is asked again later
+	}
+	return w.past(ctx)
 }
 
 // taken gives what has gathered in the feed.
 func (w *watcher) taken(ctx context.Context) (more bool, err error) {
-	items, lost := w.feed.take()
+	items, lost, moved := w.feed.take()
 	for _, it := range items {
 		if more, err := w.item(ctx, it); err != nil || !more {
 			return false, err
 		}
 	}
 	if lost {
-		return w.past(ctx)
+		if more, err := w.past(ctx); err != nil || !more {
+			return false, err
+		}
+	}
+	if moved {
+		return false, errMoved
 	}
 	return true, nil
 }

@@ -2,13 +2,10 @@ package inbox
 
 import (
 	"context"
-	"errors"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -17,7 +14,7 @@ import (
 // apply gives one message to its agent and settles it: acknowledged when the
 // agent has it, a dead letter when it never will. When ctx ends first it is
 // left for the next owner.
-func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg jetstream.Msg) {
+func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) {
 	d, reply, err := b.parse(a, msg)
 	if err != nil {
 		b.refuse(ctx, a, msg, reply, messages.AsError(err))
@@ -39,16 +36,11 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg jetstream.Msg
 }
 
 // parse reads a message as a command with an id, and checks its reply subject.
-func (b *Inbox) parse(a messages.AgentID, msg jetstream.Msg) (d *actors.Deliver, reply string, err error) {
+func (b *Inbox) parse(a messages.AgentID, msg message) (d *actors.Deliver, reply string, err error) {
 	family, _, err := b.cfg.Subjects.ParseInbox(msg.Subject())
 	if err != nil {
 		return nil, "", err
 	}
-	meta, err := msg.Metadata()
-	if err != nil {
-		return nil, "", messages.Refuse(messages.BadInput, "the message has no place in a stream: %v", err)
-	}
-	id := messages.StreamInputID(b.stream.CachedInfo().Created, meta.Sequence.Stream)
 	header := msg.Headers().Get
 	reply = header(messages.HeaderReply)
 	if err := b.cfg.Subjects.AllowReply(reply); err != nil {
@@ -64,14 +56,14 @@ func (b *Inbox) parse(a messages.AgentID, msg jetstream.Msg) (d *actors.Deliver,
 		if err := b.cfg.Subjects.AllowReply(in.Reply); err != nil {
 			return nil, "", err
 		}
-		in.ID = or(in.ID, id)
+		in.ID = or(in.ID, msg.id)
 		d.Command, reply = in, in.Reply
 	case "ctl":
 		c, err := messages.ParseCommand(a, header, msg.Data())
 		if err != nil {
 			return nil, reply, err
 		}
-		d.Command, d.Cause.Reason = messages.WithID(c, or(c.CommandID(), id)), messages.ReasonOf(c)
+		d.Command, d.Cause.Reason = messages.WithID(c, or(c.CommandID(), msg.id)), messages.ReasonOf(c)
 	default:
 		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.Subject())
 	}
@@ -90,87 +82,34 @@ func or(a, b string) string {
 func (b *Inbox) deliver(ctx context.Context, d *actors.Deliver) (actors.Answer, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, 2*time.Second
+	tries := 0
 	return backoff.Retry(ctx, func() (actors.Answer, error) {
 		answer, err := b.cfg.Deliver(ctx, d)
 		if err == nil && answer.Err != nil && answer.Err.Code == messages.Unavailable {
 			err = answer.Err
+		}
+		if tries++; err != nil && ctx.Err() == nil && tries%20 == 0 {
+			b.cfg.Logger.Warn("an input waits for its agent", "agent", d.Agent.String(), "id", d.Cause.ID, "tries", tries, "error", err)
 		}
 		return answer, err
 	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0))
 }
 
 // refuse tells the sender, as far as it said where, and keeps a dead letter.
-func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg jetstream.Msg, reply string, why *messages.Error) {
+func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg message, reply string, why *messages.Error) {
 	if reply != "" {
 		b.cfg.Told(reply, a, actors.Answer{Err: why})
 	}
 	b.deadLetter(ctx, msg, a, why)
 }
 
-// The headers of a dead letter, beside those that the message came with.
-const (
-	headerReason   = "Reprise-Reason"
-	headerCode     = "Reprise-Code"
-	headerSubject  = "Reprise-Subject"
-	headerReceived = "Reprise-Received"
-	headerCut      = "Reprise-Cut" // the full size of a body that did not fit
-)
-
-// deadLetter stores a message that can never be applied with the reason, and
-// only then takes it out of the queue.
-func (b *Inbox) deadLetter(ctx context.Context, msg jetstream.Msg, a messages.AgentID, why *messages.Error) {
-	letter := nats.NewMsg(b.cfg.Subjects.DeadLetter(a))
-	if a.Validate() != nil {
-		letter.Subject = b.cfg.Subjects.DeadLetter(messages.AgentID{Tenant: "_", Kind: "_", Key: "_"})
-	}
-	for name, values := range msg.Headers() {
-		letter.Header[name] = values
-	}
-	letter.Header.Del(messages.HeaderMsgID)
-	letter.Header.Set(headerReason, oneLine(why.Message))
-	letter.Header.Set(headerCode, string(why.Code))
-	letter.Header.Set(headerSubject, b.publishedTo(msg.Subject()))
-	if meta, err := msg.Metadata(); err == nil {
-		letter.Header.Set(headerReceived, meta.Timestamp.UTC().Format(time.RFC3339Nano))
-		letter.Header.Set(messages.HeaderMsgID, messages.StreamInputID(b.stream.CachedInfo().Created, meta.Sequence.Stream))
-	}
-	letter.Data = msg.Data()
-	if room := int(b.cfg.Conn.MaxPayload()) - 16<<10; len(letter.Data) > room {
-		letter.Header.Set(headerCut, strconv.Itoa(len(letter.Data)))
-		letter.Data = letter.Data[:room]
-	}
-	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval = 2 * time.Second
-	_, err := backoff.Retry(ctx, func() (*jetstream.PubAck, error) { return b.js.PublishMsg(ctx, letter) },
-		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0))
-	if err != nil {
-		return // ctx ended: the next owner sees the message again
-	}
-	b.cfg.Logger.Warn("an input was refused and kept as a dead letter", "subject", letter.Header.Get(headerSubject), "code", string(why.Code), "reason", why.Message)
-	if err := msg.TermWithReason(oneLine(why.Message)); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		b.cfg.Logger.Warn("a dead letter was stored but its message not removed; it will come again", "error", err)
-	}
-}
-
-// publishedTo is the subject that a stored one was published to.
+// publishedTo is the subject that a stored one was published to: the server put
+// the partition before those it transformed, and it puts the right one.
 func (b *Inbox) publishedTo(stored string) string {
-	family, a, err := b.cfg.Subjects.ParseInbox(stored)
-	switch {
-	case err != nil:
+	root, rest, _ := strings.Cut(stored, ".inq.")
+	t := strings.Split(rest, ".")
+	if len(t) != 5 || t[0] != (messages.AgentID{Tenant: t[2], Kind: t[3], Key: t[4]}).Partition().String() {
 		return stored
-	case family == "ctl":
-		return b.cfg.Subjects.Ctl(a)
 	}
-	return b.cfg.Subjects.In(a)
-}
-
-// oneLine makes text fit for a header.
-func oneLine(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c < ' ' {
-			b[i] = ' '
-		}
-	}
-	return string(b[:min(len(b), 1024)])
+	return root + "." + strings.Join(t[1:], ".")
 }

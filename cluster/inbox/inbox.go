@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -43,10 +42,16 @@ type Config struct {
 
 // Inbox pulls the inputs of the partitions it is told to. Safe for concurrent use.
 type Inbox struct {
-	cfg    Config
-	js     jetstream.JetStream
-	names  natslog.Names
-	stream jetstream.Stream
+	cfg  Config
+	js   jetstream.JetStream
+	name string // of the stream
+}
+
+// message is a message of the stream, with the id it has if its sender gave none.
+type message struct {
+	jetstream.Msg
+	seq uint64
+	id  string
 }
 
 // Open finds the input stream.
@@ -55,8 +60,8 @@ func Open(ctx context.Context, cfg Config) (*Inbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Inbox{cfg: cfg, js: js, names: natslog.NamesOf(cfg.Subjects)}
-	b.stream, err = js.Stream(ctx, b.names.Inbox())
+	b := &Inbox{cfg: cfg, js: js, name: natslog.NamesOf(cfg.Subjects).Inbox()}
+	_, err = js.Stream(ctx, b.name)
 	return b, err
 }
 
@@ -66,8 +71,8 @@ const stray = "stray"
 // Pull begins to bring in the inputs of partition p. The function it returns
 // stops that and waits until nothing is under way.
 func (b *Inbox) Pull(p messages.Partition) (stop func()) {
-	return b.start("p"+p.String(), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (jetstream.Msg, error)) error {
-		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]jetstream.Msg)}
+	return b.start("p"+p.String(), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
+		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]message), inHand: make(map[uint64]struct{})}
 		defer l.running.Wait()
 		for {
 			msg, err := next()
@@ -83,7 +88,7 @@ func (b *Inbox) Pull(p messages.Partition) (stop func()) {
 // subject without a tenant. One node in a cluster does so.
 func (b *Inbox) PullStray() (stop func()) {
 	filters := []string{b.cfg.Subjects.Any("in"), b.cfg.Subjects.Any("ctl")}
-	return b.start(stray, filters, func(ctx context.Context, next func() (jetstream.Msg, error)) error {
+	return b.start(stray, filters, func(ctx context.Context, next func() (message, error)) error {
 		for {
 			msg, err := next()
 			if err != nil {
@@ -99,7 +104,7 @@ func (b *Inbox) PullStray() (stop func()) {
 }
 
 // handler works a consumer's messages off until next fails.
-type handler func(ctx context.Context, next func() (jetstream.Msg, error)) error
+type handler func(ctx context.Context, next func() (message, error)) error
 
 func (b *Inbox) start(name string, filters []string, h handler) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -145,7 +150,12 @@ const (
 func (b *Inbox) consume(ctx context.Context, name string, filters []string, h handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := b.stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	stream, err := b.js.Stream(ctx, b.name) // asked anew: ids depend on when it was created
+	if err != nil {
+		return err
+	}
+	created := stream.CachedInfo().Created
+	if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return err
 	}
 	cfg := jetstream.ConsumerConfig{
@@ -157,7 +167,7 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 	} else {
 		cfg.FilterSubjects = filters
 	}
-	consumer, err := b.stream.CreateConsumer(ctx, cfg)
+	consumer, err := stream.CreateConsumer(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -168,54 +178,17 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 	defer it.Stop()
 	end := context.AfterFunc(ctx, it.Stop)
 	defer end()
-	return h(ctx, func() (jetstream.Msg, error) {
+	return h(ctx, func() (message, error) {
 		msg, err := it.Next()
 		if err != nil {
-			cancel() // of what is under way
+			cancel() // what is under way
+			return message{}, err
 		}
-		return msg, err
+		meta, err := msg.Metadata()
+		if err != nil {
+			cancel()
+			return message{}, err
+		}
+		return message{msg, meta.Sequence.Stream, messages.StreamInputID(created, meta.Sequence.Stream)}, nil
 	})
-}
-
-// lanes gives each agent its messages one by one while others go on.
-type lanes struct {
-	inbox *Inbox
-	ctx   context.Context
-
-	running sync.WaitGroup
-	mu      sync.Mutex
-	waiting map[messages.AgentID][]jetstream.Msg
-}
-
-func (l *lanes) take(msg jetstream.Msg) {
-	_, a, err := l.inbox.cfg.Subjects.ParseInbox(msg.Subject())
-	if err != nil {
-		l.inbox.deadLetter(l.ctx, msg, a, messages.AsError(err))
-		return
-	}
-	l.mu.Lock()
-	queue, running := l.waiting[a]
-	l.waiting[a] = append(queue, msg)
-	l.mu.Unlock()
-	if !running {
-		l.running.Go(func() { l.run(a) })
-	}
-}
-
-// run works off an agent's messages; the entry in waiting stays for as long as
-// it does.
-func (l *lanes) run(a messages.AgentID) {
-	for {
-		l.mu.Lock()
-		queue := l.waiting[a]
-		if len(queue) == 0 || l.ctx.Err() != nil {
-			delete(l.waiting, a)
-			l.mu.Unlock()
-			return
-		}
-		msg := queue[0]
-		l.waiting[a] = queue[1:]
-		l.mu.Unlock()
-		l.inbox.apply(l.ctx, a, msg)
-	}
 }

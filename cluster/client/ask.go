@@ -1,0 +1,212 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Event is a piece of an answer or a fact of its turn.
+type Event struct {
+	// Type is delta, reasoning, or the type of an event such as tool.started.
+	Type string `json:"type"`
+	// Text is that of a delta or of reasoning.
+	Text string `json:"text,omitempty"`
+	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
+	N     messages.EventNumber `json:"n,omitempty"`
+	Seq   uint64               `json:"seq,omitempty"`
+	Frame messages.FrameID     `json:"frame,omitempty"`
+	Turn  messages.TurnID      `json:"turn,omitempty"`
+	Step  int                  `json:"step,omitempty"`
+	At    time.Time            `json:"at,omitzero"`
+	Data  json.RawMessage      `json:"data,omitempty"`
+	// Output and Usage are the turn's, on its terminal fact.
+	Output string          `json:"output,omitempty"`
+	Usage  *messages.Usage `json:"usage,omitempty"`
+}
+
+// Terminal says that the turn has ended with this event.
+func (e Event) Terminal() bool {
+	return e.Type == "turn.completed" || e.Type == "turn.failed" || e.Type == "turn.aborted"
+}
+
+// Ask prompts an agent with text and yields what its turn does until it ends.
+// A turn that failed or was aborted yields its terminal event and then the
+// error. Leaving the loop does not stop the turn.
+func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
+	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
+}
+
+// AskInput is Ask for an input with more than text. If the agent's owner
+// cannot be reached, or goes away in the middle, it asks again with the same
+// id, from where it was, until ctx ends; without a deadline for half a minute
+// in which nothing comes.
+func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		a, err := messages.ParseAgentID(agent)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		in.ID = orNew(in.ID)
+		body, err := json.Marshal(in)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		s := &asking{yield: yield, heard: time.Now()}
+		if err := s.run(ctx, c, messages.Prompt(a), body); err != nil && !s.left {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// patience is how long an ask without a deadline is tried again though nothing
+// comes.
+const patience = 30 * time.Second
+
+// asking turns the agent protocol's chunks into events.
+type asking struct {
+	yield func(Event, error) bool
+	left  bool
+	last  messages.EventNumber // the newest fact yielded
+	heard time.Time
+	// partial says that text was yielded of a model call that has not ended.
+	partial bool
+}
+
+// run asks until the stream has ended; its error is the last refusal.
+func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) (err error) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		before := err
+		header := nats.Header{}
+		if s.last > 0 {
+			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
+		}
+		_, err = c.stream(ctx, call{subject, header, body, askSilence}, s.message)
+		if err == nil || s.left {
+			return nil
+		}
+		var refused *messages.Error
+		if !errors.As(err, &refused) {
+			if before != nil { // why it was asked again tells more than a closed connection
+				return before
+			}
+			return err
+		}
+		_, limited := ctx.Deadline()
+		if refused.Code != messages.Unavailable || !limited && time.Since(s.heard) > patience || !wait(ctx, pause) {
+			return err
+		}
+		if s.partial {
+			s.partial = false
+			if s.left = !s.yield(Event{Type: "delta", Text: "\n[the stream was cut off; the answer begins again]\n"}, nil); s.left {
+				return nil
+			}
+		}
+	}
+}
+
+func wait(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// factsBegin is how a message of facts begins; what is between it and the
+// closing brace is decoded at once.
+var factsBegin = []byte(`{"type":"reprise.events","data":`)
+
+func (s *asking) message(data []byte) (more bool, err error) {
+	s.heard = time.Now()
+	if list, ok := bytes.CutPrefix(data, factsBegin); ok && len(list) > 0 {
+		return s.facts(list[:len(list)-1])
+	}
+	var chunk struct {
+		Type string          `json:"type"`
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(data, &chunk); err != nil {
+		return false, err
+	}
+	switch chunk.Type {
+	case "response", "reprise.reasoning":
+		e, err := piece(chunk.Type, chunk.Data)
+		if err != nil {
+			return false, err
+		}
+		s.partial = true
+		return s.give(e), nil
+	case "reprise.events":
+		return s.facts(chunk.Data)
+	}
+	return true, nil
+}
+
+func (s *asking) give(e Event) (more bool) {
+	s.left = !s.yield(e, nil)
+	return !s.left
+}
+
+func (s *asking) facts(data []byte) (more bool, err error) {
+	var list []Event
+	if err := json.Unmarshal(data, &list); err != nil {
+		return false, err
+	}
+	for _, e := range list {
+		if e.N <= s.last {
+			continue
+		}
+		if err := e.finish(); err != nil {
+			return false, err
+		}
+		s.last = e.N
+		s.partial = s.partial && e.Type != "model.completed"
+		if !s.give(e) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func piece(chunkType string, data json.RawMessage) (e Event, err error) {
+	if e.Type = "delta"; chunkType != "response" {
+		e.Type = "reasoning"
+	}
+	if json.Unmarshal(data, &e.Text) == nil {
+		return e, nil
+	}
+	var object struct{ Text string }
+	err = json.Unmarshal(data, &object)
+	e.Text = object.Text
+	return e, err
+}
+
+// finish reads the output and usage of a terminal event.
+func (e *Event) finish() error {
+	if !e.Terminal() {
+		return nil
+	}
+	var end struct {
+		Output string
+		Usage  *messages.Usage
+	}
+	if err := json.Unmarshal(e.Data, &end); err != nil {
+		return err
+	}
+	e.Output, e.Usage = end.Output, end.Usage
+	return nil
+}

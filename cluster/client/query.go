@@ -1,0 +1,116 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Query asks for a view of an agent and yields its JSON lines, page by page.
+// With q.Follow it goes on until ctx ends or the loop is left.
+func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
+	a, err := messages.ParseAgentID(agent)
+	return c.pages(ctx, c.subjects.Query(a), q, err)
+}
+
+// QueryTenant asks for a view of a tenant: agents or dlq.
+func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant))
+}
+
+func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error) iter.Seq2[json.RawMessage, error] {
+	return func(yield func(json.RawMessage, error) bool) {
+		left, lines, limit := false, 0, q.Limit
+		for err == nil {
+			if limit > 0 {
+				q.Limit = limit - lines
+			}
+			var body []byte
+			if body, err = json.Marshal(q); err != nil {
+				break
+			}
+			var next messages.EventNumber
+			next, err = c.page(ctx, subject, body, func(line json.RawMessage) bool {
+				lines++
+				left = !yield(line, nil)
+				return !left
+			})
+			if left || err == nil && (next == 0 || limit > 0 && lines >= limit) {
+				return
+			}
+			q.From = next
+		}
+		yield(nil, err)
+	}
+}
+
+func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next messages.EventNumber, err error) {
+	var begun []byte // a line that goes on in the next message
+	end, err := c.stream(ctx, call{subject: subject, body: body, silence: silence}, func(data []byte) (bool, error) {
+		data, begun = append(begun, data...), nil
+		for len(data) > 0 {
+			one, rest, whole := bytes.Cut(data, []byte{'\n'})
+			if !whole {
+				begun = slices.Clone(data)
+				break
+			}
+			if data = rest; !line(slices.Clip(one)) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil || end == nil {
+		return 0, err
+	}
+	if h := end.Header.Get(messages.HeaderNext); h != "" {
+		n, err := strconv.ParseUint(h, 10, 64)
+		return messages.EventNumber(n), err
+	}
+	return 0, nil
+}
+
+// call is a request with a streamed reply.
+type call struct {
+	subject string
+	header  nats.Header
+	body    []byte
+	silence time.Duration
+}
+
+// stream sends a request and gives each message of its streamed reply to
+// message, until the empty one that ends it, which it returns.
+func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool, error)) (end *nats.Msg, err error) {
+	in, err := c.listen()
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
+		return nil, c.unsent(err)
+	}
+	for {
+		msg, err := in.next(ctx, to.silence)
+		switch {
+		case err != nil:
+			return nil, err
+		case msg.Header.Get("Status") == "503":
+			return nil, messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.nc.ConnectedUrlRedacted())
+		case msg.Header.Get("Nats-Service-Error") != "":
+			return nil, &messages.Error{Code: messages.Code(msg.Header.Get(messages.HeaderCode)), Message: msg.Header.Get("Nats-Service-Error")}
+		case len(msg.Data) == 0:
+			return msg, nil
+		}
+		if more, err := message(msg.Data); err != nil || !more {
+			return nil, err
+		}
+	}
+}

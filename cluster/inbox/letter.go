@@ -1,0 +1,78 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// deadLetter stores a message that can never be applied with the reason, and
+// only then takes it out of the queue.
+func (b *Inbox) deadLetter(ctx context.Context, msg message, a messages.AgentID, why *messages.Error) {
+	letter := b.letter(msg, a, why)
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = 2 * time.Second
+	_, err := backoff.Retry(ctx, func() (*jetstream.PubAck, error) { return b.js.PublishMsg(ctx, letter) },
+		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+			b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", "subject", letter.Subject, "error", err)
+		}))
+	if err != nil {
+		return // ctx ended: the next owner sees the message again
+	}
+	b.cfg.Logger.Warn("an input was refused and kept as a dead letter",
+		"subject", letter.Header.Get(messages.HeaderSubject), "code", string(why.Code), "reason", why.Message)
+	if err := msg.TermWithReason(messages.OneLine(why.Message)); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		b.cfg.Logger.Warn("a dead letter was stored but its message not removed; it will come again", "error", err)
+	}
+}
+
+// foreignHeaders bounds the headers of its own that a letter keeps, in bytes.
+// A letter must fit; what goes beyond is left out.
+const foreignHeaders = 8 << 10
+
+// letter is the message with the reason. Headers that mean something to the
+// server are left out: they could make it refuse the letter for ever.
+func (b *Inbox) letter(msg message, a messages.AgentID, why *messages.Error) *nats.Msg {
+	letter := nats.NewMsg(b.cfg.Subjects.DeadLetter(a))
+	if a.Validate() != nil {
+		letter.Subject = b.cfg.Subjects.DeadLetter(messages.AgentID{Tenant: "_", Kind: "_", Key: "_"})
+	}
+	h := msg.Headers()
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		if strings.HasPrefix(strings.ToLower(name), "nats-") {
+			continue
+		}
+		for _, value := range h[name] {
+			if size += len(name) + len(value) + len(": \r\n"); size <= foreignHeaders {
+				letter.Header.Add(name, value)
+			}
+		}
+	}
+	if id := h.Get(messages.HeaderMsgID); id != "" && h.Get(messages.HeaderID) == "" && len(id) <= messages.MaxID {
+		letter.Header.Set(messages.HeaderID, id) // it was the input's id, and still is when it is sent again
+	}
+	letter.Header.Set(messages.HeaderReason, messages.OneLine(why.Message))
+	letter.Header.Set(messages.HeaderCode, string(why.Code))
+	letter.Header.Set(messages.HeaderSubject, b.publishedTo(msg.Subject()))
+	letter.Header.Set(messages.HeaderMsgID, msg.id)
+	if meta, err := msg.Metadata(); err == nil {
+		letter.Header.Set(messages.HeaderReceived, meta.Timestamp.UTC().Format(time.RFC3339Nano))
+	}
+	letter.Data = msg.Data()
+	if room := max(0, int(b.cfg.Conn.MaxPayload())-2*foreignHeaders); len(letter.Data) > room {
+		letter.Header.Set(messages.HeaderCut, strconv.Itoa(len(letter.Data)))
+		letter.Data = letter.Data[:room]
+	}
+	return letter
+}

@@ -1,0 +1,403 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// world is a NATS server of a test's own and whatever nodes it starts there.
+type world struct {
+	t   *testing.T
+	ctx context.Context
+	srv *embedded.Server
+	dir string
+	url string
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	log *logged
+}
+
+// newWorld starts a server that nodes reach over TCP, so that they can be cut off.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: &logged{}}
+	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Sync: embedded.SyncRelaxed, Logger: w.log.logger()})
+	w.ok(err)
+	t.Cleanup(func() { _ = w.srv.Shutdown() })
+	w.srv, w.url = srv, srv.ClientURL()
+	w.nc = w.connect()
+	w.js, err = jetstream.New(w.nc)
+	w.ok(err)
+	return w
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) connect() *nats.Conn {
+	w.t.Helper()
+	nc, err := nats.Connect(w.url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	w.ok(err)
+	w.t.Cleanup(nc.Close)
+	return nc
+}
+
+// change is something that a test wants different in a node's configuration.
+type change func(*cluster.Config)
+
+// over makes a node's connections go through a wire.
+func over(wi *wire) change {
+	return func(c *cluster.Config) { c.NATSOptions = append(c.NATSOptions, nats.SetCustomDialer(wi)) }
+}
+
+func rooted(root string) change { return func(c *cluster.Config) { c.Root = root } }
+
+// agents defines one kind, assistant, with a model and tools.
+func agents(model providers.Provider, change func(*actors.Definition)) change {
+	return func(c *cluster.Config) {
+		d := actors.Definition{Kind: "assistant", Model: "test/model", Instructions: "Be brief."}
+		if change != nil {
+			change(&d)
+		}
+		c.Providers, c.Agents = providers.Set{"test": model}, []actors.Definition{d}
+	}
+}
+
+func (w *world) config(changes ...change) cluster.Config {
+	cfg := cluster.Config{NATS: w.url, Logger: w.log.logger()}
+	for _, c := range append([]change{agents(echo(), nil)}, changes...) {
+		c(&cfg)
+	}
+	return cfg
+}
+
+func (w *world) node(changes ...change) *cluster.Node {
+	w.t.Helper()
+	n, err := cluster.Start(w.ctx, w.config(changes...))
+	w.ok(err)
+	w.t.Cleanup(func() { _ = n.Close() })
+	return n
+}
+
+// echo answers with the last thing that the user said.
+func echo() *scripted.Model {
+	return scripted.Func(func(r providers.Request) scripted.Step { return scripted.Say("you said " + lastUser(r)) })
+}
+
+func lastUser(r providers.Request) string {
+	for i := len(r.Items) - 1; i >= 0; i-- {
+		if r.Items[i].Role == messages.RoleUser {
+			return r.Items[i].Content.Text()
+		}
+	}
+	return ""
+}
+
+// event is one line of the events view.
+type event struct {
+	N     messages.EventNumber `json:"n"`
+	Seq   uint64               `json:"seq"`
+	Frame string               `json:"frame"`
+	Type  string               `json:"type"`
+	Turn  messages.TurnID      `json:"turn"`
+	Data  json.RawMessage      `json:"data"`
+}
+
+func (e event) field(name string) string {
+	var fields map[string]any
+	_ = json.Unmarshal(e.Data, &fields)
+	s, _ := fields[name].(string)
+	return s
+}
+
+// events reads all events of an agent.
+func (w *world) events(c *client.Client, agent string) []event {
+	w.t.Helper()
+	var all []event
+	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events"}) {
+		w.ok(err)
+		var e event
+		w.ok(json.Unmarshal(line, &e))
+		if e.N != messages.EventNumber(len(all)+1) {
+			w.t.Fatalf("event %d of %s is numbered %d", len(all)+1, agent, e.N)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func count(events []event, eventType string) int {
+	n := 0
+	for _, e := range events {
+		if e.Type == eventType {
+			n++
+		}
+	}
+	return n
+}
+
+// until follows an agent, whoever owns it by then, until an event is as wanted.
+func (w *world) until(c *client.Client, agent string, wanted func(event) bool) event {
+	w.t.Helper()
+	from := messages.EventNumber(1)
+	for w.ctx.Err() == nil {
+		for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events", From: from, Follow: true}) {
+			var refused *messages.Error
+			if errors.As(err, &refused) && refused.Temporary() {
+				break
+			}
+			w.ok(err)
+			var e event
+			w.ok(json.Unmarshal(line, &e))
+			if from = e.N + 1; wanted(e) {
+				return e
+			}
+		}
+	}
+	w.t.Fatalf("%s: the event did not come", agent)
+	return event{}
+}
+
+func ofType(eventType string) func(event) bool {
+	return func(e event) bool { return e.Type == eventType }
+}
+
+// asked is what an Ask yielded.
+type asked struct {
+	text   string
+	events []client.Event
+	end    client.Event
+}
+
+func (w *world) ask(c *client.Client, agent string, in messages.Input) (asked, error) {
+	var got asked
+	for e, err := range c.AskInput(w.ctx, agent, in) {
+		if err != nil {
+			return got, err
+		}
+		if e.Type == "delta" {
+			got.text += e.Text
+			continue
+		}
+		got.events, got.end = append(got.events, e), e
+	}
+	return got, nil
+}
+
+func (w *world) say(c *client.Client, agent, id, text string) asked {
+	w.t.Helper()
+	got, err := w.ask(c, agent, input(id, text))
+	w.ok(err)
+	return got
+}
+
+func input(id, text string) messages.Input {
+	return messages.Input{ID: id, Content: messages.TextContent(text)}
+}
+
+// answer is a raw streamed reply.
+type answer struct {
+	chunks []string // bodies
+	types  []string
+	code   string // Nats-Service-Error-Code
+	reason string
+	ended  bool // by an empty message without headers
+}
+
+func (a answer) text() (s string) {
+	for _, c := range a.chunks {
+		var chunk struct{ Type, Data string }
+		if json.Unmarshal([]byte(c), &chunk) == nil && chunk.Type == "response" {
+			s += chunk.Data
+		}
+	}
+	return s
+}
+
+// request sends what `nats req` would and reads the stream to its end.
+func (w *world) request(subject, body string, header ...string) answer {
+	w.t.Helper()
+	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
+	w.ok(err)
+	defer func() { _ = sub.Unsubscribe() }()
+	msg := &nats.Msg{Subject: subject, Reply: sub.Subject, Data: []byte(body), Header: nats.Header{}}
+	for i := 0; i+1 < len(header); i += 2 {
+		msg.Header.Set(header[i], header[i+1])
+	}
+	w.ok(w.nc.PublishMsg(msg))
+	var a answer
+	for {
+		m, err := sub.NextMsgWithContext(w.ctx)
+		if err != nil {
+			w.t.Fatalf("%s: %v after %q", subject, err, a.chunks)
+		}
+		switch {
+		case m.Header.Get("Status") == "503":
+			a.code = "503"
+			return a
+		case m.Header.Get("Nats-Service-Error-Code") != "":
+			a.code, a.reason = m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error")
+		case len(m.Data) == 0:
+			a.ended = len(m.Header) == 0
+			return a
+		default:
+			var chunk struct{ Type string }
+			_ = json.Unmarshal(m.Data, &chunk)
+			a.chunks, a.types = append(a.chunks, string(m.Data)), append(a.types, chunk.Type)
+		}
+	}
+}
+
+// letters waits for so many dead letters.
+func (w *world) letters(c *client.Client, tenant string, want int) (list []letter) {
+	w.t.Helper()
+	w.eventually("dead letters", func() bool {
+		list = nil
+		for line, err := range c.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
+			w.ok(err)
+			var l letter
+			w.ok(json.Unmarshal(line, &l))
+			list = append(list, l)
+		}
+		return len(list) >= want
+	})
+	return list
+}
+
+type letter struct {
+	Subject, Code, Reason, Body string
+	Size                        int
+	Headers                     nats.Header
+}
+
+// eventually looks again and again; only ctx bounds it.
+func (w *world) eventually(what string, is func() bool) {
+	w.t.Helper()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-w.ctx.Done():
+			w.t.Fatalf("%s: it did not happen; logged:\n%s", what, w.log)
+		}
+	}
+}
+
+// foreign counts messages on log subjects that no node wrote.
+func (w *world) foreign(root string) (n int, subjects []string) {
+	w.t.Helper()
+	names := w.js.StreamNames(w.ctx)
+	for name := range names.Name() {
+		stream, err := w.js.Stream(w.ctx, name)
+		w.ok(err)
+		info, err := stream.Info(w.ctx)
+		w.ok(err)
+		for seq := info.State.FirstSeq; seq > 0 && seq <= info.State.LastSeq; seq++ {
+			raw, err := stream.GetMsg(w.ctx, seq)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				continue
+			}
+			w.ok(err)
+			if bytes.HasPrefix([]byte(raw.Subject), []byte(root+".log.")) && raw.Header.Get("Reprise-Frame") == "" {
+				n, subjects = n+1, append(subjects, raw.Subject)
+			}
+		}
+	}
+	w.ok(names.Err())
+	return n, subjects
+}
+
+// wire carries a node's connections until it is cut.
+type wire struct {
+	mu    sync.Mutex
+	down  bool
+	conns []net.Conn
+}
+
+// Dial makes it a nats.CustomDialer.
+func (wi *wire) Dial(network, address string) (net.Conn, error) {
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	if wi.down {
+		return nil, errors.New("the wire is cut")
+	}
+	c, err := net.Dial(network, address)
+	if err == nil {
+		wi.conns = append(wi.conns, c)
+	}
+	return c, err
+}
+
+// cut breaks all connections as the kill of a process does.
+func (wi *wire) cut() {
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	wi.down = true
+	for _, c := range wi.conns {
+		_ = c.Close()
+	}
+	wi.conns = nil
+}
+
+func (wi *wire) heal() {
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	wi.down = false
+}
+
+// logged keeps what was logged.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write appends.
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if os.Getenv("REPRISE_TEST_LOG") != "" {
+		_, _ = os.Stderr.Write(b)
+	}
+	return l.buf.Write(b)
+}
+
+// String is everything so far.
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Writer(l), nil)) }
+
+// messagesRequest is a model call, by a name that needs no import.
+type messagesRequest = providers.Request

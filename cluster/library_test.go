@@ -1,0 +1,137 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/providers/providertest"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+const screen = "testdata/screen/main.go.txt"
+
+// A module of somebody else's builds the program of the README against this
+// tree. It is killed in the middle of a tool; run again, it calls the tool with
+// the same key and completes the turn.
+func TestLibraryFromOutside(t *testing.T) { // A22
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	program := buildScreen(ctx, t)
+
+	keys := make(chan string, 10)
+	hold := scripted.NewGate()
+	payments := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		keys <- r.FormValue("key") + " order " + r.FormValue("order")
+		_ = hold.Wait(r.Context()) // until its caller is gone
+	}))
+	defer payments.Close()
+	model, err := providertest.Start(providertest.Play(providertest.Steps(
+		scripted.Ask(scripted.Call{Name: "refund", Arguments: `{"order":7,"cents":1250}`}), scripted.Say("Paid back."))...), providertest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = model.Close() }()
+	dir := t.TempDir()
+	run := func() (*exec.Cmd, *bytes.Buffer) {
+		cmd, out := exec.CommandContext(ctx, program), &bytes.Buffer{}
+		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
+		cmd.Env = append(os.Environ(), "OPENAI_API_KEY=sk-test-0123456789", "OPENAI_BASE_URL="+model.URL, "PAYMENTS_URL="+payments.URL)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, out
+	}
+	key := func(out *bytes.Buffer) string {
+		select {
+		case k := <-keys:
+			return k
+		case <-ctx.Done():
+			t.Fatalf("the tool was not called:\n%s", out)
+			return ""
+		}
+	}
+
+	killed, out := run()
+	first := key(out)
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := killed.Wait(); !errors.As(err, &exit) {
+		t.Fatalf("killed: %v", err)
+	}
+	hold.Release()
+	again, out := run()
+	second := key(out)
+	if err := again.Wait(); err != nil || !strings.Contains(out.String(), "Paid back.") {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if first != second || !strings.HasSuffix(first, " order 7") || len(first) < len("x order 7") || len(keys) != 0 || model.Calls() != 2 {
+		t.Errorf("called with %q, then %q; %d model calls", first, second, model.Calls())
+	}
+	if strings.Contains(out.String(), "sk-test-0123456789") { // A56
+		t.Error("the key was printed")
+	}
+}
+
+func buildScreen(ctx context.Context, t *testing.T) (program string) {
+	t.Helper()
+	tree, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	files := map[string]string{}
+	for name, from := range map[string]string{"main.go": screen, "go.mod": "../go.mod", "go.sum": "../go.sum"} {
+		b, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(b)
+	}
+	// The same requirements, so that nothing is fetched.
+	files["go.mod"] = regexp.MustCompile(`(?m)^module .*$`).ReplaceAllString(files["go.mod"], "module example.com/outside") +
+		"\nrequire github.com/reprise-dev/reprise v0.0.0\nreplace github.com/reprise-dev/reprise => " + tree + "\n"
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program = filepath.Join(dir, "outside.exe")
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", program, ".")
+	build.Dir = dir
+	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// The README shows the program that the test above runs, to the letter.
+func TestScreenIsInReadme(t *testing.T) {
+	text, err := os.ReadFile(screen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if os.IsNotExist(err) {
+		t.Skip("there is no README yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(readme, text) {
+		t.Errorf("README.md does not contain %s as it is", screen)
+	}
+}

@@ -1,0 +1,264 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+func TestDeltasBeforeTheEnd(t *testing.T) { // A51
+	w := newWorld(t)
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Step{Text: "first second", Pieces: 2, Gate: gate, After: 1})
+	c := w.node(agents(model, nil)).Client()
+	live, err := w.nc.SubscribeSync("reprise.live.default.assistant.a")
+	w.ok(err)
+	w.ok(w.nc.Flush())
+	text := ""
+	for e, err := range c.Ask(w.ctx, "assistant/a", "go") {
+		w.ok(err)
+		if e.Type != "delta" {
+			continue
+		}
+		if text += e.Text; text == "first " {
+			msg, err := live.NextMsgWithContext(w.ctx)
+			w.ok(err)
+			if !strings.Contains(string(msg.Data), `"text":"first "`) {
+				t.Errorf("live %s", msg.Data)
+			}
+			if got := w.events(c, "assistant/a"); count(got, "model.completed") != 0 {
+				t.Error("the call had ended")
+			}
+			gate.Release()
+		}
+	}
+	if text != "first second" {
+		t.Errorf("streamed %q", text)
+	}
+	for _, e := range w.events(c, "assistant/a") {
+		if strings.Contains(string(e.Data), `"first "`) {
+			t.Errorf("a delta is in the log: %s %s", e.Type, e.Data)
+		}
+	}
+}
+
+// One that asks again in the middle of a call is told its text once and whole.
+func TestJoinedInTheMiddle(t *testing.T) { // A8 A51
+	w := newWorld(t)
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Step{Text: "first second", Pieces: 2, Gate: gate, After: 1})
+	c := w.node(agents(model, nil)).Client()
+	_, err := c.Send(w.ctx, "assistant/a", input("1", "go"))
+	w.ok(err)
+	<-gate.Reached()
+	text := ""
+	for e, err := range c.AskInput(w.ctx, "assistant/a", input("1", "go")) {
+		w.ok(err)
+		if e.Type == "model.requested" {
+			gate.Release()
+		}
+		if e.Type == "delta" {
+			text += e.Text
+		}
+	}
+	if text != "first second" {
+		t.Errorf("streamed %q", text)
+	}
+}
+
+func TestStalledFollowers(t *testing.T) { // A64
+	w := newWorld(t)
+	c := w.node().Client()
+	stalled := w.connect()
+	block := make(chan struct{})
+	defer close(block)
+	for _, subject := range []string{"reprise.live.>", "stalled.replies"} {
+		sub, err := stalled.SubscribeSync(subject)
+		w.ok(err)
+		w.ok(sub.SetPendingLimits(1, 64)) // and it never reads
+	}
+	w.ok(stalled.PublishRequest("reprise.q.default.assistant.a", "stalled.replies", []byte(`{"view":"events","follow":true}`)))
+	w.ok(stalled.Flush())
+	for e, err := range c.Ask(w.ctx, "assistant/a", "hold one stream open and leave it") {
+		w.ok(err)
+		if e.Type == "turn.started" {
+			break
+		}
+	}
+	for i := range 50 {
+		if got := w.say(c, "assistant/a", fmt.Sprint(i), "hello"); got.text != "you said hello" {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if n := count(w.events(c, "assistant/a"), "turn.completed"); n != 51 {
+		t.Errorf("%d turns", n)
+	}
+}
+
+// Pages of any size, read while the agent writes, join without gap or repeat.
+func TestPagesAndFollow(t *testing.T) { // A85
+	w := newWorld(t)
+	c := w.node().Client()
+	w.say(c, "assistant/a", "0", "hello")
+	const turns = 30
+	go func() {
+		for i := 1; i < turns; i++ {
+			for range c.AskInput(w.ctx, "assistant/a", input(fmt.Sprint(i), "hello")) {
+			}
+		}
+	}()
+	for _, limit := range []string{"1", "3", "7"} {
+		next, done := messages.EventNumber(1), 0
+		for done < turns {
+			body := fmt.Sprintf(`{"view":"events","follow":true,"limit":%s,"from":%d}`, limit, next)
+			sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
+			w.ok(err)
+			w.ok(w.nc.PublishRequest("reprise.q.default.assistant.a", sub.Subject, []byte(body)))
+			for done < turns {
+				msg, err := sub.NextMsgWithContext(w.ctx)
+				w.ok(err)
+				if len(msg.Data) == 0 {
+					if got := msg.Header.Get(messages.HeaderNext); got != fmt.Sprint(next) {
+						t.Fatalf("limit %s: the next page begins with %q, want %d", limit, got, next)
+					}
+					break
+				}
+				for line := range strings.Lines(string(msg.Data)) {
+					var e event
+					w.ok(json.Unmarshal([]byte(line), &e))
+					if e.N != next {
+						t.Fatalf("limit %s: event %d came, want %d", limit, e.N, next)
+					}
+					next++
+					if e.Type == "turn.completed" {
+						done++
+					}
+				}
+			}
+			w.ok(sub.Unsubscribe())
+		}
+	}
+	all := w.events(c, "assistant/a")
+	from := messages.EventNumber(17)
+	for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "events", From: from, Limit: 40}) {
+		w.ok(err)
+		var e event
+		w.ok(json.Unmarshal(line, &e))
+		if e.N != from || string(e.Data) != string(all[from-1].Data) {
+			t.Fatalf("event %d, want %d", e.N, from)
+		}
+		from++
+	}
+	if from != 57 {
+		t.Errorf("stopped before %d", from)
+	}
+	if got := w.request("reprise.q.default.assistant.a", fmt.Sprintf(`{"view":"events","from":%d}`, len(all)+1)); got.code != "" || len(got.chunks) != 0 || !got.ended {
+		t.Errorf("nothing new: %+v", got)
+	}
+}
+
+func TestViewsAsOf(t *testing.T) { // A80
+	w := newWorld(t)
+	c := w.node().Client()
+	lines := func(q messages.Query) (all []string) {
+		for line, err := range c.Query(w.ctx, "assistant/a", q) {
+			w.ok(err)
+			all = append(all, string(line))
+		}
+		return all
+	}
+	shape := func(line string) string { // what does not depend on when it is asked
+		var s struct{ Phase, Turn string }
+		w.ok(json.Unmarshal([]byte(line), &s))
+		return s.Phase + s.Turn
+	}
+	type view struct{ history, state, show string }
+	now := func(at messages.EventNumber) view {
+		return view{fmt.Sprint(lines(messages.Query{View: "history", At: at})), fmt.Sprint(lines(messages.Query{View: "state", At: at})), shape(lines(messages.Query{View: "show", At: at})[0])}
+	}
+	then := map[messages.EventNumber]view{}
+	for i := range 4 {
+		w.say(c, "assistant/a", fmt.Sprint(i), fmt.Sprintf("say %d", i))
+		a, err := c.Do(w.ctx, "assistant/a", messages.SetState{Patch: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))})
+		w.ok(err)
+		then[a.N] = now(0)
+	}
+	for n, was := range then {
+		if got := now(n); got != was {
+			t.Errorf("as of %d: %v, was %v", n, got, was)
+		}
+	}
+	whole := lines(messages.Query{View: "history"})
+	for _, limit := range []int{1, 3, 5} {
+		var paged []string
+		for from := messages.EventNumber(1); len(paged) < len(whole); from = messages.EventNumber(len(paged) + 1) {
+			paged = append(paged, lines(messages.Query{View: "history", Limit: limit, From: from})...)
+		}
+		if fmt.Sprint(paged) != fmt.Sprint(whole) {
+			t.Errorf("history by %d: %v", limit, paged)
+		}
+	}
+	if replay := lines(messages.Query{View: "replay", From: 3, Limit: 2}); len(replay) != 2 || !strings.Contains(replay[0], `"n":3`) {
+		t.Errorf("replay %v", replay)
+	}
+}
+
+// A line larger than a message is joined by the reader.
+func TestLargeLines(t *testing.T) { // A80
+	w := newWorld(t)
+	large := strings.Repeat("<&>", 100<<10) // JSON writes six bytes for each
+	c := w.node(agents(scripted.New(scripted.Say("long")), nil)).Client()
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(large)))
+	w.until(c, "assistant/a", ofType("turn.completed"))
+	for _, view := range []string{"events", "history", "replay"} {
+		size := 0
+		for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: view}) {
+			w.ok(err)
+			if !json.Valid(line) {
+				t.Errorf("%s: a line of %d bytes is no JSON", view, len(line))
+			}
+			size += len(line)
+		}
+		if size < 6*len(large) {
+			t.Errorf("%s: %d bytes", view, size)
+		}
+	}
+}
+
+func TestReplySubjects(t *testing.T) {
+	w := newWorld(t)
+	c := w.node().Client()
+	replies, err := w.nc.SubscribeSync("my.app.replies")
+	w.ok(err)
+	in := input("order-7", "hello")
+	in.Reply = "my.app.replies"
+	_, err = c.Send(w.ctx, "assistant/a", in)
+	w.ok(err)
+	done := w.until(c, "assistant/a", ofType("turn.completed"))
+	for _, want := range []struct {
+		n         messages.EventNumber
+		eventType string
+	}{{3, "input.accepted"}, {done.N, "turn.completed"}} {
+		msg, err := replies.NextMsgWithContext(w.ctx)
+		w.ok(err)
+		var got struct {
+			ID, Agent, Input, Type string
+			N                      messages.EventNumber
+		}
+		w.ok(json.Unmarshal(msg.Data, &got))
+		if got.ID != fmt.Sprintf("assistant/a.%d", want.n) || got.N != want.n || got.Agent != "assistant/a" || got.Input != "order-7" || got.Type != want.eventType {
+			t.Errorf("reply %s, want %+v", msg.Data, want)
+		}
+	}
+	in.ID, in.Policy = "expired", messages.PolicyReject
+	in.Content = messages.TextContent(" ")
+	_, err = c.Send(w.ctx, "assistant/a", in)
+	w.ok(err)
+	if l := w.letters(c, "default", 1); l[0].Code != "bad_input" {
+		t.Errorf("letter %+v", l)
+	}
+}

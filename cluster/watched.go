@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// watched is a partition whose heads this node reads.
+type watched struct {
+	mu      sync.Mutex
+	begun   bool
+	told    chan struct{} // closed when the past has been read
+	isTold  bool
+	highest messages.Epoch
+	newest  time.Time
+	// open are the agents that owe work; ended those whose newest turn ended
+	// so recently that its replies may not have been sent, oldest first.
+	open  map[messages.AgentID]time.Time
+	ended []ending
+
+	epoch messages.Epoch // ours; 0: the partition is not
+	stop  func()         // ends what acts there
+	list  []messages.AgentID
+	more  chan struct{} // receives when list has grown
+}
+
+type ending struct {
+	agent messages.AgentID
+	at    time.Time
+}
+
+// replyWindow is how long before the partition's newest frame a turn may have
+// ended for its replies to be sent again: their sending takes milliseconds.
+const replyWindow = 10 * time.Second
+
+// note remembers what a taker of the partition must know. It goes on while the
+// partition is ours: it may be lost and come back without another frame.
+func (w *watched) note(head eventlog.Head) {
+	w.highest = max(w.highest, head.Epoch)
+	if head.Time.After(w.newest) {
+		w.newest = head.Time
+	}
+	if head.Open {
+		if w.open == nil {
+			w.open = make(map[messages.AgentID]time.Time)
+		}
+		w.open[head.Agent] = head.Time
+	} else {
+		delete(w.open, head.Agent)
+	}
+	if slices.ContainsFunc(head.Types, ends) {
+		w.ended = append(w.ended, ending{head.Agent, head.Time})
+	}
+	old := 0
+	for old < len(w.ended) && w.ended[old].at.Before(w.newest.Add(-replyWindow)) {
+		old++
+	}
+	w.ended = w.ended[old:]
+}
+
+func ends(eventType string) bool {
+	return eventType == "turn.completed" || eventType == "turn.failed" || eventType == "turn.aborted"
+}
+
+// unsettled are the agents that a taker must wake, oldest first.
+func (w *watched) unsettled() []messages.AgentID {
+	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.ended))
+	for _, e := range w.ended {
+		at[e.agent] = e.at
+	}
+	for a, t := range w.open {
+		at[a] = t
+	}
+	list := make([]messages.AgentID, 0, len(at))
+	for a := range at {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b messages.AgentID) int { return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a.Full(), b.Full())) })
+	return list
+}
+
+// owe adds agents to those that are woken, if the partition is still ours under
+// epoch. w.mu is held.
+func (w *watched) owe(epoch messages.Epoch, agents ...messages.AgentID) {
+	if w.epoch != epoch || len(agents) == 0 {
+		return
+	}
+	w.list = append(w.list, agents...)
+	select {
+	case w.more <- struct{}{}:
+	default:
+	}
+}
+
+// owing takes the next agent that is to be woken.
+func (w *watched) owing() (messages.AgentID, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.list) == 0 {
+		return messages.AgentID{}, false
+	}
+	a := w.list[0]
+	w.list = w.list[1:]
+	return a, true
+}

@@ -84,8 +84,9 @@ func (a *agent) appended(m appended) {
 	a.tail = m.tail
 	fl := a.flight
 	a.flight = flight{}
+	now := a.summary()
 	a.tell(func(o Observer) {
-		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: a.state.Phase()})
+		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn})
 	})
 	a.owe(fl.replies)
 	if fl.sender != nil {

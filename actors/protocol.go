@@ -80,8 +80,9 @@ type Commit struct {
 	Agent messages.AgentID
 	Seq   uint64
 	Frame *messages.Frame
-	// Phase is the agent's, as of the frame.
+	// Phase and Turn are the agent's, as of the frame; Turn is empty when idle.
 	Phase string
+	Turn  messages.TurnID
 }
 
 // Reply is a fact that an input's sender asked to be told.

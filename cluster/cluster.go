@@ -243,7 +243,8 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 }
 
 func (n *Node) openHost(ctx context.Context) error {
-	hub := gateway.NewHub(n.doors, n.subjects, n.cfg.Logger, n.fenced)
+	agents := &projections.Agents{}
+	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Observer: hub,
 		IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
@@ -253,7 +254,6 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	n.host = newHost(rt, n.cfg.Root, n.cfg.Logger)
 	n.onClose(n.host.stop)
-	agents := &projections.Agents{}
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (actors.Answer, error) {

@@ -262,3 +262,28 @@ func TestReplySubjects(t *testing.T) {
 		t.Errorf("letter %+v", l)
 	}
 }
+
+// A page that fills up while it follows names the event that it had no room for.
+func TestPageFillsWhileFollowing(t *testing.T) { // A85
+	w := newWorld(t)
+	c := w.node().Client()
+	last := w.say(c, "assistant/a", "1", "hello").end.N
+	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
+	w.ok(err)
+	w.ok(w.nc.PublishRequest("reprise.q.default.assistant.a", sub.Subject, fmt.Appendf(nil, `{"view":"events","follow":true,"limit":3,"from":%d}`, last)))
+	_, err = sub.NextMsgWithContext(w.ctx) // the past
+	w.ok(err)
+	w.say(c, "assistant/a", "2", "hello")
+	for lines := 1; ; {
+		msg, err := sub.NextMsgWithContext(w.ctx)
+		w.ok(err)
+		if len(msg.Data) > 0 {
+			lines += strings.Count(string(msg.Data), "\n")
+			continue
+		}
+		if got := msg.Header.Get(messages.HeaderNext); lines != 3 || got != fmt.Sprint(last+3) {
+			t.Errorf("%d lines from %d; the next page begins with %s", lines, last, got)
+		}
+		return
+	}
+}

@@ -19,6 +19,7 @@ import (
 type Hub struct {
 	conn     *nats.Conn
 	subjects messages.Subjects
+	agents   *projections.Agents
 	logger   *slog.Logger
 	fenced   func(messages.AgentID, messages.Epoch)
 
@@ -28,16 +29,20 @@ type Hub struct {
 	late late
 }
 
-// NewHub makes a hub that publishes on conn; fenced is called when an agent
+// NewHub makes a hub that publishes on conn and keeps the list of agents up to
+// date with what is committed here; fenced is called when an agent
 // meets a newer owner.
-func NewHub(conn *nats.Conn, subjects messages.Subjects, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch)) *Hub {
-	return &Hub{conn: conn, subjects: subjects, logger: logger, fenced: fenced, feeds: make(map[messages.AgentID]map[*feed]struct{})}
+func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch)) *Hub {
+	return &Hub{conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, feeds: make(map[messages.AgentID]map[*feed]struct{})}
 }
 
 var _ actors.Observer = (*Hub)(nil)
 
 // Committed hands a frame to the agent's followers.
 func (h *Hub) Committed(c actors.Commit) {
+	h.agents.Apply(projections.Agent{
+		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time,
+	})
 	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
 }
 

@@ -89,8 +89,7 @@ var diets = []diet{
 }
 
 // unmeasured are packages that no table speaks for.
-var unmeasured = map[string]string{
-}
+var unmeasured = map[string]string{}
 
 // topLevel are the folders at the root that may hold Go code.
 var topLevel = []string{"actors", "messages", "eventlog", "projections", "providers", "cmd", "cluster"}

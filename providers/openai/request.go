@@ -21,6 +21,7 @@ func (p *Provider) request(r providers.Request) (api.ChatCompletionRequest, erro
 		StreamOptions:   &api.StreamOptions{IncludeUsage: true},
 	}
 	if p.oldTokens {
+		//lint:ignore SA1019 servers of other makers know only the old field
 		q.MaxTokens = r.Settings.MaxOutputTokens
 	} else {
 		q.MaxCompletionTokens = r.Settings.MaxOutputTokens

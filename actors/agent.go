@@ -74,6 +74,11 @@ type (
 		tail eventlog.Tail
 		err  error
 	}
+	// stalled says that an append is still being tried, and why.
+	stalled struct {
+		frame messages.FrameID
+		err   error
+	}
 	// goOn follows a takeover's append.
 	goOn struct{}
 	// outcome wraps what came of an effect.
@@ -99,6 +104,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.loaded(m)
 	case appended:
 		a.appended(m)
+	case stalled:
+		a.stalled(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:

@@ -39,10 +39,48 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		defer cancel()
 		m := appended{err: err}
 		if err == nil {
-			m.tail, m.err = eventlog.Commit(ctx, log, entry)
+			m.tail, m.err = eventlog.Commit(ctx, log, entry, stalls(func(err error) { root.Send(self, stalled{f.ID, err}) }))
 		}
 		root.Send(self, m)
 	})
+}
+
+// stallAfter is how long an append may go unanswered before those who wait for
+// it are told why, and how often the log hears of it.
+const stallAfter = 3 * time.Second
+
+// stalls calls tell when an append has been tried again for a while, and now
+// and then from there on.
+func stalls(tell func(error)) func(error) {
+	next := time.Now().Add(stallAfter)
+	return func(err error) {
+		if time.Now().After(next) {
+			next = time.Now().Add(10 * stallAfter)
+			tell(err)
+		}
+	}
+}
+
+// stalled tells all who wait for the agent why it cannot go on. The append is
+// tried until the log answers; what they asked for under an id they may ask for
+// again.
+func (a *agent) stalled(m stalled) {
+	if a.flight.frame == nil || a.flight.frame.ID != m.frame {
+		return
+	}
+	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", "agent", a.id.String(), "error", m.err)
+	refusal := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, m.err)
+	a.answer(a.flight.sender, Answer{Err: refusal})
+	a.flight.sender = nil
+	outcomes := a.waiting[:0:0]
+	for _, arr := range a.waiting {
+		if _, asks := arr.message.(*Deliver); asks {
+			a.answer(arr.sender, Answer{Err: refusal})
+		} else {
+			outcomes = append(outcomes, arr)
+		}
+	}
+	a.waiting = outcomes
 }
 
 func (a *agent) summary() eventlog.Summary {

@@ -138,6 +138,13 @@ func (a *agent) request(e turn.Effect) providers.Request {
 	}
 }
 
+// modelSilence is how long a model may say nothing before its call is given up
+// and, as after a broken connection, tried again. Models that think without a
+// word take minutes.
+const modelSilence = 10 * time.Minute
+
+var errSilent = fmt.Errorf("the model said nothing for %v", modelSilence)
+
 // callModel calls the model once and gives what came of it.
 func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Request) (result any) {
 	var shown atomic.Bool
@@ -147,7 +154,12 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 			result = turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Shown: shown.Load()}
 		}
 	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(modelSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
 	resp, err := a.def.provider.Generate(ctx, req, func(d providers.Delta) {
+		silence.Reset(modelSilence)
 		shown.Store(true)
 		a.tell(func(o Observer) {
 			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
@@ -155,6 +167,9 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 	})
 	if err != nil {
 		pe := providers.AsError(err)
+		if context.Cause(ctx) == errSilent {
+			pe = &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
+		}
 		return turn.ModelErred{
 			Call: e.Call, Kind: string(pe.Kind), Message: printable(pe.Message, maxMessage), Status: pe.Status, Temporary: pe.Temporary,
 			RetryAfter: pe.RetryAfter, Shown: shown.Load(), Usage: pe.Usage,
@@ -163,7 +178,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}
 	if size, limit := resultSize(answered), a.rt.maxResult(); size > limit {
 		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage, Shown: shown.Load(),
-			Message: fmt.Sprintf("the answer has %d bytes: the limit is %d", size, limit)}
+			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
 	}
 	return answered
 }

@@ -22,7 +22,7 @@ func (a *agent) fail(err error) {
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
-		a.rt.logger.Warn("an agent could not be loaded; it is tried again", "agent", a.id.String(), "error", err)
+		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", "agent", a.id.String(), "error", err)
 		a.leave(true)
 	}
 }
@@ -44,7 +44,7 @@ func (a *agent) notAppended(err error) {
 			a.rt.refused(fl.size)
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
-		a.rt.logger.Warn("an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)
+		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)
 		a.leave(true)
 	}
 	if refusal == nil {

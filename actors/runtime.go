@@ -22,6 +22,9 @@ type Config struct {
 	Definitions []Definition
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
+	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
+	// it is learnt from what is refused.
+	MaxFrame int
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
@@ -41,6 +44,7 @@ type Runtime struct {
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
+	limited   limited
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
@@ -71,6 +75,9 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	if r.logger == nil {
 		r.logger = slog.Default()
+	}
+	if cfg.MaxFrame > 0 {
+		r.refused(cfg.MaxFrame - frameRest)
 	}
 	for _, d := range cfg.Definitions {
 		if r.kinds[d.Kind] != nil {
@@ -135,6 +142,10 @@ func (r *Runtime) Serves(kind string) error {
 	}
 	return nil
 }
+
+// frameRest is what a frame holds beside an input's content: its own fields and
+// those of the other events.
+const frameRest = 4 << 10
 
 // refused notes that the log refused a frame of so many bytes for its size.
 func (r *Runtime) refused(size int) {

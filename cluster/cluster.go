@@ -14,12 +14,9 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -134,109 +131,6 @@ func (n *Node) undo() {
 
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
 
-// connect starts the embedded server, if there is to be one, and connects.
-func (n *Node) connect(context.Context) error {
-	dial, err := n.dialer()
-	if err != nil {
-		return err
-	}
-	for i := range logConns + 1 {
-		nc, err := dial(nats.Name(fmt.Sprintf("reprise %s %d", n.id, i)), nats.ErrorHandler(n.connectionError))
-		if err != nil {
-			return err
-		}
-		n.onClose(nc.Close)
-		if i == logConns {
-			n.doors = nc
-		} else {
-			n.conns = append(n.conns, nc)
-		}
-	}
-	return nil
-}
-
-func (n *Node) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
-	subject := ""
-	if sub != nil {
-		subject = sub.Subject
-	}
-	n.cfg.Logger.Warn("NATS connection", "error", err, "subscription", subject)
-}
-
-type dialer func(...nats.Option) (*nats.Conn, error)
-
-// withoutSecrets is an error that does not show what stands before the @ in the
-// URLs of the servers.
-func withoutSecrets(err error, urls string) error {
-	if err == nil {
-		return nil
-	}
-	shown := err.Error()
-	for u := range strings.SplitSeq(urls, ",") {
-		if _, rest, ok := strings.Cut(u, "://"); ok {
-			u = rest
-		}
-		if at := strings.LastIndex(u, "@"); at > 0 {
-			shown = strings.ReplaceAll(shown, u[:at+1], "")
-		}
-	}
-	if shown == err.Error() {
-		return err
-	}
-	return errors.New(shown)
-}
-
-// likeConn dials as somebody else's connection was made. What is told to its
-// callbacks is that connection's, not ours.
-func likeConn(opts nats.Options) dialer {
-	opts.ReconnectBufSize, opts.AllowReconnect, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, true, -1, false
-	opts.ReconnectWait, opts.NoEcho = 250*time.Millisecond, false
-	opts.ClosedCB, opts.DisconnectedErrCB, opts.ConnectedCB, opts.ReconnectedCB = nil, nil, nil, nil
-	opts.ReconnectErrCB, opts.DiscoveredServersCB, opts.LameDuckModeHandler = nil, nil, nil
-	return func(more ...nats.Option) (*nats.Conn, error) {
-		mine := opts
-		for _, o := range more {
-			if err := o(&mine); err != nil {
-				return nil, err
-			}
-		}
-		return mine.Connect()
-	}
-}
-
-func (n *Node) dialer() (dialer, error) {
-	cfg := n.cfg
-	switch {
-	case cfg.Conn != nil:
-		return likeConn(cfg.Conn.Opts), nil
-	case cfg.NATS != "":
-		return func(more ...nats.Option) (*nats.Conn, error) {
-			nc, err := natslog.Connect(cfg.NATS, append(more, cfg.NATSOptions...)...)
-			return nc, withoutSecrets(err, cfg.NATS)
-		}, nil
-	case cfg.Data == "":
-		return nil, errors.New("a node needs a NATS server: set NATS to its URL, or Data to a folder for an embedded one")
-	}
-	ec := embedded.Config{Dir: cfg.Data, Sync: embedded.Sync(cfg.Sync), Logger: cfg.Logger, DontListen: cfg.Listen == ""}
-	if cfg.Listen != "" {
-		host, port, err := net.SplitHostPort(cfg.Listen)
-		if err == nil {
-			ec.Port, err = strconv.Atoi(port)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listen address %q: write host:port, such as 127.0.0.1:4222", cfg.Listen)
-		}
-		ec.Host = host
-	}
-	server, err := embedded.Start(ec)
-	if err != nil {
-		return nil, err
-	}
-	n.server = server
-	n.onClose(func() { _ = server.Shutdown() })
-	return server.Connect, nil
-}
-
 func (n *Node) openLog(ctx context.Context) (err error) {
 	n.log, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Logger: n.cfg.Logger})
 	return err
@@ -247,7 +141,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Observer: hub,
-		IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})
 	if err != nil {
 		return err

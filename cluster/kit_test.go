@@ -5,11 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"log/slog"
-	"net"
-	"os"
-	"sync"
 	"testing"
 	"time"
 
@@ -223,81 +218,6 @@ func input(id, text string) messages.Input {
 	return messages.Input{ID: id, Content: messages.TextContent(text)}
 }
 
-// answer is a raw streamed reply.
-type answer struct {
-	chunks []string // bodies
-	types  []string
-	code   string // Nats-Service-Error-Code
-	reason string
-	ended  bool // by an empty message without headers
-}
-
-func (a answer) text() (s string) {
-	for _, c := range a.chunks {
-		var chunk struct{ Type, Data string }
-		if json.Unmarshal([]byte(c), &chunk) == nil && chunk.Type == "response" {
-			s += chunk.Data
-		}
-	}
-	return s
-}
-
-// request sends what `nats req` would and reads the stream to its end.
-func (w *world) request(subject, body string, header ...string) answer {
-	w.t.Helper()
-	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
-	w.ok(err)
-	defer func() { _ = sub.Unsubscribe() }()
-	msg := &nats.Msg{Subject: subject, Reply: sub.Subject, Data: []byte(body), Header: nats.Header{}}
-	for i := 0; i+1 < len(header); i += 2 {
-		msg.Header.Set(header[i], header[i+1])
-	}
-	w.ok(w.nc.PublishMsg(msg))
-	var a answer
-	for {
-		m, err := sub.NextMsgWithContext(w.ctx)
-		if err != nil {
-			w.t.Fatalf("%s: %v after %q", subject, err, a.chunks)
-		}
-		switch {
-		case m.Header.Get("Status") == "503":
-			a.code = "503"
-			return a
-		case m.Header.Get("Nats-Service-Error-Code") != "":
-			a.code, a.reason = m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error")
-		case len(m.Data) == 0:
-			a.ended = len(m.Header) == 0
-			return a
-		default:
-			var chunk struct{ Type string }
-			_ = json.Unmarshal(m.Data, &chunk)
-			a.chunks, a.types = append(a.chunks, string(m.Data)), append(a.types, chunk.Type)
-		}
-	}
-}
-
-// letters waits for so many dead letters.
-func (w *world) letters(c *client.Client, tenant string, want int) (list []letter) {
-	w.t.Helper()
-	w.eventually("dead letters", func() bool {
-		list = nil
-		for line, err := range c.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
-			w.ok(err)
-			var l letter
-			w.ok(json.Unmarshal(line, &l))
-			list = append(list, l)
-		}
-		return len(list) >= want
-	})
-	return list
-}
-
-type letter struct {
-	Subject, Code, Reason, Body string
-	Size                        int
-	Headers                     nats.Header
-}
-
 // eventually looks again and again; only ctx bounds it.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
@@ -335,69 +255,6 @@ func (w *world) foreign(root string) (n int, subjects []string) {
 	w.ok(names.Err())
 	return n, subjects
 }
-
-// wire carries a node's connections until it is cut.
-type wire struct {
-	mu    sync.Mutex
-	down  bool
-	conns []net.Conn
-}
-
-// Dial makes it a nats.CustomDialer.
-func (wi *wire) Dial(network, address string) (net.Conn, error) {
-	wi.mu.Lock()
-	defer wi.mu.Unlock()
-	if wi.down {
-		return nil, errors.New("the wire is cut")
-	}
-	c, err := net.Dial(network, address)
-	if err == nil {
-		wi.conns = append(wi.conns, c)
-	}
-	return c, err
-}
-
-// cut breaks all connections as the kill of a process does.
-func (wi *wire) cut() {
-	wi.mu.Lock()
-	defer wi.mu.Unlock()
-	wi.down = true
-	for _, c := range wi.conns {
-		_ = c.Close()
-	}
-	wi.conns = nil
-}
-
-func (wi *wire) heal() {
-	wi.mu.Lock()
-	defer wi.mu.Unlock()
-	wi.down = false
-}
-
-// logged keeps what was logged.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write appends.
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if os.Getenv("REPRISE_TEST_LOG") != "" {
-		_, _ = os.Stderr.Write(b)
-	}
-	return l.buf.Write(b)
-}
-
-// String is everything so far.
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(io.Writer(l), nil)) }
 
 // messagesRequest is a model call, by a name that needs no import.
 type messagesRequest = providers.Request

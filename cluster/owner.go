@@ -146,7 +146,7 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 	}
 	ctx, cancel := context.WithCancel(o.ctx)
 	done := make(chan struct{})
-	stops := []func(){o.inbox.Pull(p)}
+	stops := []func(){o.inbox.Pull(p, epoch)}
 	if p == 0 {
 		stops = append(stops, o.inbox.PullStray())
 	}

@@ -68,8 +68,8 @@ func Check(tail Tail, next Recorded) error {
 // Commit appends e and, while the outcome is unknown, tries the identical
 // entry again with growing pauses until it is resolved or ctx ends. After the
 // end of ctx the outcome may still be unknown; the caller must not write for
-// the agent again.
-func Commit(ctx context.Context, log Appender, e Entry) (Tail, error) {
+// the agent again. waits, if given, hear why each time that it is tried again.
+func Commit(ctx context.Context, log Appender, e Entry, waits ...func(error)) (Tail, error) {
 	tail, err := log.Append(ctx, e)
 	if err == nil || final(err) {
 		return tail, err
@@ -82,7 +82,11 @@ func Commit(ctx context.Context, log Appender, e Entry) (Tail, error) {
 			err = backoff.Permanent(err)
 		}
 		return tail, err
-	}, backoff.WithBackOff(b), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(b), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+		for _, w := range waits {
+			w(err)
+		}
+	}))
 }
 
 // final says that an append's error settles its outcome.

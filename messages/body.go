@@ -145,6 +145,9 @@ func fillID(id *string, header Header) {
 const MaxID = 256
 
 func checkID(id string) error {
+	if strings.HasPrefix(id, streamID) {
+		return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, streamID)
+	}
 	if len(id) > MaxID {
 		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
 	}
@@ -249,9 +252,13 @@ func checkBody(body []byte) error {
 	return nil
 }
 
+// streamID begins the ids of StreamInputID. Nobody may give one: they can be
+// guessed, and spent before their input comes.
+const streamID = "in:"
+
 // StreamInputID is the idempotency key of an input that came without one
 // through a stream: the same message gives the same id, however often it is
 // delivered.
 func StreamInputID(streamCreated time.Time, sequence uint64) string {
-	return fmt.Sprintf("in:%d:%d", streamCreated.UnixMilli(), sequence)
+	return fmt.Sprintf("%s%d:%d", streamID, streamCreated.UnixMilli(), sequence)
 }

@@ -146,15 +146,21 @@ func pathOr(path, other string) string {
 }
 
 func listChanges(came, went string, before, after []string) []string {
-	var lines []string
-	for _, s := range before {
-		if !slices.Contains(after, s) {
-			lines = append(lines, s+" "+went)
-		}
+	if slices.Equal(before, after) { // as nearly always
+		return nil
 	}
-	for _, s := range after {
-		if !slices.Contains(before, s) {
-			lines = append(lines, s+" "+came)
+	return append(missing(before, after, went), missing(after, before, came)...)
+}
+
+// missing says of each entry of list that is not in other what it did.
+func missing(list, other []string, did string) (lines []string) {
+	known := make(map[string]bool, len(other))
+	for _, s := range other {
+		known[s] = true
+	}
+	for _, s := range list {
+		if !known[s] {
+			lines = append(lines, s+" "+did)
 		}
 	}
 	return lines

@@ -84,7 +84,7 @@ func (d *decision) input(in messages.Input) error {
 	busy := s.Turn != nil
 	switch {
 	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
-		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("15:04:05.000"))
+		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case busy && in.Policy == messages.PolicyReject:
 		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, s.Turn.ID)
 	case len(s.Queue) >= def.MaxQueue:

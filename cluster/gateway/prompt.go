@@ -3,9 +3,12 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -136,7 +139,7 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer actors.Ans
 	s := &streaming{g: g, to: to, input: input, after: after}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
-		quietAfter: keepAlive, quiet: func() bool { return g.ack(to) },
+		quietAfter: keepAlive, quiet: s.quiet,
 	}
 	more, err := true, error(nil)
 	if answer.Duplicate {
@@ -156,6 +159,18 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer actors.Ans
 }
 
 func (g *Gateway) ack(to string) bool { return g.reply(to, chunk{"status", "ack"}) }
+
+// probe is how long a quiet stream waits to be told that its caller has gone.
+const probe = 100 * time.Millisecond
+
+// quiet sends a keep-alive, as a request: nobody answers it, but the server
+// says at once if nobody is there to hear it.
+func (s *streaming) quiet() bool {
+	ctx, cancel := context.WithTimeout(s.g.ctx, probe)
+	defer cancel()
+	_, err := s.g.Conn.RequestWithContext(ctx, s.to, []byte(`{"type":"status","data":"ack"}`))
+	return !errors.Is(err, nats.ErrNoResponders)
+}
 
 func (s *streaming) fact(f fact) (more bool) {
 	var end *messages.Error
@@ -178,9 +193,9 @@ func (s *streaming) fact(f fact) (more bool) {
 			s.rest(ev)
 		}
 	case messages.ModelFailed:
-		s.cut(ev.Turn)
+		s.cut(ev.Turn, ev.RetryAt != nil)
 	case messages.ModelRestarted:
-		s.cut(ev.Turn)
+		s.cut(ev.Turn, true)
 	case messages.TurnFailed:
 		end = messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
 	case messages.TurnAborted:
@@ -282,10 +297,14 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 }
 
 // cut tells the reader that the text so far will not be continued.
-func (s *streaming) cut(turn messages.TurnID) {
+func (s *streaming) cut(turn messages.TurnID, again bool) {
 	if turn == s.turn && s.shown.Len() > 0 {
 		s.tell()
-		s.g.reply(s.to, chunk{"response", "\n[the answer was cut off; the model is asked again]\n"})
+		note := "\n[the answer was cut off]\n"
+		if again {
+			note = "\n[the answer was cut off; the model is asked again]\n"
+		}
+		s.g.reply(s.to, chunk{"response", note})
 		s.shown.Reset()
 		s.call = ""
 	}

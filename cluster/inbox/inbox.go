@@ -17,7 +17,9 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,10 +70,13 @@ func Open(ctx context.Context, cfg Config) (*Inbox, error) {
 // stray is the name of the consumer for messages that no partition takes.
 const stray = "stray"
 
-// Pull begins to bring in the inputs of partition p. The function it returns
-// stops that and waits until nothing is under way.
-func (b *Inbox) Pull(p messages.Partition) (stop func()) {
-	return b.start("p"+p.String(), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
+// Pull begins to bring in the inputs of partition p under epoch. The function
+// it returns stops that and waits until nothing is under way.
+//
+// The epoch is part of the consumer's name: an owner that was cut off and comes
+// back asks a consumer that is gone, and takes nothing from its successor's.
+func (b *Inbox) Pull(p messages.Partition, epoch messages.Epoch) (stop func()) {
+	return b.start(fmt.Sprintf("p%s-e%d", p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
 		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]message), inHand: make(map[uint64]struct{})}
 		defer l.running.Wait()
 		for {
@@ -145,6 +150,27 @@ const (
 	batch      = 256
 )
 
+// clear deletes the consumer and those of other epochs of its partition.
+func clear(ctx context.Context, stream jetstream.Stream, name string) error {
+	partition, _, _ := strings.Cut(name, "-")
+	names := stream.ConsumerNames(ctx)
+	var old []string
+	for n := range names.Name() {
+		if n == name || strings.HasPrefix(n, partition+"-") {
+			old = append(old, n)
+		}
+	}
+	if err := names.Err(); err != nil {
+		return err
+	}
+	for _, n := range old {
+		if err := stream.DeleteConsumer(ctx, n); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
 // consume makes the consumer anew and works its messages off until ctx ends or
 // the consumer is lost.
 func (b *Inbox) consume(ctx context.Context, name string, filters []string, h handler) error {
@@ -155,7 +181,7 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 		return err
 	}
 	created := stream.CachedInfo().Created
-	if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := clear(ctx, stream, name); err != nil {
 		return err
 	}
 	cfg := jetstream.ConsumerConfig{

@@ -111,11 +111,31 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 // execute starts the program and returns when it is over and its output read.
 // It does not use the goroutines of os/exec, which would wait for whoever
 // holds the pipes before the group could be killed.
+// given is a file that holds the whole input before the program starts. Were it
+// written while the program runs, one that outlives us would read half of its
+// arguments and act on them.
+func given(input []byte) (*os.File, error) {
+	f, err := os.CreateTemp("", "reprise-arguments-")
+	if err != nil {
+		return nil, err
+	}
+	_ = os.Remove(f.Name()) // it lives on for those who have it open, where the system allows that
+	if _, err = f.Write(input); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer) error {
-	stdin, err := cmd.StdinPipe()
+	stdin, err := given(input)
 	if err != nil {
 		return fmt.Errorf("the program cannot be started: %w", err)
 	}
+	defer func() { _, _ = stdin.Close(), os.Remove(stdin.Name()) }() // the name is gone already, but on Windows
+	cmd.Stdin = stdin
 	outputs, writers, err := pipes(2)
 	if err != nil {
 		return fmt.Errorf("the program cannot be started: %w", err)
@@ -127,10 +147,6 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 		closeAll(outputs)
 		return unstartable(cmd, err)
 	}
-	go func() { // ends at the latest when Wait closes stdin
-		_, _ = stdin.Write(input) // a program need not read its arguments
-		_ = stdin.Close()
-	}()
 	done := make(chan struct{}, 2)
 	for i, w := range []io.Writer{stdout, stderr} {
 		go func() {

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -41,12 +43,22 @@ func openFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// release is how long a process that was killed may take to let go of its
+// folder: the system does so when its last write has ended.
+const release = 3 * time.Second
+
 // lockFolder locks the folder for this process and leaves its id for whoever
 // is refused.
 func lockFolder(dir string) (*flock.Flock, error) {
 	path := filepath.Join(dir, "LOCK")
 	lock := flock.New(path)
-	switch ok, err := lock.TryLock(); {
+	ctx, cancel := context.WithTimeout(context.Background(), release)
+	defer cancel()
+	ok, err := lock.TryLockContext(ctx, release/50)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("data folder %s: this user may not write there: %w", dir, err)
 	case err != nil:

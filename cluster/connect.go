@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+)
+
+// connect starts the embedded server, if there is to be one, and connects.
+func (n *Node) connect(context.Context) error {
+	dial, err := n.dialer()
+	if err != nil {
+		return err
+	}
+	for i := range logConns + 1 {
+		nc, err := dial(nats.Name(fmt.Sprintf("reprise %s %d", n.id, i)), nats.ErrorHandler(n.connectionError))
+		if err != nil {
+			return err
+		}
+		n.onClose(nc.Close)
+		if i == logConns {
+			n.doors = nc
+		} else {
+			n.conns = append(n.conns, nc)
+		}
+	}
+	return nil
+}
+
+func (n *Node) connectionError(_ *nats.Conn, sub *nats.Subscription, err error) {
+	subject := ""
+	if sub != nil {
+		subject = sub.Subject
+	}
+	n.cfg.Logger.Warn("NATS connection", "error", err, "subscription", subject)
+}
+
+type dialer func(...nats.Option) (*nats.Conn, error)
+
+// likeConn dials as somebody else's connection was made. What is told to its
+// callbacks is that connection's, not ours.
+func likeConn(opts nats.Options) dialer {
+	opts.ReconnectBufSize, opts.AllowReconnect, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, true, -1, false
+	opts.ReconnectWait, opts.NoEcho = 250*time.Millisecond, false
+	opts.ClosedCB, opts.DisconnectedErrCB, opts.ConnectedCB, opts.ReconnectedCB = nil, nil, nil, nil
+	opts.ReconnectErrCB, opts.DiscoveredServersCB, opts.LameDuckModeHandler = nil, nil, nil
+	return func(more ...nats.Option) (*nats.Conn, error) {
+		mine := opts
+		for _, o := range more {
+			if err := o(&mine); err != nil {
+				return nil, err
+			}
+		}
+		return mine.Connect()
+	}
+}
+
+func (n *Node) dialer() (dialer, error) {
+	cfg := n.cfg
+	switch {
+	case cfg.Conn != nil:
+		return likeConn(cfg.Conn.Opts), nil
+	case cfg.NATS != "":
+		return func(more ...nats.Option) (*nats.Conn, error) {
+			return natslog.Connect(cfg.NATS, append(more, cfg.NATSOptions...)...)
+		}, nil
+	case cfg.Data == "":
+		return nil, errors.New("a node needs a NATS server: set NATS to its URL, or Data to a folder for an embedded one")
+	}
+	ec := embedded.Config{Dir: cfg.Data, Sync: embedded.Sync(cfg.Sync), Logger: cfg.Logger, DontListen: cfg.Listen == ""}
+	if cfg.Listen != "" {
+		host, port, err := net.SplitHostPort(cfg.Listen)
+		if err == nil {
+			ec.Port, err = strconv.Atoi(port)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listen address %q: write host:port, such as 127.0.0.1:4222", cfg.Listen)
+		}
+		ec.Host = host
+	}
+	server, err := embedded.Start(ec)
+	if err != nil {
+		return nil, err
+	}
+	n.server = server
+	n.onClose(func() { _ = server.Shutdown() })
+	return server.Connect, nil
+}

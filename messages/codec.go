@@ -22,32 +22,6 @@ func decoder(data []byte) *msgpack.Decoder {
 	return d
 }
 
-// Marshal writes v as msgpack, fields named by their json tags. It is the
-// codec of everything that nodes store or tell one another.
-func Marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	e := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(e)
-	e.Reset(&buf)
-	e.SetCustomStructTag("json")
-	e.UseCompactInts(true)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-// Unmarshal reads what Marshal wrote. Bytes from anywhere are safe: they are
-// refused if malformed or nested too deep.
-func Unmarshal(data []byte, v any) error {
-	if err := checkMsgpack(data); err != nil {
-		return err
-	}
-	d := decoder(data)
-	defer msgpack.PutDecoder(d)
-	return d.Decode(v)
-}
-
 // checkMsgpack walks one msgpack value without decoding it and refuses what
 // is truncated, followed by more bytes, or nested too deep. It keeps its own
 // stack, so no input can exhaust the goroutine's.

@@ -18,7 +18,7 @@ type Query struct {
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
-	// Follow goes on with what happens, for a minute at a time.
+	// Follow goes on with what happens, for half a minute at a time.
 	Follow bool `json:"follow,omitempty"`
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -45,7 +46,12 @@ func (a *app) dlq() *cobra.Command {
 		Use: "show SEQ", Args: cobra.ExactArgs(1), Short: "Show one dead letter with its body",
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runLetter(cmd.Context(), tenant, args[0]) },
 	}
-	for _, c := range []*cobra.Command{ls, show} {
+	retry := &cobra.Command{
+		Use: "retry SEQ", Args: cobra.ExactArgs(1), Short: "Send a dead letter to its agent again",
+		Long: "Send a dead letter to its agent again, under the id it had: retried twice it has one effect.\nThe letter itself is kept until its 30 days are over.",
+		RunE: func(cmd *cobra.Command, args []string) error { return a.retryLetter(cmd.Context(), tenant, args[0]) },
+	}
+	for _, c := range []*cobra.Command{ls, show, retry} {
 		tenantFlag(c, &tenant)
 		cmd.AddCommand(a.connects(c, defaultTimeout))
 	}
@@ -99,6 +105,33 @@ func (a *app) runLetter(ctx context.Context, tenant, arg string) error {
 		return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
 	}
 	return err
+}
+
+func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
+	seq, err := strconv.ParseUint(arg, 10, 64)
+	if err != nil || seq == 0 {
+		return usage("dead letter %q: write its number, as dlq ls shows it", arg)
+	}
+	cl, ctx, closes, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer closes()
+	for line, err := range cl.QueryTenant(ctx, tenant, messages.Query{View: "dlq", From: messages.EventNumber(seq), Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		l := raw[client.Letter](line)
+		if l.Seq != seq {
+			break
+		}
+		if err := cl.Resend(ctx, l); err != nil {
+			return err
+		}
+		a.printf("sent again to %s\n", projections.Printable(l.Subject, 400))
+		return nil
+	}
+	return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
 }
 
 func (a *app) letter(l letter) error {

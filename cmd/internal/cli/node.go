@@ -24,7 +24,7 @@ type node struct {
 }
 
 // run starts the node, says that it is ready and waits for SIGINT or SIGTERM;
-// then it drains. A second signal ends the process at once.
+// then it stops in order. A second signal ends the process at once.
 func (n *node) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -25,7 +25,7 @@ func (a *app) serve() *cobra.Command {
 		Long: `Run a node with the agents of a reprise.yaml.
 
 With --nats, --context or NATS_URL it uses that server; otherwise, and with
---data or --listen, it embeds one. SIGINT and SIGTERM drain it; a second signal
+--data or --listen, it embeds one. SIGINT and SIGTERM stop it; a second signal
 ends it at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen")

@@ -7,7 +7,8 @@
 //   - The ack of a prompt is sent when its input.accepted is in the log, not
 //     before: from then on a caller that goes away loses the stream, never the
 //     turn.
-//   - Prompts of one publisher reach an agent in the order in which they came.
+//   - Prompts of one publisher through one node reach an agent in the order in
+//     which they came.
 //   - Nothing is ever answered on a subject of ours ([messages.Subjects.AllowReply]).
 //   - A follower that stalls or dies harms neither the turn nor other followers.
 //   - Views are read from the log: they show what is committed and nothing else.

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -150,13 +151,17 @@ const (
 	batch      = 256
 )
 
-// clear deletes the consumer and those of other epochs of its partition.
-func clear(ctx context.Context, stream jetstream.Stream, name string) error {
-	partition, _, _ := strings.Cut(name, "-")
+// remove deletes the consumer and those of earlier epochs of its partition. One
+// of a later epoch says that somebody else owns it, and is left alone.
+func remove(ctx context.Context, stream jetstream.Stream, name string) error {
 	names := stream.ConsumerNames(ctx)
 	var old []string
 	for n := range names.Name() {
-		if n == name || strings.HasPrefix(n, partition+"-") {
+		switch earlier, same := compare(n, name); {
+		case !same:
+		case !earlier && n != name:
+			return fmt.Errorf("consumer %s of a later owner is there", n)
+		default:
 			old = append(old, n)
 		}
 	}
@@ -171,6 +176,16 @@ func clear(ctx context.Context, stream jetstream.Stream, name string) error {
 	return nil
 }
 
+// compare says whether two names are of the same partition, and whether a's
+// epoch is the earlier one.
+func compare(a, b string) (earlier, same bool) {
+	p, epoch, _ := strings.Cut(a, "-e")
+	q, than, _ := strings.Cut(b, "-e")
+	m, _ := strconv.ParseUint(epoch, 10, 64) // none is 0
+	n, _ := strconv.ParseUint(than, 10, 64)
+	return m < n, p == q
+}
+
 // consume makes the consumer anew and works its messages off until ctx ends or
 // the consumer is lost.
 func (b *Inbox) consume(ctx context.Context, name string, filters []string, h handler) error {
@@ -181,7 +196,7 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 		return err
 	}
 	created := stream.CachedInfo().Created
-	if err := clear(ctx, stream, name); err != nil {
+	if err := remove(ctx, stream, name); err != nil {
 		return err
 	}
 	cfg := jetstream.ConsumerConfig{

@@ -60,7 +60,6 @@ type flight struct {
 	frame   *messages.Frame
 	size    int // of the frame, in bytes
 	replies []Reply
-	answer  *Answer
 	sender  *actor.PID
 }
 

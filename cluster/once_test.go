@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -207,14 +206,4 @@ func TestCallerGoesAway(t *testing.T) { // A18
 	if got.code != "400" || model.Calls() != 1 {
 		t.Errorf("%+v, %d model calls", got, model.Calls())
 	}
-}
-
-// loseConsumer deletes the partition's consumers and says how many there were.
-func (w *world) loseConsumer(stream jetstream.Stream, p messages.Partition) (lost int) {
-	for name := range stream.ConsumerNames(w.ctx).Name() {
-		if strings.HasPrefix(name, "p"+p.String()+"-") && stream.DeleteConsumer(w.ctx, name) == nil {
-			lost++
-		}
-	}
-	return lost
 }

@@ -85,7 +85,7 @@ func TestTwoAgentsAtOnce(t *testing.T) { // A5
 		_, err := c.Send(w.ctx, "assistant/"+key, input("1", "go"))
 		w.ok(err)
 	}
-	if <-both == <-both {
+	if one, other := <-both, <-both; one == other {
 		t.Error("one agent called twice")
 	}
 	gate.Release()

@@ -93,6 +93,9 @@ func (l *Leases) run(ctx context.Context, s *session) {
 	for {
 		err := l.watch(ctx, s, changed)
 		_ = s.watcher.Stop()
+		if err != nil && ctx.Err() == nil {
+			l.cfg.Logger.Warn("the watch of the leases was lost; it begins anew", "error", err)
+		}
 		for ctx.Err() == nil {
 			if s, err = l.open(ctx, ctx); err == nil {
 				break

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -209,16 +210,34 @@ func (s *store) consume(ctx context.Context, f func(jetstream.Msg) error) (stop 
 	return stop, nil
 }
 
-// consumerName is that of the node's consumer of a partition, whose place ours
-// takes: a work queue lets one consumer have a subject.
-func consumerName(p int) string { return "p" + messages.Partition(p).String() }
+// consumerName is ours for a partition, named as the node's are.
+func consumerName(p int) string { return fmt.Sprintf("p%d-bench", p) }
+
+// makeRoom deletes the consumers that a node has left for a partition: a work
+// queue lets one consumer have a subject.
+func (s *store) makeRoom(ctx context.Context, p int) error {
+	stream, err := s.js.Stream(ctx, s.names.Inbox())
+	if err != nil {
+		return err
+	}
+	names := stream.ConsumerNames(ctx)
+	for name := range names.Name() {
+		if !strings.HasPrefix(name, fmt.Sprintf("p%d-", p)) {
+			continue
+		}
+		if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
+		}
+	}
+	return names.Err()
+}
 
 func (s *store) consumer(ctx context.Context, p int) (jetstream.Consumer, error) {
 	js, err := jetstream.New(s.conns[p%len(s.conns)])
 	if err != nil {
 		return nil, err
 	}
-	if err := js.DeleteConsumer(ctx, s.names.Inbox(), consumerName(p)); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := s.makeRoom(ctx, p); err != nil {
 		return nil, err
 	}
 	return js.CreateConsumer(ctx, s.names.Inbox(), jetstream.ConsumerConfig{

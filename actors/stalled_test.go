@@ -1,0 +1,72 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// full is a log whose disk is full for a while.
+type full struct {
+	eventlog.Log
+	is    atomic.Bool
+	tries atomic.Int64
+}
+
+var errFull = errors.New("no space left on device")
+
+func (l *full) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	l.tries.Add(1)
+	if l.is.Load() {
+		return eventlog.Tail{}, errFull
+	}
+	return l.Log.Append(ctx, e)
+}
+
+// While the log takes nothing, those who ask are told why after a few seconds;
+// when it does again, what they asked for has happened once.
+func TestFullDisk(t *testing.T) { // A30
+	synctest.Test(t, func(t *testing.T) {
+		log := &full{Log: memlog.New()}
+		s := actorstest.New(t, log)
+		model := echo()
+		node := s.Start(config(model))
+		log.is.Store(true)
+		begun := time.Now()
+		first, second := node.Ask(ada, say("u1", "one")), node.Ask(ada, say("u2", "two"))
+		for _, wait := range []func() actors.Answer{first, second} {
+			a := wait()
+			wantCode(t, a, messages.Unavailable)
+			if a.Err == nil || !strings.Contains(a.Err.Message, errFull.Error()) || !strings.Contains(a.Err.Message, "same id") {
+				t.Errorf("the refusal is %v", a.Err)
+			}
+		}
+		if after := time.Since(begun); after > 10*time.Second {
+			t.Errorf("told after %v of the false clock", after)
+		}
+		if model.Calls() != 0 {
+			t.Error("a model was called before its intent was stored")
+		}
+		log.is.Store(false)
+		s.Until(ada, "turn.completed")
+		if a := node.Do(ada, say("u1", "one")); !a.Duplicate {
+			t.Errorf("asked again under the same id: %+v", a)
+		}
+		node.Must(ada, say("u2", "two"))
+		s.Until(ada, "turn.completed", 2)
+		if all := s.Events(ada); count(all, "input.accepted") != 2 || model.Calls() != 2 {
+			t.Errorf("%d inputs, %d model calls", count(all, "input.accepted"), model.Calls())
+		}
+		end(node)
+	})
+}

@@ -83,28 +83,35 @@ type asking struct {
 	partial bool
 }
 
-// run asks until the stream has ended; its error is the last refusal.
-func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) (err error) {
+// run asks until the stream has ended; its error is the last refusal, with what
+// first broke the stream off.
+func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
+	var broken *messages.Error // by what, since something was last heard
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		before := err
 		header := nats.Header{}
 		if s.last > 0 {
 			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
 		}
-		_, err = c.stream(ctx, call{subject, header, body, askSilence}, s.message)
+		heard := s.heard
+		_, err := c.stream(ctx, call{subject, header, body, askSilence}, s.message)
 		if err == nil || s.left {
 			return nil
 		}
 		var refused *messages.Error
 		if !errors.As(err, &refused) {
-			if before != nil { // why it was asked again tells more than a closed connection
-				return before
+			if broken != nil { // why it was asked again tells more than a closed connection
+				return broken
 			}
 			return err
 		}
+		if broken == nil || s.heard != heard {
+			broken = refused
+		} else if refused.Message != broken.Message {
+			refused = messages.Refuse(refused.Code, "%s (at first: %s)", refused.Message, broken.Message)
+		}
 		_, limited := ctx.Deadline()
 		if refused.Code != messages.Unavailable || !limited && time.Since(s.heard) > patience || !wait(ctx, pause) {
-			return err
+			return refused
 		}
 		if s.partial {
 			s.partial = false

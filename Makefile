@@ -4,7 +4,7 @@
 # the go command, at the versions named here. Only race needs a C compiler.
 
 GO          ?= go
-FUZZTIME    ?= 30s
+FUZZTIME    ?= 200000x
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
@@ -42,7 +42,7 @@ lint: ## staticcheck
 	$(GO) run $(STATICCHECK) ./...
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME (30s) each
+fuzz: ## run every fuzz target for FUZZTIME (200,000 inputs) each
 	@set -e; \
 	for file in $$(grep -rl --include='*_test.go' '^func Fuzz' . | sort); do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \

@@ -38,6 +38,8 @@ type agent struct {
 	// broken is why the agent cannot act: its log is damaged, or its owner has
 	// been replaced. Every command is answered with it.
 	broken *messages.Error
+	// looked says that a wake had an agent without events loaded again.
+	looked bool
 	// left says that the partition was asked to let the agent go.
 	left bool
 	// asking is the sender of the command at hand, for a panic in its handling.
@@ -145,11 +147,25 @@ func (a *agent) handle(arr arrival) {
 	case outcome:
 		a.settle([]outcome{m})
 	case *Wake:
-		a.answer(arr.sender, Answer{N: a.state.Last, Err: a.broken})
+		a.wake(arr)
 	case goOn:
 		a.recover()
 	}
 	a.asking = nil
+}
+
+// wake answers once the agent has gone on. Only an agent with events is fenced
+// against its former owner: one without may have been given some by it since it
+// was loaded, so it looks again first.
+func (a *agent) wake(arr arrival) {
+	if a.tail.Frame == "" && a.broken == nil && !a.looked {
+		a.looked = true
+		a.waiting = append([]arrival{arr}, a.waiting...)
+		a.load()
+		return
+	}
+	a.looked = false
+	a.answer(arr.sender, Answer{N: a.state.Last, Err: a.broken})
 }
 
 // outcomes takes the outcomes at the head of what waits: results of parallel

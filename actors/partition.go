@@ -26,14 +26,14 @@ type partition struct {
 
 // child is an agent in memory.
 type child struct {
-	pid  *actor.PID
-	used time.Time
+	pid           *actor.PID
+	spawned, used time.Time
 	// leaving says that the agent was asked to sleep; held keeps what arrives
 	// until it has answered or is gone.
 	leaving bool
 	held    []*actor.MessageEnvelope
 	// again says that the agent is to be activated again once it is gone;
-	// failures counts how often in a row that was so.
+	// failures counts how often in a row that was so, none of them living long.
 	again    bool
 	failures int
 }
@@ -135,7 +135,8 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}
 	}, after.mailbox()))
-	c := &child{pid: pid, used: time.Now()}
+	now := time.Now()
+	c := &child{pid: pid, spawned: now, used: now}
 	p.agents[id] = c
 	p.byPID[pid.Id] = id
 	ctx.Watch(pid)
@@ -179,6 +180,9 @@ func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
 	c := p.agents[id]
 	delete(p.byPID, m.Who.Id)
 	delete(p.agents, id)
+	if time.Since(c.spawned) > reviveMost {
+		c.failures = 0
+	}
 	switch {
 	case len(c.held) > 0:
 		next := p.spawn(ctx, id)

@@ -285,3 +285,22 @@ func TestRetryLongPast(t *testing.T) { // A50
 		t.Errorf("%v", s.Types(ada))
 	}
 }
+
+// An owner before this one wrote an agent's first frame after the agent was
+// looked at here and found empty: told of it, the agent looks again.
+func TestFirstFrameComesLate(t *testing.T) { // A107
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	for range 2 {
+		if a := node.Wake(ada); a.Err != nil || a.N != 0 {
+			t.Fatalf("%+v", a)
+		}
+	}
+	s.Given(ada, messages.AgentCreated{Agent: ada.Full()},
+		messages.InputAccepted{Input: "u1", Content: messages.TextContent("hello"), Disposition: messages.Started, Turn: "t3"},
+		messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 5}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 1, Call: "m4"})
+	if a := node.Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	s.Until(ada, "turn.completed")
+}

@@ -51,11 +51,13 @@ func (g *Gateway) prompt(r request) {
 		return
 	}
 	feed, leave := g.Hub.follow(a)
-	wait := g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
+	var wait func(context.Context) (actors.Answer, error)
+	onItsWay := make(chan struct{})
 	streams = g.begin(func() {
 		defer g.over(r)
 		defer leave()
+		<-onItsWay
 		answer, err := wait(g.ctx)
 		if err == nil && answer.Err != nil {
 			err = answer.Err
@@ -68,11 +70,11 @@ func (g *Gateway) prompt(r request) {
 	})
 	if !streams {
 		leave()
-		over, cancel := context.WithCancel(g.ctx)
-		cancel()
-		_, _ = wait(over) // nobody waits for the answer
 		g.fail(r.Reply, g.full())
+		return
 	}
+	defer close(onItsWay)
+	wait = g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the

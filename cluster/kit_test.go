@@ -162,19 +162,12 @@ func count(events []event, eventType string) int {
 // until follows an agent, whoever owns it by then, until an event is as wanted.
 func (w *world) until(c *client.Client, agent string, wanted func(event) bool) event {
 	w.t.Helper()
-	from := messages.EventNumber(1)
-	for w.ctx.Err() == nil {
-		for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events", From: from, Follow: true}) {
-			var refused *messages.Error
-			if errors.As(err, &refused) && refused.Temporary() {
-				break
-			}
-			w.ok(err)
-			var e event
-			w.ok(json.Unmarshal(line, &e))
-			if from = e.N + 1; wanted(e) {
-				return e
-			}
+	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events", Follow: true}) {
+		w.ok(err)
+		var e event
+		w.ok(json.Unmarshal(line, &e))
+		if wanted(e) {
+			return e
 		}
 	}
 	w.t.Fatalf("%s: the event did not come", agent)

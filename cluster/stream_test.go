@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -286,4 +287,41 @@ func TestPageFillsWhileFollowing(t *testing.T) { // A85
 		}
 		return
 	}
+}
+
+// A follower goes on with the next event when its agent's owner is replaced.
+func TestFollowerOutlivesOwner(t *testing.T) { // A85
+	w := newWorld(t)
+	first := w.node()
+	c := client.New(w.nc, "")
+	w.say(c, "assistant/a", "1", "hello")
+	lines := make(chan event)
+	go func() {
+		defer close(lines)
+		for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "events", Follow: true}) {
+			var e event
+			if err != nil || json.Unmarshal(line, &e) != nil {
+				return
+			}
+			lines <- e
+		}
+	}()
+	next := messages.EventNumber(1)
+	turns := func(n int) {
+		t.Helper()
+		for done := 0; done < n; next++ {
+			e := <-lines
+			if e.N != next {
+				t.Fatalf("event %d came, want %d", e.N, next)
+			}
+			if e.Type == "turn.completed" {
+				done++
+			}
+		}
+	}
+	turns(1)
+	w.ok(first.Close())
+	w.node()
+	w.say(c, "assistant/a", "2", "hello")
+	turns(1)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"strconv"
 	"time"
@@ -62,56 +61,36 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 			yield(Event{}, err)
 			return
 		}
-		s := &asking{yield: yield, heard: time.Now()}
+		s := &asking{yield: yield}
 		if err := s.run(ctx, c, messages.Prompt(a), body); err != nil && !s.left {
 			yield(Event{}, err)
 		}
 	}
 }
 
-// patience is how long an ask without a deadline is tried again though nothing
-// comes.
-const patience = 30 * time.Second
-
 // asking turns the agent protocol's chunks into events.
 type asking struct {
 	yield func(Event, error) bool
 	left  bool
 	last  messages.EventNumber // the newest fact yielded
-	heard time.Time
+	try   trying
 	// partial says that text was yielded of a model call that has not ended.
 	partial bool
 }
 
-// run asks until the stream has ended; its error is the last refusal, with what
-// first broke the stream off.
+// run asks until the stream has ended.
 func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
-	var broken *messages.Error // by what, since something was last heard
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for {
 		header := nats.Header{}
 		if s.last > 0 {
 			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
 		}
-		heard := s.heard
 		_, err := c.stream(ctx, call{subject, header, body, askSilence}, s.message)
 		if err == nil || s.left {
 			return nil
 		}
-		var refused *messages.Error
-		if !errors.As(err, &refused) {
-			if broken != nil { // why it was asked again tells more than a closed connection
-				return broken
-			}
+		if err := s.try.again(ctx, err); err != nil {
 			return err
-		}
-		if broken == nil || s.heard != heard {
-			broken = refused
-		} else if refused.Message != broken.Message {
-			refused = messages.Refuse(refused.Code, "%s (at first: %s)", refused.Message, broken.Message)
-		}
-		_, limited := ctx.Deadline()
-		if refused.Code != messages.Unavailable || !limited && time.Since(s.heard) > patience || !wait(ctx, pause) {
-			return refused
 		}
 		if s.partial {
 			s.partial = false
@@ -122,23 +101,12 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 	}
 }
 
-func wait(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // factsBegin is how a message of facts begins; what is between it and the
 // closing brace is decoded at once.
 var factsBegin = []byte(`{"type":"reprise.events","data":`)
 
 func (s *asking) message(data []byte) (more bool, err error) {
-	s.heard = time.Now()
+	s.try = trying{}
 	if list, ok := bytes.CutPrefix(data, factsBegin); ok && len(list) > 0 {
 		return s.facts(list[:len(list)-1])
 	}

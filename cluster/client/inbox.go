@@ -17,6 +17,9 @@ type inbox struct {
 	sub   *nats.Subscription
 	wake  chan struct{}
 	timer *time.Timer
+	// anew, if set, receives when the connection was made anew: a part of the
+	// reply may be lost.
+	anew chan nats.Status
 
 	mu   sync.Mutex
 	msgs []*nats.Msg
@@ -65,6 +68,11 @@ func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error
 		case <-in.wake:
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		case _, open := <-in.anew:
+			if !open {
+				return nil, nats.ErrConnectionClosed
+			}
+			return nil, messages.Refuse(messages.Unavailable, "the connection to NATS was broken and has been made again: a part of the answer may be lost")
 		case <-in.timer.C:
 			return nil, messages.Refuse(messages.Unavailable, "nothing was heard for %v", most)
 		}

@@ -15,7 +15,9 @@ import (
 )
 
 // Query asks for a view of an agent and yields its JSON lines, page by page.
-// With q.Follow it goes on until ctx ends or the loop is left.
+// With q.Follow it goes on until ctx ends or the loop is left: if the agent's
+// owner goes away it asks again, from the event after the last, and gives up
+// when nobody has answered for half a minute.
 func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	a, err := messages.ParseAgentID(agent)
 	return c.pages(ctx, c.subjects.Query(a), q, err)
@@ -29,6 +31,7 @@ func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Quer
 func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		left, lines, limit := false, 0, q.Limit
+		var try trying
 		for err == nil {
 			if limit > 0 {
 				q.Limit = limit - lines
@@ -40,16 +43,32 @@ func (c *Client) pages(ctx context.Context, subject string, q messages.Query, er
 			var next messages.EventNumber
 			next, err = c.page(ctx, subject, body, func(line json.RawMessage) bool {
 				lines++
+				if q.Follow {
+					q.From, try = after(line, q.From), trying{}
+				}
 				left = !yield(line, nil)
 				return !left
 			})
-			if left || err == nil && (next == 0 || limit > 0 && lines >= limit) {
+			switch {
+			case left || err == nil && (next == 0 || limit > 0 && lines >= limit):
 				return
+			case err == nil:
+				q.From, try = next, trying{}
+			case q.Follow:
+				err = try.again(ctx, err)
 			}
-			q.From = next
 		}
 		yield(nil, err)
 	}
+}
+
+// after is the number of the event that follows a line of events.
+func after(line json.RawMessage, from messages.EventNumber) messages.EventNumber {
+	var event struct{ N messages.EventNumber }
+	if json.Unmarshal(line, &event) != nil {
+		return from
+	}
+	return event.N + 1
 }
 
 func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next messages.EventNumber, err error) {
@@ -94,6 +113,8 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 		return nil, err
 	}
 	defer in.close()
+	in.anew = c.nc.StatusChanged(nats.CONNECTED)
+	defer c.nc.RemoveStatusListener(in.anew)
 	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
 		return nil, c.unsent(err)
 	}

@@ -165,7 +165,7 @@ func (a *agent) wake(arr arrival) {
 		return
 	}
 	a.looked = false
-	a.answer(arr.sender, Answer{N: a.state.Last, Err: a.broken})
+	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
 }
 
 // outcomes takes the outcomes at the head of what waits: results of parallel
@@ -193,11 +193,11 @@ func (a *agent) env() turn.Env {
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	if a.broken != nil {
-		a.answer(sender, Answer{Err: a.broken})
+		a.answer(sender, messages.Answer{Err: a.broken})
 		return
 	}
 	if err := a.rt.fits(d.Command); err != nil {
-		a.answer(sender, Answer{Err: err})
+		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
 	if n, ok := a.ids.find(d.Command.CommandID()); ok {
@@ -210,7 +210,7 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	case errors.As(err, &spent):
 		a.answerAgain(sender, spent.N)
 	case err != nil:
-		a.answer(sender, Answer{Err: messages.AsError(err)})
+		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
 	}
@@ -241,7 +241,7 @@ func (a *agent) settle(batch []outcome) {
 	}
 }
 
-func (a *agent) answer(sender *actor.PID, ans Answer) {
+func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	if sender != nil {
 		a.root.Send(sender, &ans)
 	}

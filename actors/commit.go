@@ -70,12 +70,12 @@ func (a *agent) stalled(m stalled) {
 	}
 	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", "agent", a.id.String(), "error", m.err)
 	refusal := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, m.err)
-	a.answer(a.flight.sender, Answer{Err: refusal})
+	a.answer(a.flight.sender, messages.Answer{Err: refusal})
 	a.flight.sender = nil
 	outcomes := a.waiting[:0:0]
 	for _, arr := range a.waiting {
 		if _, asks := arr.message.(*Deliver); asks {
-			a.answer(arr.sender, Answer{Err: refusal})
+			a.answer(arr.sender, messages.Answer{Err: refusal})
 		} else {
 			outcomes = append(outcomes, arr)
 		}

@@ -50,7 +50,7 @@ func (a *agent) notAppended(err error) {
 	if refusal == nil {
 		refusal = a.broken
 	}
-	a.answer(fl.sender, Answer{Err: refusal})
+	a.answer(fl.sender, messages.Answer{Err: refusal})
 	a.drain()
 }
 
@@ -72,7 +72,7 @@ func (a *agent) survive() {
 	}
 	a.rt.logger.Error("an agent panicked; it is loaded again", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if !a.busy {
-		a.answer(a.asking, Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
+		a.answer(a.asking, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
 	}
 	a.asking = nil
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s failed inside and is loaded again: try again", a.id)
@@ -105,9 +105,9 @@ func (a *agent) stop() {
 // turnAway answers everybody who still waits when the agent stops.
 func (a *agent) turnAway() {
 	refusal := messages.Refuse(messages.Unavailable, "agent %s is changing hands and may have applied this or not: try again with the same id", a.id)
-	a.answer(a.flight.sender, Answer{Err: refusal})
+	a.answer(a.flight.sender, messages.Answer{Err: refusal})
 	for _, arr := range a.waiting {
-		a.answer(arr.sender, Answer{Err: refusal})
+		a.answer(arr.sender, messages.Answer{Err: refusal})
 	}
 	a.flight, a.waiting = flight{}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
@@ -242,7 +241,7 @@ func TestStopAnswers(t *testing.T) {
 	<-reached
 	asleep := node.Ask(bob, say("u1", "go"))
 	node.Stop()
-	for _, wait := range []func() actors.Answer{first, second, asleep} {
+	for _, wait := range []func() messages.Answer{first, second, asleep} {
 		if a := wait(); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "same id") {
 			t.Errorf("%+v", a.Err)
 		}

@@ -85,7 +85,7 @@ func wantItems(t *testing.T, r providers.Request, want ...string) {
 
 // insist asks as the doors do: again, with the same id, while the agent is
 // unavailable.
-func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Command) actors.Answer {
+func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Command) messages.Answer {
 	t.Helper()
 	for {
 		answer := n.Do(a, c)
@@ -99,7 +99,7 @@ func insist(t *testing.T, n *actorstest.Node, a messages.AgentID, c messages.Com
 }
 
 // wantCode checks how a command was refused.
-func wantCode(t *testing.T, a actors.Answer, code messages.Code) {
+func wantCode(t *testing.T, a messages.Answer, code messages.Code) {
 	t.Helper()
 	if a.Err == nil || a.Err.Code != code {
 		t.Errorf("answer is %+v (%v), want a refusal %s", a, a.Err, code)

@@ -165,10 +165,10 @@ func (a *agent) answerAgain(sender *actor.PID, n messages.EventNumber) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
-		ans := Answer{N: n, Duplicate: true}
+		ans := messages.Answer{N: n, Duplicate: true}
 		for rec, err := range log.Read(ctx, id, n) {
 			if err != nil {
-				ans = Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
+				ans = messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
 			} else {
 				ans = answerOf(rec.Frame)
 				ans.Duplicate = true

@@ -47,6 +47,6 @@ func (i invokerOf) InvokeUserMessage(m any) {
 		return
 	}
 	if sender := actor.UnwrapEnvelopeSender(m); sender != nil {
-		root.Send(sender, &Answer{Err: i.after.refusal})
+		root.Send(sender, &messages.Answer{Err: i.after.refusal})
 	}
 }

@@ -113,7 +113,7 @@ func changingHands(p messages.Partition) *messages.Error {
 func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
 	if err := p.refuse(a); err != nil {
 		if ctx.Sender() != nil {
-			ctx.Respond(&Answer{Err: messages.AsError(err)})
+			ctx.Respond(&messages.Answer{Err: messages.AsError(err)})
 		}
 		return
 	}
@@ -238,7 +238,7 @@ func (p *partition) stop(ctx actor.Context) {
 	for _, c := range p.agents {
 		for _, e := range c.held {
 			if e.Sender != nil {
-				ctx.Send(e.Sender, &Answer{Err: changingHands(p.number)})
+				ctx.Send(e.Sender, &messages.Answer{Err: changingHands(p.number)})
 			}
 		}
 		c.held = nil

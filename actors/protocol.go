@@ -8,7 +8,7 @@ import (
 )
 
 // Deliver asks a partition to give a command to one of its agents. It is
-// answered by an Answer once the command's events are in the log, or refused.
+// answered by a messages.Answer once the command's events are in the log, or refused.
 type Deliver struct {
 	Agent   messages.AgentID
 	Command messages.Command
@@ -34,28 +34,13 @@ func (d *Deliver) LogValue() slog.Value {
 }
 
 // Wake asks a partition to activate an agent that owes work, or whose newest
-// frame somebody must be told of again. It is answered by an Answer once the
+// frame somebody must be told of again. It is answered by a messages.Answer once the
 // agent has gone on.
 type Wake struct{ Agent messages.AgentID }
 
-// Answer is what became of a command.
-type Answer struct {
-	// N is the event that tells of it: for an input its input.accepted.
-	N    messages.EventNumber `json:"n"`
-	Turn messages.TurnID      `json:"turn,omitempty"`
-	// Disposition is what became of an input.
-	Disposition messages.Disposition `json:"disposition,omitempty"`
-	// Noop says why an applied command changed nothing. Empty: it did.
-	Noop string `json:"noop,omitempty"`
-	// Duplicate says that the id was applied before and this is its first answer.
-	Duplicate bool `json:"duplicate,omitempty"`
-	// Err is the refusal; nil if the command was applied.
-	Err *messages.Error `json:"error,omitempty"`
-}
-
 // answerOf reads the answer to a command out of the frame it caused.
-func answerOf(f *messages.Frame) Answer {
-	a := Answer{N: f.First}
+func answerOf(f *messages.Frame) messages.Answer {
+	a := messages.Answer{N: f.First}
 	for i, ev := range f.Events {
 		switch ev := ev.(type) {
 		case messages.InputAccepted:

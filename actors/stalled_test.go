@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
@@ -44,7 +43,7 @@ func TestFullDisk(t *testing.T) { // A30
 		log.is.Store(true)
 		begun := time.Now()
 		first, second := node.Ask(ada, say("u1", "one")), node.Ask(ada, say("u2", "two"))
-		for _, wait := range []func() actors.Answer{first, second} {
+		for _, wait := range []func() messages.Answer{first, second} {
 			a := wait()
 			wantCode(t, a, messages.Unavailable)
 			if a.Err == nil || !strings.Contains(a.Err.Message, errFull.Error()) || !strings.Contains(a.Err.Message, "same id") {

@@ -150,7 +150,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.onClose(n.host.stop)
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
-		Deliver: func(ctx context.Context, d *actors.Deliver) (actors.Answer, error) {
+		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			return n.host.ask(d.Agent, d)(ctx)
 		},
 	})
@@ -161,7 +161,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.onClose(n.owner.close)
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
-		Deliver:     func(d *actors.Deliver) func(context.Context) (actors.Answer, error) { return n.host.ask(d.Agent, d) },
+		Deliver:     func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
 		Agents:      agents,
 		Self:        n.id,
 		OwnerOf:     n.ownerOf,

@@ -33,11 +33,11 @@ func TestReplacedOwnerTakesNothing(t *testing.T) { // A7 A26
 	}
 	pull := func(owner string, epoch messages.Epoch) (stop func()) {
 		b, err := inbox.Open(w.ctx, inbox.Config{
-			Conn: w.connect(), Told: func(string, messages.AgentID, actors.Answer) {}, Logger: w.log.logger(),
-			Deliver: func(_ context.Context, d *actors.Deliver) (actors.Answer, error) {
+			Conn: w.connect(), Told: func(string, messages.AgentID, messages.Answer) {}, Logger: w.log.logger(),
+			Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
 				in, _ := d.Command.(messages.Input)
 				taken <- owner + " " + in.Content.Text()
-				return actors.Answer{N: 1}, nil
+				return messages.Answer{N: 1}, nil
 			},
 		})
 		w.ok(err)

@@ -129,18 +129,18 @@ const unanswered = time.Minute
 
 // ask sends a message to an agent's partition at once and gives a function
 // that waits for the answer, as long as its ctx lasts. It must be called.
-func (h *host) ask(a messages.AgentID, m any) (wait func(context.Context) (actors.Answer, error)) {
+func (h *host) ask(a messages.AgentID, m any) (wait func(context.Context) (messages.Answer, error)) {
 	pid, at := h.cluster.Get(a.Full(), agentKind), h.hosted(a.Partition())
 	if at == nil || pid != at.pid {
-		return func(context.Context) (actors.Answer, error) {
-			return actors.Answer{}, messages.Refuse(messages.Unavailable, "this node does not own agent %s now: try again", a)
+		return func(context.Context) (messages.Answer, error) {
+			return messages.Answer{}, messages.Refuse(messages.Unavailable, "this node does not own agent %s now: try again", a)
 		}
 	}
 	mine := answers{make(chan any, 1)}
 	registry := h.system.ProcessRegistry
 	sender, _ := registry.Add(mine, "ask"+registry.NextId()) // no id comes twice
 	h.system.Root.RequestWithCustomSender(pid, m, sender)
-	return func(ctx context.Context) (actors.Answer, error) {
+	return func(ctx context.Context) (messages.Answer, error) {
 		defer registry.Remove(sender)
 		return mine.wait(ctx, a, at.gone)
 	}
@@ -163,24 +163,24 @@ func (answers) SendSystemMessage(*actor.PID, any) {}
 // Stop does nothing.
 func (answers) Stop(*actor.PID) {}
 
-func (p answers) wait(ctx context.Context, a messages.AgentID, gone chan struct{}) (actors.Answer, error) {
+func (p answers) wait(ctx context.Context, a messages.AgentID, gone chan struct{}) (messages.Answer, error) {
 	within, cancel := context.WithTimeout(ctx, unanswered)
 	defer cancel()
 	var m any
 	select {
 	case m = <-p.came:
 	case <-within.Done():
-		return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, within.Err())
+		return messages.Answer{}, messages.Refuse(messages.Unavailable, "agent %s did not answer (%v): try again with the same id", a, within.Err())
 	case <-gone:
 		select {
 		case m = <-p.came: // just before the end
 		default:
 		}
 	}
-	if answer, ok := m.(*actors.Answer); ok {
+	if answer, ok := m.(*messages.Answer); ok {
 		return *answer, nil
 	}
-	return actors.Answer{}, messages.Refuse(messages.Unavailable, "agent %s is changing hands: try again with the same id", a)
+	return messages.Answer{}, messages.Refuse(messages.Unavailable, "agent %s is changing hands: try again with the same id", a)
 }
 
 // stop ends the actor system.

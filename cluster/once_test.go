@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -42,7 +41,7 @@ func TestSameIDOnTwoDoorsAndAfterRestart(t *testing.T) { // A8
 }
 
 // told publishes to an input or command subject and waits for the answer.
-func (w *world) told(subject, body string) (got client.Answer) {
+func (w *world) told(subject, body string) (got messages.Answer) {
 	w.t.Helper()
 	sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
 	w.ok(err)

@@ -37,32 +37,32 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 
 // Ask gives the command to the agent and a function that waits for the answer.
 // The refusal of a node that has stopped is messages.Unavailable.
-func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() actors.Answer) {
+func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages.Answer) {
 	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "client"}})
 }
 
-func (n *Node) ask(a messages.AgentID, m any) func() actors.Answer {
+func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 	pid := n.partition(a)
 	if pid == nil {
-		return func() actors.Answer {
-			return actors.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
+		return func() messages.Answer {
+			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
 		}
 	}
 	future := n.system.Root.RequestFuture(pid, m, patience)
-	return func() actors.Answer {
+	return func() messages.Answer {
 		result, err := future.Result()
-		if answer, ok := result.(*actors.Answer); ok {
+		if answer, ok := result.(*messages.Answer); ok {
 			return *answer
 		}
-		return actors.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
+		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
 	}
 }
 
 // Do gives the command to the agent and waits for the answer.
-func (n *Node) Do(a messages.AgentID, c messages.Command) actors.Answer { return n.Ask(a, c)() }
+func (n *Node) Do(a messages.AgentID, c messages.Command) messages.Answer { return n.Ask(a, c)() }
 
 // Must is Do for a command that is not to be refused.
-func (n *Node) Must(a messages.AgentID, c messages.Command) actors.Answer {
+func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 	n.t.Helper()
 	answer := n.Do(a, c)
 	if answer.Err != nil {
@@ -73,7 +73,7 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) actors.Answer {
 
 // Wake activates the agent, as the owner of a partition does with agents that
 // owe work, and waits until it has gone on.
-func (n *Node) Wake(a messages.AgentID) actors.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
+func (n *Node) Wake(a messages.AgentID) messages.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
 
 // Crash ends the node as SIGKILL does: nothing more of it reaches the log or
 // the observer. What ran in it is cancelled, for the process lives on.

@@ -40,19 +40,6 @@ const (
 	askSilence = 7 * time.Second
 )
 
-// Answer is what became of a command.
-type Answer struct {
-	// N is the event that tells of it.
-	N           messages.EventNumber `json:"n"`
-	Turn        messages.TurnID      `json:"turn,omitempty"`
-	Disposition messages.Disposition `json:"disposition,omitempty"`
-	// Noop says why it changed nothing. Empty: it did.
-	Noop string `json:"noop,omitempty"`
-	// Duplicate says that its id was applied before; this is its first answer.
-	Duplicate bool            `json:"duplicate,omitempty"`
-	Err       *messages.Error `json:"error,omitempty"`
-}
-
 // Send publishes an input and returns its id once JetStream has it: from then
 // on it is not lost, though it may still be refused, as its reply subject or
 // the dead letters tell.
@@ -74,27 +61,27 @@ func orNew(id string) string {
 
 // Do publishes a command to the agent's command subject and waits for the
 // answer. A refusal is the error.
-func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (Answer, error) {
+func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (messages.Answer, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
-		return Answer{}, err
+		return messages.Answer{}, err
 	}
 	in, err := c.listen()
 	if err != nil {
-		return Answer{}, err
+		return messages.Answer{}, err
 	}
 	defer in.close()
 	cmd = messages.WithID(cmd, orNew(cmd.CommandID()))
 	if err := c.publish(ctx, c.subjects.Ctl(a), cmd.CommandType(), cmd, in.sub.Subject); err != nil {
-		return Answer{}, err
+		return messages.Answer{}, err
 	}
 	msg, err := in.next(ctx, silence)
 	if err != nil {
-		return Answer{}, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), agent, err)
+		return messages.Answer{}, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), agent, err)
 	}
-	var answer Answer
+	var answer messages.Answer
 	if err := json.Unmarshal(msg.Data, &answer); err != nil {
-		return Answer{}, err
+		return messages.Answer{}, err
 	}
 	if answer.Err != nil {
 		return answer, answer.Err
@@ -115,6 +102,11 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, re
 	if reply != "" {
 		msg.Header.Set(messages.HeaderReply, reply)
 	}
+	return c.store(ctx, msg)
+}
+
+// store publishes a message to the installation's streams.
+func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
 		return err

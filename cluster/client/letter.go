@@ -5,26 +5,14 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Letter is a dead letter as the view dlq gives it.
-type Letter struct {
-	Seq     uint64              `json:"seq"`
-	Subject string              `json:"subject"`
-	Code    string              `json:"code"`
-	Reason  string              `json:"reason"`
-	Body    string              `json:"body"`
-	Base64  []byte              `json:"body_base64"`
-	Headers map[string][]string `json:"headers"`
-}
-
 // Resend publishes a dead letter to its subject again, under the id it had or,
 // if it had none, one made of its number: resent twice it has one effect. The
 // letter itself is kept until its time is over.
-func (c *Client) Resend(ctx context.Context, l Letter) error {
+func (c *Client) Resend(ctx context.Context, l messages.DeadLetter) error {
 	if l.Headers[messages.HeaderCut] != nil {
 		return messages.Refuse(messages.TooLarge, "dead letter %d was too large to be kept whole: it cannot be sent again", l.Seq)
 	}
@@ -44,12 +32,7 @@ func (c *Client) Resend(ctx context.Context, l Letter) error {
 	if msg.Header.Get(messages.HeaderID) == "" {
 		msg.Header.Set(messages.HeaderID, "dlq:"+firstOf(l.Headers[messages.HeaderMsgID]))
 	}
-	js, err := jetstream.New(c.nc)
-	if err != nil {
-		return err
-	}
-	_, err = js.PublishMsg(ctx, msg)
-	return err
+	return c.store(ctx, msg)
 }
 
 func firstOf(list []string) string {

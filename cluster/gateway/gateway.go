@@ -44,7 +44,7 @@ type Config struct {
 	Serves func(kind string) error
 	// Deliver puts a command on its way at once, so that order is kept, and
 	// gives a function that waits for the answer.
-	Deliver func(*actors.Deliver) (wait func(context.Context) (actors.Answer, error))
+	Deliver func(*actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Agents is the list of all agents.
 	Agents *projections.Agents
 	// Self is this node's id, OwnerOf that of a partition's owner, empty if

@@ -95,15 +95,15 @@ func (h *Hub) Owed(replies []actors.Reply) {
 }
 
 // Told publishes the answer to a command, or a refusal.
-func (h *Hub) Told(subject string, a messages.AgentID, answer actors.Answer) {
+func (h *Hub) Told(subject string, a messages.AgentID, answer messages.Answer) {
 	h.publish(subject, struct {
 		Agent string `json:"agent"`
 		Type  string `json:"type"`
-		actors.Answer
+		messages.Answer
 	}{a.String(), answerType(answer), answer})
 }
 
-func answerType(a actors.Answer) string {
+func answerType(a messages.Answer) string {
 	if a.Err != nil {
 		return "refused"
 	}

@@ -52,13 +52,11 @@ func (g *Gateway) prompt(r request) {
 	}
 	feed, leave := g.Hub.follow(a)
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
-	var wait func(context.Context) (actors.Answer, error)
-	onItsWay := make(chan struct{})
+	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	streams = g.begin(func() {
 		defer g.over(r)
 		defer leave()
-		<-onItsWay
-		answer, err := wait(g.ctx)
+		answer, err := (<-delivered)(g.ctx)
 		if err == nil && answer.Err != nil {
 			err = answer.Err
 		}
@@ -73,8 +71,7 @@ func (g *Gateway) prompt(r request) {
 		g.fail(r.Reply, g.full())
 		return
 	}
-	defer close(onItsWay)
-	wait = g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
+	delivered <- g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the
@@ -134,7 +131,7 @@ type streaming struct {
 }
 
 // stream sends the ack, then everything of the input's turn until its end.
-func (g *Gateway) stream(a messages.AgentID, input, to string, answer actors.Answer, after messages.EventNumber, feed *feed) {
+func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.Answer, after messages.EventNumber, feed *feed) {
 	if !g.ack(to) {
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -53,20 +52,6 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
 	}
 }
 
-// letter is a dead letter as views show it.
-type letter struct {
-	Seq      uint64    `json:"seq"`
-	Subject  string    `json:"subject"`
-	Code     string    `json:"code"`
-	Reason   string    `json:"reason"`
-	Received time.Time `json:"received,omitzero"`
-	Size     int       `json:"size"`
-	// Body is the message as it came; text that is not UTF-8 in base64.
-	Body    string      `json:"body,omitempty"`
-	Base64  []byte      `json:"body_base64,omitempty"`
-	Headers nats.Header `json:"headers,omitempty"`
-}
-
 // deadLetters lists a tenant's dead letters. Those without a readable address
 // belong to the default tenant.
 func (g *Gateway) deadLetters(p *page, tenant string, q messages.Query) error {
@@ -100,9 +85,9 @@ func (g *Gateway) deadLetters(p *page, tenant string, q messages.Query) error {
 	}
 }
 
-func letterOf(raw *jetstream.RawStreamMsg) letter {
+func letterOf(raw *jetstream.RawStreamMsg) messages.DeadLetter {
 	h := raw.Header
-	l := letter{
+	l := messages.DeadLetter{
 		Seq: raw.Sequence, Subject: h.Get(messages.HeaderSubject), Code: h.Get(messages.HeaderCode), Reason: h.Get(messages.HeaderReason),
 		Size: len(raw.Data), Headers: h,
 	}

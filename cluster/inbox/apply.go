@@ -79,11 +79,11 @@ func or(a, b string) string {
 }
 
 // deliver tries until the agent has answered. Its error is the end of ctx.
-func (b *Inbox) deliver(ctx context.Context, d *actors.Deliver) (actors.Answer, error) {
+func (b *Inbox) deliver(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, 2*time.Second
 	tries := 0
-	return backoff.Retry(ctx, func() (actors.Answer, error) {
+	return backoff.Retry(ctx, func() (messages.Answer, error) {
 		answer, err := b.cfg.Deliver(ctx, d)
 		if err == nil && answer.Err != nil && answer.Err.Code == messages.Unavailable {
 			err = answer.Err
@@ -98,7 +98,7 @@ func (b *Inbox) deliver(ctx context.Context, d *actors.Deliver) (actors.Answer, 
 // refuse tells the sender, as far as it said where, and keeps a dead letter.
 func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg message, reply string, why *messages.Error) {
 	if reply != "" {
-		b.cfg.Told(reply, a, actors.Answer{Err: why})
+		b.cfg.Told(reply, a, messages.Answer{Err: why})
 	}
 	b.deadLetter(ctx, msg, a, why)
 }

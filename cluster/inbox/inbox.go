@@ -37,9 +37,9 @@ type Config struct {
 	Subjects messages.Subjects
 	// Deliver gives a command to its agent and waits for the answer. An error
 	// means that there was none: the same command is delivered again.
-	Deliver func(context.Context, *actors.Deliver) (actors.Answer, error)
+	Deliver func(context.Context, *actors.Deliver) (messages.Answer, error)
 	// Told publishes an answer or refusal to a subject that its sender named.
-	Told   func(subject string, a messages.AgentID, answer actors.Answer)
+	Told   func(subject string, a messages.AgentID, answer messages.Answer)
 	Logger *slog.Logger
 }
 
@@ -133,10 +133,8 @@ func (b *Inbox) start(name string, filters []string, h handler) (stop func()) {
 // wait pauses and says whether ctx is still alive.
 func wait(ctx context.Context, pause time.Duration) bool {
 	if pause > 0 {
-		t := time.NewTimer(pause)
-		defer t.Stop()
 		select {
-		case <-t.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}

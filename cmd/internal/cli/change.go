@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -37,11 +36,11 @@ func (a *app) change(ctx context.Context, agent string, c messages.Command, done
 	return a.answered(agent, answer, done)
 }
 
-func (a *app) answered(agent string, answer client.Answer, done string) error {
+func (a *app) answered(agent string, answer messages.Answer, done string) error {
 	if a.json() {
 		return a.object(struct {
 			Agent string `json:"agent"`
-			client.Answer
+			messages.Answer
 		}{agent, answer})
 	}
 	what := done

@@ -17,19 +17,6 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// letter is a dead letter, as the view dlq shows it.
-type letter struct {
-	Seq      uint64              `json:"seq"`
-	Subject  string              `json:"subject"`
-	Code     string              `json:"code"`
-	Reason   string              `json:"reason"`
-	Received time.Time           `json:"received"`
-	Size     int                 `json:"size"`
-	Body     string              `json:"body"`
-	Base64   []byte              `json:"body_base64"`
-	Headers  map[string][]string `json:"headers"`
-}
-
 func (a *app) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dlq", GroupID: groupLook, Args: cobra.NoArgs,
@@ -69,7 +56,7 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 		if rows++; rows == 1 {
 			_, _ = fmt.Fprintln(table, "SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON")
 		}
-		l := raw[letter](line)
+		l := raw[messages.DeadLetter](line)
 		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", l.Seq, l.Received.UTC().Format("2006-01-02 15:04:05"),
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
 		return nil
@@ -84,33 +71,33 @@ func (a *app) runLetters(ctx context.Context, tenant string) error {
 }
 
 func (a *app) runLetter(ctx context.Context, tenant, arg string) error {
-	seq, err := strconv.ParseUint(arg, 10, 64)
-	if err != nil || seq == 0 {
-		return usage("dead letter %q: write its number, as dlq ls shows it", arg)
-	}
-	found := false
-	q := messages.Query{View: "dlq", From: messages.EventNumber(seq), Limit: 1}
-	err = a.tenantLines(ctx, tenant, q, func(line json.RawMessage) error {
-		l := raw[letter](line)
-		if found = l.Seq == seq; !found {
-			return nil
-		}
+	return a.findLetter(ctx, tenant, arg, func(_ context.Context, _ *client.Client, line json.RawMessage, l messages.DeadLetter) error {
 		if a.json() {
 			a.printf("%s\n", line)
 			return nil
 		}
 		return a.letter(l)
 	})
-	if err == nil && !found {
-		return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
-	}
-	return err
 }
 
 func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
+	return a.findLetter(ctx, tenant, arg, func(ctx context.Context, cl *client.Client, _ json.RawMessage, l messages.DeadLetter) error {
+		if err := cl.Resend(ctx, l); err != nil {
+			return err
+		}
+		a.printf("sent again to %s\n", projections.Printable(l.Subject, 400))
+		return nil
+	})
+}
+
+// findLetter gives the dead letter of a number to do.
+func (a *app) findLetter(ctx context.Context, tenant, arg string, do func(context.Context, *client.Client, json.RawMessage, messages.DeadLetter) error) error {
 	seq, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || seq == 0 {
 		return usage("dead letter %q: write its number, as dlq ls shows it", arg)
+	}
+	if err := messages.ValidateToken("tenant", tenant); err != nil {
+		return usage("%v", err)
 	}
 	cl, ctx, closes, err := a.client(ctx)
 	if err != nil {
@@ -121,20 +108,14 @@ func (a *app) retryLetter(ctx context.Context, tenant, arg string) error {
 		if err != nil {
 			return err
 		}
-		l := raw[client.Letter](line)
-		if l.Seq != seq {
-			break
+		if l := raw[messages.DeadLetter](line); l.Seq == seq {
+			return do(ctx, cl, line, l)
 		}
-		if err := cl.Resend(ctx, l); err != nil {
-			return err
-		}
-		a.printf("sent again to %s\n", projections.Printable(l.Subject, 400))
-		return nil
 	}
 	return fail("`"+a.started+" dlq ls` lists them", "tenant %s has no dead letter %d", tenant, seq)
 }
 
-func (a *app) letter(l letter) error {
+func (a *app) letter(l messages.DeadLetter) error {
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		_, _ = fmt.Fprintf(table, "%s\t%s\n", projections.Printable(name, 80), projections.Printable(value, 1000))

@@ -127,5 +127,5 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) 
 	if n == 0 {
 		return finding{"dead letters", "ok", "none"}
 	}
-	return finding{"dead letters", "warn", fmt.Sprintf("%d, the newest: %s; `%s dlq ls` lists them", n, raw[letter](newest).Reason, a.started)}
+	return finding{"dead letters", "warn", fmt.Sprintf("%d, the newest: %s; `%s dlq ls` lists them", n, raw[messages.DeadLetter](newest).Reason, a.started)}
 }

@@ -101,11 +101,9 @@ func (o *owner) follow(p messages.Partition) {
 			pause.Reset()
 			o.saw(p, head)
 		}
-		t := time.NewTimer(pause.NextBackOff())
 		select {
-		case <-t.C:
+		case <-time.After(pause.NextBackOff()):
 		case <-o.ctx.Done():
-			t.Stop()
 		}
 	}
 }

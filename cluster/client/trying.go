@@ -42,20 +42,14 @@ func (t *trying) again(ctx context.Context, err error) error {
 		refused = messages.Refuse(refused.Code, "%s (at first: %s)", refused.Message, t.broken.Message)
 	}
 	_, limited := ctx.Deadline()
-	if refused.Code != messages.Unavailable || !limited && time.Since(t.since) > patience || !sleep(ctx, t.pause) {
+	if refused.Code != messages.Unavailable || !limited && time.Since(t.since) > patience {
 		return refused
 	}
-	t.pause = min(2*t.pause, mostPause)
-	return nil
-}
-
-func sleep(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
 	select {
-	case <-t.C:
-		return true
+	case <-time.After(t.pause):
+		t.pause = min(2*t.pause, mostPause)
+		return nil
 	case <-ctx.Done():
-		return false
+		return refused
 	}
 }

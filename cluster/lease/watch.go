@@ -101,20 +101,14 @@ func (l *Leases) run(ctx context.Context, s *session) {
 				break
 			}
 			l.cfg.Logger.Warn("the leases cannot be watched; it is tried again", "error", err)
-			pause(ctx, backstop)
+			select {
+			case <-time.After(backstop):
+			case <-ctx.Done():
+			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

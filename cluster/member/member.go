@@ -140,11 +140,9 @@ func (m *Members) Probe(ctx context.Context, id string) {
 		if !errors.Is(err, nats.ErrNoResponders) {
 			return
 		}
-		pause := time.NewTimer(50 * time.Millisecond)
 		select {
-		case <-pause.C:
+		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			pause.Stop()
 			return
 		}
 	}

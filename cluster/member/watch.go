@@ -130,20 +130,14 @@ func (m *Members) run(ctx context.Context, w jetstream.KeyWatcher) {
 				break
 			}
 			m.logger.Warn("this node cannot join the others; it is tried again", "error", err)
-			pause(ctx, beat)
+			select {
+			case <-time.After(beat):
+			case <-ctx.Done():
+			}
 		}
 		if ctx.Err() != nil {
 			return
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }
 

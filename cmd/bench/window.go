@@ -108,10 +108,8 @@ func cpuBetween(ctx context.Context, from, end time.Time) time.Duration {
 
 // sleep pauses for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -178,11 +178,9 @@ func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64, yield func(e
 
 // wait pauses before the next consumer, longer each time that nothing came.
 func (f *follower) wait(ctx context.Context) {
-	t := time.NewTimer(f.pause.NextBackOff())
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-	case <-t.C:
+	case <-time.After(f.pause.NextBackOff()):
 	}
 }
 

@@ -75,12 +75,10 @@ func (m *model) Generate(ctx context.Context, r providers.Request, emit func(pro
 func (m *model) stream(ctx context.Context, text string, emit func(providers.Delta)) error {
 	for _, word := range pieces(text) {
 		if m.delay > 0 {
-			timer := time.NewTimer(m.delay)
 			select {
 			case <-ctx.Done():
-			case <-timer.C:
+			case <-time.After(m.delay):
 			}
-			timer.Stop()
 		}
 		if err := ctx.Err(); err != nil {
 			return providers.AsError(err)

@@ -2,11 +2,14 @@ package actors_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -65,6 +68,40 @@ func TestBackoff(t *testing.T) { // A50
 		}
 		if last := failed[3].RetryAt.Sub(begun); last < 20*time.Second {
 			t.Errorf("tried again after %v, 20 seconds were asked for", last)
+		}
+		end(node)
+	})
+}
+
+// An agent that failed and then worked for long is not punished for it when it
+// fails again: the pauses before its next activation begin anew.
+func TestPausesBeginAnew(t *testing.T) { // A30
+	synctest.Test(t, func(t *testing.T) {
+		var failures atomic.Int32
+		s := actorstest.New(t, nil)
+		cfg := config(echo())
+		cfg.IdleAfter = time.Hour
+		cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+			if e.Frame.Cause.Type == "effect" && failures.Add(-1) >= 0 {
+				return &eventlog.DamageError{Agent: e.Agent, Err: errors.New("for the test")}
+			}
+			return nil
+		}}
+		node := s.Start(cfg)
+		took := func(input string, turns int) time.Duration {
+			begun := time.Now()
+			node.Must(ada, say(input, "go"))
+			s.Until(ada, "turn.completed", turns)
+			return time.Since(begun)
+		}
+		failures.Store(3)
+		if d := took("u1", 1); d < 700*time.Millisecond {
+			t.Errorf("three failures in a row took %v: the pauses do not double", d)
+		}
+		<-time.After(time.Minute)
+		failures.Store(1)
+		if d := took("u2", 2); d >= 200*time.Millisecond {
+			t.Errorf("one failure took %v", d)
 		}
 		end(node)
 	})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -324,4 +327,34 @@ func TestFollowerOutlivesOwner(t *testing.T) { // A85
 	w.node()
 	w.say(c, "assistant/a", "2", "hello")
 	turns(1)
+}
+
+// A follower whose connection breaks misses nothing of what is written meanwhile.
+func TestFollowerOutlivesConnection(t *testing.T) { // A85
+	w := newWorld(t)
+	writer := w.node().Client()
+	wi := &wire{}
+	nc, err := nats.Connect(w.url, nats.SetCustomDialer(wi), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	w.ok(err)
+	defer nc.Close()
+	w.say(writer, "assistant/a", "0", "hello")
+	const turns = 5
+	next, done := messages.EventNumber(1), 0
+	for line, err := range client.New(nc, "").Query(w.ctx, "assistant/a", messages.Query{View: "events", Follow: true}) {
+		w.ok(err)
+		var e event
+		w.ok(json.Unmarshal(line, &e))
+		if e.N != next {
+			t.Fatalf("event %d came, want %d", e.N, next)
+		}
+		if next++; e.Type != "turn.completed" {
+			continue
+		}
+		if done++; done == turns {
+			break
+		}
+		wi.cut()
+		w.say(writer, "assistant/a", fmt.Sprint(done), "hello")
+		wi.heal()
+	}
 }

@@ -1,0 +1,65 @@
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// A prompt that cannot be streamed is refused before it is delivered: what was
+// accepted must not be answered by an error that says try again.
+func TestPromptBeyondTheLimit(t *testing.T) {
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Shutdown() }()
+	nc, err := nats.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	delivered := 0
+	agents := new(projections.Agents)
+	g := New(Config{
+		Conn: nc, Hub: NewHub(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler),
+		Serves: func(string) error { return nil }, OwnerOf: func(messages.Partition) string { return "" },
+		Deliver: func(*actors.Deliver) func(context.Context) (messages.Answer, error) {
+			delivered++
+			return func(context.Context) (messages.Answer, error) {
+				return messages.Answer{}, messages.Refuse(messages.QueueFull, "the queue is full")
+			}
+		},
+	})
+	defer g.Close()
+	replies, err := nc.SubscribeSync(nc.NewInbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		streams, delivered int
+		told               string
+	}{{maxStreams, 0, "its limit"}, {maxStreams - 1, 1, "the queue is full"}} {
+		g.streams = c.streams
+		g.prompt(request{Msg: &nats.Msg{Subject: "agents.prompt.assistant.default.a", Reply: replies.Subject, Data: []byte("hello")}})
+		msg, err := replies.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := msg.Header.Get("Nats-Service-Error"); !strings.Contains(why, c.told) || delivered != c.delivered {
+			t.Errorf("with %d streams: told %q, delivered %d times", c.streams, why, delivered)
+		}
+		if _, err := replies.NextMsg(10 * time.Second); err != nil { // the empty message that ends it
+			t.Fatal(err)
+		}
+	}
+}

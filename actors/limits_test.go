@@ -31,7 +31,7 @@ func TestStepLimit(t *testing.T) { // A17, A16
 	wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
 	node.Crash()
 	node = s.Start(cfg) // the count spans restarts
-	if a := node.Must(ada, messages.Resume{ID: "r2", MaxSteps: 5}); a.Turn == "" || a.Turn == failed.Turn {
+	if a := node.Must(ada, messages.Resume{ID: "r2", Raised: messages.Raised{MaxSteps: 5}}); a.Turn == "" || a.Turn == failed.Turn {
 		t.Errorf("resumed as %+v", a)
 	}
 	s.Until(ada, "turn.failed", 2)

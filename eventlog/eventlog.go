@@ -62,6 +62,8 @@ type Summary struct {
 	Open bool
 	// Due is its next timer. Zero: none.
 	Due time.Time
+	// Waiting is how many of its calls wait for a person.
+	Waiting int
 }
 
 // Head is the newest frame of one agent as its headers tell it.

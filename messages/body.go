@@ -1,7 +1,9 @@
 package messages
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -77,10 +79,8 @@ func inputOf(a AgentID, raw []byte) (Input, error) {
 	if err := body.address.check(a); err != nil {
 		return Input{}, err
 	}
-	switch body.Policy {
-	case "", PolicyQueue, PolicyReject:
-	default:
-		return Input{}, Refuse(BadInput, "policy %q: this version knows queue and reject", body.Policy)
+	if body.Policy != "" && !slices.Contains(Policies(), body.Policy) {
+		return Input{}, Refuse(BadInput, "policy %q: write one of %v", body.Policy, Policies())
 	}
 	if body.Options.MaxSteps < 0 {
 		return Input{}, Refuse(BadInput, "options.max_steps is %d: it must be positive", body.Options.MaxSteps)
@@ -161,15 +161,27 @@ func checkID(id string) error {
 var commands = map[string]func(raw []byte, header Header) (Command, error){
 	"interrupt": parseCommand(func(c *Interrupt) *string { return &c.ID }, nil),
 	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
+	"clear":     parseCommand(func(c *Clear) *string { return &c.ID }, nil),
+	"withdraw": parseCommand(func(c *Withdraw) *string { return &c.ID }, func(c *Withdraw) error {
+		if c.All == (c.Input != "") {
+			return Refuse(BadInput, "withdraw names what to take back: set either \"input\" to an id that show lists as queued, or \"all\" to true")
+		}
+		return nil
+	}),
 	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
-		if c.MaxSteps < 0 {
-			return Refuse(BadInput, "max_steps is %d: it must be positive", c.MaxSteps)
+		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
+	}),
+	"approve": parseCommand(func(c *Approve) *string { return &c.ID }, func(c *Approve) error { return namesCall("approve", c.Call) }),
+	"deny":    parseCommand(func(c *Deny) *string { return &c.ID }, func(c *Deny) error { return namesCall("deny", c.Call) }),
+	"forget": parseCommand(func(c *Forget) *string { return &c.ID }, func(c *Forget) error {
+		if c.Tool == "" {
+			return Refuse(BadInput, "forget names no tool: set \"tool\" to the one whose remembered decision is to go")
 		}
 		return nil
 	}),
 	"decide": parseCommand(func(c *Decide) *string { return &c.ID }, func(c *Decide) error {
-		if c.Call == "" {
-			return Refuse(BadInput, "decide names no call: set \"call\" to the id that show lists as waiting")
+		if err := namesCall("decide", c.Call); err != nil {
+			return err
 		}
 		switch c.Outcome {
 		case OutcomeCompleted, OutcomeFailed, OutcomeRetry:
@@ -187,7 +199,14 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "resume", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "resume", "approve", "deny", "forget", "decide", "set_state"}
+}
+
+func namesCall(command string, call CallID) error {
+	if call == "" {
+		return Refuse(BadInput, "%s names no call: set \"call\" to the id that show lists as waiting", command)
+	}
+	return nil
 }
 
 func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]byte, Header) (Command, error) {

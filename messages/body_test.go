@@ -200,9 +200,18 @@ func TestParseCommandReads(t *testing.T) {
 	}{
 		{"interrupt", headers(), `{"type":"interrupt","id":"c","reason":"stop"}`, Interrupt{ID: "c", Reason: "stop"}},
 		{"abort", headers("Reprise-Id", "h"), `{"type":"abort"}`, Abort{ID: "h"}},
-		{"resume", headers("Nats-Msg-Id", "m"), `{"type":"resume","turn":"t2","max_steps":40}`, Resume{ID: "m", Turn: "t2", MaxSteps: 40}},
+		{"resume", headers("Nats-Msg-Id", "m"), `{"type":"resume","turn":"t2","max_steps":40}`, Resume{ID: "m", Turn: "t2", Raised: Raised{MaxSteps: 40}}},
 		{"decide", headers("Reprise-Id", "h", "Nats-Msg-Id", "m"), `{"type":"decide","id":"c","call":"c1","outcome":"completed","result":"ok"}`, Decide{ID: "c", Call: "c1", Outcome: OutcomeCompleted, Result: "ok"}},
 		{"decide retry", headers(), `{"type":"decide","call":"c1","outcome":"retry"}`, Decide{Call: "c1", Outcome: OutcomeRetry}},
+		{"raised", headers(), `{"type":"resume","max_tokens":9,"max_cost":0.5,"max_duration":"90s","agent_limits":{"max_cost":7}}`,
+			Resume{Raised: Raised{MaxTokens: 9, MaxCost: 0.5, MaxDuration: Span(90 * time.Second)}, AgentLimits: Raised{MaxCost: 7}}},
+		{"clear", headers(), `{"type":"clear","reason":"anew"}`, Clear{Reason: "anew"}},
+		{"withdraw", headers(), `{"type":"withdraw","id":"w","input":"u1"}`, Withdraw{ID: "w", Input: "u1"}},
+		{"withdraw all", headers(), `{"type":"withdraw","all":true}`, Withdraw{All: true}},
+		{"approve", headers(), `{"type":"approve","call":"c1","args_hash":"ab","remember":true}`, Approve{Call: "c1", ArgsHash: "ab", Remember: true}},
+		{"deny", headers(), `{"type":"deny","call":"c1"}`, Deny{Call: "c1"}},
+		{"deny without words", headers(), `{"type":"deny","call":"c1","text":""}`, Deny{Call: "c1", Text: new(string)}},
+		{"forget", headers(), `{"type":"forget","tool":"refund"}`, Forget{Tool: "refund"}},
 		{"set_state", headers(), `{"type":"set_state","patch": {"a":null}}`, SetState{Patch: []byte(`{"a":null}`)}},
 		{"msgpack", headers(), packed(map[string]any{"type": "set_state", "patch": map[string]any{"n": uint64(1<<64 - 1)}}), SetState{Patch: []byte(`{"n":18446744073709551615}`)}},
 	} {
@@ -227,7 +236,16 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"no type", nil, `{"id":"x"}`, UnknownCommand, `""`},
 		{"null", headers("Content-Type", "application/json"), `null`, UnknownCommand, ""},
 		{"an input", nil, `{"type":"input","content":"x"}`, UnknownCommand, "in subject"},
-		{"a later command", nil, `{"type":"approve","call":"c1"}`, UnknownCommand, "interrupt, abort, resume, decide, set_state"},
+		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, withdraw, resume, approve, deny, forget, decide, set_state"},
+		{"approve without a call", nil, `{"type":"approve"}`, BadInput, "approve names no call"},
+		{"deny without a call", nil, `{"type":"deny","text":"no"}`, BadInput, "deny names no call"},
+		{"forget without a tool", nil, `{"type":"forget"}`, BadInput, "names no tool"},
+		{"withdraw without an input", nil, `{"type":"withdraw"}`, BadInput, `"all" to true`},
+		{"withdraw one and all", nil, `{"type":"withdraw","all":true,"input":"i"}`, BadInput, `"all" to true`},
+		{"negative max_cost", nil, `{"type":"resume","max_cost":-3}`, BadInput, "max_cost"},
+		{"negative limit of the agent", nil, `{"type":"resume","agent_limits":{"max_tokens":-3}}`, BadInput, "agent_limits.max_tokens"},
+		{"a number for a duration", nil, `{"type":"resume","max_duration":3}`, BadInput, "written as text"},
+		{"a duration that is none", nil, `{"type":"resume","max_duration":"soon"}`, BadInput, "30s or 10m"},
 		{"reason of the wrong type", nil, `{"type":"abort","reason":5}`, BadInput, "reason"},
 		{"decide without a call", nil, `{"type":"decide","outcome":"failed"}`, BadInput, "names no call"},
 		{"decide typo", nil, `{"type":"decide","call":"c1","outcome":"complete"}`, BadInput, `"complete"`},
@@ -248,7 +266,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 }
 
 func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
-	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Resume{}, Decide{}, SetState{}} {
+	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Withdraw{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")
 		b, err := Marshal(v.Elem().Interface())

@@ -20,9 +20,14 @@ type Policy string
 
 // The policies. The zero value is PolicyQueue.
 const (
-	PolicyQueue  Policy = "queue"  // its own turn, after those before it
-	PolicyReject Policy = "reject" // refused if a turn runs or waits
+	PolicyQueue     Policy = "queue"     // its own turn, after those before it
+	PolicyJoin      Policy = "join"      // the running turn sees it before its next model call
+	PolicyInterrupt Policy = "interrupt" // the running turn is interrupted, its own begins at once
+	PolicyReject    Policy = "reject"    // refused if a turn runs
 )
+
+// Policies are the words for Input.Policy.
+func Policies() []Policy { return []Policy{PolicyQueue, PolicyJoin, PolicyInterrupt, PolicyReject} }
 
 // Input is a message for an agent: it becomes a turn.
 type Input struct {
@@ -42,6 +47,9 @@ type Input struct {
 // leave the definition's.
 type InputOptions struct {
 	MaxSteps int `json:"max_steps,omitempty"`
+	// ToolChoice is required, none, or the name of a tool. It is forced until a
+	// tool was used.
+	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
 // Interrupt cancels the running turn and leaves a note that the model sees.
@@ -62,14 +70,65 @@ type Abort struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Clear aborts the running turn, drops the queue and takes history, state and
+// remembered decisions back to what they were when the agent was created.
+type Clear struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Withdraw takes back an input that no model has seen, or all that wait.
+type Withdraw struct {
+	ID     string `json:"id"`
+	Input  string `json:"input,omitempty"`
+	All    bool   `json:"all,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
 // Resume goes on with a paused turn, or continues a failed one in a new turn.
 type Resume struct {
 	ID string `json:"id"`
 	// Turn to resume; empty means the newest.
 	Turn TurnID `json:"turn,omitempty"`
-	// MaxSteps is a new limit; zero keeps the old one.
-	MaxSteps int    `json:"max_steps,omitempty"`
+	// Raised are new limits for the turn, AgentLimits for the agent.
+	Raised
+	AgentLimits Raised `json:"agent_limits,omitzero"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+// Approve lets a call run that waits for approval.
+type Approve struct {
+	ID   string `json:"id"`
+	Call CallID `json:"call"`
+	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Remember lets later calls of the tool run unasked, for this agent.
+	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+}
+
+// Deny gives a call that waits for approval a text instead of a result.
+type Deny struct {
+	ID   string `json:"id"`
+	Call CallID `json:"call"`
+	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Text is what the model reads. Nil: DeniedText.
+	Text *string `json:"text,omitempty"`
+	// Remember denies later calls of the tool unasked, for this agent.
+	Remember bool   `json:"remember,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// DeniedText is what the model reads of a denial without a text.
+const DeniedText = "The user denied this call; it was not run."
+
+// Forget drops the remembered decision about a tool: its calls are asked about
+// again.
+type Forget struct {
+	ID     string `json:"id"`
+	Tool   string `json:"tool"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Outcome is what a person says became of a call.
@@ -113,6 +172,21 @@ func (Resume) CommandType() string { return "resume" }
 // CommandType is "decide".
 func (Decide) CommandType() string { return "decide" }
 
+// CommandType is "clear".
+func (Clear) CommandType() string { return "clear" }
+
+// CommandType is "withdraw".
+func (Withdraw) CommandType() string { return "withdraw" }
+
+// CommandType is "approve".
+func (Approve) CommandType() string { return "approve" }
+
+// CommandType is "deny".
+func (Deny) CommandType() string { return "deny" }
+
+// CommandType is "forget".
+func (Forget) CommandType() string { return "forget" }
+
 // CommandType is "set_state".
 func (SetState) CommandType() string { return "set_state" }
 
@@ -133,6 +207,21 @@ func (c Decide) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
 func (c SetState) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
+func (c Clear) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
+func (c Withdraw) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
+func (c Approve) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
+func (c Deny) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
+func (c Forget) CommandID() string { return c.ID }
 
 // WithID is the command with this idempotency key.
 func WithID(c Command, id string) Command {
@@ -155,6 +244,21 @@ func WithID(c Command, id string) Command {
 	case SetState:
 		c.ID = id
 		return c
+	case Clear:
+		c.ID = id
+		return c
+	case Withdraw:
+		c.ID = id
+		return c
+	case Approve:
+		c.ID = id
+		return c
+	case Deny:
+		c.ID = id
+		return c
+	case Forget:
+		c.ID = id
+		return c
 	}
 	return c
 }
@@ -171,6 +275,16 @@ func ReasonOf(c Command) string {
 	case Decide:
 		return c.Reason
 	case SetState:
+		return c.Reason
+	case Clear:
+		return c.Reason
+	case Withdraw:
+		return c.Reason
+	case Approve:
+		return c.Reason
+	case Deny:
+		return c.Reason
+	case Forget:
 		return c.Reason
 	}
 	return ""

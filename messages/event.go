@@ -21,6 +21,7 @@ type Disposition string
 const (
 	Started Disposition = "started" // its turn began at once
 	Queued  Disposition = "queued"  // it waits for the turns before it
+	Joined  Disposition = "joined"  // the running turn will see it
 )
 
 // AgentCreated is an agent's first event. It repeats the address so that a
@@ -50,13 +51,41 @@ type AgentActivated struct {
 type InputAccepted struct {
 	Input       string          `json:"input"`
 	Disposition Disposition     `json:"disposition"`
-	Turn        TurnID          `json:"turn,omitempty"` // of a started one
+	Turn        TurnID          `json:"turn,omitempty"` // of a started or joined one
 	Policy      Policy          `json:"policy,omitempty"`
 	Content     Content         `json:"content"`
 	Metadata    json.RawMessage `json:"metadata,omitempty"`
 	Deadline    *time.Time      `json:"deadline,omitempty"`
 	Reply       string          `json:"reply,omitempty"`
 	Options     InputOptions    `json:"options,omitzero"`
+}
+
+// InputRequeued says that a joined input, which no model call has seen, leaves
+// its turn and waits for one of its own.
+type InputRequeued struct {
+	Input  string `json:"input"`
+	Turn   TurnID `json:"turn"` // that it leaves
+	Reason string `json:"reason"`
+}
+
+// InputWithdrawn ends an input that was taken back before any model saw it.
+type InputWithdrawn struct {
+	Input  string `json:"input"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// InputDropped ends an input that the agent gave up before any model saw it.
+type InputDropped struct {
+	Input string `json:"input"`
+	// By is the command: clear.
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// AgentCleared takes history, state and remembered decisions back to what they
+// were when the agent was created.
+type AgentCleared struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // CommandNoop says that a command was applied and changed nothing.
@@ -71,6 +100,10 @@ type TurnStarted struct {
 	Inputs     []string `json:"inputs,omitempty"`
 	Definition string   `json:"definition"`
 	MaxSteps   int      `json:"max_steps"`
+	// Limits are the turn's budget beside MaxSteps.
+	Limits Limits `json:"limits,omitzero"`
+	// ToolChoice is forced until a tool was used. Empty: the model's own.
+	ToolChoice string `json:"tool_choice,omitempty"`
 	// Continues is the failed turn this one goes on from, at step Steps.
 	Continues TurnID `json:"continues,omitempty"`
 	Steps     int    `json:"steps,omitempty"`
@@ -79,14 +112,18 @@ type TurnStarted struct {
 
 // TurnPaused says that the turn waits for a person.
 type TurnPaused struct {
-	Turn   TurnID   `json:"turn"`
-	Reason string   `json:"reason"`
-	Calls  []CallID `json:"calls,omitempty"`
+	Turn TurnID `json:"turn"`
+	// Reason is a word to branch on: approval, tool_unknown, hook, or the limit
+	// that was reached.
+	Reason  string   `json:"reason"`
+	Calls   []CallID `json:"calls,omitempty"`
+	Message string   `json:"message,omitempty"`
 }
 
 // TurnResumed says that a paused turn goes on.
 type TurnResumed struct {
-	Turn     TurnID `json:"turn"`
+	Turn TurnID `json:"turn"`
+	// MaxSteps is a new limit; 0: the old one.
 	MaxSteps int    `json:"max_steps,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
@@ -104,7 +141,8 @@ type TurnCompleted struct {
 type TurnFailed struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// Reason is a word to branch on: max_steps, model, definition, too_large.
+	// Reason is a word to branch on: max_steps, max_tokens, max_cost,
+	// max_duration, model, restarts, hook.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Steps   int    `json:"steps"`
@@ -115,7 +153,8 @@ type TurnFailed struct {
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// By is the command: interrupt or abort.
+	// By is the command: interrupt, abort, clear, or input for one whose policy
+	// is interrupt.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	// Note is what the model will read about it. Empty: nothing.
@@ -137,6 +176,9 @@ type ModelRequested struct {
 	Request      string `json:"request"`      // hash of everything sent
 	// Inputs are those that this call is the first to see.
 	Inputs []string `json:"inputs,omitempty"`
+	// ToolChoice is what the model is made to do: required, none, or the name
+	// of a tool. Empty: it chooses.
+	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
 // ModelCompleted holds what a model answered, every item in order.
@@ -149,6 +191,8 @@ type ModelCompleted struct {
 	// Model is the one that answered, as the provider named it.
 	Model string `json:"model,omitempty"`
 	Usage Usage  `json:"usage"`
+	// Cost is what the call cost by the price table of the time; 0 without one.
+	Cost Cost `json:"cost_nanos,omitempty"`
 }
 
 // ModelFailed is one failed attempt.
@@ -166,6 +210,7 @@ type ModelFailed struct {
 	// Shown says that a part of the answer had already been streamed.
 	Shown bool  `json:"shown,omitempty"`
 	Usage Usage `json:"usage,omitzero"`
+	Cost  Cost  `json:"cost_nanos,omitempty"`
 }
 
 // ModelRestarted says that a call was lost with its process and begins again.
@@ -173,6 +218,16 @@ type ModelRestarted struct {
 	Turn   TurnID `json:"turn"`
 	Step   int    `json:"step"`
 	Call   CallID `json:"call"` // the lost one
+	Reason string `json:"reason"`
+}
+
+// ModelSwitched says that the rest of the turn asks another model, because one
+// failed for good.
+type ModelSwitched struct {
+	Turn   TurnID `json:"turn"`
+	Step   int    `json:"step"`
+	From   string `json:"from"`
+	To     string `json:"to"`
 	Reason string `json:"reason"`
 }
 
@@ -193,7 +248,9 @@ type ToolStarted struct {
 	Class   string `json:"class"`
 	Key     string `json:"key"` // idempotency key, the same in every attempt
 	Attempt int    `json:"attempt"`
-	Reason  string `json:"reason,omitempty"`
+	// Arguments are those it runs with where they are not the model's own.
+	Arguments string `json:"arguments,omitempty"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 // ToolCompleted holds a call's result.
@@ -210,7 +267,7 @@ type ToolFailed struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	// Kind is a word to branch on: error, panic, timeout, unknown_tool,
-	// bad_arguments, interrupted, too_large.
+	// bad_arguments, interrupted, too_large, unknown, restarts, hook.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	By      string `json:"by,omitempty"`
@@ -229,6 +286,156 @@ type ToolUnknown struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
 	Reason string `json:"reason"`
+}
+
+// ToolDenied says that a call was not approved; the model reads Message.
+type ToolDenied struct {
+	Turn    TurnID `json:"turn"`
+	Call    CallID `json:"call"`
+	Message string `json:"message"`
+}
+
+// ToolFlagged says that a call of class once or keyed asks for what another call
+// of the turn has done, or may have done, or is about to do.
+type ToolFlagged struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// Of is the earlier call.
+	Of     CallID `json:"of"`
+	Reason string `json:"reason"`
+}
+
+// ApprovalRequested says that a call waits for a person's approval.
+type ApprovalRequested struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// Arguments are those it would run with, ArgsHash their HashArguments: a
+	// decision that names another hash is refused.
+	Arguments string `json:"arguments"`
+	ArgsHash  string `json:"args_hash"`
+	Reason    string `json:"reason,omitempty"`
+	// ExpiresAt is when the call is denied without a decision. Nil: never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+// ApprovalGranted says that a call may run.
+type ApprovalGranted struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// By is decision, or remembered for an earlier one.
+	By string `json:"by"`
+	// Remember says that the decision holds for later calls of the tool.
+	Remember bool   `json:"remember,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// ApprovalDenied says that a call must not run.
+type ApprovalDenied struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// By is decision, remembered for an earlier one, or timeout.
+	By string `json:"by"`
+	// Text is what the model reads instead of a result.
+	Text     string `json:"text"`
+	Remember bool   `json:"remember,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// ApprovalForgotten says that calls of the tool are asked about again.
+type ApprovalForgotten struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// BudgetReserved sets aside what a model call is expected to use.
+type BudgetReserved struct {
+	Turn   TurnID `json:"turn"`
+	Step   int    `json:"step"`
+	Tokens int    `json:"tokens"`
+	Cost   Cost   `json:"cost_nanos,omitempty"`
+}
+
+// BudgetSettled replaces a reservation by what the call used.
+type BudgetSettled struct {
+	Turn   TurnID `json:"turn"`
+	Step   int    `json:"step"`
+	Call   CallID `json:"call"`
+	Tokens int    `json:"tokens"`
+	Cost   Cost   `json:"cost_nanos,omitempty"`
+	// Unknown says that the call was lost or given up: what it used is not
+	// known, and the reservation counts as used.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// BudgetExhausted says that a limit was reached.
+type BudgetExhausted struct {
+	Turn TurnID `json:"turn"`
+	// Scope is turn or agent, Limit max_steps, max_tokens, max_cost or
+	// max_duration.
+	Scope   string `json:"scope"`
+	Limit   string `json:"limit"`
+	Message string `json:"message"`
+}
+
+// BudgetRaised says that a person set new limits. Zero values are as before.
+type BudgetRaised struct {
+	Turn TurnID `json:"turn,omitempty"`
+	// Scope is turn or agent.
+	Scope  string `json:"scope"`
+	Limits Limits `json:"limits"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// TimerSet says that something is to happen at a time, also after a restart.
+type TimerSet struct {
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"` // unique among the turn's timers
+	// For is what it is for: retry, approval or duration.
+	For  string    `json:"for"`
+	Call CallID    `json:"call,omitempty"`
+	Set  time.Time `json:"set"` // when it was set
+	At   time.Time `json:"at"`
+}
+
+// TimerFired says that a timer's time has come.
+type TimerFired struct {
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"`
+	// Ran is how long it had run, in milliseconds.
+	Ran int64 `json:"ran_ms"`
+}
+
+// TimerCancelled says that a timer will not fire.
+type TimerCancelled struct {
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"`
+	// Ran is how long it had run, in milliseconds.
+	Ran int64 `json:"ran_ms"`
+}
+
+// HookDecided is what a hook wanted, with its reason.
+type HookDecided struct {
+	Turn TurnID `json:"turn"`
+	Step int    `json:"step,omitempty"`
+	Hook string `json:"hook"`
+	// Point is where it was asked: turn_start, before_model, after_model,
+	// before_tools, before_tool, after_tool, turn_end.
+	Point string `json:"point"`
+	Call  CallID `json:"call,omitempty"`
+	// Decision is continue, rewrite, skip, pause, finish, or failed for a hook
+	// that broke.
+	Decision string `json:"decision"`
+	Reason   string `json:"reason,omitempty"`
+	// Answer is what the hook says in the model's place.
+	Answer string `json:"answer,omitempty"`
+	// Note is what the model will read.
+	Note string `json:"note,omitempty"`
+	// Arguments are a call's new ones.
+	Arguments string `json:"arguments,omitempty"`
 }
 
 // StatePatched changes the state by a JSON merge patch (RFC 7396).
@@ -302,3 +509,60 @@ func (ToolUnknown) EventType() string { return "tool.unknown" }
 
 // EventType is "state.patched".
 func (StatePatched) EventType() string { return "state.patched" }
+
+// EventType is "input.requeued".
+func (InputRequeued) EventType() string { return "input.requeued" }
+
+// EventType is "input.withdrawn".
+func (InputWithdrawn) EventType() string { return "input.withdrawn" }
+
+// EventType is "input.dropped".
+func (InputDropped) EventType() string { return "input.dropped" }
+
+// EventType is "agent.cleared".
+func (AgentCleared) EventType() string { return "agent.cleared" }
+
+// EventType is "model.switched".
+func (ModelSwitched) EventType() string { return "model.switched" }
+
+// EventType is "tool.denied".
+func (ToolDenied) EventType() string { return "tool.denied" }
+
+// EventType is "tool.flagged".
+func (ToolFlagged) EventType() string { return "tool.flagged" }
+
+// EventType is "approval.requested".
+func (ApprovalRequested) EventType() string { return "approval.requested" }
+
+// EventType is "approval.granted".
+func (ApprovalGranted) EventType() string { return "approval.granted" }
+
+// EventType is "approval.denied".
+func (ApprovalDenied) EventType() string { return "approval.denied" }
+
+// EventType is "approval.forgotten".
+func (ApprovalForgotten) EventType() string { return "approval.forgotten" }
+
+// EventType is "budget.reserved".
+func (BudgetReserved) EventType() string { return "budget.reserved" }
+
+// EventType is "budget.settled".
+func (BudgetSettled) EventType() string { return "budget.settled" }
+
+// EventType is "budget.exhausted".
+func (BudgetExhausted) EventType() string { return "budget.exhausted" }
+
+// EventType is "budget.raised".
+func (BudgetRaised) EventType() string { return "budget.raised" }
+
+// EventType is "timer.set".
+func (TimerSet) EventType() string { return "timer.set" }
+
+// EventType is "timer.fired".
+func (TimerFired) EventType() string { return "timer.fired" }
+
+// EventType is "timer.cancelled".
+func (TimerCancelled) EventType() string { return "timer.cancelled" }
+
+// EventType is "hook.decided".
+func (HookDecided) EventType() string { return "hook.decided" }

@@ -63,6 +63,25 @@ var schemas = func() map[string]schema {
 		{ToolSkipped{}, of[ToolSkipped]()},
 		{ToolUnknown{}, of[ToolUnknown]()},
 		{StatePatched{}, of[StatePatched]()},
+		{InputRequeued{}, of[InputRequeued]()},
+		{InputWithdrawn{}, of[InputWithdrawn]()},
+		{InputDropped{}, of[InputDropped]()},
+		{AgentCleared{}, of[AgentCleared]()},
+		{ModelSwitched{}, of[ModelSwitched]()},
+		{ToolDenied{}, of[ToolDenied]()},
+		{ToolFlagged{}, of[ToolFlagged]()},
+		{ApprovalRequested{}, of[ApprovalRequested]()},
+		{ApprovalGranted{}, of[ApprovalGranted]()},
+		{ApprovalDenied{}, of[ApprovalDenied]()},
+		{ApprovalForgotten{}, of[ApprovalForgotten]()},
+		{BudgetReserved{}, of[BudgetReserved]()},
+		{BudgetSettled{}, of[BudgetSettled]()},
+		{BudgetExhausted{}, of[BudgetExhausted]()},
+		{BudgetRaised{}, of[BudgetRaised]()},
+		{TimerSet{}, of[TimerSet]()},
+		{TimerFired{}, of[TimerFired]()},
+		{TimerCancelled{}, of[TimerCancelled]()},
+		{HookDecided{}, of[HookDecided]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}
@@ -71,8 +90,10 @@ var schemas = func() map[string]schema {
 
 // inUTC forgets the zone of the machine that decodes: events are the same
 // everywhere.
-func (e *InputAccepted) inUTC() { toUTC(e.Deadline) }
-func (e *ModelFailed) inUTC()   { toUTC(e.RetryAt) }
+func (e *InputAccepted) inUTC()     { toUTC(e.Deadline) }
+func (e *ModelFailed) inUTC()       { toUTC(e.RetryAt) }
+func (e *ApprovalRequested) inUTC() { toUTC(e.ExpiresAt) }
+func (e *TimerSet) inUTC()          { toUTC(&e.Set); toUTC(&e.At) }
 
 func toUTC(t *time.Time) {
 	if t != nil {

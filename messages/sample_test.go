@@ -22,6 +22,10 @@ func samples() map[string]Event {
 		ModelRequested{}, ModelCompleted{}, ModelFailed{}, ModelRestarted{},
 		ToolRequested{}, ToolStarted{}, ToolCompleted{}, ToolFailed{}, ToolSkipped{}, ToolUnknown{},
 		StatePatched{},
+		InputRequeued{}, InputWithdrawn{}, InputDropped{}, AgentCleared{}, ModelSwitched{}, ToolDenied{}, ToolFlagged{},
+		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
+		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
+		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())
@@ -50,6 +54,8 @@ func fill(v reflect.Value, name string) {
 		v.SetInt(int64(len(name)) * 1000)
 	case reflect.Uint64:
 		v.SetUint(1<<63 + uint64(len(name)))
+	case reflect.Float64:
+		v.SetFloat(float64(len(name)) + 0.25)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Pointer:

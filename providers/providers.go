@@ -62,6 +62,9 @@ type Request struct {
 	// Items is the history, oldest first; every function_call has its output.
 	Items []messages.Item
 	Tools []ToolSpec
+	// ToolChoice is required (some tool), none, or the name of the one tool that
+	// must be called. Empty: the model chooses.
+	ToolChoice string
 	// Agent and Call say who asks, for logs and for scripted models.
 	Agent messages.AgentID
 	Call  messages.CallID

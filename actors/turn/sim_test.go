@@ -130,7 +130,7 @@ func (s *sim) step() {
 	case 4:
 		s.decide(messages.Abort{ID: s.id()})
 	case 5:
-		s.decide(messages.Resume{ID: s.id(), MaxSteps: s.r.IntN(8)})
+		s.decide(messages.Resume{ID: s.id(), Raised: messages.Raised{MaxSteps: s.r.IntN(8)}})
 	case 6:
 		s.decide(messages.SetState{ID: s.id(), Patch: json.RawMessage(fmt.Sprintf(`{"k%d":%s}`, s.r.IntN(3), s.one("null", "1", `{"a":2}`)))})
 	case 7:

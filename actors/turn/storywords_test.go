@@ -88,7 +88,7 @@ var commands = map[string]func(s *stage, args []string) any{
 	// resume ID [max_steps=N] [turn=T]
 	"resume": func(_ *stage, args []string) any {
 		args, opts := options(args)
-		return messages.Resume{ID: args[0], MaxSteps: number(opts["max_steps"]), Turn: messages.TurnID(opts["turn"])}
+		return messages.Resume{ID: args[0], Raised: messages.Raised{MaxSteps: number(opts["max_steps"])}, Turn: messages.TurnID(opts["turn"])}
 	},
 	// decide ID CALL completed|failed|retry [RESULT]
 	"decide": func(_ *stage, args []string) any {

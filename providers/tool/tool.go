@@ -61,6 +61,24 @@ const (
 	NotDone
 )
 
+// Approval says which calls of a tool wait for a person's approval.
+type Approval string
+
+// The approvals. The zero value is Never.
+const (
+	Never  Approval = ""
+	Always Approval = "always"
+	Asked  Approval = "asked" // those that Gated says so of
+)
+
+// Gated is a Tool some of whose calls want a person's approval.
+type Gated interface {
+	// NeedsApproval says whether a call with these arguments wants approval. An
+	// *ArgumentError says that the call cannot run at all; any other error, and a
+	// panic, counts as yes. Safe for concurrent use.
+	NeedsApproval(arguments json.RawMessage) (bool, error)
+}
+
 // Spec describes a tool.
 type Spec struct {
 	Name        string
@@ -70,6 +88,15 @@ type Spec struct {
 	Class      Class
 	// Timeout ends a call that takes longer. Zero: DefaultTimeout.
 	Timeout time.Duration
+	// Approval says which calls wait for a person. A tool that says Asked is
+	// Gated.
+	Approval Approval
+	// ApproveRepeats wants approval, whatever Approval says, for a call of class
+	// once or keyed with the arguments of another one in the same turn.
+	ApproveRepeats bool
+	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
+	// definition's.
+	ApprovalTimeout time.Duration
 }
 
 // DefaultTimeout is how long a call may take when its tool does not say.

@@ -17,7 +17,7 @@ func (a *app) resume() *cobra.Command {
 			if maxSteps < 0 {
 				return usage("--max-steps %d: it must be positive", maxSteps)
 			}
-			c := messages.Resume{ID: f.id, Turn: messages.TurnID(turn), MaxSteps: maxSteps, Reason: f.reason}
+			c := messages.Resume{ID: f.id, Turn: messages.TurnID(turn), Raised: messages.Raised{MaxSteps: maxSteps}, Reason: f.reason}
 			return a.change(cmd.Context(), args[0], c, "resumed")
 		},
 	}

@@ -1,0 +1,119 @@
+package messages
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Cost is money in billionths of the unit that the price table is written in,
+// usually a dollar. A whole number, so that sums do not depend on their order.
+type Cost int64
+
+// CostOf is an amount in whole units, such as 0.25.
+func CostOf(amount float64) Cost { return Cost(math.Round(amount * 1e9)) }
+
+// String is the amount in whole units.
+func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
+
+// Limits bound what a turn or an agent may use. Zero values are no limit.
+type Limits struct {
+	// MaxSteps is in model calls, attempts not counted.
+	MaxSteps  int  `json:"max_steps,omitempty"`
+	MaxTokens int  `json:"max_tokens,omitempty"` // input and output together
+	MaxCost   Cost `json:"max_cost_nanos,omitempty"`
+	// MaxDuration is how long it may run, in milliseconds; time spent waiting for
+	// a person or in the queue is not counted.
+	MaxDuration int64 `json:"max_duration_ms,omitempty"`
+}
+
+// Raise is l with every limit that r sets.
+func (l Limits) Raise(r Limits) Limits {
+	if r.MaxSteps != 0 {
+		l.MaxSteps = r.MaxSteps
+	}
+	if r.MaxTokens != 0 {
+		l.MaxTokens = r.MaxTokens
+	}
+	if r.MaxCost != 0 {
+		l.MaxCost = r.MaxCost
+	}
+	if r.MaxDuration != 0 {
+		l.MaxDuration = r.MaxDuration
+	}
+	return l
+}
+
+// Raised are limits as a person writes them in a command: whole units of money
+// and a duration such as 10m. Zero values leave the old limit.
+type Raised struct {
+	MaxSteps    int     `json:"max_steps,omitempty"`
+	MaxTokens   int     `json:"max_tokens,omitempty"`
+	MaxCost     float64 `json:"max_cost,omitempty"`
+	MaxDuration Span    `json:"max_duration,omitempty"`
+}
+
+// Limits is r in the units of events.
+func (r Raised) Limits() Limits {
+	return Limits{r.MaxSteps, r.MaxTokens, CostOf(r.MaxCost), time.Duration(r.MaxDuration).Milliseconds()}
+}
+
+func (r Raised) check(where string) error {
+	switch {
+	case r.MaxSteps < 0:
+		return Refuse(BadInput, "%smax_steps is %d: it must be positive", where, r.MaxSteps)
+	case r.MaxTokens < 0:
+		return Refuse(BadInput, "%smax_tokens is %d: it must be positive", where, r.MaxTokens)
+	case r.MaxCost < 0 || r.MaxCost > 1e9:
+		return Refuse(BadInput, "%smax_cost is %v: write an amount from 0 to 1000000000", where, r.MaxCost)
+	case r.MaxDuration < 0:
+		return Refuse(BadInput, "%smax_duration is negative", where)
+	}
+	return nil
+}
+
+// Span is a duration that JSON writes as "10m".
+type Span time.Duration
+
+// MarshalJSON writes the duration as Go does.
+func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).String()) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Span) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return Refuse(BadInput, "a duration is written as text, such as \"30s\" or \"10m\"")
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return Refuse(BadInput, "duration %q: write a number with a unit, such as 30s or 10m", text)
+	}
+	*s = Span(d)
+	return nil
+}
+
+// Price is what a model's tokens cost, in whole units for a million.
+type Price struct {
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+	// Cached is for the part of the input that the server had kept. Nil: Input.
+	Cached *float64 `json:"cached,omitempty"`
+}
+
+// Cost is the price of a usage.
+func (p Price) Cost(u Usage) Cost {
+	cached := p.Input
+	if p.Cached != nil {
+		cached = *p.Cached
+	}
+	perMillion := float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*cached + float64(u.Output)*p.Output
+	return CostOf(perMillion / 1e6)
+}
+
+// HashArguments is what a decision names the arguments by: the digest of their
+// bytes.
+func HashArguments(arguments string) string { return string(DigestOf([]byte(arguments))) }
+
+// Tokens is all tokens together.
+func (u Usage) Tokens() int { return u.Input + u.Output }

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 )
 
 // agent is one activation of an agent. Only its mailbox touches its fields.
@@ -48,7 +49,10 @@ type agent struct {
 	// recovering holds effects back between a takeover and what follows from it.
 	recovering bool
 	running    map[turn.Effect]func() // cancels what was begun
-	cancel     func()                 // of the load or append under way
+	// rewritten is the request that hooks have made for the next model call; nil
+	// if they left it as it was.
+	rewritten *providers.Request
+	cancel    func() // of the load or append under way
 }
 
 // arrival is a command or an outcome with its sender.
@@ -228,7 +232,7 @@ func (a *agent) settle(batch []outcome) {
 			continue
 		}
 		a.done(o.of)
-		more, err := a.state.Decide(a.env(), o.result)
+		more, err := a.state.Decide(a.env(), a.told(o.result))
 		if err != nil {
 			a.rt.logger.Error("an outcome was refused", "agent", a.id.String(), "error", err)
 			continue
@@ -239,6 +243,16 @@ func (a *agent) settle(batch []outcome) {
 	if len(events) > 0 {
 		a.commit(cause, events, nil)
 	}
+}
+
+// told is what the machine is told of a result; a request that hooks have made
+// stays here.
+func (a *agent) told(result any) any {
+	if done, ok := result.(hooksDone); ok {
+		a.rewritten = done.request
+		return done.HooksAsked
+	}
+	return result
 }
 
 func (a *agent) answer(sender *actor.PID, ans messages.Answer) {

@@ -84,7 +84,7 @@ func (a *agent) stalled(m stalled) {
 }
 
 func (a *agent) summary() eventlog.Summary {
-	s := eventlog.Summary{Phase: eventlog.Phase(a.state.Phase()), Open: a.state.Open(), Due: a.state.Due()}
+	s := eventlog.Summary{Phase: eventlog.Phase(a.state.Phase()), Open: a.state.Open(), Due: a.state.Due(), Waiting: a.state.Waiting()}
 	if t := a.state.Turn; t != nil {
 		s.Turn = t.ID
 	}
@@ -102,6 +102,13 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 			}
 			a.replies[in.Input] = in.Reply
 			list = append(list, Reply{a.id, in.Reply, in.Input, n, f.Time, ev})
+		}
+		if asked, ok := ev.(messages.ApprovalRequested); ok && a.state.Turn != nil && a.state.Turn.ID == asked.Turn {
+			for _, input := range a.state.Turn.Inputs {
+				if subject, ok := a.replies[input]; ok {
+					list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
+				}
+			}
 		}
 		for _, input := range endedBy(ev) {
 			if subject, ok := a.replies[input]; ok {
@@ -127,6 +134,7 @@ func (a *agent) appended(m appended) {
 		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn})
 	})
 	a.owe(fl.replies)
+	a.tellEnded(fl.frame)
 	if fl.sender != nil {
 		a.answer(fl.sender, answerOf(fl.frame))
 	}

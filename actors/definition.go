@@ -3,6 +3,7 @@ package actors
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -16,6 +17,9 @@ type Definition struct {
 	Kind string
 	// Model is provider/model, such as openai/gpt-5.5.
 	Model string
+	// Fallbacks are asked in order, for the rest of a turn, when a model has
+	// failed for good. Each is provider/model.
+	Fallbacks []string
 	// Instructions come before the history in every model call.
 	Instructions string
 	Tools        []tool.Tool
@@ -29,6 +33,25 @@ type Definition struct {
 	MaxAttempts int
 	// Parallel is how many tools of one step may run at once. Default 8.
 	Parallel int
+	// ToolChoice makes a turn use a tool before it answers: required for any, or
+	// the name of one. none forbids tools. Empty or auto: the model chooses.
+	ToolChoice string
+	// StopOn are tools whose result is the turn's output.
+	StopOn []string
+	// ApprovalTimeout denies a call that nobody has decided about; a tool's own
+	// comes first. Zero: it waits for ever.
+	ApprovalTimeout time.Duration
+	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
+	// agent together. Zero values are no limit. A limit of cost holds for models
+	// that Config.Prices knows. Before each model call what it is expected to use
+	// is reserved: its input by size, its answer by Settings.MaxOutputTokens;
+	// where that is zero an answer may exceed the limit by its own length.
+	TurnLimits, AgentLimits messages.Limits
+	// PauseAtLimit makes a turn that reaches a limit, MaxSteps included, wait for
+	// a person; else it fails. Either can be resumed with higher ones.
+	PauseAtLimit bool
+	// Hooks are asked at points of every turn.
+	Hooks []Hook
 }
 
 // The defaults of a Definition's limits.
@@ -61,8 +84,10 @@ func (d Definition) Validate(set providers.Set) error {
 	if d.Model == "" {
 		return fmt.Errorf("agent %s: model is missing: write provider/model, such as openai/gpt-5.5", d.Kind)
 	}
-	if _, _, err := set.Split(d.Model); err != nil {
-		return fmt.Errorf("agent %s: %w", d.Kind, err)
+	for _, model := range d.models() {
+		if _, _, err := set.Split(model); err != nil {
+			return fmt.Errorf("agent %s: %w", d.Kind, err)
+		}
 	}
 	for _, l := range []struct {
 		name  string
@@ -72,13 +97,55 @@ func (d Definition) Validate(set providers.Set) error {
 			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
 		}
 	}
-	seen := make(map[string]bool)
-	for _, t := range d.Tools {
-		name := t.Spec().Name
-		if name == "" || seen[name] {
-			return fmt.Errorf("agent %s: tool %q is named twice or not at all", d.Kind, name)
+	if err := d.validateLimits(); err != nil {
+		return err
+	}
+	if err := d.validateTools(); err != nil {
+		return err
+	}
+	return validateHooks(d.Kind, d.Hooks)
+}
+
+func (d Definition) models() []string { return append([]string{d.Model}, d.Fallbacks...) }
+
+func (d Definition) validateLimits() error {
+	if d.ApprovalTimeout < 0 {
+		return fmt.Errorf("agent %s: approval_timeout is %s: it must be positive", d.Kind, d.ApprovalTimeout)
+	}
+	if d.TurnLimits.MaxSteps != 0 {
+		return fmt.Errorf("agent %s: a turn's steps are limited by max_steps, not by its budget", d.Kind)
+	}
+	for _, l := range []messages.Limits{d.TurnLimits, d.AgentLimits} {
+		if l.MaxSteps < 0 || l.MaxTokens < 0 || l.MaxCost < 0 || l.MaxDuration < 0 {
+			return fmt.Errorf("agent %s: a limit of its budget is negative: it must be positive", d.Kind)
 		}
-		seen[name] = true
+	}
+	return nil
+}
+
+func (d Definition) validateTools() error {
+	names := make(map[string]bool)
+	for _, t := range d.Tools {
+		spec := t.Spec()
+		if spec.Name == "" || names[spec.Name] {
+			return fmt.Errorf("agent %s: tool %q is named twice or not at all", d.Kind, spec.Name)
+		}
+		names[spec.Name] = true
+		if _, gated := t.(tool.Gated); spec.Approval == tool.Asked && !gated {
+			return fmt.Errorf("agent %s: tool %s says that it is asked which calls want approval, but has no NeedsApproval", d.Kind, spec.Name)
+		}
+	}
+	for _, name := range d.StopOn {
+		if !names[name] {
+			return fmt.Errorf("agent %s: stop_on names %q, which is none of its tools", d.Kind, name)
+		}
+	}
+	switch d.ToolChoice {
+	case "", "auto", "required", "none":
+	default:
+		if !names[d.ToolChoice] {
+			return fmt.Errorf("agent %s: tool_choice %q: write auto, required, none or the name of one of its tools", d.Kind, d.ToolChoice)
+		}
 	}
 	return nil
 }
@@ -94,6 +161,15 @@ type stored struct {
 	MaxQueue     int                `json:"max_queue"`
 	MaxAttempts  int                `json:"max_attempts"`
 	Parallel     int                `json:"parallel"`
+
+	Fallbacks         []string        `json:"fallbacks,omitempty"`
+	ToolChoice        string          `json:"tool_choice,omitempty"`
+	StopOn            []string        `json:"stop_on,omitempty"`
+	ApprovalTimeoutMS int64           `json:"approval_timeout_ms,omitempty"`
+	TurnLimits        messages.Limits `json:"turn_limits,omitzero"`
+	AgentLimits       messages.Limits `json:"agent_limits,omitzero"`
+	PauseAtLimit      bool            `json:"pause_at_limit,omitempty"`
+	Hooks             []string        `json:"hooks,omitempty"` // names, as they are asked
 }
 
 type storedTool struct {
@@ -102,6 +178,10 @@ type storedTool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 	Class       tool.Class      `json:"class"`
 	TimeoutMS   int64           `json:"timeout_ms,omitempty"`
+
+	Approval          tool.Approval `json:"approval,omitempty"`
+	ApproveRepeats    bool          `json:"approve_repeats,omitempty"`
+	ApprovalTimeoutMS int64         `json:"approval_timeout_ms,omitempty"`
 }
 
 // encode is the definition as it is stored; equal definitions give equal bytes.
@@ -109,10 +189,18 @@ func (d Definition) encode() ([]byte, error) {
 	s := stored{
 		Kind: d.Kind, Model: d.Model, Instructions: d.Instructions, Settings: d.Settings,
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel,
+		Fallbacks: d.Fallbacks, ToolChoice: d.ToolChoice, StopOn: d.StopOn, ApprovalTimeoutMS: d.ApprovalTimeout.Milliseconds(),
+		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit,
+	}
+	for _, h := range sortHooks(d.Hooks) {
+		s.Hooks = append(s.Hooks, h.Name)
 	}
 	for _, t := range d.Tools {
 		spec := t.Spec()
-		s.Tools = append(s.Tools, storedTool{spec.Name, spec.Description, spec.Parameters, class(spec), spec.Timeout.Milliseconds()})
+		s.Tools = append(s.Tools, storedTool{
+			Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters, Class: class(spec), TimeoutMS: spec.Timeout.Milliseconds(),
+			Approval: spec.Approval, ApproveRepeats: spec.ApproveRepeats, ApprovalTimeoutMS: spec.ApprovalTimeout.Milliseconds(),
+		})
 	}
 	return json.Marshal(s)
 }

@@ -71,12 +71,12 @@ const grace = 5 * time.Second
 func (a *agent) begin(e turn.Effect) func() {
 	switch e.Do {
 	case turn.Wait:
-		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.RetryDue{Call: e.Call}) })
+		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.TimerDue{Timer: e.Timer}) })
 		return func() { timer.Stop() }
 	case turn.CallModel:
-		req := a.request(e)
-		gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
-		return a.run(e, gone, func(ctx context.Context) any { return a.callModel(ctx, e, req) })
+		return a.beginModel(e)
+	case turn.AskHooks:
+		return a.beginHooks(e)
 	case turn.RunTool:
 		return a.beginTool(e)
 	case turn.Reconcile:
@@ -101,10 +101,17 @@ func (a *agent) beginTool(e turn.Effect) func() {
 	call := a.call(e)
 	limit := a.timeout(call.Tool)
 	late := erred(call, "timeout", "the tool did not finish within %v and may still run", limit)
-	overdue := time.AfterFunc(limit+grace, func() { a.report(e, late) })
+	var h *hooking
+	patience := limit + grace
+	if a.def.afterTool || a.def.around {
+		asked := a.hooking()
+		h = &asked
+		patience += time.Duration(len(h.hooks)) * hookLimit
+	}
+	overdue := time.AfterFunc(patience, func() { a.report(e, late) })
 	cancel := a.run(e, erred(call, "panic", "the tool ended its goroutine"), func(ctx context.Context) any {
 		defer overdue.Stop()
-		return a.runTool(ctx, e, call, limit)
+		return a.useTool(ctx, e, call, limit, h)
 	})
 	return func() { overdue.Stop(); cancel() }
 }
@@ -131,11 +138,66 @@ func (a *agent) timeout(name string) time.Duration {
 	return tool.DefaultTimeout
 }
 
-func (a *agent) request(e turn.Effect) providers.Request {
-	return providers.Request{
-		Model: a.def.model, Instructions: a.def.Instructions, Items: a.state.History.Items(),
-		Tools: a.def.specs, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
+// beginModel calls the model that the state names, with the request that hooks
+// have made, if they have.
+func (a *agent) beginModel(e turn.Effect) func() {
+	asked := a.state.Turn.Model
+	m, ok := a.def.models[asked.Model]
+	if !ok {
+		m = a.def.models[a.def.Model]
 	}
+	req := a.request(e, m, nil, asked.ToolChoice)
+	if a.rewritten != nil {
+		req = *a.rewritten
+		req.Agent, req.Call = a.id, e.Call
+	}
+	a.rewritten = nil
+	gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
+	var j *judging
+	if a.def.judges || a.def.around {
+		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs()}
+	}
+	return a.run(e, gone, func(ctx context.Context) any { return a.callModel(ctx, e, m.provider, req, j) })
+}
+
+// request is what a model is sent; inputs are those that it would be the first
+// to see beside the history.
+func (a *agent) request(e turn.Effect, m model, inputs []string, choice string) providers.Request {
+	return providers.Request{
+		Model: m.name, Instructions: a.def.Instructions, Items: a.state.History.ItemsWith(inputs),
+		Tools: a.def.specs, ToolChoice: choice, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
+	}
+}
+
+// beginHooks asks the hooks at a point of the turn.
+func (a *agent) beginHooks(e turn.Effect) func() {
+	t, h := a.state.Turn, a.hooking()
+	if e.Point == turn.TurnEnd {
+		output, _ := a.state.Output(a.def.turn)
+		gone := turn.HooksAsked{Point: turn.TurnEnd}
+		return a.run(e, gone, func(ctx context.Context) any {
+			return h.turnEnd(ctx, HookedEnd{Status: "completed", Output: output})
+		})
+	}
+	var seen []string
+	for _, q := range t.Unseen {
+		seen = append(seen, q.ID)
+	}
+	name, choice := a.state.Asks(a.def.turn)
+	req := a.request(e, a.def.models[name], seen, choice)
+	if t.Model == nil {
+		h.info.Step++
+	}
+	a.rewritten = nil
+	atStart := t.AtStart()
+	gone := hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Decisions: []turn.HookDecision{
+		{Hook: "hooks", Point: string(e.Point), Do: turn.HookFailed, Reason: errHookGone.Error()},
+	}}}
+	return a.run(e, gone, func(ctx context.Context) any {
+		done := h.beforeModel(ctx, req, atStart)
+		done.Seen = seen
+		return done
+	})
 }
 
 // modelSilence is how long a model may say nothing before its call is given up
@@ -145,8 +207,9 @@ const modelSilence = 10 * time.Minute
 
 var errSilent = fmt.Errorf("the model said nothing for %v", modelSilence)
 
-// callModel calls the model once and gives what came of it.
-func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Request) (result any) {
+// callModel calls the model once and gives what came of it, and what hooks and
+// tools make of that; j is nil if there are none to ask.
+func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging) (result any) {
 	var shown atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -158,13 +221,19 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 	defer cancel(nil)
 	silence := time.AfterFunc(modelSilence, func() { cancel(errSilent) })
 	defer silence.Stop()
-	resp, err := a.def.provider.Generate(ctx, req, func(d providers.Delta) {
-		silence.Reset(modelSilence)
-		shown.Store(true)
-		a.tell(func(o Observer) {
-			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+	generate := func(ctx context.Context, req providers.Request) (providers.Response, error) {
+		return p.Generate(ctx, req, func(d providers.Delta) {
+			silence.Reset(modelSilence)
+			shown.Store(true)
+			a.tell(func(o Observer) {
+				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+			})
 		})
-	})
+	}
+	if j != nil {
+		generate = j.aroundModel(generate)
+	}
+	resp, err := generate(ctx, req)
 	if err != nil {
 		pe := providers.AsError(err)
 		if context.Cause(ctx) == errSilent {
@@ -175,7 +244,12 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, req providers.Requ
 			RetryAfter: pe.RetryAfter, Shown: shown.Load(), Usage: pe.Usage,
 		}
 	}
+	silence.Stop()
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}
+	if j != nil {
+		j.answered = &answered
+		j.answer(ctx)
+	}
 	if size, limit := resultSize(answered), a.rt.maxResult(); size > limit {
 		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage, Shown: shown.Load(),
 			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
@@ -198,8 +272,29 @@ func erred(c turn.ToolCall, kind, format string, args ...any) turn.ToolErred {
 	return turn.ToolErred{Call: c.ID, Attempt: c.Attempt, Kind: kind, Message: printable(fmt.Sprintf(format, args...), maxMessage)}
 }
 
+// useTool runs a tool and asks the hooks about its result; h is nil if there are
+// none.
+func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration, h *hooking) any {
+	result := a.runTool(ctx, e, c, limit, h)
+	if h == nil || !a.def.afterTool || ctx.Err() != nil {
+		return result
+	}
+	call := HookedCall{c.ID, c.Tool, json.RawMessage(c.Arguments)}
+	switch r := result.(type) {
+	case turn.ToolReturned:
+		seen, hooks := h.afterTool(ctx, call, HookedResult{Output: r.Output})
+		r.Output, r.Hooks = seen.Output, hooks
+		return r
+	case turn.ToolErred:
+		seen, hooks := h.afterTool(ctx, call, HookedResult{Output: r.Message, Failed: r.Kind})
+		r.Message, r.Hooks = seen.Output, hooks
+		return r
+	}
+	return result
+}
+
 // runTool runs a tool within its time limit and gives what came of it.
-func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration) (result any) {
+func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration, h *hooking) (result any) {
 	t := a.def.tools[c.Tool]
 	if t == nil {
 		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
@@ -212,7 +307,11 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	}()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	output, err := t.Call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
+	call := t.Call
+	if h != nil {
+		call = h.aroundTool(c, call)
+	}
+	output, err := call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
 	most := a.rt.maxResult()
 	var misfit *tool.ArgumentError
 	switch {
@@ -272,9 +371,9 @@ const eventSize = 512
 func resultSize(result any) int {
 	switch r := result.(type) {
 	case turn.ToolReturned:
-		return eventSize + len(r.Output)
+		return eventSize + len(r.Output) + decisionsSize(r.Hooks)
 	case turn.ToolErred:
-		return eventSize + len(r.Message)
+		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)
 	case turn.ModelAnswered:
@@ -282,9 +381,22 @@ func resultSize(result any) int {
 		for _, item := range r.Items {
 			size += itemSize(item)
 		}
-		return size
+		for _, j := range r.Judged {
+			size += len(j.Misfit) + decisionsSize(j.Hooks)
+		}
+		return size + decisionsSize(r.Hooks)
 	}
 	return eventSize
+}
+
+// decisionsSize counts what hooks have said, new arguments also where their
+// approval is asked and where they run.
+func decisionsSize(list []turn.HookDecision) int {
+	size := 0
+	for _, d := range list {
+		size += eventSize + len(d.Reason) + 2*len(d.Text) + 3*len(d.Arguments)
+	}
+	return size
 }
 
 // itemSize counts what stands in the answer and once more in what follows from

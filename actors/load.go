@@ -52,6 +52,10 @@ func endedBy(ev messages.Event) []string {
 		return ev.Inputs
 	case messages.TurnAborted:
 		return ev.Inputs
+	case messages.InputWithdrawn:
+		return []string{ev.Input}
+	case messages.InputDropped:
+		return []string{ev.Input}
 	}
 	return nil
 }

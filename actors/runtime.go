@@ -20,6 +20,9 @@ type Config struct {
 	Log         eventlog.Log
 	Providers   providers.Set
 	Definitions []Definition
+	// Prices are what model calls cost, by provider/model. A call of a model that
+	// is not in it costs nothing.
+	Prices map[string]messages.Price
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
@@ -53,11 +56,20 @@ type Runtime struct {
 // definition is a Definition made ready to run.
 type definition struct {
 	Definition
-	turn     turn.Definition
+	turn   turn.Definition
+	models map[string]model // by provider/model
+	tools  map[string]tool.Tool
+	specs  []providers.ToolSpec
+	hooks  []Hook // as they are asked
+	// judges says that answers are looked at before they are recorded, around
+	// that hooks stand around calls, afterTool that they are asked about results.
+	judges, around, afterTool bool
+}
+
+// model is where a model is reached.
+type model struct {
 	provider providers.Provider
-	model    string
-	tools    map[string]tool.Tool
-	specs    []providers.ToolSpec
+	name     string // without the provider
 }
 
 // NewRuntime checks the definitions and stores each by its hash.
@@ -83,7 +95,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		if r.kinds[d.Kind] != nil {
 			return nil, fmt.Errorf("agent %s is defined twice", d.Kind)
 		}
-		def, err := prepare(ctx, cfg.Log, cfg.Providers, d)
+		def, err := prepare(ctx, cfg, d)
 		if err != nil {
 			return nil, err
 		}
@@ -92,36 +104,63 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
-func prepare(ctx context.Context, log eventlog.Definitions, set providers.Set, d Definition) (*definition, error) {
-	if err := d.Validate(set); err != nil {
+func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error) {
+	if err := d.Validate(cfg.Providers); err != nil {
 		return nil, err
 	}
 	d = d.withDefaults()
-	provider, model, err := set.Split(d.Model)
-	if err != nil {
-		return nil, err
-	}
 	encoded, err := d.encode()
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: %w", d.Kind, err)
 	}
-	digest, err := log.PutDefinition(ctx, encoded)
+	digest, err := cfg.Log.PutDefinition(ctx, encoded)
 	if err != nil {
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
-	def := &definition{Definition: d, provider: provider, model: model, tools: make(map[string]tool.Tool)}
-	classes := make(map[string]string)
-	for _, t := range d.Tools {
-		spec := t.Spec()
-		def.tools[spec.Name] = t
-		def.specs = append(def.specs, providers.ToolSpec{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
-		classes[spec.Name] = string(class(spec))
+	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
+	for _, m := range d.models() {
+		provider, name, err := cfg.Providers.Split(m)
+		if err != nil {
+			return nil, err
+		}
+		def.models[m] = model{provider, name}
+	}
+	choice := d.ToolChoice
+	if choice == "auto" {
+		choice = ""
 	}
 	def.turn = turn.Definition{
-		Digest: string(digest), Model: d.Model, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
-		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, Classes: classes,
+		Digest: string(digest), Model: d.Model, Fallbacks: d.Fallbacks, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
+		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
+		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
+		Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
+		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
+		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),
+	}
+	def.judges = has(d.Hooks, func(h Hook) bool { return h.AfterModel != nil || h.BeforeTools != nil || h.BeforeTool != nil })
+	def.around = has(d.Hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })
+	def.afterTool = has(d.Hooks, func(h Hook) bool { return h.AfterTool != nil })
+	for _, t := range d.Tools {
+		def.add(t)
 	}
 	return def, nil
+}
+
+// add makes a tool known to the machine and to models.
+func (def *definition) add(t tool.Tool) {
+	spec := t.Spec()
+	def.tools[spec.Name] = t
+	def.specs = append(def.specs, providers.ToolSpec{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
+	def.turn.Overhead += len(spec.Name) + len(spec.Description) + len(spec.Parameters)
+	expiry := spec.ApprovalTimeout
+	if expiry == 0 {
+		expiry = def.ApprovalTimeout
+	}
+	def.turn.Tools[spec.Name] = turn.Tool{
+		Class: string(class(spec)), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
+		Expiry: expiry, Stop: slices.Contains(def.StopOn, spec.Name),
+	}
+	def.judges = def.judges || spec.Approval != tool.Never || spec.ApproveRepeats
 }
 
 // Kinds are the kinds that agents here may be of, sorted.

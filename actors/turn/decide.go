@@ -20,8 +20,9 @@ func (e *SpentError) Error() string {
 
 // Decide answers a command (a messages.Command) or an outcome with the events
 // to append, and folds them into s: the caller must append them before it acts
-// on s, and drop s if it cannot. No events means that nothing changes. An
-// error is a refusal (*messages.Error or *SpentError) and leaves s as it was.
+// on s, and drop s if it cannot. No events means that nothing is to be
+// recorded. An error is a refusal (*messages.Error or *SpentError) and leaves s
+// as it was.
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
 	if c, ok := cmd.(messages.Command); ok {
@@ -52,13 +53,19 @@ func (d *decision) emit(ev messages.Event) {
 // next is the number that the next event will have.
 func (d *decision) next() messages.EventNumber { return d.s.Last + 1 }
 
+// noop records that a command changed nothing.
+func (d *decision) noop(c messages.Command, format string, args ...any) error {
+	d.emit(messages.CommandNoop{Command: c.CommandType(), Reason: fmt.Sprintf(format, args...)})
+	return nil
+}
+
 func (d *decision) command(c messages.Command) error {
-	if in, ok := c.(messages.Input); ok {
-		return d.input(in)
-	}
-	if set, ok := c.(messages.SetState); ok {
+	switch c := c.(type) {
+	case messages.Input:
+		return d.input(c)
+	case messages.SetState:
 		d.configure()
-		d.emit(messages.StatePatched{Patch: set.Patch, Reason: set.Reason})
+		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
 		return nil
 	}
 	if d.s.Last == 0 {
@@ -66,42 +73,76 @@ func (d *decision) command(c messages.Command) error {
 	}
 	switch c := c.(type) {
 	case messages.Interrupt:
-		d.stop("interrupt", c.Turn, c.Reason)
+		return d.stop(c, c.Turn, c.Reason)
 	case messages.Abort:
-		d.stop("abort", c.Turn, c.Reason)
+		return d.stop(c, c.Turn, c.Reason)
+	case messages.Clear:
+		d.clear(c)
+		return nil
+	case messages.Withdraw:
+		return d.withdraw(c)
 	case messages.Resume:
 		return d.resume(c)
+	case messages.Approve:
+		return d.approve(c)
+	case messages.Deny:
+		return d.deny(c)
+	case messages.Forget:
+		return d.forget(c)
 	case messages.Decide:
 		return d.decide(c)
-	default:
-		return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 	}
-	return nil
+	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }
 
 func (d *decision) input(in messages.Input) error {
-	s, def := d.s, d.env.Definition
-	busy := s.Turn != nil
-	switch {
-	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
-		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
-	case busy && in.Policy == messages.PolicyReject:
-		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, s.Turn.ID)
-	case len(s.Queue) >= def.MaxQueue:
-		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, len(s.Queue))
-	}
-	if !busy {
-		d.configure()
+	s, t := d.s, d.s.Turn
+	if err := d.refuseInput(in); err != nil {
+		return err
 	}
 	accepted := messages.InputAccepted{
 		Input: in.ID, Disposition: messages.Queued, Policy: in.Policy, Content: in.Content,
 		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
 	}
-	if !busy {
-		accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
+	switch {
+	case t != nil && in.Policy == messages.PolicyJoin:
+		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
+		d.emit(accepted)
+		return nil
+	case t != nil && in.Policy == messages.PolicyInterrupt:
+		d.abort("input", "a new input interrupted it", interruptNote(""))
+	case t != nil:
+		d.emit(accepted)
+		return nil
 	}
+	d.configure()
+	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
-	d.startNext()
+	d.start(s.Queue[len(s.Queue)-1])
+	return nil
+}
+
+func (d *decision) refuseInput(in messages.Input) error {
+	t, def := d.s.Turn, d.env.Definition
+	waiting := len(d.s.Queue)
+	if t != nil {
+		waiting += len(t.Unseen)
+	}
+	switch {
+	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
+		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
+	case t != nil && in.Policy == messages.PolicyReject:
+		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, t.ID)
+	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
+		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
+	}
+	switch choice := in.Options.ToolChoice; choice {
+	case "", "auto", "required", "none":
+	default:
+		if _, ok := def.Tools[choice]; !ok {
+			return messages.Refuse(messages.BadInput, "options.tool_choice %q: write auto, required, none or the name of one of the agent's tools", choice)
+		}
+	}
 	return nil
 }
 
@@ -121,163 +162,178 @@ func (d *decision) configure() {
 
 // startNext begins the turn of the oldest waiting input, if none runs.
 func (d *decision) startNext() {
-	s := d.s
-	if s.Turn != nil || len(s.Queue) == 0 {
-		return
+	if d.s.Turn == nil && len(d.s.Queue) > 0 {
+		d.start(d.s.Queue[0])
 	}
-	q := s.Queue[0]
-	if s.Definition != d.env.Definition.Digest {
-		d.configure()
-	}
-	max := q.Options.MaxSteps
-	if max == 0 {
-		max = d.env.Definition.MaxSteps
-	}
-	d.emit(messages.TurnStarted{Turn: turnID(d.next()), Inputs: []string{q.ID}, Definition: s.Definition, MaxSteps: max})
-	d.request([]string{q.ID})
 }
 
-// request asks the model for the next step, or fails the turn at its limit.
-func (d *decision) request(admits []string) {
-	t := d.s.Turn
-	if t.Steps >= t.MaxSteps {
-		d.fail("max_steps", fmt.Sprintf("the turn made %d model calls, its limit (max_steps); resume it with a higher one to go on", t.Steps))
-		return
-	}
-	d.requestStep(t.Steps+1, 1, admits)
-}
-
-func (d *decision) requestStep(step, attempt int, admits []string) {
-	d.configure() // the definition may have changed since the turn began
+// start begins the turn of a waiting input.
+func (d *decision) start(q Queued) {
+	d.configure()
 	def := d.env.Definition
-	d.emit(messages.ModelRequested{
-		Turn: d.s.Turn.ID, Step: step, Attempt: attempt,
-		Call:  messages.CallID(fmt.Sprintf("m%d", d.next())),
-		Model: def.Model, Definition: def.Digest, Instructions: def.Instructions,
-		Request: string(d.s.History.Digest(def.Digest, def.Instructions)),
-		Inputs:  admits,
+	max, limits, choice := q.Options.MaxSteps, def.TurnLimits, q.Options.ToolChoice
+	if max == 0 {
+		max = def.MaxSteps
+	}
+	limits.MaxSteps = 0
+	if choice == "" {
+		choice = def.ToolChoice
+	}
+	if choice == "auto" {
+		choice = ""
+	}
+	d.emit(messages.TurnStarted{
+		Turn: turnID(d.next()), Inputs: []string{q.ID}, Definition: d.s.Definition,
+		MaxSteps: max, Limits: limits, ToolChoice: choice,
 	})
+	d.startClock()
+	d.request()
 }
 
-// fail ends the turn without an answer and begins the next.
+// proceed goes on when every call of the newest step has its outcome: with the
+// next model call, or with the end of the turn.
+func (d *decision) proceed() {
+	t := d.s.Turn
+	output, done := d.output()
+	switch {
+	case !done:
+		d.request()
+	case len(t.Unseen) > 0 && t.finish == nil && d.over(t.Limits, d.agentLimits()).limit == "":
+		d.request()
+	case d.env.Definition.EndHooks && t.hook == "":
+		t.hook = TurnEnd
+	default:
+		d.complete(output)
+	}
+}
+
+// output is what the turn would answer now; false while it has no answer.
+func (d *decision) output() (string, bool) { return d.s.Output(d.env.Definition) }
+
+// Output is what the turn would answer now; false while it has no answer.
+func (s *State) Output(def Definition) (string, bool) {
+	t := s.Turn
+	switch {
+	case t.finish != nil:
+		return *t.finish, true
+	case t.final != nil:
+		return *t.final, true
+	}
+	for _, c := range t.Calls {
+		if c.Completed && def.Tools[c.Tool].Stop {
+			return c.Output, true
+		}
+	}
+	return "", false
+}
+
+// request goes on to the model: to the next step, or to the next attempt at
+// the one that has no answer.
+func (d *decision) request() {
+	t := d.s.Turn
+	if d.limited() {
+		return
+	}
+	if d.env.Definition.ModelHooks {
+		t.hook = BeforeModel
+		return
+	}
+	d.requestModel("", nil)
+}
+
+// requestModel intends a model call. request is the digest of what hooks have
+// made of it, which lets only the inputs in that they have seen; empty: they
+// left it as it was.
+func (d *decision) requestModel(request string, seen []string) {
+	d.configure() // the definition may have changed since the turn began
+	t, def := d.s.Turn, d.env.Definition
+	step, attempt := t.Steps+1, 1
+	if t.Model != nil {
+		step, attempt = t.Steps, t.Model.Attempt+1
+	}
+	d.reserve(step)
+	model, choice := d.s.Asks(def)
+	ev := messages.ModelRequested{
+		Turn: t.ID, Step: step, Attempt: attempt,
+		Call:  messages.CallID(fmt.Sprintf("m%d", d.next())),
+		Model: model, Definition: def.Digest, Instructions: def.Instructions,
+		Request: request, ToolChoice: choice, Inputs: t.fresh,
+	}
+	for _, q := range t.Unseen {
+		if request == "" || contains(seen, q.ID) {
+			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
+		}
+	}
+	d.emit(ev)
+	if ev.Request == "" { // over the history with the inputs that came in just now
+		parts := []string{def.Digest, def.Instructions}
+		if ev.ToolChoice != "" {
+			parts = append(parts, ev.ToolChoice)
+		}
+		ev.Request = string(d.s.History.Digest(parts...))
+		d.events[len(d.events)-1] = ev
+	}
+}
+
+// model is the model to ask.
+func (d *decision) model() string {
+	model, _ := d.s.Asks(d.env.Definition)
+	return model
+}
+
+// Asks is which model the turn's next call asks, as provider/model, and what it
+// is made to do, as in model.requested.
+func (s *State) Asks(def Definition) (model, toolChoice string) {
+	t := s.Turn
+	model = def.Model
+	if t.switched != "" && contains(def.Fallbacks, t.switched) {
+		model = t.switched
+	}
+	switch choice := t.toolChoice; choice {
+	case "", "none":
+		return model, choice
+	case "required":
+		if !t.toolUsed && len(def.Tools) > 0 {
+			return model, choice
+		}
+	default:
+		if _, ok := def.Tools[choice]; ok && !t.toolUsed {
+			return model, choice
+		}
+	}
+	return model, ""
+}
+
+// complete ends the turn with an answer and begins the next.
+func (d *decision) complete(output string) {
+	d.requeue("its turn ended before a model had seen it")
+	d.cancelTimers()
+	t := d.s.Turn
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output, Steps: t.Steps, Usage: t.Usage})
+	d.startNext()
+}
+
+// fail ends the turn without an answer and begins the next. Calls that have no
+// outcome get one, with why.
 func (d *decision) fail(reason, message string) {
+	d.settleCalls("the turn failed")
+	d.requeue("its turn failed before a model had seen it")
+	d.cancelTimers()
 	t := d.s.Turn
 	d.emit(messages.TurnFailed{Turn: t.ID, Inputs: t.Inputs, Reason: reason, Message: message, Steps: t.Steps, Usage: t.Usage})
 	d.startNext()
 }
 
-// stop ends the running turn because somebody asked for it.
-func (d *decision) stop(by string, only messages.TurnID, reason string) {
+// requeue gives joined inputs that no model call has seen a turn of their own.
+func (d *decision) requeue(reason string) {
 	t := d.s.Turn
-	if t == nil {
-		d.emit(messages.CommandNoop{Command: by, Reason: "no turn is running: there is nothing to " + by})
-		return
+	for len(t.Unseen) > 0 {
+		d.emit(messages.InputRequeued{Input: t.Unseen[0].ID, Turn: t.ID, Reason: reason})
 	}
-	if only != "" && only != t.ID {
-		d.emit(messages.CommandNoop{Command: by, Reason: fmt.Sprintf("turn %s is not running: there is nothing to %s", only, by)})
-		return
-	}
-	for _, c := range t.Calls {
-		switch c.Status {
-		case Requested:
-			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: the turn was stopped before its start"})
-		case Executing:
-			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
-		case Unknown:
-			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
-		}
-	}
-	note := ""
-	if by == "interrupt" {
-		note = "The user interrupted the turn above before it was finished."
-		if reason != "" {
-			note += " Reason: " + reason
-		}
-	}
-	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: t.Inputs, By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Usage})
-	d.startNext()
 }
 
-func (d *decision) resume(c messages.Resume) error {
-	s := d.s
-	noop := func(reason string) error {
-		d.emit(messages.CommandNoop{Command: "resume", Reason: reason})
-		return nil
-	}
-	if t := s.Turn; t != nil {
-		switch {
-		case c.Turn != "" && c.Turn != t.ID:
-			return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, t.ID)
-		case t.Paused:
-			return noop(fmt.Sprintf("turn %s waits for a decision about call %v: decide it", t.ID, t.waiting()))
-		}
-		return noop(fmt.Sprintf("turn %s is running", t.ID))
-	}
-	e := s.Ended
-	switch {
-	case e == nil:
-		return noop("no turn has run yet")
-	case c.Turn != "" && c.Turn != e.ID:
-		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, e.ID)
-	case !e.Failed:
-		return noop(fmt.Sprintf("turn %s is finished", e.ID))
-	}
-	max := e.MaxSteps
-	if c.MaxSteps != 0 {
-		max = c.MaxSteps
-	}
-	if max <= e.resumeSteps() {
-		return messages.Refuse(messages.Conflict, "turn %s has made %d model calls: resume it with max_steps above that", e.ID, e.Steps)
-	}
-	d.configure()
-	continued := messages.TurnStarted{Definition: s.Definition, MaxSteps: max, Continues: e.ID, Steps: e.resumeSteps(), Reason: c.Reason}
-	continued.Turn = turnID(d.next())
-	d.emit(continued)
-	d.request(nil)
-	return nil
-}
-
-// resumeSteps is how many of the ended turn's steps count for the one that
-// continues it: a step whose model call failed is made again.
-func (e *Ended) resumeSteps() int {
-	if e.Reason == "max_steps" {
-		return e.Steps
-	}
-	return max(e.Steps-1, 0)
-}
-
-// decide settles a call whose outcome is unknown.
-func (d *decision) decide(c messages.Decide) error {
-	t := d.s.Turn
-	var call *ToolCall
-	if t != nil {
-		call = t.call(c.Call)
-	}
-	switch {
-	case call == nil:
-		return messages.Refuse(messages.NotFound, "no call %q is waiting for a decision", c.Call)
-	case call.Status != Unknown:
-		return messages.Refuse(messages.Conflict, "call %q is not waiting for a decision", c.Call)
-	case c.Outcome != messages.OutcomeCompleted && c.Outcome != messages.OutcomeFailed && c.Outcome != messages.OutcomeRetry:
-		return messages.Refuse(messages.BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
-	case c.Outcome == messages.OutcomeRetry && t.count(Executing) >= d.env.Definition.Parallel:
-		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
-	}
-	if t.Paused {
-		d.emit(messages.TurnResumed{Turn: t.ID, Reason: c.Reason})
-	}
-	switch c.Outcome {
-	case messages.OutcomeCompleted:
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.Call, Output: c.Result, By: "decision"})
-	case messages.OutcomeFailed:
-		message := c.Result
-		if message == "" {
-			message = "it failed"
-		}
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.Call, Kind: "error", Message: message, By: "decision"})
-	case messages.OutcomeRetry:
-		d.startTool(call, "decision")
-	}
-	d.advance()
-	return nil
+// pause makes the turn wait for a person. The clock of its duration stops.
+func (d *decision) pause(reason, message string, calls []messages.CallID) {
+	d.stopClock()
+	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
 }

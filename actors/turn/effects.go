@@ -14,19 +14,24 @@ type Effect struct {
 	Turn    messages.TurnID
 	Call    messages.CallID
 	Attempt int
-	// Until is when a Wait ends.
+	// Until is when a Wait for Timer ends.
 	Until time.Time
+	Timer string
+	// Point is where hooks are asked.
+	Point Point
 }
 
 // Action says what an Effect is.
 type Action int
 
-// The actions. Each is answered by an outcome that names the call.
+// The actions. Each is answered by an outcome that names the call, the timer or
+// the point.
 const (
 	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // RetryDue, at Until
+	Wait                        // TimerDue, at Until
 	RunTool                     // ToolReturned or ToolErred
 	Reconcile                   // ToolReconciled
+	AskHooks                    // HooksAsked
 )
 
 // Effects lists what the state wants done, in a stable order.
@@ -36,12 +41,11 @@ func (s *State) Effects() []Effect {
 		return nil
 	}
 	var list []Effect
-	if m := t.Model; m != nil {
-		e := Effect{Do: CallModel, Turn: t.ID, Call: m.ID, Attempt: m.Attempt}
-		if !m.RetryAt.IsZero() {
-			e.Do, e.Until = Wait, m.RetryAt
-		}
-		list = append(list, e)
+	if t.hook != "" {
+		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
+	}
+	if m := t.Model; m != nil && m.underWay() {
+		list = append(list, Effect{Do: CallModel, Turn: t.ID, Call: m.ID, Attempt: m.Attempt})
 	}
 	for _, c := range t.Calls {
 		if c.Status != Executing {
@@ -53,6 +57,9 @@ func (s *State) Effects() []Effect {
 		}
 		list = append(list, e)
 	}
+	for _, tm := range t.Timers {
+		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.ID, Until: tm.At})
+	}
 	return list
 }
 
@@ -61,7 +68,7 @@ func (s *State) Phase() string {
 	switch {
 	case s.Turn == nil:
 		return "idle"
-	case s.Turn.Paused:
+	case s.Turn.Paused != "":
 		return "paused"
 	}
 	return "running"
@@ -69,11 +76,25 @@ func (s *State) Phase() string {
 
 // Due is the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
-	if s.Turn != nil && s.Turn.Model != nil {
-		return s.Turn.Model.RetryAt
+	var due time.Time
+	if s.Turn == nil {
+		return due
 	}
-	return time.Time{}
+	for _, tm := range s.Turn.Timers {
+		if due.IsZero() || tm.At.Before(due) {
+			due = tm.At
+		}
+	}
+	return due
 }
 
 // Open says that the agent owes work and must be activated even if nobody asks.
-func (s *State) Open() bool { return s.Turn != nil && !s.Turn.Paused }
+func (s *State) Open() bool { return s.Turn != nil && s.Turn.Paused == "" }
+
+// Waiting is how many calls wait for a person.
+func (s *State) Waiting() int {
+	if s.Turn == nil {
+		return 0
+	}
+	return len(s.Turn.waiting())
+}

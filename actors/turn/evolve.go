@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -42,8 +44,21 @@ func (s *State) evolve(ev messages.Event) {
 		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
+	case messages.AgentCleared:
+		s.Data.Apply(s.Last, ev)
+		s.Remembered, s.Ended, s.done = nil, nil, nil
 	case messages.InputAccepted:
-		s.Queue = append(s.Queue, Queued{ev.Input, s.Last, ev.Options})
+		s.accepted(Queued{ev.Input, s.Last, ev.Options}, ev.Disposition)
+	case messages.InputRequeued:
+		s.requeued(ev.Input)
+	case messages.InputWithdrawn:
+		s.dropped(ev.Input)
+	case messages.InputDropped:
+		s.dropped(ev.Input)
+	case messages.ApprovalForgotten:
+		delete(s.Remembered, ev.Tool)
+	case messages.BudgetRaised:
+		s.raised(ev)
 	case messages.TurnStarted:
 		s.started(ev)
 	case messages.TurnCompleted:
@@ -59,15 +74,78 @@ func (s *State) evolve(ev messages.Event) {
 	}
 }
 
-func (s *State) started(ev messages.TurnStarted) {
-	s.Turn = &Turn{ID: ev.Turn, Inputs: ev.Inputs, MaxSteps: ev.MaxSteps, Steps: ev.Steps}
-	waiting := s.Queue[:0:0]
-	for _, q := range s.Queue {
-		if !contains(ev.Inputs, q.ID) {
-			waiting = append(waiting, q)
+func (s *State) accepted(q Queued, how messages.Disposition) {
+	if t := s.Turn; how == messages.Joined && t != nil {
+		t.Unseen = append(t.Unseen, q)
+		t.Inputs = append(t.Inputs[:len(t.Inputs):len(t.Inputs)], q.ID)
+		return
+	}
+	s.Queue = append(s.Queue, q)
+}
+
+// requeued puts a joined input back among those that wait, by its age.
+func (s *State) requeued(id string) {
+	t := s.Turn
+	if t == nil {
+		return
+	}
+	i := slices.IndexFunc(t.Unseen, func(q Queued) bool { return q.ID == id })
+	if i < 0 {
+		return
+	}
+	q := t.Unseen[i]
+	s.dropped(id)
+	at := 0
+	for at < len(s.Queue) && s.Queue[at].N < q.N {
+		at++
+	}
+	s.Queue = slices.Insert(slices.Clone(s.Queue), at, q)
+}
+
+// dropped forgets an input that waited.
+func (s *State) dropped(id string) {
+	s.Queue = without(s.Queue, id)
+	if t := s.Turn; t != nil {
+		t.Unseen = without(t.Unseen, id)
+		t.Inputs = slices.DeleteFunc(slices.Clone(t.Inputs), func(in string) bool { return in == id })
+	}
+}
+
+// without is a new list: events may refer to the old one.
+func without(list []Queued, ids ...string) []Queued {
+	rest := list[:0:0]
+	for _, q := range list {
+		if !contains(ids, q.ID) {
+			rest = append(rest, q)
 		}
 	}
-	s.Queue = waiting
+	return rest
+}
+
+func (s *State) raised(ev messages.BudgetRaised) {
+	t := s.Turn
+	if ev.Scope == "agent" {
+		s.Raised = s.Raised.Raise(ev.Limits)
+	} else if t != nil {
+		t.Limits = t.Limits.Raise(ev.Limits)
+	}
+	if t != nil {
+		t.exhausted = ""
+	}
+}
+
+func (s *State) started(ev messages.TurnStarted) {
+	t := &Turn{
+		ID: ev.Turn, Inputs: ev.Inputs, Limits: ev.Limits, Steps: ev.Steps,
+		toolChoice: ev.ToolChoice, fresh: ev.Inputs,
+	}
+	t.Limits.MaxSteps = ev.MaxSteps
+	if e := s.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
+		t.Used, t.toolUsed = e.Used, e.toolUsed
+	} else {
+		s.done = nil
+	}
+	s.Turn, s.Queue = t, without(s.Queue, ev.Inputs...)
 }
 
 func contains(list []string, s string) bool {
@@ -80,8 +158,12 @@ func contains(list []string, s string) bool {
 }
 
 func (s *State) ended(e Ended) {
-	if s.Turn != nil {
-		e.Steps, e.MaxSteps = s.Turn.Steps, s.Turn.MaxSteps
+	if t := s.Turn; t != nil {
+		e.Steps, e.Limits, e.Used = t.Steps, t.Limits, t.Used
+		e.repeat, e.toolChoice, e.toolUsed = t.Model != nil, t.toolChoice, t.toolUsed
+	}
+	if !e.Failed {
+		s.done = nil
 	}
 	s.Ended, s.Turn, s.lost = &e, nil, nil
 }
@@ -90,49 +172,208 @@ func (s *State) evolveTurn(ev messages.Event) {
 	t := s.Turn
 	switch ev := ev.(type) {
 	case messages.TurnPaused:
-		t.Paused = true
+		t.Paused = ev.Reason
 	case messages.TurnResumed:
-		t.Paused = false
-		if ev.MaxSteps != 0 {
-			t.MaxSteps = ev.MaxSteps
-		}
+		t.resumed(ev)
 	case messages.ModelRequested:
-		m := &ModelCall{ID: ev.Call, Attempt: ev.Attempt}
-		if t.Model != nil && ev.Step == t.Steps {
-			m.Failures, m.Restarts = t.Model.Failures, t.Model.Restarts
-		}
-		t.Model, t.Steps, t.Calls = m, ev.Step, nil
+		s.modelRequested(ev)
 	case messages.ModelFailed:
-		t.Usage = t.Usage.Add(ev.Usage)
-		t.Model.failed(ev.RetryAt)
+		s.spend(ev.Usage, ev.Cost)
+		t.modelFailed(ev)
 	case messages.ModelRestarted:
-		t.Model.restarted()
+		if t.Model != nil {
+			t.Model.Restarts++
+			t.Model.Due = true
+		}
+	case messages.ModelSwitched:
+		t.switched = ev.To
+		if t.Model != nil {
+			t.Model.Failures, t.Model.Due = 0, true
+		}
 	case messages.ModelCompleted:
-		t.Usage = t.Usage.Add(ev.Usage)
-		t.Model = nil
+		s.spend(ev.Usage, ev.Cost)
+		t.Model, t.final = nil, answer(ev.Items)
+	case messages.BudgetReserved:
+		t.reserved = Used{Tokens: ev.Tokens, Cost: ev.Cost}
+	case messages.BudgetSettled:
+		if ev.Unknown {
+			s.count(Used{Tokens: ev.Tokens, Cost: ev.Cost})
+		}
+	case messages.BudgetExhausted:
+		t.exhausted = ev.Limit
+	case messages.TimerSet:
+		t.setTimer(Timer{ID: ev.Timer, For: ev.For, Call: ev.Call, Set: ev.Set, At: ev.At})
+	case messages.TimerFired:
+		s.timerOver(ev.Timer, ev.Ran)
+	case messages.TimerCancelled:
+		s.timerOver(ev.Timer, ev.Ran)
+	case messages.HookDecided:
+		t.hookDecided(ev)
 	default:
 		s.evolveCall(ev)
 	}
 }
 
-// failed counts an attempt that failed. A stream from elsewhere may tell of
-// one that was never requested: m is nil then.
-func (m *ModelCall) failed(retryAt *time.Time) {
+func (t *Turn) resumed(ev messages.TurnResumed) {
+	switch t.Paused {
+	case pausedHook:
+		t.held = ""
+	case pausedApproval, pausedUnknown:
+	default:
+		t.exhausted = ""
+	}
+	t.Paused = ""
+	if ev.MaxSteps != 0 {
+		t.Limits.MaxSteps = ev.MaxSteps
+	}
+}
+
+func (s *State) modelRequested(ev messages.ModelRequested) {
+	t := s.Turn
+	m := &ModelCall{ID: ev.Call, Model: ev.Model, Attempt: ev.Attempt, ToolChoice: ev.ToolChoice, reserved: t.reserved}
+	if t.Model != nil && ev.Step == t.Steps {
+		m.Failures, m.Restarts = t.Model.Failures, t.Model.Restarts
+		t.dropTimer(timerID(forRetry, t.Model.ID)) // logs of v0.1.0 do not tell that it fired
+	} else {
+		s.Used.Steps++
+	}
+	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
+	t.Unseen, t.fresh, t.reserved, t.final, t.hooked = without(t.Unseen, ev.Inputs...), nil, Used{}, nil, nil
+}
+
+// modelFailed counts an attempt that failed. A stream from elsewhere may tell
+// of one that was never requested.
+func (t *Turn) modelFailed(ev messages.ModelFailed) {
+	m := t.Model
 	if m == nil {
 		return
 	}
 	m.Failures++
-	if retryAt != nil {
-		m.RetryAt = *retryAt
+	if ev.RetryAt != nil { // logs of v0.1.0 have no timer.set behind it
+		m.RetryAt = *ev.RetryAt
+		t.setTimer(Timer{ID: timerID(forRetry, m.ID), For: forRetry, Call: m.ID, Set: m.RetryAt, At: m.RetryAt})
 	}
 }
 
-// restarted counts an attempt that was lost, on the same terms.
-func (m *ModelCall) restarted() {
-	if m != nil {
-		m.Restarts++
+// spend counts what a model call has used.
+func (s *State) spend(u messages.Usage, cost messages.Cost) {
+	s.Turn.Usage = s.Turn.Usage.Add(u)
+	s.count(Used{Tokens: u.Tokens(), Cost: cost})
+}
+
+func (s *State) count(u Used) {
+	s.Turn.Used, s.Used = s.Turn.Used.add(u), s.Used.add(u)
+}
+
+// answer is the text of an answer that asks for nothing more; nil if it does.
+func answer(items []messages.Item) *string {
+	var text []string
+	for _, item := range items {
+		switch item.Type {
+		case messages.ItemCall:
+			return nil
+		case messages.ItemMessage, messages.ItemRefusal:
+			text = append(text, item.Content.Text())
+		}
+	}
+	whole := strings.Join(text, "\n")
+	return &whole
+}
+
+// setTimer adds a timer, or replaces the one of its name.
+func (t *Turn) setTimer(tm Timer) {
+	t.dropTimer(tm.ID)
+	t.Timers = append(t.Timers, tm)
+}
+
+func (t *Turn) dropTimer(id string) {
+	t.Timers = slices.DeleteFunc(t.Timers, func(tm Timer) bool { return tm.ID == id })
+	if len(t.Timers) == 0 {
+		t.Timers = nil
 	}
 }
+
+// timer is the timer of that name; nil if it is not set.
+func (t *Turn) timer(id string) *Timer {
+	for i := range t.Timers {
+		if t.Timers[i].ID == id {
+			return &t.Timers[i]
+		}
+	}
+	return nil
+}
+
+// timerOver folds the end of a timer: of a retry the next attempt is due, of
+// the clock what it ran counts.
+func (s *State) timerOver(id string, ran int64) {
+	t := s.Turn
+	tm := t.timer(id)
+	if tm == nil {
+		return
+	}
+	switch tm.For {
+	case forRetry:
+		if m := t.Model; m != nil && m.ID == tm.Call {
+			m.RetryAt, m.Due = time.Time{}, true
+		}
+	case forDuration:
+		s.count(Used{Ran: ran})
+	}
+	t.dropTimer(id)
+}
+
+// hookDecided folds what a hook wants of the turn; what it wants of a call is
+// told by the events behind it, but for new arguments.
+func (t *Turn) hookDecided(ev messages.HookDecided) {
+	end := ev.Point == string(TurnEnd)
+	switch HookAction(ev.Decision) {
+	case HookPause:
+		t.hold(ev)
+	case HookFinish:
+		if !end {
+			t.finish = &ev.Answer
+		} else if ev.Answer != "" {
+			t.final, t.finish = &ev.Answer, nil
+		}
+	case HookSkip:
+		if ev.Point == pointTurnStart || ev.Point == string(BeforeModel) {
+			t.finish = &ev.Answer
+		}
+	case HookRewrite:
+		if c := t.call(ev.Call); c != nil && ev.Arguments != "" {
+			c.Arguments, c.Rewritten = ev.Arguments, true
+		} else if end {
+			t.final, t.finish = &ev.Answer, nil
+		}
+	case HookContinue:
+		if end && ev.Note != "" {
+			t.final, t.finish = nil, nil
+			t.Calls = nil // a tool that ends the turn has had its say
+		}
+	}
+}
+
+// hold keeps the turn where it is until a person resumes it. The pause of a
+// call before it runs is a wish for its approval, and holds nothing else.
+func (t *Turn) hold(ev messages.HookDecided) {
+	if ev.Call != "" && ev.Point != pointAfterTool {
+		return
+	}
+	t.held = "hook " + ev.Hook + " asked for a person"
+	if ev.Reason != "" {
+		t.held += ": " + ev.Reason
+	}
+	switch ev.Point {
+	case pointTurnStart, string(BeforeModel), string(TurnEnd):
+		t.hooked = append(t.hooked, ev.Point+"/"+ev.Hook)
+	}
+}
+
+// Points of hook.decided that the fold tells apart.
+const (
+	pointTurnStart = "turn_start"
+	pointAfterTool = "after_tool"
+)
 
 func (s *State) evolveCall(ev messages.Event) {
 	t := s.Turn
@@ -140,31 +381,80 @@ func (s *State) evolveCall(ev messages.Event) {
 	case messages.ToolRequested:
 		t.Calls = append(t.Calls, ToolCall{ID: ev.Call, Tool: ev.Tool, Arguments: ev.Arguments})
 		t.used = append(t.used, ev.Call)
+		t.toolUsed = true
+	case messages.ApprovalRequested:
+		s.settle(ev.Call, Gated)
+	case messages.ApprovalGranted:
+		s.decided(ev.Call, granted)
+		s.remember(ev.Remember, ev.Tool, Remembered{Granted: true})
+	case messages.ApprovalDenied:
+		s.decided(ev.Call, denied)
+		s.remember(ev.Remember, ev.Tool, Remembered{Text: ev.Text})
 	case messages.ToolStarted:
-		if c := t.call(ev.Call); c != nil {
-			c.Status, c.Class, c.Key, c.Attempt = Executing, ev.Class, ev.Key, ev.Attempt
-		}
-		delete(s.lost, ev.Call)
+		s.toolStarted(ev)
 	case messages.ToolUnknown:
 		s.settle(ev.Call, Unknown)
 	case messages.ToolCompleted:
-		s.settle(ev.Call, Settled)
+		if c := s.settle(ev.Call, Settled); c != nil {
+			c.Completed, c.Output = true, ev.Output
+		}
 	case messages.ToolFailed:
 		s.settle(ev.Call, Settled)
+		if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it says itself that it did nothing
+			s.done = slices.DeleteFunc(s.done, func(c doneCall) bool { return c.id == ev.Call })
+		}
 	case messages.ToolSkipped:
+		s.settle(ev.Call, Settled)
+	case messages.ToolDenied:
 		s.settle(ev.Call, Settled)
 	}
 }
 
-func (s *State) settle(id messages.CallID, status Status) {
-	if c := s.Turn.call(id); c != nil {
+func (s *State) toolStarted(ev messages.ToolStarted) {
+	c := s.Turn.call(ev.Call)
+	if c == nil {
+		return
+	}
+	c.Status, c.Class, c.Key, c.Attempt = Executing, ev.Class, ev.Key, ev.Attempt
+	delete(s.lost, ev.Call)
+	if (ev.Class == "once" || ev.Class == "keyed") && ev.Attempt == 1 {
+		s.done = append(s.done, doneCall{ev.Call, ev.Tool, c.Arguments})
+	}
+}
+
+func (s *State) settle(id messages.CallID, status Status) *ToolCall {
+	c := s.Turn.call(id)
+	if c != nil {
 		c.Status = status
 	}
 	delete(s.lost, id)
+	return c
+}
+
+// decided notes the decision about a call; a granted one may start.
+func (s *State) decided(id messages.CallID, decision string) {
+	if c := s.Turn.call(id); c != nil {
+		if c.Decision = decision; decision == granted {
+			c.Status = Requested
+		}
+	}
+}
+
+func (s *State) remember(really bool, tool string, r Remembered) {
+	if !really {
+		return
+	}
+	if s.Remembered == nil {
+		s.Remembered = make(map[string]Remembered)
+	}
+	s.Remembered[tool] = r
 }
 
 // call is the call of the newest step with this id; nil if there is none.
 func (t *Turn) call(id messages.CallID) *ToolCall {
+	if id == "" {
+		return nil
+	}
 	for i := range t.Calls {
 		if t.Calls[i].ID == id {
 			return &t.Calls[i]
@@ -177,7 +467,7 @@ func (t *Turn) call(id messages.CallID) *ToolCall {
 func (t *Turn) waiting() []messages.CallID {
 	var ids []messages.CallID
 	for _, c := range t.Calls {
-		if c.Status == Unknown {
+		if c.Status == Unknown || c.Status == Gated {
 			ids = append(ids, c.ID)
 		}
 	}

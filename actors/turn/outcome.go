@@ -10,13 +10,19 @@ import (
 // the process came back. Each names its call; one that is no longer awaited
 // changes nothing.
 type (
-	// ModelAnswered is a model's whole answer.
+	// ModelAnswered is a model's whole answer, and what hooks and tools made
+	// of it.
 	ModelAnswered struct {
 		Call   messages.CallID
 		Items  []messages.Item
 		Finish string
 		Model  string
 		Usage  messages.Usage
+		// Hooks are the decisions about the answer and about its calls as a whole.
+		Hooks []HookDecision
+		// Judged holds what is known of each call that can run, by the id that
+		// UniqueCalls gave it.
+		Judged map[messages.CallID]Judgement
 	}
 	// ModelErred is a failed attempt.
 	ModelErred struct {
@@ -31,13 +37,24 @@ type (
 		Shown bool
 		Usage messages.Usage
 	}
-	// RetryDue says that a Wait is over.
-	RetryDue struct{ Call messages.CallID }
+	// TimerDue says that a Wait is over.
+	TimerDue struct{ Timer string }
+	// HooksAsked is what the hooks at a point decided.
+	HooksAsked struct {
+		Point     Point
+		Decisions []HookDecision
+		// Request is the digest of the request that hooks have made. Empty: they
+		// left it as it was.
+		Request string
+		// Seen are the joined inputs that are part of that request.
+		Seen []string
+	}
 	// ToolReturned is a tool's result.
 	ToolReturned struct {
 		Call    messages.CallID
 		Attempt int
 		Output  string
+		Hooks   []HookDecision
 	}
 	// ToolErred is a tool's failure, with the text that the model reads.
 	ToolErred struct {
@@ -45,6 +62,7 @@ type (
 		Attempt int
 		Kind    string
 		Message string
+		Hooks   []HookDecision
 	}
 	// ToolReconciled is what a tool of class check knows of a lost call.
 	ToolReconciled struct {
@@ -55,4 +73,50 @@ type (
 	}
 	// Recover says that whatever ran is gone with its process.
 	Recover struct{}
+)
+
+// Judgement is what is known of a call before it runs. The zero value lets it.
+type Judgement struct {
+	Hooks []HookDecision
+	// Misfit says why the arguments cannot be used. Empty: they can.
+	Misfit string
+	// Free says that a tool whose approval is asked wants none for this call.
+	Free bool
+}
+
+// HookDecision is what one hook wants.
+type HookDecision struct {
+	Hook  string
+	Point string // as in hook.decided
+	Do    HookAction
+	// Reason is why, for the log.
+	Reason string
+	// Text is the answer of a finish or skip, the result of a skipped call, the
+	// note of a continue at the turn's end.
+	Text string
+	// Arguments are a rewritten call's.
+	Arguments string
+}
+
+// HookAction is what a hook may want.
+type HookAction string
+
+// The actions.
+const (
+	HookContinue HookAction = "continue"
+	HookRewrite  HookAction = "rewrite"
+	HookSkip     HookAction = "skip"
+	HookPause    HookAction = "pause"
+	HookFinish   HookAction = "finish"
+	HookFailed   HookAction = "failed" // the hook broke; Reason says how
+)
+
+// Point is where the machine waits for hooks.
+type Point string
+
+// The points. The hooks of other places are asked while the effect they belong
+// to is still under way.
+const (
+	BeforeModel Point = "before_model" // turn_start included, before the first step
+	TurnEnd     Point = "turn_end"
 )

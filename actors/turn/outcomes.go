@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -28,19 +27,19 @@ func (d *decision) outcome(o any) {
 		if d.awaits(o.Call) {
 			d.erred(o)
 		}
-	case RetryDue:
-		if m := d.s.Turn.Model; m != nil && m.ID == o.Call && !m.RetryAt.IsZero() {
-			d.requestStep(d.s.Turn.Steps, m.Attempt+1, nil)
-		}
+	case TimerDue:
+		d.fired(o.Timer)
+	case HooksAsked:
+		d.asked(o)
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
 			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output})
-			d.advance()
+			d.after(c, o.Hooks)
 		}
 	case ToolErred:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
 			d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: o.Kind, Message: o.Message})
-			d.advance()
+			d.after(c, o.Hooks)
 		}
 	case ToolReconciled:
 		d.reconciled(o)
@@ -52,7 +51,7 @@ func (d *decision) outcome(o any) {
 // awaits says that the model call is the one under way.
 func (d *decision) awaits(call messages.CallID) bool {
 	m := d.s.Turn.Model
-	return m != nil && m.ID == call && m.RetryAt.IsZero()
+	return m != nil && m.ID == call && m.underWay()
 }
 
 // runs is the tool call if that attempt of it is under way.
@@ -64,30 +63,42 @@ func (d *decision) runs(call messages.CallID, attempt int) *ToolCall {
 	return c
 }
 
+// after records what hooks say of a result, and goes on.
+func (d *decision) after(c *ToolCall, hooks []HookDecision) {
+	for _, h := range hooks {
+		d.hooked(h, c.ID)
+	}
+	d.advance()
+}
+
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
-	items := d.uniqueCalls(o.Items)
-	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage})
-	calls := 0
+	m := t.Model
+	items := UniqueCalls(o.Items, t.used)
+	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost})
+	d.settle(m, o.Usage, cost)
+	failed := d.tell(o.Hooks)
 	for _, item := range items {
-		if item.Type != messages.ItemCall {
-			continue
+		if item.Type == messages.ItemCall {
+			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
+			if failed == "" && t.finish == nil { // else none of them will run
+				d.judge(t.call(item.CallID), o.Judged[item.CallID])
+			}
 		}
-		calls++
-		d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
-		d.refuseCall(item)
 	}
-	if calls == 0 {
-		d.complete(items)
+	if failed != "" {
+		d.fail("hook", failed)
 		return
 	}
 	d.advance()
 }
 
-// uniqueCalls gives every call an id that no other call of the turn has:
-// some servers leave it empty or count from zero in each answer.
-func (d *decision) uniqueCalls(items []messages.Item) []messages.Item {
-	used := slices.Clone(d.s.Turn.used)
+// UniqueCalls gives every call an id that no other call of the turn has: some
+// servers leave it empty or count from zero in each answer. used are the ids of
+// the turn so far. Calls whose ids are unique keep them.
+func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item {
+	used = slices.Clone(used)
 	items = slices.Clone(items)
 	for i := range items {
 		if items[i].Type != messages.ItemCall {
@@ -106,32 +117,97 @@ func (d *decision) uniqueCalls(items []messages.Item) []messages.Item {
 	return items
 }
 
-// refuseCall fails a call that cannot run.
-func (d *decision) refuseCall(item messages.Item) {
-	t := d.s.Turn
-	if _, ok := d.env.Definition.Classes[item.Name]; !ok {
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: item.CallID, Kind: "unknown_tool", Message: fmt.Sprintf("there is no tool named %q", item.Name)})
-	} else if !json.Valid([]byte(item.Arguments)) {
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: item.CallID, Kind: "bad_arguments", Message: "the arguments are not valid JSON"})
-	}
-}
+// CallIDs are the ids of all tool calls of the turn, oldest first.
+func (t *Turn) CallIDs() []messages.CallID { return slices.Clone(t.used) }
 
-// complete ends the turn with the text of its last answer.
-func (d *decision) complete(items []messages.Item) {
+// AtStart says that the turn has not asked a model yet.
+func (t *Turn) AtStart() bool { return !t.called }
+
+// Hooked are the hooks that have paused the turn where it is now and are not
+// asked again, as point/name.
+func (t *Turn) Hooked() []string { return slices.Clone(t.hooked) }
+
+// judge settles a call that cannot run or must not, and asks for approval of
+// one that wants it.
+func (d *decision) judge(c *ToolCall, j Judgement) {
 	t := d.s.Turn
-	var text []string
-	for _, item := range items {
-		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
-			text = append(text, item.Content.Text())
+	tool, known := d.env.Definition.Tools[c.Tool]
+	switch {
+	case !known:
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown_tool", Message: fmt.Sprintf("there is no tool named %q", c.Tool)})
+		return
+	case !json.Valid([]byte(c.Arguments)):
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: "the arguments are not valid JSON"})
+		return
+	}
+	gate, why := d.heed(c, j.Hooks)
+	if c.Status == Settled {
+		return
+	}
+	if j.Misfit != "" {
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: j.Misfit})
+		return
+	}
+	if of, reason := d.repeats(c); of != "" {
+		d.emit(messages.ToolFlagged{Turn: t.ID, Call: c.ID, Tool: c.Tool, Of: of, Reason: reason})
+		if tool.Repeats && !gate {
+			gate, why = true, reason
 		}
 	}
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: strings.Join(text, "\n"), Steps: t.Steps, Usage: t.Usage})
-	d.startNext()
+	if gate || tool.Approval == "always" || tool.Approval == "asked" && !j.Free {
+		d.gate(c, why)
+	}
 }
 
-// advance starts the calls that have a slot, and goes on to the next step when
-// every call has an outcome.
+// heed records what hooks want of a call before it runs: a pause of one call is
+// a wish for its approval.
+func (d *decision) heed(c *ToolCall, hooks []HookDecision) (gate bool, why string) {
+	t := d.s.Turn
+	for _, h := range hooks {
+		d.hooked(h, c.ID)
+		switch h.Do {
+		case HookPause:
+			gate, why = true, h.Reason
+		case HookSkip:
+			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: h.Text})
+		case HookFailed:
+			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "hook", Message: "not run: hook " + h.Hook + " failed: " + h.Reason})
+		}
+		if c.Status == Settled {
+			return false, ""
+		}
+	}
+	return gate, why
+}
+
+// advance starts the calls that have a slot, and goes on when every call has
+// an outcome. A turn that a hook or a limit holds starts nothing more.
 func (d *decision) advance() {
+	t := d.s.Turn
+	if t.Paused != "" {
+		return
+	}
+	if t.finish != nil {
+		d.skipWaiting()
+	} else if t.held == "" && t.exhausted == "" {
+		d.startCalls()
+	}
+	switch {
+	case t.count(Executing) > 0:
+	case t.held != "" && t.finish == nil:
+		d.pause(pausedHook, t.held+"; resume the turn to go on", nil)
+	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
+		d.limited()
+	case t.count(Gated) > 0:
+		d.pause(pausedApproval, "", t.waiting())
+	case t.count(Unknown) > 0:
+		d.pause(pausedUnknown, "", t.waiting())
+	default:
+		d.proceed()
+	}
+}
+
+func (d *decision) startCalls() {
 	t := d.s.Turn
 	free := d.env.Definition.Parallel - t.count(Executing)
 	for i := range t.Calls {
@@ -140,12 +216,16 @@ func (d *decision) advance() {
 			free--
 		}
 	}
-	switch {
-	case t.count(Executing)+t.count(Requested) > 0:
-	case t.count(Unknown) > 0:
-		d.emit(messages.TurnPaused{Turn: t.ID, Reason: "tool_unknown", Calls: t.waiting()})
-	default:
-		d.request(nil)
+}
+
+// skipWaiting settles the calls that have not begun when a hook ends the turn.
+func (d *decision) skipWaiting() {
+	t := d.s.Turn
+	for i := range t.Calls {
+		if c := &t.Calls[i]; c.Status == Requested || c.Status == Gated {
+			d.cancel(timerID(forApproval, c.ID))
+			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: a hook ended the turn"})
+		}
 	}
 }
 
@@ -153,32 +233,54 @@ func (d *decision) advance() {
 // at the first attempt; a tool that is gone by the next one keeps it.
 func (d *decision) startTool(c *ToolCall, reason string) {
 	t := d.s.Turn
-	class := d.env.Definition.Classes[c.Tool]
+	class := d.env.Definition.Tools[c.Tool].Class
 	if class == "" {
 		class = c.Class
 	}
-	d.emit(messages.ToolStarted{
+	ev := messages.ToolStarted{
 		Turn: t.ID, Call: c.ID, Tool: c.Tool, Class: class,
 		Key:     d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
 		Attempt: c.Attempt + 1, Reason: reason,
-	})
+	}
+	if c.Rewritten {
+		ev.Arguments = c.Arguments
+	}
+	d.emit(ev)
 }
 
 func (d *decision) erred(o ModelErred) {
 	t := d.s.Turn
+	m, def := t.Model, d.env.Definition
 	failed := messages.ModelFailed{
-		Turn: t.ID, Step: t.Steps, Attempt: t.Model.Attempt, Call: o.Call,
-		Kind: o.Kind, Message: o.Message, Status: o.Status, Shown: o.Shown, Usage: o.Usage,
+		Turn: t.ID, Step: t.Steps, Attempt: m.Attempt, Call: o.Call, Kind: o.Kind, Message: o.Message,
+		Status: o.Status, Shown: o.Shown, Usage: o.Usage, Cost: def.Prices[m.Model].Cost(o.Usage),
 	}
-	if o.Temporary && t.Model.Failures+1 < d.env.Definition.MaxAttempts {
-		delay := retryDelay(t.Model.Failures+1, o.RetryAfter, d.env.Jitter)
-		at := d.env.Now.Add(delay).Round(0).UTC() // as the log will give it back
+	if o.Temporary && m.Failures+1 < def.MaxAttempts {
+		at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
 		failed.RetryAt = &at
 		d.emit(failed)
+		d.settle(m, o.Usage, failed.Cost)
+		d.setTimer(timerID(forRetry, m.ID), forRetry, m.ID, at)
 		return
 	}
 	d.emit(failed)
+	d.settle(m, o.Usage, failed.Cost)
+	if next := d.fallback(m.Model); next != "" {
+		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
+		d.request()
+		return
+	}
 	d.fail("model", o.Message)
+}
+
+// fallback is the model to ask after one that has failed for good; empty: none.
+func (d *decision) fallback(failed string) string {
+	def := d.env.Definition
+	chain := append([]string{def.Model}, def.Fallbacks...)
+	if i := slices.Index(chain, failed); i >= 0 && i+1 < len(chain) {
+		return chain[i+1]
+	}
+	return ""
 }
 
 // Retries of model calls: exponential with equal jitter (half of the delay is
@@ -216,12 +318,15 @@ func (d *decision) reconciled(o ToolReconciled) {
 // recover goes on after a crash or takeover, by what running twice means.
 func (d *decision) recover() {
 	t := d.s.Turn
-	if t.Paused {
+	if t.Paused != "" {
 		return
 	}
 	if m := t.Model; m != nil {
-		if m.RetryAt.IsZero() {
+		switch {
+		case m.underWay():
 			d.restart(m)
+		case m.Due:
+			d.request()
 		}
 		return
 	}
@@ -261,9 +366,10 @@ func (d *decision) runAgain(c *ToolCall) {
 func (d *decision) restart(m *ModelCall) {
 	t := d.s.Turn
 	d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "its process was lost before the answer was recorded"})
+	d.settleUnknown(m)
 	if t.Model.Restarts > maxRestarts {
 		d.fail("restarts", fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
 		return
 	}
-	d.requestStep(t.Steps, m.Attempt+1, nil)
+	d.request()
 }

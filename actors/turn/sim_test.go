@@ -110,13 +110,13 @@ func (s *sim) fail(format string, args ...any) {
 
 // define makes a definition; tools come and go, and so do limits.
 func (s *sim) define() {
-	classes := map[string]string{"add": "pure", "pay": "keyed", "ship": "check", "mail": "once"}
+	tools := map[string]turn.Tool{"add": {Class: "pure"}, "pay": {Class: "keyed"}, "ship": {Class: "check"}, "mail": {Class: "once"}}
 	if s.r.IntN(4) == 0 {
-		delete(classes, []string{"add", "pay", "ship", "mail"}[s.r.IntN(4)])
+		delete(tools, []string{"add", "pay", "ship", "mail"}[s.r.IntN(4)])
 	}
 	s.env.Definition = turn.Definition{
 		Digest: fmt.Sprint("d", s.r.IntN(3)), Model: "scripted/m", MaxSteps: 1 + s.r.IntN(4), MaxQueue: 1 + s.r.IntN(4),
-		MaxAttempts: 1 + s.r.IntN(3), Parallel: 1 + s.r.IntN(3), Classes: classes,
+		MaxAttempts: 1 + s.r.IntN(3), Parallel: 1 + s.r.IntN(3), Tools: tools,
 	}
 }
 
@@ -198,7 +198,7 @@ func (s *sim) dice(e turn.Effect) any {
 		}
 		return turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: messages.Usage{Input: s.r.IntN(9), Output: s.r.IntN(9)}}
 	case turn.Wait:
-		return turn.RetryDue{Call: e.Call}
+		return turn.TimerDue{Timer: e.Timer}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.r.IntN(3) == 0, NotDone: s.r.IntN(3) == 0, Output: "found"}
 	}

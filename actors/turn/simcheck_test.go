@@ -114,7 +114,7 @@ func fingerprint(s *turn.State) string {
 	}
 	b.Write(s.Data.JSON())
 	if t := s.Turn; t != nil {
-		fmt.Fprint(&b, " turn ", t.ID, t.Inputs, t.Steps, t.MaxSteps, t.Usage, t.Paused, t.Calls, s.Effects())
+		fmt.Fprint(&b, " turn ", t.ID, t.Inputs, t.Steps, t.Limits, t.Usage, t.Paused, t.Calls, s.Effects())
 		if t.Model != nil {
 			fmt.Fprint(&b, " model ", *t.Model)
 		}

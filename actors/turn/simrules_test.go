@@ -168,7 +168,7 @@ func (c *checker) effects() {
 		c.must(len(effects) == 0, "effects of no turn", n)
 		return
 	}
-	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn", n)
+	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && (live.Turn.Paused != "") == o.paused, "the state has another turn", n)
 	c.must(o.paused == (len(effects) == 0), "a turn that waits for nothing, or works while paused", n)
 	models := 0
 	for _, e := range effects {
@@ -178,7 +178,7 @@ func (c *checker) effects() {
 			c.must(e.Call == o.model && e.Attempt == o.attempt && !o.waiting, "a model call that was not intended", n)
 		case turn.Wait:
 			models++
-			c.must(e.Call == o.model && o.waiting && !e.Until.IsZero(), "a wait that was not intended", n)
+			c.must(e.Timer == "retry:"+string(o.model) && o.waiting && !e.Until.IsZero(), "a wait that was not intended", n)
 		default:
 			c.must(o.running[e.Call] == e.Attempt, "a tool that was not started", n)
 		}

@@ -22,7 +22,16 @@ type State struct {
 	Queue   []Queued
 	History projections.History
 	Data    projections.State
+	// Remembered are a person's decisions for later calls, by tool. Nil: none.
+	Remembered map[string]Remembered
+	// Used is what all turns together have used.
+	Used Used
+	// Raised are limits that a person has set over the definition's.
+	Raised messages.Limits
 
+	// done are the calls of class once or keyed that the turn, and those it
+	// continues, have started and that may have had their effect.
+	done  []doneCall
 	spent recent
 	// lost holds running calls of class check whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
@@ -31,31 +40,83 @@ type State struct {
 
 // Turn is a turn that has not ended.
 type Turn struct {
-	ID       messages.TurnID
-	Inputs   []string
-	MaxSteps int
+	ID messages.TurnID
+	// Inputs end with the turn, joined ones included.
+	Inputs []string
+	// Unseen are the joined inputs that no model call has seen, oldest first.
+	Unseen []Queued
+	Limits messages.Limits
 	// Steps is how many model calls the turn has made, retries not counted,
 	// those of the turns it continues included.
-	Steps  int
-	Usage  messages.Usage
-	Paused bool
+	Steps int
+	Usage messages.Usage
+	// Used counts against Limits, the turns it continues included. Its Steps are
+	// not kept: see Turn.Steps.
+	Used Used
+	// Paused is why it waits for a person, as in turn.paused. Empty: it runs.
+	Paused string
 	// Model is the call that is awaited or waits for its next attempt.
 	Model *ModelCall
 	// Calls are the tool calls of the newest step, in the model's order.
 	Calls []ToolCall
+	// Timers are those that have not fired.
+	Timers []Timer
 
-	used []messages.CallID // ids of all tool calls of the turn
+	called     bool              // a model was asked
+	switched   string            // the model that a fallback chose; empty: the definition's
+	toolChoice string            // forced until toolUsed
+	toolUsed   bool              // a tool was asked for
+	used       []messages.CallID // ids of all tool calls of the turn
+	fresh      []string          // inputs that began the turn and no model call has seen
+	reserved   Used              // for the next model call
+	exhausted  string            // the limit that was reached, until it is raised
+	final      *string           // the answer, when the model asks for nothing more
+	finish     *string           // the answer that a hook ends the turn with
+	held       string            // why a hook wants a person, until the turn is resumed
+	hooked     []string          // hooks that have paused here and are not asked again
+	hook       Point             // where hooks are being asked. Volatile.
+}
+
+// Used is what counts against limits.
+type Used struct {
+	Steps  int
+	Tokens int
+	Cost   messages.Cost
+	Ran    int64 // milliseconds, as far as duration timers have told
+}
+
+func (u Used) add(v Used) Used {
+	return Used{u.Steps + v.Steps, u.Tokens + v.Tokens, u.Cost + v.Cost, u.Ran + v.Ran}
 }
 
 // ModelCall is a model call without an answer.
 type ModelCall struct {
-	ID      messages.CallID
+	ID messages.CallID
+	// Model is the one that was asked, as provider/model.
+	Model   string
 	Attempt int
+	// ToolChoice is what it is made to do. Empty: it chooses.
+	ToolChoice string
 	// Failures and Restarts count the attempts that failed and those that were
 	// lost with their process.
 	Failures, Restarts int
-	// RetryAt is when the next attempt begins. Zero: one is under way.
+	// RetryAt is when the next attempt begins. Zero: one is under way, or Due.
 	RetryAt time.Time
+	// Due says that the attempt is over and the next one can begin.
+	Due bool
+
+	reserved Used
+}
+
+// underWay says that an answer is awaited.
+func (m *ModelCall) underWay() bool { return m.RetryAt.IsZero() && !m.Due }
+
+// Timer is a timer that has not fired.
+type Timer struct {
+	ID      string
+	For     string
+	Call    messages.CallID
+	Set, At time.Time
 }
 
 // Status is how far a tool call is.
@@ -64,6 +125,7 @@ type Status int
 // The statuses, in the order a call may take them.
 const (
 	Requested Status = iota // waits for a slot
+	Gated                   // waits for approval
 	Executing               // its tool runs, or did when its process died
 	Unknown                 // only a person can tell
 	Settled                 // has a result
@@ -73,11 +135,30 @@ const (
 type ToolCall struct {
 	ID        messages.CallID
 	Tool      string
-	Arguments string
+	Arguments string // as it runs; the model's own unless Rewritten
+	Rewritten bool
 	Class     string
 	Key       string
 	Attempt   int
 	Status    Status
+	// Decision is granted or denied. Empty: nobody has decided.
+	Decision string
+	// Completed says that it has a result of its tool's, Output.
+	Completed bool
+	Output    string
+}
+
+// doneCall is a call that may have had its effect.
+type doneCall struct {
+	id              messages.CallID
+	tool, arguments string
+}
+
+// Remembered is a decision for all later calls of a tool.
+type Remembered struct {
+	Granted bool
+	// Text is what the model reads of a denial.
+	Text string
 }
 
 // Ended is a turn that ended.
@@ -86,9 +167,14 @@ type Ended struct {
 	// Failed says that the turn can be resumed.
 	Failed bool
 	// Reason is why it failed or was aborted.
-	Reason   string
-	Steps    int
-	MaxSteps int
+	Reason string
+	Steps  int
+	Limits messages.Limits
+	Used   Used
+
+	repeat     bool // its last step has no answer
+	toolChoice string
+	toolUsed   bool
 }
 
 // Queued is an accepted input that waits for its turn.
@@ -100,15 +186,44 @@ type Queued struct {
 
 // Definition is what the machine must know of the agent's definition.
 type Definition struct {
-	Digest       string
-	Model        string
+	Digest string
+	Model  string
+	// Fallbacks are asked in order when a model fails for good.
+	Fallbacks    []string
 	Instructions string // hash of the rendered text
 	MaxSteps     int
 	MaxQueue     int
 	MaxAttempts  int
 	Parallel     int
-	// Classes holds the class of every tool, by name.
-	Classes map[string]string
+	// Tools holds every tool, by name.
+	Tools map[string]Tool
+	// ToolChoice is required, none, or the name of a tool. Empty: the model's.
+	ToolChoice string
+	// TurnLimits are a turn's beside MaxSteps, AgentLimits those of all turns.
+	TurnLimits, AgentLimits messages.Limits
+	// PauseAtLimit pauses a turn that reaches a limit; else it fails.
+	PauseAtLimit bool
+	// Prices are by model, as provider/model.
+	Prices map[string]messages.Price
+	// Overhead is how many bytes each model call has beside the history, and
+	// MaxOutput how many tokens an answer may have. Both are for reservations.
+	Overhead, MaxOutput int
+	// ModelHooks and EndHooks say that hooks must be asked before each model
+	// call, and before a turn completes.
+	ModelHooks, EndHooks bool
+}
+
+// Tool is what the machine must know of a tool.
+type Tool struct {
+	Class string
+	// Approval is always, asked (its judgement says which calls), or empty.
+	Approval string
+	// Repeats wants approval for calls that repeat another one.
+	Repeats bool
+	// Expiry denies a call that nobody has decided about. Zero: never.
+	Expiry time.Duration
+	// Stop ends the turn with the tool's result.
+	Stop bool
 }
 
 // Env is everything outside the state that a decision may depend on.

@@ -91,7 +91,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, state: &turn.State{}, env: turn.Env{
 		Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"},
 		Definition: turn.Definition{Digest: "d1", Model: "scripted/m", MaxSteps: 20, MaxQueue: 10, MaxAttempts: 3, Parallel: 8,
-			Classes: map[string]string{"add": "pure", "pay": "keyed", "ship": "check", "mail": "once"}},
+			Tools: map[string]turn.Tool{"add": {Class: "pure"}, "pay": {Class: "keyed"}, "ship": {Class: "check"}, "mail": {Class: "once"}}},
 		Now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), Jitter: 0.5,
 	}}
 }
@@ -113,9 +113,11 @@ func effectText(e turn.Effect) string {
 	case turn.CallModel:
 		return fmt.Sprintf("call the model (%s)", e.Call)
 	case turn.Wait:
-		return fmt.Sprintf("wait until %s (%s)", clock(e.Until), e.Call)
+		return fmt.Sprintf("wait until %s (%s)", clock(e.Until), e.Timer)
 	case turn.RunTool:
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
+	case turn.AskHooks:
+		return fmt.Sprintf("ask the hooks (%s)", e.Point)
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -169,43 +171,136 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 	}
 }
 
-// eventText is an event's fields, those that a reader can do without left out.
+// toldFields are those of events that a reader can do with, in this order.
+var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt",
+	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
+	"command", "by", "remember", "kind", "reason", "message", "retry_at", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
+	"tokens", "usage", "cost_nanos", "unknown"}
+
+// eventText is an event's fields.
 func eventText(ev messages.Event) string {
 	raw, _ := json.Marshal(ev)
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(raw, &fields)
 	var b strings.Builder
-	for _, name := range []string{"agent", "input", "disposition", "turn", "continues", "epoch", "call", "calls", "tool", "class", "attempt", "step", "inputs", "max_steps", "steps",
-		"command", "by", "kind", "reason", "message", "retry_at", "output", "arguments", "note", "patch"} {
+	for _, name := range toldFields {
 		value, ok := fields[name]
-		if !ok || string(value) == "null" || string(value) == `""` {
+		if !ok || string(value) == "null" || string(value) == `""` && name != "text" {
 			continue
+		}
+		if short, ok := shortened[name]; ok {
+			name, value = short(value)
 		}
 		var text string
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
-		} else if strings.ContainsAny(text, " \n\"") {
+		} else if text == "" || strings.ContainsAny(text, " \n\"") {
 			text = strconv.Quote(text)
 		}
-		fmt.Fprintf(&b, " %s=%s", name, text)
+		if name != "" {
+			fmt.Fprintf(&b, " %s=%s", name, text)
+		}
 	}
 	return b.String()
 }
 
-// split cuts a line into words; a word may hold quoted text.
+// shortened fields are written as a person would; one without a name is left
+// out.
+var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
+	"at":         shortTime("at"),
+	"retry_at":   shortTime("retry_at"),
+	"expires_at": shortTime("expires_at"),
+	"ran_ms": func(v json.RawMessage) (string, json.RawMessage) {
+		ms, _ := time.ParseDuration(string(v) + "ms")
+		return "ran", quoted(ms.String())
+	},
+	"cost_nanos": func(v json.RawMessage) (string, json.RawMessage) { return "cost", quoted(costText(v)) },
+	"args_hash":  func(v json.RawMessage) (string, json.RawMessage) { return "args_hash", quoted(string(v[1:9]) + "…") },
+	"limits":     func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
+	"usage": func(v json.RawMessage) (string, json.RawMessage) {
+		var u messages.Usage
+		if json.Unmarshal(v, &u) != nil || u == (messages.Usage{}) {
+			return "", nil
+		}
+		return "usage", quoted(fmt.Sprintf("%d+%d", u.Input, u.Output))
+	},
+	// The model that every definition begins with goes without saying.
+	"model": func(v json.RawMessage) (string, json.RawMessage) {
+		if string(v) == `"scripted/m"` {
+			return "", nil
+		}
+		return "model", v
+	},
+	// The digest of what goes out is told where a hook has changed it.
+	"request": func(v json.RawMessage) (string, json.RawMessage) {
+		if len(v) == len(messages.DigestOf(nil))+2 {
+			return "", nil
+		}
+		return "request", v
+	},
+}
+
+func shortTime(name string) func(json.RawMessage) (string, json.RawMessage) {
+	return func(v json.RawMessage) (string, json.RawMessage) {
+		var at time.Time
+		_ = json.Unmarshal(v, &at)
+		return name, quoted(clock(at))
+	}
+}
+
+func quoted(s string) json.RawMessage {
+	b, _ := json.Marshal(s)
+	return b
+}
+
+func costText(v json.RawMessage) string {
+	var c messages.Cost
+	_ = json.Unmarshal(v, &c)
+	return c.String()
+}
+
+func limitsText(v json.RawMessage) string {
+	var l messages.Limits
+	_ = json.Unmarshal(v, &l)
+	var parts []string
+	for _, p := range []struct {
+		set  bool
+		text string
+	}{
+		{l.MaxSteps != 0, fmt.Sprint("max_steps:", l.MaxSteps)},
+		{l.MaxTokens != 0, fmt.Sprint("max_tokens:", l.MaxTokens)},
+		{l.MaxCost != 0, fmt.Sprint("max_cost:", l.MaxCost)},
+		{l.MaxDuration != 0, fmt.Sprint("max_duration:", time.Duration(l.MaxDuration)*time.Millisecond)},
+	} {
+		if p.set {
+			parts = append(parts, p.text)
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// split cuts a line into words; a word, or what follows its first =", may hold
+// quoted text.
 func split(t *testing.T, line string) (words []string) {
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimLeft(line, " ") {
-		if line[0] == '"' {
-			quoted, err := strconv.QuotedPrefix(line)
-			if err != nil {
-				t.Fatalf("%s: %v", line, err)
-			}
-			text, _ := strconv.Unquote(quoted)
-			words, line = append(words, text), line[len(quoted):]
+		word, rest, _ := strings.Cut(line, " ")
+		key, _, isOption := strings.Cut(word, `="`)
+		switch {
+		case line[0] == '"':
+			key = ""
+		case isOption && !strings.ContainsAny(key, `{"`):
+			key += "="
+		default:
+			words, line = append(words, word), rest
 			continue
 		}
-		word, rest, _ := strings.Cut(line, " ")
-		words, line = append(words, word), rest
+		text, err := strconv.QuotedPrefix(line[len(key):])
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		line = line[len(key)+len(text):]
+		text, _ = strconv.Unquote(text)
+		words = append(words, key+text)
 	}
 	return words
 }

@@ -2,7 +2,7 @@ package turn_test
 
 import (
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,13 +63,91 @@ func (s *stage) attempt(call string, opts map[string]string) int {
 	return 1
 }
 
+// saw is the hash of the arguments that a person has seen.
+func saw(opts map[string]string) string {
+	if arguments, ok := opts["saw"]; ok {
+		return messages.HashArguments(arguments)
+	}
+	return ""
+}
+
+// usage reads usage=IN+OUT.
+func usage(opts map[string]string) messages.Usage {
+	in, out, _ := strings.Cut(opts["usage"], "+")
+	return messages.Usage{Input: number(in), Output: number(out)}
+}
+
+// raised reads limits; prefix stands before their names.
+func (s *stage) raised(opts map[string]string, prefix string) messages.Raised {
+	r := messages.Raised{MaxSteps: number(opts[prefix+"max_steps"]), MaxTokens: number(opts[prefix+"max_tokens"])}
+	var err error
+	if v, ok := opts[prefix+"max_cost"]; ok {
+		if r.MaxCost, err = strconv.ParseFloat(v, 64); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if v, ok := opts[prefix+"max_duration"]; ok {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		r.MaxDuration = messages.Span(d)
+	}
+	return r
+}
+
+// hook reads what stands behind the word hook: its name, what it wants, and
+// [TEXT] [because=WHY] [arguments=JSON] [point=P]. It gives the other words back.
+func hook(args []string, point string) (turn.HookDecision, []string) {
+	h := turn.HookDecision{Hook: at(args, 0), Do: turn.HookAction(at(args, 1)), Point: point}
+	args = args[2:]
+	for len(args) > 0 {
+		key, value, isOption := strings.Cut(args[0], "=")
+		switch {
+		case args[0] == "hook", args[0] == "asks", args[0] == "free":
+			return h, args
+		case isOption && key == "because":
+			h.Reason = value
+		case isOption && key == "arguments":
+			h.Arguments = value
+		case isOption && key == "point":
+			h.Point = value
+		case isOption && !strings.Contains(key, " "):
+			return h, args
+		default:
+			h.Text = args[0]
+		}
+		args = args[1:]
+	}
+	return h, nil
+}
+
+// hooksAfter takes the hooks about a result out of args.
+func hooksAfter(args []string) (rest []string, hooks []turn.HookDecision) {
+	i := slices.Index(args, "hook")
+	if i < 0 {
+		return args, nil
+	}
+	rest = slices.Clone(args[:i])
+	for args = args[i:]; len(args) > 0; {
+		if args[0] != "hook" {
+			rest, args = append(rest, args[0]), args[1:]
+			continue
+		}
+		var h turn.HookDecision
+		h, args = hook(args[1:], "after_tool")
+		hooks = append(hooks, h)
+	}
+	return rest, hooks
+}
+
 // commands are the words that make a command or an outcome.
 var commands = map[string]func(s *stage, args []string) any{
-	// input ID TEXT [policy=reject] [deadline=-1s] [max_steps=N]
+	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL]
 	"input": func(s *stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),
-			Options: messages.InputOptions{MaxSteps: number(opts["max_steps"])}}
+			Options: messages.InputOptions{MaxSteps: number(opts["max_steps"]), ToolChoice: opts["tool_choice"]}}
 		if d, err := time.ParseDuration(opts["deadline"]); err == nil {
 			deadline := s.env.Now.Add(d)
 			in.Deadline = &deadline
@@ -85,10 +163,36 @@ var commands = map[string]func(s *stage, args []string) any{
 		args, opts := options(args)
 		return messages.Abort{ID: args[0], Reason: at(args, 1), Turn: messages.TurnID(opts["turn"])}
 	},
-	// resume ID [max_steps=N] [turn=T]
-	"resume": func(_ *stage, args []string) any {
+	// clear ID ["reason"]
+	"clear": func(_ *stage, args []string) any { return messages.Clear{ID: args[0], Reason: at(args, 1)} },
+	// withdraw ID INPUT|all ["reason"]
+	"withdraw": func(_ *stage, args []string) any {
+		if args[1] == "all" {
+			return messages.Withdraw{ID: args[0], All: true, Reason: at(args, 2)}
+		}
+		return messages.Withdraw{ID: args[0], Input: args[1], Reason: at(args, 2)}
+	},
+	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
+	"approve": func(_ *stage, args []string) any {
 		args, opts := options(args)
-		return messages.Resume{ID: args[0], Raised: messages.Raised{MaxSteps: number(opts["max_steps"])}, Turn: messages.TurnID(opts["turn"])}
+		return messages.Approve{ID: args[0], Call: messages.CallID(args[1]), Reason: at(args, 2), ArgsHash: saw(opts), Remember: opts["remember"] == "yes"}
+	},
+	// deny ID CALL [TEXT] [saw=ARGUMENTS] [remember=yes]
+	"deny": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		c := messages.Deny{ID: args[0], Call: messages.CallID(args[1]), ArgsHash: saw(opts), Remember: opts["remember"] == "yes"}
+		if len(args) > 2 {
+			c.Text = &args[2]
+		}
+		return c
+	},
+	// forget ID TOOL
+	"forget": func(_ *stage, args []string) any { return messages.Forget{ID: args[0], Tool: args[1]} },
+	// resume ID ["reason"] [turn=T] [max_steps=N] [max_tokens=N] [max_cost=X] [max_duration=D] [agent_max_…=…]
+	"resume": func(s *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Resume{ID: args[0], Reason: at(args, 1), Turn: messages.TurnID(opts["turn"]),
+			Raised: s.raised(opts, ""), AgentLimits: s.raised(opts, "agent_")}
 	},
 	// decide ID CALL completed|failed|retry [RESULT]
 	"decide": func(_ *stage, args []string) any {
@@ -97,119 +201,95 @@ var commands = map[string]func(s *stage, args []string) any{
 	"set_state": func(_ *stage, args []string) any {
 		return messages.SetState{ID: args[0], Patch: json.RawMessage(args[1])}
 	},
-	// answers [TEXT] [asks TOOL ID ARGUMENTS]… [call=M]
+	// answers [TEXT] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
+	//
+	// A hook before the first call is asked after the model, one behind a call
+	// about that call, unless it names another point.
 	"answers": func(s *stage, args []string) any {
-		args, opts := options(args)
-		o := turn.ModelAnswered{Call: s.awaited(opts), Usage: messages.Usage{Input: 10, Output: 2}}
-		for i := 0; i < len(args); i++ {
-			if args[i] == "asks" {
-				o.Items = append(o.Items, messages.Item{Type: messages.ItemCall, Name: at(args, i+1), CallID: messages.CallID(at(args, i+2)), Arguments: at(args, i+3)})
-				i += 3
-			} else {
-				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, args[i]))
+		o := turn.ModelAnswered{Judged: make(map[messages.CallID]turn.Judgement)}
+		opts := make(map[string]string)
+		var last messages.CallID
+		for len(args) > 0 {
+			word := args[0]
+			args = args[1:]
+			key, value, _ := strings.Cut(word, "=")
+			j := o.Judged[last]
+			switch {
+			case word == "asks":
+				last = messages.CallID(at(args, 1))
+				o.Items = append(o.Items, messages.Item{Type: messages.ItemCall, Name: at(args, 0), CallID: last, Arguments: at(args, 2)})
+				args = args[min(3, len(args)):]
+				continue
+			case word == "hook" && last == "":
+				var h turn.HookDecision
+				h, args = hook(args, "after_model")
+				o.Hooks = append(o.Hooks, h)
+			case word == "hook":
+				var h turn.HookDecision
+				h, args = hook(args, "before_tool")
+				j.Hooks = append(j.Hooks, h)
+			case word == "free":
+				j.Free = true
+			case key == "misfit":
+				j.Misfit = value
+			case key == "call" || key == "usage":
+				opts[key] = value
+			default:
+				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, word))
+			}
+			if last != "" {
+				o.Judged[last] = j
 			}
 		}
+		o.Call, o.Usage = s.awaited(opts), usage(opts)
 		return o
 	},
-	// errs KIND MESSAGE [temporary=yes] [after=30s] [call=M]
+	// errs KIND MESSAGE [temporary=yes] [after=30s] [call=M] [usage=IN+OUT]
 	"errs": func(s *stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
-		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after}
+		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after, Usage: usage(opts)}
 	},
 	"retry_due": func(s *stage, args []string) any {
 		_, opts := options(args)
-		return turn.RetryDue{Call: s.awaited(opts)}
+		return turn.TimerDue{Timer: "retry:" + string(s.awaited(opts))}
 	},
-	// returns CALL RESULT [attempt=N]
+	// timer_due TIMER
+	"timer_due": func(_ *stage, args []string) any { return turn.TimerDue{Timer: args[0]} },
+	// hooks before_model|turn_end [HOOK]… [request=DIGEST]
+	"hooks": func(s *stage, args []string) any {
+		o := turn.HooksAsked{Point: turn.Point(args[0])}
+		for args = args[1:]; len(args) > 0; {
+			word := args[0]
+			args = args[1:]
+			if request, ok := strings.CutPrefix(word, "request="); ok {
+				o.Request = request
+				continue
+			}
+			if word != "hook" {
+				s.t.Fatalf("hooks: %q is no hook", word)
+			}
+			var h turn.HookDecision
+			h, args = hook(args, string(o.Point))
+			o.Decisions = append(o.Decisions, h)
+		}
+		return o
+	},
+	// returns CALL RESULT [attempt=N] [HOOK]…
 	"returns": func(s *stage, args []string) any {
+		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1)}
+		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1), Hooks: hooks}
 	},
-	// breaks CALL KIND MESSAGE [attempt=N]
+	// breaks CALL KIND MESSAGE [attempt=N] [HOOK]…
 	"breaks": func(s *stage, args []string) any {
+		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolErred{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Kind: args[1], Message: at(args, 2)}
+		return turn.ToolErred{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Kind: args[1], Message: at(args, 2), Hooks: hooks}
 	},
 	// reconciled CALL done|notdone|unsure [RESULT]
 	"reconciled": func(_ *stage, args []string) any {
 		return turn.ToolReconciled{Call: messages.CallID(args[0]), Done: args[1] == "done", NotDone: args[1] == "notdone", Output: at(args, 2)}
 	},
 	"recover": func(*stage, []string) any { return turn.Recover{} },
-}
-
-// settings are the words that change the world around the agent.
-var settings = map[string]func(s *stage, args []string){
-	// crash: everything but the log is gone; another owner replays it
-	"crash": func(s *stage, _ []string) {
-		s.state = &turn.State{}
-		for _, f := range s.log {
-			s.state.Apply(f)
-		}
-		fmt.Fprintf(&s.out, "replayed %d events; %s\n", s.state.Last, s.state.Phase())
-	},
-	// takeover EPOCH
-	"takeover": func(s *stage, args []string) {
-		first := s.state.Last + 1
-		events := s.state.Activate(messages.AgentActivated{Epoch: messages.Epoch(number(args[0])), Previous: 1})
-		s.append(first, messages.Cause{Type: "takeover"}, events)
-		s.decide(turn.Recover{})
-	},
-	"pass": func(s *stage, args []string) {
-		d, err := time.ParseDuration(args[0])
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		s.env.Now = s.env.Now.Add(d)
-		fmt.Fprintf(&s.out, "it is %s\n", clock(s.env.Now))
-	},
-	// definition [digest=D] [max_steps=N] [max_queue=N] [max_attempts=N] [parallel=N] [without=TOOL]
-	"definition": func(s *stage, args []string) {
-		_, opts := options(args)
-		d := &s.env.Definition
-		for name, limit := range map[string]*int{"max_steps": &d.MaxSteps, "max_queue": &d.MaxQueue, "max_attempts": &d.MaxAttempts, "parallel": &d.Parallel} {
-			if v, ok := opts[name]; ok {
-				*limit = number(v)
-			}
-		}
-		if digest, ok := opts["digest"]; ok {
-			d.Digest = digest
-		}
-		delete(d.Classes, opts["without"])
-	},
-}
-
-// shows are the words that look at the agent.
-var shows = map[string]func(s *stage){
-	"history": func(s *stage) {
-		for _, item := range s.state.History.View() {
-			text := item.Content.Text()
-			switch item.Type {
-			case messages.ItemCall:
-				text = fmt.Sprintf("calls %s as %s with %s", item.Name, item.CallID, item.Arguments)
-			case messages.ItemCallOutput:
-				text = fmt.Sprintf("%s gave %q", item.CallID, item.Output)
-			default:
-				text = fmt.Sprintf("%s: %s", item.Role, text)
-			}
-			if item.Status != "" {
-				text += " [" + string(item.Status) + "]"
-			}
-			fmt.Fprintf(&s.out, "  | %s\n", text)
-		}
-	},
-	"state": func(s *stage) { fmt.Fprintf(&s.out, "  %s\n", s.state.Data.JSON()) },
-	"show": func(s *stage) {
-		fmt.Fprintf(&s.out, "  %s", s.state.Phase())
-		if t := s.state.Turn; t != nil {
-			fmt.Fprintf(&s.out, " turn=%s steps=%d of %d", t.ID, t.Steps, t.MaxSteps)
-		}
-		for _, q := range s.state.Queue {
-			fmt.Fprintf(&s.out, " waiting=%s", q.ID)
-		}
-		if due := s.state.Due(); !due.IsZero() {
-			fmt.Fprintf(&s.out, " due=%s", clock(due))
-		}
-		fmt.Fprintf(&s.out, " owes=%v\n", s.state.Open())
-	},
 }

@@ -1,0 +1,393 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// hookLimit is how long one hook may take.
+const hookLimit = time.Minute
+
+// hooking asks the hooks of one definition about one thing.
+type hooking struct {
+	rt    *Runtime
+	hooks []Hook
+	info  HookInfo
+	// passed are those that have paused here before, as point/name.
+	passed []string
+}
+
+func (a *agent) hooking() hooking {
+	t := a.state.Turn
+	info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: slices.Clone(t.Inputs)}
+	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, passed: t.Hooked()}
+}
+
+// ask asks every hook at a point until one stops the others: by ending the
+// turn, by pausing it, by failing. take is told of each verdict that wants
+// something.
+func (h hooking) ask(ctx context.Context, point string, one func(Hook) func(context.Context) (Verdict, error), take func(turn.HookDecision, Verdict)) {
+	for _, hook := range h.hooks {
+		f := one(hook)
+		if f == nil || slices.Contains(h.passed, point+"/"+hook.Name) {
+			continue
+		}
+		v, err := h.guard(ctx, hook.Name, f)
+		if ctx.Err() != nil {
+			return // nobody waits for it
+		}
+		d := turn.HookDecision{Hook: hook.Name, Point: point, Do: v.Do, Reason: printable(v.Reason, maxMessage), Text: printable(v.Text, h.rt.maxResult()/2)}
+		if err != nil {
+			d.Do, d.Reason, d.Text = turn.HookFailed, printable(err.Error(), maxMessage), ""
+		}
+		take(d, v)
+		if stops := d.Do == Skip || d.Do == Pause || d.Do == Finish || d.Do == turn.HookFailed; stops && point != atTurnEnd {
+			return
+		}
+	}
+}
+
+var errHookGone = errors.New("it ended its goroutine")
+
+// guard runs a hook beside, so that one that does not end is left to itself.
+func (h hooking) guard(ctx context.Context, name string, f func(context.Context) (Verdict, error)) (Verdict, error) {
+	type result struct {
+		v   Verdict
+		err error
+	}
+	ctx, cancel := context.WithTimeout(ctx, hookLimit)
+	defer cancel()
+	done := make(chan result, 1)
+	h.rt.crew.run(func() {
+		r := result{err: errHookGone}
+		defer func() {
+			if p := recover(); p != nil {
+				h.rt.logger.Error("a hook panicked", "agent", h.info.Agent.String(), "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				r = result{err: fmt.Errorf("it panicked: %v", p)}
+			}
+			done <- r
+		}()
+		v, err := f(ctx)
+		r = result{v, err}
+	})
+	select {
+	case r := <-done:
+		return known(r.v, r.err)
+	case <-ctx.Done():
+		select {
+		case r := <-done: // in time after all
+			return known(r.v, r.err)
+		default:
+		}
+		return Verdict{}, fmt.Errorf("it did not finish within %v", hookLimit)
+	}
+}
+
+// known refuses an action that is none.
+func known(v Verdict, err error) (Verdict, error) {
+	switch v.Do {
+	case "", Continue, Rewrite, Skip, Pause, Finish:
+		return v, err
+	}
+	return Verdict{}, errors.Join(err, fmt.Errorf("it wants %q, which is no action", v.Do))
+}
+
+// beforeModel asks the hooks before a model call, at the turn's start those of
+// the start first.
+func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart bool) (o hooksDone) {
+	o.Point = turn.BeforeModel
+	stop := false
+	note := func(d turn.HookDecision, v Verdict) {
+		if d.Do == Rewrite && v.Request != nil && d.Point == atBeforeModel {
+			req = *v.Request
+			o.request = &req
+		}
+		o.Decisions = append(o.Decisions, d)
+		stop = stop || d.Do == Skip || d.Do == Pause || d.Do == Finish || d.Do == turn.HookFailed
+	}
+	if atStart {
+		h.ask(ctx, atTurnStart, func(hook Hook) func(context.Context) (Verdict, error) {
+			return bind1(hook.TurnStart, h.info)
+		}, note)
+	}
+	if !stop {
+		h.ask(ctx, atBeforeModel, func(hook Hook) func(context.Context) (Verdict, error) {
+			if hook.BeforeModel == nil {
+				return nil
+			}
+			return func(ctx context.Context) (Verdict, error) { return hook.BeforeModel(ctx, h.info, req) }
+		}, note)
+	}
+	if o.request != nil {
+		o.Request = digestRequest(*o.request)
+	}
+	return o
+}
+
+func bind1(f func(context.Context, HookInfo) (Verdict, error), in HookInfo) func(context.Context) (Verdict, error) {
+	if f == nil {
+		return nil
+	}
+	return func(ctx context.Context) (Verdict, error) { return f(ctx, in) }
+}
+
+// hooksDone is turn.HooksAsked with the request that the hooks have made; nil
+// if they have made none.
+type hooksDone struct {
+	turn.HooksAsked
+	request *providers.Request
+}
+
+// digestRequest is a hash of everything that a rewritten request sends.
+func digestRequest(r providers.Request) string {
+	r.Agent, r.Call = messages.AgentID{}, ""
+	b, err := json.Marshal(r)
+	if err != nil {
+		b = fmt.Append(nil, r)
+	}
+	return string(messages.DigestOf(b))
+}
+
+// turnEnd asks the hooks at the end of a turn; every one is asked.
+func (h hooking) turnEnd(ctx context.Context, end HookedEnd) turn.HooksAsked {
+	o := turn.HooksAsked{Point: turn.TurnEnd}
+	h.ask(ctx, atTurnEnd, func(hook Hook) func(context.Context) (Verdict, error) {
+		if hook.TurnEnd == nil {
+			return nil
+		}
+		return func(ctx context.Context) (Verdict, error) { return hook.TurnEnd(ctx, h.info, end) }
+	}, func(d turn.HookDecision, _ Verdict) { o.Decisions = append(o.Decisions, d) })
+	return o
+}
+
+// judging is what is made of an answer before it is recorded.
+type judging struct {
+	hooking
+	def      *definition
+	used     []messages.CallID
+	answered *turn.ModelAnswered
+	calls    []HookedCall // those that can run
+	ended    bool         // a hook wants none of them to run
+}
+
+// answer asks the hooks about an answer and its calls, and the tools which of
+// those want approval.
+func (j *judging) answer(ctx context.Context) {
+	j.afterModel(ctx)
+	j.answered.Items = turn.UniqueCalls(j.answered.Items, j.used)
+	for _, item := range j.answered.Items {
+		if item.Type == messages.ItemCall && j.def.tools[item.Name] != nil && json.Valid([]byte(item.Arguments)) {
+			j.calls = append(j.calls, HookedCall{item.CallID, item.Name, json.RawMessage(item.Arguments)})
+		}
+	}
+	for _, d := range j.answered.Hooks {
+		if d.Do == Skip {
+			j.each(d)
+		}
+	}
+	if len(j.calls) == 0 || j.ended {
+		return
+	}
+	j.beforeTools(ctx)
+	for i := range j.calls {
+		if !j.ended && ctx.Err() == nil {
+			j.beforeTool(ctx, &j.calls[i])
+		}
+	}
+}
+
+func (j *judging) afterModel(ctx context.Context) {
+	j.ask(ctx, atAfterModel, func(hook Hook) func(context.Context) (Verdict, error) {
+		if hook.AfterModel == nil {
+			return nil
+		}
+		resp := providers.Response{Items: j.answered.Items, Finish: j.answered.Finish, Model: j.answered.Model, Usage: j.answered.Usage}
+		return func(ctx context.Context) (Verdict, error) { return hook.AfterModel(ctx, j.info, resp) }
+	}, func(d turn.HookDecision, v Verdict) {
+		if d.Do == Rewrite && v.Response != nil {
+			j.answered.Items = v.Response.Items
+		}
+		j.ended = j.ended || d.Do == Finish || d.Do == turn.HookFailed
+		j.answered.Hooks = append(j.answered.Hooks, d)
+	})
+}
+
+// each makes a decision about all calls one about each of them.
+func (j *judging) each(d turn.HookDecision) {
+	for _, c := range j.calls {
+		j.judge(c.ID, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
+	}
+	j.ended = true
+}
+
+func (j *judging) judge(id messages.CallID, change func(*turn.Judgement)) {
+	if j.answered.Judged == nil {
+		j.answered.Judged = make(map[messages.CallID]turn.Judgement)
+	}
+	k := j.answered.Judged[id]
+	change(&k)
+	j.answered.Judged[id] = k
+}
+
+func (j *judging) beforeTools(ctx context.Context) {
+	j.ask(ctx, atBeforeTools, func(hook Hook) func(context.Context) (Verdict, error) {
+		if hook.BeforeTools == nil {
+			return nil
+		}
+		return func(ctx context.Context) (Verdict, error) {
+			return hook.BeforeTools(ctx, j.info, slices.Clone(j.calls))
+		}
+	}, func(d turn.HookDecision, v Verdict) {
+		switch d.Do {
+		case Skip, turn.HookFailed:
+			j.each(d)
+		case Rewrite:
+			for i := range j.calls {
+				if arguments, ok := v.Calls[j.calls[i].ID]; ok {
+					j.rewrite(&j.calls[i], d, arguments)
+				}
+			}
+		default:
+			j.answered.Hooks = append(j.answered.Hooks, d)
+			j.ended = j.ended || d.Do == Finish
+		}
+	})
+}
+
+// rewrite gives a call other arguments.
+func (j *judging) rewrite(c *HookedCall, d turn.HookDecision, arguments json.RawMessage) {
+	switch {
+	case !json.Valid(arguments):
+		d.Do, d.Reason = turn.HookFailed, "its arguments for the call are not valid JSON"
+	case len(arguments) > j.rt.maxResult()/4:
+		d.Do, d.Reason = turn.HookFailed, fmt.Sprintf("its arguments for the call have %d bytes: the limit is %d", len(arguments), j.rt.maxResult()/4)
+	default:
+		c.Arguments, d.Arguments = arguments, string(arguments)
+	}
+	j.judge(c.ID, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
+}
+
+// beforeTool asks the hooks about one call, then its tool whether it wants
+// approval for what has become of it.
+func (j *judging) beforeTool(ctx context.Context, c *HookedCall) {
+	settled := false
+	j.ask(ctx, atBeforeTool, func(hook Hook) func(context.Context) (Verdict, error) {
+		if hook.BeforeTool == nil {
+			return nil
+		}
+		return func(ctx context.Context) (Verdict, error) { return hook.BeforeTool(ctx, j.info, *c) }
+	}, func(d turn.HookDecision, v Verdict) {
+		if d.Do == Rewrite {
+			j.rewrite(c, d, v.Arguments)
+			return
+		}
+		settled = settled || d.Do == Skip || d.Do == turn.HookFailed
+		j.ended = j.ended || d.Do == Finish
+		j.judge(c.ID, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
+	})
+	if !settled {
+		j.approval(c)
+	}
+}
+
+// approval asks a gated tool about a call.
+func (j *judging) approval(c *HookedCall) {
+	t := j.def.tools[c.Tool]
+	gated, ok := t.(tool.Gated)
+	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats {
+		return
+	}
+	need, err := askTool(gated, c.Arguments)
+	var misfit *tool.ArgumentError
+	switch {
+	case errors.As(err, &misfit):
+		j.judge(c.ID, func(k *turn.Judgement) { k.Misfit = printable(err.Error(), maxMessage) })
+	case err != nil:
+		j.rt.logger.Warn("a tool cannot tell whether a call wants approval; it waits for one", "agent", j.info.Agent.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
+	case !need:
+		j.judge(c.ID, func(k *turn.Judgement) { k.Free = true })
+	}
+}
+
+// askTool takes a panic for an error.
+func askTool(t tool.Gated, arguments json.RawMessage) (need bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return t.NeedsApproval(arguments)
+}
+
+// afterTool asks the hooks about a result, and gives it back as they want it.
+func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (HookedResult, []turn.HookDecision) {
+	var list []turn.HookDecision
+	h.ask(ctx, atAfterTool, func(hook Hook) func(context.Context) (Verdict, error) {
+		if hook.AfterTool == nil {
+			return nil
+		}
+		return func(ctx context.Context) (Verdict, error) { return hook.AfterTool(ctx, h.info, c, r) }
+	}, func(d turn.HookDecision, _ Verdict) {
+		if d.Do == Rewrite {
+			r.Output, d.Text = d.Text, ""
+		}
+		list = append(list, d)
+	})
+	return r, list
+}
+
+// aroundModel puts the hooks around a model call, the first outermost.
+func (h hooking) aroundModel(next func(context.Context, providers.Request) (providers.Response, error)) func(context.Context, providers.Request) (providers.Response, error) {
+	for _, hook := range slices.Backward(h.hooks) {
+		if inner := next; hook.AroundModel != nil {
+			next = func(ctx context.Context, r providers.Request) (providers.Response, error) {
+				return hook.AroundModel(ctx, h.info, r, inner)
+			}
+		}
+	}
+	return next
+}
+
+// aroundTool puts the hooks around a tool's call, the first outermost.
+func (h hooking) aroundTool(c turn.ToolCall, next func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+	for _, hook := range slices.Backward(h.hooks) {
+		if inner := next; hook.AroundTool != nil {
+			next = func(ctx context.Context, arguments json.RawMessage) (string, error) {
+				return hook.AroundTool(ctx, h.info, HookedCall{c.ID, c.Tool, arguments}, inner)
+			}
+		}
+	}
+	return next
+}
+
+// tellEnded tells the hooks of turns in the frame that have failed or were aborted.
+func (a *agent) tellEnded(f *messages.Frame) {
+	if !a.def.turn.EndHooks {
+		return
+	}
+	for _, ev := range f.Events {
+		h := hooking{rt: a.rt, hooks: a.def.hooks}
+		var end HookedEnd
+		switch ev := ev.(type) {
+		case messages.TurnFailed:
+			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
+			end = HookedEnd{Status: "failed", Reason: ev.Reason}
+		case messages.TurnAborted:
+			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
+			end = HookedEnd{Status: "aborted", Reason: ev.Reason}
+		default:
+			continue
+		}
+		a.rt.crew.run(func() { h.turnEnd(context.Background(), end) })
+	}
+}

@@ -1,0 +1,218 @@
+package turn
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Why a turn is paused for a call.
+const (
+	pausedApproval = "approval"
+	pausedUnknown  = "tool_unknown"
+	pausedHook     = "hook"
+)
+
+// The decisions about a call.
+const (
+	granted = "granted"
+	denied  = "denied"
+)
+
+// gate asks for approval of a call, or finds that a person has decided for all
+// calls of the tool.
+func (d *decision) gate(c *ToolCall, reason string) {
+	t := d.s.Turn
+	if r, ok := d.s.Remembered[c.Tool]; ok {
+		if r.Granted {
+			d.emit(messages.ApprovalGranted{Turn: t.ID, Call: c.ID, Tool: c.Tool, By: "remembered"})
+		} else {
+			d.refuse(c, messages.ApprovalDenied{By: "remembered", Text: r.Text})
+		}
+		return
+	}
+	ev := messages.ApprovalRequested{
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, Arguments: c.Arguments, ArgsHash: messages.HashArguments(c.Arguments), Reason: reason,
+	}
+	expiry := d.env.Definition.Tools[c.Tool].Expiry
+	if expiry == 0 {
+		d.emit(ev)
+		return
+	}
+	at := stored(d.env.Now.Add(expiry))
+	ev.ExpiresAt = &at
+	d.emit(ev)
+	d.setTimer(timerID(forApproval, c.ID), forApproval, c.ID, at)
+}
+
+// refuse gives a call a text instead of a result. ev holds what is particular.
+func (d *decision) refuse(c *ToolCall, ev messages.ApprovalDenied) {
+	ev.Turn, ev.Call, ev.Tool = d.s.Turn.ID, c.ID, c.Tool
+	d.cancel(timerID(forApproval, c.ID))
+	d.emit(ev)
+	d.emit(messages.ToolDenied{Turn: ev.Turn, Call: ev.Call, Message: ev.Text})
+}
+
+func (d *decision) approve(c messages.Approve) error {
+	call, err := d.undecided(c, c.Call, c.ArgsHash, granted)
+	if call == nil || err != nil {
+		return err
+	}
+	d.cancel(timerID(forApproval, call.ID))
+	d.emit(messages.ApprovalGranted{Turn: d.s.Turn.ID, Call: call.ID, Tool: call.Tool, By: "decision", Remember: c.Remember, Reason: c.Reason})
+	d.goOn(c.Reason)
+	return nil
+}
+
+func (d *decision) deny(c messages.Deny) error {
+	call, err := d.undecided(c, c.Call, c.ArgsHash, denied)
+	if call == nil || err != nil {
+		return err
+	}
+	text := messages.DeniedText
+	if c.Text != nil {
+		text = *c.Text
+	}
+	d.refuse(call, messages.ApprovalDenied{By: "decision", Text: text, Remember: c.Remember, Reason: c.Reason})
+	d.goOn(c.Reason)
+	return nil
+}
+
+// undecided is the call that waits for approval. The same decision once more
+// is a no-op and gives nil; any other call is refused.
+func (d *decision) undecided(c messages.Command, id messages.CallID, hash, want string) (*ToolCall, error) {
+	var call *ToolCall
+	if t := d.s.Turn; t != nil {
+		call = t.call(id)
+	}
+	switch {
+	case call == nil:
+		return nil, messages.Refuse(messages.NotFound, "no call %q is waiting for approval", id)
+	case hash != "" && hash != messages.HashArguments(call.Arguments):
+		return nil, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
+	case call.Status == Gated:
+		return call, nil
+	case call.Decision == want:
+		return nil, d.noop(c, "call %q was %s before", id, call.Decision)
+	case call.Decision != "":
+		return nil, messages.Refuse(messages.Conflict, "call %q was %s before: that cannot be changed any more", id, call.Decision)
+	}
+	return nil, messages.Refuse(messages.Conflict, "call %q does not wait for approval", id)
+}
+
+func (d *decision) forget(c messages.Forget) error {
+	if _, ok := d.s.Remembered[c.Tool]; !ok {
+		return d.noop(c, "no decision about tool %q is remembered", c.Tool)
+	}
+	d.emit(messages.ApprovalForgotten{Tool: c.Tool, Reason: c.Reason})
+	return nil
+}
+
+// decide settles a call whose outcome is unknown.
+func (d *decision) decide(c messages.Decide) error {
+	t := d.s.Turn
+	var call *ToolCall
+	if t != nil {
+		call = t.call(c.Call)
+	}
+	switch {
+	case call == nil:
+		return messages.Refuse(messages.NotFound, "no call %q is waiting for a decision", c.Call)
+	case call.Status == Gated:
+		return messages.Refuse(messages.Conflict, "call %q waits for approval: approve or deny it", c.Call)
+	case call.Status != Unknown:
+		return messages.Refuse(messages.Conflict, "call %q is not waiting for a decision", c.Call)
+	case c.Outcome != messages.OutcomeCompleted && c.Outcome != messages.OutcomeFailed && c.Outcome != messages.OutcomeRetry:
+		return messages.Refuse(messages.BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
+	case c.Outcome == messages.OutcomeRetry && (t.held != "" || t.exhausted != ""):
+		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.Call, t.ID)
+	case c.Outcome == messages.OutcomeRetry && t.count(Executing) >= d.env.Definition.Parallel:
+		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
+	}
+	switch c.Outcome {
+	case messages.OutcomeCompleted:
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.Call, Output: c.Result, By: "decision"})
+	case messages.OutcomeFailed:
+		message := c.Result
+		if message == "" {
+			message = "it failed"
+		}
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.Call, Kind: "error", Message: message, By: "decision"})
+	case messages.OutcomeRetry:
+		d.unpause(c.Reason)
+		d.startTool(call, "decision")
+	}
+	d.goOn(c.Reason)
+	return nil
+}
+
+// goOn follows a decision about a call: a turn that waited for it runs on if it
+// now can.
+func (d *decision) goOn(reason string) {
+	t := d.s.Turn
+	if t.Paused != "" {
+		if t.count(Requested) == 0 && t.count(Gated)+t.count(Unknown) > 0 {
+			return // it waits for more
+		}
+		d.unpause(reason)
+	}
+	d.advance()
+}
+
+// unpause ends a pause that was for calls; one for another reason goes on.
+func (d *decision) unpause(reason string) {
+	t := d.s.Turn
+	if t.Paused == pausedApproval || t.Paused == pausedUnknown {
+		d.emit(messages.TurnResumed{Turn: t.ID, Reason: reason})
+		d.startClock()
+	}
+}
+
+// repeats is the earlier call of the turn that this one, of class once or
+// keyed, asks for again, and in which words to say so.
+func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
+	if class := d.env.Definition.Tools[c.Tool].Class; class != "once" && class != "keyed" {
+		return "", ""
+	}
+	for _, done := range d.s.done {
+		if done.tool == c.Tool && done.id != c.ID && sameJSON(done.arguments, c.Arguments) {
+			return done.id, fmt.Sprintf("call %s has done the same, or may have", done.id)
+		}
+	}
+	for i := range d.s.Turn.Calls {
+		o := &d.s.Turn.Calls[i]
+		if o.ID == c.ID {
+			break
+		}
+		if o.Tool == c.Tool && o.Status != Settled && sameJSON(o.Arguments, c.Arguments) {
+			return o.ID, fmt.Sprintf("call %s of the same answer asks for the same", o.ID)
+		}
+	}
+	return "", ""
+}
+
+// sameJSON says whether two texts are the same JSON value.
+func sameJSON(a, b string) bool {
+	if a == b {
+		return true
+	}
+	return bytes.Equal(canonical(a), canonical(b))
+}
+
+// canonical is JSON with sorted keys and without spaces; numbers stay as they
+// are written. What is no JSON stays as it is.
+func canonical(s string) []byte {
+	dec := json.NewDecoder(bytes.NewReader([]byte(s)))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return []byte(s)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return []byte(s)
+	}
+	return b
+}

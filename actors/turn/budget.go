@@ -1,0 +1,172 @@
+package turn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// reached is a limit that does not allow another model call. The zero value is
+// none.
+type reached struct {
+	scope, limit string // as in budget.exhausted
+	message      string
+}
+
+// option is what a person raises the limit with.
+func (r reached) option() string {
+	if r.scope == "agent" {
+		return r.limit + " of the agent (agent_limits)"
+	}
+	return r.limit
+}
+
+// agentLimits are the definition's, as far as nobody has raised them.
+func (d *decision) agentLimits() messages.Limits { return d.raisedAgentLimits(messages.Limits{}) }
+
+// raisedAgentLimits are the agent's limits once more are raised. What the
+// definition does not limit stays so, and what it limits less tightly too.
+func (d *decision) raisedAgentLimits(more messages.Limits) messages.Limits {
+	l, r := d.env.Definition.AgentLimits, d.s.Raised.Raise(more)
+	if l.MaxSteps != 0 {
+		l.MaxSteps = max(l.MaxSteps, r.MaxSteps)
+	}
+	if l.MaxTokens != 0 {
+		l.MaxTokens = max(l.MaxTokens, r.MaxTokens)
+	}
+	if l.MaxCost != 0 {
+		l.MaxCost = max(l.MaxCost, r.MaxCost)
+	}
+	if l.MaxDuration != 0 {
+		l.MaxDuration = max(l.MaxDuration, r.MaxDuration)
+	}
+	return l
+}
+
+// over is the limit that forbids the turn's next model call.
+func (d *decision) over(turn, agent messages.Limits) reached {
+	t := d.s.Turn
+	used := t.Used
+	if used.Steps = t.Steps; t.Model != nil {
+		used.Steps-- // another attempt is no other step
+	}
+	return d.overWith(used, turn, agent)
+}
+
+// overWith is over for a turn that has used so much.
+func (d *decision) overWith(used Used, turn, agent messages.Limits) reached {
+	all := d.s.Used
+	if t := d.s.Turn; t != nil && t.Model != nil {
+		all.Steps--
+	}
+	need := d.estimate()
+	for _, l := range [...]struct {
+		scope  string
+		limits messages.Limits
+		used   Used
+	}{{"turn", turn, used}, {"agent", agent, all}} {
+		m, u := l.limits, l.used
+		switch {
+		case m.MaxSteps != 0 && u.Steps+1 > m.MaxSteps:
+			return reached{l.scope, "max_steps", fmt.Sprintf("the %s made %d model calls, its limit (max_steps)", l.scope, u.Steps)}
+		case m.MaxTokens != 0 && u.Tokens+need.Tokens > m.MaxTokens:
+			return reached{l.scope, "max_tokens", fmt.Sprintf("the %s used %d tokens and the next model call needs about %d: its limit is %d (max_tokens)", l.scope, u.Tokens, need.Tokens, m.MaxTokens)}
+		case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
+			return reached{l.scope, "max_cost", fmt.Sprintf("the %s cost %s and the next model call needs about %s: its limit is %s (max_cost)", l.scope, u.Cost, need.Cost, m.MaxCost)}
+		case m.MaxDuration != 0 && u.Ran >= m.MaxDuration:
+			return reached{l.scope, "max_duration", fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Ran), ms(m.MaxDuration))}
+		}
+	}
+	return reached{}
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// bytesPerToken is how many bytes of text are taken for a token: what English
+// prose has with the usual tokenizers.
+const bytesPerToken = 4
+
+// budgeted says that tokens or money are limited, so that reservations are made.
+func (d *decision) budgeted() bool {
+	def := d.env.Definition
+	limits := [...]messages.Limits{def.TurnLimits, def.AgentLimits}
+	if t := d.s.Turn; t != nil {
+		limits[0] = t.Limits
+	}
+	for _, l := range limits {
+		if l.MaxTokens != 0 || l.MaxCost != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// estimate is what the next model call is expected to use: its input by its
+// size, its answer by the limit that the definition sets. Zero without a budget.
+func (d *decision) estimate() Used {
+	if !d.budgeted() {
+		return Used{}
+	}
+	def := d.env.Definition
+	size := d.s.History.Size() + def.Overhead
+	model := def.Model
+	if d.s.Turn != nil {
+		model = d.model()
+	}
+	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput}
+	return Used{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
+}
+
+// reserve sets aside what the next model call is expected to use.
+func (d *decision) reserve(step int) {
+	if d.budgeted() {
+		need := d.estimate()
+		d.emit(messages.BudgetReserved{Turn: d.s.Turn.ID, Step: step, Tokens: need.Tokens, Cost: need.Cost})
+	}
+}
+
+// settle replaces the call's reservation by what it used.
+func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
+	if m.reserved != (Used{}) {
+		t := d.s.Turn
+		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: u.Tokens(), Cost: cost})
+	}
+}
+
+// settleUnknown counts the reservation of a call as used whose answer will
+// never be known.
+func (d *decision) settleUnknown(m *ModelCall) {
+	if m.reserved != (Used{}) {
+		t := d.s.Turn
+		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: m.reserved.Tokens, Cost: m.reserved.Cost, Unknown: true})
+	}
+}
+
+// limited pauses or fails a turn that has reached a limit.
+func (d *decision) limited() bool {
+	t := d.s.Turn
+	if t.exhausted != "" {
+		d.pause(t.exhausted, "a limit was reached: resume the turn with a higher one", nil)
+		return true
+	}
+	o := d.over(t.Limits, d.agentLimits())
+	if o.limit == "" {
+		return false
+	}
+	d.exhaust(o)
+	return true
+}
+
+// exhaust tells of a limit and does what the definition wants then. A turn
+// that is to pause does so when nothing of it is under way.
+func (d *decision) exhaust(o reached) {
+	t := d.s.Turn
+	d.emit(messages.BudgetExhausted{Turn: t.ID, Scope: o.scope, Limit: o.limit, Message: o.message})
+	switch {
+	case !d.env.Definition.PauseAtLimit:
+		d.fail(o.limit, o.message+"; resume it with a higher one to go on")
+	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.count(Executing) == 0:
+		d.pause(o.limit, o.message+"; resume it with a higher one to go on", nil)
+	}
+}

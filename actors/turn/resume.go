@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// resume goes on with a paused turn, continues a failed one in a new turn, and
+// sets new limits, also of a turn that runs.
+func (d *decision) resume(c messages.Resume) error {
+	s := d.s
+	if t := s.Turn; t != nil {
+		if c.Turn != "" && c.Turn != t.ID {
+			return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, t.ID)
+		}
+		return d.resumeRunning(c)
+	}
+	e := s.Ended
+	switch {
+	case e != nil && c.Turn != "" && c.Turn != e.ID:
+		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, e.ID)
+	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{}:
+		d.raise("", "agent", c.AgentLimits, c.Reason)
+		return nil
+	case e == nil:
+		return d.noop(c, "no turn has run yet")
+	case !e.Failed:
+		return d.noop(c, "turn %s is finished", e.ID)
+	}
+	return d.continueFailed(c, e)
+}
+
+func (d *decision) resumeRunning(c messages.Resume) error {
+	t := d.s.Turn
+	raises := c.Raised != messages.Raised{} || c.AgentLimits != messages.Raised{}
+	switch t.Paused {
+	case "":
+		if !raises {
+			return d.noop(c, "turn %s is running", t.ID)
+		}
+	case pausedApproval, pausedUnknown:
+		if !raises {
+			return d.noop(c, "turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
+		}
+	default:
+		limits := t.Limits.Raise(c.Raised.Limits())
+		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.limit != "" {
+			return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", t.ID, o.message, o.option())
+		}
+	}
+	d.raise(t.ID, "turn", c.Raised, c.Reason)
+	d.raise(t.ID, "agent", c.AgentLimits, c.Reason)
+	switch t.Paused {
+	case "":
+		if c.MaxDuration != 0 || c.AgentLimits.MaxDuration != 0 {
+			d.stopClock()
+			d.startClock()
+		}
+	case pausedApproval, pausedUnknown:
+	default:
+		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
+		d.startClock()
+		d.advance()
+	}
+	return nil
+}
+
+// raise records limits that a person has set, if any.
+func (d *decision) raise(turn messages.TurnID, scope string, r messages.Raised, reason string) {
+	if r != (messages.Raised{}) {
+		d.emit(messages.BudgetRaised{Turn: turn, Scope: scope, Limits: r.Limits(), Reason: reason})
+	}
+}
+
+func (d *decision) continueFailed(c messages.Resume, e *Ended) error {
+	steps := e.Steps
+	if e.repeat { // a step whose model call failed is made again
+		steps = max(steps-1, 0)
+	}
+	limits := e.Limits.Raise(c.Raised.Limits())
+	o := d.overWith(Used{Steps: steps, Tokens: e.Used.Tokens, Cost: e.Used.Cost, Ran: e.Used.Ran}, limits, d.raisedAgentLimits(c.AgentLimits.Limits()))
+	if o.limit != "" {
+		return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", e.ID, o.message, o.option())
+	}
+	d.configure()
+	d.raise("", "agent", c.AgentLimits, c.Reason)
+	max := limits.MaxSteps
+	limits.MaxSteps = 0
+	d.emit(messages.TurnStarted{
+		Turn: turnID(d.next()), Definition: d.s.Definition, MaxSteps: max, Limits: limits,
+		ToolChoice: e.toolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
+	})
+	d.startClock()
+	d.request()
+	return nil
+}

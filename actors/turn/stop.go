@@ -1,0 +1,100 @@
+package turn
+
+import (
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// stop ends the running turn because somebody asked for it.
+func (d *decision) stop(c messages.Command, only messages.TurnID, reason string) error {
+	t, by := d.s.Turn, c.CommandType()
+	switch {
+	case t == nil:
+		return d.noop(c, "no turn is running: there is nothing to %s", by)
+	case only != "" && only != t.ID:
+		return d.noop(c, "turn %s is not running: there is nothing to %s", only, by)
+	}
+	note := ""
+	if by == "interrupt" {
+		note = interruptNote(reason)
+	}
+	d.abort(by, reason, note)
+	d.startNext()
+	return nil
+}
+
+// interruptNote is what the model reads of an interrupt.
+func interruptNote(reason string) string {
+	note := "The user interrupted the turn above before it was finished."
+	if reason != "" {
+		note += " Reason: " + reason
+	}
+	return note
+}
+
+// abort ends the running turn and its inputs, those included that have joined
+// it and that no model has seen. It does not begin the next.
+func (d *decision) abort(by, reason, note string) {
+	d.settleCalls("the turn was stopped")
+	d.cancelTimers()
+	t := d.s.Turn
+	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: t.Inputs, By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Usage})
+}
+
+// settleCalls gives every open call an outcome, a model call's reservation
+// included. why is what has happened to the turn.
+func (d *decision) settleCalls(why string) {
+	t := d.s.Turn
+	if m := t.Model; m != nil && m.underWay() {
+		d.settleUnknown(m)
+	}
+	for i := range t.Calls {
+		switch c := &t.Calls[i]; c.Status {
+		case Requested, Gated:
+			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
+		case Executing:
+			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
+		case Unknown:
+			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
+		}
+	}
+}
+
+// clear takes the agent back to what it was when it was created. Spent ids stay
+// spent, and what was used stays used.
+func (d *decision) clear(c messages.Clear) {
+	if d.s.Turn != nil {
+		d.abort("clear", "clear", "")
+	}
+	for len(d.s.Queue) > 0 {
+		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: c.Reason})
+	}
+	d.emit(messages.AgentCleared{Reason: c.Reason})
+}
+
+// withdraw takes back inputs that no model has seen and none is asked about.
+func (d *decision) withdraw(c messages.Withdraw) error {
+	var waiting []string
+	for _, q := range d.s.Queue {
+		waiting = append(waiting, q.ID)
+	}
+	if t := d.s.Turn; t != nil {
+		for _, q := range t.Unseen {
+			waiting = append(waiting, q.ID)
+		}
+		if contains(t.Inputs, c.Input) && !contains(waiting, c.Input) {
+			return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, t.ID)
+		}
+	}
+	if c.All && len(waiting) == 0 {
+		return d.noop(c, "no input is waiting: there is nothing to withdraw")
+	}
+	if !c.All && !contains(waiting, c.Input) {
+		return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
+	}
+	for _, id := range waiting {
+		if c.All || id == c.Input {
+			d.emit(messages.InputWithdrawn{Input: id, Reason: c.Reason})
+		}
+	}
+	return nil
+}

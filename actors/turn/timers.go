@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// What timers are for.
+const (
+	forRetry    = "retry"
+	forApproval = "approval"
+	forDuration = "duration"
+)
+
+// durationTimer is the one that ends a turn for the time it has run.
+const durationTimer = forDuration
+
+func timerID(what string, call messages.CallID) string { return what + ":" + string(call) }
+
+// setTimer records that something is to happen at a time.
+func (d *decision) setTimer(id, what string, call messages.CallID, at time.Time) {
+	d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, Set: stored(d.env.Now), At: stored(at)})
+}
+
+// stored is a time as the log will give it back.
+func stored(t time.Time) time.Time { return t.Round(0).UTC() }
+
+// cancel takes a timer back, if it is set.
+func (d *decision) cancel(id string) {
+	if tm := d.s.Turn.timer(id); tm != nil {
+		d.emit(messages.TimerCancelled{Turn: d.s.Turn.ID, Timer: id, Ran: d.ran(tm)})
+	}
+}
+
+func (d *decision) cancelTimers() {
+	for len(d.s.Turn.Timers) > 0 {
+		d.cancel(d.s.Turn.Timers[0].ID)
+	}
+}
+
+// ran is for how long a timer has run, never less than nothing: clocks of
+// different nodes differ.
+func (d *decision) ran(tm *Timer) int64 { return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0) }
+
+// startClock sets the timer of the turn's duration, if it has a limit.
+func (d *decision) startClock() {
+	t := d.s.Turn
+	left := int64(-1)
+	for _, l := range [...]struct{ limit, ran int64 }{
+		{t.Limits.MaxDuration, t.Used.Ran}, {d.agentLimits().MaxDuration, d.s.Used.Ran},
+	} {
+		if rest := max(l.limit-l.ran, 0); l.limit != 0 && (left < 0 || rest < left) {
+			left = rest
+		}
+	}
+	if left >= 0 {
+		d.setTimer(durationTimer, forDuration, "", d.env.Now.Add(ms(left)))
+	}
+}
+
+// stopClock takes the timer of the turn's duration back; what it ran counts.
+func (d *decision) stopClock() { d.cancel(durationTimer) }
+
+// fired is what happens when a timer's time has come.
+func (d *decision) fired(id string) {
+	t := d.s.Turn
+	tm := t.timer(id)
+	if tm == nil {
+		return
+	}
+	what, call := tm.For, tm.Call
+	d.emit(messages.TimerFired{Turn: t.ID, Timer: id, Ran: d.ran(tm)})
+	switch what {
+	case forRetry:
+		d.request()
+	case forApproval:
+		if c := t.call(call); c != nil && c.Status == Gated {
+			d.refuse(c, messages.ApprovalDenied{By: "timeout", Text: "Nobody approved this call in time; it was not run.", Reason: "the approval expired"})
+			d.goOn("an approval expired")
+		}
+	case forDuration:
+		if o := d.outOfTime(); o.limit != "" {
+			d.exhaust(o)
+		} else {
+			d.startClock() // its limit was raised meanwhile
+		}
+	}
+}
+
+// outOfTime is the limit of duration that the turn has reached.
+func (d *decision) outOfTime() reached {
+	only := func(l messages.Limits) messages.Limits { return messages.Limits{MaxDuration: l.MaxDuration} }
+	return d.over(only(d.s.Turn.Limits), only(d.agentLimits()))
+}

@@ -13,7 +13,11 @@
 //   - The same request gives the same answer, call ids included.
 //   - A call's id is unique within the history that it is added to.
 //   - Arguments are always a JSON object.
-//   - After the results of its calls are in, it answers; it never calls in circles.
+//   - After the results of its calls are in, it answers; it never calls in
+//     circles, unless it is made to call.
+//   - A forced tool choice is obeyed: with arguments from the messages as far as
+//     they go, and made-up ones beyond; none means no call. A choice that no tool
+//     of the request fits is refused.
 package demo
 
 import (
@@ -54,8 +58,12 @@ func (m *model) Generate(ctx context.Context, r providers.Request, emit func(pro
 		return providers.Response{}, providers.AsError(err)
 	}
 	v, tools := look(r.Items), kits(r.Tools)
+	calls, err := v.chosen(r.ToolChoice, tools)
+	if err != nil {
+		return providers.Response{}, err
+	}
 	response := providers.Response{Finish: "stop", Model: r.Model}
-	if calls := v.todo(tools); len(calls) > 0 {
+	if len(calls) > 0 {
 		response.Items, response.Finish = callItems(r.Items, calls), "tool_calls"
 	} else {
 		text, cut := limit(v.answer(tools), r.Settings.MaxOutputTokens)

@@ -180,7 +180,8 @@ func TestMentions(t *testing.T) {
 }
 
 // FuzzGenerate holds every message and schema to an answer whose arguments
-// are a JSON object, and to the same answer when asked again.
+// are a JSON object, to the same answer when asked again, and to the tool that
+// is forced.
 func FuzzGenerate(f *testing.F) {
 	const schema = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"number"},"e":{"enum":["x",1]},"b":{"type":"boolean"},"l":{"type":"array"}},"required":["a"]}`
 	for _, s := range []string{"t a=1, n: 2", `t {"a":1}`, "17 times 3", "t 'x' yes 007", "t n=1e5 b=no", "what time is it in Paris?", "t \xff\x00", "add 3 and (4", "t -.5 l=q"} {
@@ -201,6 +202,17 @@ func FuzzGenerate(f *testing.F) {
 		}
 		if again, err := New().Generate(t.Context(), r, nil); err != nil || !reflect.DeepEqual(first, again) {
 			t.Errorf("%q is answered by %+v and %+v, %v", text, first, again, err)
+		}
+		r.ToolChoice = "t"
+		forced, err := New().Generate(t.Context(), r, nil)
+		if err != nil || len(forced.Items) == 0 {
+			t.Fatalf("forced, %q gives %+v, %v", text, forced, err)
+		}
+		for _, item := range forced.Items {
+			var object map[string]any
+			if item.Name != "t" || json.Unmarshal([]byte(item.Arguments), &object) != nil {
+				t.Errorf("forced, %q makes %+v", text, item)
+			}
 		}
 	})
 }

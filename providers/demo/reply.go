@@ -46,6 +46,7 @@ func (v view) answer(tools []kit) string {
 	for _, c := range v.calls {
 		parts = append(parts, c.told(all.calls, tools))
 	}
+	parts = append(parts, v.unmade(all.calls)...)
 	parts = append(parts, all.needs...)
 	if len(parts) == 0 {
 		parts = append(parts, v.silent(tools))
@@ -57,6 +58,18 @@ func (v view) answer(tools []kit) string {
 		}
 	}
 	return strings.Join(parts, separator)
+}
+
+// unmade tells of the calls that would be made if tools could be called.
+func (v view) unmade(plans []intent) []string {
+	var parts []string
+	for _, i := range plans {
+		made := slices.ContainsFunc(v.calls, func(c call) bool { return c.name == i.tool && c.arguments == i.arguments })
+		if v.barred && !made {
+			parts = append(parts, fmt.Sprintf("I would call %s with %s, but this request lets me call no tool.", i.tool, i.arguments))
+		}
+	}
+	return parts
 }
 
 var aNumber = regexp.MustCompile(`^-?[\d.,]+(?:e[-+]?\d+)?$`)

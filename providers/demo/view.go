@@ -14,6 +14,8 @@ type view struct {
 	said  []string // everything users said before the newest message
 	notes []string // what the runtime said, oldest first
 	last  messages.Item
+
+	barred bool // from calling tools
 }
 
 // call is a call and what came of it.

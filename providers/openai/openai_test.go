@@ -168,6 +168,30 @@ func TestOptionsAndSettings(t *testing.T) {
 	}
 }
 
+// A34: what is forced reaches the server in its own words.
+func TestToolChoice(t *testing.T) {
+	tools := []providers.ToolSpec{{Name: "f"}, {Name: "g"}}
+	for _, c := range []struct {
+		choice, want string
+		tools        []providers.ToolSpec
+	}{
+		{"", ``, tools},
+		{"required", `"required"`, tools},
+		{"none", `"none"`, tools},
+		{"g", `{"type":"function","function":{"name":"g"}}`, tools},
+		{"", ``, nil},
+		{"none", ``, nil}, // servers refuse a choice among nothing
+	} {
+		s, p := start(t, data(stop))
+		r := ask()
+		r.Tools, r.ToolChoice = c.tools, c.choice
+		generate(t, p, r)
+		if got := string(s.Last().Chat().Choice); got != c.want {
+			t.Errorf("%q of %d tools arrived as %s, want %s", c.choice, len(c.tools), got, c.want)
+		}
+	}
+}
+
 func TestRequestsThatGoNowhere(t *testing.T) {
 	s, p := start(t)
 	half := float32(0.5)
@@ -181,6 +205,8 @@ func TestRequestsThatGoNowhere(t *testing.T) {
 		"tools need Responses":  {providers.Request{Model: "gpt-6-sol", Tools: tools}, providers.Unsupported, "reasoning_effort"},
 		"temperature":           {providers.Request{Model: "gpt-5.5", Settings: providers.Settings{Temperature: &half}}, providers.Unsupported, "temperature"},
 		"a bad schema":          {providers.Request{Model: "m", Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte("{")}}}, providers.Invalid, ""},
+		"a choice of nothing":   {providers.Request{Model: "m", ToolChoice: "required"}, providers.Invalid, "required"},
+		"a choice of another":   {providers.Request{Model: "m", Tools: tools, ToolChoice: "g"}, providers.Invalid, `"g"`},
 		"call without a result": {ask(call), providers.Invalid, "c1"},
 		"result without a call": {ask(messages.Item{Type: messages.ItemCallOutput, CallID: "c9"}), providers.Invalid, "c9"},
 		"an unknown role":       {ask(messages.Text("critic", "x")), providers.Invalid, "critic"},

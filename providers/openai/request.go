@@ -3,6 +3,8 @@ package openai
 import (
 	"encoding/json"
 	"math"
+	"slices"
+	"strconv"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -33,6 +35,11 @@ func (p *Provider) request(r providers.Request) (api.ChatCompletionRequest, erro
 		}
 		q.Tools = append(q.Tools, api.Tool{Type: api.ToolTypeFunction, Function: f})
 	}
+	choice, err := toolChoice(r)
+	if err != nil {
+		return q, err
+	}
+	q.ToolChoice = choice
 	h := history{provider: p.name}
 	if r.Instructions != "" {
 		h.system(r.Instructions)
@@ -42,9 +49,23 @@ func (p *Provider) request(r providers.Request) (api.ChatCompletionRequest, erro
 			return q, err
 		}
 	}
-	err := h.end()
+	err = h.end()
 	q.Messages = h.messages
 	return q, err
+}
+
+// toolChoice is what the API is told of r's choice; nil for the model's own.
+func toolChoice(r providers.Request) (any, error) {
+	named := func(t providers.ToolSpec) bool { return t.Name == r.ToolChoice }
+	switch {
+	case r.ToolChoice == "", r.ToolChoice == "none" && len(r.Tools) == 0: // servers refuse a choice among no tools
+		return nil, nil
+	case r.ToolChoice == "none", r.ToolChoice == "required" && len(r.Tools) > 0:
+		return r.ToolChoice, nil
+	case slices.ContainsFunc(r.Tools, named):
+		return api.ToolChoice{Type: api.ToolTypeFunction, Function: api.ToolFunction{Name: r.ToolChoice}}, nil
+	}
+	return nil, &providers.Error{Kind: providers.Invalid, Message: "tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool"}
 }
 
 // number is f as go-openai sends it: it takes 0 for absent, so that a true 0

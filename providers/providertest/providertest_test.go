@@ -56,6 +56,34 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// A34: what must be called has to be offered.
+func TestStrictChoice(t *testing.T) {
+	const tools = `,"tools":[{"type":"function","function":{"name":"f"}}]`
+	for _, c := range []struct {
+		rest, choice string
+		ok           bool
+	}{
+		{``, "", true},
+		{tools, "", true},
+		{tools + `,"tool_choice":"auto"`, "auto", true},
+		{tools + `,"tool_choice":"required"`, "required", true},
+		{tools + `,"tool_choice":"none"`, "none", true},
+		{tools + `,"tool_choice":{"type":"function","function":{"name":"f"}}`, "f", true},
+		{tools + `,"tool_choice":{"type":"function","function":{"name":"g"}}`, "g", false},
+		{tools + `,"tool_choice":"f"`, "f", false},
+		{tools + `,"tool_choice":{"type":"function"}`, "", false},
+		{`,"tool_choice":"none"`, "none", false},
+	} {
+		body := strings.TrimSuffix(hello, "}") + c.rest + "}"
+		if err := providertest.Strict([]byte(body)); (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.rest, err)
+		}
+		if got := (&providertest.Request{Body: []byte(body)}).Chat().ToolChoice(); got != c.choice {
+			t.Errorf("%s reads as the choice %q", c.rest, got)
+		}
+	}
+}
+
 func start(t *testing.T, script providertest.Script, c providertest.Config) *providertest.Server {
 	t.Helper()
 	s, err := providertest.Start(script, c)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // Request is one request as it came. Scripts must not change it.
@@ -29,6 +30,8 @@ type Chat struct {
 	OldMaxTokens int      `json:"max_tokens"`
 	Temperature  *float64 `json:"temperature"`
 	TopP         *float64 `json:"top_p"`
+	// Choice is a JSON string, an object that names a function, or nothing.
+	Choice json.RawMessage `json:"tool_choice"`
 }
 
 // ChatMessage is one message of a request.
@@ -70,6 +73,18 @@ func (m ChatMessage) Text() string {
 	return string(m.Content)
 }
 
+// ToolChoice is the choice as [providers.Request] has it: auto, required, none
+// or the name of a function. Empty: the request makes none.
+func (c Chat) ToolChoice() string {
+	var word string
+	if json.Unmarshal(c.Choice, &word) == nil {
+		return word
+	}
+	var named ChatTool
+	_ = json.Unmarshal(c.Choice, &named) // what is neither is no choice
+	return named.Function.Name
+}
+
 // Chat decodes the body. What cannot be decoded is zero; a strict server lets
 // none of that through.
 func (r *Request) Chat() Chat {
@@ -95,8 +110,8 @@ func (r *Request) AfterTool() bool {
 
 // Strict checks the body of a request as the pickiest servers do, and says
 // what is wrong: every call has exactly one result, directly after its message
-// and before anything else; every result has a call; nothing is empty that
-// must not be.
+// and before anything else; every result has a call; a tool that must be called
+// is offered; nothing is empty that must not be.
 func Strict(body []byte) error {
 	var c Chat
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -113,6 +128,9 @@ func Strict(body []byte) error {
 			return fmt.Errorf("tools[%d] is no function with a name", i)
 		}
 	}
+	if err := strictChoice(c); err != nil {
+		return err
+	}
 	open := map[string]bool{} // calls without a result so far
 	for i, m := range c.Messages {
 		if err := strictMessage(m, open); err != nil {
@@ -120,6 +138,26 @@ func Strict(body []byte) error {
 		}
 	}
 	return unanswered(open)
+}
+
+// strictChoice holds that what must be called is offered.
+func strictChoice(c Chat) error {
+	if len(c.Choice) == 0 {
+		return nil
+	}
+	if len(c.Tools) == 0 {
+		return fmt.Errorf("tool_choice is only allowed when tools are specified")
+	}
+	var word string
+	if json.Unmarshal(c.Choice, &word) == nil && slices.Contains([]string{"auto", "required", "none"}, word) {
+		return nil
+	}
+	var named ChatTool
+	if json.Unmarshal(c.Choice, &named) != nil || named.Type != "function" ||
+		!slices.ContainsFunc(c.Tools, func(t ChatTool) bool { return t.Function.Name == named.Function.Name }) {
+		return fmt.Errorf("tool_choice %s is neither auto, required, none nor one of the tools", c.Choice)
+	}
+	return nil
 }
 
 func strictMessage(m ChatMessage, open map[string]bool) error {

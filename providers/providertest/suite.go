@@ -62,6 +62,7 @@ func suite[S T[S]]() []check[S] {
 		{"cancel in the midst", []scripted.Step{{Text: "some text", Pieces: 2, After: 1, Gate: scripted.NewGate()}}, cancelled[S]},
 		{"cancelled before", []scripted.Step{{Text: "never"}}, cancelledBefore[S]},
 		{"many at once", many, atOnce[S]},
+		{"forced choice", slices.Repeat([]scripted.Step{{Text: "ok"}}, 4), forcedChoice[S]},
 		{"request is left alone", []scripted.Step{{Text: "ok"}}, untouched[S]},
 	}
 }
@@ -194,6 +195,20 @@ func atOnce[S T[S]](t S, p providers.Provider, steps []scripted.Step) {
 	wg.Wait()
 	if len(problems) > 0 {
 		t.Fatalf("%d of %d concurrent calls went wrong; one showed %q", len(problems), len(steps), <-problems)
+	}
+}
+
+// forcedChoice holds that every tool choice of the contract can be carried, and
+// that it is the request's own.
+func forcedChoice[S T[S]](t S, p providers.Provider, _ []scripted.Step) {
+	t.Helper()
+	for _, choice := range []string{"required", "none", "weigh", ""} {
+		r := sample()
+		r.ToolChoice = choice
+		got, err := p.Generate(t.Context(), r, nil)
+		if err != nil || len(got.Items) != 1 || got.Items[0].Content.Text() != "ok" {
+			t.Fatalf("tool choice %q: got %+v, %v", choice, got.Items, err)
+		}
 	}
 }
 

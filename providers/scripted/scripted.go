@@ -4,6 +4,8 @@
 // # Guarantees
 //
 //   - Calls of one script get its steps in order, one each, whoever makes them.
+//   - What a script says is played whatever the request forces; the script can
+//     look at it with Func.
 //   - A script that has ended fails the call; it never makes up an answer.
 //   - Nothing waits except at a [Gate], and there no longer than ctx lasts.
 package scripted

@@ -46,6 +46,15 @@ func TestFuncSeesTheRequest(t *testing.T) {
 	}
 }
 
+// A34: a script sees what is forced, and plays on as written.
+func TestScriptSeesTheToolChoice(t *testing.T) {
+	m := scripted.New(scripted.Say("as written"))
+	resp, err := m.Generate(t.Context(), providers.Request{ToolChoice: "required"}, nil)
+	if err != nil || resp.Items[0].Content.Text() != "as written" || m.Requests()[0].ToolChoice != "required" {
+		t.Fatalf("got %+v, %v to %+v", resp, err, m.Requests())
+	}
+}
+
 func TestGateHoldsUntilReleased(t *testing.T) {
 	gate := scripted.NewGate()
 	m := scripted.New(scripted.Held(gate, scripted.Say("now")), scripted.Step{Text: "ab", After: 9, Gate: gate})

@@ -27,3 +27,17 @@ func Example() {
 	// paid 500 cents for order 7 under key k1 <nil>
 	//  the arguments do not fit: required: missing properties: ["cents"]
 }
+
+func ExampleTyped_ApproveIf() {
+	refund := tool.New("refund", "Pay an order back", tool.Keyed,
+		func(_ context.Context, r Refund) (string, error) { return "paid " + r.Order, nil }).
+		ApproveIf(func(r Refund) bool { return r.Cents > 5000 }) // small ones are paid at once
+
+	fmt.Println(refund.NeedsApproval(json.RawMessage(`{"order":"7","cents":500}`)))
+	fmt.Println(refund.NeedsApproval(json.RawMessage(`{"order":"7","cents":50000}`)))
+	fmt.Println(refund.NeedsApproval(json.RawMessage(`{"order":"7"}`)))
+	// Output:
+	// false <nil>
+	// true <nil>
+	// false the arguments do not fit: required: missing properties: ["cents"]
+}

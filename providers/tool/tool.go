@@ -6,7 +6,8 @@
 //   - Every tool has a [Class]; the zero value is the careful one, Once.
 //   - [Key] is the same in every attempt of one call, also after a crash and on
 //     another node, and different for every other call.
-//   - Arguments are checked against the schema before the function sees them.
+//   - Arguments are checked against the schema before the function sees them,
+//     and before a person is asked to approve them.
 package tool
 
 import (
@@ -135,6 +136,7 @@ type Typed[A any] struct {
 	schema    *jsonschema.Resolved
 	fn        func(context.Context, A) (string, error)
 	reconcile func(context.Context, string) (string, Found, error)
+	approve   func(A) bool // of approval Asked
 }
 
 // New makes a tool of a function. The schema of its arguments comes from A, a
@@ -174,6 +176,42 @@ func (t *Typed[A]) Timeout(d time.Duration) *Typed[A] {
 	return &c
 }
 
+// ApproveAlways is the same tool with a person's approval before each call.
+func (t *Typed[A]) ApproveAlways() *Typed[A] {
+	c := *t
+	c.spec.Approval, c.approve = Always, nil
+	return &c
+}
+
+// ApproveIf is the same tool with a person's approval before those calls that
+// fn says true of. fn is a quick look at the arguments: it has no effect and may
+// be called from many goroutines; if it panics, the call wants approval.
+// ApproveIf itself panics without a function.
+func (t *Typed[A]) ApproveIf(fn func(A) bool) *Typed[A] {
+	if fn == nil {
+		panic(fmt.Sprintf("tool %s: ApproveIf has no function; ApproveAlways needs none", t.spec.Name))
+	}
+	c := *t
+	c.spec.Approval, c.approve = Asked, fn
+	return &c
+}
+
+// ApproveRepeats is the same tool, of class Once or Keyed, with a person's
+// approval also before a call with the arguments of another one in the same turn.
+func (t *Typed[A]) ApproveRepeats() *Typed[A] {
+	c := *t
+	c.spec.ApproveRepeats = true
+	return &c
+}
+
+// ApprovalTimeout is the same tool, whose calls are denied when nobody has
+// decided about them for so long. Zero: the definition's.
+func (t *Typed[A]) ApprovalTimeout(d time.Duration) *Typed[A] {
+	c := *t
+	c.spec.ApprovalTimeout = d
+	return &c
+}
+
 // ReconcileWith is the same tool, of class Check, with a function that tells
 // what became of a call.
 func (t *Typed[A]) ReconcileWith(fn func(ctx context.Context, key string) (string, Found, error)) *Typed[A] {
@@ -192,12 +230,34 @@ func (t *Typed[A]) Reconcile(ctx context.Context, key string) (string, Found, er
 
 // Call checks the arguments and runs the function. A misfit is an *ArgumentError.
 func (t *Typed[A]) Call(ctx context.Context, arguments json.RawMessage) (string, error) {
-	if err := Validate(t.schema, arguments); err != nil {
+	a, err := t.read(arguments)
+	if err != nil {
 		return "", err
 	}
-	var a A
-	if err := decode(arguments, &a); err != nil {
-		return "", &ArgumentError{err}
-	}
 	return t.fn(ctx, a)
+}
+
+// NeedsApproval checks the arguments, whatever the approval, and then says
+// whether a call with them waits for a person. Its errors are *ArgumentError.
+func (t *Typed[A]) NeedsApproval(arguments json.RawMessage) (bool, error) {
+	a, err := t.read(arguments)
+	switch {
+	case err != nil:
+		return false, err
+	case t.approve != nil:
+		return t.approve(a), nil
+	}
+	return t.spec.Approval == Always, nil
+}
+
+// read checks the arguments and gives them their type.
+func (t *Typed[A]) read(arguments json.RawMessage) (A, error) {
+	var a A
+	if err := Validate(t.schema, arguments); err != nil {
+		return a, err
+	}
+	if err := decode(arguments, &a); err != nil {
+		return a, &ArgumentError{err}
+	}
+	return a, nil
 }

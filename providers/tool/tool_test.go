@@ -152,6 +152,64 @@ func TestTimeoutLeavesTheOriginal(t *testing.T) {
 	}
 }
 
+// A40: which calls wait for a person.
+func TestApproval(t *testing.T) {
+	f := newTool(nil)
+	large := f.ApproveIf(func(o order) bool { return o.Cents > 5000 })
+	const small, big = `{"order":"7","cents":5000}`, `{"order":"7","cents":5001.0}`
+	for _, c := range []struct {
+		name       string
+		made       *tool.Typed[order]
+		approval   tool.Approval
+		small, big bool
+	}{
+		{"never", f, tool.Never, false, false},
+		{"always", f.ApproveAlways(), tool.Always, true, true},
+		{"asked", large, tool.Asked, false, true},
+		{"asked, then always", large.ApproveAlways(), tool.Always, true, true},
+		{"always, then asked", f.ApproveAlways().ApproveIf(func(order) bool { return false }), tool.Asked, false, false},
+		{"among other wishes", large.Timeout(time.Second).ApproveRepeats(), tool.Asked, false, true},
+	} {
+		if got := c.made.Spec().Approval; got != c.approval {
+			t.Errorf("%s: the approval is %q", c.name, got)
+		}
+		for arguments, want := range map[string]bool{small: c.small, big: c.big} {
+			if got, err := tool.Gated(c.made).NeedsApproval(json.RawMessage(arguments)); got != want || err != nil {
+				t.Errorf("%s: %s needs approval: %t, %v", c.name, arguments, got, err)
+			}
+		}
+	}
+	if s := f.Spec(); s.Approval != tool.Never || s.ApproveRepeats || s.ApprovalTimeout != 0 {
+		t.Errorf("the original became %+v", s)
+	}
+	if s := f.ApproveRepeats().ApprovalTimeout(time.Hour).Spec(); !s.ApproveRepeats || s.ApprovalTimeout != time.Hour {
+		t.Errorf("the copy is %+v", s)
+	}
+}
+
+// A31: nobody is asked about a call that cannot run.
+func TestMisfitBeforeApproval(t *testing.T) {
+	f := newTool(nil)
+	asked := f.ApproveIf(func(order) bool { t.Error("the function sees what does not fit"); return true })
+	for _, made := range []*tool.Typed[order]{f, f.ApproveAlways(), asked} {
+		for _, arguments := range []string{``, `{"order":`, `[]`, `{"order":"7"}`, `{"order":"7","cents":"x"}`, `{"order":"7","cents":9223372036854775808}`} {
+			var misfit *tool.ArgumentError
+			if needs, err := made.NeedsApproval(json.RawMessage(arguments)); needs || !errors.As(err, &misfit) {
+				t.Errorf("%q of approval %q: %t, %v", arguments, made.Spec().Approval, needs, err)
+			}
+		}
+	}
+}
+
+func TestApproveIfWithoutAFunction(t *testing.T) {
+	defer func() {
+		if got, _ := recover().(string); !strings.Contains(got, "tool refund: ApproveIf has no function") {
+			t.Errorf("the panic is %q", got)
+		}
+	}()
+	newTool(nil).ApproveIf(nil)
+}
+
 func TestReconcileWith(t *testing.T) {
 	f := newTool(nil)
 	g := f.ReconcileWith(func(_ context.Context, key string) (string, tool.Found, error) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,8 @@ const DefaultMaxOutput = 1 << 20
 
 // CommandConfig makes a tool of a program.
 //
-// The program gets the arguments as one line of JSON on standard input. What
+// The program gets the arguments as one line of JSON on standard input, with
+// the idempotency key among them if KeyField is set. What
 // it writes to standard output, without newlines at its end, is the result if
 // it exits with 0. Otherwise the error is its exit code and the end of what it
 // wrote to standard error (or to standard output, if that is all there is).
@@ -58,6 +60,22 @@ type CommandConfig struct {
 	// MaxOutput is the most bytes of output; a program that writes more is
 	// killed and the call fails. Zero: DefaultMaxOutput.
 	MaxOutput int
+	// Approval says which calls wait for a person. Zero: tool.Never.
+	Approval tool.Approval
+	// ApproveIf says of arguments that fit whether their call waits, for the
+	// approval tool.Asked and no other. An error counts as yes. It has no effect
+	// and may be called from many goroutines.
+	ApproveIf func(arguments json.RawMessage) (bool, error)
+	// ApproveRepeats wants approval also for a call, of class once or keyed, with
+	// the arguments of another one in the same turn.
+	ApproveRepeats bool
+	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
+	// definition's.
+	ApprovalTimeout time.Duration
+	// KeyField is a field that is added to the arguments of each run, of
+	// Reconcile too, and holds the idempotency key. The model is not told of it,
+	// and what it writes there is replaced. Empty: none.
+	KeyField string
 }
 
 // notDone is the exit code by which a Reconcile program says so.
@@ -85,8 +103,10 @@ func Command(c CommandConfig) (tool.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", c.Name, err)
 	}
-	if err := c.validate(); err != nil {
-		return nil, fmt.Errorf("tool %s: %w", c.Name, err)
+	for _, check := range []func() error{c.validate, c.validateClass, c.validateApproval, func() error { return c.validateKeyField(schema.Schema()) }} {
+		if err := check(); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
+		}
 	}
 	p := &program{config: c, schema: schema, drain: drain}
 	if c.Class == tool.Check {
@@ -109,6 +129,10 @@ func (c CommandConfig) validate() error {
 			return errors.New("env: an entry has no name or holds a NUL; write NAME=value, or NAME to pass it on")
 		}
 	}
+	return nil
+}
+
+func (c CommandConfig) validateClass() error {
 	asks := len(c.Reconcile) > 0 && c.Reconcile[0] != ""
 	switch c.Class {
 	case "", tool.Pure, tool.Keyed, tool.Once:
@@ -121,6 +145,35 @@ func (c CommandConfig) validate() error {
 		}
 	default:
 		return fmt.Errorf("class %q: write %s, %s, %s or %s", c.Class, tool.Pure, tool.Keyed, tool.Check, tool.Once)
+	}
+	return nil
+}
+
+func (c CommandConfig) validateApproval() error {
+	switch {
+	case c.Approval != tool.Never && c.Approval != tool.Always && c.Approval != tool.Asked:
+		return fmt.Errorf("approval %q: write %s or %s, or nothing", c.Approval, tool.Always, tool.Asked)
+	case c.Approval == tool.Asked && c.ApproveIf == nil:
+		return fmt.Errorf("approval %s: there is no ApproveIf to ask", tool.Asked)
+	case c.Approval != tool.Asked && c.ApproveIf != nil:
+		return fmt.Errorf("ApproveIf: it is only asked of approval %s", tool.Asked)
+	case c.ApproveRepeats && (c.Class == tool.Pure || c.Class == tool.Check):
+		return fmt.Errorf("approve repeats: only calls of class %s and %s are held against earlier ones", tool.Once, tool.Keyed)
+	case c.ApprovalTimeout < 0:
+		return fmt.Errorf("approval timeout: %s is negative", c.ApprovalTimeout)
+	}
+	return nil
+}
+
+func (c CommandConfig) validateKeyField(schema *jsonschema.Schema) error {
+	_, taken := schema.Properties[c.KeyField]
+	switch {
+	case c.KeyField == "":
+		return nil
+	case !toolName.MatchString(c.KeyField):
+		return fmt.Errorf("key field %q: a name is 1 to 64 letters, digits, _ and -", c.KeyField)
+	case taken || slices.Contains(schema.Required, c.KeyField):
+		return fmt.Errorf("key field %s: the parameters have a field of that name; choose another", c.KeyField)
 	}
 	return nil
 }

@@ -107,6 +107,40 @@ func TestCommandEnvironment(t *testing.T) {
 	}
 }
 
+// A22: a program gets its key as a field too, if it wants one there.
+func TestCommandKeyField(t *testing.T) {
+	keyed := func(c *CommandConfig) {
+		c.KeyField, c.Class = "request_id", tool.Keyed
+		c.Parameters = json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)
+	}
+	made := shell(t, "cat", keyed)
+	ctx := tool.WithCall(t.Context(), tool.Call{ID: "c1", Key: `k"1<&`})
+	for arguments, want := range map[string]string{
+		`{"cents":9007199254740993,"a":"<b>"}`: `{"a":"<b>","cents":9007199254740993,"request_id":"k\"1<&"}`,
+		`{}`:                                   `{"request_id":"k\"1<&"}`,
+		`{"request_id":"the model's own"}`:     `{"request_id":"k\"1<&"}`,
+	} {
+		if got := call(ctx, made, arguments); got != want {
+			t.Errorf("%s arrives as %s; want %s", arguments, got, want)
+		}
+	}
+	if s := string(made.Spec().Parameters); strings.Contains(s, "request_id") {
+		t.Errorf("the model is told of the key: %s", s)
+	}
+	strict := shell(t, "cat", keyed, func(c *CommandConfig) {
+		c.Parameters = json.RawMessage(`{"type":"object","additionalProperties":false}`)
+	})
+	if got := call(ctx, strict, `{"request_id":"x"}`); !strings.Contains(got, "do not fit") {
+		t.Errorf("a field that the schema refuses: %s", got)
+	}
+	asked := shell(t, "exit 1", keyed, func(c *CommandConfig) {
+		c.Class, c.Reconcile = tool.Check, []string{"cat"}
+	})
+	if got, found, err := asked.(tool.Reconciler).Reconcile(ctx, "k9"); got != `{"request_id":"k9"}` || found != tool.Done || err != nil {
+		t.Errorf("the program that is asked gets %s, %v, %v", got, found, err)
+	}
+}
+
 // A31
 func TestCommandThatCannotStart(t *testing.T) {
 	dir := t.TempDir()

@@ -28,7 +28,22 @@ type program struct {
 // Spec says what the tool is.
 func (p *program) Spec() tool.Spec {
 	c := p.config
-	return tool.Spec{Name: c.Name, Description: c.Description, Parameters: c.Parameters, Class: c.Class, Timeout: c.Timeout}
+	return tool.Spec{
+		Name: c.Name, Description: c.Description, Parameters: c.Parameters, Class: c.Class, Timeout: c.Timeout,
+		Approval: c.Approval, ApproveRepeats: c.ApproveRepeats, ApprovalTimeout: c.ApprovalTimeout,
+	}
+}
+
+// NeedsApproval checks the arguments, whatever the approval, and then says
+// whether a call with them waits for a person.
+func (p *program) NeedsApproval(arguments json.RawMessage) (bool, error) {
+	if err := tool.Validate(p.schema, arguments); err != nil {
+		return false, err
+	}
+	if p.config.ApproveIf != nil {
+		return p.config.ApproveIf(arguments)
+	}
+	return p.config.Approval == tool.Always, nil
 }
 
 // Call checks the arguments and runs the program.
@@ -75,6 +90,9 @@ var (
 func (p *program) run(ctx context.Context, command []string, arguments json.RawMessage) (string, int, error) {
 	path, err := find(p.config.Dir, command[0])
 	if err != nil {
+		return "", -1, err
+	}
+	if arguments, err = p.withKey(arguments, tool.Key(ctx)); err != nil {
 		return "", -1, err
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, p.config.Timeout, errTimeout)
@@ -199,6 +217,27 @@ func closeAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()
 	}
+}
+
+// withKey is the arguments with the idempotency key in its field, if there is one.
+func (p *program) withKey(arguments json.RawMessage, key string) (json.RawMessage, error) {
+	if p.config.KeyField == "" {
+		return arguments, nil
+	}
+	fields := make(map[string]any)
+	kept := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(arguments, &kept); err != nil {
+		return nil, &tool.ArgumentError{Err: err}
+	}
+	for name, value := range kept {
+		fields[name] = value
+	}
+	fields[p.config.KeyField] = key
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(fields)
+	return b.Bytes(), err
 }
 
 // line is the arguments as one line.

@@ -68,6 +68,8 @@ var homes = []home{
 		"a library does not read terminals"},
 	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,
 		"one place reads files that people write"},
+	{"github.com/expr-lang/expr", []string{"cmd/internal/config"}, nil,
+		"one place judges expressions that people write"},
 }
 
 // diet says that a package may import nothing from outside but these modules,

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -17,21 +18,102 @@ func (r *reader) agents(n *node) {
 
 func (r *reader) agent(f field) AgentConfig {
 	a := AgentConfig{Kind: f.name}
+	var choice, stops *node
+	var costs []*node
 	owner := titled("agent", f.name)
 	r.fields(f.value, owner, map[string]func(*node){
-		"model":        func(n *node) { a.Model = r.model(n) },
-		"instructions": r.line("instructions", &a.Instructions),
-		"tools":        func(n *node) { a.Tools = r.toolNames(n, f.name) },
-		"max_steps":    r.count("max_steps", &a.MaxSteps),
-		"max_queue":    r.count("max_queue", &a.MaxQueue),
-		"max_attempts": r.count("max_attempts", &a.MaxAttempts),
-		"parallel":     r.count("parallel", &a.Parallel),
-		"settings":     func(n *node) { r.settings(n, &a) },
+		"model":            func(n *node) { a.Model = r.model(n) },
+		"models":           func(n *node) { r.modelList(n, &a) },
+		"instructions":     r.line("instructions", &a.Instructions),
+		"tools":            func(n *node) { a.Tools = r.toolNames(n, f.name) },
+		"tool_choice":      func(n *node) { choice = n },
+		"stop_on":          func(n *node) { stops = n },
+		"approval_timeout": r.duration("approval_timeout", &a.ApprovalTimeout),
+		"max_steps":        r.count("max_steps", &a.MaxSteps),
+		"max_queue":        r.count("max_queue", &a.MaxQueue),
+		"max_attempts":     r.count("max_attempts", &a.MaxAttempts),
+		"parallel":         r.count("parallel", &a.Parallel),
+		"budget":           func(n *node) { costs = r.budget(n, &a) },
+		"when_reached":     func(n *node) { r.whenReached(n, &a) },
+		"settings":         func(n *node) { r.settings(n, &a) },
 	})
-	if (f.value.kind == mapping || f.value.kind == empty) && f.value.get("model") == nil {
-		r.add(f.at, "add model: provider/name, such as openai/gpt-5.5, or demo/demo to try without a key", "%s has no model", owner)
+	r.hasModel(f, owner)
+	r.choices(choice, stops, &a)
+	for _, n := range costs {
+		r.costs = append(r.costs, costly{n.at, a.models()})
 	}
 	return a
+}
+
+// hasModel holds that an agent says once which models it uses.
+func (r *reader) hasModel(f field, owner string) {
+	if f.value.kind != mapping && f.value.kind != empty {
+		return
+	}
+	one, several := f.value.get("model"), f.value.get("models")
+	switch {
+	case one == nil && several == nil:
+		r.add(f.at, "add model: provider/name, such as openai/gpt-5.5, or demo/demo to try without a key", "%s has no model", owner)
+	case one != nil && several != nil:
+		r.add(several.at, "keep models, with the one to begin with first", "%s has both model and models", owner)
+	}
+}
+
+// modelList reads the model to begin with and those that stand in for it.
+func (r *reader) modelList(n *node, a *AgentConfig) {
+	const example = "[openai/gpt-5.5, openai/gpt-5.5-mini]"
+	if n.kind != list {
+		r.list(n, "models", example, nil)
+		if n.kind == empty {
+			r.add(n.at, "write a list, such as "+example, "models names no model")
+		}
+		return
+	}
+	var names []string
+	for _, item := range n.items {
+		name := r.model(item)
+		if name != "" && slices.Contains(names, name) {
+			r.add(item.at, "keep one of them", "model %s is listed twice", shown(item.text))
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		r.add(n.at, "write a list, such as "+example, "models names no model")
+		return
+	}
+	a.Model, a.Fallbacks = names[0], names[1:]
+	if len(a.Fallbacks) == 0 {
+		a.Fallbacks = nil
+	}
+}
+
+// choices reads what an agent must do with its tools.
+func (r *reader) choices(choice, stops *node, a *AgentConfig) {
+	if choice != nil {
+		if s, ok := r.text(choice, "tool_choice"); ok && s != "auto" {
+			words := append([]string{"auto", "required", "none"}, a.Tools...)
+			switch {
+			case !slices.Contains(words, s):
+				r.add(choice.at, meant(s, words, "values of tool_choice"), "tool_choice is %s, which the agent does not have", shown(choice.text))
+			case s == "required" && len(a.Tools) == 0:
+				r.add(choice.at, "add tools, or remove tool_choice", "tool_choice is required, and the agent has no tools")
+			}
+			a.ToolChoice = s
+		}
+	}
+	if stops == nil {
+		return
+	}
+	r.list(stops, "stop_on", "[submit]", func(item *node, name string) {
+		switch {
+		case !slices.Contains(a.Tools, name):
+			r.add(item.at, meant(name, a.Tools, "tools of the agent"), "stop_on names %s, which is no tool of the agent", shown(item.text))
+		case slices.Contains(a.StopOn, name):
+			r.add(item.at, "keep one of them", "tool %s is listed twice", shown(item.text))
+		default:
+			a.StopOn = append(a.StopOn, name)
+		}
+	})
 }
 
 // settings are the fields that people look for in the agent itself.

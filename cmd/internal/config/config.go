@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -21,23 +22,48 @@ type Config struct {
 	Agents    []AgentConfig
 	Tools     []ToolConfig
 	Providers []ProviderConfig
+	// Prices are by provider/model. Nil: none are written.
+	Prices map[string]messages.Price
 
 	places map[string]place // where tools are declared and named
 }
 
 // AgentConfig is one entry of agents. A zero limit was not written.
 type AgentConfig struct {
-	Kind         string
-	Model        string
+	Kind string
+	// Model is provider/model: model, or the first of models.
+	Model string
+	// Fallbacks are the rest of models, in order: one takes over for the rest of
+	// a turn when those before it have failed for good.
+	Fallbacks    []string
 	Instructions string
 	// Tools are names: of ToolConfigs or of built-in tools.
-	Tools       []string
-	Settings    providers.Settings
-	MaxSteps    int
-	MaxQueue    int
-	MaxAttempts int
-	Parallel    int
+	Tools []string
+	// ToolChoice is required (some tool), none, or the name of one of Tools,
+	// until a tool was used in the turn. Empty, or written as auto: the model
+	// chooses.
+	ToolChoice string
+	// StopOn are those of Tools whose result ends the turn as its output.
+	StopOn []string
+	// ApprovalTimeout denies calls that nobody has decided about, where their
+	// tool does not say. Zero: they wait.
+	ApprovalTimeout time.Duration
+	Settings        providers.Settings
+	MaxSteps        int
+	MaxQueue        int
+	MaxAttempts     int
+	Parallel        int
+	// TurnLimits are budget.turn; the steps of a turn are MaxSteps.
+	TurnLimits messages.Limits
+	// AgentLimits are budget.agent: for all turns together.
+	AgentLimits messages.Limits
+	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
+	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
+	PauseAtLimit bool
 }
+
+// models are all models of the agent, the one to begin with first.
+func (a AgentConfig) models() []string { return append([]string{a.Model}, a.Fallbacks...) }
 
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
 // standard input and answers on standard output.
@@ -53,6 +79,24 @@ type ToolConfig struct {
 	// Reconcile is the program that tells what became of a call, for the class
 	// tool.Check and no other.
 	Reconcile []string
+	// Approval says which calls wait for a person: those of never (the default),
+	// of always, or those that ApproveIf says so of.
+	Approval tool.Approval
+	// ApproveIf is what approval has in place of never and always: an expression
+	// on the arguments, of the language at expr-lang.org, such as
+	// args.cents > 5000. Set for tool.Asked and no other; its error, which it
+	// gives for arguments that it cannot judge, counts as yes. Safe for concurrent
+	// use, and bounded in time whatever the arguments.
+	ApproveIf func(arguments json.RawMessage) (bool, error) `json:"-"`
+	// ApproveRepeats wants approval also for a call, of class once or keyed, with
+	// the arguments of another one in the same turn.
+	ApproveRepeats bool
+	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
+	// agent's.
+	ApprovalTimeout time.Duration
+	// KeyField is a field that is added to the arguments on standard input and
+	// holds the idempotency key. The model is not told of it. Empty: none.
+	KeyField string
 	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
 	Timeout time.Duration
 	// Env is set on top of what the program gets otherwise.

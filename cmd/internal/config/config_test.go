@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -27,8 +29,16 @@ agents:
     max_queue: 1_000
     max_attempts: ${STEPS}
     parallel: 4
+    tool_choice: lookup
+    stop_on: [lookup]
+    approval_timeout: 1h
+    budget:
+      turn: {max_tokens: 200_000, max_cost: 0.25, max_duration: 10m}
+      agent: {max_steps: 5000, max_tokens: 50000000, max_cost: "${STEPS}", max_duration: 24h}
+    when_reached: pause
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
-  42: {model: "${MODEL}", tools: []}
+  42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
+  several: {models: [openai/gpt-5.5, "${MODEL}"], tools: [clock], tool_choice: required}
 tools:
   lookup:
     command: [./lookup.sh, "--for=${NAME}"]
@@ -38,16 +48,22 @@ tools:
       properties: {word: {type: string, pattern: "^${1}$", maxLength: 0x10}, exact: {type: boolean, default: true}}
       required: [word]
     class: keyed
-    approval: never
+    approval: args.exact and args.word != "${NAME}"
+    approve_repeats: true
+    approval_timeout: 10m
+    key_field: idempotency_key
     timeout: 1m30s
     env: {TOKEN: "${SECRET}"}
     dir: scripts
-  bare: {command: [/bin/true], description: Nothing}
-  asked: {command: [./pay], description: Pay, class: check, reconcile: [./pay, --status]}
+  bare: {command: [/bin/true], description: Nothing, approval: never, approve_repeats: false}
+  asked: {command: [./pay], description: Pay, class: check, reconcile: [./pay, --status], approval: always}
 providers:
   openai: {api_key: "${OPENAI_API_KEY}", base_url: "${UNSET_URL}", api: chat, type: openai}
   local: {base_url: "http://127.0.0.1:1234/v1"}
   spare: {api_key: "${UNSET_KEY}"}
+prices:
+  openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125}
+  demo/demo: {input: 0, output: 0}
 `
 
 func TestParse(t *testing.T) {
@@ -55,27 +71,34 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, one := float32(0.5), float32(1)
+	half, one, eighth := float32(0.5), float32(1), 0.125
 	want := &Config{
 		File: filepath.FromSlash("conf/reprise.yaml"),
 		Agents: []AgentConfig{{
 			Kind: "assistant", Model: "openai/gpt-5.5",
 			Instructions: "You are terse.\nYou serve Ada; ${this} stays.\n",
 			Tools:        []string{"clock", "lookup"},
-			MaxSteps:     20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
-			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
-		}, {Kind: "42", Model: "demo/demo"}},
+			ToolChoice:   "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
+			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
+			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
+			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
+			PauseAtLimit: true,
+			Settings:     providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
+		}, {Kind: "42", Model: "demo/demo"}, {
+			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",
+		}},
 		Tools: []ToolConfig{{
 			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
 			Parameters: json.RawMessage(`{"properties":{"exact":{"default":true,"type":"boolean"},"word":{"maxLength":16,"pattern":"^${1}$","type":"string"}},"required":["word"],"type":"object"}`),
 			Class:      tool.Keyed, Timeout: 90 * time.Second,
+			Approval: tool.Asked, ApproveRepeats: true, ApprovalTimeout: 10 * time.Minute, KeyField: "idempotency_key",
 			Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, Dir: filepath.FromSlash("conf/scripts"),
 		}, {
 			Name: "bare", Command: []string{"/bin/true"}, Description: "Nothing", Class: tool.Once, Dir: "conf",
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 		}, {
 			Name: "asked", Command: []string{"./pay"}, Description: "Pay", Class: tool.Check, Dir: "conf",
-			Reconcile:  []string{"./pay", "--status"},
+			Reconcile: []string{"./pay", "--status"}, Approval: tool.Always,
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 		}},
 		Providers: []ProviderConfig{
@@ -83,12 +106,24 @@ func TestParse(t *testing.T) {
 			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", API: "chat"},
 			{Name: "spare", Type: "openai", API: "chat"},
 		},
+		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth}, "demo/demo": {}},
 		places: c.places,
 	}
+	asks := c.Tools[0].ApproveIf
+	if needs, err := asks(json.RawMessage(`{"word":"Bob","exact":true}`)); !needs || err != nil {
+		t.Errorf("another word: %t, %v", needs, err)
+	}
+	if needs, err := asks(json.RawMessage(`{"word":"Ada","exact":true}`)); needs || err != nil {
+		t.Errorf("the word of the variable: %t, %v", needs, err)
+	}
+	c.Tools[0].ApproveIf = nil // functions cannot be compared
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
 	}
-	raw, _ := json.Marshal(c)
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
 	showings := []string{string(raw)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		showings = append(showings, fmt.Sprintf(verb, c.Providers[0].APIKey), fmt.Sprintf(verb, c.Tools[0].Env), fmt.Sprintf(verb, *c))
@@ -191,12 +226,25 @@ func TestDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defs, err := c.Definitions(lookup, command)
-	if err != nil || len(defs) != 2 {
+	if err != nil || len(defs) != 3 {
 		t.Fatalf("got %+v, %v", defs, err)
 	}
 	d := defs[0]
-	if d.Kind != "assistant" || d.MaxQueue != 1000 || len(d.Tools) != 2 || d.Tools[0].Spec().Name != "clock" || d.Tools[1].Spec().Name != "lookup" {
-		t.Errorf("got %+v", d)
+	if len(d.Tools) != 2 || d.Tools[0].Spec().Name != "clock" || d.Tools[1].Spec().Name != "lookup" {
+		t.Errorf("the tools are %+v", d.Tools)
+	}
+	a := c.Agents[0]
+	want := actors.Definition{
+		Kind: "assistant", Model: "openai/gpt-5.5", Instructions: a.Instructions, Settings: a.Settings, Tools: d.Tools,
+		MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
+		ToolChoice: "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
+		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: true,
+	}
+	if !reflect.DeepEqual(d, want) {
+		t.Errorf("got  %+v\nwant %+v", d, want)
+	}
+	if got := defs[2].Fallbacks; !reflect.DeepEqual(got, []string{"demo/demo"}) {
+		t.Errorf("the fallbacks are %q", got)
 	}
 	if defs[1].Kind != "42" || defs[1].Tools != nil {
 		t.Errorf("got %+v", defs[1])

@@ -104,7 +104,7 @@ func (r *reader) key(f field, n *node, p ProviderConfig) Secret {
 func (r *reader) keyless(at place, name, why, do string) {
 	var kinds []string
 	for _, a := range r.config.Agents {
-		if strings.HasPrefix(a.Model, name+"/") {
+		if slices.ContainsFunc(a.models(), func(model string) bool { return strings.HasPrefix(model, name+"/") }) {
 			kinds = append(kinds, a.Kind)
 		}
 	}

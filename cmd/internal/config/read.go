@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -19,11 +20,13 @@ type reader struct {
 	config *Config
 	places map[string]place
 	models []use
+	costs  []costly
 	// lenient leaves unset variables empty: the provider is not used.
 	lenient bool
 }
 
-// root reads the whole file. Agents come first: they say which providers are used.
+// root reads the whole file. Agents come first: they say which providers are used
+// and which models need a price.
 func (r *reader) root(n *node) {
 	if n.kind != mapping {
 		r.add(n.at, "begin with agents: and one agent below it", "the file holds %s where fields are expected", n.kind)
@@ -33,6 +36,7 @@ func (r *reader) root(n *node) {
 		"agents":    r.agents,
 		"tools":     r.tools,
 		"providers": func(*node) {},
+		"prices":    func(*node) {},
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")
@@ -40,6 +44,7 @@ func (r *reader) root(n *node) {
 		r.add(agents.at, "add one, such as assistant: {model: openai/gpt-5.5}", "there are no agents")
 	}
 	r.providers(n.get("providers"))
+	r.prices(n.get("prices"))
 }
 
 // fields hands each field of a mapping to its reader.
@@ -55,11 +60,26 @@ func (r *reader) fields(n *node, owner string, readers map[string]func(*node)) {
 			name = strconv.Quote(f.name)
 		}
 		do := meant(f.name, known, "fields of "+owner)
-		if slices.Contains(known, "settings") && slices.Contains(settings, f.name) {
-			do = "move it below settings:"
+		if section := elsewhere(f.name, known); section != "" {
+			do = section
 		}
 		r.add(f.at, do, "unknown field %s", name)
 	})
+}
+
+// elsewhere is where a field belongs that people look for beside known ones.
+func elsewhere(name string, known []string) string {
+	switch {
+	case slices.Contains(known, "settings") && slices.Contains(settings, name):
+		return "move it below settings:"
+	case slices.Contains(known, "settings") && slices.Contains(limits, name):
+		return "move it below budget: {turn: …}, or below budget: {agent: …} for all turns together"
+	case slices.Contains(known, "turn") && slices.Contains(limits, name):
+		return "write it below turn:, or below agent: for all turns together"
+	case name == "max_steps" && slices.Contains(known, "max_tokens"):
+		return "write max_steps beside budget: it counts the model calls of a turn"
+	}
+	return ""
 }
 
 // entries calls each for all fields of a mapping; nothing at all counts as an
@@ -110,6 +130,14 @@ func (r *reader) expand(n *node, name string) (string, bool) {
 
 // find is where part stands in the file, from at on; at itself if nowhere.
 func (r *reader) find(at place, part string) place {
+	if found, ok := r.seek(at, part); ok {
+		return found
+	}
+	return at
+}
+
+// seek is where part stands in the file, from at on.
+func (r *reader) seek(at place, part string) (place, bool) {
 	for l := at.line; l >= 1 && l <= len(r.lines); l++ {
 		line := r.lines[l-1]
 		skip := 0
@@ -117,10 +145,10 @@ func (r *reader) find(at place, part string) place {
 			skip = byteAt(line, at.col-1)
 		}
 		if i := strings.Index(line[skip:], part); i >= 0 {
-			return place{l, utf8.RuneCountInString(line[:skip+i]) + 1}
+			return place{l, utf8.RuneCountInString(line[:skip+i]) + 1}, true
 		}
 	}
-	return at
+	return place{}, false
 }
 
 // byteAt is where the character number n of s begins.
@@ -149,9 +177,11 @@ func (r *reader) digits(n *node, name, want string) (string, bool) {
 	return "", false
 }
 
-// count reads a whole number of at least 1.
-func (r *reader) count(name string, into *int) func(*node) {
-	const limit, want = 1_000_000, "a whole number from 1 to 1000000"
+// count reads a whole number from 1 to a million.
+func (r *reader) count(name string, into *int) func(*node) { return r.countTo(1_000_000, name, into) }
+
+func (r *reader) countTo(limit int64, name string, into *int) func(*node) {
+	want := fmt.Sprintf("a whole number from 1 to %d", limit)
 	return func(n *node) {
 		s, ok := r.digits(n, name, want)
 		if !ok {
@@ -184,6 +214,45 @@ func (r *reader) float(name string, high float64, into **float32) func(*node) {
 		default:
 			f := float32(v)
 			*into = &f
+		}
+	}
+}
+
+// amount reads a number from 0 to high, in whole units of money.
+func (r *reader) amount(name string, high float64, into *float64) func(*node) {
+	want := "a number from 0 to " + strconv.FormatFloat(high, 'f', -1, 64)
+	return func(n *node) {
+		s, ok := r.digits(n, name, want)
+		if !ok {
+			return
+		}
+		switch v, err := strconv.ParseFloat(s, 64); {
+		case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
+			r.add(n.at, "write "+want, "%s is not a number", name)
+		case v < 0 || v > high:
+			r.add(n.at, "write "+want, "%s is out of range", name)
+		default:
+			*into = v
+		}
+	}
+}
+
+// flag reads true or false, written as such or held by a variable.
+func (r *reader) flag(name string, into *bool) func(*node) {
+	return func(n *node) {
+		s, ok := n.text, n.kind == boolean
+		if n.kind == text && strings.Contains(n.text, "${") {
+			if s, ok = r.expand(n, name); !ok {
+				return
+			}
+		}
+		switch {
+		case ok && strings.EqualFold(s, "true"):
+			*into = true
+		case ok && strings.EqualFold(s, "false"):
+			*into = false
+		case n.kind != noted:
+			r.add(n.at, "write true or false, without quotes", "%s must be true or false", name)
 		}
 	}
 }

@@ -43,7 +43,11 @@ func (r *reader) tool(f field) ToolConfig {
 		"timeout":     r.duration("timeout", &t.Timeout),
 		"env":         func(n *node) { t.Env = r.environment(n) },
 		"dir":         func(n *node) { r.dir(n, &t) },
-		"approval":    r.approval,
+		"approval":    func(*node) {}, // these two are read once the parameters are
+		"key_field":   func(*node) {},
+
+		"approve_repeats":  r.flag("approve_repeats", &t.ApproveRepeats),
+		"approval_timeout": r.duration("approval_timeout", &t.ApprovalTimeout),
 	})
 	if f.value.kind != mapping && f.value.kind != empty {
 		return t
@@ -55,6 +59,7 @@ func (r *reader) tool(f field) ToolConfig {
 		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)
 	}
 	r.reconciles(f.value, t)
+	r.approvals(f.value, &t)
 	return t
 }
 
@@ -87,15 +92,6 @@ func (r *reader) command(n *node, name string) []string {
 func (r *reader) class(n *node, t *ToolConfig) {
 	if s, ok := r.word(n, "class", []string{string(tool.Pure), string(tool.Keyed), string(tool.Check), string(tool.Once)}); ok {
 		t.Class = tool.Class(s)
-	}
-}
-
-// approval refuses what this version cannot keep: a tool that runs unasked
-// although the file says otherwise would be the worst answer.
-func (r *reader) approval(n *node) {
-	if s, ok := r.text(n, "approval"); ok && s != "never" {
-		r.add(n.at, "write approval: never if it may run unasked, else take the tool out of the file",
-			"this version cannot gate tools yet, so approval may only be never")
 	}
 }
 

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+const anExpression = "an expression such as args.cents > 5000"
+
+// approvals reads what a tool says of approval, once the rest of it is known.
+func (r *reader) approvals(n *node, t *ToolConfig) {
+	approval, repeats, timeout := n.get("approval"), n.get("approve_repeats"), n.get("approval_timeout")
+	if approval != nil {
+		r.approval(approval, n.get("parameters"), t)
+	}
+	if t.ApproveRepeats && t.Class != tool.Once && t.Class != tool.Keyed {
+		r.add(repeats.at, "write class: once or class: keyed, or remove approve_repeats", "approve_repeats looks at tools of class once and keyed alone")
+	}
+	if timeout != nil && (approval == nil || approval.text == "never") && !t.ApproveRepeats {
+		r.add(timeout.at, "add approval: always, or remove approval_timeout", "no call of this tool ever waits for approval")
+	}
+	r.keyField(n.get("key_field"), n.get("parameters"), t)
+}
+
+func (r *reader) approval(n, parameters *node, t *ToolConfig) {
+	if n.kind == boolean || n.kind == integer || n.kind == number {
+		r.add(n.at, "write never, always, or "+anExpression, "approval must be text, not %s", n.kind)
+		return
+	}
+	s, ok := r.text(n, "approval")
+	switch {
+	case !ok || s == "never":
+	case s == "always":
+		t.Approval = tool.Always
+	case !strings.ContainsFunc(s, func(c rune) bool { return !wordRune(c) }):
+		do := "write never, always, or " + anExpression
+		if w := nearest(s, []string{"never", "always"}); w != "" {
+			do = meant(s, []string{w}, "")
+		}
+		r.add(n.at, do, "unknown approval %s", shown(n.text))
+	default:
+		p, found := compile(s, argumentsOf(parameters))
+		if found == nil {
+			t.Approval, t.ApproveIf = tool.Asked, p.needsApproval
+		}
+		r.misread(n, s, found)
+	}
+}
+
+// misread reports what is wrong with an expression, at its place in the file.
+func (r *reader) misread(n *node, s string, found []finding) {
+	if len(found) > 0 && (strings.Contains(n.text, "${") || strings.Contains(s, "sk-")) { // its words may be a secret
+		r.add(n.at, "write "+anExpression+", without variables and keys", "approval is not an expression that can be read")
+		return
+	}
+	for _, f := range found {
+		r.add(r.inside(n, s, f.from), f.do, "%s", f.what)
+	}
+}
+
+// inside is where the character number from of a text stands in the file; the
+// text's own place where that cannot be told.
+func (r *reader) inside(n *node, s string, from int) place {
+	before := []rune(s)
+	before = before[:min(from, len(before))]
+	row, column := 0, 0
+	for _, c := range before {
+		if column++; c == '\n' {
+			row, column = row+1, 0
+		}
+	}
+	line := strings.Split(s, "\n")[row]
+	if at, ok := r.seek(n.at, line); ok && line != "" {
+		return place{at.line, at.col + column}
+	}
+	return n.at
+}
+
+// arguments are the names that an expression may look at.
+type arguments struct {
+	names []string
+	open  bool // others may come
+}
+
+func argumentsOf(parameters *node) arguments {
+	if parameters == nil {
+		return arguments{}
+	}
+	var a arguments
+	if properties := parameters.get("properties"); properties != nil {
+		for _, f := range properties.fields {
+			a.names = append(a.names, f.name)
+		}
+	}
+	slices.Sort(a.names)
+	more := parameters.get("additionalProperties")
+	a.open = parameters.kind != mapping || more != nil && !strings.EqualFold(more.text, "false")
+	for _, word := range []string{"patternProperties", "allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"} {
+		a.open = a.open || parameters.get(word) != nil
+	}
+	return a
+}
+
+// keyField reads the name of the field that carries the idempotency key.
+func (r *reader) keyField(n, parameters *node, t *ToolConfig) {
+	if n == nil {
+		return
+	}
+	s, ok := r.text(n, "key_field")
+	switch {
+	case !ok:
+	case !wordOf(s, 64):
+		r.add(n.at, "write 1 to 64 of A-Z a-z 0-9 _ -, such as idempotency_key", "key_field is not the name of a field")
+	case declares(parameters, s):
+		r.add(n.at, "choose a name that the parameters do not have", "key_field %s is one of the tool's parameters, which the model fills", shown(n.text))
+	default:
+		t.KeyField = s
+	}
+}
+
+// declares says whether a schema speaks of a field.
+func declares(parameters *node, name string) bool {
+	if parameters == nil {
+		return false
+	}
+	if properties := parameters.get("properties"); properties != nil && properties.get(name) != nil {
+		return true
+	}
+	required := parameters.get("required")
+	return required != nil && slices.ContainsFunc(required.items, func(item *node) bool { return item.text == name })
+}

@@ -1,0 +1,229 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+)
+
+// What an approval expression may be at most.
+const (
+	maxExpression      = 2000 // bytes
+	maxExpressionNodes = 200
+)
+
+// functions are those of the language that take time in proportion to what they
+// are given and say the same of the same arguments every time.
+var functions = []string{
+	"abs", "all", "any", "ceil", "count", "filter", "floor", "keys", "len", "lower",
+	"max", "min", "none", "one", "round", "sum", "trim", "upper", "values",
+}
+
+// operators are those that may be used. Missing are remainders, which need whole
+// numbers, and powers and ranges, which grow without bound.
+var operators = strings.Fields("== != < > <= >= and && or || + - * / in not ! ?? matches contains startsWith endsWith")
+
+// finding is a mistake in an expression, at the character number from.
+type finding struct {
+	from     int
+	what, do string
+}
+
+// compile makes a predicate of an expression, or says all that is wrong with it.
+// Work is bounded by the form of the expression: nothing is looked through
+// inside of what looks through a list, and no pattern comes from the arguments.
+func compile(s string, args arguments) (predicate, []finding) {
+	if len(s) > maxExpression {
+		return predicate{}, []finding{{0, fmt.Sprintf("the expression is longer than %d bytes", maxExpression), "decide in the tool's program, or write approval: always"}}
+	}
+	tree, err := parser.Parse(s)
+	if err != nil {
+		return predicate{}, []finding{explain(err)}
+	}
+	j := judge{args: args}
+	if ast.Walk(&tree.Node, &j); len(j.found) > 0 {
+		return predicate{}, j.found
+	}
+	options := []expr.Option{
+		expr.Env(map[string]any{"args": map[string]any{}}), expr.Optimize(false), expr.MaxNodes(maxExpressionNodes),
+	}
+	program, err := expr.Compile(s, options...)
+	if err == nil { // AsBool would also make false of a result that is nil
+		_, err = expr.Compile(s, append(options, expr.AsBool())...)
+	}
+	if err != nil {
+		return predicate{}, []finding{explain(err)}
+	}
+	return predicate{program}, nil
+}
+
+// judge visits an expression and finds what is not used here.
+type judge struct {
+	args  arguments
+	found []finding
+}
+
+func (j *judge) add(n ast.Node, do, what string, args ...any) {
+	j.found = append(j.found, finding{n.Location().From, fmt.Sprintf(what, args...), do})
+}
+
+// Visit judges one node, after those below it.
+func (j *judge) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode, *ast.ArrayNode,
+		*ast.ChainNode, *ast.ConditionalNode, *ast.PointerNode, *ast.SliceNode:
+	case *ast.IdentifierNode:
+		j.variable(n)
+	case *ast.MemberNode:
+		j.member(n)
+	case *ast.UnaryNode:
+		j.operator(n, n.Operator)
+	case *ast.BinaryNode:
+		j.binary(n)
+	case *ast.CallNode:
+		j.call(n)
+	case *ast.BuiltinNode:
+		j.function(n, n.Name)
+	case *ast.PredicateNode:
+		if inner := ast.Find(n.Node, isPredicate); inner != nil {
+			j.add(inner, "take one of them out", "a list is looked through inside of another one, which may take long")
+		}
+	default:
+		j.add(n, "write "+anExpression, "this part of the expression is nothing that is used here")
+	}
+}
+
+func isPredicate(n ast.Node) bool {
+	_, ok := n.(*ast.PredicateNode)
+	return ok
+}
+
+func (j *judge) variable(n *ast.IdentifierNode) {
+	if n.Value == "args" {
+		return
+	}
+	do := "the arguments are in args: write " + anExpression
+	if slices.Contains(j.args.names, n.Value) && !hidden(n.Value) {
+		do = "write args." + n.Value
+	}
+	j.add(n, do, "the expression has the unknown name %s", shown(n.Value))
+}
+
+// member holds that an argument is one that the model is told of: one that
+// never comes would make the expression say the same of every call.
+func (j *judge) member(n *ast.MemberNode) {
+	of, isName := n.Node.(*ast.IdentifierNode)
+	name, plain := n.Property.(*ast.StringNode)
+	if !isName || !plain || of.Value != "args" || j.args.open || slices.Contains(j.args.names, name.Value) {
+		return
+	}
+	do := "add it below parameters"
+	if len(j.args.names) > 0 {
+		do = meant(name.Value, j.args.names, "parameters of the tool")
+	}
+	j.add(n, do, "the tool has no parameter %s", shown(name.Value))
+}
+
+func (j *judge) operator(n ast.Node, operator string) {
+	if !slices.Contains(operators, operator) {
+		j.add(n, "the operators are "+strings.Join(operators, " "), "the operator %s is not used here", operator)
+	}
+}
+
+func (j *judge) binary(n *ast.BinaryNode) {
+	j.operator(n, n.Operator)
+	if _, fixed := n.Right.(*ast.StringNode); n.Operator == "matches" && !fixed {
+		j.add(n, `write it as text, such as args.name matches "^[a-z]+$"`, "the pattern after matches may not come from the arguments")
+	}
+	if n.Operator == "/" && !divisor(n.Right) {
+		j.add(n, "write a number other than 0 there, or multiply the other side", "what is divided by may not come from the arguments: it may be 0")
+	}
+}
+
+func divisor(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IntegerNode:
+		return n.Value != 0
+	case *ast.FloatNode:
+		return n.Value != 0
+	}
+	return false
+}
+
+func (j *judge) call(n *ast.CallNode) {
+	name, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok {
+		j.add(n, "the functions are "+strings.Join(functions, ", "), "arguments cannot be called")
+		return
+	}
+	at := name.Location().From // where it was taken for a variable
+	j.found = slices.DeleteFunc(j.found, func(f finding) bool { return f.from == at })
+	j.function(n, name.Value)
+}
+
+func (j *judge) function(n ast.Node, name string) {
+	if !slices.Contains(functions, name) {
+		j.add(n, meant(name, functions, "functions"), "no function is called %s here", shown(name))
+	}
+}
+
+// explanations say in plain words what the compiler's messages mean. Those
+// quote the expression, which is not shown: it may hold a misplaced key.
+var explanations = []struct{ part, what, do string }{
+	{"unexpected token EOF", "the expression ends too soon", "finish it; if it has a # or a colon in it, put all of it in quotes"},
+	{"unexpected end of expression", "the expression ends too soon", "finish it; if it has a # or a colon in it, put all of it in quotes"},
+	{"unexpected token", "the expression goes wrong here", "check its brackets, and that an operator stands between any two values"},
+	{"literal not terminated", "a quote in the expression is opened and never closed", "close it"},
+	{"error parsing regexp", "the pattern after matches is no regular expression", "mend it; re2 syntax is used"},
+	{"maximum allowed nodes", "the expression has too many parts", "decide in the tool's program, or write approval: always"},
+	{"expected bool", "the expression is not true or false", "compare it with something, such as args.cents > 5000"},
+	{"predicate should return boolean", "what is asked of each entry is not true or false", "compare it with something, such as any(args.items, .cents > 5000)"},
+	{"takes only array", "only lists can be looked through", "give it a list, such as any(args.items, .cents > 5000)"},
+}
+
+var mismatch = regexp.MustCompile(`^invalid operation: (\S+) \(mismatched types? (\S+)(?: and (\S+))?\)`)
+
+// explain is an error of the compiler for whom wrote the expression.
+func explain(err error) finding {
+	f := finding{0, "this is not an expression that can be read", "write never, always, or " + anExpression}
+	message := err.Error()
+	if e := new(file.Error); errors.As(err, &e) {
+		f.from, message = max(0, e.From), e.Message
+	}
+	for _, e := range explanations {
+		if strings.Contains(message, e.part) {
+			f.what, f.do = e.what, e.do
+			return f
+		}
+	}
+	if m := mismatch.FindStringSubmatch(message); m != nil {
+		f.what = fmt.Sprintf("%s does not fit %s", m[1], kindOf(m[2]))
+		if m[3] != "" {
+			f.what += " and " + kindOf(m[3])
+		}
+		f.do = "compare numbers with numbers and texts with texts"
+	}
+	return f
+}
+
+// kindOf is a type of the compiler's as a person would call it.
+func kindOf(name string) string {
+	switch name {
+	case "int", "float64":
+		return "a number"
+	case "string":
+		return "a text"
+	case "bool":
+		return "true or false"
+	case "nil":
+		return "nil"
+	}
+	return "a list or a mapping"
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// asked is what an expression says of arguments: yes, no or why it cannot tell.
+func asked(t *testing.T, expression, args string) string {
+	t.Helper()
+	p, found := compile(expression, arguments{open: true})
+	if found != nil {
+		t.Fatalf("%s: %+v", expression, found)
+	}
+	switch needs, err := p.needsApproval(json.RawMessage(args)); {
+	case err != nil:
+		return err.Error()
+	case needs:
+		return "yes"
+	}
+	return "no"
+}
+
+// A40: which calls an expression lets pass.
+func TestExpression(t *testing.T) {
+	for _, c := range []struct{ expression, args, want string }{
+		{`args.cents > 5000`, `{"cents":5000}`, "no"},
+		{`args.cents > 5000`, `{"cents":5001}`, "yes"},
+		{`args.cents > 5000`, `{"cents":5000.5}`, "yes"},
+		{`args.cents > 5000`, `{"cents":5.001e3}`, "yes"},
+		{`args.cents == 5000`, `{"cents":5000.0}`, "yes"},
+		{`args.cents in [1, 5000]`, `{"cents":5e3}`, "yes"},
+		{`args.cents in [1, 5000]`, `{"cents":2}`, "no"},
+		{`args.cents * args.count > 5000`, `{"cents":3037000500,"count":3037000500}`, "yes"}, // wraps around in whole numbers
+		{`args.code in ["a", "b"]`, `{"code":5}`, "no"},
+		{`args.country not in ["DE", "FR"]`, `{"country":"DE"}`, "no"},
+		{`args.country not in ["DE", "FR"]`, `{"country":"US"}`, "yes"},
+		{`args.country not in ["DE", "FR"]`, `{}`, "yes"},
+		{`any(args.lines, .cents > 5)`, `{"lines":[{"cents":1},{"cents":6}]}`, "yes"},
+		{`sum(args.lines, .cents) > 6`, `{"lines":[{"cents":1},{"cents":5}]}`, "no"},
+		{`all(args.to, # endsWith "@example.com") == false`, `{"to":["a@example.com","b@example.org"]}`, "yes"},
+		{`args.name matches "^[a-z]+$" && lower(args.name) != "root"`, `{"name":"root"}`, "no"},
+		{`len(args.lines) > 1 || args.cents / 100 > 50`, `{"lines":[],"cents":5001}`, "yes"},
+		{`args.deep?.er?.est == 1`, `{}`, "no"},
+		{`(args.limit ?? 0) < 1`, `{"limit":null}`, "yes"},
+		{`args.dry ? false : args.cents > 1`, `{"dry":true,"cents":9}`, "no"},
+		{`args["the key"] == "x"`, `{"the key":"x"}`, "yes"},
+	} {
+		if got := asked(t, c.expression, c.args); got != c.want {
+			t.Errorf("%s of %s: got %s, want %s", c.expression, c.args, got, c.want)
+		}
+	}
+}
+
+// A40: what an expression cannot tell counts as yes, so it must be an error, and
+// none that says that the arguments do not fit.
+func TestExpressionThatCannotTell(t *testing.T) {
+	list := func(n int) string { return `{"a":[` + strings.TrimSuffix(strings.Repeat("1,", n), ",") + `]}` }
+	for _, c := range []struct{ expression, args, want string }{
+		{`args.cents > 5000`, `{}`, "cannot be evaluated"},
+		{`args.cents > 5000`, `{"cents":"many"}`, "cannot be evaluated"},
+		{`args.deep.er == 1`, `{}`, "cannot be evaluated"},
+		{`args.list[5] == 1`, `{"list":[]}`, "cannot be evaluated"},
+		{`args.run`, `{"run":1}`, "neither true nor false"},
+		{`args.run`, `{}`, "neither true nor false"},
+		{`args.cents > 5000`, `{"cents":9007199254740993}`, "too large"},
+		{`args.cents > 5000`, `{"cents":-1e300}`, "too large"},
+		{`args.cents > 5000`, `{"cents":1e999}`, "too large"},
+		{`args.cents > 5000`, `{"cents":9999,"cents":1}`, "twice"},
+		{`args.cents > 5000`, `{"cents":1,"x":{"y":1,"y":2}}`, "twice"},
+		{`args.cents > 5000`, `{"cents":1} {}`, "follows"},
+		{`args.cents > 5000`, `{"cents":1`, "no JSON"},
+		{`args.cents > 5000`, ``, "no JSON"},
+		{`args.cents > 5000`, `[1]`, "no object"},
+		{`args.cents > 5000`, `null`, "no object"},
+		{`true`, list(maxLookedCount), "more than 2048 values"},
+		{`true`, `{"a":"` + strings.Repeat("x", maxLooked) + `"}`, "longer than 65536 bytes"},
+		{`true`, `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, "more than 64 levels"},
+	} {
+		got := asked(t, c.expression, c.args)
+		if !strings.HasPrefix(got, "approval: ") || !strings.Contains(got, c.want) {
+			t.Errorf("%s of %.40s: got %s, want %s", c.expression, c.args, got, c.want)
+		}
+	}
+	if got := asked(t, `any(args.a, # in args.a)`, list(maxLookedCount-2)); got != "yes" {
+		t.Errorf("arguments of just the size that is looked at: %s", got)
+	}
+	p, _ := compile(`args.cents > 5000`, arguments{open: true})
+	if _, err := p.needsApproval(json.RawMessage(`{`)); errors.As(err, new(*tool.ArgumentError)) {
+		t.Errorf("the expression judges what fits: %v", err)
+	}
+}
+
+func TestExpressionsThatAreTooMuch(t *testing.T) {
+	for name, s := range map[string]string{
+		"long":  "args.a == " + fmt.Sprintf("%q", strings.Repeat("x", maxExpression)),
+		"many":  strings.Repeat("1==1&&", 150) + "true",
+		"deep":  strings.Repeat("(", maxExpression-5) + "true",
+		"loops": "all(args.a, all(args.a, all(args.a, # == 1)))",
+	} {
+		if _, found := compile(s, arguments{open: true}); len(found) == 0 {
+			t.Errorf("%s: no problem found", name)
+		}
+	}
+}
+
+// TestSchemasThatAreOpen tells when an argument may come that no property names.
+func TestSchemasThatAreOpen(t *testing.T) {
+	for parameters, ok := range map[string]bool{
+		``:                           false,
+		`parameters: {type: object}`: false,
+		`parameters: {type: object, properties: {other: {}}}`:                                       false,
+		`parameters: {type: object, properties: {cents: {}}}`:                                       true,
+		`parameters: {type: object, additionalProperties: false, properties: {cents: {}}}`:          true,
+		`parameters: {type: object, additionalProperties: false}`:                                   false,
+		`parameters: {type: object, additionalProperties: true}`:                                    true,
+		`parameters: {type: object, additionalProperties: {type: integer}}`:                         true,
+		`parameters: {type: object, patternProperties: {"^c": {type: integer}}}`:                    true,
+		`parameters: {type: object, anyOf: [{properties: {cents: {}}}, {properties: {euros: {}}}]}`: true,
+	} {
+		data := "agents: {a: {model: demo/demo}}\ntools:\n  t:\n    command: [x]\n    description: d\n    approval: args.cents > 5000\n"
+		if parameters != "" {
+			data += "    " + parameters + "\n"
+		}
+		if _, err := Parse("f", []byte(data), variables); (err == nil) != ok {
+			t.Errorf("%s: %v", parameters, err)
+		}
+	}
+}
+
+// FuzzExpression holds that neither an expression nor arguments make the
+// evaluation panic, and that whatever is wrong has a place in the expression.
+func FuzzExpression(f *testing.F) {
+	for _, s := range []string{
+		`args.cents > 5000`, `any(args.a, .b matches "^x+$" and # in args.a)`, `sum(args.a, #) * 2 - 1 < -args.b?.c`, `args.a[1:2] == ["x", nil]`,
+		`let x = args.a; x > 1`, `args.a | filter(# > 1) | len() > 0`, `now().Year() == 1..9`, `args.a ? args.b ?? 1 : 2`, `min(args.a) / 3 in keys(args)`, `if args.a {true} else {false}`,
+	} {
+		f.Add(s, `{"cents":6000,"a":[{"b":"x"},1,"y",null],"b":{"c":1e3}}`)
+	}
+	f.Fuzz(func(t *testing.T, s, args string) {
+		p, found := compile(s, arguments{open: true})
+		for _, one := range found {
+			if one.what == "" || one.do == "" || one.from < 0 || one.from > len(s) {
+				t.Errorf("%q: %+v", s, one)
+			}
+		}
+		if found == nil {
+			if needs, err := p.needsApproval(json.RawMessage(args)); needs && err != nil {
+				t.Errorf("%q of %q says yes and fails: %v", s, args, err)
+			}
+		}
+	})
+}

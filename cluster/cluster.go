@@ -8,6 +8,8 @@
 //     caller's logger; several nodes may run in one process.
 //   - When Start returns the node answers, and agents that owed work are being
 //     recovered.
+//   - An agent that sleeps, or whose node has gone, is woken when its next timer
+//     is due, by whichever node owns it then.
 //   - Close takes nothing new, stops its agents, gives its partitions up and
 //     returns; what was under way goes on at the next start or at the next owner.
 package cluster
@@ -59,6 +61,10 @@ type Config struct {
 	Replicas  int
 	Providers providers.Set
 	Agents    []actors.Definition
+	// Prices are what model calls cost, by provider/model: whole units of money,
+	// in one currency of your choice, for a million tokens. A model without a
+	// price costs nothing, and a limit of cost does not stop it.
+	Prices map[string]messages.Price
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
 	// Logger hears what an operator must know. Nil: slog.Default.
@@ -140,7 +146,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Observer: hub,
+		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
 		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})
 	if err != nil {

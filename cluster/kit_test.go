@@ -123,6 +123,7 @@ type event struct {
 	Frame string               `json:"frame"`
 	Type  string               `json:"type"`
 	Turn  messages.TurnID      `json:"turn"`
+	At    time.Time            `json:"at"`
 	Data  json.RawMessage      `json:"data"`
 }
 

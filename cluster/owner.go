@@ -16,7 +16,7 @@ import (
 )
 
 // owner does what owning a partition means: it hosts its agents, recovers
-// those that owe work, and pulls its inputs. It implements lease.Owner.
+// those that owe work, wakes those whose timer is due, and pulls its inputs. It implements lease.Owner.
 type owner struct {
 	host   *host
 	log    eventlog.Follower
@@ -126,7 +126,8 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 		return
 	}
 	o.agents.Apply(projections.Agent{
-		Agent: head.Agent, Phase: string(head.Phase), Turn: head.Turn, Events: head.Last, Epoch: head.Epoch, Updated: head.Time,
+		Agent: head.Agent, Phase: string(head.Phase), Turn: head.Turn, Waiting: head.Waiting,
+		Events: head.Last, Epoch: head.Epoch, Updated: head.Time,
 	})
 	w.note(head)
 	if head.Epoch < w.epoch { // A107: a late frame of an owner before us
@@ -149,6 +150,7 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 		stops = append(stops, o.inbox.PullStray())
 	}
 	w.epoch = epoch
+	w.timers.begin()
 	w.stop = func() {
 		cancel()
 		for _, stop := range stops {
@@ -168,19 +170,15 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 	return nil
 }
 
-// recover wakes the agents that owe work, as they become known, until ctx ends.
+// recover wakes the agents that owe work or whose timer is due, as they become
+// known, until ctx ends.
 func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 	var wakes sync.WaitGroup
 	defer wakes.Wait()
 	for {
-		a, ok := w.owing()
+		a, ok := w.await(ctx)
 		if !ok {
-			select {
-			case <-w.more:
-				continue
-			case <-ctx.Done():
-				return
-			}
+			return
 		}
 		select {
 		case o.waking <- struct{}{}:
@@ -189,7 +187,10 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 		}
 		wakes.Go(func() {
 			defer func() { <-o.waking }()
-			if o.wake(ctx, a) {
+			switch o.wake(ctx, a) {
+			case awake:
+				w.woken(a)
+			case notNow:
 				time.AfterFunc(time.Second, func() {
 					w.mu.Lock()
 					defer w.mu.Unlock()
@@ -200,23 +201,34 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 	}
 }
 
-// wake activates an agent and waits until it has gone on; again says that it
-// could not and should be tried later.
-func (o *owner) wake(ctx context.Context, a messages.AgentID) (again bool) {
+// waking is what came of waking an agent.
+type waking int
+
+const (
+	awake  waking = iota + 1
+	notNow        // it is tried again
+	never         // trying again is of no use
+)
+
+// wake activates an agent and waits until it has gone on.
+func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
 	if err := o.host.runtime.Serves(a.Kind); err != nil {
 		o.logger.Warn("an agent owes work but cannot run here", "agent", a.String(), "error", err)
-		return false
+		return never
 	}
 	answer, err := o.host.ask(a, &actors.Wake{Agent: a})(ctx)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
 	}
 	if err == nil || ctx.Err() != nil {
-		return false
+		return awake
 	}
-	again = messages.AsError(err).Code == messages.Unavailable
-	o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "again", again)
-	return again
+	came := never
+	if messages.AsError(err).Code == messages.Unavailable {
+		came = notNow
+	}
+	o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "again", came == notNow)
+	return came
 }
 
 // Lost stops everything that acts in the partition.

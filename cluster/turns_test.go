@@ -8,6 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -103,5 +106,19 @@ func TestSecondTurnSeesTheFirst(t *testing.T) { // A1
 	}
 	if got := strings.Join(texts, "|"); got != "one|you said one|two" {
 		t.Errorf("the second call saw %s", got)
+	}
+}
+
+// A node's prices are what its agents' limits of cost are counted by.
+func TestPricesLimitTurns(t *testing.T) {
+	w := newWorld(t)
+	model := scripted.New(scripted.Say("cheap"))
+	limited := func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.01) }
+	priced := func(c *cluster.Config) { c.Prices = map[string]messages.Price{"test/model": {Input: 1_000_000}} }
+	c := w.node(agents(model, limited), priced).Client()
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte("what does this cost?")))
+	ended := w.until(c, "assistant/a", func(e event) bool { return e.Type == "turn.completed" || e.Type == "turn.failed" })
+	if ended.Type != "turn.failed" || ended.field("reason") != "max_cost" || model.Calls() != 0 {
+		t.Errorf("%s after %d calls: %s", ended.Type, model.Calls(), ended.Data)
 	}
 }

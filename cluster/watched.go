@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -22,11 +23,13 @@ type watched struct {
 	// so recently that its replies may not have been sent, oldest first.
 	open  map[messages.AgentID]time.Time
 	ended []ending
+	// timers are those of agents that owe nothing until then.
+	timers timers
 
 	epoch messages.Epoch // ours; 0: the partition is not
 	stop  func()         // ends what acts there
 	list  []messages.AgentID
-	more  chan struct{} // receives when list has grown
+	more  chan struct{} // receives when list has grown, or a timer has come to the front
 }
 
 type ending struct {
@@ -52,6 +55,9 @@ func (w *watched) note(head eventlog.Head) {
 		w.open[head.Agent] = head.Time
 	} else {
 		delete(w.open, head.Agent)
+	}
+	if w.timers.note(head) {
+		w.stir()
 	}
 	if slices.ContainsFunc(head.Types, ends) {
 		w.ended = append(w.ended, ending{head.Agent, head.Time})
@@ -91,20 +97,60 @@ func (w *watched) owe(epoch messages.Epoch, agents ...messages.AgentID) {
 		return
 	}
 	w.list = append(w.list, agents...)
+	w.stir()
+}
+
+// stir has await look again. w.mu is held.
+func (w *watched) stir() {
 	select {
 	case w.more <- struct{}{}:
 	default:
 	}
 }
 
-// owing takes the next agent that is to be woken.
-func (w *watched) owing() (messages.AgentID, bool) {
+// await takes the next agent that is to be woken, because it owes work or its
+// timer is due. It waits for one until ctx ends; then ok is false.
+func (w *watched) await(ctx context.Context) (a messages.AgentID, ok bool) {
+	for ctx.Err() == nil {
+		a, ok, wait := w.owing()
+		if ok {
+			return a, true
+		}
+		var due <-chan time.Time
+		if wait > 0 {
+			due = time.After(wait)
+		}
+		select {
+		case <-w.more:
+		case <-due:
+		case <-ctx.Done():
+		}
+	}
+	return messages.AgentID{}, false
+}
+
+// owing takes the next agent that is to be woken; if there is none it says how
+// long there will be none but for what the heads tell, 0 being for ever.
+func (w *watched) owing() (a messages.AgentID, ok bool, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.list) == 0 {
-		return messages.AgentID{}, false
+	if w.epoch == 0 {
+		return messages.AgentID{}, false, 0
 	}
-	a := w.list[0]
-	w.list = w.list[1:]
-	return a, true
+	now := time.Now()
+	w.list = w.timers.ripe(w.list, now)
+	if len(w.list) == 0 {
+		return messages.AgentID{}, false, w.timers.wait(now)
+	}
+	a, w.list = w.list[0], w.list[1:]
+	return a, true, 0
+}
+
+// woken says that an agent has been woken and has answered.
+func (w *watched) woken(a messages.AgentID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timers.woken(a, time.Now()) {
+		w.stir()
+	}
 }

@@ -25,11 +25,13 @@
 //	Nats-Expected-Last-Subject-Sequence  sequence of the newest message on the subject, 0 for none: the fence
 //	Reprise-Frame    format id epoch first last time    1 01JZX4… 3 17 19 1767225600000000000
 //	Reprise-Events   event types in order               model.completed tool.requested tool.started
-//	Reprise-State    phase turn owes due                running t5 open 1767225700000000000
+//	Reprise-State    phase turn owes due waiting        paused t5 - 1767225700000000000 2
 //
 // format is the frame's format version; epoch, first and last are decimal;
 // time and due are nanoseconds since 1970. In Reprise-State a dash stands for
-// no turn, nothing owed and no timer. Fields may be added at the end of a line.
+// no turn, nothing owed and no timer; waiting is how many calls wait for a
+// person, and a line without it (v0.1.0 wrote none) says 0. Fields may be added
+// at the end of a line.
 // A message without Reprise-Frame is foreign: it is reported and skipped.
 //
 // # Guarantees

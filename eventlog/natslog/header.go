@@ -68,11 +68,16 @@ func stateLine(s eventlog.Summary) string {
 	if s.Open {
 		owes = "open"
 	}
-	line := string(s.Phase) + " " + turn + " " + owes
-	if s.Due.IsZero() {
-		return line + " -"
+	var space [128]byte
+	b := append(space[:0], s.Phase...)
+	b = append(append(b, ' '), turn...)
+	b = append(append(b, ' '), owes...)
+	if b = append(b, ' '); s.Due.IsZero() {
+		b = append(b, '-')
+	} else {
+		b = strconv.AppendInt(b, s.Due.UnixNano(), 10)
 	}
-	return line + " " + strconv.FormatInt(s.Due.UnixNano(), 10)
+	return string(strconv.AppendInt(append(b, ' '), int64(s.Waiting), 10))
 }
 
 // heading is what a frame's headers say.
@@ -120,6 +125,9 @@ func parseSummary(h nats.Header) (eventlog.Summary, error) {
 		ns, err := strconv.ParseInt(due, 10, 64)
 		f.fail(err)
 		s.Due = time.Unix(0, ns).UTC()
+	}
+	if f.rest != "" && f.err == nil { // v0.1.0 wrote no such field
+		s.Waiting = int(f.uint())
 	}
 	if f.err != nil {
 		return eventlog.Summary{}, fmt.Errorf("header %s: %q: %w", headerState, line, f.err)

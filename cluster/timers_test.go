@@ -1,0 +1,100 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Paused agents whose timers an earlier node wrote down are activated when they
+// are due, though nobody asks for them; the list tells how many of their calls
+// wait without waking anybody.
+func TestTimersAfterRestart(t *testing.T) { // A25
+	w := newWorld(t)
+	w.ok(w.node().Close())
+	soon := time.Now().Add(time.Second)
+	w.pausedAgent("never", time.Time{})
+	w.pausedAgent("past", time.Now().Add(-time.Hour))
+	w.pausedAgent("soon", soon)
+	w.pausedAgent("tomorrow", time.Now().Add(24*time.Hour))
+	n := w.node()
+	w.until(n.Client(), "assistant/past", ofType("agent.activated"))
+	woken := w.until(n.Client(), "assistant/soon", ofType("agent.activated"))
+	if woken.At.Before(soon) {
+		t.Errorf("woken %s too early", soon.Sub(woken.At))
+	}
+	for _, asleep := range []string{"assistant/never", "assistant/tomorrow"} {
+		if events := w.events(n.Client(), asleep); count(events, "agent.activated") > 0 {
+			t.Errorf("%s was woken: %+v", asleep, events)
+		}
+	}
+	for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, messages.Query{View: "agents"}) {
+		w.ok(err)
+		var row struct {
+			Agent, Phase string
+			Waiting      int
+		}
+		w.ok(json.Unmarshal(line, &row))
+		if row.Agent == "assistant/tomorrow" && (row.Waiting != 2 || row.Phase != "paused") {
+			t.Errorf("the list tells %s", line)
+		}
+	}
+}
+
+// A call that waits for approval when its node goes is denied by the next one
+// when its time is up, though nobody asks; its tool never runs.
+func TestApprovalExpiresAfterRestart(t *testing.T) { // A25 A40
+	w := newWorld(t)
+	var runs atomic.Int32
+	pay := tool.New("pay", "", tool.Once, func(context.Context, struct{}) (string, error) {
+		runs.Add(1)
+		return "paid", nil
+	}).ApproveAlways().ApprovalTimeout(2 * time.Second)
+	with := func(d *actors.Definition) { d.Tools = []tool.Tool{pay} }
+	n := w.node(agents(scripted.New(scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"})), with))
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte("go")))
+	w.until(n.Client(), "assistant/a", ofType("turn.paused"))
+	w.ok(n.Close())
+
+	n = w.node(agents(scripted.New(scripted.Say("it was not paid")), with))
+	done := w.until(n.Client(), "assistant/a", ofType("turn.completed"))
+	events := w.events(n.Client(), "assistant/a")
+	for eventType, want := range map[string]int{
+		"approval.requested": 1, "approval.denied": 1, "timer.set": 1, "timer.fired": 1, "tool.denied": 1, "tool.started": 0, "agent.activated": 1,
+	} {
+		if got := count(events, eventType); got != want {
+			t.Errorf("%d %s, want %d", got, eventType, want)
+		}
+	}
+	if runs.Load() != 0 || done.field("output") != "it was not paid" {
+		t.Errorf("%d runs; %s", runs.Load(), done.Data)
+	}
+	for _, e := range events {
+		if e.Type == "approval.denied" && e.field("by") != "timeout" {
+			t.Errorf("denied: %s", e.Data)
+		}
+	}
+}
+
+// pausedAgent stores an agent that the owner of epoch 1 left paused, with a
+// timer.
+func (w *world) pausedAgent(key string, due time.Time) {
+	w.t.Helper()
+	log, e := w.lateFrame(messages.AgentID{Tenant: "default", Kind: "assistant", Key: key})
+	last := len(e.Frame.Events) - 1
+	e.Frame.Events[last] = messages.TurnPaused{Turn: "t4", Reason: "approval"} // in place of a model call
+	e.Summary = eventlog.Summary{Phase: eventlog.Paused, Turn: "t4", Due: due, Waiting: 2}
+	var err error
+	e.Bytes, err = messages.EncodeFrame(e.Agent, e.Frame)
+	w.ok(err)
+	_, err = log.Append(w.ctx, e)
+	w.ok(err)
+}

@@ -1,0 +1,64 @@
+package natslog_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Lines of Reprise-State of every version, and some that cannot be read: those
+// make their frame foreign to whoever follows.
+func TestStateLines(t *testing.T) { // A84
+	due := time.Unix(0, 1_767_225_700_000_000_000).UTC()
+	lines := []struct {
+		line string
+		want eventlog.Summary
+	}{
+		{"idle - - -", eventlog.Summary{Phase: eventlog.Idle}}, // v0.1.0
+		{"running t5 open 1767225700000000000", eventlog.Summary{Phase: eventlog.Running, Turn: "t5", Open: true, Due: due}},
+		{"idle - - - 0", eventlog.Summary{Phase: eventlog.Idle}},
+		{"paused t5 - 1767225700000000000 2", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Due: due, Waiting: 2}},
+		{"paused t5 - - 1 added-later", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Waiting: 1}},
+		{"paused t5 - - -1", eventlog.Summary{}},
+		{"paused t5 - - two", eventlog.Summary{}},
+		{"paused t5 -", eventlog.Summary{}},
+	}
+	l, c := open(t, 1)
+	js := jetStream(t, c)
+	for i, each := range lines {
+		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Tail{})
+		m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes, Header: natslog.FrameHeader(e)}
+		m.Header.Set("Reprise-State", each.line)
+		if _, err := js.PublishMsg(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+		if head := newestHead(t, l, e.Agent); head.Summary != each.want || head.Foreign != (each.want.Phase == "") {
+			t.Errorf("%q reads as %+v, foreign: %t", each.line, head.Summary, head.Foreign)
+		}
+	}
+}
+
+// newestHead is what a follower that comes now is told of an agent.
+func newestHead(t *testing.T, l *natslog.Log, a messages.AgentID) (newest eventlog.Head) {
+	t.Helper()
+	for head, err := range l.Follow(context.Background(), a.Partition()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if head.Agent == (messages.AgentID{}) {
+			break
+		}
+		if head.Agent == a {
+			newest = head
+		}
+	}
+	return newest
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -31,7 +32,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}
 	b, err := messages.EncodeFrame(a.id, f)
 	a.flight.size = len(b)
-	entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: a.summary()}
+	entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	log, root, self := a.rt.log, a.root, a.self
@@ -83,12 +84,13 @@ func (a *agent) stalled(m stalled) {
 	a.waiting = outcomes
 }
 
-func (a *agent) summary() eventlog.Summary {
-	s := eventlog.Summary{Phase: eventlog.Phase(a.state.Phase()), Open: a.state.Open(), Due: a.state.Due(), Waiting: a.state.Waiting()}
-	if t := a.state.Turn; t != nil {
-		s.Turn = t.ID
+// Summarize is what the headers of a frame say of the agent's state.
+func Summarize(s *turn.State) eventlog.Summary {
+	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: s.Waiting()}
+	if s.Turn != nil {
+		sum.Turn = s.Turn.ID
 	}
-	return s
+	return sum
 }
 
 // repliesTo lists what the frame's events owe to subjects that inputs named.
@@ -129,9 +131,9 @@ func (a *agent) appended(m appended) {
 	a.tail = m.tail
 	fl := a.flight
 	a.flight = flight{}
-	now := a.summary()
+	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
-		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn})
+		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting})
 	})
 	a.owe(fl.replies)
 	a.tellEnded(fl.frame)

@@ -176,6 +176,10 @@ func ends(t *testing.T, all []messages.Event) (order []string) {
 			end(ev.Turn, ev.Inputs)
 		case messages.TurnAborted:
 			end(ev.Turn, ev.Inputs)
+		case messages.InputWithdrawn:
+			ended[ev.Input]++
+		case messages.InputDropped:
+			ended[ev.Input]++
 		}
 	}
 	for id, n := range ended {

@@ -124,6 +124,7 @@ func (a *agent) loaded(m loaded) {
 		a.recover()
 	default:
 		a.forget(m.ended)
+		a.act() // a paused turn may have timers
 	}
 	a.drain()
 }

@@ -75,6 +75,8 @@ type Commit struct {
 	// Phase and Turn are the agent's, as of the frame; Turn is empty when idle.
 	Phase string
 	Turn  messages.TurnID
+	// Waiting is how many of its calls wait for a person.
+	Waiting int
 }
 
 // Reply is a fact that an input's sender asked to be told.

@@ -77,7 +77,7 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 		cfg.Logger = quiet
 	}
 	n := &Node{t: s.t, epoch: epoch, partitions: make(map[messages.Partition]*actor.PID)}
-	n.log = &mortal{Log: cfg.Log, dead: make(chan struct{})}
+	n.log = newMortal(cfg.Log)
 	cfg.Log = n.log
 	if cfg.Observer != nil {
 		cfg.Observer = &witness{cfg.Observer, n.log}
@@ -117,17 +117,27 @@ func (s *Stage) Given(a messages.AgentID, events ...messages.Event) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	e := eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: b}
-	e.Summary = eventlog.Summary{Phase: eventlog.Phase(state.Phase()), Open: state.Open(), Due: state.Due()}
+	e := eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: b, Summary: actors.Summarize(&state)}
 	if _, err := s.log.Append(ctx, e); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
+// Entries are the agent's frames so far, as they were appended.
+func (s *Stage) Entries(a messages.AgentID) []eventlog.Entry {
+	entries, _ := s.log.entries(a)
+	return entries
+}
+
 // Frames are the agent's frames so far.
-func (s *Stage) Frames(a messages.AgentID) []*messages.Frame {
-	frames, _ := s.log.frames(a)
-	return frames
+func (s *Stage) Frames(a messages.AgentID) []*messages.Frame { return frames(s.Entries(a)) }
+
+func frames(entries []eventlog.Entry) []*messages.Frame {
+	list := make([]*messages.Frame, len(entries))
+	for i, e := range entries {
+		list[i] = e.Frame
+	}
+	return list
 }
 
 // Events are the agent's events so far.
@@ -153,8 +163,8 @@ func (s *Stage) Await(a messages.AgentID, ok func([]messages.Event) bool) []mess
 	s.t.Helper()
 	late := time.After(patience)
 	for {
-		frames, more := s.log.frames(a)
-		all := events(frames)
+		entries, more := s.log.entries(a)
+		all := events(frames(entries))
 		if ok(all) {
 			return all
 		}

@@ -14,12 +14,12 @@ import (
 type recorder struct {
 	eventlog.Log
 	mu     sync.Mutex
-	stored map[messages.AgentID][]*messages.Frame
+	stored map[messages.AgentID][]eventlog.Entry
 	more   chan struct{} // closed with the next frame
 }
 
 func newRecorder(log eventlog.Log) *recorder {
-	return &recorder{Log: log, stored: make(map[messages.AgentID][]*messages.Frame), more: make(chan struct{})}
+	return &recorder{Log: log, stored: make(map[messages.AgentID][]eventlog.Entry), more: make(chan struct{})}
 }
 
 // Append stores one frame at a time, so that what is remembered is in order.
@@ -31,16 +31,16 @@ func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 		return tail, err
 	}
 	all := r.stored[e.Agent]
-	if len(all) == 0 || all[len(all)-1].ID != e.Frame.ID {
-		r.stored[e.Agent] = append(all, e.Frame)
+	if len(all) == 0 || all[len(all)-1].Frame.ID != e.Frame.ID {
+		r.stored[e.Agent] = append(all, e)
 		close(r.more)
 		r.more = make(chan struct{})
 	}
 	return tail, nil
 }
 
-// frames gives what is stored, and a channel that closes when there is more.
-func (r *recorder) frames(a messages.AgentID) ([]*messages.Frame, <-chan struct{}) {
+// entries gives what is stored, and a channel that closes when there is more.
+func (r *recorder) entries(a messages.AgentID) ([]eventlog.Entry, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.stored[a]
@@ -53,35 +53,57 @@ var errDead = errors.New("actorstest: the node has crashed")
 // mortal is a node's way to the log.
 type mortal struct {
 	eventlog.Log
-	mu   sync.RWMutex // held for reading while an append is under way
-	once sync.Once
-	dead chan struct{}
+	mu      sync.RWMutex
+	isDead  bool
+	pending int           // appends under way
+	none    chan struct{} // closed when pending is 0 and the node is dead
 }
 
-// kill returns when no append is under way and none will be.
+func newMortal(log eventlog.Log) *mortal { return &mortal{Log: log, none: make(chan struct{})} }
+
+// kill lets no append begin any more.
 func (m *mortal) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.once.Do(func() { close(m.dead) })
-}
-
-func (m *mortal) died() bool {
-	select {
-	case <-m.dead:
-		return true
-	default:
-		return false
+	if m.isDead {
+		return
+	}
+	m.isDead = true
+	if m.pending == 0 {
+		close(m.none)
 	}
 }
 
-// Append appends unless the node is dead; then it waits for the end of ctx.
+// begin says whether an append may begin.
+func (m *mortal) begin() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isDead {
+		m.pending++
+	}
+	return !m.isDead
+}
+
+// end says whether the node hears of what became of its append.
+func (m *mortal) end() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending--
+	if m.isDead && m.pending == 0 {
+		close(m.none)
+	}
+	return !m.isDead
+}
+
+// Append appends while the node lives. A dead one waits for the end of ctx: also
+// for the answer to what it sent before.
 func (m *mortal) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
-	m.mu.RLock()
-	if !m.died() {
-		defer m.mu.RUnlock()
-		return m.Log.Append(ctx, e)
+	if m.begin() {
+		tail, err := m.Log.Append(ctx, e)
+		if m.end() {
+			return tail, err
+		}
 	}
-	m.mu.RUnlock()
 	<-ctx.Done()
 	return eventlog.Tail{}, errDead
 }
@@ -95,7 +117,7 @@ type witness struct {
 func (w *witness) alive(tell func()) {
 	w.log.mu.RLock()
 	defer w.log.mu.RUnlock()
-	if !w.log.died() {
+	if !w.log.isDead {
 		tell()
 	}
 }

@@ -75,11 +75,16 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 // owe work, and waits until it has gone on.
 func (n *Node) Wake(a messages.AgentID) messages.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
 
+// Epoch is the one that the node writes under.
+func (n *Node) Epoch() messages.Epoch { return n.epoch }
+
 // Crash ends the node as SIGKILL does: nothing more of it reaches the log or
-// the observer. What ran in it is cancelled, for the process lives on.
+// the observer, and it hears no more from the log. What ran in it is cancelled,
+// for the process lives on.
 func (n *Node) Crash() {
 	n.log.kill()
 	n.Stop()
+	<-n.log.none
 }
 
 // Stop ends the node and returns when its agents have stopped.

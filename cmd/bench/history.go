@@ -35,7 +35,7 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 	def := turn.Definition{
 		Model: modelName, Instructions: string(messages.DigestOf([]byte(instructions))),
 		MaxSteps: actors.DefaultMaxSteps, MaxQueue: actors.DefaultMaxQueue, MaxAttempts: actors.DefaultMaxAttempts,
-		Parallel: actors.DefaultParallel, Classes: map[string]string{toolName: string(echo.Spec().Class)},
+		Parallel: actors.DefaultParallel, Tools: map[string]turn.Tool{toolName: {Class: string(echo.Spec().Class)}},
 	}
 	for rec, err := range log.Read(ctx, a, 1) {
 		if err != nil {
@@ -106,10 +106,6 @@ func (h *history) append(ctx context.Context, cause messages.Cause, cmd any) err
 	if err != nil {
 		return err
 	}
-	summary := eventlog.Summary{Phase: eventlog.Phase(h.state.Phase()), Open: h.state.Open(), Due: h.state.Due()}
-	if t := h.state.Turn; t != nil {
-		summary.Turn = t.ID
-	}
-	h.tail, err = eventlog.Commit(ctx, h.log, eventlog.Entry{Agent: h.agent, Expect: h.tail, Frame: f, Bytes: b, Summary: summary})
+	h.tail, err = eventlog.Commit(ctx, h.log, eventlog.Entry{Agent: h.agent, Expect: h.tail, Frame: f, Bytes: b, Summary: actors.Summarize(&h.state)})
 	return err
 }

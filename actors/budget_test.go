@@ -1,0 +1,214 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// using is a step that consumed so many tokens.
+func using(step scripted.Step, in, out int) scripted.Step {
+	step.Usage = messages.Usage{Input: in, Output: out}
+	return step
+}
+
+// TestBudgets reaches each limit, with both policies, and goes on once it is
+// raised.
+func TestBudgets(t *testing.T) { // A17, A52
+	for _, c := range []struct {
+		limit string
+		set   func(*actors.Definition)
+		raise messages.Resume
+	}{
+		{"max_steps", func(d *actors.Definition) { d.MaxSteps = 2 }, messages.Resume{Raised: messages.Raised{MaxSteps: 9}}},
+		{"max_steps", func(d *actors.Definition) { d.AgentLimits.MaxSteps = 2 }, messages.Resume{AgentLimits: messages.Raised{MaxSteps: 9}}},
+		{"max_tokens", func(d *actors.Definition) { d.TurnLimits.MaxTokens = 250 }, messages.Resume{Raised: messages.Raised{MaxTokens: 9000}}},
+		{"max_tokens", func(d *actors.Definition) { d.AgentLimits.MaxTokens = 250 }, messages.Resume{AgentLimits: messages.Raised{MaxTokens: 9000}}},
+		{"max_cost", func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.25) }, messages.Resume{Raised: messages.Raised{MaxCost: 9}}},
+		{"max_cost", func(d *actors.Definition) { d.AgentLimits.MaxCost = messages.CostOf(0.25) }, messages.Resume{AgentLimits: messages.Raised{MaxCost: 9}}},
+	} {
+		for _, pauses := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.limit, c.raise.AgentLimits != messages.Raised{}, pauses), func(t *testing.T) {
+				look := new(recorder).tool("look", tool.Pure)
+				model := scripted.New(using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Say("done"), 90, 10))
+				cfg := with(config(model, look), func(d *actors.Definition) { c.set(d); d.PauseAtLimit = pauses })
+				cfg.Prices = map[string]messages.Price{"scripted/m": {Input: 1000, Output: 1000}} // 0.1 a call
+				s := actorstest.New(t, nil)
+				node := s.Start(cfg)
+				node.Must(ada, say("u1", "go"))
+				all := s.Await(ada, func(all []messages.Event) bool { return count(all, "turn.failed")+count(all, "turn.paused") > 0 })
+				if n := model.Calls(); n != 2 {
+					t.Fatalf("%d model calls before the limit: %v", n, s.Types(ada))
+				}
+				if e := actorstest.Of[messages.BudgetExhausted](all); len(e) != 1 || e[0].Limit != c.limit || e[0].Message == "" {
+					t.Errorf("exhausted: %+v", e)
+				}
+				if p := actorstest.Of[messages.TurnPaused](all); pauses && (len(p) != 1 || p[0].Reason != c.limit) {
+					t.Errorf("paused: %+v", p)
+				}
+				node.Crash()
+				node = s.Start(cfg)
+				wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
+				c.raise.ID = "r2"
+				node.Must(ada, c.raise)
+				all = s.Until(ada, "turn.completed")
+				ends(t, all)
+				spent := messages.Usage{}
+				var cost messages.Cost
+				for _, m := range actorstest.Of[messages.ModelCompleted](all) {
+					spent, cost = spent.Add(m.Usage), cost+m.Cost
+				}
+				if spent.Tokens() != 300 || cost != messages.CostOf(0.3) {
+					t.Errorf("%d tokens, cost %s", spent.Tokens(), cost)
+				}
+				if r, x := count(all, "budget.reserved"), count(all, "budget.settled"); r != x {
+					t.Errorf("%d reserved, %d settled", r, x)
+				}
+			})
+		}
+	}
+}
+
+// A turn's time is that it works, not that it waits for a person.
+func TestDuration(t *testing.T) { // A17
+	for _, pauses := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := scripted.NewGate()
+			pay := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Always}
+			model := scripted.New(scripted.Ask(asks("c1", "pay", `{}`)), scripted.Held(gate, scripted.Ask(asks("c2", "pay", `{"n":2}`))), scripted.Say("done"))
+			cfg := with(config(model, pay), func(d *actors.Definition) { d.TurnLimits.MaxDuration = 60_000; d.PauseAtLimit = pauses })
+			s := actorstest.New(t, nil)
+			node := s.Start(cfg)
+			defer end(node)
+			node.Must(ada, say("u1", "go"))
+			s.Until(ada, "turn.paused")
+			<-time.After(time.Hour) // a person thinks
+			node.Must(ada, messages.Approve{ID: "a", Call: "c1"})
+			<-gate.Reached()
+			<-time.After(61 * time.Second)
+			all := s.Until(ada, "budget.exhausted")
+			if e := actorstest.Of[messages.BudgetExhausted](all)[0]; e.Limit != "max_duration" {
+				t.Errorf("exhausted %+v", e)
+			}
+			gate.Release()
+			if !pauses {
+				ends(t, s.Until(ada, "turn.failed"))
+				return
+			}
+			s.Until(ada, "turn.paused", 2)
+			wantCode(t, node.Do(ada, messages.Resume{ID: "r1"}), messages.Conflict)
+			node.Must(ada, messages.Resume{ID: "r2", Raised: messages.Raised{MaxDuration: messages.Span(time.Hour)}})
+			s.Until(ada, "turn.paused", 3) // for the approval of c2
+			node.Must(ada, messages.Deny{ID: "d", Call: "c2"})
+			ends(t, s.Until(ada, "turn.completed"))
+		})
+	}
+}
+
+func TestFallback(t *testing.T) { // A50
+	broken := providers.Func(func(context.Context, providers.Request, func(providers.Delta)) (providers.Response, error) {
+		return providers.Response{}, &providers.Error{Kind: providers.Unauthorized, Message: "the key is wrong"}
+	})
+	backup := scripted.New(scripted.Ask(call("", "look")), scripted.Say("done"), scripted.Say("again"))
+	cfg := with(config(broken, new(recorder).tool("look", tool.Pure)), func(d *actors.Definition) { d.Fallbacks = []string{"worse/x", "backup/b"} })
+	cfg.Providers = providers.Set{"scripted": broken, "worse": broken, "backup": backup}
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	var switches []string
+	for _, m := range actorstest.Of[messages.ModelSwitched](all) {
+		switches = append(switches, m.From+" "+m.To)
+	}
+	wantLines(t, "switches", switches, "scripted/m worse/x", "worse/x backup/b")
+	if r := backup.Requests()[0]; r.Model != "b" {
+		t.Errorf("the backup was asked for model %q", r.Model)
+	}
+	node.Must(ada, say("u2", "go")) // a new turn begins with the first again
+	if all := s.Until(ada, "turn.completed", 2); count(all, "model.switched") != 4 {
+		t.Errorf("%d switches", count(all, "model.switched"))
+	}
+}
+
+func TestToolChoice(t *testing.T) { // A34
+	model := scripted.Func(func(q providers.Request) scripted.Step {
+		if q.Items[len(q.Items)-1].Type == messages.ItemMessage {
+			return scripted.Ask(call("", "look"))
+		}
+		return scripted.Say("done")
+	})
+	s := actorstest.New(t, nil)
+	var mu sync.Mutex
+	hold := make(chan struct{})
+	started := make(chan struct{}, 1)
+	runs := 0
+	look := toolOf("look", tool.Pure, func(ctx context.Context) (string, error) {
+		mu.Lock()
+		runs++
+		first := runs == 1
+		mu.Unlock()
+		if first {
+			started <- struct{}{}
+			select {
+			case <-hold:
+			case <-ctx.Done():
+			}
+		}
+		return "seen", nil
+	})
+	cfg := with(config(model, look), func(d *actors.Definition) { d.ToolChoice = "look" })
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	<-started
+	node.Crash()
+	close(hold)
+	node = s.Start(cfg)
+	node.Wake(ada)
+	s.Until(ada, "turn.completed")
+	in := say("u2", "go")
+	in.Options.ToolChoice = "nosuch"
+	wantCode(t, node.Do(ada, in), messages.BadInput)
+	in.ID, in.Options.ToolChoice = "u3", "required"
+	node.Must(ada, in)
+	s.Until(ada, "turn.completed", 2)
+	in.ID, in.Options.ToolChoice = "u4", "auto"
+	node.Must(ada, in)
+	all := s.Until(ada, "turn.completed", 3)
+	var forced, asked []string
+	for _, m := range actorstest.Of[messages.ModelRequested](all) {
+		forced = append(forced, m.ToolChoice)
+	}
+	for _, r := range model.Requests() {
+		asked = append(asked, r.ToolChoice)
+	}
+	wantLines(t, "recorded", forced, "look", "", "required", "", "", "")
+	wantLines(t, "asked", asked, forced...)
+}
+
+func TestStopOnTool(t *testing.T) { // A35
+	var r recorder
+	pay := gatedTool{Tool: r.tool("pay", tool.Once), approval: tool.Always}
+	model := scripted.New(scripted.Ask(asks("c1", "final", `{"n":1}`), asks("c2", "pay", `{}`)))
+	cfg := with(config(model, pay, r.tool("final", tool.Pure)), func(d *actors.Definition) { d.StopOn = []string{"final"} })
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.paused")
+	node.Must(ada, messages.Approve{ID: "a", Call: "c2"})
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	if out := actorstest.Of[messages.TurnCompleted](all)[0]; out.Output != `final{"n":1}` || model.Calls() != 1 {
+		t.Errorf("the output is %q after %d calls", out.Output, model.Calls())
+	}
+}

@@ -1,0 +1,159 @@
+package actors_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// with gives an input a policy.
+func policy(id, text string, p messages.Policy) messages.Input {
+	in := say(id, text)
+	in.Policy = p
+	return in
+}
+
+func TestJoin(t *testing.T) { // A2, A3, A4
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Ask(call("c1", "look"))), scripted.Say("done"), scripted.Say("fresh"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model, new(recorder).tool("look", tool.Pure)))
+	first := node.Must(ada, policy("u1", "go", messages.PolicyJoin)) // A3
+	if first.Disposition != messages.Started {
+		t.Errorf("an idle agent's input was %s", first.Disposition)
+	}
+	<-gate.Reached()
+	for n := range 3 {
+		a := node.Must(ada, policy(fmt.Sprint("j", n), fmt.Sprint("also ", n), messages.PolicyJoin))
+		if a.Disposition != messages.Joined || a.Turn != first.Turn {
+			t.Errorf("the answer is %+v, want joined to %s", a, first.Turn)
+		}
+	}
+	gate.Release()
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	wantItems(t, model.Requests()[1], "user go", "call c1", "result c1 look{}", "user also 0", "user also 1", "user also 2")
+	if done := actorstest.Of[messages.TurnCompleted](all)[0]; len(done.Inputs) != 4 {
+		t.Errorf("it ends %v", done.Inputs)
+	}
+	if a := node.Must(ada, policy("u2", "new", messages.PolicyJoin)); a.Disposition != messages.Started || a.Turn == first.Turn {
+		t.Errorf("after the end: %+v", a)
+	}
+	ends(t, s.Until(ada, "turn.completed", 2))
+}
+
+// A joined input that came during the last model call gets another one.
+func TestJoinAtTheEnd(t *testing.T) { // A2, A6
+	for name, c := range map[string]struct {
+		most  int
+		turns int
+	}{"another call": {2, 1}, "no call left": {1, 2}} {
+		t.Run(name, func(t *testing.T) {
+			gate := scripted.NewGate()
+			model := scripted.New(scripted.Held(gate, scripted.Say("first")), scripted.Say("second"))
+			s := actorstest.New(t, nil)
+			node := s.Start(config(model))
+			in := say("u1", "go")
+			in.Options.MaxSteps = c.most
+			node.Must(ada, in)
+			<-gate.Reached()
+			node.Must(ada, policy("j1", "wait", messages.PolicyJoin))
+			gate.Release()
+			all := s.Until(ada, "turn.completed", c.turns)
+			ends(t, all)
+			wantItems(t, model.Requests()[1], "user go", "assistant first", "user wait")
+			if n := count(all, "input.requeued"); n != c.turns-1 {
+				t.Errorf("requeued %d times", n)
+			}
+		})
+	}
+}
+
+func TestInterruptPolicy(t *testing.T) { // A6, A11
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("at once"), scripted.Say("later"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "go"))
+	<-gate.Reached()
+	node.Must(ada, say("u2", "queued"))
+	a := node.Must(ada, policy("u3", "stop, do this", messages.PolicyInterrupt))
+	if a.Disposition != messages.Started || a.Turn == "" {
+		t.Errorf("the answer is %+v", a)
+	}
+	if again := node.Must(ada, policy("u3", "stop, do this", messages.PolicyInterrupt)); !again.Duplicate || again.Turn != a.Turn {
+		t.Errorf("the same input again: %+v", again)
+	}
+	all := s.Until(ada, "turn.completed", 2)
+	if order := ends(t, all); fmt.Sprint(order) != "[u1 u3 u2]" {
+		t.Errorf("the turns were %v", order)
+	}
+	if out := actorstest.Of[messages.TurnAborted](all)[0]; out.By != "input" || out.Note == "" {
+		t.Errorf("aborted as %+v", out)
+	}
+	if got := brief(model.Requests()[1]); len(got) != 3 || got[2] != "user stop, do this" {
+		t.Errorf("the model was given %q", got)
+	}
+}
+
+func TestClearAndWithdraw(t *testing.T) { // A10, A13
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Say("one"), scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "first"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
+	node.Must(ada, say("u2", "second"))
+	<-gate.Reached()
+	node.Must(ada, policy("j1", "joined", messages.PolicyJoin))
+	node.Must(ada, say("u3", "queued"))
+	node.Must(ada, say("u4", "queued too"))
+	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w1", Input: "u2"}), messages.Conflict)
+	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w2", Input: "u1"}), messages.NotFound)
+	node.Must(ada, messages.Withdraw{ID: "w3", Input: "u3", Reason: "not needed"})
+	node.Must(ada, messages.Clear{ID: "c", Reason: "anew"})
+	if a := node.Must(ada, messages.Withdraw{ID: "w4", All: true}); a.Noop == "" {
+		t.Errorf("nothing to withdraw: %+v", a)
+	}
+	if a := node.Must(ada, messages.Resume{ID: "r"}); a.Noop == "" {
+		t.Errorf("nothing to resume: %+v", a)
+	}
+	node.Must(ada, say("u5", "after"))
+	all := s.Until(ada, "turn.completed", 2)
+	ends(t, all)
+	wantItems(t, model.Requests()[2], "user after")
+	aborted := actorstest.Of[messages.TurnAborted](all)[0]
+	if aborted.Reason != "clear" || aborted.Note != "" || fmt.Sprint(aborted.Inputs) != "[u2 j1]" {
+		t.Errorf("aborted as %+v", aborted)
+	}
+	if a := node.Must(ada, say("u1", "first")); !a.Duplicate {
+		t.Errorf("a spent id came back to life: %+v", a)
+	}
+}
+
+// Commands that come twice have one effect, also when the next turn runs.
+func TestStopTwice(t *testing.T) { // A105
+	gate, next := scripted.NewGate(), scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Held(next, scripted.Say("done")))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "go"))
+	<-gate.Reached()
+	node.Must(ada, say("u2", "next"))
+	node.Must(ada, messages.Interrupt{ID: "i"})
+	<-next.Reached()
+	if a := node.Must(ada, messages.Interrupt{ID: "i"}); !a.Duplicate {
+		t.Errorf("the second delivery: %+v", a)
+	}
+	next.Release()
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	if n := count(all, "turn.aborted"); n != 1 {
+		t.Errorf("%d turns were aborted", n)
+	}
+}

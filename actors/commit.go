@@ -28,6 +28,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		Time: now, Cause: cause, Events: events,
 	}
 	a.ids.add(a.state.Spend(f))
+	a.cease(a.state.Effects())
 	a.busy = true
 	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}
 	b, err := messages.EncodeFrame(a.id, f)

@@ -27,12 +27,7 @@ func (a *agent) act() {
 		return
 	}
 	effects := a.state.Effects()
-	for e, cancel := range a.running {
-		if !listed(effects, e) {
-			cancel()
-			delete(a.running, e)
-		}
-	}
+	a.cease(effects)
 	for _, e := range effects {
 		if _, begun := a.running[e]; begun {
 			continue
@@ -41,6 +36,18 @@ func (a *agent) act() {
 			a.running = make(map[turn.Effect]func())
 		}
 		a.running[e] = a.begin(e)
+	}
+}
+
+// cease cancels what is listed no more. It need not wait for the log as a
+// beginning must: should the append behind it fail, the agent stops anyway, and
+// what ran is recovered as after a crash.
+func (a *agent) cease(effects []turn.Effect) {
+	for e, cancel := range a.running {
+		if !listed(effects, e) {
+			cancel()
+			delete(a.running, e)
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ type Options struct {
 	// Events lists the lengths of history that activation reads. Empty: 10,
 	// 1,000 and 10,000.
 	Events []int
+	// Others is how many agents work beside those that are interrupted. Zero: 500.
+	Others int
 	// Profile receives a CPU profile of the first window of turns. Nil: none.
 	Profile io.Writer
 	// ModelServer is the command that starts the figure model-server of this
@@ -65,6 +67,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Idle == 0 {
 		o.Idle = 10000
+	}
+	if o.Others == 0 {
+		o.Others = 500
 	}
 	if len(o.Events) == 0 {
 		o.Events = []int{10, 1000, 10000}
@@ -101,6 +106,7 @@ var figures = []figure{
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
+	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},
 }
 

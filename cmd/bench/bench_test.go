@@ -27,7 +27,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Setenv("REPRISE_BENCH_MODEL_SERVER", "1")
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
+		Idle: 20, Others: 3, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
 	}
 }
 
@@ -114,6 +114,12 @@ func TestActivation(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent")
+}
+
+func TestInterrupt(t *testing.T) {
+	rows := measure(t, tiny(t, "interrupt"))
+	has(t, rows, []int{1}, "interrupt to a tool's end, alone, p50", "interrupt to a tool's end, alone, most")
+	has(t, rows, []int{4}, "interrupt to a tool's end, others at a model's pace, p99", "interrupt to a tool's end, others as fast as they can, p99")
 }
 
 func TestHTTP(t *testing.T) {

@@ -94,12 +94,13 @@ var echo = tool.New(toolName, "Say it back", tool.Pure, func(_ context.Context, 
 	return a.Text, nil
 })
 
-// node starts one on the store whose agents think with p.
-func (s *store) node(ctx context.Context, p providers.Provider) (*cluster.Node, error) {
+// node starts one on the store whose agents think with p. more are other kinds
+// of agent, which use that provider too.
+func (s *store) node(ctx context.Context, p providers.Provider, more ...actors.Definition) (*cluster.Node, error) {
 	return cluster.Start(ctx, cluster.Config{
 		Conn: s.conns[0], Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
 		Providers: providers.Set{"bench": p},
-		Agents:    []actors.Definition{{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}},
+		Agents:    append(more, actors.Definition{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}),
 	})
 }
 

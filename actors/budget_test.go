@@ -32,10 +32,10 @@ func TestBudgets(t *testing.T) { // A17, A52
 	}{
 		{"max_steps", func(d *actors.Definition) { d.MaxSteps = 2 }, messages.Resume{Raised: messages.Raised{MaxSteps: 9}}},
 		{"max_steps", func(d *actors.Definition) { d.AgentLimits.MaxSteps = 2 }, messages.Resume{AgentLimits: messages.Raised{MaxSteps: 9}}},
-		{"max_tokens", func(d *actors.Definition) { d.TurnLimits.MaxTokens = 250 }, messages.Resume{Raised: messages.Raised{MaxTokens: 9000}}},
-		{"max_tokens", func(d *actors.Definition) { d.AgentLimits.MaxTokens = 250 }, messages.Resume{AgentLimits: messages.Raised{MaxTokens: 9000}}},
-		{"max_cost", func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.25) }, messages.Resume{Raised: messages.Raised{MaxCost: 9}}},
-		{"max_cost", func(d *actors.Definition) { d.AgentLimits.MaxCost = messages.CostOf(0.25) }, messages.Resume{AgentLimits: messages.Raised{MaxCost: 9}}},
+		{"max_tokens", func(d *actors.Definition) { d.TurnLimits.MaxTokens = 205 }, messages.Resume{Raised: messages.Raised{MaxTokens: 9000}}},
+		{"max_tokens", func(d *actors.Definition) { d.AgentLimits.MaxTokens = 205 }, messages.Resume{AgentLimits: messages.Raised{MaxTokens: 9000}}},
+		{"max_cost", func(d *actors.Definition) { d.TurnLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{Raised: messages.Raised{MaxCost: 9}}},
+		{"max_cost", func(d *actors.Definition) { d.AgentLimits.MaxCost = messages.CostOf(0.205) }, messages.Resume{AgentLimits: messages.Raised{MaxCost: 9}}},
 	} {
 		for _, pauses := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.limit, c.raise.AgentLimits != messages.Raised{}, pauses), func(t *testing.T) {

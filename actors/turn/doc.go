@@ -6,14 +6,14 @@
 // command or an outcome into events; [State.Apply] folds events that were read
 // from the log; [State.Effects] lists what must now be done in the world.
 //
-//	        input                 no more calls
+//	        input                 no more calls, a stop tool, a hook
 //	idle ──────────▶ running ───────────────────▶ completed
-//	 ▲                │ ▲ │  model or limit
+//	 ▲                │ ▲ │  model, limit or hook
 //	 │                │ │ ├──────────────────────▶ failed ── resume ─▶ a new turn
-//	 │ next in queue  │ │ │  interrupt, abort
+//	 │ next in queue  │ │ │  interrupt, abort, clear
 //	 └────────────────│─│─┴──────────────────────▶ aborted
-//	                  ▼ │ decide
-//	                paused  (a call's outcome is unknown)
+//	                  ▼ │ approve, deny, decide, resume, or an expiry
+//	                paused  (approval, unknown outcome, hook, limit)
 //
 // # Guarantees
 //
@@ -23,6 +23,11 @@
 //     event that lists it.
 //   - No effect is listed before the event that intends it exists, and no
 //     finished call is listed again.
+//   - A gated call never runs before it was approved, and no model is called
+//     before every call of the step has its outcome.
+//   - No model call exceeds a limit by more than the error of its reservation; at
+//     most max_steps are made, however often a hook asks to go on.
+//   - Every timer that is set fires or is cancelled, and none outlives its turn.
 //   - Folding the events of a stream gives the state that lived through them,
 //     but for what the state's comments call volatile.
 //   - Results of calls that are no longer awaited change nothing.

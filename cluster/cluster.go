@@ -65,6 +65,12 @@ type Config struct {
 	// in one currency of your choice, for a million tokens. A model without a
 	// price costs nothing, and a limit of cost does not stop it.
 	Prices map[string]messages.Price
+	// PromptDecides says whether whoever may prompt agents of a kind may also
+	// decide about their calls of a tool that wait for approval: they are asked on
+	// the stream of their prompt. Nil: nobody may; decisions come by the command
+	// subject. Permissions are by subject: who may talk to an agent may not
+	// therefore approve its refunds. Called from many goroutines.
+	PromptDecides func(kind, tool string) bool
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
 	// Logger hears what an operator must know. Nil: slog.Default.
@@ -167,11 +173,13 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.onClose(n.owner.close)
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
-		Deliver:     func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
-		Agents:      agents,
-		Self:        n.id,
-		OwnerOf:     n.ownerOf,
-		DeadLetters: n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
+		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
+		Agents:  agents,
+		Self:    n.id,
+		OwnerOf: n.ownerOf,
+
+		PromptDecides: n.cfg.PromptDecides,
+		DeadLetters:   n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
 	})
 	return nil
 }

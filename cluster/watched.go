@@ -70,7 +70,11 @@ func (w *watched) note(head eventlog.Head) {
 }
 
 func ends(eventType string) bool {
-	return eventType == "turn.completed" || eventType == "turn.failed" || eventType == "turn.aborted"
+	switch eventType {
+	case "turn.completed", "turn.failed", "turn.aborted", "input.withdrawn", "input.dropped":
+		return true
+	}
+	return false
 }
 
 // unsettled are the agents that a taker must wake, oldest first.

@@ -15,6 +15,7 @@ const (
 	HeaderID          = "Reprise-Id"
 	HeaderDeadline    = "Reprise-Deadline"
 	HeaderReply       = "Reprise-Reply"
+	HeaderPolicy      = "Reprise-Policy"
 	HeaderContentType = "Content-Type"
 	HeaderMsgID       = "Nats-Msg-Id"
 )
@@ -121,6 +122,12 @@ func fillInput(in *Input, header Header) error {
 	fillID(&in.ID, header)
 	if in.Reply == "" {
 		in.Reply = header(HeaderReply)
+	}
+	if h := Policy(header(HeaderPolicy)); h != "" && in.Policy == "" {
+		if !slices.Contains(Policies(), h) {
+			return Refuse(BadInput, "%s %q: write one of %v", HeaderPolicy, h, Policies())
+		}
+		in.Policy = h
 	}
 	if h := header(HeaderDeadline); h != "" && in.Deadline == nil {
 		t, err := time.Parse(time.RFC3339Nano, h)

@@ -100,6 +100,9 @@ type Resume struct {
 type Approve struct {
 	ID   string `json:"id"`
 	Call CallID `json:"call"`
+	// Turn is the one that the call belongs to: models may use an id again in
+	// another. Empty: whichever runs.
+	Turn TurnID `json:"turn,omitempty"`
 	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Remember lets later calls of the tool run unasked, for this agent.
@@ -111,6 +114,9 @@ type Approve struct {
 type Deny struct {
 	ID   string `json:"id"`
 	Call CallID `json:"call"`
+	// Turn is the one that the call belongs to: models may use an id again in
+	// another. Empty: whichever runs.
+	Turn TurnID `json:"turn,omitempty"`
 	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Text is what the model reads. Nil: DeniedText.

@@ -267,7 +267,7 @@ type ToolFailed struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	// Kind is a word to branch on: error, panic, timeout, unknown_tool,
-	// bad_arguments, interrupted, too_large, unknown, restarts, hook.
+	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	By      string `json:"by,omitempty"`

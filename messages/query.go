@@ -1,6 +1,9 @@
 package messages
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // HeaderNext, on the empty message that ends a view, is the event (or line)
 // that the next page begins with. Without it there is no next page.
@@ -9,8 +12,8 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state or replay of an agent; agents or
-	// dlq of a tenant.
+	// View is show, events, history, state, usage, approvals or replay of an
+	// agent; agents, approvals or dlq of a tenant.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
@@ -23,6 +26,46 @@ type Query struct {
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Remembered asks for an agent's remembered decisions in place of the calls
+	// that wait for one; the view is approvals.
+	Remembered bool `json:"remembered,omitempty"`
+}
+
+// Approval is a call that waits for a person's approval: a line of the view
+// approvals.
+type Approval struct {
+	Agent AgentID `json:"agent"`
+	Turn  TurnID  `json:"turn"`
+	Call  CallID  `json:"call"`
+	Tool  string  `json:"tool"`
+	// Arguments are those that the call would run with; a decision names them
+	// by ArgsHash.
+	Arguments string `json:"arguments"`
+	ArgsHash  string `json:"args_hash"`
+	// Reason is why it is asked about. Empty: not said.
+	Reason string `json:"reason,omitempty"`
+	// Flagged is the earlier call that this one repeats. Empty: none is known.
+	Flagged CallID `json:"flagged,omitempty"`
+	// ExpiresAt is when the call is denied without a decision. Zero: never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// N is its approval.requested, At when that was recorded.
+	N  EventNumber `json:"n"`
+	At time.Time   `json:"at,omitzero"`
+}
+
+// Remembered is a decision that holds for an agent's later calls of a tool: a
+// line of the view approvals with Query.Remembered.
+type Remembered struct {
+	Agent AgentID `json:"agent"`
+	Tool  string  `json:"tool"`
+	// Decision is granted or denied.
+	Decision string `json:"decision"`
+	// Text is what the model reads of a denial.
+	Text   string `json:"text,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// N is the event that remembers it, At when that was recorded.
+	N  EventNumber `json:"n"`
+	At time.Time   `json:"at,omitzero"`
 }
 
 // ParseQuery reads a query's JSON body.

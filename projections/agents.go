@@ -17,6 +17,8 @@ type Agent struct {
 	Phase string `json:"phase"`
 	// Turn runs or is paused; empty if the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
+	// Waiting is how many of its calls wait for a person.
+	Waiting int `json:"waiting,omitempty"`
 	// Events is the number of its newest event.
 	Events messages.EventNumber `json:"events"`
 	Epoch  messages.Epoch       `json:"epoch"`
@@ -29,13 +31,34 @@ type Agent struct {
 // null, in its JSON if made by NewAgentStatus.
 type AgentStatus struct {
 	Agent
-	Queue   []string  `json:"queue"`
+	// Queue is the inputs that wait for a turn, Joined those that the running
+	// turn has taken in and no model has seen.
+	Queue  []string `json:"queue"`
+	Joined []string `json:"joined,omitempty"`
+	// Waiting takes the place of the row's number.
 	Waiting []Waiting `json:"waiting"`
+	// Paused is why the turn is paused, as in turn.paused; Message what to do.
+	Paused  string `json:"paused,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Budget is what bounds the agent and its turn. Nil: it is idle, and no limit
+	// of the agent is known.
+	Budget *Accounts `json:"budget,omitempty"`
 }
 
 // NewAgentStatus joins a row with what the agent has to do.
 func NewAgentStatus(row Agent, q *Queue) AgentStatus {
-	return AgentStatus{row, append([]string{}, q.inputs...), append([]Waiting{}, q.waiting...)}
+	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Joined: q.Joined(), Waiting: append([]Waiting{}, q.waiting...)}
+}
+
+// WithTurn is the status with what its newest turn and its budget tell.
+func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
+	if t, ok := turns.Newest(); ok && t.Phase == Paused {
+		s.Paused, s.Message = t.Reason, t.Message
+	}
+	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
+		s.Budget = &accounts
+	}
+	return s
 }
 
 // AgentFilter chooses rows of a list. Empty fields choose all.
@@ -71,6 +94,7 @@ type agentRow struct {
 	turn         messages.TurnID
 	events       messages.EventNumber
 	epoch        messages.Epoch
+	waiting      int
 	updated      int64 // ns since 1970; 0: never
 }
 
@@ -91,7 +115,7 @@ func (l *Agents) Apply(row Agent) bool {
 	if !known {
 		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
 	}
-	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), events: row.Events, epoch: row.Epoch}
+	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
 	if r.turn = old.turn; row.Turn != old.turn {
 		r.turn = messages.TurnID(strings.Clone(string(row.Turn)))
 	}
@@ -159,7 +183,7 @@ func (l *Agents) choose(f AgentFilter) []Agent {
 }
 
 func (r agentRow) row(a messages.AgentID) Agent {
-	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Events: r.events, Epoch: r.epoch, Owner: r.owner}
+	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Waiting: r.waiting, Events: r.events, Epoch: r.epoch, Owner: r.owner}
 	if r.updated != 0 {
 		row.Updated = time.Unix(0, r.updated).UTC()
 	}

@@ -19,8 +19,9 @@ import (
 // call already has one.
 type History struct {
 	entries []entry
-	waiting []waitingInput // accepted inputs whose turn has not begun, oldest first
+	waiting []waitingInput // accepted inputs that no model has seen, oldest first
 	open    []openCall     // calls without a result, oldest first
+	size    int            // of what entries show, in bytes
 
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
@@ -97,40 +98,81 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		h.waiting = append(h.waiting, waitingInput{ev.Input, ev.Content})
+	case messages.InputWithdrawn:
+		h.take(ev.Input)
+	case messages.InputDropped:
+		h.take(ev.Input)
 	case messages.TurnStarted:
 		h.started(n, ev)
+	case messages.ModelRequested:
+		h.admit(n, ev.Turn, ev.Inputs)
 	case messages.ModelCompleted:
 		h.answered(n, ev)
+	case messages.TurnCompleted:
+		h.ended(ev.Turn, unmarked)
+		for _, id := range ev.Inputs {
+			h.take(id)
+		}
+	case messages.TurnFailed:
+		h.admit(n, ev.Turn, ev.Inputs)
+		h.ended(ev.Turn, failed)
+	case messages.TurnAborted:
+		h.admit(n, ev.Turn, ev.Inputs)
+		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
+		h.ended(ev.Turn, aborted)
+	case messages.HookDecided:
+		h.say(n, ev.Turn, messages.RoleAssistant, ev.Answer)
+		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
+	case messages.AgentCleared:
+		*h = History{}
+	default:
+		h.outcome(n, ev)
+	}
+}
+
+// outcome gives a call what the model reads as its result.
+func (h *History) outcome(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
 	case messages.ToolCompleted:
 		h.settle(n, ev.Turn, ev.Call, ev.Output)
 	case messages.ToolFailed:
 		h.settle(n, ev.Turn, ev.Call, ev.Message)
+	case messages.ToolDenied:
+		h.settle(n, ev.Turn, ev.Call, ev.Message)
 	case messages.ToolSkipped:
 		h.settle(n, ev.Turn, ev.Call, ev.Reason)
-	case messages.TurnCompleted:
-		h.ended(ev.Turn, ev.Inputs, unmarked)
-	case messages.TurnFailed:
-		h.ended(ev.Turn, ev.Inputs, failed)
-	case messages.TurnAborted:
-		if ev.Note != "" {
-			h.add(n, ev.Turn, messages.Text(messages.RoleDeveloper, ev.Note))
-		}
-		h.ended(ev.Turn, ev.Inputs, aborted)
 	}
 }
 
 // started brings the turn's inputs into history. A turn that continues another
 // takes over the calls that wait there.
 func (h *History) started(n messages.EventNumber, ev messages.TurnStarted) {
-	for _, id := range ev.Inputs {
-		if content, ok := h.take(id); ok {
-			h.add(n, ev.Turn, messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: content})
-		}
-	}
+	h.admit(n, ev.Turn, ev.Inputs)
 	for i := range h.open {
 		if ev.Continues != "" && h.open[i].turn == ev.Continues {
 			h.open[i].turn = ev.Turn
 		}
+	}
+}
+
+// admit brings inputs that waited into history; those that are there already,
+// or never came, change nothing.
+func (h *History) admit(n messages.EventNumber, turn messages.TurnID, inputs []string) {
+	for _, id := range inputs {
+		if content, ok := h.take(id); ok {
+			h.add(n, turn, userItem(content))
+		}
+	}
+}
+
+func userItem(content messages.Content) messages.Item {
+	return messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: content}
+}
+
+// say adds a message of one text; an empty one is none.
+func (h *History) say(n messages.EventNumber, turn messages.TurnID, role, text string) {
+	if text != "" {
+		h.add(n, turn, messages.Text(role, text))
 	}
 }
 
@@ -151,6 +193,7 @@ func (h *History) add(n messages.EventNumber, turn messages.TurnID, item message
 	if last := len(h.entries) - 1; last >= 0 && h.entries[last].turn == turn {
 		turn = h.entries[last].turn // the same string, once in memory
 	}
+	h.size += sizeOf(item)
 	e := entry{n: n, turn: turn}
 	if e.form = formOf(item); e.form == whole {
 		e.item = &item
@@ -206,17 +249,15 @@ func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call mess
 	}
 	e := &h.entries[h.open[i].index]
 	e.n, e.text = n, output
+	h.size += len(output)
 	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {
 		h.open = nil
 	}
 }
 
-// ended marks the turn's items and forgets inputs that ended without a turn.
-func (h *History) ended(turn messages.TurnID, inputs []string, m mark) {
+// ended marks the turn's items.
+func (h *History) ended(turn messages.TurnID, m mark) {
 	h.shown = nil
-	for _, id := range inputs {
-		h.take(id)
-	}
 	if m == unmarked {
 		return
 	}
@@ -284,6 +325,22 @@ func extend(items []messages.Item, entries []entry) []messages.Item {
 
 // Len is the number of items.
 func (h *History) Len() int { return len(h.entries) - len(h.open) }
+
+// Size is how much text the items hold, in bytes: messages, arguments and
+// results, and the raw form of items that have none of these. It is kept, not
+// counted, and good for a guess at tokens.
+func (h *History) Size() int { return h.size }
+
+func sizeOf(item messages.Item) int {
+	size := len(item.Arguments) + len(item.Output)
+	for i := range item.Content {
+		size += len(item.Content[i].Text)
+	}
+	if size == 0 {
+		return len(item.Raw)
+	}
+	return size
+}
 
 // View is the history with places and marks, on the terms of Items.
 func (h *History) View() []HistoryItem {

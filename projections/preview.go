@@ -12,7 +12,7 @@ func (h *History) ItemsWith(inputs []string) []messages.Item {
 	items := slices.Clip(h.Items())
 	for _, id := range inputs {
 		if i := slices.IndexFunc(h.waiting, func(w waitingInput) bool { return w.id == id }); i >= 0 {
-			items = append(items, messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: h.waiting[i].content})
+			items = append(items, userItem(h.waiting[i].content))
 		}
 	}
 	return items

@@ -2,84 +2,220 @@ package projections
 
 import (
 	"slices"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
+// The kinds of Waiting.
+const (
+	WaitsForApproval = "approval" // may it run: approve or deny
+	WaitsForOutcome  = "unknown"  // what became of it: decide
+)
+
 // Waiting is a call that a person must settle.
 type Waiting struct {
-	Call   messages.CallID `json:"call"`
-	Turn   messages.TurnID `json:"turn"`
-	Tool   string          `json:"tool,omitempty"`
-	Reason string          `json:"reason"`
+	Call messages.CallID `json:"call"`
+	Turn messages.TurnID `json:"turn"`
+	Tool string          `json:"tool,omitempty"`
+	// Kind is approval or unknown.
+	Kind string `json:"kind,omitempty"`
+	// Reason is why it waits. Empty: nobody said.
+	Reason string `json:"reason"`
+	// Arguments are those it runs with, or would.
+	Arguments string `json:"arguments,omitempty"`
+	// ArgsHash names the arguments in a decision about an approval.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Flagged is the earlier call that this one repeats. Empty: none is known.
+	Flagged messages.CallID `json:"flagged,omitempty"`
+	// ExpiresAt is when an approval is denied without a decision. Zero: never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// N is the event since which it waits, At when that was recorded.
+	N  messages.EventNumber `json:"n,omitempty"`
+	At time.Time            `json:"at,omitzero"`
 }
 
 // Queue is what an agent has yet to begin and what it waits for: accepted
-// inputs without a turn, and calls whose outcome only a person can tell. The
+// inputs that no model has seen, and calls that only a person can settle. The
 // zero value is an agent with nothing to do.
 type Queue struct {
-	inputs  []string
+	at      time.Time
+	inputs  []waitingID
 	waiting []Waiting
-	started []messages.ToolStarted // calls without an outcome
+	calls   []unsettledCall
 }
 
+// waitingID is an input and the turn that it has joined, if it has.
+type waitingID struct {
+	id     string
+	joined messages.TurnID
+}
+
+// unsettledCall is a call without an outcome.
+type unsettledCall struct {
+	turn      messages.TurnID
+	call      messages.CallID
+	tool      string
+	arguments string
+	flagged   messages.CallID
+}
+
+// At says when the events that are applied next were recorded.
+func (q *Queue) At(at time.Time) { q.at = at.UTC() }
+
 // Apply folds event number n.
-func (q *Queue) Apply(_ messages.EventNumber, ev messages.Event) {
+func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
-		q.inputs = append(q.inputs, ev.Input)
+		in := waitingID{id: ev.Input}
+		if ev.Disposition == messages.Joined {
+			in.joined = ev.Turn
+		}
+		q.inputs = append(q.inputs, in)
+	case messages.InputRequeued:
+		for i := range q.inputs {
+			if q.inputs[i].id == ev.Input {
+				q.inputs[i].joined = ""
+			}
+		}
+	case messages.InputWithdrawn:
+		q.drop(ev.Input)
+	case messages.InputDropped:
+		q.drop(ev.Input)
 	case messages.TurnStarted:
-		q.drop(ev.Inputs)
-	case messages.ToolStarted:
-		q.settle(ev.Turn, ev.Call)
-		q.started = append(q.started, ev)
-	case messages.ToolUnknown:
-		tool := q.settle(ev.Turn, ev.Call)
-		q.waiting = append(q.waiting, Waiting{Call: ev.Call, Turn: ev.Turn, Tool: tool, Reason: ev.Reason})
-	case messages.ToolCompleted:
-		q.settle(ev.Turn, ev.Call)
-	case messages.ToolFailed:
-		q.settle(ev.Turn, ev.Call)
-	case messages.ToolSkipped:
-		q.settle(ev.Turn, ev.Call)
+		q.drop(ev.Inputs...)
+	case messages.ModelRequested:
+		q.drop(ev.Inputs...)
 	case messages.TurnCompleted:
 		q.ended(ev.Turn, ev.Inputs)
 	case messages.TurnFailed:
 		q.ended(ev.Turn, ev.Inputs)
 	case messages.TurnAborted:
 		q.ended(ev.Turn, ev.Inputs)
+	case messages.AgentCleared:
+		*q = Queue{at: q.at}
+	default:
+		q.applyCall(n, ev)
 	}
 }
 
-// settle forgets a turn's call and says which tool it ran.
-func (q *Queue) settle(turn messages.TurnID, call messages.CallID) (tool string) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn && w.Call == call })
-	q.started = slices.DeleteFunc(q.started, func(s messages.ToolStarted) bool {
-		if s.Turn == turn && s.Call == call {
-			tool = s.Tool
-			return true
+// applyCall folds what is said of a call.
+func (q *Queue) applyCall(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ToolRequested:
+		*q.call(ev.Turn, ev.Call) = unsettledCall{turn: ev.Turn, call: ev.Call, tool: ev.Tool, arguments: ev.Arguments}
+	case messages.ToolFlagged:
+		q.call(ev.Turn, ev.Call).flagged = ev.Of
+		for i := range q.waiting {
+			if w := &q.waiting[i]; w.Turn == ev.Turn && w.Call == ev.Call {
+				w.Flagged = ev.Of
+			}
 		}
-		return false
-	})
-	return tool
+	case messages.HookDecided:
+		if ev.Call != "" && ev.Arguments != "" {
+			q.call(ev.Turn, ev.Call).arguments = ev.Arguments
+		}
+	case messages.ToolStarted:
+		q.waitsNoMore(ev.Turn, ev.Call)
+		c := q.call(ev.Turn, ev.Call)
+		if c.tool = ev.Tool; ev.Arguments != "" {
+			c.arguments = ev.Arguments
+		}
+	case messages.ToolUnknown:
+		c := q.call(ev.Turn, ev.Call)
+		q.waits(Waiting{Call: ev.Call, Turn: ev.Turn, Tool: c.tool, Kind: WaitsForOutcome, Reason: ev.Reason, Arguments: c.arguments, Flagged: c.flagged, N: n})
+	case messages.ApprovalRequested:
+		w := Waiting{Call: ev.Call, Turn: ev.Turn, Tool: ev.Tool, Kind: WaitsForApproval, Reason: ev.Reason, Arguments: ev.Arguments, ArgsHash: ev.ArgsHash, N: n}
+		w.Flagged = q.call(ev.Turn, ev.Call).flagged
+		if ev.ExpiresAt != nil {
+			w.ExpiresAt = *ev.ExpiresAt
+		}
+		q.waits(w)
+	case messages.ApprovalGranted:
+		q.waitsNoMore(ev.Turn, ev.Call)
+	case messages.ApprovalDenied:
+		q.waitsNoMore(ev.Turn, ev.Call)
+	case messages.ToolCompleted:
+		q.settle(ev.Turn, ev.Call)
+	case messages.ToolFailed:
+		q.settle(ev.Turn, ev.Call)
+	case messages.ToolDenied:
+		q.settle(ev.Turn, ev.Call)
+	case messages.ToolSkipped:
+		q.settle(ev.Turn, ev.Call)
+	}
+}
+
+// call is what is known of a turn's call, good until the next change.
+func (q *Queue) call(turn messages.TurnID, call messages.CallID) *unsettledCall {
+	i := slices.IndexFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn && c.call == call })
+	if i < 0 {
+		i = len(q.calls)
+		q.calls = append(q.calls, unsettledCall{turn: turn, call: call})
+	}
+	return &q.calls[i]
+}
+
+// waits puts w behind those that wait, once.
+func (q *Queue) waits(w Waiting) {
+	q.waitsNoMore(w.Turn, w.Call)
+	w.At = q.at
+	q.waiting = append(q.waiting, w)
+}
+
+func (q *Queue) waitsNoMore(turn messages.TurnID, call messages.CallID) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn && w.Call == call })
+}
+
+// settle forgets a turn's call.
+func (q *Queue) settle(turn messages.TurnID, call messages.CallID) {
+	q.waitsNoMore(turn, call)
+	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn && c.call == call })
 }
 
 func (q *Queue) ended(turn messages.TurnID, inputs []string) {
-	q.drop(inputs)
+	q.drop(inputs...)
 	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn })
-	q.started = slices.DeleteFunc(q.started, func(s messages.ToolStarted) bool { return s.Turn == turn })
+	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn })
 }
 
-func (q *Queue) drop(inputs []string) {
+func (q *Queue) drop(inputs ...string) {
 	for _, id := range inputs {
-		if i := slices.Index(q.inputs, id); i >= 0 {
+		if i := slices.IndexFunc(q.inputs, func(in waitingID) bool { return in.id == id }); i >= 0 {
 			q.inputs = slices.Delete(q.inputs, i, i+1)
 		}
 	}
 }
 
-// Inputs is the ids of accepted inputs without a turn, oldest first.
-func (q *Queue) Inputs() []string { return slices.Clone(q.inputs) }
+// Inputs is the ids of accepted inputs that wait for a turn, oldest first.
+func (q *Queue) Inputs() []string { return q.idsOf(func(in waitingID) bool { return in.joined == "" }) }
+
+// Joined is the ids of inputs that the running turn has taken in and no model
+// has seen yet, oldest first.
+func (q *Queue) Joined() []string { return q.idsOf(func(in waitingID) bool { return in.joined != "" }) }
+
+func (q *Queue) idsOf(chosen func(waitingID) bool) (ids []string) {
+	for _, in := range q.inputs {
+		if chosen(in) {
+			ids = append(ids, in.id)
+		}
+	}
+	return ids
+}
 
 // Waiting is the calls that a person must settle, oldest first.
 func (q *Queue) Waiting() []Waiting { return slices.Clone(q.waiting) }
+
+// Approvals is the calls of agent a that wait for approval, oldest first.
+func (q *Queue) Approvals(a messages.AgentID) []messages.Approval {
+	var list []messages.Approval
+	for _, w := range q.waiting {
+		if w.Kind == WaitsForApproval {
+			list = append(list, messages.Approval{
+				Agent: a, Turn: w.Turn, Call: w.Call, Tool: w.Tool, Arguments: w.Arguments, ArgsHash: w.ArgsHash,
+				Reason: w.Reason, Flagged: w.Flagged, ExpiresAt: w.ExpiresAt, N: w.N, At: w.At,
+			})
+		}
+	}
+	return list
+}

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -23,18 +24,23 @@ type Change struct {
 	// History begins each line with + for a new item and * for a mark.
 	History []string `json:"history,omitempty"`
 	State   []string `json:"state,omitempty"` // as path: old -> new
-	Turn    []string `json:"turn,omitempty"`
-	Queue   []string `json:"queue,omitempty"`
+	// Turn tells of the turn and of its limits and the agent's.
+	Turn []string `json:"turn,omitempty"`
+	// Queue tells of inputs, of calls that wait for a person, and of decisions
+	// that hold for later calls.
+	Queue []string `json:"queue,omitempty"`
 }
 
 // Replay tells the story of one agent event by event. Its views are as of the
 // last event that was told. The zero value begins before the first.
 type Replay struct {
-	History History
-	State   State
-	Turns   Turns
-	Queue   Queue
-	Usage   Usage
+	History   History
+	State     State
+	Turns     Turns
+	Queue     Queue
+	Usage     Usage
+	Budget    Budget
+	Decisions Decisions
 }
 
 // Step folds event number n, recorded at a time under a sequence of the log,
@@ -43,11 +49,14 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	c := Change{N: n, Seq: seq, At: at.UTC(), Type: ev.EventType(), Summary: summarize(ev)}
 	turnID, _ := placeOf(ev)
 	turnBefore, _ := r.Turns.Turn(turnID)
-	stateBefore, inputsBefore, waitingBefore := r.State.current(), r.Queue.Inputs(), r.Queue.Waiting()
+	stateBefore, queueBefore := r.State.current(), r.queueText()
 	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)
+	agentLimits := r.Budget.agent.Limits
 
 	r.Turns.At(at)
-	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Queue, &r.Usage} {
+	r.Queue.At(at)
+	r.Decisions.At(at)
+	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Queue, &r.Usage, &r.Budget, &r.Decisions} {
 		v.Apply(n, ev)
 	}
 	c.History = r.newItems(n, entriesBefore, openBefore)
@@ -58,10 +67,44 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 			c.History = append(c.History, fmt.Sprintf("* items of turn %s are marked %s", turn.Turn, m))
 		}
 	}
-	c.Queue = slices.Concat(
-		listChanges("queued", "left the queue", inputsBefore, r.Queue.Inputs()),
-		listChanges("waits for a decision", "waits no more", callsOf(waitingBefore), callsOf(r.Queue.Waiting())))
+	if now := r.Budget.agent.Limits; now != agentLimits {
+		c.Turn = append(c.Turn, "limits of the agent: "+limitsText(now))
+	}
+	if entriesBefore > 0 && len(r.History.entries) == 0 {
+		c.History = []string{fmt.Sprintf("* all %d items are gone", entriesBefore-len(openBefore))}
+	}
+	for i, now := range r.queueText() {
+		c.Queue = append(c.Queue, listChanges(now.came, now.went, queueBefore[i].list, now.list)...)
+	}
 	return c
+}
+
+// shown is a list with what is said of those that come and go.
+type shown struct {
+	came, went string
+	list       []string
+}
+
+// queueText is what the queue holds, in the order in which it is told.
+func (r *Replay) queueText() [5]shown {
+	var approvals, unknown, remembered []string
+	for _, w := range r.Queue.waiting {
+		if w.Kind == WaitsForApproval {
+			approvals = append(approvals, "call "+string(w.Call))
+		} else {
+			unknown = append(unknown, "call "+string(w.Call))
+		}
+	}
+	for _, d := range r.Decisions.list {
+		remembered = append(remembered, d.Decision+" for all calls of "+d.Tool)
+	}
+	return [...]shown{
+		{"queued", "left the queue", r.Queue.Inputs()},
+		{"joined the turn", "waits to join no more", r.Queue.Joined()},
+		{"waits for approval", "waits for approval no more", approvals},
+		{"waits for a decision", "waits no more", unknown},
+		{"is remembered", "is forgotten", remembered},
+	}
 }
 
 // newItems is what event n added: entries at the end, and a result in the
@@ -69,6 +112,9 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 func (r *Replay) newItems(n messages.EventNumber, before int, open []openCall) []string {
 	var lines []string
 	for _, o := range open {
+		if o.index >= len(r.History.entries) {
+			continue // cleared
+		}
 		if e := &r.History.entries[o.index]; e.n == n {
 			lines = append(lines, "+ "+itemText(e.view().Item))
 		}
@@ -82,17 +128,41 @@ func (r *Replay) newItems(n messages.EventNumber, before int, open []openCall) [
 }
 
 func turnChanges(before, after Turn) []string {
-	was, is := turnText(before), turnText(after)
-	if was == is {
-		return nil
+	var lines []string
+	if is := turnText(after); is != turnText(before) {
+		lines = append(lines, is)
 	}
-	return []string{is}
+	if after.Limits != before.Limits && before.Turn != "" { // turn.started says what they are at first
+		lines = append(lines, fmt.Sprintf("limits of turn %s: %s", after.Turn, limitsText(after.Limits)))
+	}
+	return lines
+}
+
+// limitsText is limits as a person writes them.
+func limitsText(l messages.Limits) string {
+	var parts []string
+	if l.MaxSteps != 0 {
+		parts = append(parts, fmt.Sprintf("%d steps", l.MaxSteps))
+	}
+	if l.MaxTokens != 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", l.MaxTokens))
+	}
+	if l.MaxCost != 0 {
+		parts = append(parts, "cost "+l.MaxCost.String())
+	}
+	if l.MaxDuration != 0 {
+		parts = append(parts, (time.Duration(l.MaxDuration) * time.Millisecond).String())
+	}
+	if parts == nil {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func turnText(t Turn) string {
 	text := fmt.Sprintf("turn %s %s", t.Turn, t.Phase)
-	if t.Reason != "" {
-		text += " (" + t.Reason + ")"
+	if why := cmp.Or(t.Reason, t.By); why != "" {
+		text += " (" + why + ")"
 	}
 	if t.Continues != "" {
 		text += ", continues " + string(t.Continues)
@@ -102,6 +172,9 @@ func turnText(t Turn) string {
 	}
 	if t.Usage != (messages.Usage{}) {
 		text += fmt.Sprintf(", tokens %d in %d out", t.Usage.Input, t.Usage.Output)
+	}
+	if t.Cost != 0 {
+		text += ", cost " + t.Cost.String()
 	}
 	return text
 }
@@ -164,14 +237,6 @@ func missing(list, other []string, did string) (lines []string) {
 		}
 	}
 	return lines
-}
-
-func callsOf(waiting []Waiting) []string {
-	var calls []string
-	for _, w := range waiting {
-		calls = append(calls, "call "+string(w.Call))
-	}
-	return calls
 }
 
 // The most bytes of a text that WriteText shows.

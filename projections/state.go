@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// State is an agent's own data: the fold of its merge patches (RFC 7396). The
-// zero value is {}.
+// State is an agent's own data: the fold of its merge patches (RFC 7396) since
+// it was last cleared. The zero value is {}.
 type State struct {
 	// value is the decoded state once a patch has come; numbers are
 	// json.Number. It is never changed in place: a patch makes new maps along
@@ -21,10 +21,13 @@ type State struct {
 // Apply folds event number n. A patch that is no JSON changes nothing; no door
 // lets one in.
 func (s *State) Apply(_ messages.EventNumber, ev messages.Event) {
-	if ev, ok := ev.(messages.StatePatched); ok {
+	switch ev := ev.(type) {
+	case messages.StatePatched:
 		if patch, ok := decodeJSON(ev.Patch); ok {
 			s.value, s.patched = mergePatch(s.current(), patch), true
 		}
+	case messages.AgentCleared:
+		*s = State{}
 	}
 }
 

@@ -20,11 +20,21 @@ type all struct {
 	Turns   Turns
 	Usage   Usage
 	Queue   Queue
+	Budget  Budget
+	Decided Decisions
 }
 
-func (a *all) views() []View { return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Queue} }
+func (a *all) views() []View {
+	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Queue, &a.Budget, &a.Decided}
+}
 
-func (a *all) At(at time.Time) { a.Turns.At(at) }
+func (a *all) At(at time.Time) {
+	for _, v := range a.views() {
+		if v, ok := v.(Timed); ok {
+			v.At(at)
+		}
+	}
+}
 
 func (a *all) Apply(n messages.EventNumber, ev messages.Event) {
 	for _, v := range a.views() {
@@ -36,10 +46,11 @@ func (a *all) Apply(n messages.EventNumber, ev messages.Event) {
 func (a *all) shown(t testing.TB) string {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{
-		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"),
+		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"), "size": a.History.Size(),
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
-		"inputs": a.Queue.Inputs(), "waiting": a.Queue.Waiting(),
+		"inputs": a.Queue.Inputs(), "joined": a.Queue.Joined(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
+		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "remembered": a.Decided.Remembered(messages.AgentID{}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +66,9 @@ func (s story) turn() messages.TurnID     { return messages.TurnID(s.one("t1", "
 func (s story) call() messages.CallID     { return messages.CallID(s.one("c1", "c2", "c3", "")) }
 func (s story) usage() messages.Usage     { return messages.Usage{Input: s.pick(9), Output: s.pick(5)} }
 func (s story) inputs() (ids []string)    { return []string{"u1", "u2", "u3"}[:s.pick(4)] }
+func (s story) input() string             { return s.one("u1", "u2", "u3") }
+func (s story) scope() string             { return s.one("turn", "agent") }
+func (s story) timer() string             { return s.one("d1", "d2") }
 func (s story) text() string              { return s.one("", "hello", "\x1b[2J\xff\u202e", "a\nb") }
 func (s story) content() messages.Content { return messages.TextContent(s.text())[:s.pick(2)] }
 func (s story) patch() json.RawMessage {
@@ -76,13 +90,13 @@ func (s story) items() (items []messages.Item) {
 }
 
 func (s story) event() messages.Event {
-	switch s.pick(19) {
+	switch s.pick(23) {
 	case 0, 1:
-		return messages.InputAccepted{Input: s.one("u1", "u2", "u3"), Content: s.content()}
+		return messages.InputAccepted{Input: s.input(), Content: s.content(), Disposition: messages.Disposition(s.one("queued", "joined")), Turn: s.turn()}
 	case 2, 3:
 		return messages.TurnStarted{Turn: s.turn(), Inputs: s.inputs(), Continues: s.turn(), Steps: s.pick(3)}
 	case 4:
-		return messages.ModelRequested{Turn: s.turn(), Step: s.pick(4), Call: s.call(), Model: "m"}
+		return messages.ModelRequested{Turn: s.turn(), Step: s.pick(4), Call: s.call(), Model: "m", Inputs: s.inputs()}
 	case 5, 6:
 		return messages.ModelCompleted{Turn: s.turn(), Step: s.pick(4), Call: s.call(), Items: s.items(), Usage: s.usage()}
 	case 7:
@@ -105,6 +119,54 @@ func (s story) event() messages.Event {
 		return messages.StatePatched{Patch: s.patch()}
 	case 17:
 		return messages.ToolStarted{Turn: s.turn(), Call: s.call(), Tool: "f"}
+	}
+	if s.pick(2) == 0 {
+		return s.approval()
+	}
+	return s.rest()
+}
+
+func (s story) approval() messages.Event {
+	switch s.pick(7) {
+	case 0:
+		return messages.ToolRequested{Turn: s.turn(), Call: s.call(), Tool: "f", Arguments: s.text()}
+	case 1, 2:
+		at := testTime
+		return messages.ApprovalRequested{Turn: s.turn(), Call: s.call(), Tool: "f", Arguments: s.text(), ArgsHash: "h", ExpiresAt: &at}
+	case 3:
+		return messages.ApprovalGranted{Turn: s.turn(), Call: s.call(), Tool: s.one("f", "g"), Remember: s.pick(2) == 0}
+	case 4:
+		return messages.ApprovalDenied{Turn: s.turn(), Call: s.call(), Tool: s.one("f", "g"), Text: s.text(), Remember: s.pick(2) == 0}
+	case 5:
+		return messages.ToolDenied{Turn: s.turn(), Call: s.call(), Message: s.text()}
+	}
+	return messages.ToolFlagged{Turn: s.turn(), Call: s.call(), Tool: "f", Of: s.call()}
+}
+
+func (s story) rest() messages.Event {
+	switch s.pick(12) {
+	case 0:
+		return messages.InputRequeued{Input: s.input(), Turn: s.turn()}
+	case 1:
+		return messages.InputWithdrawn{Input: s.input()}
+	case 2:
+		return messages.InputDropped{Input: s.input(), By: "clear"}
+	case 3:
+		return messages.AgentCleared{}
+	case 4:
+		return messages.HookDecided{Turn: s.turn(), Call: s.call(), Answer: s.text(), Note: s.text(), Arguments: s.text()}
+	case 5:
+		return messages.BudgetReserved{Turn: s.turn(), Tokens: s.pick(9)}
+	case 6:
+		return messages.BudgetSettled{Turn: s.turn(), Call: s.call(), Tokens: s.pick(9), Unknown: s.pick(2) == 0}
+	case 7:
+		return messages.BudgetRaised{Turn: s.turn(), Scope: s.scope(), Limits: messages.Limits{MaxTokens: s.pick(9), MaxDuration: 1000}}
+	case 8:
+		return messages.TimerSet{Turn: s.turn(), Timer: s.timer(), For: s.one("duration", "retry"), Set: testTime, At: testTime}
+	case 9:
+		return messages.TimerCancelled{Turn: s.turn(), Timer: s.timer(), Ran: int64(s.pick(9))}
+	case 10:
+		return messages.ApprovalForgotten{Tool: "f"}
 	}
 	return []messages.Event{messages.TurnPaused{Turn: s.turn(), Reason: "why"}, messages.TurnResumed{Turn: s.turn()}, messages.AgentCreated{}, messages.ModelRestarted{Call: s.call()}}[s.pick(4)]
 }
@@ -215,12 +277,28 @@ func checkStory(t *testing.T, a *all) {
 	if !json.Valid(a.State.JSON()) {
 		t.Fatalf("state %s", a.State.JSON())
 	}
-	var sum messages.Usage
-	for _, u := range a.Usage.ByModel() {
-		sum = sum.Add(u)
+	size := 0
+	for _, item := range items {
+		size += sizeOf(item)
 	}
-	if sum != a.Usage.Total() {
-		t.Fatalf("models sum to %+v, total %+v", sum, a.Usage.Total()) // A52
+	if a.History.Size() != size {
+		t.Fatalf("Size is %d, the items have %d bytes", a.History.Size(), size)
+	}
+	checkUsage(t, &a.Usage)
+}
+
+// checkUsage compares the sums by turn and by model with the total.
+func checkUsage(t *testing.T, u *Usage) { // A52
+	t.Helper()
+	sums := make(map[string]Spent)
+	for _, l := range u.Lines() {
+		sum := sums[l.Type]
+		sums[l.Type] = Spent{sum.Calls + l.Calls, sum.Lost + l.Lost, sum.Usage.Add(l.Usage), sum.Cost + l.Cost}
+	}
+	for kind, sum := range sums {
+		if sum != u.Total() {
+			t.Fatalf("lines of type %s sum to %+v, total %+v", kind, sum, u.Total())
+		}
 	}
 }
 

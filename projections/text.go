@@ -55,6 +55,9 @@ func summarize(ev messages.Event) string {
 	var fields []string
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if v.Type().Field(i).Type == reflect.TypeFor[messages.Cost]() {
+			name = strings.TrimSuffix(name, "_nanos") // it is told in whole units
+		}
 		if f := v.Field(i); name != "" && !f.IsZero() {
 			fields = append(fields, name+"="+fieldText(f.Interface()))
 		}
@@ -66,8 +69,14 @@ func fieldText(value any) string {
 	switch value := value.(type) {
 	case messages.Content:
 		return strconv.Quote(contentText(value))
+	case time.Time:
+		return value.UTC().Format(time.RFC3339Nano)
 	case *time.Time:
 		return value.UTC().Format(time.RFC3339Nano)
+	case *string:
+		return strconv.Quote(*value)
+	case messages.Limits:
+		return strconv.Quote(limitsText(value))
 	case json.RawMessage:
 		return string(value)
 	case []messages.Item:

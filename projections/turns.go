@@ -26,6 +26,12 @@ type Turn struct {
 	Phase  Phase           `json:"phase"`
 	// Reason says why it is paused, failed or aborted.
 	Reason string `json:"reason,omitempty"`
+	// Message is the same for a person; of a paused turn, with what to do.
+	Message string `json:"message,omitempty"`
+	// By is the command that aborted it.
+	By string `json:"by,omitempty"`
+	// Calls are those that a paused turn waits for.
+	Calls []messages.CallID `json:"calls,omitempty"`
 	// Continues is the failed turn that this one goes on from.
 	Continues messages.TurnID      `json:"continues,omitempty"`
 	Started   messages.EventNumber `json:"started"`
@@ -36,11 +42,18 @@ type Turn struct {
 	// Steps is the number of the newest model call, those of the turn that it
 	// continues included.
 	Steps int `json:"steps"`
-	// Usage is the sum over this turn's own model calls, failed ones included.
+	// Limits bound it; zero values are no limit.
+	Limits messages.Limits `json:"limits,omitzero"`
+	// Usage and Cost are sums over this turn's own model calls, failed ones
+	// included.
 	Usage messages.Usage `json:"usage"`
+	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+	// Cleared says that the agent was cleared since: its history and state know
+	// nothing of the turn.
+	Cleared bool `json:"cleared,omitempty"`
 }
 
-// Turns lists an agent's turns. The zero value has none.
+// Turns lists an agent's turns, those before it was cleared included. The zero value has none.
 type Turns struct {
 	turns []Turn // as they started
 	at    time.Time
@@ -55,27 +68,37 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.TurnStarted:
 		if t.find(ev.Turn) == nil {
-			t.turns = append(t.turns, Turn{Turn: ev.Turn, Inputs: ev.Inputs, Phase: Running, Continues: ev.Continues,
-				Started: n, StartedAt: t.at, Steps: ev.Steps})
+			t.turns = append(t.turns, Turn{Turn: ev.Turn, Inputs: slices.Clone(ev.Inputs), Phase: Running, Continues: ev.Continues,
+				Started: n, StartedAt: t.at, Steps: ev.Steps, Limits: ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})})
 		}
 	case messages.TurnPaused:
-		t.phase(ev.Turn, Paused, ev.Reason)
+		t.phase(ev.Turn, Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Calls: ev.Calls})
 	case messages.TurnResumed:
-		t.phase(ev.Turn, Running, "")
+		t.phase(ev.Turn, Turn{Phase: Running})
+		t.raise(ev.Turn, messages.Limits{MaxSteps: ev.MaxSteps})
+	case messages.BudgetRaised:
+		if ev.Scope != "agent" {
+			t.raise(ev.Turn, ev.Limits)
+		}
 	case messages.TurnCompleted:
-		t.end(n, ev.Turn, Completed, "", ev.Steps)
+		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Completed, Steps: ev.Steps})
 	case messages.TurnFailed:
-		t.end(n, ev.Turn, Failed, ev.Reason, ev.Steps)
+		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Message: ev.Message, Steps: ev.Steps})
 	case messages.TurnAborted:
-		t.end(n, ev.Turn, Aborted, ev.Reason, ev.Steps)
+		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
 	case messages.ModelRequested:
-		if turn := t.find(ev.Turn); turn != nil {
+		if turn := t.find(ev.Turn); turn != nil && turn.Ended == 0 {
 			turn.Steps = max(turn.Steps, ev.Step)
+			turn.take(ev.Inputs)
 		}
 	case messages.ModelCompleted:
-		t.spent(ev.Turn, ev.Usage)
+		t.spent(ev.Turn, ev.Usage, ev.Cost)
 	case messages.ModelFailed:
-		t.spent(ev.Turn, ev.Usage)
+		t.spent(ev.Turn, ev.Usage, ev.Cost)
+	case messages.AgentCleared:
+		for i := range t.turns {
+			t.turns[i].Cleared = true
+		}
 	}
 }
 
@@ -89,22 +112,42 @@ func (t *Turns) find(id messages.TurnID) *Turn {
 	return nil
 }
 
-func (t *Turns) phase(id messages.TurnID, p Phase, reason string) {
+// phase gives a turn that has not ended the phase of p and what goes with it.
+func (t *Turns) phase(id messages.TurnID, p Turn) {
 	if turn := t.find(id); turn != nil && turn.Ended == 0 {
-		turn.Phase, turn.Reason = p, reason
+		turn.Phase, turn.Reason, turn.Message, turn.By = p.Phase, p.Reason, p.Message, p.By
+		turn.Calls = slices.Clone(p.Calls)
 	}
 }
 
-func (t *Turns) end(n messages.EventNumber, id messages.TurnID, p Phase, reason string, steps int) {
+func (t *Turns) raise(id messages.TurnID, limits messages.Limits) {
 	if turn := t.find(id); turn != nil && turn.Ended == 0 {
-		turn.Phase, turn.Reason, turn.Steps = p, reason, steps
-		turn.Ended, turn.EndedAt = n, t.at
+		turn.Limits = turn.Limits.Raise(limits)
 	}
 }
 
-func (t *Turns) spent(id messages.TurnID, u messages.Usage) {
+func (t *Turns) end(n messages.EventNumber, id messages.TurnID, inputs []string, how Turn) {
+	turn := t.find(id)
+	if turn == nil || turn.Ended != 0 {
+		return
+	}
+	t.phase(id, how)
+	turn.take(inputs)
+	turn.Steps, turn.Ended, turn.EndedAt = how.Steps, n, t.at
+}
+
+// take adds inputs that have joined the turn.
+func (t *Turn) take(inputs []string) {
+	for _, id := range inputs {
+		if !slices.Contains(t.Inputs, id) {
+			t.Inputs = append(t.Inputs, id)
+		}
+	}
+}
+
+func (t *Turns) spent(id messages.TurnID, u messages.Usage, c messages.Cost) {
 	if turn := t.find(id); turn != nil {
-		turn.Usage = turn.Usage.Add(u)
+		turn.Usage, turn.Cost = turn.Usage.Add(u), turn.Cost+c
 	}
 }
 
@@ -135,6 +178,6 @@ func (t *Turns) List() []Turn {
 
 func (t *Turn) clone() Turn {
 	c := *t
-	c.Inputs = slices.Clone(t.Inputs)
+	c.Inputs, c.Calls = slices.Clone(t.Inputs), slices.Clone(t.Calls)
 	return c
 }

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -17,22 +18,40 @@ type ModelCall struct {
 	// that was asked.
 	Model string `json:"model,omitempty"`
 	// Failed is the kind of a failed attempt; empty if it was answered.
-	Failed string         `json:"failed,omitempty"`
-	Usage  messages.Usage `json:"usage"`
+	Failed string `json:"failed,omitempty"`
+	// Lost says that nobody heard the answer: the process died, or the turn
+	// ended first. What the call consumed is not known, and its Usage is zero.
+	Lost  bool           `json:"lost,omitempty"`
+	Usage messages.Usage `json:"usage"`
+	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+}
+
+// Spent is what some model calls consumed.
+type Spent struct {
+	// Calls is how many there were, failed and lost ones included; Lost how many
+	// of them nobody knows the usage of.
+	Calls int            `json:"calls"`
+	Lost  int            `json:"lost,omitempty"`
+	Usage messages.Usage `json:"usage"`
+	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+}
+
+func (s Spent) with(c ModelCall) Spent {
+	if s.Calls++; c.Lost {
+		s.Lost++
+	}
+	s.Usage, s.Cost = s.Usage.Add(c.Usage), s.Cost+c.Cost
+	return s
 }
 
 // Usage lists what an agent's model calls consumed, failed attempts included,
 // each once: totals in the events of a turn are sums of the same calls and are
-// not added. The zero value has no call.
+// not added. Calls from before the agent was cleared count. The zero value has
+// no call.
 type Usage struct {
 	calls []ModelCall
-	total messages.Usage
-	asked []askedModel // calls without an outcome
-}
-
-type askedModel struct {
-	call  messages.CallID
-	model string
+	total Spent
+	asked []ModelCall // calls without an outcome
 }
 
 // Apply folds event number n.
@@ -40,58 +59,109 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ModelRequested:
 		u.take(ev.Call)
-		u.asked = append(u.asked, askedModel{ev.Call, ev.Model})
+		u.asked = append(u.asked, ModelCall{Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: ev.Model})
 	case messages.ModelRestarted:
-		u.take(ev.Call)
+		u.lose(n, func(c ModelCall) bool { return c.Call == ev.Call })
 	case messages.ModelCompleted:
-		model := u.take(ev.Call)
+		model := u.take(ev.Call).Model
 		if ev.Model != "" {
 			model = ev.Model
 		}
-		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: model, Usage: ev.Usage})
+		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: model, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.ModelFailed:
-		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call), Failed: ev.Kind, Usage: ev.Usage})
+		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
-		u.asked = nil
+		u.lose(n, func(ModelCall) bool { return true })
 	}
 }
 
-// take gives the model that was asked and forgets the call.
-func (u *Usage) take(call messages.CallID) (model string) {
-	u.asked = slices.DeleteFunc(u.asked, func(a askedModel) bool {
-		if a.call == call {
-			model = a.model
+// take gives a call that was asked and forgets it.
+func (u *Usage) take(call messages.CallID) (asked ModelCall) {
+	u.asked = slices.DeleteFunc(u.asked, func(c ModelCall) bool {
+		if c.Call == call {
+			asked = c
 		}
-		return a.call == call
+		return c.Call == call
 	})
-	return model
+	return asked
+}
+
+// lose says of chosen calls without an outcome that they will not have one.
+func (u *Usage) lose(n messages.EventNumber, chosen func(ModelCall) bool) {
+	rest := u.asked[:0]
+	for _, c := range u.asked {
+		if !chosen(c) {
+			rest = append(rest, c)
+			continue
+		}
+		c.N, c.Lost = n, true
+		u.add(c)
+	}
+	u.asked = rest
 }
 
 func (u *Usage) add(c ModelCall) {
 	u.calls = append(u.calls, c)
-	u.total = u.total.Add(c.Usage)
+	u.total = u.total.with(c)
 }
 
 // Calls is every model call that has ended, oldest first.
 func (u *Usage) Calls() []ModelCall { return slices.Clone(u.calls) }
 
 // Total is the sum over Calls.
-func (u *Usage) Total() messages.Usage { return u.total }
+func (u *Usage) Total() Spent { return u.total }
 
 // ByTurn sums Calls for each turn.
-func (u *Usage) ByTurn() map[messages.TurnID]messages.Usage {
-	sums := make(map[messages.TurnID]messages.Usage)
-	for _, c := range u.calls {
-		sums[c.Turn] = sums[c.Turn].Add(c.Usage)
+func (u *Usage) ByTurn() map[messages.TurnID]Spent {
+	return sumBy(u.calls, func(c ModelCall) messages.TurnID { return c.Turn })
+}
+
+// ByModel sums Calls for each model.
+func (u *Usage) ByModel() map[string]Spent {
+	return sumBy(u.calls, func(c ModelCall) string { return c.Model })
+}
+
+func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
+	sums := make(map[K]Spent)
+	for _, c := range calls {
+		sums[key(c)] = sums[key(c)].with(c)
 	}
 	return sums
 }
 
-// ByModel sums Calls for each model.
-func (u *Usage) ByModel() map[string]messages.Usage {
-	sums := make(map[string]messages.Usage)
+// UsageLine is a line of `reprise usage -o json`: first one for each model
+// call, then one for each turn, in the order of their first calls, one for each
+// model, by name, and the total. Its names are promises.
+type UsageLine struct {
+	// Type is call, turn, model or total.
+	Type string `json:"type"`
+	// N, Step, Call, Failed and Lost belong to calls, as in ModelCall.
+	N      messages.EventNumber `json:"n,omitempty"`
+	Turn   messages.TurnID      `json:"turn,omitempty"` // of a call or turn
+	Step   int                  `json:"step,omitempty"`
+	Call   messages.CallID      `json:"call,omitempty"`
+	Model  string               `json:"model,omitempty"` // of a call or model
+	Failed string               `json:"failed,omitempty"`
+	// Calls is 1 for a call.
+	Spent
+}
+
+// Lines is the whole as `reprise usage` prints it; the total is there even if
+// nothing was called.
+func (u *Usage) Lines() []UsageLine {
+	lines := make([]UsageLine, 0, len(u.calls)+8)
 	for _, c := range u.calls {
-		sums[c.Model] = sums[c.Model].Add(c.Usage)
+		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.with(c)})
 	}
-	return sums
+	byTurn, byModel := u.ByTurn(), u.ByModel()
+	for _, c := range u.calls {
+		if spent, first := byTurn[c.Turn]; first {
+			lines = append(lines, UsageLine{Type: "turn", Turn: c.Turn, Spent: spent})
+			delete(byTurn, c.Turn)
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(byModel)) {
+		lines = append(lines, UsageLine{Type: "model", Model: m, Spent: byModel[m]})
+	}
+	return append(lines, UsageLine{Type: "total", Spent: u.total})
 }

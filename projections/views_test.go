@@ -23,12 +23,12 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 	for i, ev := range []messages.Event{
 		input("u1", "one"), started("t2", "u1"),
 		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 1, Call: "m3", Model: "demo"},
-		messages.ModelFailed{Turn: "t2", Step: 1, Call: "m3", Kind: "rate_limited", RetryAt: &retry, Usage: tokens(10)},
+		messages.ModelFailed{Turn: "t2", Step: 1, Call: "m3", Kind: "rate_limited", RetryAt: &retry, Usage: tokens(10), Cost: 5},
 		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 2, Call: "m5", Model: "demo"},
-		messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20)},
+		messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20), Cost: 7},
 		messages.TurnPaused{Turn: "t2", Reason: "unknown outcome"},
 		messages.TurnResumed{Turn: "t2"},
-		messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}, Reason: "max_steps", Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}},
+		messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}, Reason: "max_steps", Message: "20 steps", Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}},
 		messages.TurnStarted{Turn: "t10", Continues: "t2", Steps: 1},
 		messages.ModelRequested{Turn: "t10", Step: 2, Call: "m11", Model: "demo"},
 		messages.ModelRestarted{Turn: "t10", Step: 2, Call: "m11"},
@@ -41,7 +41,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		a.Apply(messages.EventNumber(i+1), ev)
 	}
 	want := []Turn{
-		{Turn: "t2", Inputs: []string{"u1"}, Phase: Failed, Reason: "max_steps", Started: 2, StartedAt: testTime.Add(time.Second), Ended: 9, EndedAt: testTime.Add(8 * time.Second), Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}},
+		{Turn: "t2", Inputs: []string{"u1"}, Phase: Failed, Reason: "max_steps", Message: "20 steps", Started: 2, StartedAt: testTime.Add(time.Second), Ended: 9, EndedAt: testTime.Add(8 * time.Second), Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}, Cost: 12},
 		{Turn: "t10", Phase: Completed, Continues: "t2", Started: 10, StartedAt: testTime.Add(9 * time.Second), Ended: 15, EndedAt: testTime.Add(14 * time.Second), Steps: 2, Usage: tokens(40)},
 	}
 	if got := a.Turns.List(); !reflect.DeepEqual(got, want) {
@@ -51,23 +51,40 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		t.Errorf("newest is %+v", newest)
 	}
 	calls := []ModelCall{
-		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limited", Usage: tokens(10)},
-		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20)},
+		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limited", Usage: tokens(10), Cost: 5},
+		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20), Cost: 7},
+		{N: 12, Turn: "t10", Step: 2, Call: "m11", Model: "demo", Lost: true},
 		{N: 14, Turn: "t10", Step: 2, Call: "m13", Model: "demo", Usage: tokens(40)},
 	}
 	if got := a.Usage.Calls(); !reflect.DeepEqual(got, calls) {
 		t.Errorf("got  %+v\nwant %+v", got, calls)
 	}
-	if got := a.Usage.Total(); got != (messages.Usage{Input: 70, Output: 3}) {
+	if got := a.Usage.Total(); got != (Spent{4, 1, messages.Usage{Input: 70, Output: 3}, 12}) {
 		t.Errorf("total %+v", got)
 	}
 	for _, turn := range want {
-		if got := a.Usage.ByTurn()[turn.Turn]; got != turn.Usage {
+		if got := a.Usage.ByTurn()[turn.Turn]; got.Usage != turn.Usage || got.Cost != turn.Cost {
 			t.Errorf("turn %s: %+v", turn.Turn, got)
 		}
 	}
-	if got := a.Usage.ByModel(); got["demo"].Input != 50 || got["demo-2026"].Input != 20 {
+	if got := a.Usage.ByModel(); got["demo"].Usage.Input != 50 || got["demo-2026"].Usage.Input != 20 {
 		t.Errorf("by model %+v", got)
+	}
+}
+
+// A call that is given up with its turn is listed: it may have cost something.
+func TestUsageOfCallsGivenUp(t *testing.T) { // A52
+	var u Usage
+	for i, ev := range []messages.Event{
+		messages.ModelRequested{Turn: "t1", Step: 1, Call: "m1", Model: "demo"}, messages.TurnAborted{Turn: "t1"},
+		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m1", Usage: messages.Usage{Input: 2}}, // from elsewhere, late: it counts
+		messages.TurnAborted{Turn: "t1"},
+	} {
+		u.Apply(messages.EventNumber(i+1), ev)
+	}
+	want := []ModelCall{{N: 2, Turn: "t1", Step: 1, Call: "m1", Model: "demo", Lost: true}, {N: 3, Turn: "t1", Step: 1, Call: "m1", Usage: messages.Usage{Input: 2}}}
+	if got := u.Calls(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 
@@ -89,7 +106,7 @@ func TestQueueAndStatus(t *testing.T) {
 		messages.ToolStarted{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolUnknown{Turn: "t2", Call: "c", Reason: "crash"}} {
 		q.Apply(messages.EventNumber(i+1), ev)
 	}
-	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","reason":"crash"}]}` {
+	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","kind":"unknown","reason":"crash","n":6}]}` {
 		t.Error(got)
 	}
 	q.Apply(7, messages.ToolCompleted{Turn: "t2", Call: "c"})
@@ -107,7 +124,7 @@ func TestAgents(t *testing.T) {
 	var l Agents
 	for _, a := range []Agent{
 		{Agent: id("b", "x", "1"), Phase: "idle", Events: 4}, {Agent: id("a", "y", "1"), Phase: "running", Events: 4},
-		{Agent: id("a", "x", "2"), Phase: "idle", Events: 4}, {Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Events: 4, Epoch: 2, Owner: "n1", Updated: testTime},
+		{Agent: id("a", "x", "2"), Phase: "idle", Events: 4}, {Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Waiting: 3, Events: 4, Epoch: 2, Owner: "n1", Updated: testTime},
 	} {
 		if !l.Apply(a) {
 			t.Errorf("%v was not taken", a)
@@ -134,7 +151,7 @@ func TestAgents(t *testing.T) {
 			t.Errorf("%+v: %v", tc.f, got)
 		}
 	}
-	want := Agent{Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Events: 4, Epoch: 2, Owner: "n1", Updated: testTime}
+	want := Agent{Agent: id("a", "x", "1"), Phase: "running", Turn: "t2", Waiting: 3, Events: 4, Epoch: 2, Owner: "n1", Updated: testTime}
 	if l.Apply(Agent{Agent: want.Agent, Phase: "idle", Events: 3}) {
 		t.Error("a late row was taken")
 	}

@@ -15,10 +15,14 @@ import (
 
 // Event is a piece of an answer or a fact of its turn.
 type Event struct {
-	// Type is delta, reasoning, or the type of an event such as tool.started.
+	// Type is delta, reasoning, query, or the type of an event such as
+	// tool.started.
 	Type string `json:"type"`
-	// Text is that of a delta or of reasoning.
+	// Text is that of a delta or of reasoning, or what a query asks.
 	Text string `json:"text,omitempty"`
+	// Query is the agent's question to its caller; Client.Answer answers it. Nil:
+	// the event is none.
+	Query *Query `json:"query,omitempty"`
 	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
 	N     messages.EventNumber `json:"n,omitempty"`
 	Seq   uint64               `json:"seq,omitempty"`
@@ -32,19 +36,35 @@ type Event struct {
 	Usage  *messages.Usage `json:"usage,omitempty"`
 }
 
-// Terminal says that the turn has ended with this event.
+// Query is a question that an agent asks in the middle of a turn, such as
+// whether a call may run. The turn waits; so do others who may be asked the same.
+type Query struct {
+	ID string `json:"id"`
+	// ReplySubject takes one answer, as soon as somebody gives it.
+	ReplySubject string `json:"reply_subject"`
+	// Prompt is for a person, and says how to answer.
+	Prompt string `json:"prompt"`
+}
+
+// Terminal says that the input has ended with this event: with its turn, or
+// taken back or dropped before any model saw it.
 func (e Event) Terminal() bool {
-	return e.Type == "turn.completed" || e.Type == "turn.failed" || e.Type == "turn.aborted"
+	switch e.Type {
+	case "turn.completed", "turn.failed", "turn.aborted", "input.withdrawn", "input.dropped":
+		return true
+	}
+	return false
 }
 
 // Ask prompts an agent with text and yields what its turn does until it ends.
-// A turn that failed or was aborted yields its terminal event and then the
-// error. Leaving the loop does not stop the turn.
+// A turn that failed or was aborted, and an input that was taken back or
+// dropped, yield their terminal event and then the error. Leaving the loop does not stop the turn.
 func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
 	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
 }
 
-// AskInput is Ask for an input with more than text. If the agent's owner
+// AskInput is Ask for an input with more than text. One that joins a running
+// turn yields what that turn does from then on. If the agent's owner
 // cannot be reached, or goes away in the middle, it asks again with the same
 // id, from where it was, until ctx ends; without a deadline for half a minute
 // in which nothing comes.
@@ -125,6 +145,12 @@ func (s *asking) message(data []byte) (more bool, err error) {
 		}
 		s.partial = true
 		return s.give(e), nil
+	case "query":
+		q := new(Query)
+		if err := json.Unmarshal(chunk.Data, q); err != nil {
+			return false, err
+		}
+		return s.give(Event{Type: "query", Text: q.Prompt, Query: q}), nil
 	case "reprise.events":
 		return s.facts(chunk.Data)
 	}

@@ -23,7 +23,7 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 	return c.pages(ctx, c.subjects.Query(a), q, err)
 }
 
-// QueryTenant asks for a view of a tenant: agents or dlq.
+// QueryTenant asks for a view of a tenant: agents, approvals or dlq.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant))
 }

@@ -11,6 +11,9 @@
 //     which they came.
 //   - Nothing is ever answered on a subject of ours ([messages.Subjects.AllowReply]).
 //   - A follower that stalls or dies harms neither the turn nor other followers.
+//   - Whoever prompts decides about a call that waits for approval only if
+//     Config.PromptDecides says so, by an answer that nobody else was asked for,
+//     and with one effect however often it is given.
 //   - Views are read from the log: they show what is committed and nothing else.
 package gateway
 
@@ -51,6 +54,15 @@ type Config struct {
 	// nobody owns it.
 	Self    string
 	OwnerOf func(messages.Partition) string
+	// PromptDecides says whether whoever may prompt agents of a kind may also
+	// decide about their calls of a tool that wait for approval: the reply then
+	// asks, as the agent protocol's query. It may be called from many goroutines.
+	//
+	// Nil: nobody may. Permissions are by subject, and whoever may talk to an
+	// agent may not therefore approve its refunds; the stream then stays open
+	// until the command subject has decided. Set it where those who prompt are
+	// those who answer for what is done, as on a laptop.
+	PromptDecides func(kind, tool string) bool
 	// DeadLetters is the name of the stream of dead letters.
 	DeadLetters string
 	Logger      *slog.Logger
@@ -64,6 +76,7 @@ type Gateway struct {
 	cancel   context.CancelFunc
 	subs     []*nats.Subscription
 	receipts receipts
+	queries  queries
 	opened   time.Time
 	prompts  atomic.Int64
 
@@ -78,6 +91,7 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC()}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
+	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
 	return g
 }
 
@@ -96,6 +110,7 @@ func (g *Gateway) Open() (err error) {
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
 		{g.receipts.prefix + "*", "", g.received},
+		{g.queries.prefix + "*", "", g.answered},
 		{g.direct(g.Self), "", g.forwarded},
 		{"$SRV.PING.>", "", g.discovery}, {"$SRV.PING", "", g.discovery},
 		{"$SRV.INFO.>", "", g.discovery}, {"$SRV.INFO", "", g.discovery},

@@ -41,7 +41,7 @@ var _ actors.Observer = (*Hub)(nil)
 // Committed hands a frame to the agent's followers.
 func (h *Hub) Committed(c actors.Commit) {
 	h.agents.Apply(projections.Agent{
-		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time,
+		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting,
 	})
 	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
 }

@@ -123,9 +123,14 @@ type streaming struct {
 	// shown is the text already streamed of the model call under way.
 	shown strings.Builder
 	call  messages.CallID
-	// asked is the newest model call; deltas of joined are left out, for the
-	// caller came in the middle of it and is told its text as a whole.
+	// asked is the newest model call that was told of; deltas of others, and of
+	// joined, are left out, for the caller came in the middle of it and is told
+	// its text as a whole.
 	asked, joined messages.CallID
+	// said is the turn's newest text, of its model or of a hook.
+	said string
+	// offers asks the caller about calls that wait for approval.
+	offers *offers
 	// facts are those of the frame at hand that were not sent yet.
 	facts []byte
 }
@@ -135,17 +140,25 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 	if !g.ack(to) {
 		return
 	}
-	s := &streaming{g: g, to: to, input: input, after: after}
+	s := &streaming{g: g, to: to, input: input, after: after, offers: g.offers(a, to)}
+	defer s.offers.close()
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,
 	}
 	more, err := true, error(nil)
-	if answer.Duplicate {
+	if answer.Disposition == messages.Joined {
+		err = s.offers.catchUp(answer.N)
+	}
+	if err == nil && answer.Duplicate {
 		more, err = w.past(g.ctx)
 		s.joined = s.asked
 	}
 	if err == nil && more {
+		s.offers.begin()
+		if answer.Duplicate {
+			s.offers.ask()
+		}
 		err = w.run(g.ctx)
 	}
 	switch {
@@ -171,54 +184,90 @@ func (s *streaming) quiet() bool {
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 
+// fact streams an event of the input or of its turn, up to the one that ends
+// the input.
 func (s *streaming) fact(f fact) (more bool) {
-	var end *messages.Error
-	switch ev := f.ev.(type) {
+	s.find(f.ev)
+	over, why := s.ends(f.ev)
+	if !over && !s.mine(f) {
+		return true
+	}
+	s.text(f)
+	if f.n > s.after {
+		s.add(f)
+	}
+	s.offers.apply(f)
+	if !over {
+		s.leave(f.ev)
+		return true
+	}
+	s.tell()
+	if why != nil {
+		s.g.fail(s.to, why)
+	} else {
+		s.g.end(s.to)
+	}
+	return false
+}
+
+// find learns from an event which turn is the input's.
+func (s *streaming) find(ev messages.Event) {
+	switch ev := ev.(type) {
 	case messages.InputAccepted:
-		if ev.Input != s.input {
-			return true
+		if ev.Input == s.input {
+			s.turn = ev.Turn
 		}
-		s.turn = ev.Turn
 	case messages.TurnStarted:
 		if slices.Contains(ev.Inputs, s.input) {
 			s.turn = ev.Turn
 		}
-	case messages.ModelRequested:
-		if ev.Turn == s.turn {
-			s.asked = ev.Call
-		}
-	case messages.ModelCompleted:
-		if ev.Turn == s.turn && f.n > s.after {
-			s.rest(ev)
-		}
-	case messages.ModelFailed:
-		s.cut(ev.Turn, ev.RetryAt != nil)
-	case messages.ModelRestarted:
-		s.cut(ev.Turn, true)
-	case messages.TurnFailed:
-		end = messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
-	case messages.TurnAborted:
-		end = messages.Refuse(messages.Conflict, "turn %s was aborted (%s) %s", ev.Turn, ev.By, ev.Reason)
 	}
-	accepted, isInput := f.ev.(messages.InputAccepted)
-	mine := isInput && accepted.Input == s.input || s.turn != "" && f.turn() == s.turn
-	if !mine {
-		return true
+}
+
+// leave forgets the turn if the input leaves it for one of its own.
+func (s *streaming) leave(ev messages.Event) {
+	if ev, ok := ev.(messages.InputRequeued); ok && ev.Input == s.input {
+		s.turn = ""
 	}
-	if f.n > s.after {
-		s.add(f)
-	}
-	switch f.ev.(type) {
+}
+
+// ends says whether an event ends the input, and what its sender is told if
+// there is no answer.
+func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
+	switch ev := ev.(type) {
 	case messages.TurnCompleted:
-		s.tell()
-		s.g.end(s.to)
-		return false
-	case messages.TurnFailed, messages.TurnAborted:
-		s.tell()
-		s.g.fail(s.to, end)
+		return slices.Contains(ev.Inputs, s.input), nil
+	case messages.TurnFailed:
+		return slices.Contains(ev.Inputs, s.input), messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
+	case messages.TurnAborted:
+		return slices.Contains(ev.Inputs, s.input), messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
+	case messages.InputWithdrawn:
+		return ev.Input == s.input, messages.Refuse(messages.Conflict, "input %q was withdrawn before a model had seen it%s", ev.Input, because(ev.Reason))
+	case messages.InputDropped:
+		return ev.Input == s.input, messages.Refuse(messages.Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
+	}
+	return false, nil
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// mine says whether the caller is told of an event. Of other inputs it is not,
+// nor of the end of a turn that goes on without its input.
+func (s *streaming) mine(f fact) bool {
+	switch ev := f.ev.(type) {
+	case messages.InputAccepted:
+		return ev.Input == s.input
+	case messages.InputRequeued:
+		return ev.Input == s.input
+	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		return false
 	}
-	return true
+	return s.turn != "" && f.turn() == s.turn
 }
 
 // add puts a fact with those of its frame.
@@ -252,59 +301,5 @@ func (s *streaming) tell() {
 		_ = s.g.Conn.Publish(s.to, append(s.facts, `]}`...)) // a caller that is not there has its turn all the same
 		s.facts = s.facts[:0]
 	}
-}
-
-func (s *streaming) delta(d actors.Delta) (more bool) {
-	switch {
-	case s.turn == "" || d.Turn != s.turn || d.Call == s.joined:
-	case d.Kind == "text":
-		if d.Call != s.call {
-			s.call = d.Call
-			s.shown.Reset()
-		}
-		s.shown.WriteString(d.Text)
-		return s.g.reply(s.to, chunk{"response", d.Text})
-	default:
-		return s.g.reply(s.to, chunk{"reprise." + d.Kind, d.Text})
-	}
-	return true
-}
-
-// rest streams what the answer holds beyond what was streamed of it: all of
-// it, if the model does not stream.
-func (s *streaming) rest(ev messages.ModelCompleted) {
-	var text strings.Builder
-	for _, item := range ev.Items {
-		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
-			text.WriteString(item.Content.Text())
-		}
-	}
-	shown := ""
-	if s.call == ev.Call {
-		shown = s.shown.String()
-	}
-	rest, ok := strings.CutPrefix(text.String(), shown)
-	if !ok { // pieces were dropped: the caller did not keep up
-		rest = "\n[a part was lost; the whole answer again]\n" + text.String()
-	}
-	if rest != "" {
-		s.tell()
-		s.g.reply(s.to, chunk{"response", rest})
-	}
-	s.shown.Reset()
-	s.call = ""
-}
-
-// cut tells the reader that the text so far will not be continued.
-func (s *streaming) cut(turn messages.TurnID, again bool) {
-	if turn == s.turn && s.shown.Len() > 0 {
-		s.tell()
-		note := "\n[the answer was cut off]\n"
-		if again {
-			note = "\n[the answer was cut off; the model is asked again]\n"
-		}
-		s.g.reply(s.to, chunk{"response", note})
-		s.shown.Reset()
-		s.call = ""
-	}
+	s.offers.ask()
 }

@@ -54,28 +54,54 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.events(p, a, q)
 	case "history":
 		var h projections.History
-		if err := g.fold(a, q.At, &h); err != nil {
-			return err
-		}
-		for i, item := range h.View() { // paged by line: an answer of several calls is not in the order of its events
-			if n := messages.EventNumber(i + 1); n >= q.From && !p.line(n, item) {
-				return nil
-			}
-		}
+		err := g.fold(a, q.At, &h)
+		return lines(p, q, err, h.View) // paged by line: an answer of several calls is not in the order of its events
 	case "state":
 		var s projections.State
 		if err := g.fold(a, q.At, &s); err != nil {
 			return err
 		}
 		p.line(0, s.JSON())
+		return nil
+	case "usage":
+		var u projections.Usage
+		err := g.fold(a, q.At, &u)
+		return lines(p, q, err, u.Lines)
+	case "approvals":
+		return g.approvals(p, a, q)
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
-	default:
-		return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state and replay", q.View)
+	}
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals and replay", q.View)
+}
+
+// lines pages a list, unless err says that there is none; lines are numbered
+// from 1.
+func lines[T any](p *page, q messages.Query, err error, list func() []T) error {
+	if err != nil {
+		return err
+	}
+	for i, line := range list() {
+		if n := messages.EventNumber(i + 1); n >= q.From && !p.line(n, line) {
+			return nil
+		}
 	}
 	return nil
+}
+
+// approvals lists the agent's calls that wait for approval, or the decisions
+// that it remembers.
+func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error {
+	if q.Remembered {
+		var d projections.Decisions
+		err := g.fold(a, q.At, &d)
+		return lines(p, q, err, func() []messages.Remembered { return d.Remembered(a) })
+	}
+	var queue projections.Queue
+	err := g.fold(a, q.At, &queue)
+	return lines(p, q, err, func() []messages.Approval { return queue.Approvals(a) })
 }
 
 // fold folds the agent's events up to n, all of them if n is 0. An agent
@@ -182,12 +208,13 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var queue projections.Queue
 	var turns projections.Turns
+	var budget projections.Budget
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -200,6 +227,6 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	p.line(0, projections.NewAgentStatus(row, &queue))
+	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget))
 	return nil
 }

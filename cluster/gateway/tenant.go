@@ -8,11 +8,12 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// queryTenant answers a view of a whole tenant: agents or dlq.
+// queryTenant answers a view of a whole tenant.
 func (g *Gateway) queryTenant(msg request) {
 	if !g.answerable(msg) {
 		return
@@ -31,10 +32,12 @@ func (g *Gateway) queryTenant(msg request) {
 		case "agents":
 			g.agents(p, tenant, q)
 			return nil
+		case "approvals":
+			return g.allApprovals(p, tenant, q)
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
-		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents and dlq", q.View)
+		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals and dlq", q.View)
 	})
 }
 
@@ -50,6 +53,36 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
 			return
 		}
 	}
+}
+
+// allApprovals lists the calls that wait for approval in a whole tenant, agent
+// by agent. A page ends between two agents and the next one begins where it
+// ended in the list as it is then. An agent whose log cannot be read hides no
+// other's calls.
+func (g *Gateway) allApprovals(p *page, tenant string, q messages.Query) error {
+	if q.Remembered || q.At != 0 {
+		return messages.Refuse(messages.BadInput, "the approvals of a tenant are those that wait now: ask an agent for remembered ones, or for an event's")
+	}
+	for i, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase}) {
+		n := messages.EventNumber(i + 1) // among all agents: a page must not shift when a call is decided
+		if n < q.From || row.Waiting == 0 && row.Phase != string(eventlog.Paused) {
+			continue
+		}
+		var queue projections.Queue
+		if err := g.fold(row.Agent, 0, &queue); err != nil {
+			if g.ctx.Err() != nil {
+				return err
+			}
+			g.Logger.Warn("an agent's approvals cannot be told", "agent", row.Agent.String(), "error", err)
+			continue
+		}
+		for _, approval := range queue.Approvals(row.Agent) {
+			if !p.line(n, approval) {
+				return nil
+			}
+		}
+	}
+	return nil
 }
 
 // deadLetters lists a tenant's dead letters. Those without a readable address

@@ -60,6 +60,9 @@ type AgentConfig struct {
 	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
 	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
 	PauseAtLimit bool
+	// PromptApproves lets whoever prompts the agent decide about its calls that
+	// wait for approval. Otherwise only who may publish commands to it decides.
+	PromptApproves bool
 }
 
 // models are all models of the agent, the one to begin with first.

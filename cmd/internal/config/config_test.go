@@ -36,6 +36,7 @@ agents:
       turn: {max_tokens: 200_000, max_cost: 0.25, max_duration: 10m}
       agent: {max_steps: 5000, max_tokens: 50000000, max_cost: "${STEPS}", max_duration: 24h}
     when_reached: pause
+    prompt_approves: true
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
   42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
   several: {models: [openai/gpt-5.5, "${MODEL}"], tools: [clock], tool_choice: required}
@@ -82,8 +83,8 @@ func TestParse(t *testing.T) {
 			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
 			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
 			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
-			PauseAtLimit: true,
-			Settings:     providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
+			PauseAtLimit: true, PromptApproves: true,
+			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
 		}, {Kind: "42", Model: "demo/demo"}, {
 			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",
 		}},

@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Approvals yields the calls that wait for a person's approval: of one agent,
+// if of is an address such as support/ticket-42, else of the whole tenant that
+// it names.
+func (c *Client) Approvals(ctx context.Context, of string) iter.Seq2[messages.Approval, error] {
+	q := messages.Query{View: "approvals"}
+	if strings.Contains(of, "/") {
+		return decoded[messages.Approval](c.Query(ctx, of, q))
+	}
+	return decoded[messages.Approval](c.QueryTenant(ctx, of, q))
+}
+
+// Remembered yields the decisions that hold for an agent's later calls.
+func (c *Client) Remembered(ctx context.Context, agent string) iter.Seq2[messages.Remembered, error] {
+	return decoded[messages.Remembered](c.Query(ctx, agent, messages.Query{View: "approvals", Remembered: true}))
+}
+
+// decoded reads a view's lines.
+func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for line, err := range lines {
+			var v T
+			if err == nil {
+				err = json.Unmarshal(line, &v)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Answer answers an agent's question with a person's words, as its Prompt says.
+// What came of it is told by the events that follow, or by the same question
+// again. An answer to a question that somebody else has answered does nothing.
+func (c *Client) Answer(ctx context.Context, q Query, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	err := c.nc.Publish(q.ReplySubject, []byte(text))
+	if err == nil {
+		err = c.nc.FlushWithContext(ctx)
+	}
+	return c.unsent(err)
+}

@@ -1,0 +1,236 @@
+package gateway
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func gated(call messages.CallID, arguments string) messages.ApprovalRequested {
+	return messages.ApprovalRequested{Turn: "t2", Call: call, Tool: "refund", Arguments: arguments, ArgsHash: messages.HashArguments(arguments), Reason: "it is over 50"}
+}
+
+// paused is a turn of input u1 that waits for the approval of calls a and b,
+// and its caller.
+func (h *house) paused() *caller {
+	h.t.Helper()
+	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	d := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
+	d.answers <- messages.Answer{N: n}
+	c.hears("input.accepted turn.started")
+	h.wrote(till, eventlog.Paused, messages.ToolFlagged{Turn: "t2", Call: "b", Tool: "refund", Of: "a"}, gated("a", `{"cents":9900}`), gated("b", `{"cents":1}`),
+		messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a", "b"}})
+	c.hears("tool.flagged approval.requested approval.requested turn.paused")
+	return c
+}
+
+// The caller who may decide is asked about each call, and its answer becomes
+// the command that a person would have given.
+func TestQueriesAreAnswered(t *testing.T) { // A40, A41, A42, A43, A100
+	h := newHouse(t, anybody)
+	c := h.paused()
+	c.hears("query t2/a/1", "query t2/b/1")
+	for _, part := range []string{"support/till", "refund", `{"cents":9900}`, "over 50", "always"} {
+		if !strings.Contains(c.queries[0].Prompt, part) {
+			t.Errorf("the question does not say %q:\n%s", part, c.queries[0].Prompt)
+		}
+	}
+	if !strings.Contains(c.queries[1].Prompt, "call a of this turn") || strings.Contains(c.queries[0].Prompt, "Take care") {
+		t.Errorf("the repeated call is asked about so:\n%s", c.queries[1].Prompt)
+	}
+	c.answers(1, "no: give a voucher")
+	text := "give a voucher"
+	denied, decided := h.next(), messages.Deny{Turn: "t2", Call: "b", ArgsHash: messages.HashArguments(`{"cents":1}`), Text: &text}
+	decided.ID = denied.Command.CommandID()
+	sameCommand(t, denied.Command, decided)
+	if denied.Cause.Door != "prompt" || denied.Agent != till || denied.Cause.ID == "" {
+		t.Errorf("it was delivered as %+v", denied.Deliver)
+	}
+	denied.answers <- messages.Answer{N: 7}
+	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund"}, messages.ToolDenied{Turn: "t2", Call: "b", Message: text})
+	c.hears("approval.denied tool.denied") // and no further query: a was asked about
+	c.answers(0, "always")
+	granted := h.next()
+	sameCommand(t, granted.Command, messages.Approve{ID: granted.Command.CommandID(), Turn: "t2", Call: "a", ArgsHash: messages.HashArguments(`{"cents":9900}`), Remember: true})
+	if granted.Command.CommandID() == denied.Command.CommandID() {
+		t.Error("two calls are decided under one id")
+	}
+	granted.answers <- messages.Answer{N: 9}
+	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
+	c.hears("approval.granted turn.completed", "end")
+	if len(h.g.queries.open) != 0 {
+		t.Errorf("%d questions are kept", len(h.g.queries.open))
+	}
+}
+
+func sameCommand(t *testing.T, got, want messages.Command) {
+	t.Helper()
+	g, _ := json.Marshal(got)
+	w, _ := json.Marshal(want)
+	if string(g) != string(w) || got.CommandType() != want.CommandType() {
+		t.Errorf("delivered %s %s, want %s %s", got.CommandType(), g, want.CommandType(), w)
+	}
+}
+
+// Two who are asked the same decide under one id; an answer to what is settled
+// means nothing, and neither does a second answer to the same question.
+func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
+	h := newHouse(t, anybody)
+	first := h.paused()
+	first.hears("query t2/a/1", "query t2/b/1")
+	second := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderAfter: {"6"}})
+	again := h.next()
+	again.answers <- messages.Answer{N: 1, Duplicate: true}
+	second.hears("query t2/a/1", "query t2/b/1") // asked anew, though it knows of all events
+	if first.queries[0].ReplySubject == second.queries[0].ReplySubject {
+		t.Fatal("two callers answer on one subject")
+	}
+	first.answers(0, "yes")
+	second.answers(0, "no")
+	yes, no := h.next(), h.next()
+	if yes.Command.CommandType() != "approve" || no.Command.CommandType() != "deny" || yes.Command.CommandID() != no.Command.CommandID() {
+		t.Errorf("decided by %+v and %+v", yes.Command, no.Command)
+	}
+	yes.answers <- messages.Answer{N: 7}
+	no.answers <- messages.Answer{N: 7, Duplicate: true}
+	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
+	first.hears("approval.granted")
+	second.hears("approval.granted")
+	third := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	again = h.next()
+	again.answers <- messages.Answer{N: 1, Duplicate: true}
+	third.hears("input.accepted turn.started", "tool.flagged approval.requested approval.requested turn.paused", "approval.granted", "query t2/b/1") // not a any more
+	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund", By: "timeout"})                                    // elsewhere
+	h.wrote(till, eventlog.Paused, messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "refund"})
+	for _, c := range []*caller{first, second} {
+		c.hears("approval.denied", "approval.requested", "query t2/c/1")
+	}
+	first.answers(1, "yes")
+	first.answers(0, "yes")
+	second.answers(1, "yes")
+	second.answers(2, "no")
+	if d := h.next(); d.Command.(messages.Deny).Call != "c" {
+		t.Errorf("a late answer was delivered: %+v", d.Command)
+	}
+}
+
+// What cannot be understood is asked again, but not for ever, and a refusal
+// that may pass is told.
+func TestUnreadableAnswersAreAskedAgain(t *testing.T) { // A102
+	h := newHouse(t, anybody)
+	c := h.paused()
+	c.hears("query t2/a/1", "query t2/b/1")
+	c.answers(0, "perhaps")
+	c.hears("query t2/a/2")
+	if got := c.queries[2].Prompt; !strings.HasPrefix(got, "That was no answer that can be understood.\nAgent support/till") {
+		t.Errorf("asked again:\n%s", got)
+	}
+	c.answers(0, "yes") // that question is over
+	c.answers(2, "\xff")
+	c.hears("query t2/a/3")
+	c.answers(3, `{"decision":"maybe"}`) // not asked a fourth time
+	c.answers(1, "yes")
+	d := h.next()
+	if d.Command.(messages.Approve).Call != "b" {
+		t.Errorf("delivered %+v", d.Command)
+	}
+	d.answers <- messages.Answer{Err: messages.Refuse(messages.Unavailable, "the log is away")}
+	c.hears("query t2/b/2")
+	if got := c.queries[4].Prompt; !strings.HasPrefix(got, "The answer could not be stored: the log is away\n") {
+		t.Errorf("asked again:\n%s", got)
+	}
+	h.wrote(till, eventlog.Idle, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1"}, By: "abort"})
+	c.hears("turn.aborted", "error 409 turn t2 was aborted (abort)", "end")
+	if len(h.g.queries.open) != 0 {
+		t.Errorf("%d questions are kept", len(h.g.queries.open))
+	}
+}
+
+// Who joins a turn that waits already is asked as well.
+func TestJoinedCallersAreAsked(t *testing.T) { // A2, A46
+	h := newHouse(t, anybody)
+	first := h.paused()
+	first.hears("query t2/a/1", "query t2/b/1")
+	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"})
+	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+	d := h.next()
+	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Paused, accepted("u2", messages.Joined, "t2")), Disposition: messages.Joined}
+	c.hears("input.accepted", "query t2/a/1") // not b
+}
+
+// When a stream ends before its turn does, what its caller was asked is over.
+func TestQueriesEndWithTheirStream(t *testing.T) { // A18, A91
+	h := newHouse(t, anybody)
+	c := h.paused()
+	c.hears("query t2/a/1", "query t2/b/1")
+	q := h.g.queries.take(c.queries[0].ReplySubject)
+	h.g.Hub.Moved(till.Partition())
+	c.hears("error 500 "+errMoved.Message, "end")
+	h.g.Close()
+	if q.offers.again(q, ""); len(h.g.queries.open) != 0 {
+		t.Errorf("%d questions are kept", len(h.g.queries.open))
+	}
+}
+
+// Whoever may prompt may not therefore decide: nobody is asked unless the node
+// says so, and the stream goes on when somebody else has decided.
+func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) { // A25, A103
+	for name, decides := range map[string]func(kind, tool string) bool{
+		"nobody":     nil,
+		"other kind": func(kind, tool string) bool { return kind != "support" || tool != "refund" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, decides)
+			c := h.paused()
+			h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"},
+				messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
+			c.hears("approval.granted approval.granted turn.completed", "end")
+		})
+	}
+}
+
+// Our own client gives the question as an event and takes the answer.
+func TestTheClientAnswersQueries(t *testing.T) { // A40
+	h := newHouse(t, anybody)
+	said := make(chan string, 1)
+	go func() {
+		var types []string
+		for ev, err := range h.client.AskInput(h.ctx, "support/till", messages.Input{ID: "u1", Content: messages.TextContent("hello")}) {
+			if ev.Query != nil {
+				err = h.client.Answer(h.ctx, *ev.Query, "yes")
+			}
+			if err != nil || ev.Query != nil && !strings.Contains(ev.Text, "refund") {
+				t.Errorf("heard %+v, %v", ev, err)
+			}
+			types = append(types, ev.Type)
+		}
+		said <- strings.Join(types, " ")
+	}()
+	d := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, gated("a", "{}"))
+	d.answers <- messages.Answer{N: n}
+	d = h.next()
+	if d.Command.CommandType() != "approve" {
+		t.Errorf("delivered %+v", d.Command)
+	}
+	d.answers <- messages.Answer{N: 4}
+	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "paid"})
+	if got := <-said; got != "input.accepted turn.started approval.requested query approval.granted delta turn.completed" {
+		t.Errorf("the client said %s", got)
+	}
+}
+
+func TestQuestionsFitAMessage(t *testing.T) {
+	p := messages.Approval{Agent: till, Tool: strings.Repeat("\xff", 300), Arguments: strings.Repeat("\x01", 400<<10), Reason: strings.Repeat("\u200b", 9000), Flagged: messages.CallID(strings.Repeat("\u202e", 9000))}
+	const payload = 1 << 20
+	b, err := json.Marshal(chunk{"query", queryData{Prompt: question(p, payload/16)}})
+	if err != nil || len(b) > payload/2 || !strings.Contains(string(b), "more bytes") {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}

@@ -1,0 +1,106 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// text streams what an event of the turn holds of its answer.
+func (s *streaming) text(f fact) {
+	switch ev := f.ev.(type) {
+	case messages.ModelRequested:
+		s.asked = ev.Call
+	case messages.ModelCompleted:
+		if s.said = textOf(ev); f.n > s.after {
+			s.rest(ev.Call)
+		}
+	case messages.HookDecided:
+		if ev.Answer != "" {
+			s.said = ev.Answer
+			s.say(f.n, ev.Answer)
+		}
+	case messages.TurnCompleted:
+		if !strings.Contains(plain(s.said), plain(ev.Output)) { // such as the result of a tool that ends the turn
+			s.say(f.n, ev.Output)
+		}
+	case messages.ModelFailed:
+		s.cut(ev.RetryAt != nil)
+	case messages.ModelRestarted:
+		s.cut(true)
+	}
+}
+
+// plain is a text without line breaks: parts of an answer are joined by them
+// here and not there.
+func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
+
+// say streams a text that no model has said, unless the caller knows of the
+// event.
+func (s *streaming) say(n messages.EventNumber, text string) {
+	if n > s.after {
+		s.tell()
+		s.g.reply(s.to, chunk{"response", text})
+	}
+}
+
+func (s *streaming) delta(d actors.Delta) (more bool) {
+	switch {
+	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.joined:
+	case d.Kind == "text":
+		if d.Call != s.call {
+			s.call = d.Call
+			s.shown.Reset()
+		}
+		s.shown.WriteString(d.Text)
+		return s.g.reply(s.to, chunk{"response", d.Text})
+	default:
+		return s.g.reply(s.to, chunk{"reprise." + d.Kind, d.Text})
+	}
+	return true
+}
+
+// textOf is the text of a model's answer.
+func textOf(ev messages.ModelCompleted) string {
+	var text strings.Builder
+	for _, item := range ev.Items {
+		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
+			text.WriteString(item.Content.Text())
+		}
+	}
+	return text.String()
+}
+
+// rest streams what a call's answer holds beyond what was streamed of it: all
+// of it, if the model does not stream.
+func (s *streaming) rest(call messages.CallID) {
+	shown := ""
+	if s.call == call {
+		shown = s.shown.String()
+	}
+	rest, ok := strings.CutPrefix(s.said, shown)
+	if !ok { // pieces were dropped: the caller did not keep up
+		rest = "\n[a part was lost; the whole answer again]\n" + s.said
+	}
+	if rest != "" {
+		s.tell()
+		s.g.reply(s.to, chunk{"response", rest})
+	}
+	s.shown.Reset()
+	s.call = ""
+}
+
+// cut tells the reader that the text so far will not be continued.
+func (s *streaming) cut(again bool) {
+	if s.shown.Len() > 0 {
+		s.tell()
+		note := "\n[the answer was cut off]\n"
+		if again {
+			note = "\n[the answer was cut off; the model is asked again]\n"
+		}
+		s.g.reply(s.to, chunk{"response", note})
+		s.shown.Reset()
+		s.call = ""
+	}
+}

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// A prompt names its policy and options beside the protocol's fields; the body
+// wins over the header.
+func TestPromptsNameTheirPolicy(t *testing.T) { // A2, A9, A100, A101
+	h := newHouse(t, nil)
+	header := func(policy string) nats.Header { return nats.Header{messages.HeaderPolicy: {policy}} }
+	for _, tc := range []struct {
+		body   string
+		header nats.Header
+		want   messages.Policy
+	}{
+		{"hello", nil, ""},
+		{"hello", header("join"), messages.PolicyJoin},
+		{`{"prompt":"hello","policy":"interrupt"}`, nil, messages.PolicyInterrupt},
+		{`{"prompt":"hello","policy":"reject"}`, header("queue"), messages.PolicyReject},
+		{`{"prompt":"hello","options":{"max_steps":3,"tool_choice":"required"},"metadata":{"a":1}}`, header("queue"), messages.PolicyQueue},
+	} {
+		c := h.prompt(tc.body, tc.header)
+		d := h.next()
+		in := d.Command.(messages.Input)
+		if in.Policy != tc.want || in.Content.Text() != "hello" {
+			t.Errorf("%s with %v came as %+v", tc.body, tc.header, in)
+		}
+		if in.Metadata != nil && (string(in.Metadata) != `{"a":1}` || in.Options != (messages.InputOptions{MaxSteps: 3, ToolChoice: "required"})) {
+			t.Errorf("%s came as %+v", tc.body, in)
+		}
+		d.answers <- messages.Answer{Err: messages.Refuse(messages.Busy, "busy")}
+		c.hears("error 409 busy", "end")
+	}
+	c := h.prompt("hello", header("soon"))
+	c.hears(`error 400 Reprise-Policy "soon": write one of [queue join interrupt reject]`, "end")
+}
+
+// Who joins a running turn hears it from there on: of the answer under way the
+// whole text, once it is there, and no piece out of its middle.
+func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) { // A2, A51
+	h := newHouse(t, nil)
+	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+	d := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Joined, "t2"))
+	h.wrote(till, eventlog.Running, accepted("u9", messages.Joined, "t2"))
+	d.answers <- messages.Answer{N: n, Turn: "t2", Disposition: messages.Joined}
+	h.delta("t2", "m3", "of an answer")
+	c.hears("input.accepted")
+	h.wrote(till, eventlog.Running, says("t2", "m3", "the middle of an answer"), messages.InputRequeued{Input: "u9", Turn: "t2"}, asks("t2", "m7", "u2"))
+	h.delta("t2", "m7", "seen ")
+	h.delta("t2", "m7", "you")
+	h.wrote(till, eventlog.Idle, says("t2", "m7", "seen you too"), messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1", "u2"}, Output: "seen you too"})
+	c.hears(`response "the middle of an answer"`, "model.completed model.requested", `response "seen "`, `response "you"`, `response " too"`,
+		"model.completed turn.completed", "end")
+}
+
+// A joined input that no model has seen goes on in a turn of its own, and so
+// does its stream; the end of the first turn is none of its.
+func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) { // A2, A6
+	h := newHouse(t, nil)
+	requeued, timer := messages.InputRequeued{Input: "u2", Turn: "t2", Reason: "unseen"}, messages.TimerCancelled{Turn: "t2", Timer: "d"}
+	for _, end := range []struct {
+		events []messages.Event
+		told   string
+	}{
+		{[]messages.Event{requeued, timer, messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}}}, "input.requeued"},
+		{[]messages.Event{timer, messages.TurnFailed{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
+		{[]messages.Event{timer, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
+	} {
+		h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+		c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+		d := h.next()
+		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Joined, "t2"))}
+		c.hears("input.accepted")
+		h.wrote(till, eventlog.Running, end.events...)
+		h.wrote(till, eventlog.Running, messages.TurnStarted{Turn: "t9", Inputs: []string{"u7"}}, messages.TurnAborted{Turn: "t9", Inputs: []string{"u7"}})
+		h.wrote(till, eventlog.Running, messages.TurnStarted{Turn: "t11", Inputs: []string{"u2"}}, asks("t11", "m12", "u2"))
+		h.wrote(till, eventlog.Idle, says("t11", "m12", "now you"), messages.TurnCompleted{Turn: "t11", Inputs: []string{"u2"}, Output: "now you"})
+		c.hears(end.told, "turn.started model.requested", `response "now you"`, "model.completed turn.completed", "end")
+	}
+}
+
+func TestPromptsThatEndWithoutATurn(t *testing.T) { // A10, A13
+	h := newHouse(t, nil)
+	for _, tc := range []struct {
+		end  messages.Event
+		told string
+	}{
+		{messages.InputWithdrawn{Input: "u2", Reason: "never mind"}, `error 409 input "u2" was withdrawn before a model had seen it: never mind`},
+		{messages.InputDropped{Input: "u2", By: "clear"}, `error 409 input "u2" was dropped (clear) before a model had seen it`},
+	} {
+		c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+		d := h.next()
+		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))}
+		c.hears("input.accepted")
+		h.wrote(till, eventlog.Running, messages.InputWithdrawn{Input: "u7"}, messages.InputDropped{Input: "u7"}, tc.end)
+		c.hears(tc.end.EventType(), tc.told, "end")
+	}
+	ended := make(chan string, 1)
+	go func() {
+		said := ""
+		for ev, err := range h.client.AskInput(h.ctx, "support/till", messages.Input{ID: "u8", Content: messages.TextContent("hello")}) {
+			switch {
+			case err != nil:
+				said += " " + string(messages.AsError(err).Code)
+			case ev.Terminal():
+				said += ev.Type
+			}
+		}
+		ended <- said
+	}()
+	d := h.next()
+	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u8", messages.Queued, ""))}
+	h.wrote(till, eventlog.Idle, messages.InputWithdrawn{Input: "u8"})
+	if got := <-ended; got != "input.withdrawn conflict" {
+		t.Errorf("the client said %q", got)
+	}
+}
+
+// What answers in the model's place is streamed as the model's answers are,
+// once: a hook's words, and the result of a tool that ends the turn.
+func TestAnswersThatNoModelGave(t *testing.T) { // A35, A62
+	h := newHouse(t, nil)
+	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+	d := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	d.answers <- messages.Answer{N: n}
+	h.wrote(till, eventlog.Running, says("t2", "m3", "Looking."), messages.ToolCompleted{Turn: "t2", Call: "c", Output: "42"})
+	h.wrote(till, eventlog.Idle, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "42"})
+	c.hears("input.accepted turn.started model.requested", `response "Looking."`, "model.completed tool.completed", `response "42"`, "turn.completed", "end")
+
+	c = h.prompt(`{"prompt":"hello","id":"u7"}`, nil)
+	d = h.next()
+	n = h.wrote(till, eventlog.Running, accepted("u7", messages.Started, "t8"), messages.TurnStarted{Turn: "t8", Inputs: []string{"u7"}})
+	d.answers <- messages.Answer{N: n}
+	h.wrote(till, eventlog.Idle, messages.HookDecided{Turn: "t8", Hook: "guard", Decision: "finish", Answer: "Not\ntoday."}, messages.TurnCompleted{Turn: "t8", Inputs: []string{"u7"}, Output: "Nottoday."})
+	c.hears("input.accepted turn.started", `response "Not\ntoday."`, "hook.decided turn.completed", "end")
+}

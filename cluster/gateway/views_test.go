@@ -1,0 +1,143 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func agent(tenant, kind, key string) messages.AgentID {
+	return messages.AgentID{Tenant: tenant, Kind: kind, Key: key}
+}
+
+// waits makes an agent whose turn waits for the approval of calls.
+func (h *house) waits(a messages.AgentID, calls ...messages.CallID) {
+	h.t.Helper()
+	events := []messages.Event{accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5}}
+	for _, c := range calls {
+		events = append(events, gated(c, string(c)))
+	}
+	h.wrote(a, eventlog.Paused, append(events, messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: calls, Message: "approve or deny"})...)
+}
+
+func (h *house) pending(of string) string {
+	h.t.Helper()
+	var list []string
+	for p, err := range h.client.Approvals(h.ctx, of) {
+		h.ok(err)
+		list = append(list, fmt.Sprintf("%s %s %s %s", p.Agent, p.Call, p.Tool, p.Arguments))
+	}
+	return strings.Join(list, "; ")
+}
+
+func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
+	h := newHouse(t, nil)
+	h.waits(till, "a", "b")
+	h.waits(agent("default", "sales", "x"), "c")
+	h.waits(agent("other", "sales", "x"), "d")
+	h.wrote(agent("default", "sales", "idle"), eventlog.Idle, accepted("u1", messages.Queued, ""))
+	busy := agent("default", "sales", "busy") // runs while a call waits: its row says so
+	h.wrote(busy, eventlog.Running, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
+	h.g.Agents.Apply(projections.Agent{Agent: busy, Phase: "running", Waiting: 1, Events: 1})
+	for of, want := range map[string]string{
+		"support/till": "support/till a refund a; support/till b refund b",
+		"default":      "sales/busy e refund ; sales/x c refund c; support/till a refund a; support/till b refund b",
+		"other":        "other/sales/x d refund d",
+		"nobody":       "",
+		"sales/idle":   "",
+	} {
+		if got := h.pending(of); got != want {
+			t.Errorf("approvals of %s: %s, want %s", of, got, want)
+		}
+	}
+	var paged []string
+	for line, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: "approvals", Kind: "support", Limit: 2}) {
+		h.ok(err)
+		var p messages.Approval
+		h.ok(json.Unmarshal(line, &p))
+		paged = append(paged, string(p.Call))
+	}
+	if !reflect.DeepEqual(paged, []string{"a", "b"}) {
+		t.Errorf("of one kind, two lines: %v", paged)
+	}
+	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund", Remember: true, Reason: "fine"})
+	if got := h.pending("support/till"); got != "support/till b refund b" {
+		t.Errorf("one is decided, now %s", got)
+	}
+	for r, err := range h.client.Remembered(h.ctx, "support/till") {
+		if want := (messages.Remembered{Agent: till, Tool: "refund", Decision: "granted", Reason: "fine", N: 6, At: tillAt}); err != nil || r != want {
+			t.Errorf("remembered %+v, %v", r, err)
+		}
+	}
+	for line, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "approvals", At: 3}) { // A80
+		h.ok(err)
+		if !strings.Contains(string(line), `"call":"a"`) {
+			t.Errorf("as of event 3: %s", line)
+		}
+	}
+	for _, q := range []messages.Query{{View: "approvals", Remembered: true}, {View: "approvals", At: 3}} {
+		for _, err := range h.client.QueryTenant(h.ctx, "default", q) {
+			if messages.AsError(err).Code != messages.BadInput {
+				t.Errorf("%+v of a tenant: %v", q, err)
+			}
+		}
+	}
+	for _, err := range h.client.Approvals(h.ctx, "support/none") {
+		if messages.AsError(err).Code != messages.NotFound {
+			t.Errorf("approvals of nobody: %v", err)
+		}
+	}
+}
+
+// A damaged agent is skipped, its neighbours are told.
+func TestApprovalsBesideADamagedAgent(t *testing.T) { // A29
+	h := newHouse(t, nil)
+	h.waits(agent("default", "sales", "a"), "a")
+	h.waits(agent("default", "sales", "b"), "b")
+	h.log.Inject(eventlog.Entry{Agent: agent("default", "sales", "a"), Frame: &messages.Frame{ID: "bad", First: 5, Events: []messages.Event{messages.AgentCleared{}}}, Bytes: []byte("no frame"), Summary: eventlog.Summary{Phase: eventlog.Paused}}, false)
+	if got := h.pending("default"); got != "sales/b b refund b" {
+		t.Errorf("approvals: %s", got)
+	}
+}
+
+func (h *house) view(view string) []string {
+	h.t.Helper()
+	var list []string
+	for line, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: view}) {
+		h.ok(err)
+		list = append(list, string(line))
+	}
+	return list
+}
+
+func TestShowAndUsage(t *testing.T) { // A10, A52
+	h := newHouse(t, nil)
+	usage := messages.Usage{Input: 20, Output: 3}
+	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},
+		messages.ModelRequested{Turn: "t2", Step: 1, Call: "m3", Model: "a/b", Inputs: []string{"u1"}}, messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Usage: usage, Cost: 7})
+	h.wrote(till, eventlog.Paused, gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
+	h.wrote(till, eventlog.Paused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Joined, "t2"))
+	var got map[string]any
+	h.ok(json.Unmarshal([]byte(h.view("show")[0]), &got))
+	var want map[string]any
+	h.ok(json.Unmarshal([]byte(`{"agent":"support/till","phase":"paused","turn":"t2","events":8,"epoch":1,"owner":"n1","updated":"2026-01-02T03:04:05Z",
+		"queue":["u2"],"joined":["u3"],"paused":"approval","message":"approve or deny",
+		"waiting":[{"call":"a","turn":"t2","tool":"refund","kind":"approval","reason":"it is over 50","arguments":"{}","args_hash":"`+messages.HashArguments("{}")+`","n":5,"at":"2026-01-02T03:04:05Z"}],
+		"budget":{"turn":{"limits":{"max_steps":5,"max_tokens":100},"used":{"steps":1,"tokens":23,"cost_nanos":7}},"agent":{"limits":{},"used":{"steps":1,"tokens":23,"cost_nanos":7}}}}`), &want))
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("show tells %v, want %v", got, want)
+	}
+	sum := `"calls":1,"usage":{"input_tokens":20,"output_tokens":3},"cost_nanos":7}`
+	if got, want := h.view("usage"), []string{
+		`{"type":"call","n":4,"turn":"t2","step":1,"call":"m3","model":"a/b",` + sum,
+		`{"type":"turn","turn":"t2",` + sum, `{"type":"model","model":"a/b",` + sum, `{"type":"total",` + sum,
+	}; !reflect.DeepEqual(got, want) {
+		t.Errorf("usage tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

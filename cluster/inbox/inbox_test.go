@@ -1,0 +1,143 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+type told struct {
+	subject string
+	messages.Answer
+}
+
+// Every command and policy that a body can name reaches its agent in order; one
+// that the agent refuses is told to its sender and kept with the reason.
+func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	quiet := slog.New(slog.DiscardHandler)
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Shutdown() }()
+	nc, err := nats.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	stored, err := natslog.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stored.Close()
+	log, err := natslog.Open(ctx, natslog.Config{Conns: []*nats.Conn{stored}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	a := messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
+	came, answers := make(chan *actors.Deliver, 1), make(chan told, 1)
+	var refusal *messages.Error
+	b, err := Open(ctx, Config{
+		Conn: nc, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			came <- d
+			return messages.Answer{N: 7, Err: refusal}, nil
+		},
+		Told: func(subject string, _ messages.AgentID, answer messages.Answer) { answers <- told{subject, answer} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := b.Pull(a.Partition(), 1)
+	defer stop()
+
+	var subjects messages.Subjects
+	for _, refusal = range []*messages.Error{nil, messages.Refuse(messages.Conflict, "call c has run already")} {
+		for _, c := range []struct{ subject, body, want string }{
+			{subjects.Ctl(a), `{"type":"approve","id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`, `{"id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`},
+			{subjects.Ctl(a), `{"type":"deny","id":"2","call":"c","text":""}`, `{"id":"2","call":"c","text":""}`},
+			{subjects.Ctl(a), `{"type":"forget","id":"3","tool":"f"}`, `{"id":"3","tool":"f"}`},
+			{subjects.Ctl(a), `{"type":"withdraw","id":"4","all":true}`, `{"id":"4","all":true}`},
+			{subjects.Ctl(a), `{"type":"clear","id":"5"}`, `{"id":"5"}`},
+			{subjects.Ctl(a), `{"type":"resume","id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`, `{"id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`},
+			{subjects.In(a), `{"id":"7","policy":"join","content":"hello"}`, `{"id":"7","policy":"join","content":"hello","reply":"inbox.me"}`},
+			{subjects.In(a), `{"id":"8","policy":"reject","content":"hello"}`, `{"id":"8","policy":"reject","content":"hello","reply":"inbox.me"}`},
+		} {
+			msg := &nats.Msg{Subject: c.subject, Data: []byte(c.body), Header: nats.Header{messages.HeaderReply: {"inbox.me"}}}
+			if _, err := js.PublishMsg(ctx, msg); err != nil {
+				t.Fatal(err)
+			}
+			d := next(ctx, t, came)
+			got, err := json.Marshal(d.Command)
+			if err != nil || string(got) != c.want || d.Agent != a || d.Cause.Reason != messages.ReasonOf(d.Command) {
+				t.Errorf("%s came as %s by %+v, %v", c.body, got, d.Cause, err)
+			}
+			if _, isInput := d.Command.(messages.Input); isInput && refusal == nil {
+				continue // its acceptance is told by whoever writes the log
+			}
+			if w := next(ctx, t, answers); w.subject != "inbox.me" || w.N != 7 && refusal == nil || w.Err != refusal {
+				t.Errorf("%s was answered by %+v", c.body, w)
+			}
+			if refusal != nil {
+				checkLetter(ctx, t, js, log.Names().DeadLetters(), c.body, refusal)
+			}
+		}
+	}
+}
+
+func next[T any](ctx context.Context, t *testing.T, from chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-ctx.Done():
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+// checkLetter waits for a dead letter with this body and reads its reason.
+func checkLetter(ctx context.Context, t *testing.T, js jetstream.JetStream, stream, body string, why *messages.Error) {
+	t.Helper()
+	consumer, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := consumer.Messages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Stop()
+	for {
+		letter, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			t.Fatalf("the dead letter of %s: %v", body, err)
+		}
+		if string(letter.Data()) != body {
+			continue
+		}
+		h := letter.Headers()
+		if h.Get(messages.HeaderCode) != string(why.Code) || !strings.Contains(h.Get(messages.HeaderReason), why.Message) {
+			t.Errorf("the dead letter of %s says %v", body, h)
+		}
+		return
+	}
+}

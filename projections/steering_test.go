@@ -1,0 +1,290 @@
+package projections
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func joined(id string, turn messages.TurnID, text string) messages.Event {
+	return messages.InputAccepted{Input: id, Disposition: messages.Joined, Turn: turn, Content: messages.TextContent(text)}
+}
+
+func asked(turn messages.TurnID, inputs ...string) messages.Event {
+	return messages.ModelRequested{Turn: turn, Inputs: inputs}
+}
+
+func TestJoinedInputsEnterWithTheirModelCall(t *testing.T) { // A2
+	h := told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"),
+		joined("u5", "t2", "five"), joined("u6", "t2", "six"), joined("u7", "t2", "seven"))
+	before := h.Items()
+	expect(t, h, "2 t2 user: go", "4 t2 call c: f({})")
+	h.Apply(8, done("t2", "c", "ok"))
+	foretold := h.ItemsWith([]string{"u5", "u6", "u7", "nobody"})
+	h.Apply(9, asked("t2", "u5", "u6", "u7"))
+	if got := h.Items(); !reflect.DeepEqual(got, foretold) {
+		t.Errorf("the request holds %v, was said to hold %v", got, foretold)
+	}
+	h.Apply(10, answer("t2", "all seen"))
+	expect(t, h, "2 t2 user: go", "4 t2 call c: f({})", "8 t2 result c: ok",
+		"9 t2 user: five", "9 t2 user: six", "9 t2 user: seven", "10 t2 assistant: all seen")
+	if len(before) != 2 || h.waiting != nil {
+		t.Errorf("what was given before is now %v; %d inputs are kept", before, len(h.waiting))
+	}
+}
+
+func TestRequeuedInputsEnterWithTheirOwnTurn(t *testing.T) { // A6
+	expect(t, told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "done"), joined("u5", "t2", "late"),
+		messages.InputRequeued{Input: "u5", Turn: "t2"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}},
+		started("t8", "u5"), asked("t8", "u5")),
+		"2 t2 user: go", "4 t2 assistant: done", "8 t8 user: late")
+}
+
+func TestUnseenInputsStayWithTheirTurnsEnd(t *testing.T) { // A15
+	base := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"), joined("u5", "t2", "and this")}
+	interrupted := append(base[:5:5], messages.ToolFailed{Turn: "t2", Call: "c", Message: "interrupted"},
+		messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u5"}, By: "interrupt", Note: "the user interrupted"})
+	expect(t, told(interrupted...), "2 t2 aborted user: go", "4 t2 aborted call c: f({})", "6 t2 aborted result c: interrupted",
+		"7 t2 aborted user: and this", "7 t2 aborted developer: the user interrupted")
+	failed := append(base[:5:5], messages.ToolSkipped{Turn: "t2", Call: "c", Reason: "failed"}, messages.TurnFailed{Turn: "t2", Inputs: []string{"u1", "u5"}})
+	expect(t, told(failed...), "2 t2 failed user: go", "4 t2 failed call c: f({})", "6 t2 failed result c: failed", "7 t2 failed user: and this")
+}
+
+func TestTextsOfDenialsAndHooks(t *testing.T) { // A41, A62
+	h := told(input("u1", "go"), started("t2", "u1"), answer("t2", "", "a", "b"),
+		messages.ToolDenied{Turn: "t2", Call: "b", Message: "not today"}, messages.ToolDenied{Turn: "t2", Call: "a"},
+		messages.HookDecided{Turn: "t2", Hook: "h", Decision: "continue", Note: "mind the gap"},
+		messages.HookDecided{Turn: "t2", Hook: "h", Decision: "finish", Answer: "enough"},
+		messages.HookDecided{Turn: "t2", Hook: "h", Decision: "rewrite", Call: "a", Arguments: "{}"})
+	expect(t, h, "2 t2 user: go", "3 t2 call a: f({})", "3 t2 call b: f({})", "5 t2 result a: ", "4 t2 result b: not today",
+		"6 t2 developer: mind the gap", "7 t2 assistant: enough")
+	if want := len("go") + 2*len("{}") + len("not today") + len("mind the gap") + len("enough"); h.Size() != want {
+		t.Errorf("Size is %d, want %d", h.Size(), want)
+	}
+}
+
+func TestClearedIsAsCreated(t *testing.T) { // A13
+	events := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "hm", "c"),
+		messages.StatePatched{Patch: json.RawMessage(`{"a":1}`)}, joined("u6", "t2", "six"), input("u7", "seven"),
+		messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "f"}, messages.ApprovalGranted{Turn: "t2", Call: "c", Tool: "f", Remember: true},
+		messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u6"}, By: "clear"}, messages.InputDropped{Input: "u7", By: "clear"}, messages.AgentCleared{}}
+	var cleared, fresh all
+	var given []messages.Item
+	for i, ev := range events {
+		if given = cleared.History.Items(); len(given) > 1 && given[0].Content.Text() != "go" {
+			t.Fatalf("what was given is now %v", given)
+		}
+		cleared.Apply(messages.EventNumber(i+1), ev)
+	}
+	anew := []messages.Event{input("u13", "anew"), started("t14", "u13"), asked("t14", "u13"), answer("t14", "hello")}
+	for i, ev := range append([]messages.Event{messages.AgentCreated{}}, anew...) {
+		for _, a := range []*all{&cleared, &fresh} {
+			a.Apply(messages.EventNumber(12+i), ev)
+		}
+		for _, pair := range [][2]any{
+			{cleared.History.View(), fresh.History.View()}, {cleared.History.Digest(), fresh.History.Digest()}, {cleared.History.Size(), fresh.History.Size()},
+			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs(), fresh.Queue.Inputs()}, {cleared.Queue.Joined(), fresh.Queue.Joined()},
+			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.list), 0},
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("after event %d: %v, of a fresh agent %v", 12+i, pair[0], pair[1])
+			}
+		}
+	}
+	if list := cleared.Turns.List(); !list[0].Cleared || list[0].By != "clear" || list[1].Cleared {
+		t.Errorf("turns %+v", list)
+	}
+}
+
+func TestQueueOfASteeredAgent(t *testing.T) { // A10
+	var q Queue
+	for _, step := range []struct {
+		ev             messages.Event
+		queued, joined []string
+	}{
+		{input("u1", "a"), []string{"u1"}, nil},
+		{started("t2", "u1"), nil, nil},
+		{joined("u3", "t2", "b"), nil, []string{"u3"}},
+		{input("u4", "c"), []string{"u4"}, []string{"u3"}},
+		{joined("u5", "t2", "d"), []string{"u4"}, []string{"u3", "u5"}},
+		{asked("t2", "u3"), []string{"u4"}, []string{"u5"}},
+		{input("u7", "e"), []string{"u4", "u7"}, []string{"u5"}},
+		{joined("u8", "t2", "f"), []string{"u4", "u7"}, []string{"u5", "u8"}},
+		{messages.InputWithdrawn{Input: "u4"}, []string{"u7"}, []string{"u5", "u8"}},
+		{messages.InputRequeued{Input: "u5", Turn: "t2"}, []string{"u5", "u7"}, []string{"u8"}}, // by age
+		{messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3", "u8"}}, []string{"u5", "u7"}, nil},
+		{messages.InputDropped{Input: "u7"}, []string{"u5"}, nil},
+		{messages.AgentCleared{}, nil, nil},
+	} {
+		q.Apply(1, step.ev)
+		if !reflect.DeepEqual(q.Inputs(), step.queued) || !reflect.DeepEqual(q.Joined(), step.joined) {
+			t.Errorf("after %s %+v: queued %v, joined %v", step.ev.EventType(), step.ev, q.Inputs(), q.Joined())
+		}
+	}
+}
+
+func TestApprovals(t *testing.T) { // A42, A43
+	var q Queue
+	var d Decisions
+	n := messages.EventNumber(0)
+	apply := func(events ...messages.Event) {
+		for _, ev := range events {
+			n++
+			for _, v := range []Timed{&q, &d} {
+				v.At(testTime)
+				v.Apply(n, ev)
+			}
+		}
+	}
+	expires := testTime.Add(time.Hour)
+	gate := func(call messages.CallID, args string) messages.Event {
+		return messages.ApprovalRequested{Turn: "t", Call: call, Tool: "refund", Arguments: args, ArgsHash: messages.HashArguments(args), Reason: "over 50", ExpiresAt: &expires}
+	}
+	apply(messages.ToolRequested{Turn: "t", Call: "a", Tool: "refund", Arguments: "1"}, messages.ToolFlagged{Turn: "t", Call: "a", Of: "z"}, gate("a", "1"),
+		gate("b", "2"), messages.ToolFlagged{Turn: "t", Call: "b", Of: "a"}, gate("c", "3"), messages.ToolUnknown{Turn: "t", Call: "d"})
+	agent := id("default", "support", "t1")
+	pending := func(call messages.CallID, n messages.EventNumber, args string, flagged messages.CallID) messages.Approval {
+		return messages.Approval{Agent: agent, Turn: "t", Call: call, Tool: "refund", Arguments: args, ArgsHash: messages.HashArguments(args), Reason: "over 50", Flagged: flagged, ExpiresAt: expires, N: n, At: testTime}
+	}
+	a, b, c := pending("a", 3, "1", "z"), pending("b", 4, "2", "a"), pending("c", 6, "3", "")
+	check := func(want ...messages.Approval) {
+		t.Helper()
+		if got := q.Approvals(agent); !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	}
+	check(a, b, c)
+	line, err := json.Marshal(a)
+	if want := `{"agent":"support/t1","turn":"t","call":"a","tool":"refund","arguments":"1","args_hash":"` + messages.HashArguments("1") +
+		`","reason":"over 50","flagged":"z","expires_at":"2026-01-02T04:04:05Z","n":3,"at":"2026-01-02T03:04:05Z"}`; err != nil || string(line) != want {
+		t.Errorf("%s, %v, want %s", line, err, want)
+	}
+	apply(messages.ApprovalGranted{Turn: "t", Call: "b", Tool: "refund", By: "decision", Remember: true, Reason: "fine"})
+	check(a, c)
+	apply(messages.ApprovalDenied{Turn: "t", Call: "a", Tool: "refund", By: "decision", Text: "no"}) // of this call only
+	check(c)
+	remembered := []messages.Remembered{{Agent: agent, Tool: "refund", Decision: "granted", Reason: "fine", N: 8, At: testTime}}
+	if got := d.Remembered(agent); !reflect.DeepEqual(got, remembered) {
+		t.Errorf("remembered %+v", got)
+	}
+	apply(messages.ApprovalDenied{Turn: "t", Call: "c", Tool: "refund", By: "timeout", Remember: true, Text: "never"})
+	if got := d.Remembered(agent); len(got) != 1 || got[0].Decision != "denied" || got[0].Text != "never" {
+		t.Errorf("remembered %+v", got)
+	}
+	check()
+	if w := q.Waiting(); len(w) != 1 || w[0].Kind != WaitsForOutcome {
+		t.Errorf("waiting %+v", w)
+	}
+	apply(messages.ApprovalForgotten{Tool: "refund"})
+	if got := d.Remembered(agent); len(got) != 0 {
+		t.Errorf("remembered %+v", got)
+	}
+}
+
+// A call is told with the arguments that it runs with.
+func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
+	var q Queue
+	for i, ev := range []messages.Event{
+		messages.ToolRequested{Turn: "t", Call: "a", Tool: "f", Arguments: "{}"}, messages.HookDecided{Turn: "t", Call: "a", Decision: "rewrite", Arguments: `{"x":1}`},
+		messages.ToolStarted{Turn: "t", Call: "a", Tool: "f"}, messages.ToolUnknown{Turn: "t", Call: "a", Reason: "crash"},
+		messages.ToolStarted{Turn: "t", Call: "a", Tool: "f", Arguments: `{"x":2}`, Attempt: 2}, messages.ToolUnknown{Turn: "t", Call: "a", Reason: "again"},
+	} {
+		q.Apply(messages.EventNumber(i+1), ev)
+		want := []Waiting{{Call: "a", Turn: "t", Tool: "f", Kind: WaitsForOutcome, Reason: "crash", Arguments: `{"x":1}`, N: 4}}
+		if i == 5 {
+			want[0].Reason, want[0].Arguments, want[0].N = "again", `{"x":2}`, 6
+		}
+		if waits := i == 3 || i == 5; waits != (len(q.Waiting()) == 1) || waits && !reflect.DeepEqual(q.Waiting(), want) {
+			t.Errorf("after event %d: %+v", i+1, q.Waiting())
+		}
+	}
+	if q.Apply(7, messages.ToolCompleted{Turn: "t", Call: "a"}); len(q.Waiting()) != 0 || len(q.calls) != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
+func TestBudget(t *testing.T) { // A17, A52
+	var b Budget
+	limits := messages.Limits{MaxTokens: 100, MaxDuration: 60_000}
+	usage := func(n int) messages.Usage { return messages.Usage{Input: n, Output: 1} }
+	check := func(n int, turn *Account, agent Account) {
+		t.Helper()
+		if got := b.Accounts(); !reflect.DeepEqual(got, Accounts{turn, agent}) {
+			gotJSON, _ := json.Marshal(got)
+			wantJSON, _ := json.Marshal(Accounts{turn, agent})
+			t.Errorf("after event %d:\ngot  %s\nwant %s", n, gotJSON, wantJSON)
+		}
+	}
+	events := []messages.Event{
+		messages.TurnStarted{Turn: "t1", MaxSteps: 5, Limits: limits},
+		messages.TimerSet{Turn: "t1", Timer: "d2", For: "duration", Set: testTime},
+		messages.TimerSet{Turn: "t1", Timer: "r3", For: "retry", Set: testTime},
+		messages.BudgetReserved{Turn: "t1", Step: 1, Tokens: 50, Cost: 5},
+		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 1, Call: "m5"},
+		messages.ModelRestarted{Turn: "t1", Step: 1, Call: "m5"}, // 6: nobody knows what it used
+		messages.BudgetSettled{Turn: "t1", Step: 1, Call: "m5", Tokens: 50, Cost: 5, Unknown: true},
+		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 2, Call: "m8"},
+		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m8", Usage: usage(20), Cost: 2},
+		messages.BudgetSettled{Turn: "t1", Step: 1, Call: "m8", Tokens: 21, Cost: 2}, // 10: counted already
+		messages.TimerCancelled{Turn: "t1", Timer: "d2", Ran: 1500},
+		messages.TimerFired{Turn: "t1", Timer: "r3", Ran: 900},
+		messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxCost: 77}},
+		messages.BudgetRaised{Turn: "t1", Scope: "turn", Limits: messages.Limits{MaxTokens: 300}},
+		messages.TurnResumed{Turn: "t1", MaxSteps: 9},
+		messages.TurnFailed{Turn: "t1", Reason: "max_tokens"}, // 16
+		messages.TurnStarted{Turn: "t17", Continues: "t1", Steps: 1, MaxSteps: 10, Limits: limits},
+		messages.ModelRequested{Turn: "t17", Step: 2, Attempt: 1, Call: "m18"},
+		messages.ModelFailed{Turn: "t17", Step: 2, Call: "m18", Usage: usage(3)},
+		messages.TurnAborted{Turn: "t17"},
+	}
+	first := messages.Limits{MaxSteps: 5, MaxTokens: 100, MaxDuration: 60_000}
+	for i, ev := range events {
+		b.Apply(messages.EventNumber(i+1), ev)
+		switch i + 1 {
+		case 5:
+			reserved := Use{Tokens: 50, Cost: 5}
+			check(5, &Account{first, Use{Steps: 1}, reserved, testTime}, Account{Used: Use{Steps: 1}, Reserved: reserved, RunningSince: testTime})
+		case 10:
+			used := Use{Steps: 1, Tokens: 71, Cost: 7}
+			check(10, &Account{Limits: first, Used: used, RunningSince: testTime}, Account{Used: used, RunningSince: testTime})
+		case 15:
+			used := Use{Steps: 1, Tokens: 71, Cost: 7, Duration: 1500}
+			check(15, &Account{Limits: messages.Limits{MaxSteps: 9, MaxTokens: 300, MaxDuration: 60_000}, Used: used}, Account{Limits: messages.Limits{MaxCost: 77}, Used: used})
+		case 19:
+			used := Use{Steps: 2, Tokens: 75, Cost: 7, Duration: 1500}
+			check(19, &Account{Limits: messages.Limits{MaxSteps: 10, MaxTokens: 100, MaxDuration: 60_000}, Used: used}, Account{Limits: messages.Limits{MaxCost: 77}, Used: used})
+		case 20:
+			check(20, nil, Account{Limits: messages.Limits{MaxCost: 77}, Used: Use{Steps: 2, Tokens: 75, Cost: 7, Duration: 1500}})
+		}
+	}
+}
+
+func TestTurnsTellWhyTheyWait(t *testing.T) {
+	var turns Turns
+	for i, ev := range []messages.Event{
+		messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5},
+		asked("t1", "u1", "u2"),
+		messages.TurnPaused{Turn: "t1", Reason: "approval", Message: "approve it", Calls: []messages.CallID{"c"}},
+	} {
+		turns.Apply(messages.EventNumber(i+1), ev)
+	}
+	want := Turn{Turn: "t1", Inputs: []string{"u1", "u2"}, Phase: Paused, Reason: "approval", Message: "approve it", Calls: []messages.CallID{"c"}, Started: 1, Limits: messages.Limits{MaxSteps: 5}}
+	if got, _ := turns.Newest(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	var q Queue
+	var b Budget
+	b.Apply(1, messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxSteps: 7}})
+	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &q).WithTurn(&turns, &b)
+	line, err := json.Marshal(status)
+	if tail := `"queue":[],"waiting":[],"paused":"approval","message":"approve it","budget":{"agent":{"limits":{"max_steps":7},"used":{"steps":0,"tokens":0}}}}`; err != nil || string(line[len(line)-len(tail):]) != tail {
+		t.Errorf("%s, %v", line, err)
+	}
+	turns.Apply(4, messages.TurnResumed{Turn: "t1", MaxSteps: 9})
+	if got, _ := turns.Newest(); got.Phase != Running || got.Reason+got.Message != "" || got.Calls != nil || got.Limits.MaxSteps != 9 {
+		t.Errorf("resumed: %+v", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,34 +15,55 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// inputFlags shape an input.
-type inputFlags struct {
-	id, policy, deadline, reply string
-	maxSteps                    int
+// turnFlags say what an input wants of its turn.
+type turnFlags struct {
+	policy, toolChoice string
+	maxSteps           int
 }
 
-// inputs gives cmd the flags of a command that sends an input.
-func (f *inputFlags) inputs(cmd *cobra.Command) {
+// turns gives cmd the flags of a command whose inputs become turns.
+func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has its effect once (default: a new one)")
-	fs.StringVar(&f.policy, "policy", "queue", "if the agent is busy: queue (wait for its turn) or reject")
-	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is accepted later: a duration such as 30s, or an RFC 3339 time")
+	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue), "if the agent is busy: queue (a turn of its own, after), join (the running turn sees it before its next model call), interrupt (cancel the running turn, then run) or reject")
+	fs.StringVar(&f.toolChoice, "tool-choice", "", "auto, none, or to force a tool until one was used: required, or the name of one (default: the agent's)")
 	fs.IntVar(&f.maxSteps, "max-steps", 0, "most model calls of this turn (default: the agent's)")
 }
 
 // input is the input that the flags and the text make.
-func (f *inputFlags) input(text string) (messages.Input, error) {
+func (f *turnFlags) input(text string) (messages.Input, error) {
 	in := messages.Input{
-		ID: f.id, Policy: messages.Policy(f.policy), Content: messages.TextContent(text), Reply: f.reply,
-		Options: messages.InputOptions{MaxSteps: f.maxSteps},
+		Policy: messages.Policy(f.policy), Content: messages.TextContent(text),
+		Options: messages.InputOptions{MaxSteps: f.maxSteps, ToolChoice: f.toolChoice},
 	}
 	switch {
-	case in.Policy != messages.PolicyQueue && in.Policy != messages.PolicyReject:
-		return in, usage("--policy %q: write queue or reject", f.policy)
+	case !slices.Contains(messages.Policies(), in.Policy):
+		return in, usage("--policy %q: write queue, join, interrupt or reject", f.policy)
 	case f.maxSteps < 0:
 		return in, usage("--max-steps %d: it must be positive", f.maxSteps)
-	case f.deadline == "":
-		return in, nil
+	}
+	return in, nil
+}
+
+// inputFlags shape an input.
+type inputFlags struct {
+	turnFlags
+	id, deadline, reply string
+}
+
+// inputs gives cmd the flags of a command that sends an input.
+func (f *inputFlags) inputs(cmd *cobra.Command) {
+	f.turns(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has its effect once (default: a new one)")
+	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is accepted later: a duration such as 30s, or an RFC 3339 time")
+}
+
+// input is the input that the flags and the text make.
+func (f *inputFlags) input(text string) (messages.Input, error) {
+	in, err := f.turnFlags.input(text)
+	in.ID, in.Reply = f.id, f.reply
+	if err != nil || f.deadline == "" {
+		return in, err
 	}
 	t, err := time.Parse(time.RFC3339, f.deadline)
 	if err != nil {
@@ -86,7 +108,8 @@ func (a *app) ask() *cobra.Command {
 standard input. With -o json each piece of text and each fact of the turn is one
 line of JSON, the last one with output and usage.
 
-The turn goes on if this command is stopped. Exit code 3: it waits for a person.`,
+The turn goes on if this command is stopped. If a tool wants approval, whoever sits
+at the terminal is asked. Exit code 3: the turn waits for a person.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runAsk(cmd.Context(), f, args[0], args[1:])
@@ -117,7 +140,7 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 		return err
 	}
 	defer done()
-	t := &turn{app: a, client: c, agent: agent}
+	t := &turn{app: a, client: c, agent: agent, person: a.person()}
 	err = t.follow(within, in)
 	switch {
 	case err == nil || t.seen == "":

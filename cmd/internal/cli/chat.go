@@ -19,14 +19,16 @@ import (
 )
 
 func (a *app) chat() *cobra.Command {
+	var f turnFlags
 	cmd := &cobra.Command{
 		Use: "chat AGENT", GroupID: groupTalk, Args: cobra.ExactArgs(1),
 		Short: "Talk with an agent, line by line",
 		Long: `Talk with an agent, line by line. Ctrl-C interrupts the running turn, Ctrl-D ends
 the chat; /help shows more. Without a terminal each line of standard input is a
 message.`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runChat(cmd.Context(), f, args[0]) },
 	}
+	f.turns(cmd)
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell what the agent does")
 	return a.connects(cmd, 0)
 }
@@ -36,14 +38,19 @@ type chat struct {
 	app    *app
 	client *client.Client
 	agent  string
+	flags  turnFlags
+	person asker // nil: nobody is there
 }
 
 // lineReader gives what the user says; its error is io.EOF at the end.
 type lineReader interface{ next() (string, error) }
 
-func (a *app) runChat(ctx context.Context, agent string) error {
+func (a *app) runChat(ctx context.Context, f turnFlags, agent string) error {
 	agent, err := address(agent)
 	if err != nil {
+		return err
+	}
+	if _, err := f.input(""); err != nil {
 		return err
 	}
 	c, ctx, done, err := a.client(ctx)
@@ -51,13 +58,14 @@ func (a *app) runChat(ctx context.Context, agent string) error {
 		return err
 	}
 	defer done()
-	talk := &chat{app: a, client: c, agent: agent}
+	talk := &chat{app: a, client: c, agent: agent, flags: f}
 	if !isTerminal(a.in) || !isTerminal(a.out) {
 		return talk.run(ctx, newPlainLines(a.in))
 	}
 	a.note("Ctrl-C interrupts a turn, Ctrl-D ends the chat, /help shows more")
 	lines := newTerminalLines(agent + "> ")
 	defer lines.close()
+	talk.person = lines.ask
 	err = talk.run(ctx, lines)
 	if f := new(failure); errors.As(err, &f) && f.what == "" {
 		return nil // whoever sat there has seen it
@@ -126,6 +134,10 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
+	in, err := c.flags.input(text)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 2)
@@ -148,8 +160,8 @@ func (c *chat) turn(ctx context.Context, line string) error {
 		case <-ctx.Done():
 		}
 	}()
-	t := &turn{app: c.app, client: c.client, agent: c.agent}
-	err = t.follow(ctx, messages.Input{Content: messages.TextContent(text)})
+	t := &turn{app: c.app, client: c.client, agent: c.agent, person: c.person}
+	err = t.follow(ctx, in)
 	switch {
 	case ctx.Err() != nil:
 		return fail(t.followIt(), "stopped listening; the turn goes on")

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/peterh/liner"
@@ -58,6 +61,20 @@ func (l *terminalLines) next() (string, error) {
 		}
 		return line, nil
 	}
+}
+
+// ask is one line that is not kept in the history. The first lines of a prompt
+// of several are printed above it. Ctrl-C and Ctrl-D are no answer.
+func (l *terminalLines) ask(_ context.Context, prompt string) (string, error) {
+	if i := strings.LastIndexByte(prompt, '\n'); i >= 0 {
+		fmt.Println(prompt[:i])
+		prompt = prompt[i+1:]
+	}
+	line, err := l.state.Prompt(prompt)
+	if err != nil {
+		return "", io.EOF
+	}
+	return line, nil
 }
 
 // close saves the history and gives the terminal back.

@@ -26,6 +26,7 @@ const (
 	groupTalk   = "talk"
 	groupLook   = "look"
 	groupChange = "change"
+	groupDecide = "decide"
 	groupCheck  = "check"
 )
 
@@ -94,6 +95,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		&cobra.Group{ID: groupTalk, Title: "Talk to an agent:"},
 		&cobra.Group{ID: groupLook, Title: "See what happened:"},
 		&cobra.Group{ID: groupChange, Title: "Change what an agent does:"},
+		&cobra.Group{ID: groupDecide, Title: "Decide what waits for a person:"},
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
@@ -104,8 +106,9 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.dev(), a.serve(),
 		a.ask(), a.chat(), a.send(),
-		a.ls(), a.show(), a.events(), a.history(), a.state(), a.replay(), a.dlq(),
-		a.interrupt(), a.abort(), a.resume(), a.decide(), a.setState(),
+		a.ls(), a.show(), a.events(), a.history(), a.state(), a.usage(), a.replay(), a.dlq(),
+		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.resume(), a.setState(),
+		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
 		a.check(), a.doctor(), a.bench(), a.version(),
 	}
 }

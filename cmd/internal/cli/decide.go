@@ -10,7 +10,7 @@ func (a *app) decide() *cobra.Command {
 	var f changeFlags
 	var result string
 	cmd := &cobra.Command{
-		Use: "decide AGENT CALL completed|failed|retry", GroupID: groupChange, Args: cobra.ExactArgs(3),
+		Use: "decide AGENT CALL completed|failed|retry", GroupID: groupDecide, Args: cobra.ExactArgs(3),
 		Short: "Settle a tool call whose outcome is unknown",
 		Long: `Settle a tool call whose outcome is unknown, because the node ended while it ran:
 completed and failed tell the model --result, retry runs the tool again.`,
@@ -26,7 +26,7 @@ completed and failed tell the model --result, retry runs the tool again.`,
 				return usage("outcome %q: write completed, failed or retry", args[2])
 			}
 			c := messages.Decide{ID: f.id, Call: messages.CallID(args[1]), Outcome: outcome, Result: result, Reason: f.reason}
-			return a.change(cmd.Context(), args[0], c, "settled a call of")
+			return a.change(cmd.Context(), args[0], c, ofTurn("settled a call of"))
 		},
 	}
 	f.flags(cmd)

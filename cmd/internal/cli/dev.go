@@ -31,8 +31,8 @@ func (a *app) dev() *cobra.Command {
 		Long: `Run one node with an embedded NATS server: nothing to install.
 
 The agents are those of ./reprise.yaml, or of --config. Without a file there
-are two demo agents, assistant and parrot, which use OpenAI if OPENAI_API_KEY is
-set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
+are demo agents, assistant, parrot and support, which use OpenAI if OPENAI_API_KEY
+is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"))
 		},
@@ -55,21 +55,23 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
 		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
 		Providers: withDemo(demo.Delay(wordDelay)), Logger: a.logger(slog.LevelWarn),
 	}
-	if err := devAgents(f, &cfg); err != nil {
+	file, err := devAgents(f, &cfg)
+	if err != nil {
 		return err
 	}
+	cfg.PromptDecides = func(string, string) bool { return true } // who talks to it owns it
 	if !chosen && inUse(f.listen) {
 		cfg.Listen = "127.0.0.1:0"
 		a.note("%s is in use: another port is taken", f.listen)
 	}
 	n := &node{app: a, cfg: cfg, mode: "dev"}
-	n.ready = func(running *cluster.Node) { n.tryThis(running.URL()) }
+	n.ready = func(running *cluster.Node) { n.tryThis(running.URL(), file == "") }
 	return n.run(ctx)
 }
 
-// devAgents takes the agents from a file, if there is one.
-func devAgents(f devFlags, cfg *cluster.Config) error {
-	file := f.config
+// devAgents takes the agents from a file, whose name it gives, if there is one.
+func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
+	file = f.config
 	if file == "" {
 		if _, err := os.Stat(defaultConfig); !errors.Is(err, fs.ErrNotExist) {
 			file = defaultConfig
@@ -77,11 +79,11 @@ func devAgents(f devFlags, cfg *cluster.Config) error {
 	}
 	switch {
 	case file == "":
-		return demoAgents(f.model, cfg)
+		return file, demoAgents(f.model, cfg)
 	case f.model != "":
-		return usage("--model is for the demo agents: %s names the models of its own", file)
+		return file, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
-	return fromFile(file, cfg)
+	return file, fromFile(file, cfg)
 }
 
 // inUse says that somebody listens at the address already.
@@ -94,8 +96,9 @@ func inUse(address string) bool {
 	return false
 }
 
-// tryThis prints the commands to try next.
-func (n *node) tryThis(url string) {
+// tryThis prints the commands to try next. demo says that the demo agents are
+// there.
+func (n *node) tryThis(url string, demo bool) {
 	a := n.app
 	for _, d := range n.cfg.Agents {
 		var tools []string
@@ -112,7 +115,7 @@ func (n *node) tryThis(url string) {
 		return
 	}
 	agent := messages.AgentID{Tenant: messages.DefaultTenant, Kind: n.cfg.Agents[0].Kind, Key: "main"}
-	try := func(verb, rest string) {
+	try := func(verb, agent, rest string) {
 		words := []string{a.started, verb}
 		if n.cfg.Data != defaultData || os.Getenv("NATS_URL") != "" {
 			words = append(words, "--data", quoted(n.cfg.Data))
@@ -120,9 +123,12 @@ func (n *node) tryThis(url string) {
 		a.printf("  %s %s%s\n", strings.Join(words, " "), agent, rest)
 	}
 	a.printf("\nTry, in another terminal:\n\n")
-	try("ask", ` "What is 17 times 3?"`)
-	try("chat", "")
-	try("events", " --follow")
+	try("ask", agent.String(), ` "What is 17 times 3?"`)
+	try("chat", agent.String(), "")
+	try("events", agent.String(), " --follow")
+	if demo {
+		try("ask", "support/t1", ` "Refund 9900 cents for order 7"`)
+	}
 	server := ""
 	if url != "nats://"+usualAddress {
 		server = "-s " + url + " "

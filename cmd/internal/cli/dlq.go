@@ -46,24 +46,13 @@ func (a *app) dlq() *cobra.Command {
 }
 
 func (a *app) runLetters(ctx context.Context, tenant string) error {
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	rows := 0
-	err := a.tenantLines(ctx, tenant, messages.Query{View: "dlq"}, func(line json.RawMessage) error {
-		if a.json() {
-			a.printf("%s\n", line)
-			return nil
-		}
-		if rows++; rows == 1 {
-			_, _ = fmt.Fprintln(table, "SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON")
-		}
+	rows, err := a.table("SEQ\tRECEIVED\tCODE\tSUBJECT\tREASON", func(each func(json.RawMessage) error) error {
+		return a.tenantLines(ctx, tenant, messages.Query{View: "dlq"}, each)
+	}, func(line json.RawMessage) string {
 		l := raw[messages.DeadLetter](line)
-		_, _ = fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", l.Seq, l.Received.UTC().Format("2006-01-02 15:04:05"),
+		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s", l.Seq, l.Received.UTC().Format(time.DateTime),
 			projections.Printable(l.Code, 40), projections.Printable(l.Subject, 80), projections.Printable(l.Reason, 160))
-		return nil
 	})
-	if flushed := table.Flush(); err == nil {
-		err = flushed
-	}
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no dead letters")
 	}

@@ -195,6 +195,27 @@ func (w *world) dev() *proc {
 // events from one on.
 func (w *world) await(agent, kind string) (seen []map[string]any) {
 	w.t.Helper()
+	return w.until(agent, kind, func(ev map[string]any) bool { return ev["type"] == kind })
+}
+
+// awaitInput follows an agent's log until it has accepted an input.
+func (w *world) awaitInput(agent, id string) {
+	w.t.Helper()
+	w.until(agent, "input "+id, func(ev map[string]any) bool {
+		return ev["type"] == "input.accepted" && data(ev)["input"] == id
+	})
+}
+
+// data is what an event says beyond its place.
+func data(ev map[string]any) map[string]any {
+	d, _ := ev["data"].(map[string]any)
+	return d
+}
+
+// until follows an agent's log until the event that is waited for, which what
+// describes, and gives the events from one on.
+func (w *world) until(agent, what string, is func(map[string]any) bool) (seen []map[string]any) {
+	w.t.Helper()
 	cmd := w.command("events", agent, "--follow", "-o", "json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -208,11 +229,21 @@ func (w *world) await(agent, kind string) (seen []map[string]any) {
 	for {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			w.t.Fatalf("events of %s ended before %s came: %v", agent, kind, err)
+			w.t.Fatalf("events of %s ended before %s came: %v", agent, what, err)
 		}
 		seen = append(seen, object(w.t, line))
-		if seen[len(seen)-1]["type"] == kind {
+		if is(seen[len(seen)-1]) {
 			return seen
 		}
 	}
+}
+
+// of is those of the events that have this type.
+func of(events []map[string]any, kind string) (found []map[string]any) {
+	for _, ev := range events {
+		if ev["type"] == kind {
+			found = append(found, ev)
+		}
+	}
+	return found
 }

@@ -20,14 +20,14 @@ func (a *app) abort() *cobra.Command {
 		})
 }
 
-// stopTurn is a command that cancels the running turn; done says that it has.
-func (a *app) stopTurn(use, short, done string, command func(id, reason string, turn messages.TurnID) messages.Command) *cobra.Command {
+// stopTurn is a command that cancels the running turn; did says that it has.
+func (a *app) stopTurn(use, short, did string, command func(id, reason string, turn messages.TurnID) messages.Command) *cobra.Command {
 	var f changeFlags
 	var turn string
 	cmd := &cobra.Command{
 		Use: use, GroupID: groupChange, Args: cobra.ExactArgs(1), Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.change(cmd.Context(), args[0], command(f.id, f.reason, messages.TurnID(turn)), done)
+			return a.change(cmd.Context(), args[0], command(f.id, f.reason, messages.TurnID(turn)), ofTurn(did))
 		},
 	}
 	f.flags(cmd)

@@ -81,14 +81,7 @@ func TestDeadLetters(t *testing.T) {
 	w := newWorld(t)
 	w.dev()
 	w.run("dlq", "ls").exits(0, "no dead letters")
-	nc := connect(t, w)
-	sub, err := nc.SubscribeSync("reprise.dlq.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	sub := subscribe(t, w, "reprise.dlq.>")
 	w.run("send", "nokind/x", "lost words").exits(0)
 	if _, err := sub.NextMsgWithContext(t.Context()); err != nil {
 		t.Fatal(err)

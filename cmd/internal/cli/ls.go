@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"text/tabwriter"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,23 +38,15 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 	default:
 		return usage("--phase %q: write idle, running or paused", q.Phase)
 	}
-	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	rows := 0
-	err := a.tenantLines(ctx, tenant, q, func(line json.RawMessage) error {
-		if a.json() {
-			a.printf("%s\n", line)
-			return nil
+	rows, err := a.table("AGENT\tPHASE\tTURN\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
+		return a.tenantLines(ctx, tenant, q, each)
+	}, func(line json.RawMessage) string {
+		row, waiting := raw[projections.Agent](line), ""
+		if row.Waiting > 0 {
+			waiting = strconv.Itoa(row.Waiting)
 		}
-		if rows++; rows == 1 {
-			_, _ = fmt.Fprintln(table, "AGENT\tPHASE\tTURN\tEVENTS\tUPDATED")
-		}
-		row := raw[projections.Agent](line)
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64), row.Events, row.Updated.UTC().Format("2006-01-02 15:04:05"))
-		return nil
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64), waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
-	if flushed := table.Flush(); err == nil {
-		err = flushed
-	}
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no agents; one is made by the first input to it")
 	}

@@ -24,6 +24,20 @@ func connect(t *testing.T, w *world) *nats.Conn {
 	return nc
 }
 
+// subscribe hears what is published from now on.
+func subscribe(t *testing.T, w *world, subject string) *nats.Subscription {
+	t.Helper()
+	nc := connect(t, w)
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
+
 // publish sends plain text with an id.
 func publish(t *testing.T, w *world, subject, text, id string) {
 	t.Helper()

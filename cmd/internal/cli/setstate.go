@@ -24,7 +24,7 @@ func (a *app) setState() *cobra.Command {
 			if err := json.Unmarshal([]byte(text), &patch); err != nil || patch == nil {
 				return usage("the patch must be a JSON object, such as '{\"lang\":\"de\"}'")
 			}
-			return a.change(cmd.Context(), args[0], messages.SetState{ID: f.id, Patch: json.RawMessage(text), Reason: f.reason}, "changed the state")
+			return a.change(cmd.Context(), args[0], messages.SetState{ID: f.id, Patch: json.RawMessage(text), Reason: f.reason}, plainly("changed the state"))
 		},
 	}
 	f.flags(cmd)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -36,20 +39,61 @@ func (a *app) status(s projections.AgentStatus) error {
 	row := func(name, format string, args ...any) {
 		_, _ = fmt.Fprintf(table, "%s\t%s\n", name, projections.Printable(fmt.Sprintf(format, args...), 400))
 	}
-	row("agent", "%s", s.Agent.Agent)
+	agent := s.Agent.Agent.String()
+	row("agent", "%s", agent)
 	row("phase", "%s", s.Phase)
 	if s.Turn != "" {
 		row("turn", "%s", s.Turn)
 	}
-	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format("2006-01-02 15:04:05"))
+	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))
 	for _, id := range s.Queue {
 		row("", "%s", id)
 	}
+	for _, id := range s.Joined {
+		row("joined", "%s", id)
+	}
+	if s.Budget != nil {
+		if s.Budget.Turn != nil {
+			row("this turn", "%s", accountText(*s.Budget.Turn))
+		}
+		row("all turns", "%s", accountText(s.Budget.Agent))
+	}
 	for _, w := range s.Waiting {
-		row("waits for", "call %s of %s: %s", w.Call, w.Tool, w.Reason)
-		row("", "%s decide %s %s completed|failed|retry", a.started, s.Agent.Agent, quoted(string(w.Call)))
+		row("waits for", "%s", waitText(w))
+		if !w.ExpiresAt.IsZero() {
+			row("", "denied without a decision at %s", w.ExpiresAt.UTC().Format(time.DateTime))
+		}
+		row("", "%s", a.settle(agent, w))
+	}
+	if s.Paused != "" && len(s.Waiting) == 0 {
+		row("waits for", "%s%s", s.Paused, because(s.Message))
+		row("", "%s", a.goOn(agent, s.Paused, limitOf(s)))
 	}
 	return table.Flush()
+}
+
+// accountText is what was used of a budget: "3 of 20 steps, 151 tokens".
+func accountText(b projections.Account) string {
+	texts := []string{
+		usedText(b.Used.Steps, b.Limits.MaxSteps, strconv.Itoa) + " steps",
+		usedText(b.Used.Tokens, b.Limits.MaxTokens, strconv.Itoa) + " tokens",
+	}
+	if b.Used.Cost != 0 || b.Limits.MaxCost != 0 {
+		texts = append(texts, usedText(b.Used.Cost, b.Limits.MaxCost, messages.Cost.String)+" cost")
+	}
+	if b.Used.Duration != 0 || b.Limits.MaxDuration != 0 {
+		texts = append(texts, usedText(b.Used.Duration, b.Limits.MaxDuration, func(ms int64) string {
+			return (time.Duration(ms) * time.Millisecond).String()
+		}))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func usedText[N comparable](used, limit N, text func(N) string) string {
+	if none := *new(N); limit == none {
+		return text(used)
+	}
+	return text(used) + " of " + text(limit)
 }

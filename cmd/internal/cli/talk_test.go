@@ -23,10 +23,16 @@ func TestAsk(t *testing.T) {
 	w.run("ask", "assistant/a").exits(2)
 	w.run("ask", "assistant/a", " ").exits(2, "empty")
 	w.feed("\x00\xff\xfe garbage \x80", "ask", "assistant/a", "-").exits(1, "UTF-8")
-	w.run("ask", "--policy", "steer", "assistant/a", "hi").exits(2, "queue or reject")
+	w.run("ask", "--policy", "steer", "assistant/a", "hi").exits(2, "queue, join, interrupt or reject")
+	w.run("chat", "--policy", "steer", "assistant/a").exits(2, "queue, join, interrupt or reject")
+	w.run("send", "--max-steps", "-1", "assistant/a", "hi").exits(2, "--max-steps")
 	w.run("ask", "--deadline", "soon", "assistant/a", "hi").exits(2, "30s")
 	w.run("ask", "--deadline", "2001-01-01T00:00:00Z", "assistant/a", "hi").exits(1, "deadline")
 	w.run("ask", "--max-steps", "1", "assistant/m", "What is 4 times 4?").exits(1, "max_steps", "resume assistant/m --max-steps")
+	w.run("resume", "assistant/m", "--max-steps", "-5").exits(2, "--max-steps")
+	w.run("resume", "assistant/m", "--agent-max-tokens", "-5").exits(2, "--agent-max-tokens")
+	w.run("resume", "assistant/m", "--max-cost", "NaN").exits(2, "--max-cost")
+	w.run("resume", "assistant/m", "--agent-max-duration", "-1s").exits(2, "--agent-max-duration")
 	w.run("resume", "assistant/m", "--max-steps", "5", "--reason", "more").exits(0, "resumed turn")
 	w.await("assistant/m", "turn.completed")
 }
@@ -76,14 +82,7 @@ func wantKeys(t *testing.T, o map[string]any, keys ...string) {
 func TestSend(t *testing.T) {
 	w := newWorld(t)
 	w.dev()
-	nc := connect(t, w)
-	sub, err := nc.SubscribeSync("answers.here")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	sub := subscribe(t, w, "answers.here")
 	o := w.run("send", "assistant/s", "What is 5 times 5?", "--id", "s-1", "--reply", "answers.here", "-o", "json").exits(0).objects()[0]
 	if o["id"] != "s-1" || o["subject"] != "reprise.in.default.assistant.s" {
 		t.Errorf("send: %v", o)

@@ -20,12 +20,16 @@ type turn struct {
 	app    *app
 	client *client.Client
 	agent  string
+	// person is asked what the turn wants to know; nil: nobody is there.
+	person asker
 	// seen is the turn's id once it is known.
 	seen messages.TurnID
 	// open says that the last line of text has no end yet.
 	open bool
 	// aborted says that the turn was.
 	aborted bool
+	// limit is what is known of the turn's limits.
+	limit limit
 }
 
 // interruptible is ctx until SIGINT or SIGTERM.
@@ -75,9 +79,19 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 	}
 	switch ev.Type {
 	case "input.accepted":
-		if raw[messages.InputAccepted](ev.Data).Disposition == "queued" {
-			return t.behind(ctx)
+		if how := raw[messages.InputAccepted](ev.Data).Disposition; how != messages.Started {
+			return t.behind(ctx, how)
 		}
+	case "input.withdrawn":
+		return t.gone("withdrawn", raw[messages.InputWithdrawn](ev.Data).Reason)
+	case "input.dropped":
+		e := raw[messages.InputDropped](ev.Data)
+		return t.gone("dropped by "+e.By, e.Reason)
+	case "turn.started":
+		e := raw[messages.TurnStarted](ev.Data)
+		t.limit = limit{limits: e.Limits.Raise(messages.Limits{MaxSteps: e.MaxSteps})}
+	case "budget.exhausted":
+		t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope
 	case "turn.paused":
 		return t.paused(ctx, raw[messages.TurnPaused](ev.Data))
 	case "turn.failed":
@@ -85,6 +99,9 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 	case "turn.aborted":
 		e := raw[messages.TurnAborted](ev.Data)
 		t.aborted = true
+		if e.Reason == e.By { // such as clear: it says no more
+			e.Reason = ""
+		}
 		return fail("`"+t.app.started+" history "+t.agent+"` shows how far it came", "turn %s was aborted by %s%s", e.Turn, e.By, because(e.Reason))
 	}
 	return nil
@@ -99,6 +116,7 @@ func because(reason string) string {
 
 func (t *turn) show(ev client.Event) error {
 	switch {
+	case ev.Type == "query": // asked where the turn pauses, see settleHere
 	case t.app.json():
 		return t.app.object(askLine(ev))
 	case ev.Type == "delta":
@@ -154,43 +172,49 @@ func askLine(ev client.Event) any {
 
 // paused says what the turn waits for, unless somebody has settled it already.
 func (t *turn) paused(ctx context.Context, e messages.TurnPaused) error {
-	if s, ok := t.status(ctx); ok && (s.Phase != string(projections.Paused) || s.Turn != e.Turn) {
+	s, ok := t.status(ctx)
+	switch {
+	case !ok:
+		s.Turn, s.Waiting, s.Paused, s.Message = e.Turn, callsOf(e), e.Reason, e.Message
+	case s.Phase != string(projections.Paused) || s.Turn != e.Turn:
 		return nil
 	}
-	what := fmt.Sprintf("turn %s waits for a person (%s)", e.Turn, e.Reason)
-	if len(e.Calls) == 0 {
-		return &failure{code: exitWaits, what: what, do: fmt.Sprintf("go on with `%s resume %s`, or end it with `%s abort %s`", t.app.started, t.agent, t.app.started, t.agent)}
+	if settled, err := t.settleHere(ctx, s.Waiting); settled || err != nil {
+		return err
 	}
-	var calls []string
-	for _, c := range e.Calls {
-		calls = append(calls, string(c))
-	}
-	return &failure{code: exitWaits, what: what + ": call " + strings.Join(calls, ", "), do: t.decideIt(calls[0])}
+	what, do := t.app.standing(t.agent, s, t.limit)
+	return &failure{code: exitWaits, what: fmt.Sprintf("turn %s waits for a person (%s)%s", s.Turn, s.Paused, because(what)), do: do}
 }
 
-func (t *turn) decideIt(call string) string {
-	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed --result …` (or failed, or retry)", t.app.started, t.agent, quoted(call))
+// callsOf are the calls that a pause waits for, as far as it tells.
+func callsOf(e messages.TurnPaused) (waiting []projections.Waiting) {
+	for _, call := range e.Calls {
+		w := projections.Waiting{Call: call, Turn: e.Turn}
+		if e.Reason == projections.WaitsForApproval {
+			w.Kind = e.Reason
+		}
+		waiting = append(waiting, w)
+	}
+	return waiting
 }
 
-// behind says so if the input waits behind a turn that waits for a person.
-func (t *turn) behind(ctx context.Context) error {
+// behind says so if the input waits with or behind a turn that waits for a
+// person.
+func (t *turn) behind(ctx context.Context, disposition messages.Disposition) error {
 	s, ok := t.status(ctx)
 	switch {
 	case !ok:
 		return nil // the answer still comes
 	case s.Phase != string(projections.Paused):
-		t.app.queued(t.agent, s)
+		t.app.waits(t.agent, disposition, s)
 		return nil
 	}
-	f := &failure{
-		code: exitWaits, what: fmt.Sprintf("the input is queued behind turn %s, which waits for a person", s.Turn),
-		do: fmt.Sprintf("`%s show %s` tells what it waits for", t.app.started, t.agent),
+	how := "is queued behind"
+	if disposition == messages.Joined {
+		how = "joined"
 	}
-	if len(s.Waiting) > 0 {
-		f.what += ": call " + string(s.Waiting[0].Call)
-		f.do = t.decideIt(string(s.Waiting[0].Call))
-	}
-	return f
+	what, do := t.app.standing(t.agent, s, limitOf(s))
+	return &failure{code: exitWaits, what: fmt.Sprintf("the input %s turn %s, which waits for a person (%s)%s", how, s.Turn, s.Paused, because(what)), do: do}
 }
 
 // status is what the agent is doing now; false if that cannot be told.
@@ -204,19 +228,21 @@ func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) 
 	return s, false
 }
 
-func (a *app) queued(agent string, s projections.AgentStatus) {
+func (a *app) waits(agent string, disposition messages.Disposition, s projections.AgentStatus) {
 	if a.verbose || isTerminal(a.err) {
-		a.note("· queued: %s is busy with turn %s", agent, s.Turn)
+		a.note("· %s: %s is busy with turn %s", disposition, agent, s.Turn)
 	}
 }
 
 // failed says why the turn failed and how to go on.
 func (t *turn) failed(e messages.TurnFailed) error {
-	more := fmt.Sprintf("`%s resume %s` goes on at the failed step", t.app.started, t.agent)
-	if e.Reason == "max_steps" {
-		more = fmt.Sprintf("`%s resume %s --max-steps %d` goes on", t.app.started, t.agent, max(2*e.Steps, e.Steps+10))
-	}
+	more := fmt.Sprintf("`%s resume %s%s` goes on at the failed step", t.app.started, t.agent, t.limit.raise(e.Reason))
 	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Reason, e.Message)
+}
+
+// gone says why the input has no turn and will have none.
+func (t *turn) gone(how, reason string) error {
+	return fail("send it again if it is wanted after all", "the input was %s%s", how, because(reason))
 }
 
 func (t *turn) followIt() string {

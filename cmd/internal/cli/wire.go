@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -32,6 +30,12 @@ func fromFile(path string, cfg *cluster.Config) error {
 	if cfg.Agents, err = definitions(c, toolbox.Command); err != nil {
 		return err
 	}
+	cfg.Prices = c.Prices
+	approves := make(map[string]bool)
+	for _, a := range c.Agents {
+		approves[a.Kind] = a.PromptApproves
+	}
+	cfg.PromptDecides = func(kind, _ string) bool { return approves[kind] }
 	for _, p := range c.Providers {
 		if p.Used {
 			cfg.Providers[p.Name] = openai.New(p.APIKey.Reveal(), openAIOptions(p.Name, p.BaseURL)...)
@@ -50,7 +54,8 @@ func definitions(c *config.Config, command func(toolbox.CommandConfig) (tool.Too
 		slices.Sort(env)
 		return command(toolbox.CommandConfig{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Command: t.Command, Dir: t.Dir,
-			Env: env, Class: t.Class, Reconcile: t.Reconcile, Timeout: t.Timeout,
+			Env: env, Class: t.Class, Reconcile: t.Reconcile, Timeout: t.Timeout, KeyField: t.KeyField,
+			Approval: t.Approval, ApproveIf: t.ApproveIf, ApproveRepeats: t.ApproveRepeats, ApprovalTimeout: t.ApprovalTimeout,
 		})
 	}, toolbox.Names()...)
 }
@@ -61,46 +66,6 @@ func openAIOptions(name, baseURL string) []openai.Option {
 		options = append(options, openai.BaseURL(baseURL))
 	}
 	return options
-}
-
-// demoAgents are what dev runs without a file. An empty model is chosen by
-// whether there is a key.
-func demoAgents(model string, cfg *cluster.Config) error {
-	if key := os.Getenv("OPENAI_API_KEY"); key != "" {
-		cfg.Providers["openai"] = openai.New(key, openAIOptions("openai", os.Getenv("OPENAI_BASE_URL"))...)
-		if model == "" {
-			model = "openai/gpt-5.5"
-		}
-	}
-	if model == "" {
-		model = "demo/demo"
-	}
-	if _, _, err := cfg.Providers.Split(model); err != nil {
-		return &failure{code: exitUsage, what: fmt.Sprintf("--model: %v", err), do: "for openai/… set OPENAI_API_KEY; other providers are declared in a reprise.yaml"}
-	}
-	cfg.Agents = []actors.Definition{
-		{
-			Kind: "assistant", Model: model,
-			Instructions: "You are a helpful assistant. Be brief. Use your tools to calculate and to tell the time.",
-			Tools:        builtin("clock", "calculator"),
-		},
-		{
-			Kind: "parrot", Model: model,
-			Instructions: "You are a parrot. Use the tool echo on what the user says, then repeat it.",
-			Tools:        builtin("echo"),
-		},
-	}
-	return nil
-}
-
-func builtin(names ...string) []tool.Tool {
-	var tools []tool.Tool
-	for _, name := range names {
-		if t, ok := toolbox.ByName(name); ok {
-			tools = append(tools, t)
-		}
-	}
-	return tools
 }
 
 // withDemo are the providers that are always there.

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// callText is a call as a program would write it.
+func callText(tool, arguments string) string { return tool + "(" + arguments + ")" }
+
+func (a *app) approvals() *cobra.Command {
+	var tenant string
+	var remembered bool
+	cmd := &cobra.Command{
+		Use: "approvals [AGENT]", GroupID: groupDecide, Args: cobra.MaximumNArgs(1),
+		Short: "List the calls that wait for a person's approval",
+		Long: `List the calls that wait for a person's approval, of one agent or of a whole
+tenant. With --remembered: the decisions that hold for an agent's later calls.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case remembered && len(args) == 0:
+				return usage("--remembered: name the agent")
+			case len(args) == 1 && cmd.Flags().Changed("tenant"):
+				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", tenant, args[0])
+			case remembered:
+				return a.runRemembered(cmd.Context(), args[0])
+			case len(args) == 0:
+				return a.runApprovals(func(each func(json.RawMessage) error) error {
+					return a.tenantLines(cmd.Context(), tenant, messages.Query{View: "approvals"}, each)
+				})
+			}
+			return a.runApprovals(func(each func(json.RawMessage) error) error {
+				return a.agentLines(cmd.Context(), args[0], messages.Query{View: "approvals"}, each)
+			})
+		},
+	}
+	tenantFlag(cmd, &tenant)
+	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the decisions that hold for later calls of an agent")
+	return a.connects(cmd, defaultTimeout)
+}
+
+// agentLines gives each line of an agent's view to each.
+func (a *app) agentLines(ctx context.Context, agent string, q messages.Query, each func(json.RawMessage) error) error {
+	return a.lines(ctx, agent, q, func(line json.RawMessage) (bool, error) { return true, each(line) })
+}
+
+// runApprovals prints the calls that lines gives.
+func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) error {
+	rows, err := a.table("AGENT\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {
+		p := raw[messages.Approval](line)
+		arguments, expires := projections.Printable(p.Arguments, 160), "never"
+		if p.Flagged != "" {
+			arguments += " (as " + projections.Printable(string(p.Flagged), 64) + " before)"
+		}
+		if !p.ExpiresAt.IsZero() {
+			expires = p.ExpiresAt.UTC().Format(time.DateTime)
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Call), 0),
+			projections.Printable(p.Tool, 64), arguments, p.At.UTC().Format(time.DateTime), expires)
+	})
+	switch {
+	case err != nil || a.json():
+	case rows == 0:
+		a.note("no call waits for approval")
+	default:
+		a.note("`%s approve AGENT CALL` lets one run, `%s deny AGENT CALL` does not", a.started, a.started)
+	}
+	return err
+}
+
+// runRemembered prints the decisions that hold for later calls of an agent.
+func (a *app) runRemembered(ctx context.Context, agent string) error {
+	rows, err := a.table("TOOL\tDECISION\tSINCE\tREASON", func(each func(json.RawMessage) error) error {
+		return a.agentLines(ctx, agent, messages.Query{View: "approvals", Remembered: true}, each)
+	}, func(line json.RawMessage) string {
+		r := raw[messages.Remembered](line)
+		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
+			r.At.UTC().Format(time.DateTime), projections.Printable(r.Reason, 160))
+	})
+	switch {
+	case err != nil || a.json():
+	case rows == 0:
+		a.note("no decision is remembered for %s", agent)
+	default:
+		a.note("`%s forget %s TOOL` has its calls asked about again", a.started, agent)
+	}
+	return err
+}
+
+// table prints lines below a head, or as they are with -o json, and counts
+// them. row is a line's cells.
+func (a *app) table(head string, lines func(each func(json.RawMessage) error) error, row func(json.RawMessage) string) (rows int, err error) {
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	err = lines(func(line json.RawMessage) error {
+		rows++
+		if a.json() {
+			a.printf("%s\n", line)
+			return nil
+		}
+		if rows == 1 {
+			_, _ = fmt.Fprintln(table, head)
+		}
+		_, _ = fmt.Fprintln(table, row(line))
+		return nil
+	})
+	if flushed := table.Flush(); err == nil {
+		err = flushed
+	}
+	return rows, err
+}

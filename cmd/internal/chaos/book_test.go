@@ -1,0 +1,199 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// sent is an input or command as its publisher knows it.
+type sent struct {
+	ID, Agent, Publisher string
+	// Number counts what the publisher sent.
+	Number int
+	// Command is input, or the type of a command.
+	Command string
+	Policy  messages.Policy
+	Plan    plan
+	// Life is that of the node when it was acknowledged; 0: it was not.
+	Life int
+	// Refused is the code of a refusal at the door. Empty: none.
+	Refused messages.Code
+}
+
+// owed says that the agent must have taken it: it was acknowledged, and nothing
+// about it may be refused.
+func (s *sent) owed() bool {
+	return s.Life > 0 && s.Refused == "" && s.Policy != messages.PolicyReject
+}
+
+// book is what the bookkeeper knows: what was acknowledged, and what readers
+// were shown. Safe for concurrent use.
+type book struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed at the next change
+	sent    map[string]*sent
+	shown   map[string]map[messages.EventNumber]client.Event
+	ended   map[string]bool  // inputs that a terminal event lists
+	open    map[string]*sent // inputs that are owed one which no reader has seen
+	waiting []waitingCall    // not yet looked at by the person
+	calls   map[callOf]client.Event
+	// verdicts are the person's that were acknowledged, as the events that tell
+	// of them.
+	verdicts map[callOf]string
+	acks     int // of inputs
+	again    int // sent once more under an id that was acknowledged
+	decided  int // calls, by the person
+}
+
+// callOf names a tool call of an agent.
+type callOf struct {
+	Agent string
+	Call  messages.CallID
+}
+
+// waitingCall waits for a person, as an event said.
+type waitingCall struct {
+	callOf
+	client.Event
+}
+
+func newBook() *book {
+	return &book{
+		changed: make(chan struct{}), sent: make(map[string]*sent), ended: make(map[string]bool), open: make(map[string]*sent),
+		shown: make(map[string]map[messages.EventNumber]client.Event), calls: make(map[callOf]client.Event), verdicts: make(map[callOf]string),
+	}
+}
+
+// write changes the book and tells those who wait for a change.
+func (b *book) write(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// until waits until something holds of the book.
+func (b *book) until(ctx context.Context, stop <-chan struct{}, holds func() bool) (ok bool) {
+	for {
+		b.mu.Lock()
+		ok, changed := holds(), b.changed
+		b.mu.Unlock()
+		if ok {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// see takes in an event that a reader was shown. One that was shown before and
+// was another then is kept for the proof to find.
+func (b *book) see(agent string, e client.Event) {
+	b.write(func() {
+		if b.shown[agent] == nil {
+			b.shown[agent] = make(map[messages.EventNumber]client.Event)
+		}
+		if _, before := b.shown[agent][e.N]; before {
+			return
+		}
+		b.shown[agent][e.N] = e
+		for _, id := range endedBy(e) {
+			b.ended[id] = true
+			delete(b.open, id)
+		}
+		switch e.Type {
+		case "tool.requested":
+			b.calls[callOf{agent, field(e).Call}] = e
+		case "tool.unknown", "approval.requested":
+			b.waiting = append(b.waiting, waitingCall{callOf{agent, field(e).Call}, e})
+		}
+	})
+}
+
+// fields are those of an event's data that matter here.
+type fields struct {
+	Input       string
+	Inputs      []string
+	Disposition messages.Disposition
+	Call        messages.CallID
+	Tool        string
+	Class       string
+	Key         string
+	Attempt     int
+	Arguments   string
+	ArgsHash    string `json:"args_hash"`
+	Output      string
+	By          string
+	Reason      string
+	Command     string
+	Patch       map[string]int
+}
+
+func field(e client.Event) (f fields) {
+	_ = json.Unmarshal(e.Data, &f) // what is missing is zero, and found so by the proof
+	return f
+}
+
+// endedBy are the inputs that an event ends.
+func endedBy(e client.Event) []string {
+	switch e.Type {
+	case "turn.completed", "turn.failed", "turn.aborted":
+		return field(e).Inputs
+	case "input.withdrawn", "input.dropped":
+		return []string{field(e).Input}
+	}
+	return nil
+}
+
+// String counts.
+func (b *book) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	commands, refused := 0, make(map[messages.Code]int)
+	for _, s := range b.sent {
+		if s.Command != "input" && s.Life > 0 {
+			commands++
+		}
+		if s.Refused != "" {
+			refused[s.Refused]++
+		}
+	}
+	return fmt.Sprintf("%d inputs and %d commands acknowledged, %d sent again, %d calls decided by the person, %d inputs open, refused at the door %v",
+		b.acks, commands, b.again, b.decided, len(b.open), refused)
+}
+
+// unended lists the inputs that are open, agent by agent.
+func (b *book) unended() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	byAgent := make(map[string][]string)
+	for _, s := range b.open {
+		byAgent[s.Agent] = append(byAgent[s.Agent], fmt.Sprintf("%s (%s, life %d)", s.ID, s.Policy, s.Life))
+	}
+	var out strings.Builder
+	for _, agent := range slices.Sorted(maps.Keys(byAgent)) {
+		fmt.Fprintf(&out, "%s owes %s\n", agent, strings.Join(byAgent[agent], ", "))
+		seen := slices.Sorted(maps.Keys(b.shown[agent]))
+		for _, n := range seen[max(0, len(seen)-5):] {
+			e := b.shown[agent][n]
+			fmt.Fprintf(&out, "  %d %s %s\n", e.N, e.Type, e.Data)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,352 @@
+//go:build unix
+
+package chaos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/providertest"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// The shape of the load. maxOpen is how many inputs may be under way before the
+// publishers wait for turns to end.
+const (
+	publishers  = 7
+	perCommands = 4 // inputs acknowledged for each command that is sent
+	agents      = 12
+	maxOpen     = 48
+)
+
+var (
+	tenants = []string{"default", "blue", "green"}
+	kinds   = []string{"worker", "clerk"}
+)
+
+func (w *world) agent(n int) string {
+	return fmt.Sprintf("%s/%s/g%d-%d", tenants[n%len(tenants)], kinds[n%len(kinds)], w.generation.Load(), n)
+}
+
+// plan is the tools that an input wants, step by step; those of one step are
+// called at once.
+type plan [][]string
+
+func (p plan) String() string {
+	steps := make([]string, len(p))
+	for i, step := range p {
+		steps[i] = strings.Join(step, "+")
+	}
+	return strings.Join(steps, " ")
+}
+
+// text is what the input says.
+func (p plan) text(id string) string { return strings.TrimSpace("do " + id + ": " + p.String()) }
+
+// output is what its turn says in the end, if every call gives its result.
+func (p plan) output(id string) string {
+	words, position := []string{"done " + id + ":"}, 0
+	for _, step := range p {
+		for _, tool := range step {
+			words = append(words, entry{Tool: tool, Input: id, Position: position}.result())
+			position++
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func readPlan(text string) (id string, p plan) {
+	words := strings.Fields(text)
+	if len(words) < 2 || words[0] != "do" {
+		return "", nil
+	}
+	for _, step := range words[2:] {
+		p = append(p, strings.Split(step, "+"))
+	}
+	return strings.TrimSuffix(words[1], ":"), p
+}
+
+func drawPlan(r *rand.Rand) plan {
+	p := make(plan, r.IntN(3))
+	for i := range p {
+		for range 1 + r.IntN(2) {
+			p[i] = append(p[i], tools[min(2*r.IntN(9)/4, len(tools)-1)])
+		}
+	}
+	return p
+}
+
+// answer is the model: stateless, so that it does not matter which of its
+// answers were lost with the node that asked.
+func (w *world) answer(r *providertest.Request) providertest.Answer {
+	w.met(onModel)
+	if r.Number%43 == 0 {
+		return providertest.Failure(http.StatusInternalServerError, "try again")
+	}
+	history := r.Chat().Messages
+	id, p, begun := "", plan(nil), 0
+	for i, m := range history {
+		if m.Role == "user" {
+			id, p = readPlan(m.Text())
+			begun = i + 1
+		}
+	}
+	step, position, results := 0, 0, []string{"done " + id + ":"}
+	for _, m := range history[begun:] {
+		if len(m.ToolCalls) > 0 {
+			step, position = step+1, position+len(m.ToolCalls)
+		} else if m.Role == "tool" {
+			results = append(results, m.Text())
+		}
+	}
+	answer := scripted.Say(strings.Join(results, " "))
+	if step < len(p) {
+		answer = scripted.Ask()
+		for i, tool := range p[step] {
+			answer.Calls = append(answer.Calls, scripted.Call{Name: tool, Arguments: fmt.Sprintf(`{"input":%q,"position":%d}`, id, position+i)})
+		}
+	}
+	answer.Usage = messages.Usage{Input: 10, Output: 3}
+	return providertest.Answer{Step: answer}
+}
+
+// publisher sends one thing after the other, each only when the one before it
+// was acknowledged or refused.
+type publisher struct {
+	w      *world
+	name   string
+	number int
+	prompt bool // through the prompt door, not by publishing
+	random *rand.Rand
+	past   []*sent // acknowledged, and fit to be sent again
+}
+
+// startLoad starts the publishers and the person.
+func (w *world) startLoad() {
+	for i := range publishers {
+		p := &publisher{w: w, name: fmt.Sprintf("p%d", i), prompt: i%3 == 0, random: rand.New(rand.NewPCG(*seed, uint64(i+1)))}
+		w.publishing.Go(func() { p.run(p.input, 1) })
+	}
+	c := &publisher{w: w, name: "c", random: rand.New(rand.NewPCG(*seed, publishers+1))}
+	w.publishing.Go(func() { c.run(c.command, perCommands) })
+	for generation := range *rounds/perGeneration + 1 {
+		for n := range agents {
+			agent := strings.Replace(w.agent(n), fmt.Sprintf("/g%d-", w.generation.Load()), fmt.Sprintf("/g%d-", generation), 1)
+			w.running.Go(func() { w.follow(agent) })
+		}
+	}
+	w.running.Go(w.decide)
+}
+
+// run sends until the load is to end, at most one thing for so many inputs that
+// were acknowledged.
+func (p *publisher) run(one func(), every int) {
+	b, next := p.w.book, 0
+	for b.until(p.w.ctx, p.w.stopping, func() bool { return len(b.open) < maxOpen && (every == 1 || b.acks >= next) }) {
+		next = b.acked() + every
+		select {
+		case <-p.w.stopping:
+			return
+		default:
+			one()
+		}
+	}
+}
+
+func (b *book) acked() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acks
+}
+
+// enter writes what is about to be sent into the book.
+func (p *publisher) enter(command string) *sent {
+	p.number++
+	s := &sent{ID: fmt.Sprintf("%s-%d", p.name, p.number), Publisher: p.name, Number: p.number, Command: command, Agent: p.w.agent(p.random.IntN(agents))}
+	p.w.book.write(func() { p.w.book.sent[s.ID] = s })
+	return s
+}
+
+// input sends a new input, or one more time one that was acknowledged before.
+func (p *publisher) input() {
+	if len(p.past) > 0 && p.random.IntN(12) == 0 {
+		p.again()
+		return
+	}
+	s := p.enter("input")
+	p.w.book.write(func() { s.Plan, s.Policy = drawPlan(p.random), p.policy() })
+	life, err := p.w.insist(func(l *life) error { return p.send(l, s, p.prompt) })
+	p.settle(s, life, err)
+	if err == nil && s.Policy != messages.PolicyReject {
+		p.past = append(p.past, s)
+	}
+}
+
+func (p *publisher) policy() messages.Policy {
+	switch n := p.random.IntN(100); {
+	case n < 12:
+		return messages.PolicyJoin
+	case n < 17:
+		return messages.PolicyInterrupt
+	case n < 25:
+		return messages.PolicyReject
+	}
+	return messages.PolicyQueue
+}
+
+// again sends an old input once more under its id, through either door.
+func (p *publisher) again() {
+	s := p.past[p.random.IntN(len(p.past))]
+	if _, err := p.w.insist(func(l *life) error { return p.send(l, s, p.random.IntN(2) == 0) }); err != nil {
+		p.w.fault("%s, sent again, was refused: %v", s.ID, err)
+	}
+	p.w.book.write(func() { p.w.book.again++ })
+}
+
+// settle writes down how it went.
+func (p *publisher) settle(s *sent, life int, err error) {
+	var refused *messages.Error
+	p.w.book.write(func() {
+		switch {
+		case err == nil:
+			s.Life = life
+		case errors.As(err, &refused):
+			s.Refused = refused.Code
+		}
+		if err == nil && s.Command == "input" {
+			p.w.book.acks++
+			if s.owed() && !p.w.book.ended[s.ID] {
+				p.w.book.open[s.ID] = s
+			}
+		}
+	})
+	if err == nil && s.Command == "input" {
+		p.w.met(onAck)
+	}
+}
+
+// send gives an input to a node and returns when it is acknowledged.
+func (p *publisher) send(l *life, s *sent, prompt bool) error {
+	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(s.ID))}
+	if !prompt {
+		_, err := l.client.Send(l.ctx, s.Agent, in)
+		return err
+	}
+	toEnd := p.random.IntN(3) == 0
+	for e, err := range l.client.AskInput(l.ctx, s.Agent, in) {
+		if err != nil {
+			return err
+		}
+		if e.N == 0 {
+			continue
+		}
+		p.w.book.see(s.Agent, e)
+		if !toEnd || e.Terminal() {
+			return nil
+		}
+	}
+	return errors.New("the stream ended without the turn's end")
+}
+
+// command sends a command that is no input.
+func (p *publisher) command() {
+	kind := []string{"set_state", "set_state", "set_state", "interrupt", "abort", "withdraw"}[p.random.IntN(6)]
+	s := p.enter(kind)
+	var c messages.Command
+	switch kind {
+	case "set_state":
+		patch, _ := json.Marshal(map[string]int{s.ID: s.Number}) // always encodes
+		c = messages.SetState{ID: s.ID, Patch: patch, Reason: s.ID}
+	case "interrupt":
+		c = messages.Interrupt{ID: s.ID, Reason: s.ID}
+	case "abort":
+		c = messages.Abort{ID: s.ID, Reason: s.ID}
+	default:
+		c = messages.Withdraw{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
+	}
+	life, err := p.w.insist(func(l *life) error {
+		_, err := l.client.Do(l.ctx, s.Agent, c)
+		return err
+	})
+	p.settle(s, life, err)
+}
+
+// anyOpen is an input of the agent that has not ended, or one that never was.
+func (b *book) anyOpen(agent string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.open {
+		if s.Agent == agent {
+			return s.ID
+		}
+	}
+	return "none"
+}
+
+// insist does something with a live node, again and again as an honest client
+// does, until it is done or refused for good. It gives the number of the life.
+func (w *world) insist(do func(*life) error) (life int, err error) {
+	for {
+		l, err := w.live(w.ctx)
+		if err != nil {
+			return 0, err
+		}
+		err = do(l)
+		var refused *messages.Error
+		switch {
+		case err == nil:
+			return l.number, nil
+		case l.ctx.Err() != nil:
+			continue
+		case errors.As(err, &refused) && (!refused.Temporary() || refused.Code == messages.Busy):
+			return 0, err
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// fault reports what must not be.
+func (w *world) fault(format string, args ...any) {
+	if w.ctx.Err() == nil {
+		w.t.Errorf("seed %d: "+format, append([]any{*seed}, args...)...)
+	}
+}
+
+// follow reads an agent's events as they come, through every life of the node.
+func (w *world) follow(agent string) {
+	next := messages.EventNumber(1)
+	for {
+		l, err := w.live(w.ctx)
+		if err != nil {
+			return
+		}
+		for line, err := range l.client.Query(l.ctx, agent, messages.Query{View: "events", From: next, Follow: true}) {
+			var e client.Event
+			if err != nil || json.Unmarshal(line, &e) != nil {
+				break
+			}
+			if e.N != next {
+				w.fault("a reader of %s was shown event %d after event %d", agent, e.N, next-1)
+			}
+			next = e.N + 1
+			w.book.see(agent, e)
+			w.met(onFact)
+		}
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,536 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// evidence is what the proof is made of: the bookkeeper's book, the tools'
+// ledger, and the agents' logs and dead letters when all is quiet.
+type evidence struct {
+	sent    map[string]*sent
+	shown   map[string]map[messages.EventNumber]client.Event
+	logs    map[string][]client.Event
+	letters map[string]messages.Code // by the id of what was refused
+	ledger  []entry
+	decided map[callOf]string
+}
+
+// gather waits until every agent has come to rest and reads all logs. What is
+// acknowledged, applied and not in a log by then never will be: that is for the
+// proof to say.
+func (w *world) gather() (*evidence, error) {
+	for range patience {
+		w.ended()
+		left, err := w.life.client.Backlog(w.ctx)
+		if err != nil {
+			return nil, err
+		}
+		if left == 0 {
+			if e, err := w.read(); err != nil || e.resting() {
+				return e, err
+			}
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-w.ctx.Done():
+			return nil, errOver
+		}
+	}
+	return nil, fmt.Errorf("%d s were not enough", patience)
+}
+
+// ended waits until readers have seen the end of all inputs, but not for long.
+func (w *world) ended() {
+	ctx, cancel := context.WithTimeout(w.ctx, 2*time.Second)
+	defer cancel()
+	w.book.until(ctx, nil, func() bool { return len(w.book.open) == 0 })
+}
+
+// read reads the logs of all agents and the dead letters of all tenants.
+func (w *world) read() (*evidence, error) {
+	w.book.mu.Lock()
+	e := &evidence{sent: maps.Clone(w.book.sent), shown: make(map[string]map[messages.EventNumber]client.Event),
+		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: maps.Clone(w.book.verdicts)}
+	for agent, shown := range w.book.shown {
+		e.shown[agent] = maps.Clone(shown)
+	}
+	w.book.mu.Unlock()
+	for _, s := range e.sent {
+		e.logs[s.Agent] = nil
+	}
+	for agent := range e.logs {
+		if err := e.readLog(w.ctx, w.life.client, agent); err != nil {
+			return nil, err
+		}
+	}
+	for _, tenant := range tenants {
+		for line, err := range w.life.client.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
+			var l messages.DeadLetter
+			if err == nil {
+				err = json.Unmarshal(line, &l)
+			}
+			var body struct{ ID string }
+			if err == nil {
+				err = json.Unmarshal([]byte(l.Body), &body)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("dead letters of %s: %w", tenant, err)
+			}
+			e.letters[body.ID] = messages.Code(l.Code)
+		}
+	}
+	return e, nil
+}
+
+func (e *evidence) readLog(ctx context.Context, c *client.Client, agent string) error {
+	for line, err := range c.Query(ctx, agent, messages.Query{View: "events"}) {
+		var refused *messages.Error
+		if errors.As(err, &refused) && refused.Code == messages.NotFound {
+			return nil // all that it was sent was refused
+		}
+		var ev client.Event
+		if err == nil {
+			err = json.Unmarshal(line, &ev)
+		}
+		if err != nil {
+			return fmt.Errorf("the log of %s cannot be read: %w", agent, err)
+		}
+		e.logs[agent] = append(e.logs[agent], ev)
+	}
+	return nil
+}
+
+// resting says that every accepted input has ended.
+func (e *evidence) resting() bool {
+	for _, log := range e.logs {
+		open := make(map[string]bool)
+		for _, ev := range log {
+			if ev.Type == "input.accepted" {
+				open[field(ev).Input] = true
+			}
+			for _, id := range endedBy(ev) {
+				delete(open, id)
+			}
+		}
+		if len(open) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// String counts.
+func (e *evidence) String() string {
+	types := make(map[string]int)
+	for _, log := range e.logs {
+		for _, ev := range log {
+			types[ev.Type]++
+		}
+	}
+	later := 0
+	for id := range e.letters {
+		if _, ok := e.accepted(id); ok {
+			later++
+		}
+	}
+	return fmt.Sprintf("%d agents, %d lines of the ledger, %d dead letters (%d of them taken later), events %v", len(e.logs), len(e.ledger), len(e.letters), later, types)
+}
+
+// accepted finds an input's acceptance in the log of the agent it was for.
+func (e *evidence) accepted(id string) (client.Event, bool) {
+	if s := e.sent[id]; s != nil {
+		for _, ev := range e.logs[s.Agent] {
+			if ev.Type == "input.accepted" && field(ev).Input == id {
+				return ev, true
+			}
+		}
+	}
+	return client.Event{}, false
+}
+
+// violation is a promise that was broken, with the events that show it.
+type violation struct {
+	agent, what string
+	events      []client.Event
+}
+
+func (v violation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.agent, v.what)
+	for _, e := range v.events {
+		fmt.Fprintf(&b, "\n    %d %s %s %s", e.N, e.Type, e.At.Format(time.StampMilli), e.Data)
+	}
+	return b.String()
+}
+
+// prove holds the books against the logs. Each check finds its own violations.
+func (e *evidence) prove() (all []violation) {
+	earned := make(map[string]bool)
+	for _, line := range e.ledger {
+		earned[line.What+" "+line.Key] = true
+	}
+	for _, agent := range slices.Sorted(maps.Keys(e.logs)) {
+		t := &trial{evidence: e, agent: agent, log: e.logs[agent], earned: earned}
+		for _, check := range []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.verdicts, t.commands} {
+			check()
+		}
+		all = append(all, t.found...)
+	}
+	t := &trial{evidence: e, agent: "the ledger"}
+	t.invocations()
+	t.effects()
+	return append(all, t.found...)
+}
+
+// trial is the proof for one agent.
+type trial struct {
+	*evidence
+	agent string
+	log   []client.Event
+	found []violation
+	// earned has what the ledger holds, and under which key.
+	earned map[string]bool
+}
+
+func (t *trial) wrong(events []client.Event, format string, args ...any) {
+	t.found = append(t.found, violation{t.agent, fmt.Sprintf(format, args...), events})
+}
+
+// about are the events whose data mention a word.
+func (t *trial) about(word string) (some []client.Event) {
+	for _, ev := range t.log {
+		if strings.Contains(string(ev.Data), `"`+word+`"`) {
+			some = append(some, ev)
+		}
+	}
+	return some
+}
+
+// numbers holds that events are numbered 1, 2, 3 … .
+func (t *trial) numbers() {
+	for i, ev := range t.log {
+		if ev.N != messages.EventNumber(i+1) {
+			t.wrong([]client.Event{ev}, "event number %d where %d is due", ev.N, i+1)
+			return
+		}
+	}
+}
+
+// memory holds that what a reader was once shown is still so.
+func (t *trial) memory() {
+	for n, was := range t.shown[t.agent] {
+		if int(n) > len(t.log) {
+			t.wrong([]client.Event{was}, "event %d was shown to a reader and is gone: the log ends at %d", n, len(t.log))
+			continue
+		}
+		is := t.log[n-1]
+		if is.Type != was.Type || is.Frame != was.Frame || string(is.Data) != string(was.Data) {
+			t.wrong([]client.Event{was, is}, "event %d was shown to a reader and is another now", n)
+		}
+	}
+}
+
+// inputs holds that every acknowledged input was accepted once and ended once,
+// and that nothing else was.
+func (t *trial) inputs() {
+	accepted, ended := make(map[string]int), make(map[string]int)
+	for _, ev := range t.log {
+		if ev.Type == "input.accepted" {
+			accepted[field(ev).Input]++
+		}
+		for _, id := range endedBy(ev) {
+			ended[id]++
+		}
+	}
+	for _, s := range t.sent {
+		if s.Command != "input" || s.Agent != t.agent {
+			continue
+		}
+		n, letter := accepted[s.ID], t.letters[s.ID]
+		switch {
+		case n > 1:
+			t.wrong(t.about(s.ID), "input %s was accepted %d times", s.ID, n)
+		case n == 0 && s.owed():
+			t.wrong(nil, "input %s (%s), acknowledged in life %d, is lost (dead letter: %q)", s.ID, s.Policy, s.Life, letter)
+		case n == 0 && s.Life > 0 && letter != messages.Busy:
+			t.wrong(nil, "input %s (reject), acknowledged in life %d, was neither accepted nor refused (dead letter: %q)", s.ID, s.Life, letter)
+		}
+	}
+	for id, n := range accepted {
+		if s := t.sent[id]; s == nil || s.Agent != t.agent {
+			t.wrong(t.about(id), "input %s was accepted but never sent here", id)
+		}
+		if ended[id] != n {
+			t.wrong(t.about(id), "input %s was accepted %d times and ended %d times", id, n, ended[id])
+		}
+	}
+}
+
+// order holds that what one publisher sent was accepted in that order.
+func (t *trial) order() {
+	last := make(map[string]*sent)
+	for _, ev := range t.log {
+		s := t.sent[field(ev).Input]
+		if ev.Type != "input.accepted" || s == nil {
+			continue
+		}
+		if before := last[s.Publisher]; before != nil && before.Number > s.Number {
+			t.wrong(append(t.about(before.ID), t.about(s.ID)...), "publisher %s sent %s before %s, accepted the other way round", s.Publisher, s.ID, before.ID)
+		}
+		last[s.Publisher] = s
+	}
+}
+
+// turns holds that one turn runs at a time, and says in the end what its input
+// asked for.
+func (t *trial) turns() {
+	var running messages.TurnID
+	var started client.Event
+	failed, joined := false, false
+	for _, ev := range t.log {
+		switch ev.Type {
+		case "turn.started":
+			if running != "" {
+				t.wrong([]client.Event{started, ev}, "turn %s began while %s ran", ev.Turn, running)
+			}
+			running, started, failed, joined = ev.Turn, ev, false, false
+		case "tool.failed", "tool.skipped", "tool.denied":
+			failed = true
+		case "input.accepted":
+			joined = joined || field(ev).Disposition == messages.Joined
+		case "turn.completed", "turn.failed", "turn.aborted":
+			if ev.Turn != running {
+				t.wrong([]client.Event{started, ev}, "turn %s ended while %q ran", ev.Turn, running)
+			}
+			t.outcome(started, ev, failed || joined)
+			running = ""
+		default:
+			if ev.Turn != "" && ev.Turn != running && ev.Type != "budget.raised" && !strings.HasPrefix(ev.Type, "input.") {
+				t.wrong([]client.Event{started, ev}, "%s of turn %s while %q ran", ev.Type, ev.Turn, running)
+			}
+		}
+	}
+	if running != "" {
+		t.wrong([]client.Event{started}, "turn %s has not ended", running)
+	}
+}
+
+// outcome holds that a turn does not fail for a reason that is none, and that
+// its answer is made of the results of all its calls, in order.
+func (t *trial) outcome(started, end client.Event, marred bool) {
+	f := field(end)
+	if end.Type == "turn.failed" && f.Reason != "restarts" {
+		t.wrong([]client.Event{started, end}, "turn %s failed: %s", end.Turn, f.Reason)
+	}
+	if end.Type != "turn.completed" || marred || len(f.Inputs) != 1 {
+		return
+	}
+	if s := t.sent[f.Inputs[0]]; s != nil && f.Output != s.Plan.output(s.ID) {
+		t.wrong([]client.Event{started, end}, "turn %s should have said %q", end.Turn, s.Plan.output(s.ID))
+	}
+}
+
+// call is what the log says of a tool call.
+type call struct {
+	requested  client.Event
+	key, class string
+	attempts   int
+	outcomes   int
+	verdicts   []string // granted and denied
+}
+
+// calls holds of every tool call: it is asked for before it starts, it starts
+// before it has an outcome, it has one outcome before its turn ends, and its key
+// stays the same.
+func (t *trial) calls() {
+	open := make(map[messages.CallID]*call)
+	for _, ev := range t.log {
+		f := field(ev)
+		c := open[f.Call]
+		switch ev.Type {
+		case "tool.requested":
+			open[f.Call] = &call{requested: ev}
+			continue
+		case "tool.started":
+			t.start(c, ev)
+		case "approval.granted", "approval.denied":
+			if c != nil {
+				c.verdicts = append(c.verdicts, ev.Type)
+			}
+		case "tool.unknown":
+			t.doubtful(c, ev)
+		case "tool.completed", "tool.failed", "tool.denied", "tool.skipped":
+			t.settled(c, ev)
+		case "turn.completed", "turn.failed", "turn.aborted":
+			for id, c := range open {
+				if c.outcomes != 1 {
+					t.wrong([]client.Event{c.requested, ev}, "call %s has %d outcomes at the end of its turn", id, c.outcomes)
+				}
+			}
+			clear(open)
+		}
+	}
+}
+
+func (t *trial) start(c *call, ev client.Event) {
+	f := field(ev)
+	switch {
+	case c == nil:
+		t.wrong([]client.Event{ev}, "call %s was started but not asked for in this turn", f.Call)
+		return
+	case f.Tool == gated && !slices.Equal(c.verdicts, []string{"approval.granted"}):
+		t.wrong(t.about(string(f.Call)), "call %s was started after the decisions %v", f.Call, c.verdicts)
+	case c.outcomes > 0:
+		t.wrong(t.about(string(f.Call)), "call %s was started after its outcome", f.Call)
+	case c.key != "" && c.key != f.Key:
+		t.wrong(t.about(string(f.Call)), "call %s has two keys", f.Call)
+	case f.Attempt != c.attempts+1:
+		t.wrong(t.about(string(f.Call)), "attempt %d of call %s follows attempt %d", f.Attempt, f.Call, c.attempts)
+	}
+	c.key, c.class, c.attempts = f.Key, f.Class, f.Attempt
+}
+
+// doubtful holds that a person is asked only about what nobody else can tell.
+func (t *trial) doubtful(c *call, ev client.Event) {
+	if c == nil || c.class != "once" && (c.class != "check" || !unsure(c.key)) {
+		t.wrong(t.about(string(field(ev).Call)), "the outcome of call %s need not be unknown", field(ev).Call)
+	}
+}
+
+// settled holds an outcome against the ledger: a result must have been earned.
+func (t *trial) settled(c *call, ev client.Event) {
+	if c == nil {
+		t.wrong([]client.Event{ev}, "%s of a call that was not asked for in this turn", ev.Type)
+		return
+	}
+	c.outcomes++
+	if ev.Type != "tool.completed" {
+		return
+	}
+	done := "effect"
+	if c.class == "pure" {
+		done = "invoked"
+	}
+	if !t.earned[done+" "+c.key] {
+		t.wrong([]client.Event{c.requested, ev}, "the ledger has no %s under key %s", done, c.key)
+	}
+}
+
+// verdicts holds that every acknowledged decision of the person is in the log.
+func (t *trial) verdicts() {
+	for c, want := range t.decided {
+		told := func(ev client.Event) bool { return ev.Type == want && field(ev).Call == c.Call }
+		if c.Agent == t.agent && !slices.ContainsFunc(t.log, told) {
+			t.wrong(t.about(string(c.Call)), "the person's decision about call %s is lost: no %s", c.Call, want)
+		}
+	}
+}
+
+// commands holds that every acknowledged command had its effect once, and no
+// refused one had any.
+func (t *trial) commands() {
+	effects, noops := make(map[string]int), make(map[string]int)
+	for _, ev := range t.log {
+		switch f := field(ev); ev.Type {
+		case "state.patched":
+			for id := range f.Patch {
+				effects[id]++
+			}
+		case "turn.aborted":
+			if f.By == "interrupt" || f.By == "abort" {
+				effects[f.Reason]++
+			}
+		case "input.withdrawn":
+			effects[f.Reason]++
+		case "command.noop":
+			noops[f.Command]++
+		}
+	}
+	silent := make(map[string]int)
+	for _, s := range t.sent {
+		if s.Agent != t.agent || s.Command == "input" {
+			continue
+		}
+		switch n := effects[s.ID]; {
+		case n > 1 || s.Refused != "" && n > 0:
+			t.wrong(t.about(s.ID), "%s %s (refused: %q) had %d effects", s.Command, s.ID, s.Refused, n)
+		case n == 0 && s.Life > 0 && s.Command == "set_state":
+			t.wrong(nil, "set_state %s, answered in life %d, is lost", s.ID, s.Life)
+		case n == 0 && s.Life > 0:
+			silent[s.Command]++
+		}
+	}
+	for command, n := range silent {
+		if noops[command] != n {
+			t.wrong(nil, "%d commands %s changed nothing, %d of them are in the log", n, command, noops[command])
+		}
+	}
+}
+
+// invocations holds that every program that ran was intended first, and that no
+// attempt ran twice.
+func (t *trial) invocations() {
+	type attempt struct {
+		key string
+		n   int
+	}
+	intended, ran := make(map[attempt]bool), make(map[attempt]int)
+	for _, log := range t.logs {
+		for _, ev := range log {
+			if ev.Type == "tool.started" {
+				intended[attempt{field(ev).Key, field(ev).Attempt}] = true
+			}
+		}
+	}
+	for _, e := range t.ledger {
+		if e.What == "invoked" {
+			ran[attempt{e.Key, e.Attempt}]++
+		}
+	}
+	for a, n := range ran {
+		if !intended[a] {
+			t.wrong(nil, "attempt %d of %s ran, and no tool.started in a log says so", a.n, a.key)
+		}
+		if n > 1 {
+			t.wrong(nil, "attempt %d of %s ran %d times", a.n, a.key, n)
+		}
+	}
+}
+
+// effects holds that nothing was done twice: neither under one key, nor for the
+// same place in the plan of an input.
+func (t *trial) effects() {
+	type place struct {
+		input    string
+		position int
+	}
+	keys, places := make(map[string]int), make(map[place][]string)
+	for _, e := range t.ledger {
+		if e.What == "effect" {
+			keys[e.Key]++
+			places[place{e.Input, e.Position}] = append(places[place{e.Input, e.Position}], e.Tool+" "+e.Key)
+		}
+	}
+	for key, n := range keys {
+		if n > 1 {
+			t.wrong(nil, "%d effects under key %s", n, key)
+		}
+	}
+	for p, by := range places {
+		if len(by) > 1 {
+			t.wrong(nil, "call %d of input %s had its effect %d times: %v", p.position, p.input, len(by), by)
+		}
+	}
+}

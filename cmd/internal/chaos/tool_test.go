@@ -1,0 +1,238 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// toolWord as first argument makes this program a tool of the node; then come
+// the mode, the tool, the ledger and the gate.
+const (
+	toolWord      = "chaos-tool"
+	modeRun       = "run"
+	modeReconcile = "reconcile"
+)
+
+// gated is the tool whose calls a person must approve; its class is keyed. The
+// other tools are named by their class.
+const gated = "gated"
+
+var tools = []string{"pure", "keyed", "check", gated, "once"}
+
+// entry is a line of the ledger, the outside system that the tools act on.
+type entry struct {
+	// What is invoked for a program that began, effect for what it did.
+	What, Tool, Key string
+	Attempt         int
+	Agent, Input    string
+	// Position is the call's place in the plan of its input.
+	Position int
+}
+
+func (e entry) result() string { return fmt.Sprintf("%s:%s:%d", e.Tool, e.Input, e.Position) }
+
+const entryForm = "%s %s %s %d %s %s %d\n"
+
+func (e entry) append(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, entryForm, e.What, e.Tool, e.Key, e.Attempt, e.Agent, e.Input, e.Position)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// readLedger reads every line; a ledger that is not there is empty.
+func readLedger(path string) ([]entry, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var all []entry
+	for r := bufio.NewReader(f); ; {
+		var e entry
+		_, err := fmt.Fscanf(r, entryForm, &e.What, &e.Tool, &e.Key, &e.Attempt, &e.Agent, &e.Input, &e.Position)
+		if err == io.EOF {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s, after %d lines: %w", path, len(all), err)
+		}
+		all = append(all, e)
+	}
+}
+
+// effectOf is what was done under a key, by the ledger as it is on the disk.
+func effectOf(ledger []byte, tool, key string) (e entry, ok bool) {
+	_, rest, ok := bytes.Cut(ledger, []byte("\neffect "+tool+" "+key+" ")) // never the first line: that is of an invocation
+	if !ok {
+		return e, false
+	}
+	e = entry{What: "effect", Tool: tool, Key: key}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	_, err := fmt.Sscan(string(line), &e.Attempt, &e.Agent, &e.Input, &e.Position)
+	return e, err == nil
+}
+
+// runTool is a tool's program; it gives the exit code.
+func runTool(args []string) int {
+	mode, ledger, gate := args[0], args[2], args[3]
+	e := entry{Tool: args[1], Key: os.Getenv("REPRISE_IDEMPOTENCY_KEY"), Agent: os.Getenv("REPRISE_AGENT")}
+	if _, err := fmt.Sscan(os.Getenv("REPRISE_ATTEMPT"), &e.Attempt); err != nil {
+		return failTool(err)
+	}
+	if mode == modeReconcile {
+		return e.reconcile(ledger)
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&e); err != nil {
+		return failTool(err)
+	}
+	e.What = "invoked"
+	if err := e.append(ledger); err != nil {
+		return failTool(err)
+	}
+	tell(gate, onBefore)
+	if err := e.act(ledger); err != nil {
+		return failTool(err)
+	}
+	tell(gate, onAfter)
+	fmt.Println(e.result())
+	return 0
+}
+
+func failTool(err error) int {
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// act has the effect: none for pure; at most one for each key where the class
+// says so, as the outside system would see to.
+func (e entry) act(ledger string) error {
+	e.What = "effect"
+	switch e.Tool {
+	case "pure":
+		return nil
+	case "once":
+		return e.append(ledger)
+	}
+	return locked(ledger, func(lines []byte) error {
+		if _, done := effectOf(lines, e.Tool, e.Key); done {
+			return nil
+		}
+		return e.append(ledger)
+	})
+}
+
+// reconcile tells what became of a call. Of some it is unsure.
+func (e entry) reconcile(ledger string) int {
+	const notDone, notSure = 3, 1
+	code := notDone
+	err := locked(ledger, func(lines []byte) error {
+		done, ok := effectOf(lines, e.Tool, e.Key)
+		switch {
+		case unsure(e.Key):
+			code = notSure
+		case ok:
+			code = 0
+			fmt.Println(done.result())
+		}
+		return nil
+	})
+	if err != nil {
+		return failTool(err)
+	}
+	return code
+}
+
+// unsure says of which calls nothing can be told.
+func unsure(key string) bool {
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, key) // never fails
+	return h.Sum32()%5 == 0
+}
+
+// locked reads the ledger while nobody else changes it under the lock.
+func locked(ledger string, do func(lines []byte) error) error {
+	f, err := os.OpenFile(ledger+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // gives the lock back
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	lines, err := os.ReadFile(ledger)
+	if err != nil {
+		return err
+	}
+	return do(lines)
+}
+
+// tell says where the tool is and waits until the gate has taken note. If the
+// gate is gone the run is over, and nobody cares.
+func tell(gate, where string) {
+	c, err := net.Dial("tcp", gate)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := fmt.Fprintln(c, where); err == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
+}
+
+// gate is where tools say how far they are, so that the node can be killed just
+// there.
+type gate struct {
+	listener net.Listener
+	met      func(string)
+	serving  sync.WaitGroup
+}
+
+func openGate(met func(string)) (*gate, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{listener: l, met: met}
+	g.serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.serving.Go(func() { g.serve(c) })
+		}
+	})
+	return g, nil
+}
+
+func (g *gate) address() string { return g.listener.Addr().String() }
+
+func (g *gate) serve(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	where, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil {
+		g.met(strings.TrimSpace(where))
+	}
+}
+
+func (g *gate) close() {
+	_ = g.listener.Close()
+	g.serving.Wait()
+}

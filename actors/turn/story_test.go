@@ -100,12 +100,20 @@ func newStage(t *testing.T) *stage {
 func (s *stage) told() string {
 	if s.acted {
 		for _, e := range s.state.Effects() {
-			fmt.Fprintf(&s.out, "  do: %s\n", effectText(e))
+			fmt.Fprintf(&s.out, "  do: %s%s\n", effectText(e), s.passed(e))
 		}
 	}
 	s.acted = false
 	defer s.out.Reset()
 	return s.out.String()
+}
+
+// passed are the hooks that have paused where hooks are to be asked now.
+func (s *stage) passed(e turn.Effect) string {
+	if hooked := s.state.Turn.Hooked(); e.Do == turn.AskHooks && len(hooked) > 0 {
+		return ", not again " + strings.Join(hooked, " ")
+	}
+	return ""
 }
 
 func effectText(e turn.Effect) string {
@@ -172,9 +180,9 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 }
 
 // toldFields are those of events that a reader can do with, in this order.
-var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt",
+var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
-	"command", "by", "remember", "kind", "reason", "message", "retry_at", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
+	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
 	"tokens", "usage", "cost_nanos", "unknown"}
 
 // eventText is an event's fields.
@@ -188,13 +196,16 @@ func eventText(ev messages.Event) string {
 		if !ok || string(value) == "null" || string(value) == `""` && name != "text" {
 			continue
 		}
+		if name == "key" && string(fields["attempt"]) == "1" {
+			continue // it is made of turn and call, and matters when it is used again
+		}
 		if short, ok := shortened[name]; ok {
 			name, value = short(value)
 		}
 		var text string
 		if json.Unmarshal(value, &text) != nil {
 			text = string(value)
-		} else if text == "" || strings.ContainsAny(text, " \n\"") {
+		} else if text == "" || text[0] == '"' || strings.ContainsAny(text, " \n") {
 			text = strconv.Quote(text)
 		}
 		if name != "" {

@@ -244,11 +244,12 @@ var commands = map[string]func(s *stage, args []string) any{
 		o.Call, o.Usage = s.awaited(opts), usage(opts)
 		return o
 	},
-	// errs KIND MESSAGE [temporary=yes] [after=30s] [call=M] [usage=IN+OUT]
+	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [call=M] [usage=IN+OUT]
 	"errs": func(s *stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
-		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after, Usage: usage(opts)}
+		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
+			Shown: opts["shown"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *stage, args []string) any {
 		_, opts := options(args)

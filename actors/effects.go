@@ -383,6 +383,10 @@ func resultSize(result any) int {
 		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)
+	case turn.HooksAsked:
+		return eventSize + decisionsSize(r.Decisions)
+	case hooksDone:
+		return eventSize + decisionsSize(r.Decisions)
 	case turn.ModelAnswered:
 		size := eventSize + len(r.Model) + len(r.Finish)
 		for _, item := range r.Items {

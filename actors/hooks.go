@@ -128,10 +128,24 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 			return func(ctx context.Context) (Verdict, error) { return hook.BeforeModel(ctx, h.info, req) }
 		}, note)
 	}
+	o.Decisions = h.fit(o.Decisions)
 	if o.request != nil {
 		o.Request = digestRequest(*o.request)
 	}
 	return o
+}
+
+// fit is the decisions as far as their texts fit into a frame together; a hook
+// whose text does not has failed.
+func (h hooking) fit(list []turn.HookDecision) []turn.HookDecision {
+	room := h.rt.maxResult()
+	for i := range list {
+		d := &list[i]
+		if room -= len(d.Text) + len(d.Reason) + eventSize; room < 0 {
+			*d = turn.HookDecision{Hook: d.Hook, Point: d.Point, Do: turn.HookFailed, Reason: "what it says does not fit into the log with what others say"}
+		}
+	}
+	return list
 }
 
 func bind1(f func(context.Context, HookInfo) (Verdict, error), in HookInfo) func(context.Context) (Verdict, error) {
@@ -167,6 +181,7 @@ func (h hooking) turnEnd(ctx context.Context, end HookedEnd) turn.HooksAsked {
 		}
 		return func(ctx context.Context) (Verdict, error) { return hook.TurnEnd(ctx, h.info, end) }
 	}, func(d turn.HookDecision, _ Verdict) { o.Decisions = append(o.Decisions, d) })
+	o.Decisions = h.fit(o.Decisions)
 	return o
 }
 
@@ -343,7 +358,7 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 		}
 		list = append(list, d)
 	})
-	return r, list
+	return r, h.fit(list)
 }
 
 // aroundModel puts the hooks around a model call, the first outermost.

@@ -223,6 +223,31 @@ func hookAt(point string, do func() (actors.Verdict, error)) actors.Hook {
 	return h
 }
 
+// What many hooks say together does not fit into a frame: the turn ends all the
+// same, and its log is whole.
+func TestHooksSayTooMuch(t *testing.T) { // A61, A102
+	long := strings.Repeat("x", 1<<20)
+	var hooks []actors.Hook
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		h := hookAt("turn_end", func() (actors.Verdict, error) {
+			return actors.Verdict{Do: actors.Rewrite, Text: long, Reason: long}, nil
+		})
+		h.Name = name
+		hooks = append(hooks, h)
+	}
+	s := actorstest.New(t, nil)
+	s.Start(hooked(scripted.New(scripted.Say("done")), nil, hooks...)).Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	size := 0
+	for _, h := range actorstest.Of[messages.HookDecided](all) {
+		size += len(h.Answer) + len(h.Reason)
+	}
+	if n := count(all, "hook.decided"); n != 8 || size > 400<<10 {
+		t.Errorf("%d decisions of %d bytes", n, size)
+	}
+}
+
 // A request that a hook has replaced is what the model gets, whole; the log
 // has its digest, which is another one than that of the history.
 func TestHookReplacesRequest(t *testing.T) { // A62

@@ -242,7 +242,9 @@ func (a *agent) settle(batch []outcome) {
 	}
 	if len(events) > 0 {
 		a.commit(cause, events, nil)
+		return
 	}
+	a.act() // hooks may be asked now, which takes no event
 }
 
 // told is what the machine is told of a result; a request that hooks have made

@@ -1,0 +1,190 @@
+package actors_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// TestSimulation lives random lives of two agents on nodes that come and go, over
+// a log that fails, and checks at every rest what the package promises. What is
+// done in a life depends on its seed alone; what meets at the same moment does
+// not.
+//
+//	REPRISE_SEED=7 go test -run Simulation ./actors      one life again
+//	REPRISE_LIVES=20000 go test -run Simulation ./actors  more of them
+func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A106, A107
+	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
+		report(t, live(t, seed, plan(seed)))
+		return
+	}
+	lives := uint64(300)
+	if n, err := strconv.ParseUint(os.Getenv("REPRISE_LIVES"), 10, 64); err == nil {
+		lives = n
+	} else if testing.Short() {
+		lives = 40
+	}
+	for part := range uint64(4) {
+		t.Run(fmt.Sprint("part", part), func(t *testing.T) {
+			t.Parallel()
+			acts, frames := 0, 0
+			for seed := part; seed < lives && !t.Failed(); seed += 4 {
+				l := live(t, seed, plan(seed))
+				acts, frames = acts+len(l.acts), frames+l.frames
+				report(t, l)
+			}
+			t.Logf("%d acts, %d frames", acts, frames)
+		})
+	}
+}
+
+// life is what became of a plan.
+type life struct {
+	seed   uint64
+	acts   []act
+	wrong  []string // nil: all is well
+	frames int
+	log    string
+}
+
+// live lives a life.
+func live(t *testing.T, seed uint64, acts []act) *life {
+	l := &life{seed: seed, acts: acts}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, seed)
+		w.start()
+		for _, a := range acts {
+			w.play(acts, a)
+			if !a.hasty {
+				synctest.Wait()
+				w.check()
+			}
+			if w.failed() {
+				break
+			}
+		}
+		w.finish()
+		l.wrong, l.frames = w.wrong, w.frames
+		if l.wrong != nil {
+			l.log = w.print()
+		}
+	})
+	return l
+}
+
+// finish brings a life to its end: all comes to rest, the last nodes die, and
+// a fresh one finds the same agents and goes on with them.
+func (w *world) finish() {
+	broken := w.failed()
+	close(w.calmed)
+	w.faulty.Heal()
+	if !broken {
+		w.drain()
+		for _, h := range w.living() {
+			h.end(true)
+		}
+		w.start()
+		for _, a := range w.agents {
+			w.insist(a, messages.Input{ID: "last", Content: messages.TextContent("still there?")})
+		}
+		w.drain()
+	}
+	for _, h := range w.living() {
+		h.end(false)
+	}
+	<-time.After(2 * time.Minute) // whoever still waits for an answer, and protoactor's count of dead letters
+	w.asking.Wait()
+	if !broken {
+		w.judge()
+	}
+}
+
+// insist gives a command to the newest node until it is applied: requests of
+// nodes that have died may still arrive.
+func (w *world) insist(a messages.AgentID, c messages.Command) {
+	for range 5 {
+		w.ask(w.newest(), a, c)
+		synctest.Wait()
+		if w.applied(a, c) {
+			return
+		}
+		w.pass(time.Second)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.asks[a.Key+"/"+c.CommandID()] {
+		w.fail("%s does not work any more: %+v", a, s.answer)
+	}
+}
+
+func (w *world) applied(a messages.AgentID, c messages.Command) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.fold(a).spent[c.CommandID()]
+	return ok
+}
+
+func (w *world) summary(a messages.AgentID) eventlog.Summary {
+	entries := w.stage.Entries(a)
+	if len(entries) == 0 {
+		return eventlog.Summary{}
+	}
+	return entries[len(entries)-1].Summary
+}
+
+// print is the log of all agents.
+func (w *world) print() string {
+	var b strings.Builder
+	for _, a := range w.agents {
+		for _, f := range w.stage.Frames(a) {
+			fmt.Fprintf(&b, "%s epoch %d %s %s\n", a.Key, f.Epoch, f.Cause.Type, f.Cause.ID)
+			for i, ev := range f.Events {
+				text := fmt.Sprintf("%+v", ev)
+				fmt.Fprintf(&b, "    %d %s %.200s\n", f.First+messages.EventNumber(i), ev.EventType(), text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// report fails the test for a life that broke a promise, cut as short as it
+// still breaks one.
+func report(t *testing.T, l *life) {
+	t.Helper()
+	if l.wrong == nil {
+		return
+	}
+	short := shrink(t, l)
+	for _, a := range short.acts {
+		t.Log(a)
+	}
+	t.Logf("the log:\n%s", short.log)
+	t.Fatalf("seed %d broke a promise: %s\nthe acts above suffice (%d of %d): %s", l.seed, strings.Join(l.wrong, "\n"), len(short.acts), len(l.acts), strings.Join(short.wrong, "\n"))
+}
+
+// shrinkTries bounds the search for a shorter life.
+const shrinkTries = 150
+
+// shrink takes acts away as long as the life still breaks a promise.
+func shrink(t *testing.T, l *life) *life {
+	tries := 0
+	for size := len(l.acts) / 2; size > 0; size /= 2 {
+		for from := 0; from < len(l.acts) && tries < shrinkTries; {
+			tries++
+			acts := append(append([]act(nil), l.acts[:from]...), l.acts[min(from+size, len(l.acts)):]...)
+			if again := live(t, l.seed, acts); again.wrong != nil {
+				l = again
+			} else {
+				from += size
+			}
+		}
+	}
+	return l
+}

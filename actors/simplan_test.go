@@ -1,0 +1,271 @@
+package actors_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// act is one thing that somebody does in a life.
+type act struct {
+	i     int // its place in the whole plan; commands are named by it
+	do    string
+	agent int
+	node  int // 0: the newest; else one of those that live
+	n     int
+	wait  time.Duration
+	hasty bool // the next act does not wait until nothing moves
+}
+
+// String is the act as a report shows it.
+func (a act) String() string {
+	s := fmt.Sprintf("%d %s agent %d node %d n %d", a.i, a.do, a.agent, a.node, a.n)
+	if a.wait > 0 {
+		s += " " + a.wait.String()
+	}
+	if a.hasty {
+		s += " hasty"
+	}
+	return s
+}
+
+// odds are what is done, as often as it is written here.
+var odds = strings.Fields(`
+	say say say say say say join join interrupting rejecting large
+	interrupt abort clear withdraw withdraw resume resume approve approve approve deny forget decide decide set
+	again again again release release release release pass pass pass pass
+	crash crash rival rival stop drop wake wake`)
+
+// plan is what is done in the life of a seed.
+func plan(seed uint64) []act {
+	r := rand.New(rand.NewPCG(seed, 1))
+	acts := make([]act, 20+r.IntN(40))
+	for i := range acts {
+		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}
+		if r.IntN(5) == 0 {
+			acts[i].node = r.IntN(4)
+		}
+		if acts[i].do == "pass" {
+			acts[i].wait = time.Duration(1+r.IntN(1000)) * []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond}[r.IntN(3)]
+		}
+	}
+	acts[0].do = "say"
+	return acts
+}
+
+// mostNodes is how many nodes a life may have at once.
+const mostNodes = 3
+
+// play does one act.
+func (w *world) play(acts []act, a act) {
+	switch a.do {
+	case "pass":
+		w.pass(a.wait)
+	case "release":
+		w.release(a.n)
+	case "crash":
+		w.newest().end(true)
+		w.start()
+	case "stop": // in order, the next one at once
+		w.newest().end(false)
+		w.start()
+	case "rival":
+		if len(w.living()) < mostNodes {
+			w.start()
+		}
+	case "drop": // an old node dies at last
+		if list := w.living(); len(list) > 1 {
+			list[a.n%(len(list)-1)].end(a.n%2 == 0)
+		}
+	case "wake":
+		w.wake(w.pick(a), w.agents[a.agent])
+	case "again":
+		if first := acts[a.n%len(acts)]; first.i < a.i {
+			if c := w.remembered(first); c != nil {
+				w.ask(w.pick(a), w.agents[first.agent], c)
+			}
+		}
+	default:
+		w.ask(w.pick(a), w.agents[a.agent], w.command(a))
+	}
+}
+
+func (w *world) pick(a act) *host {
+	list := w.living()
+	if a.node == 0 {
+		return list[len(list)-1]
+	}
+	return list[a.n%len(list)]
+}
+
+func (a act) id() string { return fmt.Sprint(a.do, a.i) }
+
+// remembered is the command that an act gave before; nil if it gave none.
+func (w *world) remembered(a act) messages.Command {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if list := w.asks[w.agents[a.agent].Key+"/"+a.id()]; len(list) > 0 {
+		return list[0].cmd
+	}
+	return nil
+}
+
+func (w *world) command(a act) messages.Command {
+	id, text := a.id(), messages.TextContent(fmt.Sprint("text ", a.i))
+	switch a.do {
+	case "say":
+		return messages.Input{ID: id, Content: text, Options: messages.InputOptions{MaxSteps: a.n % 3 * 2}}
+	case "join":
+		return messages.Input{ID: id, Content: text, Policy: messages.PolicyJoin}
+	case "interrupting":
+		return messages.Input{ID: id, Content: text, Policy: messages.PolicyInterrupt}
+	case "rejecting":
+		return messages.Input{ID: id, Content: text, Policy: messages.PolicyReject}
+	case "large":
+		return messages.Input{ID: id, Content: messages.TextContent(strings.Repeat("x", 10<<10+a.n*30))}
+	case "set":
+		return messages.SetState{ID: id, Patch: json.RawMessage(fmt.Sprintf(`{"k%d":%d}`, a.n%3, a.n))}
+	case "interrupt":
+		return messages.Interrupt{ID: id, Reason: "stop it"}
+	case "abort":
+		return messages.Abort{ID: id}
+	case "clear":
+		return messages.Clear{ID: id}
+	case "forget":
+		return messages.Forget{ID: id, Tool: []string{"pay", "refund", "wire"}[a.n%3]}
+	case "resume":
+		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
+	}
+	return w.decision(a, id)
+}
+
+// decision is a command that depends on what the agent waits for.
+func (w *world) decision(a act, id string) messages.Command {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := &w.fold(w.agents[a.agent]).state
+	switch a.do {
+	case "withdraw":
+		if len(s.Queue) > 0 && a.n%3 > 0 {
+			return messages.Withdraw{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
+		}
+		return messages.Withdraw{ID: id, All: true}
+	case "approve":
+		c := waiting(s, turn.Gated, a.n)
+		return messages.Approve{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 == 0}
+	case "deny":
+		c := waiting(s, turn.Gated, a.n)
+		return messages.Deny{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 == 0}
+	}
+	c := waiting(s, turn.Unknown, a.n)
+	return messages.Decide{ID: id, Call: c.ID, Outcome: []messages.Outcome{messages.OutcomeCompleted, messages.OutcomeFailed, messages.OutcomeRetry}[a.n%3], Result: "so it was"}
+}
+
+// waiting is a call of that status; one that is none if there is none.
+func waiting(s *turn.State, status turn.Status, n int) turn.ToolCall {
+	var list []turn.ToolCall
+	if s.Turn != nil {
+		for _, c := range s.Turn.Calls {
+			if c.Status == status {
+				list = append(list, c)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return turn.ToolCall{ID: "c1"}
+	}
+	return list[n%len(list)]
+}
+
+// hashOf is the hash of a call's arguments, none, or another.
+func hashOf(c turn.ToolCall, n int) string {
+	switch n % 5 {
+	case 0:
+		return messages.HashArguments(c.Arguments + " ")
+	case 1, 2:
+		return messages.HashArguments(c.Arguments)
+	}
+	return ""
+}
+
+// release lets a held job go on.
+func (w *world) release(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.jobs) > 0 {
+		w.jobs[n%len(w.jobs)].release()
+	}
+}
+
+// pass lets time pass, and wakes agents that sleep through their timers, as the
+// owner of a partition does.
+func (w *world) pass(d time.Duration) {
+	<-time.After(d)
+	for _, a := range w.agents {
+		if s := w.summary(a); !s.Due.IsZero() && !s.Due.After(time.Now()) {
+			w.wake(w.newest(), a)
+		}
+	}
+}
+
+// drain lets everything come to its end, once nothing fails any more: a person
+// answers whatever is asked.
+func (w *world) drain() {
+	for range 200 {
+		synctest.Wait()
+		w.check()
+		busy := false
+		for i, a := range w.agents {
+			busy = w.help(i, a) || busy
+		}
+		if !busy {
+			return
+		}
+		w.pass(5 * time.Second)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.agents {
+		v := w.fold(a)
+		w.fail("%s does not come to rest: %s, %v, %d waiting", a, v.state.Phase(), v.state.Effects(), len(v.state.Queue))
+	}
+}
+
+// help decides what the agent waits for, and says whether it has something to do.
+func (w *world) help(i int, a messages.AgentID) bool {
+	w.mu.Lock()
+	s := &w.fold(a).state
+	last, calls, paused := s.Last, []turn.ToolCall(nil), ""
+	if s.Turn != nil {
+		calls, paused = s.Turn.Calls, s.Turn.Paused
+	}
+	busy := s.Turn != nil || len(s.Queue) > 0
+	w.mu.Unlock()
+	if !busy {
+		return false
+	}
+	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
+	for _, c := range calls {
+		switch c.Status {
+		case turn.Gated:
+			w.ask(h, a, messages.Approve{ID: id, Call: c.ID})
+			return true
+		case turn.Unknown:
+			w.ask(h, a, messages.Decide{ID: id, Call: c.ID, Outcome: messages.OutcomeRetry})
+			w.ask(h, a, messages.Decide{ID: id + "b", Call: c.ID, Outcome: messages.OutcomeFailed})
+		}
+	}
+	if paused != "" {
+		more := messages.Raised{MaxSteps: 1000, MaxTokens: 10_000_000, MaxDuration: messages.Span(1000 * time.Hour)}
+		w.ask(h, a, messages.Resume{ID: id + "c", Raised: more, AgentLimits: more})
+		return true
+	}
+	w.wake(h, a)
+	return true
+}

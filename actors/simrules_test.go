@@ -1,0 +1,355 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// view is an agent as its log tells it, and what the rules must know of it.
+type view struct {
+	agent  messages.AgentID
+	state  turn.State
+	folded int // frames
+	last   eventlog.Entry
+	wrong  []string
+
+	inputs   map[string]int                  // accepted ones: how many terminal events
+	turn     messages.TurnID                 // that is open
+	spent    map[string]messages.EventNumber // command ids
+	shown    map[messages.CallID]string      // what a model call must be given
+	started  map[string]bool                 // attempts of tool calls
+	attempts map[messages.CallID]int         // of the open turn's calls
+	keys     map[messages.CallID]string      // theirs
+	timers   map[string]messages.TimerSet    // of the open turn
+}
+
+func newView(a messages.AgentID) *view {
+	return &view{
+		agent: a, inputs: make(map[string]int), spent: make(map[string]messages.EventNumber),
+		shown: make(map[messages.CallID]string), started: make(map[string]bool),
+	}
+}
+
+func (v *view) fail(n messages.EventNumber, format string, args ...any) {
+	if len(v.wrong) < 5 {
+		v.wrong = append(v.wrong, fmt.Sprintf("%s, event %d: %s", v.agent, n, fmt.Sprintf(format, args...)))
+	}
+}
+
+// fold brings the agent's view up to the end of its log. Hold mu.
+func (w *world) fold(a messages.AgentID) *view {
+	v := w.views[a]
+	v.foldAll(w.stage.Entries(a))
+	w.wrong = append(w.wrong, v.wrong...)
+	v.wrong = nil
+	return v
+}
+
+func (v *view) foldAll(entries []eventlog.Entry) {
+	for _, e := range entries[v.folded:] {
+		v.folded++
+		v.frame(e)
+		v.last = e
+	}
+}
+
+// frame holds the next frame against those before it.
+func (v *view) frame(e eventlog.Entry) {
+	f, err := messages.DecodeFrame(v.agent, e.Bytes)
+	if err != nil {
+		v.fail(v.state.Last+1, "the frame cannot be read: %v", err)
+		return
+	}
+	n := f.First
+	if before := v.last.Frame; before != nil {
+		if f.First != before.Last()+1 || f.Prev != before.ID || f.PrevDigest != messages.DigestOf(v.last.Bytes) {
+			v.fail(n, "the chain is broken")
+		}
+		v.fence(n, before.Epoch, f)
+		if f.Time.Before(before.Time) {
+			v.fail(n, "the frame is older than the one before it")
+		}
+	}
+	if id, ok := turn.SpentBy(f); ok {
+		if at, spent := v.spent[id.ID]; spent {
+			v.fail(id.N, "command %s was applied before, at event %d", id.ID, at)
+		}
+		v.spent[id.ID] = id.N
+	}
+	for i, ev := range f.Events {
+		v.event(n+messages.EventNumber(i), f.Time, ev)
+	}
+	v.state.Apply(f)
+	v.requested(f)
+	if got := summaryOf(&v.state); got != told(e.Summary) {
+		v.fail(n, "its owner took the agent to be %+v, the log makes it %+v", told(e.Summary), got)
+	}
+	for id, ended := range v.inputs {
+		if ended == 0 && !v.holds(id) {
+			v.fail(n, "input %s was lost", id)
+		}
+	}
+}
+
+// fence checks that whoever writes under a new epoch says so first.
+func (v *view) fence(n messages.EventNumber, before messages.Epoch, f *messages.Frame) {
+	activated, ok := f.Events[0].(messages.AgentActivated)
+	switch {
+	case f.Epoch < before:
+		v.fail(n, "a deposed owner wrote: epoch %d after %d", f.Epoch, before)
+	case ok && (activated.Epoch != f.Epoch || activated.Previous != before):
+		v.fail(n, "a takeover from epoch %d to %d tells of one from %d to %d", before, f.Epoch, activated.Previous, activated.Epoch)
+	case f.Epoch > before && !ok:
+		v.fail(n, "the first frame of epoch %d does not fence the agent", f.Epoch)
+	}
+}
+
+// holds says that an input waits or belongs to the open turn.
+func (v *view) holds(id string) bool {
+	if t := v.state.Turn; t != nil && slices.Contains(t.Inputs, id) {
+		return true
+	}
+	return slices.ContainsFunc(v.state.Queue, func(q turn.Queued) bool { return q.ID == id })
+}
+
+// summaryOf is what headers must say of the state.
+func summaryOf(s *turn.State) eventlog.Summary {
+	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: s.Waiting()}
+	if s.Turn != nil {
+		sum.Turn = s.Turn.ID
+	}
+	return told(sum)
+}
+
+func told(s eventlog.Summary) eventlog.Summary {
+	if !s.Due.IsZero() {
+		s.Due = time.Unix(0, s.Due.UnixNano()).UTC()
+	}
+	return s
+}
+
+// requested notes what the model calls of a frame must be given.
+func (v *view) requested(f *messages.Frame) {
+	for _, ev := range f.Events {
+		if ev, ok := ev.(messages.ModelRequested); ok {
+			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.state.History.Items()}), "\n")
+		}
+	}
+}
+
+func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.InputAccepted:
+		if _, known := v.inputs[ev.Input]; known {
+			v.fail(n, "input %s was accepted twice", ev.Input)
+		}
+		v.inputs[ev.Input] = 0
+	case messages.TurnStarted:
+		if v.turn != "" {
+			v.fail(n, "turn %s began while %s ran", ev.Turn, v.turn)
+		}
+		v.turn = ev.Turn
+		v.attempts, v.keys, v.timers = make(map[messages.CallID]int), make(map[messages.CallID]string), make(map[string]messages.TimerSet)
+	case messages.TurnCompleted:
+		v.ended(n, ev.Turn, ev.Inputs)
+	case messages.TurnFailed:
+		v.ended(n, ev.Turn, ev.Inputs)
+	case messages.TurnAborted:
+		v.ended(n, ev.Turn, ev.Inputs)
+	case messages.InputWithdrawn:
+		v.inputEnded(n, ev.Input)
+	case messages.InputDropped:
+		v.inputEnded(n, ev.Input)
+	default:
+		v.work(n, at, ev)
+	}
+}
+
+func (v *view) ended(n messages.EventNumber, t messages.TurnID, inputs []string) {
+	if t != v.turn {
+		v.fail(n, "turn %s ended while %q ran", t, v.turn)
+	}
+	v.turn = ""
+	for _, id := range inputs {
+		v.inputEnded(n, id)
+	}
+}
+
+func (v *view) inputEnded(n messages.EventNumber, id string) {
+	if ended, known := v.inputs[id]; !known || ended > 0 {
+		v.fail(n, "input %s ended %d times before, accepted: %v", id, ended, known)
+	}
+	v.inputs[id]++
+}
+
+// work holds an event of the open turn against those before it.
+func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ModelCompleted:
+		if t := v.state.Turn; t == nil || t.Model == nil || t.Model.ID != ev.Call {
+			v.fail(n, "an answer that nobody awaits")
+		} else if text := ev.Items[0].Content.Text(); text != "answer to "+string(ev.Call) {
+			v.fail(n, "%q is no answer to %s", text, ev.Call)
+		}
+	case messages.ToolStarted:
+		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.Class == "once" && ev.Reason != "decision" {
+			v.fail(n, "attempt %d of a call of class %s follows attempt %d: %q", ev.Attempt, ev.Class, v.attempts[ev.Call], ev.Reason)
+		}
+		if key, known := v.keys[ev.Call]; known && key != ev.Key {
+			v.fail(n, "the key of %s was %s and is %s", ev.Call, key, ev.Key)
+		}
+		v.attempts[ev.Call], v.keys[ev.Call] = ev.Attempt, ev.Key
+		v.started[attemptOf(ev.Key, ev.Attempt)] = true
+	case messages.ToolCompleted:
+		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); ev.By != "decision" && strings.TrimRight(ev.Output, " ") != want {
+			v.fail(n, "the result %q, want %q", ev.Output, want)
+		}
+	case messages.HookDecided:
+		if ev.Decision != "failed" && ev.Reason != "at "+string(v.turn) {
+			v.fail(n, "a hook decided %q in turn %s", ev.Reason, v.turn)
+		}
+	case messages.TimerSet:
+		v.timers[ev.Timer] = ev
+	case messages.TimerFired:
+		if set, ok := v.timers[ev.Timer]; !ok || at.Before(set.At) {
+			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
+		}
+		delete(v.timers, ev.Timer)
+	case messages.TimerCancelled:
+		delete(v.timers, ev.Timer)
+	}
+}
+
+// check holds what runs against what the log wants. Nothing may be about to happen.
+func (w *world) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.agents {
+		v := w.fold(a)
+		for _, j := range w.jobs {
+			if j.agent == a && !j.told && j.ctx.Err() == nil && !j.host.dead.Load() {
+				w.checkJob(j, v)
+			}
+		}
+	}
+}
+
+// checkJob says what is wrong with a job that nobody has cancelled.
+func (w *world) checkJob(j *job, v *view) {
+	mine, owner := j.host.node.Epoch(), v.last.Frame.Epoch
+	switch {
+	case mine < owner:
+		if j.host.knows(j.host.fenced, j.agent) {
+			w.fail("%s: the %s of %s still runs at the owner of epoch %d, which knows of epoch %d", j.agent, j.what, j.call, mine, owner)
+		}
+	case !j.host.knows(j.host.unsure, j.agent) && !j.awaited(v):
+		w.fail("%s: the %s of %s, attempt %d, still runs and nobody awaits it", j.agent, j.what, j.call, j.attempt)
+	}
+}
+
+func (j *job) awaited(v *view) bool {
+	if j.what == "hook" { // the log does not tell where hooks are asked
+		return true
+	}
+	return slices.ContainsFunc(v.state.Effects(), func(e turn.Effect) bool {
+		return e.Call == j.call && (j.what == "model") == (e.Do == turn.CallModel) && (j.what == "model" || e.Attempt == j.attempt)
+	})
+}
+
+// sent is a command that was given to a node.
+type sent struct {
+	agent  messages.AgentID
+	cmd    messages.Command
+	answer *messages.Answer
+}
+
+// ask gives a command to a node and holds its answer against the log.
+func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
+	s := &sent{agent: a, cmd: c}
+	w.mu.Lock()
+	name := a.Key + "/" + c.CommandID()
+	w.asks[name] = append(w.asks[name], s)
+	w.mu.Unlock()
+	wait := h.node.Ask(a, c)
+	w.asking.Go(func() { w.answered(s, wait()) })
+}
+
+// wake activates an agent, as the owner of a partition does.
+func (w *world) wake(h *host, a messages.AgentID) {
+	w.asking.Go(func() { h.node.Wake(a) })
+}
+
+func (w *world) answered(s *sent, answer messages.Answer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.answer = &answer
+	if answer.Err != nil {
+		return
+	}
+	v := w.fold(s.agent)
+	n, ok := v.spent[s.cmd.CommandID()]
+	switch {
+	case !ok:
+		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer)
+	case n != answer.N:
+		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, n)
+	}
+}
+
+// judge holds the whole life against its promises.
+func (w *world) judge() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, list := range w.asks {
+		w.judgeRefused(name, list)
+	}
+	for _, a := range w.agents {
+		v := w.fold(a)
+		w.frames += v.folded
+		for id, ended := range v.inputs {
+			if ended != 1 {
+				w.fail("%s: input %s has %d terminal events", a, id, ended)
+			}
+		}
+		if err := w.readAll(a, v.folded); err != nil {
+			w.fail("%s: %v", a, err)
+		}
+	}
+}
+
+// judgeRefused checks that what was refused, every time it was asked for and for
+// good, has left nothing.
+func (w *world) judgeRefused(name string, list []*sent) {
+	for _, s := range list {
+		if s.answer == nil || s.answer.Err == nil || s.answer.Err.Code == messages.Unavailable || s.answer.Err.Code == messages.Internal {
+			return
+		}
+	}
+	if n, ok := w.views[list[0].agent].spent[list[0].cmd.CommandID()]; ok {
+		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, n)
+	}
+}
+
+// readAll reads the agent's whole log, which checks numbers, chain and sums.
+func (w *world) readAll(a messages.AgentID, want int) error {
+	frames := 0
+	for _, err := range w.stage.Log().Read(context.Background(), a, 0) {
+		if err != nil {
+			return err
+		}
+		frames++
+	}
+	if frames != want {
+		return errors.New("the log has other frames than were appended")
+	}
+	return nil
+}

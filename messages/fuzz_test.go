@@ -54,7 +54,9 @@ func FuzzParseCommand(f *testing.F) {
 	for _, tc := range hostile() {
 		f.Add([]byte(tc.body))
 	}
-	for _, body := range []string{`{"type":"set_state","patch":{"a":null}}`, `{"type":"decide","call":"c","outcome":"retry"}`, `{"type":"resume","max_steps":4}`} {
+	for _, body := range []string{`{"type":"set_state","patch":{"a":null}}`, `{"type":"decide","call":"c","outcome":"retry"}`, `{"type":"resume","max_steps":4,"max_cost":0.5,"max_duration":"9m","agent_limits":{"max_tokens":7}}`,
+		`{"type":"clear"}`, `{"type":"withdraw","input":"i"}`, `{"type":"withdraw","all":true}`, `{"type":"forget","tool":"t"}`,
+		`{"type":"approve","call":"c","turn":"t1","args_hash":"ab","remember":true}`, `{"type":"deny","call":"c","text":""}`} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -141,5 +143,37 @@ func FuzzUnmarshal(f *testing.F) {
 			List []Item `json:"list"`
 		}
 		_ = Unmarshal(b, &frame) // as above
+	})
+}
+
+// What a reader asks for, and whom.
+func FuzzParseQuery(f *testing.F) {
+	for _, body := range []string{`{"view":"events","from":3,"follow":true}`, `{"view":"approvals","remembered":true}`, `{"limit":-1}`, `[]`, ``} {
+		f.Add([]byte(body), "reprise.q.default.assistant.main")
+	}
+	f.Add([]byte(`{}`), "reprise.log.07.default.assistant.main")
+	f.Add([]byte(`{}`), "reprise.inq.07.ctl.default.assistant.main")
+	f.Fuzz(func(t *testing.T, body []byte, subject string) {
+		if q, err := ParseQuery(body); err == nil && q.Limit < 0 {
+			t.Fatalf("read %+v", q)
+		} else if err != nil && AsError(err).Code == Internal {
+			t.Fatalf("refused with %v", err)
+		}
+		var s Subjects
+		parse := map[string]func() (AgentID, error){
+			"agent": func() (AgentID, error) { _, a, err := s.ParseAgent(subject); return a, err },
+			"inbox": func() (AgentID, error) { _, a, err := s.ParseInbox(subject); return a, err },
+			"log":   func() (AgentID, error) { return s.ParseLog(subject) },
+			"name":  func() (AgentID, error) { return ParseAgentID(subject) },
+		}
+		for what, read := range parse {
+			a, err := read()
+			if err != nil {
+				continue
+			}
+			if again, err := ParseAgentID(a.Full()); err != nil || again != a {
+				t.Fatalf("%s: %q was read as %q, which is no address: %v", what, subject, a.Full(), err)
+			}
+		}
 	})
 }

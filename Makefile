@@ -5,6 +5,9 @@
 
 GO          ?= go
 FUZZTIME    ?= 200000x
+ROUNDS      ?= 300
+SEED        ?= 0
+STEPS       ?= 20000000
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
@@ -50,6 +53,15 @@ fuzz: ## run every fuzz target for FUZZTIME (200,000 inputs) each
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5x "$$(dirname "$$file")"; \
 		done; \
 	done
+
+.PHONY: sim
+sim: ## live STEPS (20,000,000) random steps of agents, then plant every fault alone
+	REPRISE_STEPS=$(STEPS) $(GO) test -count=1 -v -timeout 60m -run '^TestSimulation$$' ./actors/turn
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$' ./actors/turn
+
+.PHONY: chaos
+chaos: ## kill a node under load ROUNDS (300) times; SEED=n repeats the chances of a run
+	$(GO) test -count=1 -v -timeout 30m -run '^TestChaos$$' ./cmd/internal/chaos -args -rounds $(ROUNDS) -seed $(SEED) -limit 28m
 
 .PHONY: bench
 bench: build ## run the system benchmarks

@@ -22,10 +22,11 @@ const (
 )
 
 // gate asks for approval of a call, or finds that a person has decided for all
-// calls of the tool.
-func (d *decision) gate(c *ToolCall, reason string) {
+// calls of the tool. A remembered grant is not enough for a call that is
+// singled out, by a hook or because it repeats another one.
+func (d *decision) gate(c *ToolCall, reason string, singled bool) {
 	t := d.s.Turn
-	if r, ok := d.s.Remembered[c.Tool]; ok {
+	if r, ok := d.s.Remembered[c.Tool]; ok && !(r.Granted && singled) {
 		if r.Granted {
 			d.emit(messages.ApprovalGranted{Turn: t.ID, Call: c.ID, Tool: c.Tool, By: "remembered"})
 		} else {
@@ -56,7 +57,7 @@ func (d *decision) refuse(c *ToolCall, ev messages.ApprovalDenied) {
 }
 
 func (d *decision) approve(c messages.Approve) error {
-	call, err := d.undecided(c, c.Call, c.ArgsHash, granted)
+	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, granted)
 	if call == nil || err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (d *decision) approve(c messages.Approve) error {
 }
 
 func (d *decision) deny(c messages.Deny) error {
-	call, err := d.undecided(c, c.Call, c.ArgsHash, denied)
+	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, denied)
 	if call == nil || err != nil {
 		return err
 	}
@@ -82,9 +83,9 @@ func (d *decision) deny(c messages.Deny) error {
 
 // undecided is the call that waits for approval. The same decision once more
 // is a no-op and gives nil; any other call is refused.
-func (d *decision) undecided(c messages.Command, id messages.CallID, hash, want string) (*ToolCall, error) {
+func (d *decision) undecided(c messages.Command, turn messages.TurnID, id messages.CallID, hash, want string) (*ToolCall, error) {
 	var call *ToolCall
-	if t := d.s.Turn; t != nil {
+	if t := d.s.Turn; t != nil && (turn == "" || turn == t.ID) {
 		call = t.call(id)
 	}
 	switch {

@@ -111,8 +111,11 @@ func (d *decision) estimate() Used {
 	def := d.env.Definition
 	size := d.s.History.Size() + def.Overhead
 	model := def.Model
-	if d.s.Turn != nil {
+	if t := d.s.Turn; t != nil {
 		model = d.model()
+		for _, q := range t.Unseen {
+			size += q.Size
+		}
 	}
 	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput}
 	return Used{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
@@ -128,7 +131,7 @@ func (d *decision) reserve(step int) {
 
 // settle replaces the call's reservation by what it used.
 func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
-	if m.reserved != (Used{}) {
+	if m.reserved != nil {
 		t := d.s.Turn
 		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: u.Tokens(), Cost: cost})
 	}
@@ -137,7 +140,7 @@ func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
 // settleUnknown counts the reservation of a call as used whose answer will
 // never be known.
 func (d *decision) settleUnknown(m *ModelCall) {
-	if m.reserved != (Used{}) {
+	if m.reserved != nil {
 		t := d.s.Turn
 		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: m.reserved.Tokens, Cost: m.reserved.Cost, Unknown: true})
 	}
@@ -147,7 +150,7 @@ func (d *decision) settleUnknown(m *ModelCall) {
 func (d *decision) limited() bool {
 	t := d.s.Turn
 	if t.exhausted != "" {
-		d.pause(t.exhausted, "a limit was reached: resume the turn with a higher one", nil)
+		d.pause(t.exhausted, "its limit was reached ("+t.exhausted+"); resume it with a higher one to go on", nil)
 		return true
 	}
 	o := d.over(t.Limits, d.agentLimits())

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -257,22 +258,30 @@ func (d *decision) requestModel(request string, seen []string) {
 		Turn: t.ID, Step: step, Attempt: attempt,
 		Call:  messages.CallID(fmt.Sprintf("m%d", d.next())),
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
-		Request: request, ToolChoice: choice, Inputs: t.fresh,
+		ToolChoice: choice, Inputs: t.fresh,
 	}
 	for _, q := range t.Unseen {
 		if request == "" || contains(seen, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}
-	d.emit(ev)
-	if ev.Request == "" { // over the history with the inputs that came in just now
-		parts := []string{def.Digest, def.Instructions}
-		if ev.ToolChoice != "" {
-			parts = append(parts, ev.ToolChoice)
-		}
-		ev.Request = string(d.s.History.Digest(parts...))
+	if len(ev.Inputs) > len(t.fresh) { // they come into the history with this very event
+		d.emit(ev)
+		ev.Request = cmp.Or(request, d.digest(choice))
 		d.events[len(d.events)-1] = ev
+		return
 	}
+	ev.Request = cmp.Or(request, d.digest(choice))
+	d.emit(ev)
+}
+
+// digest is the hash of a request that no hook has changed.
+func (d *decision) digest(choice string) string {
+	def := d.env.Definition
+	if choice == "" {
+		return string(d.s.History.Digest(def.Digest, def.Instructions))
+	}
+	return string(d.s.History.Digest(def.Digest, def.Instructions, choice))
 }
 
 // model is the model to ask.

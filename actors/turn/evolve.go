@@ -48,7 +48,7 @@ func (s *State) evolve(ev messages.Event) {
 		s.Data.Apply(s.Last, ev)
 		s.Remembered, s.Ended, s.done = nil, nil, nil
 	case messages.InputAccepted:
-		s.accepted(Queued{ev.Input, s.Last, ev.Options}, ev.Disposition)
+		s.accepted(Queued{ID: ev.Input, N: s.Last, Size: textSize(ev.Content), Options: ev.Options}, ev.Disposition)
 	case messages.InputRequeued:
 		s.requeued(ev.Input)
 	case messages.InputWithdrawn:
@@ -72,6 +72,14 @@ func (s *State) evolve(ev messages.Event) {
 			s.evolveTurn(ev)
 		}
 	}
+}
+
+func textSize(c messages.Content) int {
+	size := 0
+	for i := range c {
+		size += len(c[i].Text)
+	}
+	return size
 }
 
 func (s *State) accepted(q Queued, how messages.Disposition) {
@@ -129,9 +137,15 @@ func (s *State) raised(ev messages.BudgetRaised) {
 	} else if t != nil {
 		t.Limits = t.Limits.Raise(ev.Limits)
 	}
-	if t != nil {
+	if t != nil && raises(ev.Limits, t.exhausted) {
 		t.exhausted = ""
 	}
+}
+
+// raises says that l sets the limit of that name.
+func raises(l messages.Limits, name string) bool {
+	return name == "max_steps" && l.MaxSteps != 0 || name == "max_tokens" && l.MaxTokens != 0 ||
+		name == "max_cost" && l.MaxCost != 0 || name == "max_duration" && l.MaxDuration != 0
 }
 
 func (s *State) started(ev messages.TurnStarted) {
@@ -141,7 +155,7 @@ func (s *State) started(ev messages.TurnStarted) {
 	}
 	t.Limits.MaxSteps = ev.MaxSteps
 	if e := s.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
-		t.Used, t.toolUsed = e.Used, e.toolUsed
+		t.Used, t.toolUsed, t.used = e.Used, e.toolUsed, slices.Clip(e.used)
 	} else {
 		s.done = nil
 	}
@@ -160,7 +174,7 @@ func contains(list []string, s string) bool {
 func (s *State) ended(e Ended) {
 	if t := s.Turn; t != nil {
 		e.Steps, e.Limits, e.Used = t.Steps, t.Limits, t.Used
-		e.repeat, e.toolChoice, e.toolUsed = t.Model != nil, t.toolChoice, t.toolUsed
+		e.repeat, e.toolChoice, e.toolUsed, e.used = t.Model != nil, t.toolChoice, t.toolUsed, t.used
 	}
 	if !e.Failed {
 		s.done = nil
@@ -194,11 +208,9 @@ func (s *State) evolveTurn(ev messages.Event) {
 		s.spend(ev.Usage, ev.Cost)
 		t.Model, t.final = nil, answer(ev.Items)
 	case messages.BudgetReserved:
-		t.reserved = Used{Tokens: ev.Tokens, Cost: ev.Cost}
+		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
-		if ev.Unknown {
-			s.count(Used{Tokens: ev.Tokens, Cost: ev.Cost})
-		}
+		s.settled(ev)
 	case messages.BudgetExhausted:
 		t.exhausted = ev.Limit
 	case messages.TimerSet:
@@ -238,7 +250,8 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 		s.Used.Steps++
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
-	t.Unseen, t.fresh, t.reserved, t.final, t.hooked = without(t.Unseen, ev.Inputs...), nil, Used{}, nil, nil
+	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
+	t.final, t.hooked, t.again = nil, nil, false
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell
@@ -249,6 +262,7 @@ func (t *Turn) modelFailed(ev messages.ModelFailed) {
 		return
 	}
 	m.Failures++
+	m.Due = ev.RetryAt == nil
 	if ev.RetryAt != nil { // logs of v0.1.0 have no timer.set behind it
 		m.RetryAt = *ev.RetryAt
 		t.setTimer(Timer{ID: timerID(forRetry, m.ID), For: forRetry, Call: m.ID, Set: m.RetryAt, At: m.RetryAt})
@@ -259,6 +273,16 @@ func (t *Turn) modelFailed(ev messages.ModelFailed) {
 func (s *State) spend(u messages.Usage, cost messages.Cost) {
 	s.Turn.Usage = s.Turn.Usage.Add(u)
 	s.count(Used{Tokens: u.Tokens(), Cost: cost})
+}
+
+// settled folds the end of a reservation.
+func (s *State) settled(ev messages.BudgetSettled) {
+	if ev.Unknown {
+		s.count(Used{Tokens: ev.Tokens, Cost: ev.Cost})
+	}
+	if m := s.Turn.Model; m != nil && m.ID == ev.Call {
+		m.reserved = nil
+	}
 }
 
 func (s *State) count(u Used) {
@@ -347,7 +371,7 @@ func (t *Turn) hookDecided(ev messages.HookDecided) {
 		}
 	case HookContinue:
 		if end && ev.Note != "" {
-			t.final, t.finish = nil, nil
+			t.final, t.finish, t.again = nil, nil, true
 			t.Calls = nil // a tool that ends the turn has had its say
 		}
 	}

@@ -1,6 +1,9 @@
 package turn
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -38,11 +41,17 @@ func (d *decision) asked(o HooksAsked) {
 		return
 	}
 	t.hook = ""
-	output, _ := d.output()
+	if o.Point == TurnEnd && (t.exhausted != "" || d.over(t.Limits, d.agentLimits()).limit != "") {
+		o.Decisions = unheeded(o.Decisions)
+	}
+	output, answered := d.output()
+	joined, asked := len(t.Unseen) > 0 && t.finish == nil, t.again
 	failed := d.tell(o.Decisions)
 	switch {
+	case o.Point == TurnEnd && !answered: // by a new definition
+		d.advance()
 	case o.Point == TurnEnd:
-		d.ending(o, output)
+		d.ending(o, output, joined, asked)
 	case failed != "":
 		d.fail("hook", failed)
 	case t.finish != nil || t.held != "":
@@ -50,6 +59,23 @@ func (d *decision) asked(o HooksAsked) {
 	case !d.limited():
 		d.requestModel(o.Request, o.Seen)
 	}
+}
+
+// unheeded is the decisions at the end of a turn that can make no model call
+// any more: what a hook would have the model read is left out.
+func unheeded(list []HookDecision) []HookDecision {
+	list = slices.Clone(list)
+	for i := range list {
+		if h := &list[i]; h.Do == HookContinue && h.Text != "" {
+			h.Text, h.Reason = "", strings.TrimSpace(h.Reason+" (not heeded: a limit is reached)")
+		}
+	}
+	return list
+}
+
+// holdHere pauses the turn because a hook wants a person.
+func (d *decision) holdHere() {
+	d.pause(pausedHook, d.s.Turn.held+"; resume the turn to go on", nil)
 }
 
 // tell records decisions that are about no call, and gives the words of the
@@ -65,18 +91,22 @@ func (d *decision) tell(list []HookDecision) (failed string) {
 }
 
 // ending goes on after the hooks at a turn's end; output is what the turn would
-// have answered without them. One that asks to go on gets another model call if
-// the limits allow it: that is what bounds it.
-func (d *decision) ending(o HooksAsked, output string) {
+// have answered without them. There is another model call if a hook asks to go
+// on, or if an input has joined meanwhile and none wants to finish, as far as
+// the limits allow it: that is what bounds it. asked says that a hook asked to
+// go on before and that others have answered in the model's place: not again.
+func (d *decision) ending(o HooksAsked, output string, joined, asked bool) {
 	t := d.s.Turn
-	again := false
+	again, paused := false, false
 	for _, h := range o.Decisions {
-		again = again || h.Do == HookContinue && h.Text != ""
+		paused = paused || h.Do == HookPause
+		again = again || h.Do == HookContinue && h.Text != "" && !asked
+		joined = joined && h.Do != HookFinish
 	}
 	switch {
-	case t.held != "":
-		d.advance()
-	case again && t.exhausted == "" && d.over(t.Limits, d.agentLimits()).limit == "":
+	case paused || t.held != "" && t.finish == nil:
+		d.holdHere()
+	case (again || joined) && t.exhausted == "" && d.over(t.Limits, d.agentLimits()).limit == "":
 		d.request()
 	default:
 		if now, done := d.output(); done {

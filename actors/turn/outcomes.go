@@ -117,7 +117,8 @@ func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item 
 	return items
 }
 
-// CallIDs are the ids of all tool calls of the turn, oldest first.
+// CallIDs are the ids of all tool calls of the turn, and of those it continues,
+// oldest first.
 func (t *Turn) CallIDs() []messages.CallID { return slices.Clone(t.used) }
 
 // AtStart says that the turn has not asked a model yet.
@@ -135,6 +136,9 @@ func (d *decision) judge(c *ToolCall, j Judgement) {
 	switch {
 	case !known:
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown_tool", Message: fmt.Sprintf("there is no tool named %q", c.Tool)})
+		return
+	case d.s.Turn.toolChoice == "none":
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "not_allowed", Message: "no tool may be used in this turn: answer without"})
 		return
 	case !json.Valid([]byte(c.Arguments)):
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: "the arguments are not valid JSON"})
@@ -155,7 +159,7 @@ func (d *decision) judge(c *ToolCall, j Judgement) {
 		}
 	}
 	if gate || tool.Approval == "always" || tool.Approval == "asked" && !j.Free {
-		d.gate(c, why)
+		d.gate(c, why, gate)
 	}
 }
 
@@ -195,13 +199,13 @@ func (d *decision) advance() {
 	switch {
 	case t.count(Executing) > 0:
 	case t.held != "" && t.finish == nil:
-		d.pause(pausedHook, t.held+"; resume the turn to go on", nil)
+		d.holdHere()
 	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
 		d.limited()
 	case t.count(Gated) > 0:
-		d.pause(pausedApproval, "", t.waiting())
+		d.pause(pausedApproval, "a person must approve or deny what waits", t.waiting())
 	case t.count(Unknown) > 0:
-		d.pause(pausedUnknown, "", t.waiting())
+		d.pause(pausedUnknown, "a person must say what became of what was lost", t.waiting())
 	default:
 		d.proceed()
 	}
@@ -326,7 +330,7 @@ func (d *decision) recover() {
 		case m.underWay():
 			d.restart(m)
 		case m.Due:
-			d.request()
+			d.advance()
 		}
 		return
 	}

@@ -22,7 +22,7 @@ func (d *decision) resume(c messages.Resume) error {
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil
 	case e == nil:
-		return d.noop(c, "no turn has run yet")
+		return d.noop(c, "there is no turn to resume")
 	case !e.Failed:
 		return d.noop(c, "turn %s is finished", e.ID)
 	}
@@ -41,6 +41,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		if !raises {
 			return d.noop(c, "turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
 		}
+	case pausedHook: // it may not need another model call
 	default:
 		limits := t.Limits.Raise(c.Raised.Limits())
 		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.limit != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
@@ -11,118 +12,244 @@ import (
 
 // decide lets the machine decide, writes the frame, and checks.
 func (s *sim) decide(cmd any) {
-	s.steps++
-	before := s.print
+	c, isCommand := cmd.(messages.Command)
+	if isCommand && s.old[c.CommandID()] {
+		return // the shell's index knows it
+	}
 	first := s.live.Last + 1
+	events, err := s.feed(cmd)
+	cause := messages.Cause{Type: "effect"}
+	if isCommand {
+		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+		s.redelivered(c, events, err)
+	} else if err != nil {
+		s.fail("an outcome was refused\n%+v: %v", cmd, err)
+	}
+	s.write(first, cause, events)
+}
+
+// feed lets the machine decide.
+func (s *sim) feed(cmd any) ([]messages.Event, error) {
+	s.steps++
+	first := s.live.Last + 1
+	if o, ok := cmd.(turn.HooksAsked); ok && !s.blind && s.asks(o.Point) {
+		s.check.hooksAsked(o.Point)
+	}
 	events, err := s.live.Decide(s.env, cmd)
-	if err != nil || len(events) == 0 {
-		if after := fingerprint(s.live); after != before && !isRecover(cmd) {
-			s.fail("%+v gave no events (%v) but changed the state:\n%s\n%s", cmd, err, before, after)
+	if s.telling {
+		s.tell("%s %T %+v", s.env.Now.Format("15:04:05.000"), cmd, cmd)
+		if err != nil {
+			s.tell("    refused: %v", err)
 		}
-		s.check.effects()
+	}
+	if err != nil && len(events) > 0 {
+		s.fail("a refusal has events\n%v", err)
+	}
+	s.check.segment(cmd, first, events)
+	return events, err
+}
+
+// asks says that the hooks at a point are awaited.
+func (s *sim) asks(at turn.Point) bool {
+	return slices.ContainsFunc(s.live.Effects(), func(e turn.Effect) bool { return e.Do == turn.AskHooks && e.Point == at })
+}
+
+// redelivered checks that an id has its effect once, and the first answer.
+func (s *sim) redelivered(c messages.Command, events []messages.Event, err error) {
+	if s.blind {
 		return
 	}
-	cause := messages.Cause{Type: "effect"}
-	if c, ok := cmd.(messages.Command); ok {
-		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+	n, spent := s.spent[c.CommandID()]
+	again, isAgain := err.(*turn.SpentError)
+	switch {
+	case spent && (!isAgain || again.N != n):
+		s.fail("an id has another effect or answer the second time\n%s was spent at event %d: %v", c.CommandID(), n, err)
+	case !spent && isAgain:
+		s.fail("an id counts as spent that never was\n%s", c.CommandID())
+	case err == nil && len(events) == 0:
+		s.fail("a command was applied and left no fact\n%+v", c)
 	}
-	f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.env.Now, Cause: cause, Events: events}
-	s.live.Spend(f)
-	s.append(f)
 }
 
-func isRecover(cmd any) bool {
-	_, ok := cmd.(turn.Recover)
-	return ok
+// write appends a frame that the live state has folded.
+func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []messages.Event) {
+	if len(events) > 0 {
+		f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.env.Now, Cause: cause, Events: events}
+		if evicted := s.live.Spend(f); evicted.ID != "" {
+			s.old[evicted.ID] = true
+		}
+		s.spend(f)
+		s.append(f)
+		return
+	}
+	s.check.effects()
+	s.unchanged()
 }
 
-// append writes a frame that the live state has folded.
+// spend notes which id the frame has spent, and the event that is its answer.
+func (s *sim) spend(f *messages.Frame) {
+	if f.Cause.Door == "" {
+		return
+	}
+	s.spent[f.Cause.ID] = f.First
+	for i, ev := range f.Events {
+		if _, ok := ev.(messages.InputAccepted); ok {
+			s.spent[f.Cause.ID] = f.First + messages.EventNumber(i)
+		}
+	}
+}
+
 func (s *sim) append(f *messages.Frame) {
 	s.log = append(s.log, f)
 	s.fold.Apply(f)
-	for i, ev := range f.Events {
-		s.check.event(f.First+messages.EventNumber(i), ev)
-	}
 	s.check.effects()
-	s.print = fingerprint(s.live)
-	if folded := fingerprint(s.fold); s.print != folded && !s.asksTools() {
-		s.fail("lived and folded states differ:\n%s\n%s", s.print, folded)
+	s.unchanged()
+	for _, e := range s.live.Effects() {
+		if !slices.Contains(s.seen, e) {
+			s.seen = append(s.seen, e)
+		}
 	}
 }
 
-// asksTools says that the live state holds what is volatile.
-func (s *sim) asksTools() bool {
-	return slices.ContainsFunc(s.live.Effects(), func(e turn.Effect) bool { return e.Do == turn.Reconcile })
+// unchanged checks that the live state is what the log tells.
+func (s *sim) unchanged() {
+	if where := s.same.states(s.live, s.fold, false); where != "" {
+		s.fail("the state that lived and the one that was folded differ\nin %s", where)
+	}
 }
 
-// crash drops the state and goes on from the log.
+// crash drops the state, perhaps with a frame that never reached the log, and
+// goes on from the log.
 func (s *sim) crash() {
+	s.tell("    crash")
+	if effects := s.live.Effects(); len(effects) > 0 && s.chance(3) {
+		_, _ = s.live.Decide(s.env, s.comesInTime(effects[s.r.IntN(len(effects))]))
+	}
 	s.fromScratch()
 	s.live = s.fold
 	s.fromScratch()
-	s.print = fingerprint(s.live)
-	if s.r.IntN(2) == 0 {
-		f := &messages.Frame{First: s.live.Last + 1, Cause: messages.Cause{Type: "takeover"}}
-		if f.Events = s.live.Activate(messages.AgentActivated{Epoch: 2}); f.First > 1 {
-			s.append(f)
-		} else {
-			s.live = &turn.State{} // nothing to take over
-		}
+	s.check.crashed()
+	s.asleep = true
+	if s.r.IntN(2) == 0 && s.live.Last > 0 {
+		first := s.live.Last + 1
+		events := s.live.Activate(messages.AgentActivated{Epoch: 2})
+		s.check.segment(nil, first, events)
+		s.append(&messages.Frame{First: first, Cause: messages.Cause{Type: "takeover"}, Events: events})
 	}
+	s.wake()
+}
+
+// wake goes on with what the log told.
+func (s *sim) wake() {
+	s.asleep = false
 	s.decide(turn.Recover{})
-	s.print = fingerprint(s.live)
 }
 
 // fromScratch replays the whole log.
 func (s *sim) fromScratch() {
-	was := fingerprint(s.fold) + views(s.fold)
+	was := s.fold
 	s.fold = &turn.State{}
 	for _, f := range s.log {
 		s.fold.Apply(f)
 	}
-	if is := fingerprint(s.fold) + views(s.fold); is != was {
-		s.fail("replayed state differs:\n%s\n%s", was, is)
+	if where := s.same.states(was, s.fold, true); where != "" {
+		s.fail("a replayed state differs\nin %s", where)
+	}
+	if a, b := views(was), views(s.fold); a != b {
+		s.fail("replayed histories differ\n%s\n%s", a, b)
+	}
+}
+
+// fromBytes replays the whole log as it is stored.
+func (s *sim) fromBytes() {
+	stored := &turn.State{}
+	for _, f := range s.log {
+		raw, err := messages.EncodeFrame(s.env.Agent, f)
+		if err != nil {
+			s.fail("a frame cannot be stored\n%v", err)
+		}
+		read, err := messages.DecodeFrame(s.env.Agent, raw)
+		if err != nil {
+			s.fail("a stored frame cannot be read\n%v", err)
+		}
+		stored.Apply(read)
+	}
+	if where := s.same.states(s.fold, stored, true); where != "" {
+		s.fail("a state read from stored frames differs\nin %s", where)
 	}
 }
 
 // drain lets everything come to its end.
 func (s *sim) drain() {
 	for n := 0; s.live.Turn != nil; n++ {
-		if n > 1000 {
-			s.fail("the agent does not come to rest: %s", fingerprint(s.live))
+		s.tame = n > 150
+		if n > 600 {
+			s.fail("the agent does not come to rest")
 		}
-		if effects := s.live.Effects(); len(effects) > 0 {
-			s.outcome(s.dice(effects[0]))
-			continue
-		}
-		for _, c := range s.live.Turn.Calls {
-			if c.Status == turn.Unknown {
-				s.decide(messages.Decide{ID: fmt.Sprint("drain", s.steps), Call: c.ID, Outcome: messages.OutcomeFailed})
-				break
-			}
+		if e, ok := s.anyWork(); ok {
+			s.outcome(e, s.comesInTime(e))
+		} else {
+			s.person()
 		}
 	}
 	s.check.drained()
 }
 
-// fingerprint is everything that a state shows, its history in brief.
-func fingerprint(s *turn.State) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s %s %v %v %d %s", s.Last, s.Definition, s.Phase(), s.Open(), s.Due(), s.History.Len(), s.History.Digest())
-	for _, q := range s.Queue {
-		fmt.Fprint(&b, " queue ", q.ID, q.N, q.Options)
-	}
-	b.Write(s.Data.JSON())
-	if t := s.Turn; t != nil {
-		fmt.Fprint(&b, " turn ", t.ID, t.Inputs, t.Steps, t.Limits, t.Usage, t.Paused, t.Calls, s.Effects())
-		if t.Model != nil {
-			fmt.Fprint(&b, " model ", *t.Model)
+// anyWork is an effect that the turn waits for, rather than a timer that only
+// ends it.
+func (s *sim) anyWork() (turn.Effect, bool) {
+	effects := s.live.Effects()
+	n := s.r.IntN(len(effects) + 1)
+	for i := range effects {
+		if e := effects[(i+n)%len(effects)]; !idle(e) || s.live.Turn.Paused != "" && s.chance(4) || s.chance(20) {
+			return e, true
 		}
 	}
-	if s.Ended != nil {
-		fmt.Fprint(&b, " ended ", *s.Ended)
+	return turn.Effect{}, false
+}
+
+// idle says that an effect is a wait for an end.
+func idle(e turn.Effect) bool { return e.Do == turn.Wait && !strings.HasPrefix(e.Timer, "retry:") }
+
+// person moves a turn that waits for somebody.
+func (s *sim) person() {
+	t, id := s.live.Turn, fmt.Sprint("drain", len(s.log), "-", s.steps)
+	before := len(s.log)
+	switch t.Paused {
+	case "":
+		s.fail("a running turn waits for nothing")
+	case "approval", "tool_unknown":
+		s.decide(s.verdict(id))
+	default:
+		s.decide(messages.Resume{
+			ID: id, Raised: messages.Raised{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Ran)},
+			AgentLimits: messages.Raised{MaxSteps: s.live.Used.Steps + 3, MaxTokens: s.live.Used.Tokens + 5000, MaxCost: float64(s.live.Used.Cost)/1e9 + 1, MaxDuration: more(s.live.Used.Ran)},
+		})
 	}
-	return b.String()
+	if len(s.log) == before {
+		s.fail("a person cannot move a paused turn")
+	}
+}
+
+// more is a limit an hour higher.
+func more(ran int64) messages.Span {
+	return messages.Span(time.Duration(ran)*time.Millisecond + time.Hour)
+}
+
+// verdict decides about a call that waits.
+func (s *sim) verdict(id string) messages.Command {
+	for _, c := range s.live.Turn.Calls {
+		switch {
+		case c.Status == turn.Gated && s.chance(2):
+			return messages.Approve{ID: id, Call: c.ID, ArgsHash: messages.HashArguments(c.Arguments), Remember: s.chance(4)}
+		case c.Status == turn.Gated:
+			return messages.Deny{ID: id, Call: c.ID, Remember: s.chance(4)}
+		case c.Status == turn.Unknown:
+			return messages.Decide{ID: id, Call: c.ID, Outcome: messages.Outcome(s.one("completed", "failed"))}
+		}
+	}
+	s.fail("a turn is paused for calls and none waits")
+	return nil
 }
 
 // views is the history in full.

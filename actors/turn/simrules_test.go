@@ -1,215 +1,459 @@
 package turn_test
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// checker knows from the events alone what is allowed.
+// checker knows from the events alone what is allowed, and holds them against
+// the commands and outcomes that led to them. It shares nothing with the
+// machine.
 type checker struct {
 	s      *sim
-	inputs map[string]int // of accepted inputs: how many terminal events
+	n      messages.EventNumber
+	cmd    any // that led to the event; nil: unknown
+	inputs map[string]*inputFacts
+	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
-	keys   map[string]messages.CallID // of tool.started, with the turn
-	steps  map[messages.TurnID]int    // of ended turns
+	ended  *openTurn // the newest that ended; nil once the agent was cleared
+	keys   map[string]messages.CallID
+	// starting is the input whose turn must begin next.
+	starting string
+	// requeued are the inputs that left the turn in this segment.
+	requeued   int
+	remembered map[string]verdict
+	done       []doneFact // effects of the turn and those it continues
+	used       turn.Used
+	raised     messages.Limits
+}
+
+type inputFacts struct {
+	n     messages.EventNumber
+	ended int
 }
 
 // openTurn is a turn without its terminal event.
 type openTurn struct {
-	id       messages.TurnID
-	inputs   []string
-	steps    int
-	most     int
-	model    messages.CallID // that is awaited
-	waiting  bool            // for its next attempt
-	attempt  int
-	step     int
-	calls    []messages.CallID
-	settled  map[messages.CallID]bool
-	running  map[messages.CallID]int // attempt
-	attempts map[messages.CallID]int
-	paused   bool
+	id     messages.TurnID
+	inputs []string
+	fresh  []string // that no model was asked about: those it began with
+	unseen []string // and those that joined it
+	steps  int
+	limits messages.Limits
+	used   turn.Used
+	usage  messages.Usage
+	choice string
+	acted  bool // a tool was asked for
+
+	model    *modelFacts // without an answer
+	switched string
+	reserved *messages.BudgetReserved
+	answered bool // the newest step has an answer
+	final    bool // that asks for nothing more
+	output   string
+	calls    []*callFacts
+	ids      map[messages.CallID]bool
+	timers   map[string]messages.TimerSet
+
+	paused    string
+	exhausted string
+	held      bool // a hook wants a person
+	finish    bool // a hook ends the turn
+	hooked    bool // any hook has decided anything
+	failed    bool // a hook broke where that ends the turn
+	asked     map[turn.Point]int
+	joins     int    // since a model was asked
+	reason    string // why it failed
 }
 
 func newChecker(s *sim) checker {
-	return checker{s: s, inputs: map[string]int{}, keys: map[string]messages.CallID{}, steps: map[messages.TurnID]int{}}
+	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{}}
 }
 
-func (c *checker) must(ok bool, what string, n messages.EventNumber) {
+func (c *checker) must(ok bool, what string) {
 	if !ok {
-		c.s.fail("at event %d: %s", n, what)
+		c.s.fail("at event %d: %s", c.n, what)
+	}
+}
+
+// segment holds what followed from one command or outcome against everything
+// before it.
+func (c *checker) segment(cmd any, first messages.EventNumber, events []messages.Event) {
+	if c.s.blind {
+		return
+	}
+	c.cmd, c.requeued = cmd, 0
+	for i, ev := range events {
+		c.n = first + messages.EventNumber(i)
+		if c.s.telling {
+			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
+		}
+		c.event(ev)
+		c.order(ev, events[i+1:])
+	}
+	c.starts(events)
+}
+
+// order checks what must stand behind an event, or must not.
+func (c *checker) order(ev messages.Event, rest []messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ModelRequested, messages.AgentCleared:
+		c.must(len(rest) == 0 || c.cmd == nil, "something follows on what ends a decision")
+	case messages.BudgetReserved:
+		_, ok := next(rest).(messages.ModelRequested)
+		c.must(ok, "a reservation without a model call behind it")
+	case messages.ApprovalDenied:
+		d, ok := next(rest).(messages.ToolDenied)
+		c.must(ok && d.Call == ev.Call && d.Message == ev.Text, "a denial that the model does not read")
+	case messages.InputRequeued:
+		switch next(rest).(type) {
+		case messages.InputRequeued, messages.TurnCompleted, messages.TurnFailed, messages.TimerCancelled:
+		default:
+			c.must(false, "an input was requeued and its turn goes on")
+		}
+	}
+}
+
+func next(rest []messages.Event) messages.Event {
+	if len(rest) == 0 {
+		return nil
+	}
+	return rest[0]
+}
+
+// starts checks what a decision must not leave behind.
+func (c *checker) starts(events []messages.Event) {
+	if len(events) == 0 || c.cmd == nil {
+		return
+	}
+	c.must(c.starting == "", "an input was accepted as started and its turn was not")
+	o := c.open
+	if o == nil {
+		c.must(len(c.queue) == 0, "inputs wait for an idle agent")
+		return
+	}
+	c.must(o.reserved == nil, "a reservation without a model call")
+	c.must(c.requeued == 0 || !slices.Contains(o.inputs, ""), "an input was requeued and its turn goes on")
+	for _, call := range o.calls {
+		c.must(!call.flagDue, "a repeated effect was not flagged")
 	}
 }
 
 // event holds the next event against those before it.
-func (c *checker) event(n messages.EventNumber, ev messages.Event) {
+func (c *checker) event(ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
-		_, known := c.inputs[ev.Input]
-		c.must(!known, "an input was accepted twice", n)
-		c.inputs[ev.Input] = 0
-		c.must((ev.Disposition == messages.Started) == (c.open == nil), "the disposition is wrong", n)
-	case messages.TurnStarted:
-		c.must(c.open == nil, "two turns at once", n)
-		for _, id := range ev.Inputs {
-			ended, accepted := c.inputs[id]
-			c.must(accepted && ended == 0, "a turn for an input that was not accepted or has ended", n)
-		}
-		c.must(ev.Continues == "" || ev.Steps <= c.steps[ev.Continues], "steps were invented", n)
-		c.open = &openTurn{id: ev.Turn, inputs: ev.Inputs, steps: ev.Steps, most: ev.MaxSteps}
-	case messages.TurnCompleted:
-		c.ended(n, ev.Turn, ev.Inputs, ev.Steps)
-	case messages.TurnFailed:
-		c.ended(n, ev.Turn, ev.Inputs, ev.Steps)
-	case messages.TurnAborted:
-		c.ended(n, ev.Turn, ev.Inputs, ev.Steps)
+		c.accepted(ev)
+	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
+		c.inputEvent(ev)
 	case messages.AgentCreated:
-		c.must(n == 1, "created twice", n)
+		c.must(c.n == 1, "created twice")
+	case messages.AgentCleared:
+		c.cleared()
+	case messages.ApprovalForgotten:
+		_, known := c.remembered[ev.Tool]
+		c.must(known, "forgot what was not remembered")
+		delete(c.remembered, ev.Tool)
+	case messages.BudgetRaised:
+		c.limitsRaised(ev)
 	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
+	case messages.TurnStarted:
+		c.started(ev)
+	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+		c.must(c.open != nil, "an end of no turn")
+		c.turnEnd(ev)
 	default:
-		c.must(c.open != nil, "an event of no turn", n)
-		c.model(n, ev)
+		c.must(c.open != nil, "an event of no turn")
+		c.must(turnOf(ev) == c.open.id, "an event of another turn")
+		c.inTurn(ev)
 	}
 }
 
-// ended closes the turn: every call has its result, every input its end.
-func (c *checker) ended(n messages.EventNumber, id messages.TurnID, inputs []string, steps int) {
-	o := c.open
-	c.must(o != nil && o.id == id && slices.Equal(o.inputs, inputs), "a terminal event of another turn", n)
-	c.must(len(o.settled) == len(o.calls), "a turn ended with a call that has no result", n)
-	c.must(steps == o.steps && steps <= o.most, "the steps are miscounted", n)
-	for _, id := range inputs {
-		c.inputs[id]++
-		c.must(c.inputs[id] == 1, "an input ended twice", n)
+func (c *checker) accepted(ev messages.InputAccepted) {
+	_, known := c.inputs[ev.Input]
+	c.must(!known, "an input was accepted twice")
+	c.inputs[ev.Input] = &inputFacts{n: c.n}
+	c.must((ev.Disposition == messages.Started) == (c.open == nil), "the disposition is wrong")
+	waiting := len(c.queue)
+	if c.open != nil {
+		waiting += len(c.open.unseen)
 	}
-	c.steps[id] = steps
-	c.open = nil
+	if in, ok := c.cmd.(messages.Input); ok {
+		c.must(in.ID == ev.Input && in.Policy == ev.Policy, "another input was accepted")
+		c.must(waiting < c.s.env.Definition.MaxQueue || in.Policy == messages.PolicyInterrupt, "the queue is longer than it may be")
+		c.must(in.Deadline == nil || c.s.env.Now.Before(*in.Deadline), "an input was accepted after its deadline")
+	}
+	switch ev.Disposition {
+	case messages.Started:
+		c.starting = ev.Input
+		c.queue = append(c.queue, ev.Input)
+	case messages.Queued:
+		c.must(ev.Policy == "" || ev.Policy == messages.PolicyQueue, "an input was queued against its policy")
+		c.queue = append(c.queue, ev.Input)
+	case messages.Joined:
+		c.must(ev.Policy == messages.PolicyJoin && ev.Turn == c.open.id, "an input joined against its policy, or another turn")
+		c.open.joins++
+		c.open.unseen, c.open.inputs = append(c.open.unseen, ev.Input), append(c.open.inputs, ev.Input)
+	}
 }
 
-func (c *checker) model(n messages.EventNumber, ev messages.Event) {
-	o := c.open
+// inputEvent is an input that leaves where it waits.
+func (c *checker) inputEvent(ev messages.Event) {
 	switch ev := ev.(type) {
-	case messages.ModelRequested:
-		c.must(ev.Turn == o.id && !o.paused, "a request of another or paused turn", n)
-		c.must(len(o.settled) == len(o.calls), "a model was asked before every call had its result", n)
-		if ev.Attempt == 1 {
-			o.steps++
-		}
-		c.must(ev.Step == o.steps && o.steps <= o.most, "the steps are miscounted", n)
-		o.model, o.attempt, o.step, o.waiting = ev.Call, ev.Attempt, ev.Step, false
-		o.calls, o.settled, o.running, o.attempts = nil, map[messages.CallID]bool{}, map[messages.CallID]int{}, map[messages.CallID]int{}
-		c.must(ev.Request == string(c.s.live.History.Digest(ev.Definition, ev.Instructions)), "the request's digest is not of the history", n)
-		c.history(n)
-	case messages.ModelCompleted:
-		c.must(ev.Call == o.model && !o.waiting, "an answer that nobody awaited", n)
-		o.model = ""
-	case messages.ModelFailed:
-		c.must(ev.Call == o.model && !o.waiting, "a failure that nobody awaited", n)
-		o.waiting = ev.RetryAt != nil
-	case messages.ModelRestarted:
-		c.must(ev.Call == o.model && !o.waiting, "a restart of nothing", n)
-	case messages.TurnPaused:
-		c.must(!o.paused && len(o.running) == 0 && len(ev.Calls) > 0, "a pause that waits for nobody", n)
-		o.paused = true
-	case messages.TurnResumed:
-		c.must(o.paused, "resumed what was not paused", n)
-		o.paused = false
-	default:
-		c.tool(n, ev)
+	case messages.InputRequeued:
+		c.must(c.open != nil && c.open.id == ev.Turn && slices.Contains(c.open.unseen, ev.Input), "requeued what had not joined, or was seen")
+		c.requeued++
+		c.leaves(ev.Input)
+		c.queue = append(c.queue, ev.Input)
+		slices.SortStableFunc(c.queue, func(a, b string) int { return int(c.inputs[a].n) - int(c.inputs[b].n) })
+	case messages.InputWithdrawn:
+		w, ok := c.cmd.(messages.Withdraw)
+		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input), "withdrawn without a word")
+		c.leaves(ev.Input)
+		c.inputEnds(ev.Input)
+	case messages.InputDropped:
+		_, ok := c.cmd.(messages.Clear)
+		c.must(c.cmd == nil || ok, "dropped without a word")
+		c.leaves(ev.Input)
+		c.inputEnds(ev.Input)
 	}
 }
 
-func (c *checker) tool(n messages.EventNumber, ev messages.Event) {
-	o := c.open
-	settle := func(call messages.CallID) {
-		c.must(slices.Contains(o.calls, call) && !o.settled[call], "a second result, or one of no call", n)
-		o.settled[call] = true
-		delete(o.running, call)
-	}
-	switch ev := ev.(type) {
-	case messages.ToolRequested:
-		c.must(!slices.Contains(o.calls, ev.Call) && ev.Call != "", "two calls of one id", n)
-		o.calls = append(o.calls, ev.Call)
-	case messages.ToolStarted:
-		_, runs := o.running[ev.Call]
-		c.must(slices.Contains(o.calls, ev.Call) && !o.settled[ev.Call] && !o.paused, "a start of no call", n)
-		c.must(!runs || ev.Reason == "restart" || ev.Reason == "reconcile", "a call was started twice", n)
-		c.must(ev.Attempt == o.attempts[ev.Call]+1, "the attempts are miscounted", n)
-		c.must(ev.Attempt == 1 || ev.Class != "once" || ev.Reason == "decision", "a tool of class once ran twice unasked", n)
-		c.must(runs || len(o.running) < c.s.env.Definition.Parallel || c.s.past, "too many tools at once", n)
-		known, seen := c.keys[ev.Key]
-		c.must(seen == (ev.Attempt > 1) && (!seen || known == ev.Call), "the key is not the call's own", n)
-		c.keys[ev.Key], o.running[ev.Call], o.attempts[ev.Call] = ev.Call, ev.Attempt, ev.Attempt
-	case messages.ToolUnknown:
-		c.must(o.running[ev.Call] > 0, "an unknown outcome of what did not run", n)
-		delete(o.running, ev.Call)
-	case messages.ToolCompleted:
-		c.must(o.running[ev.Call] > 0 || ev.By == "decision", "a result of what did not run", n)
-		settle(ev.Call)
-	case messages.ToolFailed:
-		settle(ev.Call)
-	case messages.ToolSkipped:
-		c.must(o.attempts[ev.Call] == 0, "skipped what had run", n)
-		settle(ev.Call)
-	}
-}
-
-// effects checks that every effect was intended and is still awaited, and that
-// a turn never waits for nothing.
-func (c *checker) effects() {
-	live, o := c.s.live, c.open
-	n := live.Last
-	effects := live.Effects()
-	c.must((live.Turn != nil) == (o != nil), "the state has another turn", n)
-	c.must(live.Turn != nil || len(live.Queue) == 0, "inputs wait for an idle agent", n)
-	if o == nil {
-		c.must(len(effects) == 0, "effects of no turn", n)
+func (c *checker) leaves(id string) {
+	if i := slices.Index(c.queue, id); i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 		return
 	}
-	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && (live.Turn.Paused != "") == o.paused, "the state has another turn", n)
-	c.must(o.paused == (len(effects) == 0), "a turn that waits for nothing, or works while paused", n)
-	models := 0
-	for _, e := range effects {
-		switch e.Do {
-		case turn.CallModel:
-			models++
-			c.must(e.Call == o.model && e.Attempt == o.attempt && !o.waiting, "a model call that was not intended", n)
-		case turn.Wait:
-			models++
-			c.must(e.Timer == "retry:"+string(o.model) && o.waiting && !e.Until.IsZero(), "a wait that was not intended", n)
-		default:
-			c.must(o.running[e.Call] == e.Attempt, "a tool that was not started", n)
-		}
-		c.must(e.Turn == o.id, "an effect of another turn", n)
-	}
-	c.must(models+len(o.running) == len(effects), "an intended effect is not listed", n)
+	o := c.open
+	c.must(o != nil && slices.Contains(o.unseen, id), "an input left where it was not")
+	is := func(x string) bool { return x == id }
+	o.unseen, o.inputs = slices.DeleteFunc(o.unseen, is), slices.DeleteFunc(slices.Clone(o.inputs), is)
 }
 
-// history checks what the model is about to be given: after the calls of an
-// answer come their results, in the same order, and nothing before them.
-func (c *checker) history(n messages.EventNumber) {
-	var calls []messages.CallID
-	for _, item := range c.s.live.History.Items() {
-		switch item.Type {
-		case messages.ItemCall:
-			calls = append(calls, item.CallID)
-		case messages.ItemCallOutput:
-			c.must(len(calls) > 0 && calls[0] == item.CallID, "a result out of order", n)
-			calls = calls[1:]
-		default:
-			c.must(len(calls) == 0 || item.Role == messages.RoleAssistant, "an orphan call", n)
+func (c *checker) inputEnds(id string) {
+	in := c.inputs[id]
+	c.must(in != nil, "an input ended that was never accepted")
+	in.ended++
+	c.must(in.ended == 1, "an input ended twice")
+}
+
+func (c *checker) cleared() {
+	c.must(c.open == nil && len(c.queue) == 0, "cleared while something runs or waits")
+	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
+	if c.cmd != nil {
+		live := c.s.live
+		c.must(live.History.Len() == 0 && string(live.Data.JSON()) == "{}" && len(live.Remembered) == 0 && live.Ended == nil, "a cleared agent is not what it was when it was created")
+	}
+}
+
+func (c *checker) limitsRaised(ev messages.BudgetRaised) {
+	_, ok := c.cmd.(messages.Resume)
+	c.must(c.cmd == nil || ok, "a limit was raised without a word")
+	c.must(ev.Limits != (messages.Limits{}), "nothing was raised")
+	if ev.Scope == "agent" {
+		c.raised = c.raised.Raise(ev.Limits)
+	} else {
+		c.must(c.open != nil && c.open.id == ev.Turn, "a limit of no turn was raised")
+		c.open.limits = c.open.limits.Raise(ev.Limits)
+	}
+	if o := c.open; o != nil {
+		for name, raised := range map[string]bool{
+			"max_steps": ev.Limits.MaxSteps != 0, "max_tokens": ev.Limits.MaxTokens != 0,
+			"max_cost": ev.Limits.MaxCost != 0, "max_duration": ev.Limits.MaxDuration != 0,
+		} {
+			if raised && o.exhausted == name {
+				o.exhausted = ""
+			}
 		}
 	}
-	c.must(len(calls) == 0, "an orphan call", n)
+}
+
+func (c *checker) started(ev messages.TurnStarted) {
+	c.must(c.open == nil, "two turns at once")
+	o := &openTurn{
+		id: ev.Turn, inputs: slices.Clone(ev.Inputs), fresh: ev.Inputs, steps: ev.Steps, limits: ev.Limits, choice: ev.ToolChoice,
+		ids: map[messages.CallID]bool{}, timers: map[string]messages.TimerSet{}, asked: map[turn.Point]int{},
+	}
+	o.limits.MaxSteps = ev.MaxSteps
+	c.must(ev.MaxSteps > 0, "a turn without a limit of steps")
+	c.must(ev.Turn == messages.TurnID(fmt.Sprint("t", c.n)), "a turn is not named by its event")
+	if ev.Continues != "" {
+		c.continues(ev, o)
+	} else {
+		c.must(len(ev.Inputs) == 1, "a turn of no input")
+		first := c.starting
+		if first == "" && len(c.queue) > 0 {
+			first = c.queue[0]
+		}
+		c.must(ev.Inputs[0] == first, "not the turn of the input whose turn it is")
+		c.leaves(first)
+		c.done = nil
+	}
+	c.starting, c.open = "", o
+}
+
+// continues checks a turn that goes on with one that failed.
+func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
+	e := c.ended
+	c.must(e != nil && e.id == ev.Continues && e.reason != "", "a turn continues what did not fail, or was cleared")
+	c.must(len(ev.Inputs) == 0 && c.starting == "" && len(c.queue) == 0, "a turn continues another while inputs wait")
+	steps := e.steps
+	if e.model != nil && !e.answered {
+		steps-- // its last step has no answer
+	}
+	c.must(ev.Steps == max(steps, 0) && ev.ToolChoice == e.choice, "a turn does not continue where the other failed")
+	o.used, o.acted, o.ids = e.used, e.acted, e.ids
+}
+
+// turnEnd closes the turn: every call has its result, every input its end,
+// every timer and reservation too.
+func (c *checker) turnEnd(ev messages.Event) {
+	o := c.open
+	switch ev := ev.(type) {
+	case messages.TurnCompleted:
+		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
+		c.completed(ev)
+		c.must(len(o.unseen) == 0, "a turn ended with a joined input that no model has seen")
+		c.done = nil
+	case messages.TurnFailed:
+		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
+		c.must(len(o.unseen) == 0, "a turn ended with a joined input that no model has seen")
+		c.must(ev.Reason != "", "a turn failed without a reason")
+		c.must(ev.Reason != "hook" || o.failed, "a turn failed by a hook that did not")
+		o.reason = ev.Reason
+	case messages.TurnAborted:
+		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
+		c.aborted(ev)
+		c.done = nil
+	}
+	c.ended, c.open = o, nil
+}
+
+func (c *checker) over(id messages.TurnID, inputs []string, steps int, usage messages.Usage) {
+	o := c.open
+	c.must(o.id == id && slices.Equal(o.inputs, inputs), "a terminal event of another turn, or of other inputs")
+	for _, call := range o.calls {
+		c.must(call.settled, "a turn ended with a call that has no result")
+	}
+	c.must(steps == o.steps, "the steps are miscounted")
+	c.must(usage == o.usage, "the usage is miscounted")
+	c.must(len(o.timers) == 0, "a timer outlives its turn")
+	c.must(o.model == nil || o.model.reserved == nil, "a turn ended with a reservation that is not settled")
+	for _, id := range inputs {
+		c.inputEnds(id)
+	}
+}
+
+func (c *checker) aborted(ev messages.TurnAborted) {
+	ok, noted := true, false
+	switch cmd := c.cmd.(type) {
+	case nil:
+		return
+	case messages.Interrupt:
+		ok, noted = ev.By == "interrupt" && (cmd.Turn == "" || cmd.Turn == ev.Turn), true
+	case messages.Abort:
+		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
+	case messages.Clear:
+		ok = ev.By == "clear"
+	case messages.Input:
+		ok, noted = ev.By == "input" && cmd.Policy == messages.PolicyInterrupt, true
+	default:
+		ok = false
+	}
+	c.must(ok, "a turn was stopped that nobody wanted stopped")
+	c.must(noted == (ev.Note != ""), "a note of an abort, or an interrupt without one")
+}
+
+// completed checks that a turn had an answer, and that a joined input was left
+// to the queue only if no model may be called.
+func (c *checker) completed(ev messages.TurnCompleted) {
+	o := c.open
+	stopped, output := o.final, o.output
+	for _, call := range o.calls {
+		if !stopped && call.completed && c.s.env.Definition.Tools[call.tool].Stop {
+			stopped, output = true, call.output
+		}
+	}
+	c.must(o.finish || stopped || o.hooked || c.cmd == nil, "a turn completed without an answer")
+	c.must(o.paused == "" && (o.model == nil || !o.model.underWay && !o.model.waiting), "a turn completed while it was paused or a model was asked")
+	c.must(o.hooked || c.cmd == nil || ev.Output == output, "a turn completed with another answer")
+	if c.requeued > 0 && !o.hooked && c.cmd != nil {
+		c.must(!c.mayRequest(), "a joined input was requeued though another model call may be made")
+	}
 }
 
 // drained checks that every accepted input has ended.
 func (c *checker) drained() {
-	for id, ended := range c.inputs {
-		if ended != 1 {
-			c.s.fail("input %s has %d terminal events", id, ended)
+	c.must(c.open == nil && len(c.queue) == 0, "something waits at rest")
+	for id, in := range c.inputs {
+		if in.ended != 1 {
+			c.s.fail("at rest: an input has no terminal event\n%s", id)
 		}
 	}
+}
+
+// turnOf is the turn that an event names.
+func turnOf(ev messages.Event) messages.TurnID {
+	switch ev := ev.(type) {
+	case messages.ModelRequested:
+		return ev.Turn
+	case messages.ModelCompleted:
+		return ev.Turn
+	case messages.ToolRequested:
+		return ev.Turn
+	case messages.ToolStarted:
+		return ev.Turn
+	case messages.ToolCompleted:
+		return ev.Turn
+	case messages.ToolFailed:
+		return ev.Turn
+	case messages.ToolDenied:
+		return ev.Turn
+	case messages.ToolSkipped:
+		return ev.Turn
+	case messages.ApprovalRequested:
+		return ev.Turn
+	case messages.ApprovalGranted:
+		return ev.Turn
+	case messages.TimerSet:
+		return ev.Turn
+	case messages.TimerFired:
+		return ev.Turn
+	case messages.TimerCancelled:
+		return ev.Turn
+	}
+	return otherTurnOf(ev)
+}
+
+func otherTurnOf(ev messages.Event) messages.TurnID {
+	switch ev := ev.(type) {
+	case messages.TurnPaused:
+		return ev.Turn
+	case messages.TurnResumed:
+		return ev.Turn
+	case messages.ModelFailed:
+		return ev.Turn
+	case messages.ModelRestarted:
+		return ev.Turn
+	case messages.ModelSwitched:
+		return ev.Turn
+	case messages.ToolUnknown:
+		return ev.Turn
+	case messages.ToolFlagged:
+		return ev.Turn
+	case messages.ApprovalDenied:
+		return ev.Turn
+	case messages.BudgetReserved:
+		return ev.Turn
+	case messages.BudgetSettled:
+		return ev.Turn
+	case messages.BudgetExhausted:
+		return ev.Turn
+	case messages.HookDecided:
+		return ev.Turn
+	}
+	return ""
 }

@@ -66,12 +66,13 @@ type Turn struct {
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
 	toolUsed   bool              // a tool was asked for
-	used       []messages.CallID // ids of all tool calls of the turn
+	used       []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen
-	reserved   Used              // for the next model call
+	reserved   *Used             // for the next model call; nil: nothing
 	exhausted  string            // the limit that was reached, until it is raised
 	final      *string           // the answer, when the model asks for nothing more
 	finish     *string           // the answer that a hook ends the turn with
+	again      bool              // at the turn's end a hook has asked for another model call, which was not made
 	held       string            // why a hook wants a person, until the turn is resumed
 	hooked     []string          // hooks that have paused here and are not asked again
 	hook       Point             // where hooks are being asked. Volatile.
@@ -105,7 +106,7 @@ type ModelCall struct {
 	// Due says that the attempt is over and the next one can begin.
 	Due bool
 
-	reserved Used
+	reserved *Used // nil: nothing, or it is settled
 }
 
 // underWay says that an answer is awaited.
@@ -173,6 +174,7 @@ type Ended struct {
 	Used   Used
 
 	repeat     bool // its last step has no answer
+	used       []messages.CallID
 	toolChoice string
 	toolUsed   bool
 }
@@ -181,6 +183,7 @@ type Ended struct {
 type Queued struct {
 	ID      string
 	N       messages.EventNumber // of its input.accepted
+	Size    int                  // of its text, in bytes
 	Options messages.InputOptions
 }
 

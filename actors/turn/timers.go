@@ -43,9 +43,13 @@ func (d *decision) cancelTimers() {
 // different nodes differ.
 func (d *decision) ran(tm *Timer) int64 { return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0) }
 
-// startClock sets the timer of the turn's duration, if it has a limit.
+// startClock sets the timer of the turn's duration, if it has a limit that was
+// not reached before.
 func (d *decision) startClock() {
 	t := d.s.Turn
+	if t.exhausted == "max_duration" {
+		return
+	}
 	left := int64(-1)
 	for _, l := range [...]struct{ limit, ran int64 }{
 		{t.Limits.MaxDuration, t.Used.Ran}, {d.agentLimits().MaxDuration, d.s.Used.Ran},

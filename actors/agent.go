@@ -239,6 +239,9 @@ func (a *agent) settle(batch []outcome) {
 		}
 		events = append(events, more...)
 		cause.ID = string(o.of.Call)
+		if len(batch) > 1 {
+			a.cease(a.state.Effects()) // the rest of it may have come of what nobody awaits any more
+		}
 	}
 	if len(events) > 0 {
 		a.commit(cause, events, nil)

@@ -113,7 +113,8 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 				}
 			}
 		}
-		for _, input := range endedBy(ev) {
+		ended, _ := messages.Ended(ev)
+		for _, input := range ended {
 			if subject, ok := a.replies[input]; ok {
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 				delete(a.replies, input)

@@ -37,27 +37,11 @@ func (l *loading) apply(rec eventlog.Recorded) {
 			}
 			l.replies[in.Input] = in.Reply
 		}
-		l.ended = append(l.ended, endedBy(ev)...)
+		inputs, _ := messages.Ended(ev)
+		l.ended = append(l.ended, inputs...)
 	}
 	l.ids.add(l.state.Apply(rec.Frame))
 	l.tail, l.last = rec.Tail(), rec
-}
-
-// endedBy are the inputs that ev is the terminal event of.
-func endedBy(ev messages.Event) []string {
-	switch ev := ev.(type) {
-	case messages.TurnCompleted:
-		return ev.Inputs
-	case messages.TurnFailed:
-		return ev.Inputs
-	case messages.TurnAborted:
-		return ev.Inputs
-	case messages.InputWithdrawn:
-		return []string{ev.Input}
-	case messages.InputDropped:
-		return []string{ev.Input}
-	}
-	return nil
 }
 
 // load replays the log outside the mailbox.

@@ -3,6 +3,8 @@ package actors_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +128,32 @@ func TestApprovalIsRemembered(t *testing.T) { // A42
 	node.Must(ada, messages.Clear{ID: "c1"})
 	node.Must(ada, say("u4", "four"))
 	s.Until(ada, "approval.requested", 2+1+2) // nothing is remembered after a clear
+}
+
+// Remembered denials are written once for each call: an answer with too many of
+// them fails its model call, and nothing is appended that does not fit.
+func TestRememberedDenialsAreManyBytes(t *testing.T) { // A42, A102
+	pay := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Always}
+	many := make([]scripted.Call, 60)
+	for i := range many {
+		many[i] = asks("", "pay", fmt.Sprintf(`{"n":%d}`, i))
+	}
+	model := scripted.New(scripted.Ask(asks("c1", "pay", `{}`)), scripted.Say("done"), scripted.Ask(many...))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model, pay))
+	node.Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.paused")
+	long := strings.Repeat("x", messages.MaxDenial+1)
+	wantCode(t, node.Do(ada, messages.Deny{ID: "d1", Call: "c1", Text: &long}), messages.TooLarge)
+	long = long[1:]
+	node.Must(ada, messages.Deny{ID: "d2", Call: "c1", Text: &long, Remember: true})
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "go"))
+	all := s.Until(ada, "turn.failed")
+	ends(t, all)
+	if f := actorstest.Of[messages.ModelFailed](all); len(f) != 1 || f[0].Kind != "too_large" || count(all, "model.restarted") != 0 {
+		t.Errorf("failed as %+v: %v", f, s.Types(ada))
+	}
 }
 
 // TestApprovalIsAsked asks the tool about each call; what it cannot tell waits

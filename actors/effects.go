@@ -162,7 +162,10 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
 	var j *judging
 	if a.def.judges || a.def.around {
-		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs()}
+		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs(), denials: make(map[string]int)}
+		for tool, r := range a.state.Remembered {
+			j.denials[tool] = len(r.Text)
+		}
 	}
 	return a.run(e, gone, func(ctx context.Context) any { return a.callModel(ctx, e, m.provider, req, j) })
 }
@@ -253,11 +256,13 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	}
 	silence.Stop()
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}
+	more := 0
 	if j != nil {
 		j.answered = &answered
 		j.answer(ctx)
+		more = j.remembered()
 	}
-	if size, limit := resultSize(answered), a.rt.maxResult(); size > limit {
+	if size, limit := resultSize(answered)+more, a.rt.maxResult(); size > limit {
 		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage, Shown: shown.Load(),
 			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
 	}

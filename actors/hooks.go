@@ -193,6 +193,16 @@ type judging struct {
 	answered *turn.ModelAnswered
 	calls    []HookedCall // those that can run
 	ended    bool         // a hook wants none of them to run
+	// denials are the texts of remembered denials, by tool.
+	denials map[string]int
+}
+
+// remembered counts what remembered denials add to the answer's frame.
+func (j *judging) remembered() (size int) {
+	for _, c := range j.calls {
+		size += 2 * j.denials[c.Tool]
+	}
+	return size
 }
 
 // answer asks the hooks about an answer and its calls, and the tools which of

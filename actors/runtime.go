@@ -205,16 +205,26 @@ func (r *Runtime) maxResult() int {
 	return maxResult
 }
 
-// fits refuses an input that the log is known not to take: finding out once
+// fits refuses a command that the log is known not to take: finding out once
 // more would stop what the agent is doing.
 func (r *Runtime) fits(c messages.Command) *messages.Error {
-	limit := r.tooLarge.Load()
-	in, ok := c.(messages.Input)
-	if !ok || limit == 0 {
-		return nil
+	if err := messages.Bounded(c); err != nil {
+		return messages.AsError(err)
 	}
-	if size := contentSize(in.Content) + len(in.Metadata); int64(size) >= limit {
-		return messages.Refuse(messages.TooLarge, "the input has %d bytes: the log here takes less than %d", size, limit)
+	size := 0
+	switch c := c.(type) {
+	case messages.Input:
+		size = contentSize(c.Content) + len(c.Metadata)
+	case messages.Decide:
+		size = len(c.Result)
+		if limit := r.maxResult(); size > limit {
+			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, limit)
+		}
+	case messages.SetState:
+		size = len(c.Patch)
+	}
+	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
+		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)
 	}
 	return nil
 }

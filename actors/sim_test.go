@@ -5,11 +5,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -25,38 +25,79 @@ func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26
 		report(t, live(t, seed, plan(seed)))
 		return
 	}
-	lives := uint64(300)
+	lives := uint64(mostlyAll)
 	if n, err := strconv.ParseUint(os.Getenv("REPRISE_LIVES"), 10, 64); err == nil {
 		lives = n
 	} else if testing.Short() {
 		lives = 40
 	}
-	for part := range uint64(4) {
-		t.Run(fmt.Sprint("part", part), func(t *testing.T) {
-			t.Parallel()
-			acts, frames := 0, 0
-			for seed := part; seed < lives && !t.Failed(); seed += 4 {
-				l := live(t, seed, plan(seed))
-				acts, frames = acts+len(l.acts), frames+l.frames
-				report(t, l)
-			}
-			t.Logf("%d acts, %d frames", acts, frames)
-		})
+	var sum census
+	t.Run("lives", func(t *testing.T) {
+		for part := range uint64(4) {
+			t.Run(fmt.Sprint("part", part), func(t *testing.T) {
+				t.Parallel()
+				for seed := part; seed < lives && !t.Failed(); seed += 4 {
+					l := live(t, seed, plan(seed))
+					report(t, l)
+					sum.add(l)
+				}
+			})
+		}
+	})
+	sum.check(t, lives)
+}
+
+// mostlyAll is how many lives go test takes: enough to see whatever can happen.
+const mostlyAll = 240
+
+// census is what many lives have seen.
+type census struct {
+	mu    sync.Mutex
+	acts  int
+	types map[string]int
+}
+
+func (c *census) add(l *life) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.acts += len(l.acts)
+	if c.types == nil {
+		c.types = make(map[string]int)
 	}
+	for name, n := range l.types {
+		c.types[name] += n
+	}
+}
+
+// check says how many lives there were, and fails if there were many and some of
+// what can happen to an agent has happened to none.
+func (c *census) check(t *testing.T, lives uint64) {
+	for _, name := range strings.Fields(`
+		agent.activated agent.cleared approval.denied approval.forgotten approval.granted approval.requested
+		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
+		input.accepted input.dropped input.requeued input.withdrawn
+		model.completed model.failed model.requested model.restarted model.switched state.patched
+		timer.cancelled timer.fired timer.set tool.completed tool.denied tool.failed tool.flagged tool.requested tool.skipped tool.started tool.unknown
+		turn.aborted turn.completed turn.failed turn.paused turn.resumed turn.started`) {
+		if lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
+			t.Errorf("no life has seen %s", name)
+		}
+	}
+	t.Logf("%d lives, %d acts; events: %v", lives, c.acts, c.types)
 }
 
 // life is what became of a plan.
 type life struct {
-	seed   uint64
-	acts   []act
-	wrong  []string // nil: all is well
-	frames int
-	log    string
+	seed  uint64
+	acts  []act
+	wrong []string // nil: all is well
+	types map[string]int
+	log   string
 }
 
 // live lives a life.
 func live(t *testing.T, seed uint64, acts []act) *life {
-	l := &life{seed: seed, acts: acts}
+	l := &life{seed: seed, acts: acts, types: make(map[string]int)}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, seed)
 		w.start()
@@ -71,7 +112,12 @@ func live(t *testing.T, seed uint64, acts []act) *life {
 			}
 		}
 		w.finish()
-		l.wrong, l.frames = w.wrong, w.frames
+		l.wrong = w.wrong
+		for _, v := range w.views {
+			for name, n := range v.types {
+				l.types[name] += n
+			}
+		}
 		if l.wrong != nil {
 			l.log = w.print()
 		}
@@ -87,6 +133,7 @@ func (w *world) finish() {
 	w.faulty.Heal()
 	if !broken {
 		w.drain()
+		w.agree()
 		for _, h := range w.living() {
 			h.end(true)
 		}
@@ -103,6 +150,19 @@ func (w *world) finish() {
 	w.asking.Wait()
 	if !broken {
 		w.judge()
+	}
+}
+
+// agree checks that the agents, at rest, are where their logs are.
+func (w *world) agree() {
+	for _, a := range w.agents {
+		if answer := w.newest().node.Wake(a); answer.Err == nil {
+			w.mu.Lock()
+			if last := w.fold(a).state.Last; last != answer.N {
+				w.fail("%s takes event %d for its newest, its log ends with %d", a, answer.N, last)
+			}
+			w.mu.Unlock()
+		}
 	}
 }
 
@@ -129,14 +189,6 @@ func (w *world) applied(a messages.AgentID, c messages.Command) bool {
 	defer w.mu.Unlock()
 	_, ok := w.fold(a).spent[c.CommandID()]
 	return ok
-}
-
-func (w *world) summary(a messages.AgentID) eventlog.Summary {
-	entries := w.stage.Entries(a)
-	if len(entries) == 0 {
-		return eventlog.Summary{}
-	}
-	return entries[len(entries)-1].Summary
 }
 
 // print is the log of all agents.

@@ -3,7 +3,9 @@ package actors_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -37,15 +39,19 @@ func (a act) String() string {
 
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
-	say say say say say say join join interrupting rejecting large
-	interrupt abort clear withdraw withdraw resume resume approve approve approve deny forget decide decide set
-	again again again release release release release pass pass pass pass
-	crash crash rival rival stop drop wake wake`)
+	say say say say say say join join join join interrupting rejecting large
+	interrupt abort clear withdraw withdraw resume approve deny forget decide set
+	person person person person person person
+	again again again release release release release release release pass pass pass pass pass
+	crash crash rival stop drop wake wake`)
 
 // plan is what is done in the life of a seed.
 func plan(seed uint64) []act {
 	r := rand.New(rand.NewPCG(seed, 1))
 	acts := make([]act, 20+r.IntN(40))
+	if r.IntN(12) == 0 { // long enough for ids to be spent that the state no longer knows
+		acts = make([]act, 250)
+	}
 	for i := range acts {
 		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}
 		if r.IntN(5) == 0 {
@@ -137,10 +143,6 @@ func (w *world) command(a act) messages.Command {
 		return messages.Abort{ID: id}
 	case "clear":
 		return messages.Clear{ID: id}
-	case "forget":
-		return messages.Forget{ID: id, Tool: []string{"pay", "refund", "wire"}[a.n%3]}
-	case "resume":
-		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
 	}
 	return w.decision(a, id)
 }
@@ -150,21 +152,43 @@ func (w *world) decision(a act, id string) messages.Command {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := &w.fold(w.agents[a.agent]).state
+	if a.do == "person" {
+		a.do = asked(s, a.n)
+	}
 	switch a.do {
+	case "resume":
+		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
 	case "withdraw":
 		if len(s.Queue) > 0 && a.n%3 > 0 {
 			return messages.Withdraw{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
 		}
 		return messages.Withdraw{ID: id, All: true}
+	case "forget":
+		known := append(slices.Sorted(maps.Keys(s.Remembered)), "pay")
+		return messages.Forget{ID: id, Tool: known[0]}
 	case "approve":
 		c := waiting(s, turn.Gated, a.n)
-		return messages.Approve{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 == 0}
+		return messages.Approve{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 < 2}
 	case "deny":
 		c := waiting(s, turn.Gated, a.n)
-		return messages.Deny{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 == 0}
+		return messages.Deny{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 < 2}
 	}
 	c := waiting(s, turn.Unknown, a.n)
 	return messages.Decide{ID: id, Call: c.ID, Outcome: []messages.Outcome{messages.OutcomeCompleted, messages.OutcomeFailed, messages.OutcomeRetry}[a.n%3], Result: "so it was"}
+}
+
+// asked is what a person does about an agent that waits for one.
+func asked(s *turn.State, n int) string {
+	t := s.Turn
+	switch {
+	case t != nil && slices.ContainsFunc(t.Calls, func(c turn.ToolCall) bool { return c.Status == turn.Gated }):
+		return []string{"approve", "approve", "deny"}[n%3]
+	case t != nil && slices.ContainsFunc(t.Calls, func(c turn.ToolCall) bool { return c.Status == turn.Unknown }):
+		return "decide"
+	case len(s.Remembered) > 0 && n%2 == 0:
+		return "forget"
+	}
+	return "resume"
 }
 
 // waiting is a call of that status; one that is none if there is none.
@@ -203,13 +227,21 @@ func (w *world) release(n int) {
 	}
 }
 
-// pass lets time pass, and wakes agents that sleep through their timers, as the
-// owner of a partition does.
+// pass lets time pass, and does what the owner of a partition does then: it wakes
+// agents that sleep through their timers, and those that owe work since an owner
+// before it wrote once more. Any other agent goes on by itself.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
+	h := w.newest()
 	for _, a := range w.agents {
-		if s := w.summary(a); !s.Due.IsZero() && !s.Due.After(time.Now()) {
-			w.wake(w.newest(), a)
+		entries := w.stage.Entries(a)
+		if len(entries) == 0 {
+			continue
+		}
+		newest := entries[len(entries)-1]
+		s := newest.Summary
+		if due := !s.Due.IsZero() && !s.Due.After(time.Now()); due || s.Open && newest.Frame.Epoch < h.node.Epoch() {
+			w.wake(h, a)
 		}
 	}
 }
@@ -243,7 +275,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	s := &w.fold(a).state
 	last, calls, paused := s.Last, []turn.ToolCall(nil), ""
 	if s.Turn != nil {
-		calls, paused = s.Turn.Calls, s.Turn.Paused
+		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
 	busy := s.Turn != nil || len(s.Queue) > 0
 	w.mu.Unlock()
@@ -266,6 +298,5 @@ func (w *world) help(i int, a messages.AgentID) bool {
 		w.ask(h, a, messages.Resume{ID: id + "c", Raised: more, AgentLimits: more})
 		return true
 	}
-	w.wake(h, a)
 	return true
 }

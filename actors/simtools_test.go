@@ -41,7 +41,7 @@ func (h *host) equip(cfg *actors.Config) {
 	cfg.Providers = providers.Set{"a": providers.Func(h.generate), "b": providers.Func(h.generate)}
 	d := cfg.Definitions[0]
 	d.Tools = h.tools()
-	if r := h.w.dice("hooks"); r.IntN(3) == 0 {
+	if r := h.w.dice("hooks"); r.IntN(2) == 0 {
 		d.Hooks = []actors.Hook{h.hook()}
 	}
 	cfg.Definitions = []actors.Definition{d}
@@ -58,7 +58,7 @@ func (h *host) tools() []tool.Tool {
 	}
 	return []tool.Tool{
 		of("add", tool.Pure),
-		of("pay", tool.Keyed).ApproveIf(func(a amount) bool { return a.N > 1 }),
+		of("pay", tool.Keyed).ApproveIf(func(a amount) bool { return a.N > 0 }),
 		of("mail", tool.Once).Timeout(30 * time.Second),
 		of("wire", tool.Once).ApproveRepeats(),
 		of("refund", tool.Keyed).ApproveAlways().ApprovalTimeout(20 * time.Second),
@@ -172,11 +172,11 @@ func answerTo(req providers.Request) messages.Item {
 // make of them.
 func answers(req providers.Request, r *rand.Rand) []messages.Item {
 	items := []messages.Item{answerTo(req)}
-	if r.IntN(3) == 0 {
+	if r.IntN(4) == 0 {
 		return items
 	}
-	names := []string{"add", "pay", "mail", "mail", "wire", "wire", "refund", "ship", "ship", "nosuch"}
-	for range 1 + r.IntN(3) {
+	names := []string{"add", "pay", "pay", "mail", "mail", "wire", "wire", "refund", "ship", "ship", "nosuch"}
+	for range 1 + r.IntN(4) {
 		id := messages.CallID([]string{"", "c1", "c2", "c3"}[r.IntN(4)])
 		arguments := fmt.Sprintf(`{"n":%d}`, r.IntN(3))
 		if r.IntN(20) == 0 {
@@ -202,9 +202,9 @@ func (h *host) hook() actors.Hook {
 		}
 		v := actors.Verdict{Reason: "at " + string(in.Turn)}
 		v.Do = []actors.Action{
-			actors.Continue, actors.Continue, actors.Continue, actors.Continue, actors.Rewrite, actors.Skip, actors.Pause, actors.Finish,
-		}[r.IntN(8)]
-		v.Text = []string{"", "so it is"}[r.IntN(2)]
+			actors.Rewrite, actors.Skip, actors.Pause, actors.Finish, actors.Continue,
+		}[min(r.IntN(16), 4)]
+		v.Text = []string{"so it is", "", "", ""}[r.IntN(4)]
 		if point == "before_tool" {
 			v.Arguments = json.RawMessage(`{"n":1}`)
 		}

@@ -34,14 +34,13 @@ type world struct {
 	reads  atomic.Uint64
 	asking sync.WaitGroup
 
-	mu     sync.Mutex
-	hosts  []*host
-	jobs   []*job
-	runs   map[string]int // begun calls, by what names them for good
-	asks   map[string][]*sent
-	views  map[messages.AgentID]*view
-	wrong  []string
-	frames int
+	mu    sync.Mutex
+	hosts []*host
+	jobs  []*job
+	runs  map[string]int // begun calls, by what names them for good
+	asks  map[string][]*sent
+	views map[messages.AgentID]*view
+	wrong []string
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -54,6 +53,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for _, a := range w.agents {
 		w.views[a] = newView(a)
+		w.views[a].texts = true
 	}
 	r := w.dice("log")
 	of := []logtest.Fault{

@@ -231,6 +231,9 @@ func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]b
 				return nil, err
 			}
 		}
+		if err := Bounded(c); err != nil {
+			return nil, err
+		}
 		return c, nil
 	}
 }

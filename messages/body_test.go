@@ -255,6 +255,11 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"patch that is null", nil, `{"type":"set_state","patch":null}`, BadInput, "merge patch"},
 		{"long id", headers("Reprise-Id", strings.Repeat("i", MaxID+1)), `{"type":"abort"}`, BadInput, "257 bytes"},
 		{"id with a newline", nil, `{"type":"abort","id":"a\nb"}`, BadInput, "control characters"},
+		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long denial", nil, `{"type":"deny","call":"c","text":"` + strings.Repeat("t", MaxDenial+1) + `"}`, TooLarge, "8193 bytes"},
+		{"long tool", nil, `{"type":"forget","tool":"` + strings.Repeat("t", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long input", nil, `{"type":"withdraw","input":"` + strings.Repeat("i", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long call", nil, `{"type":"approve","call":"` + strings.Repeat("c", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
 	}...)
 	for _, tc := range cases {
 		got, err := ParseCommand(testAgent, tc.headers(), []byte(tc.body))

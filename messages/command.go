@@ -90,7 +90,8 @@ type Resume struct {
 	ID string `json:"id"`
 	// Turn to resume; empty means the newest.
 	Turn TurnID `json:"turn,omitempty"`
-	// Raised are new limits for the turn, AgentLimits for the agent.
+	// Raised are new limits for the turn, AgentLimits those for the agent, which
+	// hold from now on in place of its definition's.
 	Raised
 	AgentLimits Raised `json:"agent_limits,omitzero"`
 	Reason      string `json:"reason,omitempty"`
@@ -119,7 +120,7 @@ type Deny struct {
 	Turn TurnID `json:"turn,omitempty"`
 	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
-	// Text is what the model reads. Nil: DeniedText.
+	// Text is what the model reads, at most MaxDenial bytes. Nil: DeniedText.
 	Text *string `json:"text,omitempty"`
 	// Remember denies later calls of the tool unasked, for this agent.
 	Remember bool   `json:"remember,omitempty"`
@@ -267,6 +268,48 @@ func WithID(c Command, id string) Command {
 		return c
 	}
 	return c
+}
+
+// MaxReason is the longest reason of a command and the longest name of what it
+// is about, in bytes, MaxDenial the longest text of a denial: each stands in
+// several events of one frame.
+const (
+	MaxReason = 4 << 10
+	MaxDenial = 8 << 10
+)
+
+// Bounded refuses a command with a text that is too long to be kept as often as
+// it must be.
+func Bounded(c Command) error {
+	if reason := ReasonOf(c); len(reason) > MaxReason {
+		return Refuse(TooLarge, "the reason has %d bytes: the limit is %d", len(reason), MaxReason)
+	}
+	about := ""
+	switch c := c.(type) {
+	case Interrupt:
+		about = string(c.Turn)
+	case Abort:
+		about = string(c.Turn)
+	case Resume:
+		about = string(c.Turn)
+	case Withdraw:
+		about = c.Input
+	case Approve:
+		about = string(c.Call) + string(c.Turn) + c.ArgsHash
+	case Deny:
+		about = string(c.Call) + string(c.Turn) + c.ArgsHash
+		if c.Text != nil && len(*c.Text) > MaxDenial {
+			return Refuse(TooLarge, "the text of the denial has %d bytes: the limit is %d", len(*c.Text), MaxDenial)
+		}
+	case Forget:
+		about = c.Tool
+	case Decide:
+		about = string(c.Call)
+	}
+	if len(about) > MaxReason {
+		return Refuse(TooLarge, "what the %s is about is named with %d bytes: the limit is %d", c.CommandType(), len(about), MaxReason)
+	}
+	return nil
 }
 
 // ReasonOf is the reason that a person gave with a command. Empty: none.

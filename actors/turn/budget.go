@@ -22,26 +22,12 @@ func (r reached) option() string {
 	return r.limit
 }
 
-// agentLimits are the definition's, as far as nobody has raised them.
+// agentLimits are the definition's, but for those that a person has set.
 func (d *decision) agentLimits() messages.Limits { return d.raisedAgentLimits(messages.Limits{}) }
 
-// raisedAgentLimits are the agent's limits once more are raised. What the
-// definition does not limit stays so, and what it limits less tightly too.
+// raisedAgentLimits are the agent's limits once a person has set more.
 func (d *decision) raisedAgentLimits(more messages.Limits) messages.Limits {
-	l, r := d.env.Definition.AgentLimits, d.s.Raised.Raise(more)
-	if l.MaxSteps != 0 {
-		l.MaxSteps = max(l.MaxSteps, r.MaxSteps)
-	}
-	if l.MaxTokens != 0 {
-		l.MaxTokens = max(l.MaxTokens, r.MaxTokens)
-	}
-	if l.MaxCost != 0 {
-		l.MaxCost = max(l.MaxCost, r.MaxCost)
-	}
-	if l.MaxDuration != 0 {
-		l.MaxDuration = max(l.MaxDuration, r.MaxDuration)
-	}
-	return l
+	return d.env.Definition.AgentLimits.Raise(d.s.Raised).Raise(more)
 }
 
 // over is the limit that forbids the turn's next model call.
@@ -89,8 +75,7 @@ const bytesPerToken = 4
 
 // budgeted says that tokens or money are limited, so that reservations are made.
 func (d *decision) budgeted() bool {
-	def := d.env.Definition
-	limits := [...]messages.Limits{def.TurnLimits, def.AgentLimits}
+	limits := [...]messages.Limits{d.env.Definition.TurnLimits, d.agentLimits()}
 	if t := d.s.Turn; t != nil {
 		limits[0] = t.Limits
 	}

@@ -26,7 +26,8 @@ type State struct {
 	Remembered map[string]Remembered
 	// Used is what all turns together have used.
 	Used Used
-	// Raised are limits that a person has set over the definition's.
+	// Raised are limits of the agent that a person has set: they hold in place of
+	// the definition's.
 	Raised messages.Limits
 
 	// done are the calls of class once or keyed that the turn, and those it

@@ -1,0 +1,210 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// TestEveryBoundary plays a long mixed story once without a crash, and then again
+// with a crash at every frame of it, in three ways. Whatever happens, it must end
+// as it did without.
+func TestEveryBoundary(t *testing.T) { // A24, A6, A2, A10, A13, A20, A21, A22, A23, A25, A27, A40, A41, A42, A43, A46
+	var whole ending
+	synctest.Test(t, func(t *testing.T) { whole = newTale(t, nil, "whole", slowly).play(bomb{}) })
+	if t.Failed() {
+		return
+	}
+	if got := "\n" + strings.Join(whole.outline, "\n"); got != lived {
+		t.Fatalf("without a crash the story ends as %s\nwant %s", got, lived)
+	}
+	for part := range 4 {
+		t.Run(fmt.Sprint("part", part), func(t *testing.T) {
+			t.Parallel()
+			for at := part + 1; at <= whole.frames; at += 4 {
+				for _, b := range bombs(at) {
+					synctest.Test(t, func(t *testing.T) { whole.same(t, b, newTale(t, nil, b.key(), slowly).play(b)) })
+					if t.Failed() {
+						return
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d frames", whole.frames)
+}
+
+// The same over JetStream. go test takes a sample of the frames; REPRISE_BOUNDARIES
+// set, and make sim with it, takes all.
+func TestEveryBoundaryOnNATS(t *testing.T) { // A24
+	log := openNATS(t)
+	whole := newTale(t, log, "whole", quickly).play(bomb{})
+	every := 4
+	if os.Getenv("REPRISE_BOUNDARIES") != "" {
+		every = 1
+	}
+	var tales sync.WaitGroup
+	turns := make(chan struct{}, 16)
+	for at := 1; at <= whole.frames && !t.Failed(); at += every {
+		for _, b := range bombs(at) {
+			turns <- struct{}{}
+			tales.Go(func() {
+				defer func() { <-turns }()
+				whole.same(t, b, newTale(t, log, b.key(), quickly).play(b))
+			})
+		}
+	}
+	tales.Wait()
+	t.Logf("every %d. of %d frames", every, whole.frames)
+}
+
+// bomb is what happens at one append of a story. The zero value is nothing.
+type bomb struct {
+	at  int
+	how string
+}
+
+// The ways. The process dies when all effects of the frames before have had
+// their course and the next frame is not stored; or when it is, and nothing that
+// it intends has begun; or it lives, and does not hear that the frame is stored.
+const (
+	diesBefore = "before"
+	diesAfter  = "after"
+	losesAck   = "unheard"
+)
+
+func bombs(at int) []bomb {
+	return []bomb{{at, diesBefore}, {at, diesAfter}, {at, losesAck}}
+}
+
+func (b bomb) key() string { return fmt.Sprintf("%s-%d", b.how, b.at) }
+
+// mined is a log in which a bomb waits.
+type mined struct {
+	eventlog.Log
+	bomb bomb
+	boom chan struct{} // closed when the process dies
+
+	mu      sync.Mutex
+	appends int
+}
+
+var errUnheard = errors.New("the answer was lost")
+
+// Append appends, but for the bomb.
+func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	m.mu.Lock()
+	m.appends++
+	hit := m.appends == m.bomb.at
+	m.mu.Unlock()
+	if !hit {
+		return m.Log.Append(ctx, e)
+	}
+	if m.bomb.how != diesBefore {
+		if _, err := m.Log.Append(ctx, e); err != nil {
+			return eventlog.Tail{}, err
+		}
+	}
+	if m.bomb.how != losesAck {
+		close(m.boom)
+		<-ctx.Done()
+	}
+	return eventlog.Tail{}, errUnheard
+}
+
+// ending is how a story ended.
+type ending struct {
+	outline []string
+	frames  int
+}
+
+// same checks that a story ended as it did without a crash.
+func (e ending) same(t *testing.T, b bomb, got ending) {
+	t.Helper()
+	if !slices.Equal(e.outline, got.outline) {
+		t.Errorf("crash %s frame %d: the story ended as\n%s\nwithout a crash it ends as\n%s", b.how, b.at, strings.Join(got.outline, "\n"), strings.Join(e.outline, "\n"))
+	}
+	if b.how == losesAck && got.frames != e.frames {
+		t.Errorf("frame %d unheard: %d frames, want %d", b.at, got.frames, e.frames)
+	}
+}
+
+// play plays the story, through a crash if there is one, and gives its end.
+func (s *tale) play(b bomb) ending {
+	log := &mined{Log: s.stage.Log(), bomb: b, boom: make(chan struct{})}
+	cfg := s.config()
+	cfg.Log = log
+	node := s.stage.Start(cfg)
+	boom := log.boom
+	for limit := time.After(s.pace.limit); !s.t.Failed(); {
+		more := s.stage.More()
+		c, done := s.next()
+		if done && (boom == nil || b.at == 0 || b.how == losesAck) {
+			break
+		}
+		var answer <-chan messages.Answer
+		if c != nil {
+			answer = s.ask(node, c)
+		}
+		select {
+		case a := <-answer:
+			if a.Err != nil && a.Err.Code == messages.Busy {
+				s.refused = c.CommandID()
+			} else if a.Err != nil && a.Err.Code != messages.Unavailable {
+				s.t.Errorf("%s: %s %s was refused: %v", b.key(), c.CommandType(), c.CommandID(), a.Err)
+			}
+		case <-boom:
+			boom = nil
+			node.Crash()
+			node = s.stage.Start(s.config())
+			if a := node.Wake(s.agent); a.Err != nil {
+				s.t.Errorf("%s: %v", b.key(), a.Err)
+			}
+		case <-more:
+		case <-limit:
+			s.t.Errorf("%s: the story does not go on after %v", b.key(), s.stage.Types(s.agent))
+		}
+	}
+	node.Stop()
+	<-time.After(s.pace.rest)
+	return s.ending()
+}
+
+// ask gives a command to the node, which may die of it.
+func (s *tale) ask(node *actorstest.Node, c messages.Command) <-chan messages.Answer {
+	wait, answer := node.Ask(s.agent, c), make(chan messages.Answer, 1)
+	go func() { answer <- wait() }()
+	return answer
+}
+
+// ending holds the log and the ledger against what is promised, and gives the
+// outline.
+func (s *tale) ending() ending {
+	s.look(func(v *view) {
+		for _, wrong := range v.wrong {
+			s.t.Error(wrong)
+		}
+		for id, ended := range v.inputs {
+			if ended != 1 {
+				s.t.Errorf("input %s has %d terminal events", id, ended)
+			}
+		}
+	})
+	for key, runs := range s.runs { // a call of class once by its tool, any other by its attempt
+		if runs > 1 && (strings.HasPrefix(key, "mail") || strings.HasPrefix(key, "wire") || strings.Contains(key, "#")) {
+			s.t.Errorf("%s ran %d times", key, runs)
+		}
+	}
+	return ending{s.outline(), s.view.folded}
+}

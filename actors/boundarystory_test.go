@@ -1,0 +1,443 @@
+package actors_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// pace is how fast a story is told.
+type pace struct {
+	expiry time.Duration // of an approval that nobody gives
+	limit  time.Duration // of the whole story
+	rest   time.Duration // that protoactor's count of dead letters takes to run out
+}
+
+var (
+	slowly  = pace{20 * time.Second, time.Hour, 2 * time.Second} // of the false clock
+	quickly = pace{100 * time.Millisecond, time.Minute, 0}
+)
+
+// tale is the story of one agent: what people, models and tools do in it depends
+// on the log and the ledger alone, so that it can be told through any crash.
+type tale struct {
+	t     *testing.T
+	pace  pace
+	stage *actorstest.Stage
+	agent messages.AgentID
+
+	mu      sync.Mutex
+	runs    map[string]int // of calls, by name and by attempt
+	view    *view
+	scenes  []scene
+	before  []string // the outline as of the clear
+	refused string   // the input that came when the agent was busy
+}
+
+// scene is what a person does next, once the agent is where it should be.
+type scene struct {
+	when func(*turn.State) bool
+	do   messages.Command
+}
+
+func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
+	a := actorstest.Agent("test", key)
+	return &tale{t: t, pace: p, stage: actorstest.New(t, log), agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
+}
+
+func idle(s *turn.State) bool { return s.Turn == nil }
+
+// at says that a call of the tool has the status.
+func at(status turn.Status, name string) func(*turn.State) bool {
+	return func(s *turn.State) bool {
+		return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c turn.ToolCall) bool { return c.Tool == name && c.Status == status })
+	}
+}
+
+// rests says that the turn is paused, and why.
+func rests(reason string) func(*turn.State) bool {
+	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused == reason }
+}
+
+// under is what somebody says, with its policy.
+func under(p messages.Policy, id, text string) messages.Input {
+	in := say(id, text)
+	in.Policy = p
+	return in
+}
+
+// scenes are the story. What models answer to each input is in [tale.generate].
+func scenes() []scene {
+	no, steps := "no money", say("u9", "steps")
+	steps.Options.MaxSteps = 2
+	return []scene{
+		{idle, say("u1", "sum")}, // parallel tools, and an input that joins them
+		{at(turn.Executing, "until"), under(messages.PolicyJoin, "j1", "and hurry")},
+		{idle, say("u2", "work")}, // tools of all classes, one of them gated; a queue
+		{rests("approval"), say("u3", "again")},
+		{rests("approval"), say("u4", "never")},
+		{rests("approval"), messages.Withdraw{ID: "w4", Input: "u4"}},
+		{rests("approval"), under(messages.PolicyReject, "u5", "at once")}, // refused
+		{rests("approval"), messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
+		{idle, say("u6", "refund")}, // u3 has used what was remembered, and an approval of its has expired
+		{rests("approval"), messages.Deny{ID: "d6", Call: "r6", Text: &no}},
+		{idle, messages.Forget{ID: "f6", Tool: "pay"}},
+		{idle, say("u7", "twice")}, // a repeated effect wants approval
+		{rests("approval"), messages.Approve{ID: "a7", Call: "x8"}},
+		{idle, say("u8", "retry")}, // attempts, then another model
+		{idle, steps},              // a limit, and a person who raises it
+		{rests("max_steps"), messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
+		{idle, say("u10", "short")}, // a hook that is not content
+		{idle, messages.SetState{ID: "s1", Patch: json.RawMessage(`{"plan":"free"}`)}},
+		{idle, say("u11", "wait")}, // steering and stopping
+		{at(turn.Executing, "ever"), under(messages.PolicyInterrupt, "u12", "wait once more")},
+		{at(turn.Executing, "ever"), messages.Interrupt{ID: "i12", Reason: "enough"}},
+		{idle, say("u13", "wait")},
+		{at(turn.Executing, "ever"), messages.Abort{ID: "a13"}},
+		{idle, say("u14", "wait")},
+		{at(turn.Executing, "ever"), say("u15", "queued")},
+		{at(turn.Executing, "ever"), under(messages.PolicyJoin, "j14", "joined")},
+		{at(turn.Executing, "ever"), messages.Clear{ID: "c14"}},
+		{idle, say("u16", "hello")},
+	}
+}
+
+// look folds what is new in the log, and shows what it makes of it.
+func (s *tale) look(see func(*view)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.stage.Entries(s.agent)[s.view.folded:] {
+		if slices.ContainsFunc(e.Frame.Events, func(ev messages.Event) bool { return ev.EventType() == "agent.cleared" }) {
+			s.before = outlineOf(&s.view.state)
+		}
+		s.view.add(e)
+	}
+	see(s.view)
+}
+
+// applied says that a command is in the log.
+func (s *tale) applied(id string) (ok bool) {
+	s.look(func(v *view) { _, ok = v.spent[id] })
+	return ok
+}
+
+// next is what a person does next; nil while there is nothing to do. done says
+// that the story is over.
+func (s *tale) next() (c messages.Command, done bool) {
+	s.look(func(v *view) { c, done = s.nextAs(v) })
+	return c, done
+}
+
+func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
+	state := &v.state
+	if state.Turn != nil {
+		for _, call := range state.Turn.Calls {
+			if call.Status == turn.Unknown {
+				return s.decide(state.Turn.ID, call), false
+			}
+		}
+	}
+	for len(s.scenes) > 0 {
+		id := s.scenes[0].do.CommandID()
+		if _, over := v.spent[id]; !over && id != s.refused {
+			break
+		}
+		s.scenes = s.scenes[1:]
+	}
+	switch {
+	case len(s.scenes) == 0:
+		return nil, state.Turn == nil
+	case s.scenes[0].when(state):
+		return s.scenes[0].do, false
+	}
+	return nil, false
+}
+
+// decide looks into the ledger to say what became of a call. Hold mu.
+func (s *tale) decide(t messages.TurnID, c turn.ToolCall) messages.Command {
+	if c.Tool != "mail" && c.Tool != "wire" {
+		s.t.Errorf("a person is asked about %s, which is not of class once", c.ID)
+	}
+	d := messages.Decide{ID: fmt.Sprint("decide-", t, c.ID, c.Attempt), Call: c.ID, Outcome: messages.OutcomeRetry}
+	if s.runs[c.Tool+" "+c.Key] > 0 {
+		d.Outcome, d.Result = messages.OutcomeCompleted, "did "+string(c.ID)
+	}
+	return d
+}
+
+func (s *tale) config() actors.Config {
+	cfg := actors.Config{
+		Providers: providers.Set{"a": providers.Func(s.generate), "b": providers.Func(s.generate)},
+		Prices:    map[string]messages.Price{"a/m": {Input: 1, Output: 2}},
+	}
+	cfg.Definitions = []actors.Definition{{
+		Kind: "test", Model: "a/m", Fallbacks: []string{"b/n"}, Tools: s.tools(), MaxAttempts: 2, Parallel: 2, PauseAtLimit: true,
+		TurnLimits: messages.Limits{MaxTokens: 1_000_000, MaxDuration: time.Hour.Milliseconds()},
+		Hooks:      []actors.Hook{{Name: "critic", BeforeTool: s.beforeTool, TurnEnd: s.turnEnd}},
+	}}
+	return cfg
+}
+
+func (s *tale) tools() []tool.Tool {
+	of := func(name string, class tool.Class) *tool.Typed[amount] {
+		return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name) })
+	}
+	return []tool.Tool{
+		of("add", tool.Pure), of("until", tool.Pure), of("ever", tool.Pure), of("mail", tool.Once),
+		of("pay", tool.Keyed).ApproveAlways(), of("refund", tool.Keyed).ApproveAlways().ApprovalTimeout(s.pace.expiry),
+		of("slowrefund", tool.Keyed).ApproveAlways(), of("wire", tool.Once).ApproveRepeats(),
+		of("ship", tool.Check).ReconcileWith(func(ctx context.Context, key string) (string, tool.Found, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.runs["ship "+key] > 0 {
+				return "did " + string(tool.CallOf(ctx).ID), tool.Done, nil
+			}
+			return "", tool.NotDone, nil
+		}),
+	}
+}
+
+// use is every tool. It enters its effect in the ledger first.
+func (s *tale) use(ctx context.Context, name string) (string, error) {
+	c := tool.CallOf(ctx)
+	s.look(func(v *view) {
+		if !v.started[attemptOf(c.Key, c.Attempt)] {
+			s.t.Errorf("%s began before its intent was in the log", c.Key)
+		}
+		s.runs[name+" "+c.Key]++
+		s.runs[attemptOf(c.Key, c.Attempt)]++
+	})
+	for name == "ever" || name == "until" {
+		more := s.stage.More()
+		if name == "until" && s.applied("j1") {
+			break
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return "did " + string(c.ID), nil
+}
+
+func (s *tale) beforeTool(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
+	if c.Tool == "add" {
+		return actors.Verdict{Do: actors.Rewrite, Arguments: json.RawMessage(`{"n":7}`), Reason: "seven it is"}, nil
+	}
+	return actors.Verdict{}, nil
+}
+
+func (s *tale) turnEnd(_ context.Context, _ actors.HookInfo, end actors.HookedEnd) (actors.Verdict, error) {
+	if end.Output == "short" {
+		return actors.Verdict{Do: actors.Continue, Text: "say more"}, nil
+	}
+	return actors.Verdict{}, nil
+}
+
+// steps are what models ask for after an input, step by step; then they answer.
+var steps = map[string][][]messages.Item{
+	"sum":    {{wants("s1", "add", 1), wants("s2", "until", 1), wants("s3", "add", 2)}},
+	"work":   {{wants("m2", "mail", 1), wants("p2", "pay", 2), wants("h2", "ship", 3)}},
+	"again":  {{wants("p3", "pay", 2), wants("r3", "refund", 1)}},
+	"refund": {{wants("r6", "slowrefund", 1)}},
+	"twice":  {{wants("x7", "wire", 1)}, {wants("x8", "wire", 1), wants("m8", "mail", 4)}},
+	"steps":  {{wants("a1", "add", 1)}, {wants("a2", "add", 2)}},
+
+	"wait": {{wants("e1", "ever", 1)}}, "wait once more": {{wants("e1", "ever", 1)}},
+}
+
+func wants(id, name string, n int) messages.Item {
+	return messages.Item{Type: messages.ItemCall, CallID: messages.CallID(id), Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, n)}
+}
+
+// generate is every model: what it answers depends on what it is shown alone.
+func (s *tale) generate(_ context.Context, r providers.Request, _ func(providers.Delta)) (providers.Response, error) {
+	s.look(func(v *view) {
+		if v.shown[r.Call] != strings.Join(brief(r), "\n") {
+			s.t.Errorf("model call %s was given %q, the log says %q", r.Call, brief(r), v.shown[r.Call])
+		}
+	})
+	told, asked, last := "", 0, ""
+	for _, item := range r.Items {
+		switch {
+		case item.Role == messages.RoleUser && !strings.HasPrefix(item.Content.Text(), "and "):
+			told, asked = item.Content.Text(), 0
+		case item.Type == messages.ItemCall && asked < len(steps[told]) && item.CallID == steps[told][asked][0].CallID:
+			asked++ // the first call of the next step
+		}
+		last = cmp.Or(item.Content.Text(), item.Output)
+	}
+	resp := providers.Response{Usage: messages.Usage{Input: 10, Output: 5}}
+	switch {
+	case told == "retry" && r.Model == "m":
+		return resp, &providers.Error{Kind: providers.Overloaded, Temporary: true}
+	case asked < len(steps[told]):
+		resp.Items = steps[told][asked]
+	case last == "short":
+		resp.Items = []messages.Item{messages.Text(messages.RoleAssistant, "short")}
+	default:
+		resp.Items = []messages.Item{messages.Text(messages.RoleAssistant, told+" is done after "+last)}
+	}
+	return resp, nil
+}
+
+// lived is how the story ends, told without frames: what the model sees before
+// the clear and after, and what became of each input.
+const lived = `
+state {"plan":"free"}
+remembered map[]
+message user sum
+function_call   s1 add {"n":1}
+function_call   s2 until {"n":1}
+function_call   s3 add {"n":2}
+function_call_output   s1   did s1
+function_call_output   s2   did s2
+function_call_output   s3   did s3
+message user and hurry
+message assistant sum is done after and hurry
+message user work
+function_call   m2 mail {"n":1}
+function_call   p2 pay {"n":2}
+function_call   h2 ship {"n":3}
+function_call_output   m2   did m2
+function_call_output   p2   did p2
+function_call_output   h2   did h2
+message assistant work is done after did h2
+message user again
+function_call   p3 pay {"n":2}
+function_call   r3 refund {"n":1}
+function_call_output   p3   did p3
+function_call_output   r3   Nobody approved this call in time; it was not run.
+message assistant again is done after Nobody approved this call in time; it was not run.
+message user refund
+function_call   r6 slowrefund {"n":1}
+function_call_output   r6   no money
+message assistant refund is done after no money
+message user twice
+function_call   x7 wire {"n":1}
+function_call_output   x7   did x7
+function_call   x8 wire {"n":1}
+function_call   m8 mail {"n":4}
+function_call_output   x8   did x8
+function_call_output   m8   did m8
+message assistant twice is done after did m8
+message user retry
+message assistant retry is done after retry
+message user steps
+function_call   a1 add {"n":1}
+function_call_output   a1   did a1
+function_call   a2 add {"n":2}
+function_call_output   a2   did a2
+message assistant steps is done after did a2
+message user short
+message assistant short
+message developer say more
+message assistant short is done after say more
+aborted message user wait
+aborted function_call   e1 ever {"n":1}
+aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
+aborted message developer The user interrupted the turn above before it was finished.
+aborted message user wait once more
+aborted function_call   e1 ever {"n":1}
+aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
+aborted message developer The user interrupted the turn above before it was finished. Reason: enough
+aborted message user wait
+aborted function_call   e1 ever {"n":1}
+aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
+message user wait
+function_call   e1 ever {"n":1}
+clear
+state {}
+remembered map[]
+message user hello
+message assistant hello is done after hello
+completed [u1 j1] sum is done after and hurry, 2 steps
+withdrawn u4
+completed [u2] work is done after did h2, 2 steps
+completed [u3] again is done after Nobody approved this call in time; it was not run., 2 steps
+completed [u6] refund is done after no money, 2 steps
+completed [u7] twice is done after did m8, 3 steps
+completed [u8] retry is done after retry, 1 steps
+completed [u9] steps is done after did a2, 3 steps
+completed [u10] short is done after say more, 2 steps
+aborted [u11] input, 1 steps
+aborted [u12] interrupt, 1 steps
+aborted [u13] abort, 1 steps
+aborted [u14 j14] clear, 1 steps
+dropped u15
+completed [u16] hello is done after hello, 1 steps`
+
+// outline is what must be the same through any crash.
+func (s *tale) outline() []string {
+	lines := append(slices.Clone(s.before), "clear")
+	return append(append(lines, outlineOf(&s.view.state)...), s.ends()...)
+}
+
+// outlineOf is what an agent shows.
+func outlineOf(s *turn.State) []string {
+	lines := []string{"state " + string(s.Data.JSON()), fmt.Sprint("remembered ", s.Remembered)}
+	for _, item := range s.History.View() {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintln(item.Status, item.Type, item.Role, item.Content.Text(), item.CallID, item.Name, item.Arguments, item.Output)))
+	}
+	return lines
+}
+
+// ends are the inputs with what became of them, in order of their ends.
+func (s *tale) ends() (lines []string) {
+	for _, ev := range s.stage.Events(s.agent) {
+		switch ev := ev.(type) {
+		case messages.TurnCompleted:
+			lines = append(lines, fmt.Sprintf("completed %v %s, %d steps", ev.Inputs, ev.Output, ev.Steps))
+		case messages.TurnFailed:
+			lines = append(lines, fmt.Sprintf("failed %v %s, %d steps", ev.Inputs, ev.Reason, ev.Steps))
+		case messages.TurnAborted:
+			lines = append(lines, fmt.Sprintf("aborted %v %s, %d steps", ev.Inputs, ev.By, ev.Steps))
+		case messages.InputWithdrawn:
+			lines = append(lines, "withdrawn "+ev.Input)
+		case messages.InputDropped:
+			lines = append(lines, "dropped "+ev.Input)
+		}
+	}
+	return lines
+}
+
+// openNATS is a log of its own on a server of its own.
+func openNATS(t *testing.T) eventlog.Log {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Shutdown() })
+	nc, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	cfg := natslog.Config{Logger: quiet}
+	cfg.Conns = append(cfg.Conns, nc)
+	log, err := natslog.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}

@@ -1,0 +1,84 @@
+package actors_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// What the simulation has found, each as a story of its own.
+
+// An input that joins while the hooks of the turn's end are asked is seen by
+// another model call, before which hooks are asked again: nothing is written
+// between the two questions.
+func TestJoinWhileTurnEnds(t *testing.T) { // A2, A62
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := make(chan struct{}, 9), make(chan struct{})
+		model := scripted.New(scripted.Say("one"), scripted.Say("two"))
+		s := actorstest.New(t, nil)
+		node := s.Start(with(config(model), func(d *actors.Definition) {
+			d.Hooks = []actors.Hook{{
+				Name: "slow",
+				TurnStart: func(context.Context, actors.HookInfo) (actors.Verdict, error) {
+					return actors.Verdict{}, nil
+				},
+				TurnEnd: func(context.Context, actors.HookInfo, actors.HookedEnd) (actors.Verdict, error) {
+					asked <- struct{}{}
+					<-answer
+					return actors.Verdict{}, nil
+				},
+			}}
+		}))
+		node.Must(ada, say("u1", "go"))
+		<-asked
+		node.Must(ada, under(messages.PolicyJoin, "u2", "and this"))
+		close(answer)
+		ended := actorstest.Of[messages.TurnCompleted](s.Until(ada, "turn.completed"))
+		if len(ended[0].Inputs) != 2 || ended[0].Output != "two" || model.Calls() != 2 {
+			t.Errorf("%+v after %d model calls", ended, model.Calls())
+		}
+		end(node)
+	})
+}
+
+// slowState is a log whose appends of state changes take a second.
+type slowState struct{ eventlog.Log }
+
+func (l slowState) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if e.Frame.Cause.Type == "set_state" {
+		<-time.After(time.Second)
+	}
+	return l.Log.Append(ctx, e)
+}
+
+// While the log is slow, a model's last answer and the end of the turn's time
+// come in: the answer ends the turn, and the timer is not the next turn's.
+func TestTimerOfTheTurnBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := actorstest.New(t, slowState{memlog.New()})
+		gate := scripted.NewGate()
+		model := scripted.New(scripted.Held(gate, scripted.Say("one")), scripted.Say("two"))
+		node := s.Start(with(config(model), func(d *actors.Definition) {
+			d.TurnLimits.MaxDuration = 10_000
+		}))
+		node.Must(ada, say("u1", "go"))
+		node.Must(ada, say("u2", "go on"))
+		<-time.After(9500 * time.Millisecond)
+		wait := node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)})
+		<-time.After(100 * time.Millisecond)
+		gate.Release()
+		wait()
+		if all := s.Until(ada, "turn.completed", 2); count(all, "timer.fired") != 0 {
+			t.Errorf("%v", s.Types(ada))
+		}
+		end(node)
+	})
+}

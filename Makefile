@@ -8,6 +8,7 @@ FUZZTIME    ?= 200000x
 ROUNDS      ?= 300
 SEED        ?= 0
 STEPS       ?= 20000000
+LIVES       ?= 20000
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
@@ -55,9 +56,12 @@ fuzz: ## run every fuzz target for FUZZTIME (200,000 inputs) each
 	done
 
 .PHONY: sim
-sim: ## live STEPS (20,000,000) random steps of agents, then plant every fault alone
+sim: ## live STEPS (20,000,000) random steps and LIVES (20,000) of real actors, crash everywhere, plant every fault
 	REPRISE_STEPS=$(STEPS) $(GO) test -count=1 -v -timeout 60m -run '^TestSimulation$$' ./actors/turn
 	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$' ./actors/turn
+	REPRISE_LIVES=$(LIVES) $(GO) test -count=1 -v -timeout 30m -run '^TestSimulation$$' ./actors
+	REPRISE_BOUNDARIES=1 $(GO) test -count=1 -v -timeout 10m -run '^TestEveryBoundary' ./actors
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$' ./actors
 
 .PHONY: chaos
 chaos: ## kill a node under load ROUNDS (300) times; SEED=n repeats the chances of a run

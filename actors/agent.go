@@ -169,6 +169,11 @@ func (a *agent) wake(arr arrival) {
 		return
 	}
 	a.looked = false
+	for e := range a.running { // clocks jump; those that count from a start do not notice
+		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
+			a.report(e, turn.TimerDue{Timer: e.Timer})
+		}
+	}
 	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
 }
 
@@ -205,14 +210,14 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		return
 	}
 	if n, ok := a.ids.find(d.Command.CommandID()); ok {
-		a.answerAgain(sender, n)
+		a.answerAgain(sender, d.Command, n)
 		return
 	}
 	events, err := a.state.Decide(a.env(), d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
-		a.answerAgain(sender, spent.N)
+		a.answerAgain(sender, d.Command, spent.N)
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:

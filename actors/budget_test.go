@@ -177,6 +177,10 @@ func TestToolChoice(t *testing.T) { // A34
 	node.Wake(ada)
 	s.Until(ada, "turn.completed")
 	in := say("u2", "go")
+	in.Options.ToolChoice = "auto"
+	wantCode(t, node.Do(ada, in), messages.BadInput) // the definition's stands
+	node.Crash()
+	node = s.Start(config(model, look))
 	in.Options.ToolChoice = "nosuch"
 	wantCode(t, node.Do(ada, in), messages.BadInput)
 	in.ID, in.Options.ToolChoice = "u3", "required"
@@ -194,6 +198,55 @@ func TestToolChoice(t *testing.T) { // A34
 	}
 	wantLines(t, "recorded", forced, "look", "", "required", "", "", "")
 	wantLines(t, "asked", asked, forced...)
+}
+
+// Who may talk to an agent cannot take its bounds away.
+func TestInputsOnlyTighten(t *testing.T) { // A17, A34
+	s := actorstest.New(t, nil)
+	node := s.Start(with(config(echo()), func(d *actors.Definition) { d.MaxSteps, d.ToolChoice = 2, "none" }))
+	in := say("u1", "go")
+	in.Options.MaxSteps = 3
+	wantCode(t, node.Do(ada, in), messages.BadInput)
+	in.Options.MaxSteps, in.Options.ToolChoice = 1, "required"
+	wantCode(t, node.Do(ada, in), messages.BadInput)
+	in.Options.ToolChoice = "none"
+	node.Must(ada, in)
+	s.Until(ada, "turn.completed")
+}
+
+// Turns that fail at their start follow one another in frames that fit.
+func TestManyTurnsFailAtTheirStart(t *testing.T) { // A6, A17
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Held(gate, scripted.Say("done")))
+	s := actorstest.New(t, nil)
+	node := s.Start(with(config(model), func(d *actors.Definition) { d.AgentLimits = messages.Limits{MaxSteps: 1, MaxDuration: 1 << 40} }))
+	node.Must(ada, say("first", "go"))
+	<-gate.Reached()
+	for n := range 900 {
+		node.Must(ada, say(fmt.Sprint("u", n), "next"))
+	}
+	gate.Release()
+	all := s.Until(ada, "turn.failed", 900)
+	ends(t, all)
+	if n := count(all, "model.requested"); n != 1 || count(all, "model.restarted") != 0 {
+		t.Errorf("%d model calls", n)
+	}
+	node.Must(ada, messages.Resume{ID: "r", AgentLimits: messages.Raised{MaxSteps: 2}}) // it still works
+}
+
+// What servers report of usage cannot make a budget larger.
+func TestUsageIsBelievedWithinReason(t *testing.T) { // A52
+	strange := scripted.Say("done")
+	strange.Usage = messages.Usage{Input: 10, Cached: 1 << 60, Output: -5}
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.New(strange))
+	cached := 1.0
+	cfg.Prices = map[string]messages.Price{"scripted/m": {Input: 1e6, Output: 1e6, Cached: &cached}}
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	done := actorstest.Of[messages.ModelCompleted](s.Until(ada, "turn.completed"))[0]
+	if done.Usage != (messages.Usage{Input: 10, Cached: 10}) || done.Cost != messages.CostOf(10e-6) {
+		t.Errorf("usage %+v, cost %s", done.Usage, done.Cost)
+	}
 }
 
 func TestStopOnTool(t *testing.T) { // A35

@@ -130,6 +130,9 @@ func (d Definition) validateTools() error {
 		if spec.Name == "" || names[spec.Name] {
 			return fmt.Errorf("agent %s: tool %q is named twice or not at all", d.Kind, spec.Name)
 		}
+		if spec.Name == "auto" || spec.Name == "required" || spec.Name == "none" {
+			return fmt.Errorf("agent %s: a tool cannot be named %s: that is a word of tool_choice", d.Kind, spec.Name)
+		}
 		names[spec.Name] = true
 		if _, gated := t.(tool.Gated); spec.Approval == tool.Asked && !gated {
 			return fmt.Errorf("agent %s: tool %s says that it is asked which calls want approval, but has no NeedsApproval", d.Kind, spec.Name)

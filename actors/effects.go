@@ -84,6 +84,8 @@ func (a *agent) begin(e turn.Effect) func() {
 		return a.beginModel(e)
 	case turn.AskHooks:
 		return a.beginHooks(e)
+	case turn.Begin:
+		a.report(e, turn.TurnDue{})
 	case turn.RunTool:
 		return a.beginTool(e)
 	case turn.Reconcile:
@@ -149,11 +151,11 @@ func (a *agent) timeout(name string) time.Duration {
 // have made, if they have.
 func (a *agent) beginModel(e turn.Effect) func() {
 	asked := a.state.Turn.Model
-	m, ok := a.def.models[asked.Model]
-	if !ok {
-		m = a.def.models[a.def.Model]
-	}
+	m := a.def.models[asked.Model]
 	req := a.request(e, m, nil, asked.ToolChoice)
+	if a.def.around {
+		req = copyRequest(req)
+	}
 	if a.rewritten != nil {
 		req = *a.rewritten
 		req.Agent, req.Call = a.id, e.Call
@@ -194,7 +196,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		seen = append(seen, q.ID)
 	}
 	name, choice := a.state.Asks(a.def.turn)
-	req := a.request(e, a.def.models[name], seen, choice)
+	req := copyRequest(a.request(e, a.def.models[name], seen, choice))
 	if t.Model == nil {
 		h.info.Step++
 	}
@@ -229,7 +231,11 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(modelSilence, func() { cancel(errSilent) })
+	silent := &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
+	silence := time.AfterFunc(modelSilence, func() {
+		cancel(errSilent)
+		time.AfterFunc(grace, func() { a.report(e, modelErred(e.Call, silent, shown.Load())) }) // too late if it has ended
+	})
 	defer silence.Stop()
 	generate := func(ctx context.Context, req providers.Request) (providers.Response, error) {
 		return p.Generate(ctx, req, func(d providers.Delta) {
@@ -244,18 +250,18 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		generate = j.aroundModel(generate)
 	}
 	resp, err := generate(ctx, req)
+	if err == nil && a.def.around {
+		err = sound(resp.Items)
+	}
 	if err != nil {
 		pe := providers.AsError(err)
 		if context.Cause(ctx) == errSilent {
-			pe = &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
+			pe = silent
 		}
-		return turn.ModelErred{
-			Call: e.Call, Kind: string(pe.Kind), Message: printable(pe.Message, maxMessage), Status: pe.Status, Temporary: pe.Temporary,
-			RetryAfter: pe.RetryAfter, Shown: shown.Load(), Usage: pe.Usage,
-		}
+		return modelErred(e.Call, pe, shown.Load())
 	}
 	silence.Stop()
-	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}
+	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage.Clamped()}
 	more := 0
 	if j != nil {
 		j.answered = &answered
@@ -267,6 +273,13 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
 	}
 	return answered
+}
+
+func modelErred(call messages.CallID, err *providers.Error, shown bool) turn.ModelErred {
+	return turn.ModelErred{
+		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
+		RetryAfter: err.RetryAfter, Shown: shown, Usage: err.Usage.Clamped(),
+	}
 }
 
 // call is the state's record of the effect's tool call.

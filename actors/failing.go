@@ -41,7 +41,9 @@ func (a *agent) notAppended(err error) {
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
 		if errors.Is(err, eventlog.ErrTooLarge) {
-			a.rt.refused(fl.size)
+			if fl.size <= eventlog.MaxFrame { // the server's limit, not ours
+				a.rt.refused(fl.size)
+			}
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
 		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)

@@ -16,7 +16,8 @@ import (
 // Continue, is a fact of the agent (hook.decided) with its reason.
 //
 // Hooks run outside the mailbox, one after the other in their order, each for a
-// minute at most. A hook may be asked again about the same thing after a crash
+// minute at most. One whose decision to pause or continue is in the log is not
+// asked again in that step. Otherwise a hook may be asked again about the same thing after a crash
 // or a retry: until its decision is in the log it has none. The functions must
 // be safe for concurrent use: agents run in parallel.
 //
@@ -33,8 +34,8 @@ type Hook struct {
 	// TurnStart is asked before a turn's first model call.
 	// Skip and Finish end the turn with Text; Pause waits for resume.
 	TurnStart func(context.Context, HookInfo) (Verdict, error)
-	// BeforeModel is asked before each attempt at a model call.
-	// Rewrite sends Request instead; Skip and Finish end the turn with Text and
+	// BeforeModel is asked before each attempt at a model call. The request is a
+	// copy; it is sent changed only by Rewrite, which sends Request instead; Skip and Finish end the turn with Text and
 	// call no model; Pause waits for resume.
 	BeforeModel func(context.Context, HookInfo, providers.Request) (Verdict, error)
 	// AfterModel is asked about each answer. Rewrite takes the items of Response
@@ -48,22 +49,26 @@ type Hook struct {
 	// gives it Text as its result; Pause makes it wait for approval; Finish ends
 	// the turn with Text.
 	BeforeTool func(context.Context, HookInfo, HookedCall) (Verdict, error)
-	// AfterTool is asked about each result. Rewrite gives the model Text instead;
+	// AfterTool is asked about each result before that is on record: a crash in
+	// between leaves a call of class once in doubt, so let it be short. Rewrite gives the model Text instead;
 	// Finish ends the turn with Text; Pause waits for resume before the next
-	// step. Skip means nothing here.
+	// step. Skip leaves the result as it is and asks no further hook.
 	AfterTool func(context.Context, HookInfo, HookedCall, HookedResult) (Verdict, error)
 	// TurnEnd is asked before a turn completes. Continue with a Text makes
 	// another model call that reads it, if the limits allow one; Rewrite and a
 	// Finish with a Text change the output; Pause waits for resume. It is also
 	// told of turns that failed or were aborted, once they have: what it wants
-	// then is not heeded, and it is not told again after a crash.
+	// then is not heeded, it is not told again after a crash, and a node that
+	// closes does not wait for it.
 	TurnEnd func(context.Context, HookInfo, HookedEnd) (Verdict, error)
 
 	// AroundModel and AroundTool stand around the call itself, the first hook
-	// outermost. They may change what goes in and what comes out, or not call next
-	// at all; what they return is what is recorded.
-	AroundModel func(ctx context.Context, in HookInfo, r providers.Request, next func(context.Context, providers.Request) (providers.Response, error)) (providers.Response, error)
-	AroundTool  func(ctx context.Context, in HookInfo, c HookedCall, next func(ctx context.Context, arguments json.RawMessage) (string, error)) (string, error)
+	// outermost: to time it, to keep its result, to try it elsewhere. They may call
+	// next once, again, or not at all; what they return is what is recorded. What
+	// goes in is on record by then and cannot be changed: that is for BeforeModel
+	// and BeforeTool, whose changes approvals see. They have the time of the call.
+	AroundModel func(ctx context.Context, in HookInfo, r providers.Request, next func(context.Context) (providers.Response, error)) (providers.Response, error)
+	AroundTool  func(ctx context.Context, in HookInfo, c HookedCall, next func(context.Context) (string, error)) (string, error)
 }
 
 // HookInfo says where in its life the agent is.
@@ -114,7 +119,9 @@ type Verdict struct {
 	Do Action
 	// Reason is kept in the log. Nobody but readers of the log sees it.
 	Reason string
-	Text   string
+	// Text is what the points say it is; with Continue it is a note that the model
+	// reads from then on.
+	Text string
 	// Request replaces a model's, Response what it answered.
 	Request  *providers.Request
 	Response *providers.Response

@@ -46,15 +46,27 @@ func (h hooking) ask(ctx context.Context, point string, one func(Hook) func(cont
 		if ctx.Err() != nil {
 			return // nobody waits for it
 		}
-		d := turn.HookDecision{Hook: hook.Name, Point: point, Do: v.Do, Reason: printable(v.Reason, maxMessage), Text: printable(v.Text, h.rt.maxResult()/2)}
+		d := turn.HookDecision{Hook: hook.Name, Point: point, Do: v.Do, Reason: printable(v.Reason, maxMessage), Text: printable(v.Text, h.rt.maxResult()/4)}
 		if err != nil {
 			d.Do, d.Reason, d.Text = turn.HookFailed, printable(err.Error(), maxMessage), ""
 		}
 		take(d, v)
-		if stops := d.Do == Skip || d.Do == Pause || d.Do == Finish || d.Do == turn.HookFailed; stops && point != atTurnEnd {
+		if stops(d) {
 			return
 		}
 	}
+}
+
+// stops says that a hook that wants this is the last that is asked. Behind a
+// pause the others are asked once the turn comes back, where it does.
+func stops(d turn.HookDecision) bool {
+	switch d.Do {
+	case Skip, Finish, turn.HookFailed:
+		return d.Point != atTurnEnd
+	case Pause:
+		return d.Point == atTurnStart || d.Point == atBeforeModel
+	}
+	return false
 }
 
 var errHookGone = errors.New("it ended its goroutine")
@@ -96,7 +108,10 @@ func (h hooking) guard(ctx context.Context, name string, f func(context.Context)
 // known refuses an action that is none.
 func known(v Verdict, err error) (Verdict, error) {
 	switch v.Do {
-	case "", Continue, Rewrite, Skip, Pause, Finish:
+	case "":
+		v.Do = Continue
+		return v, err
+	case Continue, Rewrite, Skip, Pause, Finish:
 		return v, err
 	}
 	return Verdict{}, errors.Join(err, fmt.Errorf("it wants %q, which is no action", v.Do))
@@ -113,7 +128,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 			o.request = &req
 		}
 		o.Decisions = append(o.Decisions, d)
-		stop = stop || d.Do == Skip || d.Do == Pause || d.Do == Finish || d.Do == turn.HookFailed
+		stop = stop || stops(d)
 	}
 	if atStart {
 		h.ask(ctx, atTurnStart, func(hook Hook) func(context.Context) (Verdict, error) {
@@ -125,7 +140,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 			if hook.BeforeModel == nil {
 				return nil
 			}
-			return func(ctx context.Context) (Verdict, error) { return hook.BeforeModel(ctx, h.info, req) }
+			return func(ctx context.Context) (Verdict, error) { return hook.BeforeModel(ctx, h.info, copyRequest(req)) }
 		}, note)
 	}
 	o.Decisions = h.fit(o.Decisions)
@@ -236,11 +251,15 @@ func (j *judging) afterModel(ctx context.Context) {
 		if hook.AfterModel == nil {
 			return nil
 		}
-		resp := providers.Response{Items: j.answered.Items, Finish: j.answered.Finish, Model: j.answered.Model, Usage: j.answered.Usage}
+		resp := providers.Response{Items: copyItems(j.answered.Items), Finish: j.answered.Finish, Model: j.answered.Model, Usage: j.answered.Usage}
 		return func(ctx context.Context) (Verdict, error) { return hook.AfterModel(ctx, j.info, resp) }
 	}, func(d turn.HookDecision, v Verdict) {
 		if d.Do == Rewrite && v.Response != nil {
-			j.answered.Items = v.Response.Items
+			if err := sound(v.Response.Items); err != nil {
+				d.Do, d.Reason = turn.HookFailed, err.Error()
+			} else {
+				j.answered.Items = v.Response.Items
+			}
 		}
 		j.ended = j.ended || d.Do == Finish || d.Do == turn.HookFailed
 		j.answered.Hooks = append(j.answered.Hooks, d)
@@ -321,18 +340,18 @@ func (j *judging) beforeTool(ctx context.Context, c *HookedCall) {
 		j.judge(c.ID, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
 	})
 	if !settled {
-		j.approval(c)
+		j.approval(ctx, c)
 	}
 }
 
 // approval asks a gated tool about a call.
-func (j *judging) approval(c *HookedCall) {
+func (j *judging) approval(ctx context.Context, c *HookedCall) {
 	t := j.def.tools[c.Tool]
 	gated, ok := t.(tool.Gated)
 	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats {
 		return
 	}
-	need, err := askTool(gated, c.Arguments)
+	need, err := j.askTool(ctx, gated, c)
 	var misfit *tool.ArgumentError
 	switch {
 	case errors.As(err, &misfit):
@@ -344,14 +363,33 @@ func (j *judging) approval(c *HookedCall) {
 	}
 }
 
-// askTool takes a panic for an error.
-func askTool(t tool.Gated, arguments json.RawMessage) (need bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("it panicked: %v", p)
+// askTool asks as a hook is asked: within a time, and a panic is an error.
+func (j *judging) askTool(ctx context.Context, t tool.Gated, c *HookedCall) (need bool, err error) {
+	v, err := j.guard(ctx, c.Tool, func(context.Context) (Verdict, error) {
+		need, err := t.NeedsApproval(c.Arguments)
+		if !need {
+			return Verdict{Do: Skip}, err
 		}
-	}()
-	return t.NeedsApproval(arguments)
+		return Verdict{}, err
+	})
+	return v.Do != Skip, err
+}
+
+// copyRequest is a request that hooks may change in place: what it holds else
+// belongs to the history.
+func copyRequest(r providers.Request) providers.Request {
+	r.Items = copyItems(r.Items)
+	r.Tools = slices.Clone(r.Tools)
+	return r
+}
+
+func copyItems(items []messages.Item) []messages.Item {
+	items = slices.Clone(items)
+	for i := range items {
+		items[i].Content = slices.Clone(items[i].Content)
+		items[i].Raw = slices.Clone(items[i].Raw)
+	}
+	return items
 }
 
 // afterTool asks the hooks about a result, and gives it back as they want it.
@@ -376,7 +414,14 @@ func (h hooking) aroundModel(next func(context.Context, providers.Request) (prov
 	for _, hook := range slices.Backward(h.hooks) {
 		if inner := next; hook.AroundModel != nil {
 			next = func(ctx context.Context, r providers.Request) (providers.Response, error) {
-				return hook.AroundModel(ctx, h.info, r, inner)
+				return around(hook.Name, func() (providers.Response, error) {
+					return hook.AroundModel(ctx, h.info, copyRequest(r), func(c context.Context) (providers.Response, error) {
+						if ctx.Err() != nil { // what was stopped is not begun
+							return providers.Response{}, ctx.Err()
+						}
+						return inner(c, r)
+					})
+				})
 			}
 		}
 	}
@@ -388,11 +433,43 @@ func (h hooking) aroundTool(c turn.ToolCall, next func(context.Context, json.Raw
 	for _, hook := range slices.Backward(h.hooks) {
 		if inner := next; hook.AroundTool != nil {
 			next = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-				return hook.AroundTool(ctx, h.info, HookedCall{c.ID, c.Tool, arguments}, inner)
+				call := HookedCall{c.ID, c.Tool, slices.Clone(arguments)}
+				return around(hook.Name, func() (string, error) {
+					return hook.AroundTool(ctx, h.info, call, func(c context.Context) (string, error) {
+						if ctx.Err() != nil { // what was stopped is not begun
+							return "", ctx.Err()
+						}
+						return inner(c, arguments)
+					})
+				})
 			}
 		}
 	}
 	return next
+}
+
+// around calls a hook; its panic is an error that names it.
+func around[R any](name string, f func() (R, error)) (r R, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("hook %s panicked: %v", name, p)
+		}
+	}()
+	return f()
+}
+
+// sound says what of an answer that hooks have made cannot stand in a history.
+func sound(items []messages.Item) error {
+	for i, item := range items {
+		switch item.Type {
+		case messages.ItemMessage, messages.ItemReasoning, messages.ItemRefusal, messages.ItemCall:
+			continue
+		}
+		if item.Type == messages.ItemCallOutput || item.Raw == nil {
+			return fmt.Errorf("item %d of its answer has type %q: an answer holds messages, reasoning, refusals and calls", i, item.Type)
+		}
+	}
+	return nil
 }
 
 // tellEnded tells the hooks of turns in the frame that have failed or were aborted.

@@ -111,45 +111,46 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 		out  string   // of turn.completed
 		runs []string // of the tool
 		asks int      // model calls
+		read string   // what the model was told of the call; empty: whatever
 	}{
-		{"start continues", "turn_start", want(actors.Verdict{Do: actors.Continue}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"start finishes", "turn_start", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0},
-		{"start skips", "turn_start", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0},
-		{"start pauses", "turn_start", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"start panics", "turn_start", panics, "turn.failed", "", nil, 0},
-		{"start leaves", "turn_start", leaves, "turn.failed", "", nil, 0},
-		{"start wants nonsense", "turn_start", want(actors.Verdict{Do: "stop"}), "turn.failed", "", nil, 0},
-		{"model finishes", "before_model", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0},
-		{"model skips", "before_model", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0},
-		{"model pauses", "before_model", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"model panics", "before_model", panics, "turn.failed", "", nil, 0},
-		{"answer finishes", "after_model", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1},
-		{"answer skips", "after_model", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2},
-		{"answer pauses", "after_model", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"answer rewritten", "after_model", want(actors.Verdict{Do: actors.Rewrite, Response: &providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "other")}}}), "turn.completed", "other", nil, 1},
-		{"answer panics", "after_model", panics, "turn.failed", "", nil, 1},
-		{"batch finishes", "before_tools", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1},
-		{"batch skips", "before_tools", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2},
-		{"batch pauses", "before_tools", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"batch rewritten", "before_tools", want(actors.Verdict{Do: actors.Rewrite, Calls: map[messages.CallID]json.RawMessage{"c1": []byte(`{"n":2}`)}}), "turn.completed", "done", []string{`{"n":2}`}, 2},
-		{"batch panics", "before_tools", panics, "turn.completed", "done", nil, 2},
-		{"call finishes", "before_tool", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1},
-		{"call skips", "before_tool", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2},
-		{"call pauses", "before_tool", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"call rewritten", "before_tool", want(actors.Verdict{Do: actors.Rewrite, Arguments: []byte(`{"n":3}`)}), "turn.completed", "done", []string{`{"n":3}`}, 2},
-		{"call rewritten badly", "before_tool", want(actors.Verdict{Do: actors.Rewrite, Arguments: []byte(`{oops`)}), "turn.completed", "done", nil, 2},
-		{"call panics", "before_tool", panics, "turn.completed", "done", nil, 2},
-		{"result finishes", "after_tool", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", []string{`{"n":1}`}, 1},
-		{"result pauses", "after_tool", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"result rewritten", "after_tool", want(actors.Verdict{Do: actors.Rewrite, Text: "[secret]"}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"result skips", "after_tool", want(actors.Verdict{Do: actors.Skip}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"result panics", "after_tool", panics, "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"end finishes", "turn_end", want(actors.Verdict{Do: actors.Finish}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"end rewrites", "turn_end", want(actors.Verdict{Do: actors.Rewrite, Text: "better"}), "turn.completed", "better", []string{`{"n":1}`}, 2},
-		{"end skips", "turn_end", want(actors.Verdict{Do: actors.Skip}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"end pauses", "turn_end", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2},
-		{"end goes on for ever", "turn_end", want(actors.Verdict{Do: actors.Continue, Text: "think again"}), "turn.completed", "done", []string{`{"n":1}`}, 6},
-		{"end panics", "turn_end", panics, "turn.completed", "done", []string{`{"n":1}`}, 2},
+		{"start continues", "turn_start", want(actors.Verdict{Do: actors.Continue}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"start finishes", "turn_start", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0, ""},
+		{"start skips", "turn_start", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0, ""},
+		{"start pauses", "turn_start", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"start panics", "turn_start", panics, "turn.failed", "", nil, 0, ""},
+		{"start leaves", "turn_start", leaves, "turn.failed", "", nil, 0, ""},
+		{"start wants nonsense", "turn_start", want(actors.Verdict{Do: "stop"}), "turn.failed", "", nil, 0, ""},
+		{"model finishes", "before_model", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0, ""},
+		{"model skips", "before_model", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0, ""},
+		{"model pauses", "before_model", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"model panics", "before_model", panics, "turn.failed", "", nil, 0, ""},
+		{"answer finishes", "after_model", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1, ""},
+		{"answer skips", "after_model", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2, `not now`},
+		{"answer pauses", "after_model", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"answer rewritten", "after_model", want(actors.Verdict{Do: actors.Rewrite, Response: &providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "other")}}}), "turn.completed", "other", nil, 1, ""},
+		{"answer panics", "after_model", panics, "turn.failed", "", nil, 1, ""},
+		{"batch finishes", "before_tools", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1, ""},
+		{"batch skips", "before_tools", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2, `not now`},
+		{"batch pauses", "before_tools", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"batch rewritten", "before_tools", want(actors.Verdict{Do: actors.Rewrite, Calls: map[messages.CallID]json.RawMessage{"c1": []byte(`{"n":2}`)}}), "turn.completed", "done", []string{`{"n":2}`}, 2, `pay{"n":2}`},
+		{"batch panics", "before_tools", panics, "turn.completed", "done", nil, 2, ""},
+		{"call finishes", "before_tool", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 1, ""},
+		{"call skips", "before_tool", want(actors.Verdict{Do: actors.Skip, Text: "not now"}), "turn.completed", "done", nil, 2, `not now`},
+		{"call pauses", "before_tool", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"call rewritten", "before_tool", want(actors.Verdict{Do: actors.Rewrite, Arguments: []byte(`{"n":3}`)}), "turn.completed", "done", []string{`{"n":3}`}, 2, `pay{"n":3}`},
+		{"call rewritten badly", "before_tool", want(actors.Verdict{Do: actors.Rewrite, Arguments: []byte(`{oops`)}), "turn.completed", "done", nil, 2, ""},
+		{"call panics", "before_tool", panics, "turn.completed", "done", nil, 2, ""},
+		{"result finishes", "after_tool", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", []string{`{"n":1}`}, 1, ""},
+		{"result pauses", "after_tool", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"result rewritten", "after_tool", want(actors.Verdict{Do: actors.Rewrite, Text: "[secret]"}), "turn.completed", "done", []string{`{"n":1}`}, 2, `[secret]`},
+		{"result skips", "after_tool", want(actors.Verdict{Do: actors.Skip}), "turn.completed", "done", []string{`{"n":1}`}, 2, `pay{"n":1}`},
+		{"result panics", "after_tool", panics, "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"end finishes", "turn_end", want(actors.Verdict{Do: actors.Finish}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"end rewrites", "turn_end", want(actors.Verdict{Do: actors.Rewrite, Text: "better"}), "turn.completed", "better", []string{`{"n":1}`}, 2, ""},
+		{"end skips", "turn_end", want(actors.Verdict{Do: actors.Skip}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"end pauses", "turn_end", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
+		{"end goes on for ever", "turn_end", want(actors.Verdict{Do: actors.Continue, Text: "think again"}), "turn.completed", "done", []string{`{"n":1}`}, 6, ""},
+		{"end panics", "turn_end", panics, "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -187,6 +188,12 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 			wantLines(t, "the tool ran", r.calls(), c.runs...)
 			if model.Calls() != c.asks {
 				t.Errorf("%d model calls, want %d: %v", model.Calls(), c.asks, s.Types(ada))
+			}
+			if c.read != "" {
+				asked := model.Requests()
+				if told := brief(asked[len(asked)-1]); !slices.Contains(told, "result c1 "+c.read) {
+					t.Errorf("the model was told %q, want %q", told, c.read)
+				}
 			}
 			if done := actorstest.Of[messages.TurnCompleted](all); len(done) > 0 && done[0].Output != c.out {
 				t.Errorf("the output is %q, want %q", done[0].Output, c.out)
@@ -277,22 +284,77 @@ func TestHookReplacesRequest(t *testing.T) { // A62
 	wantLines(t, "facts", decided(all), "before_model/brief rewrite: shorter", "before_model/brief rewrite: shorter")
 }
 
+// A hook that changes its request in place changes nothing else: neither what is
+// sent nor what the agent remembers.
+func TestHooksGetCopies(t *testing.T) { // A62, A80
+	spoil := actors.Hook{Name: "spoil",
+		BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
+			r.Items[0].Content[0].Text = "[redacted]"
+			return actors.Verdict{}, nil
+		},
+		AfterModel: func(_ context.Context, _ actors.HookInfo, r providers.Response) (actors.Verdict, error) {
+			r.Items[0].Content[0].Text = "[redacted]"
+			return actors.Verdict{}, nil
+		},
+	}
+	model := scripted.New(scripted.Say("one"), scripted.Say("two"))
+	s := actorstest.New(t, nil)
+	node := s.Start(hooked(model, nil, spoil))
+	node.Must(ada, say("u1", "first"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "second"))
+	s.Until(ada, "turn.completed", 2)
+	wantItems(t, model.Requests()[1], "user first", "assistant one", "user second")
+}
+
+// An input that is taken back while hooks are asked reaches no model.
+func TestWithdrawDuringHooks(t *testing.T) { // A10
+	gate, first := scripted.NewGate(), make(chan struct{}, 1)
+	first <- struct{}{}
+	rewrite := actors.Hook{Name: "h", BeforeModel: func(ctx context.Context, in actors.HookInfo, r providers.Request) (actors.Verdict, error) {
+		if in.Step == 2 {
+			select {
+			case <-first: // the first time only
+				if err := gate.Wait(ctx); err != nil {
+					return actors.Verdict{}, err
+				}
+			default:
+			}
+		}
+		return actors.Verdict{Do: actors.Rewrite, Request: &r}, nil
+	}}
+	hold := scripted.NewGate()
+	model := scripted.New(scripted.Held(hold, scripted.Ask(call("c1", "look"))), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	node := s.Start(hooked(model, []tool.Tool{new(recorder).tool("look", tool.Pure)}, rewrite))
+	node.Must(ada, say("u1", "go"))
+	<-hold.Reached()
+	node.Must(ada, policy("j1", "secret", messages.PolicyJoin))
+	hold.Release()
+	<-gate.Reached()
+	node.Must(ada, messages.Withdraw{ID: "w", Input: "j1"})
+	gate.Release()
+	ends(t, s.Until(ada, "turn.completed"))
+	wantItems(t, model.Requests()[1], "user go", "call c1", "result c1 look{}")
+}
+
 // Middleware stands around the call itself, the first hook outermost.
 func TestAround(t *testing.T) { // A62
 	var r recorder
 	around := func(name string) actors.Hook {
 		return actors.Hook{Name: name,
-			AroundModel: func(ctx context.Context, _ actors.HookInfo, q providers.Request, next func(context.Context, providers.Request) (providers.Response, error)) (providers.Response, error) {
-				q.Instructions += " " + name
-				resp, err := next(ctx, q)
+			AroundModel: func(ctx context.Context, _ actors.HookInfo, q providers.Request, next func(context.Context) (providers.Response, error)) (providers.Response, error) {
+				q.Items[0].Content[0].Text = "changed by " + name // a copy
+				resp, err := next(ctx)
 				resp.Model += name
 				return resp, err
 			},
-			AroundTool: func(ctx context.Context, _ actors.HookInfo, c actors.HookedCall, next func(context.Context, json.RawMessage) (string, error)) (string, error) {
+			AroundTool: func(ctx context.Context, _ actors.HookInfo, c actors.HookedCall, next func(context.Context) (string, error)) (string, error) {
 				if c.Tool != "pay" {
 					return "kept by " + name, nil
 				}
-				out, err := next(ctx, json.RawMessage(`{"by":"`+name+`"}`))
+				copy(c.Arguments, "[]") // a copy
+				out, err := next(ctx)
 				return out + " " + name, err
 			},
 		}
@@ -301,11 +363,8 @@ func TestAround(t *testing.T) { // A62
 	s := actorstest.New(t, nil)
 	s.Start(hooked(model, []tool.Tool{r.tool("pay", tool.Once), r.tool("ship", tool.Once)}, around("a"), around("b"))).Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
-	wantLines(t, "the tool ran", r.calls(), `{"by":"b"}`)
-	wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", `result c1 pay{"by":"b"} b a`, "result c2 kept by a")
-	if got := model.Requests()[0].Instructions; got != "Be brief. a b" {
-		t.Errorf("instructions %q", got)
-	}
+	wantLines(t, "the tool ran", r.calls(), `{}`)
+	wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", `result c1 pay{} b a`, "result c2 kept by a")
 	if got := actorstest.Of[messages.ModelCompleted](all)[0].Model; !strings.HasSuffix(got, "ba") {
 		t.Errorf("model %q", got)
 	}

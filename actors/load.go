@@ -145,13 +145,16 @@ func (a *agent) forget(inputs []string) {
 // readLimit is how long the first answer to a command may take to be read.
 const readLimit = time.Minute
 
-// answerAgain gives the first answer to a command whose id was spent at n.
-func (a *agent) answerAgain(sender *actor.PID, n messages.EventNumber) {
+// answerAgain gives the first answer to a command whose id was spent at n. If it
+// was another command that spent it, this one is refused: it was not applied.
+func (a *agent) answerAgain(sender *actor.PID, c messages.Command, n messages.EventNumber) {
 	if sender == nil {
 		return
 	}
-	root, log, id := a.root, a.rt.log, a.id
+	root, log, id, reading := a.root, a.rt.log, a.id, a.rt.reading
 	go func() {
+		reading <- struct{}{}
+		defer func() { <-reading }()
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
 		ans := messages.Answer{N: n, Duplicate: true}
@@ -161,6 +164,9 @@ func (a *agent) answerAgain(sender *actor.PID, n messages.EventNumber) {
 			} else {
 				ans = answerOf(rec.Frame)
 				ans.Duplicate = true
+				if first := rec.Frame.Cause.Type; first != c.CommandType() {
+					ans = messages.Answer{Err: messages.Refuse(messages.Conflict, "the id %q was spent by another command (%s), at event %d: this %s was not applied; choose another id", c.CommandID(), first, n, c.CommandType())}
+				}
 			}
 			break
 		}

@@ -47,7 +47,10 @@ type Runtime struct {
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
-	limited   limited
+	// reading bounds how many first answers are read from the log at once: a crowd
+	// that asks again must not take its connection from those who work.
+	reading chan struct{}
+	limited limited
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
@@ -75,8 +78,8 @@ type model struct {
 // NewRuntime checks the definitions and stores each by its hash.
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
-		crew: newCrew(),
-		log:  cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
+		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
 	}
 	if r.observer == nil {
@@ -181,6 +184,9 @@ func (r *Runtime) Serves(kind string) error {
 	}
 	return nil
 }
+
+// readAtOnce is how many first answers are read from the log at the same time.
+const readAtOnce = 8
 
 // frameRest is what a frame holds beside an input's content: its own fields and
 // those of the other events.

@@ -187,45 +187,45 @@ func answers(req providers.Request, r *rand.Rand) []messages.Item {
 	return items
 }
 
+// asked is a hook's question under way, and what it wants.
+func (h *host) asked(ctx context.Context, in actors.HookInfo, point string, of ...any) actors.Verdict {
+	name := fmt.Sprint("hook at ", point, " of ", in.Agent.Key, " ", in.Turn, " ", in.Step, of)
+	told := slices.Contains(of, any("failed")) || slices.Contains(of, any("aborted"))
+	j, err := h.begin(ctx, &job{agent: in.Agent, what: "hook", told: told}, name, func(*view) bool { return true })
+	if err != nil {
+		return actors.Verdict{}
+	}
+	defer j.end()
+	r := h.w.dice(name)
+	if j.take(r) != nil || h.w.calm() {
+		return actors.Verdict{}
+	}
+	if r.IntN(30) == 0 {
+		panic("a hook that fails")
+	}
+	do := []actors.Action{actors.Rewrite, actors.Skip, actors.Pause, actors.Finish, actors.Continue}[min(r.IntN(16), 4)]
+	v := actors.Verdict{Do: do, Reason: "at " + string(in.Turn), Text: []string{"so it is", "", "", ""}[r.IntN(4)]}
+	if point == "before_tool" {
+		v.Arguments = json.RawMessage(`{"n":1}`)
+	}
+	return v
+}
+
 // hook is asked everywhere, takes its time, and sometimes wants something.
 func (h *host) hook() actors.Hook {
-	ask := func(ctx context.Context, in actors.HookInfo, point string, of ...any) actors.Verdict {
-		name := fmt.Sprint("hook at ", point, " of ", in.Agent.Key, " ", in.Turn, " ", in.Step, of)
-		j, err := h.begin(ctx, &job{agent: in.Agent, what: "hook", told: slices.Contains(of, any("failed")) || slices.Contains(of, any("aborted"))}, name, func(*view) bool { return true })
-		if err != nil {
-			return actors.Verdict{}
-		}
-		defer j.end()
-		r := h.w.dice(name)
-		if j.take(r) != nil || h.w.calm() {
-			return actors.Verdict{}
-		}
-		v := actors.Verdict{Reason: "at " + string(in.Turn)}
-		v.Do = []actors.Action{
-			actors.Rewrite, actors.Skip, actors.Pause, actors.Finish, actors.Continue,
-		}[min(r.IntN(16), 4)]
-		v.Text = []string{"so it is", "", "", ""}[r.IntN(4)]
-		if point == "before_tool" {
-			v.Arguments = json.RawMessage(`{"n":1}`)
-		}
-		if r.IntN(30) == 0 {
-			panic("a hook that fails")
-		}
-		return v
-	}
 	return actors.Hook{
 		Name: "whim",
 		TurnStart: func(ctx context.Context, in actors.HookInfo) (actors.Verdict, error) {
-			return ask(ctx, in, "turn_start"), nil
+			return h.asked(ctx, in, "turn_start"), nil
 		},
 		BeforeModel: func(ctx context.Context, in actors.HookInfo, _ providers.Request) (actors.Verdict, error) {
-			return ask(ctx, in, "before_model"), nil
+			return h.asked(ctx, in, "before_model"), nil
 		},
 		BeforeTool: func(ctx context.Context, in actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
-			return ask(ctx, in, "before_tool", c.ID), nil
+			return h.asked(ctx, in, "before_tool", c.ID), nil
 		},
 		TurnEnd: func(ctx context.Context, in actors.HookInfo, end actors.HookedEnd) (actors.Verdict, error) {
-			return ask(ctx, in, "turn_end", end.Status), nil
+			return h.asked(ctx, in, "turn_end", end.Status), nil
 		},
 	}
 }

@@ -6,11 +6,12 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// with gives an input a policy.
+// policy is an input with a policy.
 func policy(id, text string, p messages.Policy) messages.Input {
 	in := say(id, text)
 	in.Policy = p
@@ -104,19 +105,36 @@ func TestClearAndWithdraw(t *testing.T) { // A10, A13
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Say("one"), scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
-	node := s.Start(config(model))
+	heard, cfg := newEar(), config(model)
+	cfg.Observer = heard
+	node := s.Start(cfg)
 	node.Must(ada, say("u1", "first"))
 	s.Until(ada, "turn.completed")
 	node.Must(ada, messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
 	node.Must(ada, say("u2", "second"))
 	<-gate.Reached()
 	node.Must(ada, policy("j1", "joined", messages.PolicyJoin))
-	node.Must(ada, say("u3", "queued"))
-	node.Must(ada, say("u4", "queued too"))
+	for _, id := range []string{"u3", "u4"} {
+		in := say(id, "queued")
+		in.Reply = "my.inbox"
+		node.Must(ada, in)
+	}
 	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w1", Input: "u2"}), messages.Conflict)
 	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w2", Input: "u1"}), messages.NotFound)
 	node.Must(ada, messages.Withdraw{ID: "w3", Input: "u3", Reason: "not needed"})
 	node.Must(ada, messages.Clear{ID: "c", Reason: "anew"})
+	var told []string
+	for _, r := range heard.heard() {
+		told = append(told, r.Event.EventType()+" "+r.Input)
+	}
+	wantLines(t, "told", told, "input.accepted u3", "input.accepted u4", "input.withdrawn u3", "input.dropped u4")
+	var data projections.State
+	for n, ev := range s.Events(ada) {
+		data.Apply(messages.EventNumber(n+1), ev)
+	}
+	if got := string(data.JSON()); got != "{}" {
+		t.Errorf("the state is %s", got)
+	}
 	if a := node.Must(ada, messages.Withdraw{ID: "w4", All: true}); a.Noop == "" {
 		t.Errorf("nothing to withdraw: %+v", a)
 	}

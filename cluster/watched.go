@@ -19,8 +19,8 @@ type watched struct {
 	isTold  bool
 	highest messages.Epoch
 	newest  time.Time
-	// open are the agents that owe work; ended those whose newest turn ended
-	// so recently that its replies may not have been sent, oldest first.
+	// open are the agents that owe work; ended those with a frame so recent that
+	// its replies may not have been sent, oldest first.
 	open  map[messages.AgentID]time.Time
 	ended []ending
 	// timers are those of agents that owe nothing until then.
@@ -37,8 +37,8 @@ type ending struct {
 	at    time.Time
 }
 
-// replyWindow is how long before the partition's newest frame a turn may have
-// ended for its replies to be sent again: their sending takes milliseconds.
+// replyWindow is how long before the partition's newest frame one may be for its
+// replies to be sent again: their sending takes milliseconds.
 const replyWindow = 10 * time.Second
 
 // note remembers what a taker of the partition must know. It goes on while the
@@ -59,7 +59,7 @@ func (w *watched) note(head eventlog.Head) {
 	if w.timers.note(head) {
 		w.stir()
 	}
-	if slices.ContainsFunc(head.Types, ends) {
+	if slices.ContainsFunc(head.Types, replied) {
 		w.ended = append(w.ended, ending{head.Agent, head.Time})
 	}
 	old := 0
@@ -69,9 +69,11 @@ func (w *watched) note(head eventlog.Head) {
 	w.ended = w.ended[old:]
 }
 
-func ends(eventType string) bool {
+// replied says that an event of the type is told to a subject that an input named.
+func replied(eventType string) bool {
 	switch eventType {
-	case "turn.completed", "turn.failed", "turn.aborted", "input.withdrawn", "input.dropped":
+	case "turn.completed", "turn.failed", "turn.aborted", "input.withdrawn", "input.dropped",
+		"input.accepted", "approval.requested":
 		return true
 	}
 	return false

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 // less: natslog stays below half of what its server lets through.
 const MaxFrame = 512 << 10
 
-// MaxTypes bounds a frame's event types, written one after the other: they
-// travel as a header, and headers are small.
-const MaxTypes = 16 << 10
+// MaxTypes is how many bytes the types of a frame's events may take as a header,
+// which is small. A frame with more events tells each type once.
+const MaxTypes = 4 << 10
 
 // Validate says whether a log may try to store the entry at all. It wraps
 // [ErrTooLarge] for what no log takes, and is a *DamageError for a frame that
@@ -41,18 +42,6 @@ func (e Entry) Validate() error {
 	if len(e.Bytes) > MaxFrame {
 		return fmt.Errorf("frame %s of %s has %d bytes, the limit is %d: %w", e.Frame.ID, e.Agent, len(e.Bytes), MaxFrame, ErrTooLarge)
 	}
-	return e.checkTypes()
-}
-
-func (e Entry) checkTypes() error {
-	size := 0
-	for _, ev := range e.Frame.Events {
-		size += len(ev.EventType()) + 1
-	}
-	if size > MaxTypes {
-		return fmt.Errorf("frame %s of %s has %d events, their types alone take %d bytes and the limit is %d: %w",
-			e.Frame.ID, e.Agent, len(e.Frame.Events), size, MaxTypes, ErrTooLarge)
-	}
 	return nil
 }
 
@@ -63,7 +52,8 @@ func (e Entry) Tail(seq uint64) Tail {
 		Time: time.Unix(0, f.Time.UnixNano()).UTC()}
 }
 
-// Types are the types of the frame's events, in order, with blanks between.
+// Types are the types of the frame's events with blanks between: in order, or,
+// where that would take more than MaxTypes, each once, as it first appears.
 func (e Entry) Types() string {
 	if len(e.Frame.Events) == 1 {
 		return e.Frame.Events[0].EventType()
@@ -75,5 +65,14 @@ func (e Entry) Types() string {
 		}
 		b.WriteString(ev.EventType())
 	}
-	return b.String()
+	if b.Len() <= MaxTypes {
+		return b.String()
+	}
+	var once []string
+	for _, ev := range e.Frame.Events {
+		if !slices.Contains(once, ev.EventType()) {
+			once = append(once, ev.EventType())
+		}
+	}
+	return strings.Join(once, " ")
 }

@@ -74,7 +74,7 @@ type Head struct {
 	Epoch messages.Epoch
 	First messages.EventNumber
 	Last  messages.EventNumber
-	Types []string // of the frame's events, in order
+	Types []string // of the frame's events, as Entry.Types tells them
 	Summary
 	// Foreign says that the message is no frame of ours; only Agent, Seq and
 	// Time have a meaning then.

@@ -1,8 +1,11 @@
 package messages
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -217,8 +220,12 @@ func namesCall(command string, call CallID) error {
 }
 
 func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]byte, Header) (Command, error) {
+	known := namesOf(reflect.TypeFor[C]())
 	return func(raw []byte, header Header) (Command, error) {
 		var c C
+		if err := checkFields(raw, known); err != nil {
+			return nil, err
+		}
 		if err := unmarshalObject(raw, &c); err != nil {
 			return nil, err
 		}
@@ -236,6 +243,52 @@ func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]b
 		}
 		return c, nil
 	}
+}
+
+// namesOf are the names that the fields of a command have in JSON, with those
+// that every body may have.
+func namesOf(t reflect.Type) []string {
+	names := []string{"type", "agent", "tenant", "kind", "key"}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, namesOf(f.Type)[5:]...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// checkFields refuses a command with a field that it does not have, has twice,
+// or has in another spelling: what a person has bound a decision to must not be
+// left out for a slip of the pen.
+func checkFields(raw []byte, known []string) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil // decoding tells what is wrong
+	}
+	seen := make(map[string]bool)
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return nil
+		}
+		switch {
+		case !slices.Contains(known, name):
+			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(known, ", "))
+		case seen[name]:
+			return Refuse(BadInput, "the command has the field %q twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return nil
+		}
+	}
+	return nil
 }
 
 // ParseCommand reads what was published to an agent's command subject: JSON or

@@ -129,6 +129,12 @@ func (s *Stage) Entries(a messages.AgentID) []eventlog.Entry {
 	return entries
 }
 
+// More is closed when the next frame is stored.
+func (s *Stage) More() <-chan struct{} {
+	_, more := s.log.entries(messages.AgentID{})
+	return more
+}
+
 // Frames are the agent's frames so far.
 func (s *Stage) Frames(a messages.AgentID) []*messages.Frame { return frames(s.Entries(a)) }
 

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/big"
+	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Why a turn is paused for a call.
+// Why a turn is paused when it is not for a limit.
 const (
 	pausedApproval = "approval"
 	pausedUnknown  = "tool_unknown"
@@ -115,7 +117,7 @@ func (d *decision) forget(c messages.Forget) error {
 func (d *decision) decide(c messages.Decide) error {
 	t := d.s.Turn
 	var call *ToolCall
-	if t != nil {
+	if t != nil && (c.Turn == "" || c.Turn == t.ID) {
 		call = t.call(c.Call)
 	}
 	switch {
@@ -127,6 +129,8 @@ func (d *decision) decide(c messages.Decide) error {
 		return messages.Refuse(messages.Conflict, "call %q is not waiting for a decision", c.Call)
 	case c.Outcome != messages.OutcomeCompleted && c.Outcome != messages.OutcomeFailed && c.Outcome != messages.OutcomeRetry:
 		return messages.Refuse(messages.BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
+	case c.Outcome == messages.OutcomeRetry && d.env.Definition.Tools[call.Tool] == (Tool{}):
+		return messages.Refuse(messages.Conflict, "call %q cannot run again: tool %q is not defined any more", c.Call, call.Tool)
 	case c.Outcome == messages.OutcomeRetry && (t.held != "" || t.exhausted != ""):
 		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.Call, t.ID)
 	case c.Outcome == messages.OutcomeRetry && t.count(Executing) >= d.env.Definition.Parallel:
@@ -202,8 +206,8 @@ func sameJSON(a, b string) bool {
 	return bytes.Equal(canonical(a), canonical(b))
 }
 
-// canonical is JSON with sorted keys and without spaces; numbers stay as they
-// are written. What is no JSON stays as it is.
+// canonical is JSON with sorted keys and without spaces, each number in one
+// spelling. What is no JSON stays as it is.
 func canonical(s string) []byte {
 	dec := json.NewDecoder(bytes.NewReader([]byte(s)))
 	dec.UseNumber()
@@ -211,9 +215,33 @@ func canonical(s string) []byte {
 	if dec.Decode(&v) != nil {
 		return []byte(s)
 	}
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(spell(v))
 	if err != nil {
 		return []byte(s)
 	}
 	return b
+}
+
+// spell writes every number in v as a fraction: 1, 1.0 and 10e-1 are one. A
+// number that would grow long by that stays as it is.
+func spell(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = spell(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = spell(v[i])
+		}
+	case json.Number:
+		exponent := strings.ToLower(string(v))
+		if i := strings.IndexByte(exponent, 'e'); len(v) > 40 || i >= 0 && len(exponent)-i > 4 {
+			return v
+		}
+		if r, ok := new(big.Rat).SetString(string(v)); ok {
+			return json.Number(r.Num().String() + "." + r.Denom().String())
+		}
+	}
+	return v
 }

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -17,7 +18,7 @@ type reached struct {
 // option is what a person raises the limit with.
 func (r reached) option() string {
 	if r.scope == "agent" {
-		return r.limit + " of the agent (agent_limits)"
+		return r.limit + " of the agent (agent_limits." + r.limit + ", --agent-" + strings.ReplaceAll(r.limit, "_", "-") + ")"
 	}
 	return r.limit
 }
@@ -122,6 +123,16 @@ func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
 	}
 }
 
+// settleFailed settles a failed attempt. One that broke off in the middle of its
+// answer has used more than nothing, even if it does not say so.
+func (d *decision) settleFailed(m *ModelCall, o ModelErred, cost messages.Cost) {
+	if o.Shown && o.Usage == (messages.Usage{}) {
+		d.settleUnknown(m)
+		return
+	}
+	d.settle(m, o.Usage, cost)
+}
+
 // settleUnknown counts the reservation of a call as used whose answer will
 // never be known.
 func (d *decision) settleUnknown(m *ModelCall) {
@@ -135,7 +146,7 @@ func (d *decision) settleUnknown(m *ModelCall) {
 func (d *decision) limited() bool {
 	t := d.s.Turn
 	if t.exhausted != "" {
-		d.pause(t.exhausted, "its limit was reached ("+t.exhausted+"); resume it with a higher one to go on", nil)
+		d.pause(t.exhausted, t.reached+"; resume it with a higher one to go on", nil)
 		return true
 	}
 	o := d.over(t.Limits, d.agentLimits())

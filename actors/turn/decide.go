@@ -44,6 +44,7 @@ type decision struct {
 	s      *State
 	env    Env
 	events []messages.Event
+	starts int // turns begun
 }
 
 func (d *decision) emit(ev messages.Event) {
@@ -106,6 +107,9 @@ func (d *decision) input(in messages.Input) error {
 		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
 	}
 	switch {
+	case t == nil && len(s.Queue) > 0: // others are about to begin
+		d.emit(accepted)
+		return nil
 	case t != nil && in.Policy == messages.PolicyJoin:
 		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
 		d.emit(accepted)
@@ -123,11 +127,24 @@ func (d *decision) input(in messages.Input) error {
 	return nil
 }
 
+// maxEnds is how many bytes the ends of all inputs that an agent holds may take,
+// and endSize how many one takes beside its id: a clear ends them in one frame.
+const (
+	maxEnds = 256 << 10
+	endSize = 120
+)
+
 func (d *decision) refuseInput(in messages.Input) error {
 	t, def := d.s.Turn, d.env.Definition
-	waiting := len(d.s.Queue)
+	waiting, size := len(d.s.Queue), endSize+len(in.ID)
+	for _, q := range d.s.Queue {
+		size += endSize + len(q.ID)
+	}
 	if t != nil {
 		waiting += len(t.Unseen)
+		for _, id := range t.Inputs {
+			size += endSize + len(id)
+		}
 	}
 	switch {
 	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
@@ -136,8 +153,22 @@ func (d *decision) refuseInput(in messages.Input) error {
 		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, t.ID)
 	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
+	case size > maxEnds:
+		return messages.Refuse(messages.QueueFull, "agent %s holds as many inputs as can end at once: try again later", d.env.Agent)
 	}
-	switch choice := in.Options.ToolChoice; choice {
+	return d.refuseOptions(in.Options)
+}
+
+// refuseOptions holds that who may talk to an agent cannot take its bounds away.
+func (d *decision) refuseOptions(o messages.InputOptions) error {
+	def := d.env.Definition
+	if o.MaxSteps > def.MaxSteps {
+		return messages.Refuse(messages.BadInput, "options.max_steps is %d: the agent's own limit is %d, and an input may only ask for less", o.MaxSteps, def.MaxSteps)
+	}
+	if def.ToolChoice != "" && o.ToolChoice != "" && o.ToolChoice != def.ToolChoice {
+		return messages.Refuse(messages.BadInput, "options.tool_choice %q: the agent's definition says %s, which an input cannot change", o.ToolChoice, def.ToolChoice)
+	}
+	switch choice := o.ToolChoice; choice {
 	case "", "auto", "required", "none":
 	default:
 		if _, ok := def.Tools[choice]; !ok {
@@ -161,15 +192,21 @@ func (d *decision) configure() {
 	}
 }
 
-// startNext begins the turn of the oldest waiting input, if none runs.
+// maxStarts is how many turns one decision begins. Turns that fail at their start
+// follow one another, and what follows from one command must fit into a frame.
+const maxStarts = 3
+
+// startNext begins the turn of the oldest waiting input, if none runs. What one
+// decision cannot begin is an effect of its own.
 func (d *decision) startNext() {
-	if d.s.Turn == nil && len(d.s.Queue) > 0 {
+	if d.s.Turn == nil && len(d.s.Queue) > 0 && d.starts < maxStarts {
 		d.start(d.s.Queue[0])
 	}
 }
 
 // start begins the turn of a waiting input.
 func (d *decision) start(q Queued) {
+	d.starts++
 	d.configure()
 	def := d.env.Definition
 	max, limits, choice := q.Options.MaxSteps, def.TurnLimits, q.Options.ToolChoice
@@ -208,7 +245,6 @@ func (d *decision) proceed() {
 	}
 }
 
-// output is what the turn would answer now; false while it has no answer.
 func (d *decision) output() (string, bool) { return d.s.Output(d.env.Definition) }
 
 // Output is what the turn would answer now; false while it has no answer.

@@ -32,12 +32,16 @@ const (
 	RunTool                     // ToolReturned or ToolErred
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
+	Begin                       // TurnDue
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
 	t := s.Turn
 	if t == nil {
+		if len(s.Queue) > 0 {
+			return []Effect{{Do: Begin}}
+		}
 		return nil
 	}
 	var list []Effect
@@ -89,7 +93,12 @@ func (s *State) Due() time.Time {
 }
 
 // Open says that the agent owes work and must be activated even if nobody asks.
-func (s *State) Open() bool { return s.Turn != nil && s.Turn.Paused == "" }
+func (s *State) Open() bool {
+	if s.Turn == nil {
+		return len(s.Queue) > 0
+	}
+	return s.Turn.Paused == ""
+}
 
 // Waiting is how many calls wait for a person.
 func (s *State) Waiting() int {

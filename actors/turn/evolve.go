@@ -155,7 +155,7 @@ func (s *State) started(ev messages.TurnStarted) {
 	}
 	t.Limits.MaxSteps = ev.MaxSteps
 	if e := s.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
-		t.Used, t.toolUsed, t.used = e.Used, e.toolUsed, slices.Clip(e.used)
+		t.Used, t.toolUsed, t.callIDs = e.Used, e.toolUsed, slices.Clip(e.callIDs)
 	} else {
 		s.done = nil
 	}
@@ -174,7 +174,7 @@ func contains(list []string, s string) bool {
 func (s *State) ended(e Ended) {
 	if t := s.Turn; t != nil {
 		e.Steps, e.Limits, e.Used = t.Steps, t.Limits, t.Used
-		e.repeat, e.toolChoice, e.toolUsed, e.used = t.Model != nil, t.toolChoice, t.toolUsed, t.used
+		e.repeat, e.toolChoice, e.toolUsed, e.callIDs = t.Model != nil, t.toolChoice, t.toolUsed, t.callIDs
 	}
 	if !e.Failed {
 		s.done = nil
@@ -206,13 +206,13 @@ func (s *State) evolveTurn(ev messages.Event) {
 		}
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
-		t.Model, t.final = nil, answer(ev.Items)
+		t.Model, t.final, t.hooked = nil, answer(ev.Items), nil
 	case messages.BudgetReserved:
 		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
 		s.settled(ev)
 	case messages.BudgetExhausted:
-		t.exhausted = ev.Limit
+		t.exhausted, t.reached = ev.Limit, ev.Message
 	case messages.TimerSet:
 		t.setTimer(Timer{ID: ev.Timer, For: ev.For, Call: ev.Call, Set: ev.Set, At: ev.At})
 	case messages.TimerFired:
@@ -251,7 +251,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
 	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
-	t.final, t.hooked, t.again = nil, nil, false
+	t.final, t.again = nil, false
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell
@@ -350,6 +350,7 @@ func (s *State) timerOver(id string, ran int64) {
 // told by the events behind it, but for new arguments.
 func (t *Turn) hookDecided(ev messages.HookDecided) {
 	end := ev.Point == string(TurnEnd)
+	t.heard(ev)
 	switch HookAction(ev.Decision) {
 	case HookPause:
 		t.hold(ev)
@@ -387,9 +388,17 @@ func (t *Turn) hold(ev messages.HookDecided) {
 	if ev.Reason != "" {
 		t.held += ": " + ev.Reason
 	}
-	switch ev.Point {
-	case pointTurnStart, string(BeforeModel), string(TurnEnd):
-		t.hooked = append(t.hooked, ev.Point+"/"+ev.Hook)
+}
+
+// heard notes the hooks that are not asked again where they have had their say:
+// a turn that they have paused comes back to the same place.
+func (t *Turn) heard(ev messages.HookDecided) {
+	switch HookAction(ev.Decision) {
+	case HookPause, HookContinue:
+		switch ev.Point {
+		case pointTurnStart, string(BeforeModel), string(TurnEnd):
+			t.hooked = append(t.hooked, ev.Point+"/"+ev.Hook)
+		}
 	}
 }
 
@@ -404,7 +413,7 @@ func (s *State) evolveCall(ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ToolRequested:
 		t.Calls = append(t.Calls, ToolCall{ID: ev.Call, Tool: ev.Tool, Arguments: ev.Arguments})
-		t.used = append(t.used, ev.Call)
+		t.callIDs = append(t.callIDs, ev.Call)
 		t.toolUsed = true
 	case messages.ApprovalRequested:
 		s.settle(ev.Call, Gated)

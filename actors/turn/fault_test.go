@@ -24,7 +24,7 @@ type fault struct {
 // actor around the machine have a table of their own, beside the actor.
 var faults = []fault{
 	{"lose the queue on clear", "stop.go",
-		`d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: c.Reason})`, `d.s.Queue = d.s.Queue[1:]`},
+		`d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})`, `d.s.Queue = d.s.Queue[1:]`},
 	{"run a tool before its intent", "effects.go",
 		`if c.Status != Executing {`, `if c.Status != Executing && c.Status != Requested {`},
 	{"call a model while it waits to", "effects.go",
@@ -70,7 +70,7 @@ var faults = []fault{
 	{"run once-tools again after a crash", "outcomes.go",
 		`case "pure", "keyed":`, `case "pure", "keyed", "once":`},
 	{"lose a lost call's reservation", "outcomes.go",
-		"	d.settleUnknown(m)\n", ""},
+		"	d.settleUnknown(m)\n	if t.Model.Restarts", "	if t.Model.Restarts"},
 	{"count a reservation beside the use", "evolve.go",
 		`if ev.Unknown {`, `if ev.Unknown || ev.Tokens > 0 {`},
 	{"count a failed attempt's use twice", "evolve.go",

@@ -56,7 +56,27 @@ func (d *decision) asked(o HooksAsked) {
 		d.fail("hook", failed)
 	case t.finish != nil || t.held != "":
 		d.advance()
-	case !d.limited():
+	default:
+		d.askModel(o)
+	}
+}
+
+// askModel goes on to the model call that hooks were asked about, unless an
+// input was withdrawn meanwhile that it was for or that they have put into their
+// request.
+func (d *decision) askModel(o HooksAsked) {
+	t := d.s.Turn
+	if _, answered := d.output(); answered && len(t.Unseen) == 0 {
+		d.proceed()
+		return
+	}
+	for _, id := range o.Seen {
+		if o.Request != "" && !slices.ContainsFunc(t.Unseen, func(q Queued) bool { return q.ID == id }) {
+			d.request() // they are asked again
+			return
+		}
+	}
+	if !d.limited() {
 		d.requestModel(o.Request, o.Seen)
 	}
 }

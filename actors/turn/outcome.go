@@ -71,11 +71,14 @@ type (
 		Done, NotDone bool
 		Output        string
 	}
+	// TurnDue says that the next turn can begin.
+	TurnDue struct{}
 	// Recover says that whatever ran is gone with its process.
 	Recover struct{}
 )
 
-// Judgement is what is known of a call before it runs. The zero value lets it.
+// Judgement is what is known of a call before it runs. The zero value lets it,
+// unless its tool is one whose approval is asked.
 type Judgement struct {
 	Hooks []HookDecision
 	// Misfit says why the arguments cannot be used. Empty: they can.
@@ -92,7 +95,7 @@ type HookDecision struct {
 	// Reason is why, for the log.
 	Reason string
 	// Text is the answer of a finish or skip, the result of a skipped call, the
-	// note of a continue at the turn's end.
+	// note of a continue.
 	Text string
 	// Arguments are a rewritten call's.
 	Arguments string

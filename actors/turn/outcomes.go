@@ -16,6 +16,9 @@ const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
 	if d.s.Turn == nil {
+		if _, due := o.(TurnDue); due {
+			d.startNext()
+		}
 		return
 	}
 	switch o := o.(type) {
@@ -74,10 +77,14 @@ func (d *decision) after(c *ToolCall, hooks []HookDecision) {
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
 	m := t.Model
-	items := UniqueCalls(o.Items, t.used)
+	items := UniqueCalls(o.Items, t.callIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
 	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost})
-	d.settle(m, o.Usage, cost)
+	if o.Usage == (messages.Usage{}) { // the server does not say
+		d.settleUnknown(m)
+	} else {
+		d.settle(m, o.Usage, cost)
+	}
 	failed := d.tell(o.Hooks)
 	for _, item := range items {
 		if item.Type == messages.ItemCall {
@@ -119,13 +126,13 @@ func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item 
 
 // CallIDs are the ids of all tool calls of the turn, and of those it continues,
 // oldest first.
-func (t *Turn) CallIDs() []messages.CallID { return slices.Clone(t.used) }
+func (t *Turn) CallIDs() []messages.CallID { return slices.Clone(t.callIDs) }
 
 // AtStart says that the turn has not asked a model yet.
 func (t *Turn) AtStart() bool { return !t.called }
 
-// Hooked are the hooks that have paused the turn where it is now and are not
-// asked again, as point/name.
+// Hooked are the hooks that have had their say in this step and are not asked
+// again, as point/name.
 func (t *Turn) Hooked() []string { return slices.Clone(t.hooked) }
 
 // judge settles a call that cannot run or must not, and asks for approval of
@@ -145,7 +152,7 @@ func (d *decision) judge(c *ToolCall, j Judgement) {
 		return
 	}
 	gate, why := d.heed(c, j.Hooks)
-	if c.Status == Settled {
+	if c.Status == Settled || t.finish != nil {
 		return
 	}
 	if j.Misfit != "" {
@@ -203,7 +210,11 @@ func (d *decision) advance() {
 	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
 		d.limited()
 	case t.count(Gated) > 0:
-		d.pause(pausedApproval, "a person must approve or deny what waits", t.waiting())
+		message := "a person must approve or deny what waits"
+		if t.count(Unknown) > 0 {
+			message += ", and say what became of what was lost"
+		}
+		d.pause(pausedApproval, message, t.waiting())
 	case t.count(Unknown) > 0:
 		d.pause(pausedUnknown, "a person must say what became of what was lost", t.waiting())
 	default:
@@ -263,12 +274,12 @@ func (d *decision) erred(o ModelErred) {
 		at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
 		failed.RetryAt = &at
 		d.emit(failed)
-		d.settle(m, o.Usage, failed.Cost)
+		d.settleFailed(m, o, failed.Cost)
 		d.setTimer(timerID(forRetry, m.ID), forRetry, m.ID, at)
 		return
 	}
 	d.emit(failed)
-	d.settle(m, o.Usage, failed.Cost)
+	d.settleFailed(m, o, failed.Cost)
 	if next := d.fallback(m.Model); next != "" {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
 		d.request()
@@ -312,7 +323,7 @@ func (d *decision) reconciled(o ToolReconciled) {
 	case o.Done:
 		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, By: "reconcile"})
 	case o.NotDone:
-		d.startTool(c, "reconcile")
+		d.runAgain(c, "reconcile")
 	default:
 		d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran, and the tool cannot tell what became of it"})
 	}
@@ -324,6 +335,11 @@ func (d *decision) recover() {
 	t := d.s.Turn
 	if t.Paused != "" {
 		return
+	}
+	if tm := t.timer(durationTimer); tm != nil && !d.env.Now.Before(tm.At) {
+		if d.fired(durationTimer); d.s.Turn != t {
+			return // its time was over
+		}
 	}
 	if m := t.Model; m != nil {
 		switch {
@@ -341,7 +357,7 @@ func (d *decision) recover() {
 		}
 		switch c.Class {
 		case "pure", "keyed":
-			d.runAgain(c)
+			d.runAgain(c, "restart")
 		case "check":
 			if d.s.lost == nil {
 				d.s.lost = make(map[messages.CallID]bool)
@@ -354,11 +370,14 @@ func (d *decision) recover() {
 	d.advance()
 }
 
-// runAgain starts a lost call of class pure or keyed anew, unless it was lost
-// too often.
-func (d *decision) runAgain(c *ToolCall) {
+// runAgain starts a lost call anew, unless it was lost too often.
+func (d *decision) runAgain(c *ToolCall, reason string) {
+	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.Class != "pure" {
+		d.emit(messages.ToolUnknown{Turn: d.s.Turn.ID, Call: c.ID, Reason: "its process was lost while it ran, and its tool is not defined any more"})
+		return
+	}
 	if c.Attempt <= maxRestarts {
-		d.startTool(c, "restart")
+		d.startTool(c, reason)
 		return
 	}
 	d.emit(messages.ToolFailed{

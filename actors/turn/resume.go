@@ -78,7 +78,9 @@ func (d *decision) continueFailed(c messages.Resume, e *Ended) error {
 		steps = max(steps-1, 0)
 	}
 	limits := e.Limits.Raise(c.Raised.Limits())
-	o := d.overWith(Used{Steps: steps, Tokens: e.Used.Tokens, Cost: e.Used.Cost, Ran: e.Used.Ran}, limits, d.raisedAgentLimits(c.AgentLimits.Limits()))
+	used := e.Used
+	used.Steps = steps
+	o := d.overWith(used, limits, d.raisedAgentLimits(c.AgentLimits.Limits()))
 	if o.limit != "" {
 		return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", e.ID, o.message, o.option())
 	}

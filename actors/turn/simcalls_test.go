@@ -222,7 +222,8 @@ func (c *checker) settles(ev messages.Event) {
 	case messages.ToolUnknown:
 		call := c.open.call(ev.Call)
 		c.must(call != nil && call.running, "an unknown outcome of what did not run")
-		c.must(call.class != "pure" && call.class != "keyed" || c.cmd == nil, "an unknown outcome of what can run again")
+		_, defined := c.s.env.Definition.Tools[call.tool]
+		c.must(call.class != "pure" && call.class != "keyed" || c.cmd == nil || !defined && call.class == "keyed", "an unknown outcome of what can run again")
 		call.running, call.unknown = false, true
 	case messages.ToolCompleted:
 		call := c.result(ev.Call)

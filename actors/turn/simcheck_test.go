@@ -181,7 +181,7 @@ func (s *sim) fromBytes() {
 
 // drain lets everything come to its end.
 func (s *sim) drain() {
-	for n := 0; s.live.Turn != nil; n++ {
+	for n := 0; s.live.Turn != nil || len(s.live.Queue) > 0; n++ {
 		s.tame = n > 150
 		if n > 600 {
 			s.fail("the agent does not come to rest")
@@ -201,7 +201,7 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 	effects := s.live.Effects()
 	n := s.r.IntN(len(effects) + 1)
 	for i := range effects {
-		if e := effects[(i+n)%len(effects)]; !idle(e) || s.live.Turn.Paused != "" && s.chance(4) || s.chance(20) {
+		if e := effects[(i+n)%len(effects)]; !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
 			return e, true
 		}
 	}

@@ -127,22 +127,10 @@ func (c *checker) within(ev messages.ModelRequested) {
 
 // agentLimits are those in force; none if the definition is not known.
 func (c *checker) agentLimits() messages.Limits {
-	l, r := c.s.env.Definition.AgentLimits, c.raised
 	if c.cmd == nil {
 		return messages.Limits{}
 	}
-	return messages.Limits{
-		MaxSteps: higher(l.MaxSteps, r.MaxSteps), MaxTokens: higher(l.MaxTokens, r.MaxTokens),
-		MaxCost: higher(l.MaxCost, r.MaxCost), MaxDuration: higher(l.MaxDuration, r.MaxDuration),
-	}
-}
-
-// higher is a limit that may have been raised; 0 is none.
-func higher[N int | int64 | messages.Cost](limit, raised N) N {
-	if limit == 0 {
-		return 0
-	}
-	return max(limit, raised)
+	return c.s.env.Definition.AgentLimits.Raise(c.raised)
 }
 
 // mayRequest says that the limits that can be known here allow another step.
@@ -270,7 +258,9 @@ func (c *checker) timerEvent(ev messages.Event) {
 		o.timers[ev.Timer] = ev
 	case messages.TimerFired:
 		due, ok := c.cmd.(turn.TimerDue)
-		c.must(c.cmd == nil || ok && due.Timer == ev.Timer, "a timer fired by itself")
+		_, back := c.cmd.(turn.Recover) // which looks whether the turn's time is over
+		late := back && ev.Timer == "duration" && !c.s.env.Now.Before(o.timers[ev.Timer].At)
+		c.must(c.cmd == nil || ok && due.Timer == ev.Timer || late, "a timer fired by itself")
 		c.timerOver(ev.Timer, ev.Ran)
 	case messages.TimerCancelled:
 		c.timerOver(ev.Timer, ev.Ran)
@@ -325,7 +315,8 @@ func (c *checker) effects() {
 	c.must((live.Turn != nil) == (o != nil), "the state has another turn")
 	c.must(live.Used == c.used, "the agent's use is miscounted")
 	if o == nil {
-		c.must(len(effects) == 0 && len(live.Queue) == 0 && live.Phase() == "idle", "an idle agent has something to do")
+		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
+		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && begins == live.Open() && live.Phase() == "idle", "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
 	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")

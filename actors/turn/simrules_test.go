@@ -132,7 +132,6 @@ func (c *checker) starts(events []messages.Event) {
 	c.must(c.starting == "", "an input was accepted as started and its turn was not")
 	o := c.open
 	if o == nil {
-		c.must(len(c.queue) == 0, "inputs wait for an idle agent")
 		return
 	}
 	c.must(o.reserved == nil, "a reservation without a model call")
@@ -176,7 +175,7 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 	_, known := c.inputs[ev.Input]
 	c.must(!known, "an input was accepted twice")
 	c.inputs[ev.Input] = &inputFacts{n: c.n}
-	c.must((ev.Disposition == messages.Started) == (c.open == nil), "the disposition is wrong")
+	c.must((ev.Disposition == messages.Started) == (c.open == nil && len(c.queue) == 0 || c.open == nil && ev.Policy == messages.PolicyInterrupt && ev.Disposition == messages.Started), "the disposition is wrong")
 	waiting := len(c.queue)
 	if c.open != nil {
 		waiting += len(c.open.unseen)
@@ -191,7 +190,7 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 		c.starting = ev.Input
 		c.queue = append(c.queue, ev.Input)
 	case messages.Queued:
-		c.must(ev.Policy == "" || ev.Policy == messages.PolicyQueue, "an input was queued against its policy")
+		c.must(ev.Policy == "" || ev.Policy == messages.PolicyQueue || c.open == nil, "an input was queued against its policy")
 		c.queue = append(c.queue, ev.Input)
 	case messages.Joined:
 		c.must(ev.Policy == messages.PolicyJoin && ev.Turn == c.open.id, "an input joined against its policy, or another turn")

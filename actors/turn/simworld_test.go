@@ -109,6 +109,8 @@ func (s *sim) comes(e turn.Effect) any {
 		return turn.TimerDue{Timer: e.Timer}
 	case turn.AskHooks:
 		return s.hooksCome(e)
+	case turn.Begin:
+		return turn.TurnDue{}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
 	}

@@ -67,15 +67,16 @@ type Turn struct {
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
 	toolUsed   bool              // a tool was asked for
-	used       []messages.CallID // ids of all tool calls of the turn and those it continues
+	callIDs    []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen
 	reserved   *Used             // for the next model call; nil: nothing
 	exhausted  string            // the limit that was reached, until it is raised
+	reached    string            // and what was said of it
 	final      *string           // the answer, when the model asks for nothing more
 	finish     *string           // the answer that a hook ends the turn with
 	again      bool              // at the turn's end a hook has asked for another model call, which was not made
 	held       string            // why a hook wants a person, until the turn is resumed
-	hooked     []string          // hooks that have paused here and are not asked again
+	hooked     []string          // hooks that have had their say in this step, as point/name
 	hook       Point             // where hooks are being asked. Volatile.
 }
 
@@ -175,7 +176,7 @@ type Ended struct {
 	Used   Used
 
 	repeat     bool // its last step has no answer
-	used       []messages.CallID
+	callIDs    []messages.CallID
 	toolChoice string
 	toolUsed   bool
 }

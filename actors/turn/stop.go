@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"strings"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -65,8 +67,9 @@ func (d *decision) clear(c messages.Clear) {
 	if d.s.Turn != nil {
 		d.abort("clear", "clear", "")
 	}
+	reason := each(c.Reason, len(d.s.Queue))
 	for len(d.s.Queue) > 0 {
-		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: c.Reason})
+		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})
 	}
 	d.emit(messages.AgentCleared{Reason: c.Reason})
 }
@@ -91,10 +94,25 @@ func (d *decision) withdraw(c messages.Withdraw) error {
 	if !c.All && !contains(waiting, c.Input) {
 		return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
 	}
+	reason := c.Reason
+	if c.All {
+		reason = each(c.Reason, len(waiting))
+	}
 	for _, id := range waiting {
 		if c.All || id == c.Input {
-			d.emit(messages.InputWithdrawn{Input: id, Reason: c.Reason})
+			d.emit(messages.InputWithdrawn{Input: id, Reason: reason})
 		}
 	}
 	return nil
+}
+
+// maxEach is how much of a reason stands with each of several inputs; the whole
+// is in the frame's cause.
+const maxEach = 80
+
+func each(reason string, inputs int) string {
+	if inputs > 1 && len(reason) > maxEach {
+		return strings.ToValidUTF8(reason[:maxEach], "") + "…"
+	}
+	return reason
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -97,18 +98,31 @@ var appending = map[string]func(*testing.T, Opened){
 	"a frame that is too large is refused for good": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
-		many := make([]messages.Event, eventlog.MaxTypes/10)
-		for i := range many {
-			many[i] = large(0)
-		}
-		for what, e := range map[string]eventlog.Entry{"bytes": Entry(t, a, tail, large(eventlog.MaxFrame)), "types": Entry(t, a, tail, many...)} {
-			if _, err := eventlog.Commit(context.Background(), o.Log, e); !errors.Is(err, eventlog.ErrTooLarge) {
-				t.Errorf("%s: %v, want ErrTooLarge", what, err)
-			}
+		if _, err := eventlog.Commit(context.Background(), o.Log, Entry(t, a, tail, large(eventlog.MaxFrame))); !errors.Is(err, eventlog.ErrTooLarge) {
+			t.Errorf("%v, want ErrTooLarge", err)
 		}
 		wantTail(t, o.Log, a, tail)
 		after := appended(t, o.Log, Entry(t, a, tail, large(400<<10)))
 		wantFrames(t, o.Log, a, tail.Frame, after.Frame)
+	},
+	"a frame of very many events is stored, and its head tells each type once": func(t *testing.T, o Opened) {
+		a := Agent("ada")
+		many := make([]messages.Event, eventlog.MaxTypes)
+		for i := range many {
+			many[i] = messages.CommandNoop{Command: "x"}
+		}
+		many[0] = messages.AgentCreated{Agent: a.Full()}
+		tail := appended(t, o.Log, Entry(t, a, eventlog.Tail{}, many...))
+		wantFrames(t, o.Log, a, tail.Frame)
+		for head, err := range o.Log.Follow(t.Context(), a.Partition()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"agent.created", "command.noop"}; head.Agent == a && !slices.Equal(head.Types, want) {
+				t.Errorf("its types are %v, want %v", head.Types, want)
+			}
+			break
+		}
 	},
 	"an ended context appends nothing that cannot be repeated": func(t *testing.T, o Opened) {
 		a, e := Agent("ada"), Entry(t, Agent("ada"), eventlog.Tail{})

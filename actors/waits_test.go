@@ -1,0 +1,96 @@
+package actors_test
+
+import (
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// A tool that does not say whether it wants approval is not waited for: a
+// person is.
+func TestApprovalIsNotWaitedForInVain(t *testing.T) { // A40, A102
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		hangs := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Asked, want: func(json.RawMessage) (bool, error) {
+			<-release
+			return false, nil
+		}}
+		s := actorstest.New(t, nil)
+		node := s.Start(config(scripted.New(scripted.Ask(asks("c1", "pay", `{}`))), hangs))
+		defer end(node)
+		defer close(release)
+		node.Must(ada, say("u1", "go"))
+		<-time.After(2 * time.Minute)
+		if all := s.Events(ada); count(all, "approval.requested") != 1 || count(all, "turn.paused") != 1 {
+			t.Errorf("it waits for the tool: %v", s.Types(ada))
+		}
+	})
+}
+
+// An id that one command has spent does nothing for another: it is refused, and
+// nobody is told that it was applied.
+func TestSpentByAnotherCommand(t *testing.T) { // A8
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, messages.Interrupt{ID: "x"})
+	before := len(s.Events(ada))
+	wantCode(t, node.Do(ada, say("x", "hello")), messages.Conflict)
+	wantCode(t, node.Do(ada, messages.Clear{ID: "u1"}), messages.Conflict)
+	node.Crash()
+	node = s.Start(config(echo()))
+	wantCode(t, node.Do(ada, messages.Resume{ID: "x"}), messages.Conflict)
+	if a := node.Must(ada, messages.Interrupt{ID: "x"}); !a.Duplicate {
+		t.Errorf("the same command again: %+v", a)
+	}
+	if n := count(s.Events(ada), "agent.activated"); len(s.Events(ada)) != before+n {
+		t.Errorf("something was applied: %v", s.Types(ada))
+	}
+}
+
+// What an agent holds ends in one frame, however many inputs are sent to it.
+func TestJoinsAreBounded(t *testing.T) { // A6, A13, A102
+	gate := scripted.NewGate()
+	s := actorstest.New(t, nil)
+	node := s.Start(with(config(scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))), func(d *actors.Definition) { d.MaxQueue = 1_000_000 }))
+	node.Must(ada, say("u1", "go"))
+	<-gate.Reached()
+	accepted := 1
+	for n := range 4000 {
+		in := policy(longID(n), "x", messages.PolicyJoin)
+		if n%2 == 0 {
+			in.Policy = messages.PolicyQueue
+		}
+		if a := node.Do(ada, in); a.Err == nil {
+			accepted++
+		} else if wantCode(t, a, messages.QueueFull); t.Failed() {
+			return
+		}
+	}
+	node.Must(ada, messages.Clear{ID: "c", Reason: "too much"})
+	all := s.Events(ada)
+	ends(t, all)
+	if n := count(all, "input.accepted"); n != accepted || n < 500 {
+		t.Errorf("%d inputs were accepted, the sender knows of %d", n, accepted)
+	}
+	node.Must(ada, say("after", "go"))
+	ends(t, s.Until(ada, "turn.completed"))
+}
+
+// longID is an id of the greatest length.
+func longID(n int) string {
+	id := make([]byte, messages.MaxID)
+	for i := range id {
+		id[i] = 'a' + byte(n%26)
+		n /= 26
+	}
+	return string(id)
+}

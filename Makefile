@@ -9,6 +9,7 @@ ROUNDS      ?= 300
 SEED        ?= 0
 STEPS       ?= 20000000
 LIVES       ?= 20000
+FAULTS      ?= .
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
@@ -56,12 +57,14 @@ fuzz: ## run every fuzz target for FUZZTIME (200,000 inputs) each
 	done
 
 .PHONY: sim
-sim: ## live STEPS (20,000,000) random steps and LIVES (20,000) of real actors, crash everywhere, plant every fault
+sim: ## live STEPS (20,000,000) random steps and LIVES (20,000) of real actors, crash at every frame
 	REPRISE_STEPS=$(STEPS) $(GO) test -count=1 -v -timeout 60m -run '^TestSimulation$$' ./actors/turn
-	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$' ./actors/turn
 	REPRISE_LIVES=$(LIVES) $(GO) test -count=1 -v -timeout 30m -run '^TestSimulation$$' ./actors
 	REPRISE_BOUNDARIES=1 $(GO) test -count=1 -v -timeout 10m -run '^TestEveryBoundary' ./actors
-	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$' ./actors
+
+.PHONY: faults
+faults: ## plant every fault alone (those whose names match FAULTS) and let the simulations find it
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn ./actors
 
 .PHONY: chaos
 chaos: ## kill a node under load ROUNDS (300) times; SEED=n repeats the chances of a run

@@ -56,11 +56,11 @@ func TestApprovalsByPrompt(t *testing.T) { // A40, A41, A43, A100
 		switch {
 		case ev.Type == "delta":
 			text += ev.Text
-		case ev.Query == nil:
-		case strings.Contains(ev.Query.Prompt, `"order":"7"`):
-			w.ok(c.Answer(w.ctx, *ev.Query, "yes"))
+		case ev.Question == nil:
+		case strings.Contains(ev.Question.Prompt, `"order":"7"`):
+			w.ok(c.Answer(w.ctx, *ev.Question, "yes"))
 		default:
-			w.ok(c.Answer(w.ctx, *ev.Query, "no: give a voucher"))
+			w.ok(c.Answer(w.ctx, *ev.Question, "no: give a voucher"))
 		}
 	}
 	if text != "paid 7, paid 8, give a voucher" || ran.Load() != 2 {
@@ -101,7 +101,7 @@ func TestApprovalsFromElsewhere(t *testing.T) { // A25, A41, A42, A103
 	w.ok(err)
 	got := <-done
 	for _, e := range got.events {
-		if e.Query != nil {
+		if e.Question != nil {
 			t.Errorf("the caller was asked %s", e.Text)
 		}
 	}

@@ -11,8 +11,13 @@ import (
 // usually a dollar. A whole number, so that sums do not depend on their order.
 type Cost int64
 
-// CostOf is an amount in whole units, such as 0.25.
-func CostOf(amount float64) Cost { return Cost(math.Round(amount * 1e9)) }
+// CostOf is an amount in whole units, such as 0.25; at most a thousand million.
+func CostOf(amount float64) Cost {
+	return Cost(math.Round(min(max(amount, -maxCost), maxCost) * 1e9))
+}
+
+// maxCost is little enough for nine such amounts to be added.
+const maxCost = 1e9
 
 // String is the amount in whole units.
 func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
@@ -23,8 +28,8 @@ type Limits struct {
 	MaxSteps  int  `json:"max_steps,omitempty"`
 	MaxTokens int  `json:"max_tokens,omitempty"` // input and output together
 	MaxCost   Cost `json:"max_cost_nanos,omitempty"`
-	// MaxDuration is how long it may run, in milliseconds; time spent waiting for
-	// a person or in the queue is not counted.
+	// MaxDuration is how long it may run, in milliseconds. Time spent waiting for
+	// a person or in the queue is not counted; time in which no node ran it is.
 	MaxDuration int64 `json:"max_duration_ms,omitempty"`
 }
 
@@ -65,7 +70,7 @@ func (r Raised) check(where string) error {
 		return Refuse(BadInput, "%smax_steps is %d: it must be positive", where, r.MaxSteps)
 	case r.MaxTokens < 0:
 		return Refuse(BadInput, "%smax_tokens is %d: it must be positive", where, r.MaxTokens)
-	case r.MaxCost < 0 || r.MaxCost > 1e9:
+	case r.MaxCost < 0 || r.MaxCost > maxCost:
 		return Refuse(BadInput, "%smax_cost is %v: write an amount from 0 to 1000000000", where, r.MaxCost)
 	case r.MaxDuration < 0:
 		return Refuse(BadInput, "%smax_duration is negative", where)
@@ -107,6 +112,7 @@ func (p Price) Cost(u Usage) Cost {
 	if p.Cached != nil {
 		cached = *p.Cached
 	}
+	u = u.Clamped()
 	perMillion := float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*cached + float64(u.Output)*p.Output
 	return CostOf(perMillion / 1e6)
 }

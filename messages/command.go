@@ -43,12 +43,13 @@ type Input struct {
 	Options InputOptions `json:"options,omitzero"`
 }
 
-// InputOptions differ from the definition for one turn only. Zero values
-// leave the definition's.
+// InputOptions differ from the definition for the input's own turn; one that
+// joins another's changes nothing there. Zero values leave the definition's.
 type InputOptions struct {
+	// MaxSteps is at most the definition's.
 	MaxSteps int `json:"max_steps,omitempty"`
-	// ToolChoice is required, none, or the name of a tool. It is forced until a
-	// tool was used.
+	// ToolChoice is auto, required, none, or the name of a tool; a definition that
+	// forces one stands. It is forced until a tool was used.
 	ToolChoice string `json:"tool_choice,omitempty"`
 }
 
@@ -150,8 +151,11 @@ const (
 
 // Decide settles a call whose outcome is unknown.
 type Decide struct {
-	ID      string  `json:"id"`
-	Call    CallID  `json:"call"`
+	ID   string `json:"id"`
+	Call CallID `json:"call"`
+	// Turn is the one that the call belongs to: models may use an id again in
+	// another. Empty: whichever runs.
+	Turn    TurnID  `json:"turn,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	Result  string  `json:"result,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
@@ -304,7 +308,7 @@ func Bounded(c Command) error {
 	case Forget:
 		about = c.Tool
 	case Decide:
-		about = string(c.Call)
+		about = string(c.Call) + string(c.Turn)
 	}
 	if len(about) > MaxReason {
 		return Refuse(TooLarge, "what the %s is about is named with %d bytes: the limit is %d", c.CommandType(), len(about), MaxReason)

@@ -258,7 +258,8 @@ type ToolCompleted struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
 	Output string `json:"output"`
-	// By is who said so when it was not the tool: a person's decision.
+	// By is who said so when it was not the tool's run: decision for a person,
+	// reconcile for the tool when it was asked.
 	By string `json:"by,omitempty"`
 }
 

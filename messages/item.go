@@ -147,3 +147,16 @@ type Usage struct {
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
 }
+
+// maxTokens is more than a model call can use, and little enough for sums of
+// them.
+const maxTokens = 1 << 40
+
+// Clamped is a usage as it can be: no part is negative or beyond all bounds, and
+// none is larger than what it is part of. Servers report what they like.
+func (u Usage) Clamped() Usage {
+	clamp := func(n, most int) int { return min(max(n, 0), most) }
+	u.Input, u.Output = clamp(u.Input, maxTokens), clamp(u.Output, maxTokens)
+	u.Cached, u.Reasoning = clamp(u.Cached, u.Input), clamp(u.Reasoning, u.Output)
+	return u
+}

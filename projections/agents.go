@@ -40,8 +40,11 @@ type AgentStatus struct {
 	// Paused is why the turn is paused, as in turn.paused; Message what to do.
 	Paused  string `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Budget is what bounds the agent and its turn. Nil: it is idle, and no limit
-	// of the agent is known.
+	// Limit is the limit that a paused turn has reached. It may wait for a person
+	// besides: it does not go on before the limit is raised. Nil: none.
+	Limit *Reached `json:"limit,omitempty"`
+	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
+	// has set a limit of the agent.
 	Budget *Accounts `json:"budget,omitempty"`
 }
 
@@ -54,6 +57,9 @@ func NewAgentStatus(row Agent, q *Queue) AgentStatus {
 func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 	if t, ok := turns.Newest(); ok && t.Phase == Paused {
 		s.Paused, s.Message = t.Reason, t.Message
+		if limit, ok := b.Reached(); ok {
+			s.Limit = &limit
+		}
 	}
 	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
 		s.Budget = &accounts

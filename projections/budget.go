@@ -24,8 +24,9 @@ func (u Use) add(v Use) Use {
 
 // Account is a budget: what may be used and what is.
 type Account struct {
-	// Limits of an agent are those that a person has set; what its definition
-	// says is not in its events.
+	// Limits of an agent are those that a person has set; they hold in place of
+	// its definition's. What its definition limits is not in its events, and not
+	// here.
 	Limits messages.Limits `json:"limits"`
 	Used   Use             `json:"used"`
 	// Reserved is set aside for the model call under way, on top of Used.
@@ -41,14 +42,26 @@ type Accounts struct {
 	Agent Account  `json:"agent"`
 }
 
+// Reached is a limit that a turn has reached, as in budget.exhausted.
+type Reached struct {
+	// Scope is turn or agent, Limit max_steps, max_tokens, max_cost or
+	// max_duration.
+	Scope   string `json:"scope"`
+	Limit   string `json:"limit"`
+	Message string `json:"message"`
+}
+
 // Budget is what an agent's limits leave: what its turns have used, with what
-// lost model calls are taken to have used. The zero value has used nothing.
+// lost model calls are taken to have used. It counts as the turn machine does,
+// which compares the same numbers with the limits. The zero value has used
+// nothing.
 type Budget struct {
-	turn    messages.TurnID // running or paused; empty: none
-	account Account         // of turn
+	turn    *Account // running or paused; nil: none
 	agent   Account
+	paused  string              // why the turn is, as in turn.paused
+	reached *Reached            // by the turn, and neither raised nor resumed from since
 	clocks  []messages.TimerSet // of limited durations, running
-	ended   []endedTurn         // turns that may be continued: the newest one
+	ended   endedTurn           // the newest: it may be continued
 }
 
 // endedTurn is a turn with what it had used, for one that continues it.
@@ -62,113 +75,151 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.TurnStarted:
 		b.started(ev)
-	case messages.TurnResumed:
-		b.raise(ev.Turn, messages.Limits{MaxSteps: ev.MaxSteps})
-	case messages.BudgetRaised:
-		if ev.Scope == "agent" {
-			b.agent.Limits = b.agent.Limits.Raise(ev.Limits)
-		} else {
-			b.raise(ev.Turn, ev.Limits)
-		}
 	case messages.TurnCompleted:
 		b.end(ev.Turn)
 	case messages.TurnFailed:
 		b.end(ev.Turn)
 	case messages.TurnAborted:
 		b.end(ev.Turn)
-	case messages.ModelRequested:
-		if ev.Turn == b.turn && ev.Step > b.account.Used.Steps {
-			b.use(ev.Turn, Use{Steps: ev.Step - b.account.Used.Steps})
-		}
-	case messages.ModelCompleted:
-		b.use(ev.Turn, Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
-	case messages.ModelFailed:
-		b.use(ev.Turn, Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
-	case messages.BudgetReserved:
-		b.reserve(ev.Turn, Use{Tokens: ev.Tokens, Cost: ev.Cost})
-	case messages.BudgetSettled:
-		b.reserve(ev.Turn, Use{})
-		if ev.Unknown { // nobody says what it used
-			b.use(ev.Turn, Use{Tokens: ev.Tokens, Cost: ev.Cost})
-		}
+	case messages.AgentCleared:
+		b.ended = endedTurn{}
+	case messages.BudgetRaised:
+		b.raised(ev)
 	default:
-		b.tick(ev)
+		if b.turn != nil {
+			b.applyTurn(ev)
+		}
 	}
 }
 
-// tick folds what is said of a duration's clock.
-func (b *Budget) tick(ev messages.Event) {
+// applyTurn folds what is said of the turn.
+func (b *Budget) applyTurn(ev messages.Event) {
 	switch ev := ev.(type) {
+	case messages.TurnPaused:
+		b.paused = ev.Reason
+	case messages.TurnResumed:
+		b.resumed(ev)
+	case messages.ModelRequested:
+		if ev.Step > b.turn.Used.Steps { // else another attempt
+			b.agent.Used.Steps++
+		}
+		b.turn.Used.Steps = ev.Step
+	case messages.ModelCompleted:
+		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+	case messages.ModelFailed:
+		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+	case messages.BudgetReserved:
+		b.turn.Reserved = Use{Tokens: ev.Tokens, Cost: ev.Cost}
+	case messages.BudgetSettled:
+		b.turn.Reserved = Use{}
+		if ev.Unknown { // nobody says what it used
+			b.use(Use{Tokens: ev.Tokens, Cost: ev.Cost})
+		}
+	case messages.BudgetExhausted:
+		b.reached = &Reached{ev.Scope, ev.Limit, ev.Message}
 	case messages.TimerSet:
+		b.stop(ev.Timer, 0) // one of its name is replaced
 		if ev.For == "duration" {
 			b.clocks = append(b.clocks, ev)
 		}
 	case messages.TimerFired:
-		b.stop(ev.Turn, ev.Timer, ev.Ran)
+		b.stop(ev.Timer, ev.Ran)
 	case messages.TimerCancelled:
-		b.stop(ev.Turn, ev.Timer, ev.Ran)
+		b.stop(ev.Timer, ev.Ran)
 	}
 }
 
 func (b *Budget) started(ev messages.TurnStarted) {
-	b.turn, b.account = ev.Turn, Account{Limits: ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})}
-	for _, e := range b.ended {
-		if ev.Continues != "" && e.turn == ev.Continues {
-			b.account.Used = e.used
-		}
+	b.over()
+	b.turn = &Account{Limits: ev.Limits}
+	b.turn.Limits.MaxSteps = ev.MaxSteps
+	if ev.Continues != "" && ev.Continues == b.ended.turn {
+		b.turn.Used = b.ended.used
 	}
-	b.account.Used.Steps = max(b.account.Used.Steps, ev.Steps)
-	b.ended = nil
+	b.turn.Used.Steps = ev.Steps
 }
 
-func (b *Budget) raise(turn messages.TurnID, limits messages.Limits) {
-	if turn == b.turn {
-		b.account.Limits = b.account.Limits.Raise(limits)
+// resumed folds that the turn goes on: past a limit only if that was what it
+// waited for.
+func (b *Budget) resumed(ev messages.TurnResumed) {
+	switch b.paused {
+	case "approval", "tool_unknown", "hook":
+	default:
+		b.reached = nil
+	}
+	b.paused = ""
+	b.turn.Limits = b.turn.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
+}
+
+func (b *Budget) raised(ev messages.BudgetRaised) {
+	switch {
+	case ev.Scope == "agent":
+		b.agent.Limits = b.agent.Limits.Raise(ev.Limits)
+	case b.turn != nil:
+		b.turn.Limits = b.turn.Limits.Raise(ev.Limits)
+	}
+	if b.reached != nil && sets(ev.Limits, b.reached.Limit) {
+		b.reached = nil
 	}
 }
 
-func (b *Budget) use(turn messages.TurnID, u Use) {
-	b.agent.Used = b.agent.Used.add(u)
-	if turn == b.turn {
-		b.account.Used = b.account.Used.add(u)
+// sets says whether l sets the limit of that name.
+func sets(l messages.Limits, name string) bool {
+	switch name {
+	case "max_steps":
+		return l.MaxSteps != 0
+	case "max_tokens":
+		return l.MaxTokens != 0
+	case "max_cost":
+		return l.MaxCost != 0
+	case "max_duration":
+		return l.MaxDuration != 0
 	}
+	return false
 }
 
-func (b *Budget) reserve(turn messages.TurnID, u Use) {
-	if turn == b.turn {
-		b.account.Reserved = u
-	}
-}
+func (b *Budget) use(u Use) { b.agent.Used, b.turn.Used = b.agent.Used.add(u), b.turn.Used.add(u) }
 
-func (b *Budget) stop(turn messages.TurnID, timer string, ran int64) {
-	i := slices.IndexFunc(b.clocks, func(c messages.TimerSet) bool { return c.Turn == turn && c.Timer == timer })
+// stop ends a clock, if the timer is one, that ran for so many milliseconds.
+func (b *Budget) stop(timer string, ran int64) {
+	i := slices.IndexFunc(b.clocks, func(c messages.TimerSet) bool { return c.Timer == timer })
 	if i >= 0 {
 		b.clocks = slices.Delete(b.clocks, i, i+1)
-		b.use(turn, Use{Duration: ran})
+		b.use(Use{Duration: ran})
 	}
 }
 
 func (b *Budget) end(turn messages.TurnID) {
-	b.clocks = slices.DeleteFunc(b.clocks, func(c messages.TimerSet) bool { return c.Turn == turn })
-	if turn == b.turn && turn != "" {
-		b.ended = []endedTurn{{turn, b.account.Used}}
-		b.turn, b.account = "", Account{}
+	b.ended = endedTurn{turn: turn}
+	if b.turn != nil {
+		b.ended.used = b.turn.Used
 	}
+	b.over()
 }
+
+// over forgets the turn, but for what it has used.
+func (b *Budget) over() { b.turn, b.paused, b.reached, b.clocks = nil, "", nil, nil }
 
 // Accounts is the budgets as they are now. It is the caller's.
 func (b *Budget) Accounts() Accounts {
 	a := Accounts{Agent: b.agent}
-	if b.turn == "" {
+	if b.turn == nil {
 		return a
 	}
-	turn := b.account
+	turn := *b.turn
 	for _, c := range b.clocks {
-		if c.Turn == b.turn {
-			turn.RunningSince = c.Set.UTC()
-		}
+		turn.RunningSince = c.Set.UTC()
 	}
 	a.Agent.Reserved, a.Agent.RunningSince = turn.Reserved, turn.RunningSince
 	a.Turn = &turn
 	return a
+}
+
+// Reached is the limit that keeps the turn from going on to another model call,
+// until it is raised or the turn resumed; false if there is none.
+func (b *Budget) Reached() (Reached, bool) {
+	if b.reached == nil {
+		return Reached{}, false
+	}
+	return *b.reached, true
 }

@@ -78,24 +78,19 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 				q.inputs[i].joined = ""
 			}
 		}
-	case messages.InputWithdrawn:
-		q.drop(ev.Input)
-	case messages.InputDropped:
-		q.drop(ev.Input)
 	case messages.TurnStarted:
 		q.drop(ev.Inputs...)
 	case messages.ModelRequested:
 		q.drop(ev.Inputs...)
-	case messages.TurnCompleted:
-		q.ended(ev.Turn, ev.Inputs)
-	case messages.TurnFailed:
-		q.ended(ev.Turn, ev.Inputs)
-	case messages.TurnAborted:
-		q.ended(ev.Turn, ev.Inputs)
 	case messages.AgentCleared:
 		*q = Queue{at: q.at}
 	default:
-		q.applyCall(n, ev)
+		if inputs, ends := messages.Ended(ev); ends {
+			q.drop(inputs...)
+			q.ended(TurnOf(ev))
+		} else {
+			q.applyCall(n, ev)
+		}
 	}
 }
 
@@ -173,8 +168,8 @@ func (q *Queue) settle(turn messages.TurnID, call messages.CallID) {
 	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn && c.call == call })
 }
 
-func (q *Queue) ended(turn messages.TurnID, inputs []string) {
-	q.drop(inputs...)
+// ended forgets the calls of a turn.
+func (q *Queue) ended(turn messages.TurnID) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn })
 	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn })
 }

@@ -3,6 +3,7 @@ package projections
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -262,7 +263,90 @@ func TestBudget(t *testing.T) { // A17, A52
 	}
 }
 
-func TestTurnsTellWhyTheyWait(t *testing.T) {
+// A step that is made again, by a turn that continues a failed one, is another
+// model call of the agent's and the same step of the turn's; another attempt is
+// neither.
+func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
+	var b Budget
+	asks := func(turn messages.TurnID, step, attempt int) messages.Event {
+		return messages.ModelRequested{Turn: turn, Step: step, Attempt: attempt, Call: "m"}
+	}
+	for i, step := range []struct {
+		ev          messages.Event
+		turn, agent int // -1: none
+	}{
+		{messages.TurnStarted{Turn: "t1", MaxSteps: 5}, 0, 0},
+		{asks("t1", 1, 1), 1, 1},
+		{messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m"}, 1, 1},
+		{asks("t1", 2, 1), 2, 2},
+		{messages.ModelFailed{Turn: "t1", Step: 2, Call: "m"}, 2, 2},
+		{asks("t1", 2, 2), 2, 2},
+		{messages.ModelRestarted{Turn: "t1", Step: 2, Call: "m"}, 2, 2},
+		{asks("t1", 2, 3), 2, 2},
+		{messages.ModelFailed{Turn: "t1", Step: 2, Call: "m"}, 2, 2},
+		{messages.TurnFailed{Turn: "t1", Reason: "model", Steps: 2}, -1, 2},
+		{messages.TurnStarted{Turn: "t11", Continues: "t1", Steps: 1, MaxSteps: 5}, 1, 2},
+		{asks("t11", 2, 1), 2, 3},
+		{messages.ModelCompleted{Turn: "t11", Step: 2, Call: "m", Usage: messages.Usage{Input: 7}}, 2, 3},
+		{messages.TurnFailed{Turn: "t11", Reason: "hook", Steps: 2}, -1, 3},
+		{messages.AgentCleared{}, -1, 3},
+		{messages.TurnStarted{Turn: "t16", Continues: "t11"}, 0, 3}, // nothing is left to continue
+	} {
+		b.Apply(messages.EventNumber(i+1), step.ev)
+		a, turn := b.Accounts(), -1
+		if a.Turn != nil {
+			turn = a.Turn.Used.Steps
+		}
+		if turn != step.turn || a.Agent.Used.Steps != step.agent {
+			t.Errorf("after event %d: the turn made %d model calls, all %d; want %d and %d", i+1, turn, a.Agent.Used.Steps, step.turn, step.agent)
+		}
+	}
+	if used := b.Accounts().Turn.Used; used.Tokens != 0 {
+		t.Errorf("a cleared agent's turn has used %+v", used)
+	}
+}
+
+// While a turn stands at a limit its status names the limit, also if it waits
+// for a decision besides.
+func TestStatusNamesTheLimit(t *testing.T) { // A17
+	var turns Turns
+	var b Budget
+	var q Queue
+	reached := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
+	pause := func(reason string) messages.Event { return messages.TurnPaused{Turn: "t1", Reason: reason} }
+	raise := func(scope string, l messages.Limits) messages.Event {
+		return messages.BudgetRaised{Turn: "t1", Scope: scope, Limits: l}
+	}
+	for i, step := range []struct {
+		ev   messages.Event
+		told bool
+	}{
+		{messages.TurnStarted{Turn: "t1", MaxSteps: 5}, false},
+		{reached, false}, // tools still run
+		{pause("tool_unknown"), true},
+		{messages.TurnResumed{Turn: "t1"}, false},
+		{pause("max_tokens"), true},
+		{raise("agent", messages.Limits{MaxSteps: 9}), true}, // another one
+		{raise("agent", messages.Limits{MaxTokens: 300}), false},
+		{messages.TurnResumed{Turn: "t1"}, false},
+		{reached, false},
+		{pause("max_tokens"), true},
+		{messages.TurnResumed{Turn: "t1"}, false}, // raised in its definition
+		{pause("hook"), false},
+		{messages.TurnAborted{Turn: "t1"}, false},
+	} {
+		for _, v := range []View{&turns, &b} {
+			v.Apply(messages.EventNumber(i+1), step.ev)
+		}
+		line, err := json.Marshal(NewAgentStatus(Agent{}, &q).WithTurn(&turns, &b))
+		const limit = `"limit":{"scope":"agent","limit":"max_tokens","message":"100 tokens are used"}`
+		if got := strings.Contains(string(line), limit); err != nil || got != step.told || strings.Contains(string(line), `"limit":`) != step.told {
+			t.Errorf("after event %d: %s, %v", i+1, line, err)
+		}
+	}
+}
+
+func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 	var turns Turns
 	for i, ev := range []messages.Event{
 		messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5},

@@ -50,7 +50,7 @@ func (a *all) shown(t testing.TB) string {
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
 		"inputs": a.Queue.Inputs(), "joined": a.Queue.Joined(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
-		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "remembered": a.Decided.Remembered(messages.AgentID{}),
+		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "reached": a.Budget.reached, "remembered": a.Decided.Remembered(messages.AgentID{}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func (s story) approval() messages.Event {
 }
 
 func (s story) rest() messages.Event {
-	switch s.pick(12) {
+	switch s.pick(13) {
 	case 0:
 		return messages.InputRequeued{Input: s.input(), Turn: s.turn()}
 	case 1:
@@ -167,8 +167,10 @@ func (s story) rest() messages.Event {
 		return messages.TimerCancelled{Turn: s.turn(), Timer: s.timer(), Ran: int64(s.pick(9))}
 	case 10:
 		return messages.ApprovalForgotten{Tool: "f"}
+	case 11:
+		return messages.BudgetExhausted{Turn: s.turn(), Scope: s.scope(), Limit: s.one("max_tokens", "max_steps"), Message: s.text()}
 	}
-	return []messages.Event{messages.TurnPaused{Turn: s.turn(), Reason: "why"}, messages.TurnResumed{Turn: s.turn()}, messages.AgentCreated{}, messages.ModelRestarted{Call: s.call()}}[s.pick(4)]
+	return []messages.Event{messages.TurnPaused{Turn: s.turn(), Reason: s.one("max_tokens", "approval")}, messages.TurnResumed{Turn: s.turn()}, messages.AgentCreated{}, messages.ModelRestarted{Call: s.call()}}[s.pick(4)]
 }
 
 func randomStory(seed uint64, length int) []messages.Event {

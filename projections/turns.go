@@ -53,7 +53,8 @@ type Turn struct {
 	Cleared bool `json:"cleared,omitempty"`
 }
 
-// Turns lists an agent's turns, those before it was cleared included. The zero value has none.
+// Turns lists an agent's turns, those before it was cleared included. The zero
+// value has none.
 type Turns struct {
 	turns []Turn // as they started
 	at    time.Time

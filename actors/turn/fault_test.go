@@ -1,23 +1,16 @@
 package turn_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"text/tabwriter"
+
+	"github.com/reprise-dev/reprise/actors/faulttest"
 )
 
 // fault is a mistake that somebody could make in the machine, as a change of
 // one place of its source.
 type fault struct {
-	name     string
-	file     string
-	old, new string
+	Name, File string
+	Old, New   string
 }
 
 // faults are what the simulation must be able to find. Those that break the
@@ -90,131 +83,32 @@ var faults = []fault{
 // faultSteps is within how many steps a fault must be found.
 const faultSteps = 400_000
 
-// TestFaultsFit checks that every fault can still be planted.
-func TestFaultsFit(t *testing.T) {
+// table is the faults as faulttest plants them.
+func table() (list []faulttest.Fault) {
 	for _, f := range faults {
-		source, err := os.ReadFile(f.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), f.old); n != 1 {
-			t.Errorf("fault %q: %s has its place %d times, want once: mend the table of faults\n%s", f.name, f.file, n, f.old)
-		}
+		list = append(list, faulttest.Fault(f))
 	}
+	return list
 }
 
-// found is how the simulation told of a fault.
-type found struct {
-	Seed, Steps, Acts int
-	What              string
-}
+func TestFaultsFit(t *testing.T) { faulttest.FaultsFit(t, table()) }
 
-// TestHunt looks for the first life that breaks a promise. It runs in the
-// binaries that TestFaults builds.
+// TestFaults needs a build for each fault: make faults.
+func TestFaults(t *testing.T) { faulttest.Faults(t, "turn", "steps", table()) }
+
+// TestHunt looks for the first life that breaks a promise.
 func TestHunt(t *testing.T) {
-	if os.Getenv("REPRISE_HUNT") == "" {
-		t.Skip("set REPRISE_HUNT to print the first life that breaks a promise")
-	}
+	faulttest.Hunting(t)
 	guard(t)
-	for seed, steps := 0, 0; steps < faultSteps; seed++ {
-		l := life{seed: uint64(seed)}
+	for seed, steps := uint64(0), 0; steps < faultSteps; seed++ {
+		l := life{seed: seed}
 		s, err := l.play()
 		if err == nil {
 			steps += s.steps
 			continue
 		}
 		short, _ := shrink(l, err)
-		raw, _ := json.Marshal(found{seed, steps + err.steps, short.left(), ruleOf(err)})
-		fmt.Printf("found %s\n", raw)
+		faulttest.Found{Seed: seed, Took: steps + err.steps, Suffice: short.left(), What: ruleOf(err)}.Tell(t)
 		return
 	}
-}
-
-// TestFaults plants each fault alone, in a copy of the source that only the
-// compiler sees, and prints what the simulation needed to find it.
-func TestFaults(t *testing.T) {
-	if os.Getenv("REPRISE_FAULTS") == "" {
-		t.Skip("takes a build for each fault: make sim, or set REPRISE_FAULTS")
-	}
-	if r, ok := hunt(t, fault{name: "none"}); ok {
-		t.Fatalf("the simulation finds something without any fault, so that it tells nothing of faults: %+v", r)
-	}
-	rows, turns := make([]found, len(faults)), make(chan struct{}, 2) // two at once: others use the machine too
-	t.Run("each", func(t *testing.T) {
-		for i, f := range faults {
-			t.Run(f.name, func(t *testing.T) {
-				t.Parallel()
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				row, ok := hunt(t, f)
-				if !ok {
-					t.Fatalf("not found in %d steps", faultSteps)
-				}
-				rows[i] = row
-			})
-		}
-	})
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "room\tfault\tsteps\tseed\tactions\tfound as")
-	for i, f := range faults {
-		r := rows[i]
-		fmt.Fprintf(w, "turn\t%s\t%d\t%d\t%d\t%s\n", f.name, r.Steps, r.Seed, r.Acts, r.What)
-	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("steps and seed of the first life that tells, actions of its shortest form\n%s", b.String())
-}
-
-// hunt builds the tests with the fault in place, if it has one, and lets them
-// look for it.
-func hunt(t *testing.T, f fault) (r found, ok bool) {
-	dir := t.TempDir()
-	binary := filepath.Join(dir, "faulty.test")
-	args := []string{"test", "-c", "-o", binary}
-	if f.file != "" {
-		args = append(args, "-overlay", f.plant(t, dir))
-	}
-	build := exec.Command("go", append(args, ".")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("the fault does not compile: %v\n%s", err, out)
-	}
-	hunt := exec.Command(binary, "-test.run", "^TestHunt$", "-test.timeout", "2m")
-	hunt.Env = append(os.Environ(), "REPRISE_HUNT=1", "GOMAXPROCS=1")
-	out, err := hunt.CombinedOutput()
-	if err != nil {
-		t.Fatalf("the hunt broke off: %v\n%s", err, out)
-	}
-	_, line, ok := bytes.Cut(out, []byte("found "))
-	if !ok {
-		return r, false
-	}
-	if err := json.NewDecoder(bytes.NewReader(line)).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	return r, true
-}
-
-// plant writes the changed source and the overlay that puts it in place.
-func (f fault) plant(t *testing.T, dir string) (overlay string) {
-	source, err := os.ReadFile(f.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	place, err := filepath.Abs(f.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed, overlay := filepath.Join(dir, f.file), filepath.Join(dir, "overlay.json")
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {place: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string][]byte{changed: bytes.Replace(source, []byte(f.old), []byte(f.new), 1), overlay: raw} {
-		if err := os.WriteFile(name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return overlay
 }

@@ -40,10 +40,11 @@ func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error]
 	}
 }
 
-// Answer answers an agent's question with a person's words, as its Prompt says.
-// What came of it is told by the events that follow, or by the same question
-// again. An answer to a question that somebody else has answered does nothing.
-func (c *Client) Answer(ctx context.Context, q Query, text string) error {
+// Answer answers an agent's question with a person's words, as its Prompt says
+// and messages.ParseVerdict reads them. What came of it is told by the events
+// that follow, by the same question again, or by a notice: an answer that
+// contradicts what was decided before changes nothing.
+func (c *Client) Answer(ctx context.Context, q Question, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	err := c.nc.Publish(q.ReplySubject, []byte(text))

@@ -15,14 +15,15 @@ import (
 
 // Event is a piece of an answer or a fact of its turn.
 type Event struct {
-	// Type is delta, reasoning, query, or the type of an event such as
+	// Type is delta, reasoning, query, notice, or the type of an event such as
 	// tool.started.
 	Type string `json:"type"`
-	// Text is that of a delta or of reasoning, or what a query asks.
+	// Text is that of a delta or of reasoning, what a query asks, or a notice:
+	// what a person must know of an answer that could not be used.
 	Text string `json:"text,omitempty"`
-	// Query is the agent's question to its caller; Client.Answer answers it. Nil:
-	// the event is none.
-	Query *Query `json:"query,omitempty"`
+	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
+	// the event is no query.
+	Question *Question `json:"question,omitempty"`
 	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
 	N     messages.EventNumber `json:"n,omitempty"`
 	Seq   uint64               `json:"seq,omitempty"`
@@ -36,11 +37,11 @@ type Event struct {
 	Usage  *messages.Usage `json:"usage,omitempty"`
 }
 
-// Query is a question that an agent asks in the middle of a turn, such as
-// whether a call may run. The turn waits; so do others who may be asked the same.
-type Query struct {
+// Question is what an agent asks in the middle of a turn, such as whether a call
+// may run. The turn waits; so do others who may be asked the same.
+type Question struct {
 	ID string `json:"id"`
-	// ReplySubject takes one answer, as soon as somebody gives it.
+	// ReplySubject takes the answer until the stream ends.
 	ReplySubject string `json:"reply_subject"`
 	// Prompt is for a person, and says how to answer.
 	Prompt string `json:"prompt"`
@@ -57,17 +58,19 @@ func (e Event) Terminal() bool {
 }
 
 // Ask prompts an agent with text and yields what its turn does until it ends.
-// A turn that failed or was aborted, and an input that was taken back or
-// dropped, yield their terminal event and then the error. Leaving the loop does not stop the turn.
+// While the input waits for its turn, the pauses of those before it are told:
+// turn.paused and turn.resumed then name another turn. A turn that failed or was
+// aborted, and an input that was taken back or dropped, yield their terminal
+// event and then the error. Leaving the loop does not stop the turn.
 func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
 	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
 }
 
 // AskInput is Ask for an input with more than text. One that joins a running
-// turn yields what that turn does from then on. If the agent's owner
-// cannot be reached, or goes away in the middle, it asks again with the same
-// id, from where it was, until ctx ends; without a deadline for half a minute
-// in which nothing comes.
+// turn yields what that turn does from then on. If the agent's owner cannot be
+// reached, or goes away in the middle, it asks again with the same id, from
+// where it was, until ctx ends; without a deadline for half a minute in which
+// nothing comes.
 func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		a, err := messages.ParseAgentID(agent)
@@ -146,11 +149,17 @@ func (s *asking) message(data []byte) (more bool, err error) {
 		s.partial = true
 		return s.give(e), nil
 	case "query":
-		q := new(Query)
+		q := new(Question)
 		if err := json.Unmarshal(chunk.Data, q); err != nil {
 			return false, err
 		}
-		return s.give(Event{Type: "query", Text: q.Prompt, Query: q}), nil
+		return s.give(Event{Type: "query", Text: q.Prompt, Question: q}), nil
+	case "reprise.notice":
+		e := Event{Type: "notice"}
+		if err := json.Unmarshal(chunk.Data, &e.Text); err != nil {
+			return false, err
+		}
+		return s.give(e), nil
 	case "reprise.events":
 		return s.facts(chunk.Data)
 	}

@@ -13,7 +13,8 @@
 //   - A follower that stalls or dies harms neither the turn nor other followers.
 //   - Whoever prompts decides about a call that waits for approval only if
 //     Config.PromptDecides says so, by an answer that nobody else was asked for,
-//     and with one effect however often it is given.
+//     and with one effect however often it is given. The stream tells of an
+//     answer that had none.
 //   - Views are read from the log: they show what is committed and nothing else.
 package gateway
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,16 +36,30 @@ type house struct {
 	ctx    context.Context
 	nc     *nats.Conn
 	log    *memlog.Log
+	read   *sync.Map // the agents whose log the gateway has read
 	g      *Gateway
 	client *client.Client
 	came   chan delivered
 	tails  map[messages.AgentID]eventlog.Tail
+	queues map[messages.AgentID]*projections.Queue
 }
 
 // delivered is a command that waits for its answer.
 type delivered struct {
 	*actors.Deliver
 	answers chan messages.Answer
+}
+
+// noted is a log that notes which agents are read.
+type noted struct {
+	*memlog.Log
+	read *sync.Map
+}
+
+// Read notes the agent.
+func (l noted) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	l.read.Store(a, true)
+	return l.Log.Read(ctx, a, from)
 }
 
 func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
@@ -56,12 +72,12 @@ func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	h := &house{t: t, ctx: ctx, log: memlog.New(), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail)}
+	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Queue)}
 	h.nc = h.connect(srv)
 	agents := new(projections.Agents)
 	doors := h.connect(srv)
 	h.g = New(Config{
-		Conn: doors, Log: h.log, Agents: agents, Logger: quiet, Self: "n1",
+		Conn: doors, Log: noted{h.log, h.read}, Agents: agents, Logger: quiet, Self: "n1",
 		Hub:     NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}),
 		Serves:  func(string) error { return nil },
 		OwnerOf: func(messages.Partition) string { return "n1" },
@@ -109,12 +125,17 @@ func (h *house) wrote(a messages.AgentID, phase eventlog.Phase, events ...messag
 		ID: messages.FrameID(ulid.Make().String()), Epoch: 1, First: tail.Last + 1, Prev: tail.Frame, PrevDigest: tail.Digest,
 		Time: tillAt, Cause: messages.Cause{Type: "effect"}, Events: events,
 	}
+	if h.queues[a] == nil {
+		h.queues[a] = new(projections.Queue)
+	}
+	projections.Fold(f, 0, h.queues[a])
+	waiting := len(h.queues[a].Waiting())
 	raw, err := messages.EncodeFrame(a, f)
 	h.ok(err)
-	tail, err = h.log.Append(h.ctx, eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: raw, Summary: eventlog.Summary{Phase: phase}})
+	tail, err = h.log.Append(h.ctx, eventlog.Entry{Agent: a, Expect: tail, Frame: f, Bytes: raw, Summary: eventlog.Summary{Phase: phase, Waiting: waiting}})
 	h.ok(err)
 	h.tails[a] = tail
-	h.g.Hub.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: string(phase)})
+	h.g.Hub.Committed(actors.Commit{Agent: a, Seq: tail.Seq, Frame: f, Phase: string(phase), Waiting: waiting})
 	return f.First
 }
 
@@ -143,7 +164,7 @@ func (h *house) prompt(body string, header nats.Header) *caller {
 type caller struct {
 	h       *house
 	sub     *nats.Subscription
-	queries []client.Query
+	queries []client.Question
 }
 
 // hears reads the stream, keep-alives left out, and compares it with want.
@@ -189,7 +210,7 @@ func (c *caller) told(msg *nats.Msg) string {
 		}
 		return strings.Join(types, " ")
 	case "query":
-		var q client.Query
+		var q client.Question
 		c.h.ok(json.Unmarshal(chunk.Data, &q))
 		c.queries = append(c.queries, q)
 		return "query " + q.ID
@@ -213,6 +234,11 @@ func asks(turn messages.TurnID, call messages.CallID, inputs ...string) messages
 
 func says(turn messages.TurnID, call messages.CallID, text string) messages.Event {
 	return messages.ModelCompleted{Turn: turn, Call: call, Items: []messages.Item{messages.Text(messages.RoleAssistant, text)}}
+}
+
+// calling is says, with a call of a tool.
+func calling(turn messages.TurnID, call messages.CallID, text string) messages.Event {
+	return messages.ModelCompleted{Turn: turn, Call: call, Items: []messages.Item{messages.Text(messages.RoleAssistant, text), {Type: messages.ItemCall, CallID: "c", Name: "refund", Arguments: "{}"}}}
 }
 
 func (h *house) delta(turn messages.TurnID, call messages.CallID, text string) {

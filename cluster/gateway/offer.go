@@ -1,14 +1,12 @@
 package gateway
 
 import (
-	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -21,9 +19,8 @@ type queryData struct {
 	Prompt       string `json:"prompt"`
 }
 
-// queries are the questions whose answers are awaited, by the subject that the
-// answer comes to. Each subject takes one answer and cannot be guessed: who
-// knows it was asked.
+// queries are the questions of the streams that go on, by the subject that
+// their answers come to. It cannot be guessed: who knows it was asked.
 type queries struct {
 	prefix string
 
@@ -31,34 +28,40 @@ type queries struct {
 	open map[string]*query
 }
 
+// query is a question about a call that came to wait for approval.
 type query struct {
 	offers   *offers
-	approval messages.Approval
-	// asked is how many times the caller was asked already.
-	asked int
+	subject  string            // of its answers
+	approval messages.Approval // without arguments, which may be large
+	// prompt is what is asked, empty when the call waits no more; asked is how many
+	// times it was. Both belong to offers.mu.
+	prompt string
+	asked  int
 }
 
 // maxAsked is how many times a caller is asked about one call. After that
 // somebody else must decide.
 const maxAsked = 3
 
-// put makes a subject for the answer to q.
-func (qs *queries) put(q *query) (subject string) {
-	subject = qs.prefix + rand.Text()
+// put gives q a subject for its answers.
+func (qs *queries) put(q *query) {
+	q.subject = qs.prefix + rand.Text()
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	qs.open[subject] = q
-	return subject
+	qs.open[q.subject] = q
 }
 
-// take gives the question that subject answers and forgets it; nil if there is
-// none.
-func (qs *queries) take(subject string) *query {
+// find gives the question that subject answers; nil if there is none.
+func (qs *queries) find(subject string) *query {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	q := qs.open[subject]
-	delete(qs.open, subject)
-	return q
+	return qs.open[subject]
+}
+
+func (qs *queries) drop(q *query) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	delete(qs.open, q.subject)
 }
 
 // offers asks the caller of one stream about the calls of its turn that wait
@@ -73,19 +76,16 @@ type offers struct {
 
 	mu     sync.Mutex
 	closed bool
-	// waits holds the answer's subject of each call that was asked about; empty
-	// where nobody is asked any more.
-	waits map[askedAbout]string
+	// about holds what was asked, also about calls that are settled: whoever
+	// answers late is told so.
+	about map[askedAbout]*query
 }
 
-// askedAbout names a question: a call may wait more than once.
+// askedAbout names a question.
 type askedAbout struct {
 	turn messages.TurnID
 	call messages.CallID
-	n    messages.EventNumber
 }
-
-func about(p messages.Approval) askedAbout { return askedAbout{p.Turn, p.Call, p.N} }
 
 // offers are for a stream to a caller who may decide; nil if nobody who
 // prompts here may.
@@ -93,7 +93,7 @@ func (g *Gateway) offers(a messages.AgentID, to string) *offers {
 	if g.PromptDecides == nil {
 		return nil
 	}
-	return &offers{g: g, agent: a, to: to, waits: make(map[askedAbout]string)}
+	return &offers{g: g, agent: a, to: to, about: make(map[askedAbout]*query)}
 }
 
 // catchUp learns what waited already before event n, at which the caller joined
@@ -120,8 +120,7 @@ func (o *offers) begin() {
 	}
 }
 
-// ask asks about the calls that have come to wait and forgets those that wait
-// no more.
+// ask asks about the calls that have come to wait.
 func (o *offers) ask() {
 	if o == nil || !o.live {
 		return
@@ -129,15 +128,19 @@ func (o *offers) ask() {
 	pending := o.queue.Approvals(o.agent)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for was, subject := range o.waits {
-		if !slices.ContainsFunc(pending, func(p messages.Approval) bool { return about(p) == was }) {
-			o.g.queries.take(subject)
-			delete(o.waits, was)
+	for is, q := range o.about {
+		if q.prompt != "" && !slices.ContainsFunc(pending, func(p messages.Approval) bool { return askedAbout{p.Turn, p.Call} == is }) {
+			q.prompt = ""
 		}
 	}
 	for _, p := range pending {
-		if _, known := o.waits[about(p)]; !known && o.g.PromptDecides(o.agent.Kind, p.Tool) {
-			o.send(&query{offers: o, approval: p}, "")
+		is := askedAbout{p.Turn, p.Call}
+		if o.about[is] == nil && o.g.PromptDecides(o.agent.Kind, p.Tool) {
+			q := &query{offers: o, approval: p, prompt: question(p, int(o.g.Conn.MaxPayload())/16)}
+			q.approval.Arguments = ""
+			o.g.queries.put(q)
+			o.about[is] = q
+			o.send(q, "")
 		}
 	}
 }
@@ -146,26 +149,45 @@ func (o *offers) ask() {
 func (o *offers) send(q *query, note string) {
 	q.asked++
 	p := q.approval
-	subject := o.g.queries.put(q)
-	o.waits[about(p)] = subject
 	o.g.reply(o.to, chunk{"query", queryData{
 		ID:           fmt.Sprintf("%s/%s/%d", p.Turn, p.Call, q.asked),
-		ReplySubject: subject,
-		Prompt:       note + question(p, int(o.g.Conn.MaxPayload())/16),
+		ReplySubject: q.subject,
+		Prompt:       note + q.prompt,
 	}})
 }
 
-// again asks q's question once more, unless it has been asked often enough or
-// needs no answer any more.
-func (o *offers) again(q *query, note string) {
+// notice tells the caller what came of an answer that had no effect; o.mu is
+// held.
+func (o *offers) notice(q *query, text string) {
+	p := q.approval
+	o.g.reply(o.to, chunk{"reprise.notice", fmt.Sprintf("About call %s of turn %s: %s", projections.Printable(string(p.Call), shortText), p.Turn, text)})
+}
+
+// unheeded tells the caller why an answer had no effect, and that it will have
+// none.
+func (o *offers) unheeded(q *query, why string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, waits := o.waits[about(q.approval)]
-	if o.closed || !waits {
-		return
+	if !o.closed {
+		o.notice(q, "your answer changed nothing: "+why)
 	}
-	if o.waits[about(q.approval)] = ""; q.asked < maxAsked {
-		o.send(q, note)
+}
+
+// again tells the caller why an answer could not be used and asks once more,
+// unless it has been asked often enough or nothing is left to be decided.
+func (o *offers) again(q *query, why *messages.Error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+	case q.prompt == "":
+		o.notice(q, "your answer changed nothing, for the call waits no more: "+why.Message)
+	case q.asked >= maxAsked:
+		a := q.approval.Agent
+		o.notice(q, fmt.Sprintf("your answer could not be used: %s. You are not asked again and the call still waits: "+
+			"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals %s` lists it)", why.Message, a))
+	default:
+		o.send(q, "Your answer could not be used: "+why.Message+"\n")
 	}
 }
 
@@ -177,8 +199,8 @@ func (o *offers) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	for _, subject := range o.waits {
-		o.g.queries.take(subject)
+	for _, q := range o.about {
+		o.g.queries.drop(q)
 	}
 }
 
@@ -199,39 +221,6 @@ func question(p messages.Approval, most int) string {
 	if !p.ExpiresAt.IsZero() {
 		fmt.Fprintf(&b, "Without an answer by %s it is denied.\n", p.ExpiresAt.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
-	b.WriteString(howToAnswer)
+	b.WriteString("Answer " + messages.HowToAnswer + ".")
 	return b.String()
-}
-
-// answered takes a caller's answer to a query and makes it a command of the
-// agent's. An answer to what is no longer asked means nothing.
-func (g *Gateway) answered(r request) {
-	q := g.queries.take(r.Subject)
-	if q == nil {
-		return
-	}
-	v, ok := parseVerdict(r.Data)
-	if !ok {
-		q.offers.again(q, "That was no answer that can be understood.\n")
-		return
-	}
-	c := v.command(q.approval)
-	wait := g.Deliver(&actors.Deliver{Agent: q.approval.Agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "prompt"}})
-	g.begin(func() { g.heeded(q, wait) })
-}
-
-// heeded waits for what became of an answer. A refusal that may pass is told by
-// asking again; any other means that somebody else has decided.
-func (g *Gateway) heeded(q *query, wait func(context.Context) (messages.Answer, error)) {
-	answer, err := wait(g.ctx)
-	if err == nil && answer.Err != nil {
-		err = answer.Err
-	}
-	switch {
-	case err == nil || g.ctx.Err() != nil:
-	case messages.AsError(err).Temporary():
-		q.offers.again(q, "The answer could not be stored: "+messages.AsError(err).Message+"\n")
-	default:
-		g.Logger.Info("an answer to a query came too late", "agent", q.approval.Agent.String(), "call", string(q.approval.Call), "error", err)
-	}
 }

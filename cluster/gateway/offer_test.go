@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,16 @@ func (h *house) paused() *caller {
 		messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a", "b"}})
 	c.hears("tool.flagged approval.requested approval.requested turn.paused")
 	return c
+}
+
+// forgotten holds that no question is kept of a stream that has ended.
+func (h *house) forgotten() {
+	h.t.Helper()
+	h.g.queries.mu.Lock()
+	defer h.g.queries.mu.Unlock()
+	if n := len(h.g.queries.open); n != 0 {
+		h.t.Errorf("%d questions are kept", n)
+	}
 }
 
 // The caller who may decide is asked about each call, and its answer becomes
@@ -64,9 +75,7 @@ func TestQueriesAreAnswered(t *testing.T) { // A40, A41, A42, A43, A100
 	granted.answers <- messages.Answer{N: 9}
 	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}})
 	c.hears("approval.granted turn.completed", "end")
-	if len(h.g.queries.open) != 0 {
-		t.Errorf("%d questions are kept", len(h.g.queries.open))
-	}
+	h.forgotten()
 }
 
 func sameCommand(t *testing.T, got, want messages.Command) {
@@ -78,8 +87,9 @@ func sameCommand(t *testing.T, got, want messages.Command) {
 	}
 }
 
-// Two who are asked the same decide under one id; an answer to what is settled
-// means nothing, and neither does a second answer to the same question.
+// Two who are asked the same decide each for themselves: the same answer once
+// more changes nothing, a contradicting one is refused, and its caller hears so,
+// also when the call is long settled.
 func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
 	h := newHouse(t, anybody)
 	first := h.paused()
@@ -92,16 +102,18 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
 		t.Fatal("two callers answer on one subject")
 	}
 	first.answers(0, "yes")
+	yes := h.next()
 	second.answers(0, "no")
-	yes, no := h.next(), h.next()
-	if yes.Command.CommandType() != "approve" || no.Command.CommandType() != "deny" || yes.Command.CommandID() != no.Command.CommandID() {
+	no := h.next()
+	if yes.Command.CommandType() != "approve" || no.Command.CommandType() != "deny" || yes.Command.CommandID() == no.Command.CommandID() {
 		t.Errorf("decided by %+v and %+v", yes.Command, no.Command)
 	}
 	yes.answers <- messages.Answer{N: 7}
-	no.answers <- messages.Answer{N: 7, Duplicate: true}
 	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
 	first.hears("approval.granted")
 	second.hears("approval.granted")
+	no.answers <- messages.Answer{Err: messages.Refuse(messages.Conflict, "call \"a\" was granted before")}
+	second.hears(`reprise.notice "About call a of turn t2: your answer changed nothing: call \"a\" was granted before"`)
 	third := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	again = h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
@@ -111,44 +123,113 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
 	for _, c := range []*caller{first, second} {
 		c.hears("approval.denied", "approval.requested", "query t2/c/1")
 	}
-	first.answers(1, "yes")
-	first.answers(0, "yes")
-	second.answers(1, "yes")
-	second.answers(2, "no")
-	if d := h.next(); d.Command.(messages.Deny).Call != "c" {
-		t.Errorf("a late answer was delivered: %+v", d.Command)
+	for _, late := range []struct {
+		answer, command string
+		becomes         messages.Answer
+	}{
+		{"yes", "approve", messages.Answer{N: 9, Noop: "call \"a\" was granted before"}},
+		{"no", "deny", messages.Answer{Err: messages.Refuse(messages.NotFound, "no call \"a\" is waiting for approval")}},
+	} {
+		first.answers(0, late.answer)
+		d := h.next()
+		if d.Command.CommandType() != late.command || d.Command.CommandID() == yes.Command.CommandID() {
+			t.Errorf("delivered %+v", d.Command)
+		}
+		d.answers <- late.becomes
+		why := late.becomes.Noop
+		if late.becomes.Err != nil {
+			why = late.becomes.Err.Message
+		}
+		first.hears(fmt.Sprintf("reprise.notice %q", "About call a of turn t2: your answer changed nothing: "+why))
+	}
+	first.answers(0, "perhaps")
+	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, for the call waits no more: "perhaps" is no answer: write `+messages.HowToAnswer))
+}
+
+// The id of a decision says nothing of what it is about: whoever may publish
+// inputs could spend an id that can be known before.
+func TestVerdictsCannotBeForestalled(t *testing.T) { // A44, A103
+	ids := make(map[string]bool)
+	for range 2 {
+		h := newHouse(t, anybody)
+		c := h.paused()
+		c.hears("query t2/a/1", "query t2/b/1")
+		for range 2 {
+			c.answers(0, "yes")
+			d := h.next()
+			d.answers <- messages.Answer{N: 7}
+			ids[d.Command.CommandID()] = true
+			if d.Command.CommandID() != d.Cause.ID || len(d.Cause.ID) > messages.MaxID {
+				t.Errorf("delivered as %+v", d.Cause)
+			}
+		}
+	}
+	if len(ids) != 4 {
+		t.Errorf("four answers have the ids %v", ids)
 	}
 }
 
-// What cannot be understood is asked again, but not for ever, and a refusal
-// that may pass is told.
-func TestUnreadableAnswersAreAskedAgain(t *testing.T) { // A102
+// What cannot be used is told and asked again, but not for ever: after that the
+// caller hears who must decide.
+func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
+	asked := func(why string) {
+		t.Helper()
+		if got := c.queries[len(c.queries)-1].Prompt; !strings.HasPrefix(got, "Your answer could not be used: "+why) || !strings.Contains(got, "\nAgent support/till") {
+			t.Errorf("asked again:\n%s", got)
+		}
+	}
 	c.answers(0, "perhaps")
 	c.hears("query t2/a/2")
-	if got := c.queries[2].Prompt; !strings.HasPrefix(got, "That was no answer that can be understood.\nAgent support/till") {
-		t.Errorf("asked again:\n%s", got)
-	}
-	c.answers(0, "yes") // that question is over
-	c.answers(2, "\xff")
+	asked(`"perhaps" is no answer: write yes or no;`)
+	c.answers(2, "no: "+strings.Repeat("a", messages.MaxDenial+1))
 	c.hears("query t2/a/3")
-	c.answers(3, `{"decision":"maybe"}`) // not asked a fourth time
-	c.answers(1, "yes")
-	d := h.next()
-	if d.Command.(messages.Approve).Call != "b" {
-		t.Errorf("delivered %+v", d.Command)
-	}
-	d.answers <- messages.Answer{Err: messages.Refuse(messages.Unavailable, "the log is away")}
-	c.hears("query t2/b/2")
-	if got := c.queries[4].Prompt; !strings.HasPrefix(got, "The answer could not be stored: the log is away\n") {
-		t.Errorf("asked again:\n%s", got)
+	asked("the text of the denial has 8193 bytes: the limit is 8192")
+	c.answers(3, "\xff")
+	const giveUp = "About call a of turn t2: your answer could not be used: the answer is no text: it holds bytes that are no UTF-8. You are not asked again and the call still waits: " +
+		"somebody must decide with `reprise approve` or `reprise deny` (`reprise approvals support/till` lists it)"
+	c.hears(fmt.Sprintf("reprise.notice %q", giveUp))
+	for i, code := range []messages.Code{messages.Unavailable, messages.TooLarge, messages.Internal} { // nobody else has decided
+		c.answers(1, "yes")
+		d := h.next()
+		if d.Command.(messages.Approve).Call != "b" {
+			t.Errorf("delivered %+v", d.Command)
+		}
+		d.answers <- messages.Answer{Err: messages.Refuse(code, "the log is away")}
+		if i == 2 {
+			c.hears(fmt.Sprintf("reprise.notice %q", "About call b of turn t2: your answer could not be used: the log is away"+giveUp[strings.Index(giveUp, ". You"):]))
+			break
+		}
+		c.hears(fmt.Sprintf("query t2/b/%d", i+2))
+		asked("the log is away")
 	}
 	h.wrote(till, eventlog.Idle, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1"}, By: "abort"})
 	c.hears("turn.aborted", "error 409 turn t2 was aborted (abort)", "end")
-	if len(h.g.queries.open) != 0 {
-		t.Errorf("%d questions are kept", len(h.g.queries.open))
+	h.forgotten()
+}
+
+// A node that serves as many streams as it may takes no answer, and says so.
+func TestAnswersToAFullNode(t *testing.T) { // A102
+	h := newHouse(t, anybody)
+	c := h.paused()
+	c.hears("query t2/a/1", "query t2/b/1")
+	streams := func(n int) {
+		h.g.mu.Lock()
+		defer h.g.mu.Unlock()
+		h.g.streams += n
+	}
+	streams(maxStreams)
+	c.answers(0, "yes")
+	c.hears("query t2/a/2")
+	if got := c.queries[2].Prompt; !strings.HasPrefix(got, "Your answer could not be used: this node serves") {
+		t.Errorf("asked again:\n%s", got)
+	}
+	streams(-maxStreams)
+	c.answers(2, "no")
+	if d := h.next(); d.Command.CommandType() != "deny" { // the yes was not delivered
+		t.Errorf("delivered %+v", d.Command)
 	}
 }
 
@@ -169,12 +250,17 @@ func TestQueriesEndWithTheirStream(t *testing.T) { // A18, A91
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
-	q := h.g.queries.take(c.queries[0].ReplySubject)
+	q := h.g.queries.find(c.queries[0].ReplySubject)
 	h.g.Hub.Moved(till.Partition())
 	c.hears("error 500 "+errMoved.Message, "end")
 	h.g.Close()
-	if q.offers.again(q, ""); len(h.g.queries.open) != 0 {
-		t.Errorf("%d questions are kept", len(h.g.queries.open))
+	q.offers.again(q, errShut)
+	q.offers.unheeded(q, "it is late")
+	h.forgotten()
+	h.ok(h.g.Conn.Flush())
+	h.ok(h.nc.Flush())
+	if n, _, err := c.sub.Pending(); n != 0 || err != nil {
+		t.Errorf("%d messages came behind the end, %v", n, err)
 	}
 }
 
@@ -202,10 +288,10 @@ func TestTheClientAnswersQueries(t *testing.T) { // A40
 	go func() {
 		var types []string
 		for ev, err := range h.client.AskInput(h.ctx, "support/till", messages.Input{ID: "u1", Content: messages.TextContent("hello")}) {
-			if ev.Query != nil {
-				err = h.client.Answer(h.ctx, *ev.Query, "yes")
+			if ev.Question != nil {
+				err = h.client.Answer(h.ctx, *ev.Question, "yes")
 			}
-			if err != nil || ev.Query != nil && !strings.Contains(ev.Text, "refund") {
+			if err != nil || ev.Question != nil && !strings.Contains(ev.Text, "refund") {
 				t.Errorf("heard %+v, %v", ev, err)
 			}
 			types = append(types, ev.Type)
@@ -226,7 +312,7 @@ func TestTheClientAnswersQueries(t *testing.T) { // A40
 	}
 }
 
-func TestQuestionsFitAMessage(t *testing.T) {
+func TestQuestionsFitAMessage(t *testing.T) { // A102
 	p := messages.Approval{Agent: till, Tool: strings.Repeat("\xff", 300), Arguments: strings.Repeat("\x01", 400<<10), Reason: strings.Repeat("\u200b", 9000), Flagged: messages.CallID(strings.Repeat("\u202e", 9000))}
 	const payload = 1 << 20
 	b, err := json.Marshal(chunk{"query", queryData{Prompt: question(p, payload/16)}})

@@ -127,8 +127,10 @@ type streaming struct {
 	// joined, are left out, for the caller came in the middle of it and is told
 	// its text as a whole.
 	asked, joined messages.CallID
-	// said is the turn's newest text, of its model or of a hook.
-	said string
+	// said is the turn's newest text, of its model or of a hook; answer says that
+	// it may be what the turn answers.
+	said   string
+	answer bool
 	// offers asks the caller about calls that wait for approval.
 	offers *offers
 	// facts are those of the frame at hand that were not sent yet.
@@ -141,7 +143,6 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		return
 	}
 	s := &streaming{g: g, to: to, input: input, after: after, offers: g.offers(a, to)}
-	defer s.offers.close()
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,
@@ -161,6 +162,7 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		}
 		err = w.run(g.ctx)
 	}
+	s.offers.close()
 	switch {
 	case err == nil:
 	case g.ctx.Err() != nil:
@@ -202,6 +204,7 @@ func (s *streaming) fact(f fact) (more bool) {
 		return true
 	}
 	s.tell()
+	s.offers.close() // nothing may follow the end
 	if why != nil {
 		s.g.fail(s.to, why)
 	} else {
@@ -234,19 +237,21 @@ func (s *streaming) leave(ev messages.Event) {
 // ends says whether an event ends the input, and what its sender is told if
 // there is no answer.
 func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
-	switch ev := ev.(type) {
-	case messages.TurnCompleted:
-		return slices.Contains(ev.Inputs, s.input), nil
-	case messages.TurnFailed:
-		return slices.Contains(ev.Inputs, s.input), messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
-	case messages.TurnAborted:
-		return slices.Contains(ev.Inputs, s.input), messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
-	case messages.InputWithdrawn:
-		return ev.Input == s.input, messages.Refuse(messages.Conflict, "input %q was withdrawn before a model had seen it%s", ev.Input, because(ev.Reason))
-	case messages.InputDropped:
-		return ev.Input == s.input, messages.Refuse(messages.Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
+	inputs, _ := messages.Ended(ev)
+	if !slices.Contains(inputs, s.input) {
+		return false, nil
 	}
-	return false, nil
+	switch ev := ev.(type) {
+	case messages.TurnFailed:
+		why = messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
+	case messages.TurnAborted:
+		why = messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
+	case messages.InputWithdrawn:
+		why = messages.Refuse(messages.Conflict, "input %q was withdrawn before a model had seen it%s", ev.Input, because(ev.Reason))
+	case messages.InputDropped:
+		why = messages.Refuse(messages.Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
+	}
+	return true, why
 }
 
 func because(reason string) string {
@@ -257,13 +262,16 @@ func because(reason string) string {
 }
 
 // mine says whether the caller is told of an event. Of other inputs it is not,
-// nor of the end of a turn that goes on without its input.
+// nor of the end of a turn that goes on without its input. While its input
+// waits it is told of what holds the turn before it.
 func (s *streaming) mine(f fact) bool {
 	switch ev := f.ev.(type) {
 	case messages.InputAccepted:
 		return ev.Input == s.input
 	case messages.InputRequeued:
 		return ev.Input == s.input
+	case messages.TurnPaused, messages.TurnResumed:
+		return s.turn == "" || f.turn() == s.turn
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		return false
 	}

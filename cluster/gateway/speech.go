@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -13,16 +14,17 @@ func (s *streaming) text(f fact) {
 	case messages.ModelRequested:
 		s.asked = ev.Call
 	case messages.ModelCompleted:
-		if s.said = textOf(ev); f.n > s.after {
+		s.said, s.answer = textOf(ev), !calls(ev)
+		if f.n > s.after {
 			s.rest(ev.Call)
 		}
 	case messages.HookDecided:
 		if ev.Answer != "" {
-			s.said = ev.Answer
+			s.said, s.answer = ev.Answer, true
 			s.say(f.n, ev.Answer)
 		}
 	case messages.TurnCompleted:
-		if !strings.Contains(plain(s.said), plain(ev.Output)) { // such as the result of a tool that ends the turn
+		if said := s.answer && plain(s.said) == plain(ev.Output); !said && ev.Output != "" { // such as the result of a tool that ends the turn
 			s.say(f.n, ev.Output)
 		}
 	case messages.ModelFailed:
@@ -59,6 +61,11 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 		return s.g.reply(s.to, chunk{"reprise." + d.Kind, d.Text})
 	}
 	return true
+}
+
+// calls says whether a model's answer asks for tools: then it is not the turn's.
+func calls(ev messages.ModelCompleted) bool {
+	return slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
 }
 
 // textOf is the text of a model's answer.

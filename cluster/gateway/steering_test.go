@@ -5,6 +5,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -124,6 +125,44 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) { // A10, A13
 	}
 }
 
+// Whoever waits in the queue hears what holds the turn before: a pause may last
+// until a person comes. Of that turn it hears nothing else.
+func TestQueuedPromptsHearOfPauses(t *testing.T) { // A46
+	h := newHouse(t, anybody)
+	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
+	c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+	d := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))
+	d.answers <- messages.Answer{N: n, Disposition: messages.Queued}
+	c.hears("input.accepted")
+	h.wrote(till, eventlog.Paused, gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}})
+	c.hears("turn.paused") // and is not asked about a call of another's turn
+	h.wrote(till, eventlog.Running, messages.TurnResumed{Turn: "t2"}, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
+	c.hears("turn.resumed")
+	late := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
+	d = h.next()
+	d.answers <- messages.Answer{N: n, Disposition: messages.Queued, Duplicate: true}
+	late.hears("input.accepted", "turn.paused", "turn.resumed")
+	h.wrote(till, eventlog.Running, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, messages.TurnStarted{Turn: "t12", Inputs: []string{"u2"}})
+	h.wrote(till, eventlog.Paused, messages.TurnPaused{Turn: "t12", Reason: "max_tokens"})
+	h.wrote(till, eventlog.Idle, messages.TurnAborted{Turn: "t12", Inputs: []string{"u2"}, By: "abort"})
+	for _, c := range []*caller{c, late} {
+		c.hears("turn.started", "turn.paused", "turn.aborted", "error 409 turn t12 was aborted (abort)", "end")
+	}
+}
+
+// The client's word for the end of an input is the words' own.
+func TestTheClientKnowsWhatEndsAnInput(t *testing.T) { // A6
+	for _, ev := range []messages.Event{
+		messages.InputAccepted{}, messages.InputRequeued{}, messages.InputWithdrawn{}, messages.InputDropped{}, messages.TurnStarted{}, messages.TurnPaused{},
+		messages.TurnResumed{}, messages.TurnCompleted{}, messages.TurnFailed{}, messages.TurnAborted{}, messages.AgentCleared{}, messages.ModelCompleted{},
+	} {
+		if _, ends := messages.Ended(ev); ends != (client.Event{Type: ev.EventType()}).Terminal() {
+			t.Errorf("%s ends an input: %v", ev.EventType(), ends)
+		}
+	}
+}
+
 // What answers in the model's place is streamed as the model's answers are,
 // once: a hook's words, and the result of a tool that ends the turn.
 func TestAnswersThatNoModelGave(t *testing.T) { // A35, A62
@@ -132,9 +171,16 @@ func TestAnswersThatNoModelGave(t *testing.T) { // A35, A62
 	d := h.next()
 	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	d.answers <- messages.Answer{N: n}
-	h.wrote(till, eventlog.Running, says("t2", "m3", "Looking."), messages.ToolCompleted{Turn: "t2", Call: "c", Output: "42"})
+	h.wrote(till, eventlog.Running, calling("t2", "m3", "Asking for 142 items."), messages.ToolCompleted{Turn: "t2", Call: "c", Output: "42"})
 	h.wrote(till, eventlog.Idle, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "42"})
-	c.hears("input.accepted turn.started model.requested", `response "Looking."`, "model.completed tool.completed", `response "42"`, "turn.completed", "end")
+	c.hears("input.accepted turn.started model.requested", `response "Asking for 142 items."`, "model.completed tool.completed", `response "42"`, "turn.completed", "end")
+
+	c = h.prompt(`{"prompt":"hello","id":"u5"}`, nil)
+	d = h.next()
+	n = h.wrote(till, eventlog.Running, accepted("u5", messages.Started, "t6"), messages.TurnStarted{Turn: "t6", Inputs: []string{"u5"}})
+	d.answers <- messages.Answer{N: n}
+	h.wrote(till, eventlog.Idle, calling("t6", "m6", "paid"), messages.ToolCompleted{Turn: "t6", Call: "c", Output: "paid"}, messages.TurnCompleted{Turn: "t6", Inputs: []string{"u5"}, Output: "paid"})
+	c.hears("input.accepted turn.started", `response "paid"`, "model.completed tool.completed", `response "paid"`, "turn.completed", "end") // the model's word, then the tool's
 
 	c = h.prompt(`{"prompt":"hello","id":"u7"}`, nil)
 	d = h.next()

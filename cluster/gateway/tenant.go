@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -56,16 +55,16 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
 }
 
 // allApprovals lists the calls that wait for approval in a whole tenant, agent
-// by agent. A page ends between two agents and the next one begins where it
-// ended in the list as it is then. An agent whose log cannot be read hides no
-// other's calls.
+// by agent. Only agents whose row says that a call waits are read. A page ends
+// between two agents and the next one begins where it ended in the list as it
+// is then. An agent whose log cannot be read hides no other's calls.
 func (g *Gateway) allApprovals(p *page, tenant string, q messages.Query) error {
 	if q.Remembered || q.At != 0 {
 		return messages.Refuse(messages.BadInput, "the approvals of a tenant are those that wait now: ask an agent for remembered ones, or for an event's")
 	}
 	for i, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase}) {
 		n := messages.EventNumber(i + 1) // among all agents: a page must not shift when a call is decided
-		if n < q.From || row.Waiting == 0 && row.Phase != string(eventlog.Paused) {
+		if n < q.From || row.Waiting == 0 {
 			continue
 		}
 		var queue projections.Queue

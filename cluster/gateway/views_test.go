@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 func agent(tenant, kind, key string) messages.AgentID {
@@ -44,7 +43,8 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
 	h.wrote(agent("default", "sales", "idle"), eventlog.Idle, accepted("u1", messages.Queued, ""))
 	busy := agent("default", "sales", "busy") // runs while a call waits: its row says so
 	h.wrote(busy, eventlog.Running, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
-	h.g.Agents.Apply(projections.Agent{Agent: busy, Phase: "running", Waiting: 1, Events: 1})
+	held := agent("default", "sales", "held") // at a limit: no call waits, and its log is not read
+	h.wrote(held, eventlog.Paused, accepted("u1", messages.Started, "t2"), messages.TurnPaused{Turn: "t2", Reason: "max_tokens"})
 	for of, want := range map[string]string{
 		"support/till": "support/till a refund a; support/till b refund b",
 		"default":      "sales/busy e refund ; sales/x c refund c; support/till a refund a; support/till b refund b",
@@ -55,6 +55,9 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
 		if got := h.pending(of); got != want {
 			t.Errorf("approvals of %s: %s, want %s", of, got, want)
 		}
+	}
+	if _, read := h.read.Load(held); read {
+		t.Error("the log of an agent was read that waits for no call")
 	}
 	var paged []string
 	for line, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: "approvals", Kind: "support", Limit: 2}) {

@@ -77,9 +77,12 @@ type Gateway struct {
 	cancel   context.CancelFunc
 	subs     []*nats.Subscription
 	receipts receipts
-	queries  queries
-	opened   time.Time
-	prompts  atomic.Int64
+	// again bounds how many streams read what was before they came: a crowd that
+	// asks again must not take the log's connection from those who work.
+	again   chan struct{}
+	queries queries
+	opened  time.Time
+	prompts atomic.Int64
 
 	mu      sync.Mutex
 	closed  bool
@@ -89,7 +92,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC()}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
@@ -131,6 +134,9 @@ func (g *Gateway) Open() (err error) {
 	}
 	return nil
 }
+
+// againAtOnce is how many streams read the past of their turn at the same time.
+const againAtOnce = 8
 
 // maxStreams is how many streamed replies a node may have under way.
 const maxStreams = 16 << 10

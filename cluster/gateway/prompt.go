@@ -152,7 +152,9 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		err = s.offers.catchUp(answer.N)
 	}
 	if err == nil && answer.Duplicate {
+		g.again <- struct{}{}
 		more, err = w.past(g.ctx)
+		<-g.again
 		s.joined = s.asked
 	}
 	if err == nil && more {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,5 +205,30 @@ func TestCallerGoesAway(t *testing.T) { // A18
 	got := w.request("agents.prompt.assistant.default.b", "hi", messages.HeaderDeadline, past.UTC().Format(time.RFC3339Nano))
 	if got.code != "400" || model.Calls() != 1 {
 		t.Errorf("%+v, %d model calls", got, model.Calls())
+	}
+}
+
+// A crowd that asks again for what has long ended is answered, and does not take
+// the log from anybody.
+func TestCrowdAsksAgain(t *testing.T) { // A8, A30
+	w := newWorld(t)
+	n := w.node(agents(echo(), nil))
+	const turns, crowd = 30, 500
+	for i := range turns {
+		w.say(n.Client(), "assistant/a", fmt.Sprint("id", i), "hello")
+	}
+	var all sync.WaitGroup
+	for i := range crowd {
+		all.Go(func() {
+			got, err := w.ask(n.Client(), "assistant/a", messages.Input{ID: fmt.Sprint("id", i%turns), Content: messages.TextContent("hello")})
+			if err != nil || got.text != "you said hello" {
+				t.Errorf("asked again: %+v, %v", got, err)
+			}
+		})
+	}
+	w.say(n.Client(), "assistant/b", "u1", "hi")
+	all.Wait()
+	if got := count(w.events(n.Client(), "assistant/a"), "turn.started"); got != turns {
+		t.Errorf("%d turns", got)
 	}
 }

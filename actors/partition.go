@@ -18,6 +18,9 @@ type partition struct {
 	epoch  messages.Epoch
 	agents map[messages.AgentID]*child
 	byPID  map[string]messages.AgentID
+	// failed counts how often in a row agents have failed that are gone now and
+	// will be activated again.
+	failed map[messages.AgentID]int
 	ticker *time.Timer
 	// stopping says that agents that end now do so because the partition does.
 	stopping bool
@@ -44,7 +47,7 @@ func (r *Runtime) Partition(p messages.Partition, epoch messages.Epoch) *actor.P
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &partition{
 			rt: r, number: p, epoch: epoch, after: after,
-			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID),
+			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID), failed: make(map[messages.AgentID]int),
 		}
 	}, actor.WithSupervisor(stopOnPanic), after.mailbox())
 }
@@ -88,8 +91,8 @@ func (p *partition) Receive(ctx actor.Context) {
 	case sweep:
 		p.sweep(ctx)
 	case revive:
-		if p.agents[m.agent] == nil && !p.stopping {
-			p.spawn(ctx, m.agent).failures = m.failures
+		if p.failed[m.agent] == m.failures && !p.stopping { // else it was asked for meanwhile
+			p.spawn(ctx, m.agent)
 		}
 	case *actor.Terminated:
 		p.gone(ctx, m)
@@ -136,7 +139,8 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}
 	}, after.mailbox()))
 	now := time.Now()
-	c := &child{pid: pid, spawned: now, used: now}
+	c := &child{pid: pid, spawned: now, used: now, failures: p.failed[id]}
+	delete(p.failed, id)
 	p.agents[id] = c
 	p.byPID[pid.Id] = id
 	ctx.Watch(pid)
@@ -204,6 +208,7 @@ const (
 )
 
 func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, failures int) {
+	p.failed[id] = failures
 	pause := min(reviveAfter<<min(failures-1, 16), reviveMost)
 	p.rt.logger.Warn("an agent that failed is activated again from its log",
 		slog.String("agent", id.String()), slog.Int("times", failures), slog.Duration("after", pause))

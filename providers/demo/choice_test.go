@@ -99,7 +99,7 @@ func TestMadeUpArguments(t *testing.T) {
 	}
 }
 
-func TestChoiceOfNothing(t *testing.T) {
+func TestChoiceOfNothing(t *testing.T) { // A34
 	for choice, tools := range map[string][]tool.Tool{"required": nil, "lookup": kitchen()} {
 		r := (&talker{t: t, tools: tools}).request()
 		r.ToolChoice = choice

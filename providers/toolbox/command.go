@@ -74,7 +74,9 @@ type CommandConfig struct {
 	ApprovalTimeout time.Duration
 	// KeyField is a field that is added to the arguments of each run, of
 	// Reconcile too, and holds the idempotency key. The model is not told of it,
-	// and what it writes there is replaced. Empty: none.
+	// and what it writes there is replaced. Arguments with a name twice, also in
+	// other upper and lower case, are then refused: adding a field must change no
+	// other. Empty: none.
 	KeyField string
 }
 

@@ -124,6 +124,14 @@ func TestCommandKeyField(t *testing.T) {
 			t.Errorf("%s arrives as %s; want %s", arguments, got, want)
 		}
 	}
+	for _, arguments := range []string{`{"cents":1,"cents":9900}`, `{"cents":1,"Cents":9900}`, `{"Request_ID":"mine"}`, `{"request_id":"a","request_id":"b"}`, `{"request_id":"a","REQUEST_ID":"b"}`} {
+		if got := call(ctx, made, arguments); !strings.Contains(got, "do not fit") || !strings.Contains(got, "upper and lower case") {
+			t.Errorf("%s arrives as %s", arguments, got)
+		}
+		if _, err := made.(tool.Gated).NeedsApproval(json.RawMessage(arguments)); !errors.As(err, new(*tool.ArgumentError)) {
+			t.Errorf("somebody is asked about %s: %v", arguments, err)
+		}
+	}
 	if s := string(made.Spec().Parameters); strings.Contains(s, "request_id") {
 		t.Errorf("the model is told of the key: %s", s)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -38,6 +39,9 @@ func (p *program) Spec() tool.Spec {
 // whether a call with them waits for a person.
 func (p *program) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	if err := tool.Validate(p.schema, arguments); err != nil {
+		return false, err
+	}
+	if _, err := p.withKey(arguments, ""); err != nil {
 		return false, err
 	}
 	if p.config.ApproveIf != nil {
@@ -126,9 +130,6 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	return "", code, failure(err, stderr, stdout)
 }
 
-// execute starts the program and returns when it is over and its output read.
-// It does not use the goroutines of os/exec, which would wait for whoever
-// holds the pipes before the group could be killed.
 // given is a file that holds the whole input before the program starts. Were it
 // written while the program runs, one that outlives us would read half of its
 // arguments and act on them.
@@ -147,6 +148,9 @@ func given(input []byte) (*os.File, error) {
 	return f, nil
 }
 
+// execute starts the program and returns when it is over and its output read.
+// It does not use the goroutines of os/exec, which would wait for whoever
+// holds the pipes before the group could be killed.
 func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer) error {
 	stdin, err := given(input)
 	if err != nil {
@@ -224,19 +228,62 @@ func (p *program) withKey(arguments json.RawMessage, key string) (json.RawMessag
 	if p.config.KeyField == "" {
 		return arguments, nil
 	}
-	fields := make(map[string]any)
-	kept := make(map[string]json.RawMessage)
-	if err := json.Unmarshal(arguments, &kept); err != nil {
+	fields, err := p.fields(arguments)
+	if err != nil {
 		return nil, &tool.ArgumentError{Err: err}
 	}
-	for name, value := range kept {
+	if fields[p.config.KeyField], err = encoded(key); err != nil {
+		return nil, err
+	}
+	return encoded(fields)
+}
+
+// fields are those of the arguments, as they are written. Putting the key among
+// them must change nothing else, whoever reads them: a name that stands there
+// twice is refused, also in other upper and lower case.
+func (p *program) fields(arguments json.RawMessage) (map[string]json.RawMessage, error) {
+	fields, seen := make(map[string]json.RawMessage), map[string]string{folded(p.config.KeyField): p.config.KeyField}
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.New("they are no object")
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := token.(string) // the decoder lets nothing else stand here
+		_, twice := fields[name]
+		if other, ok := seen[folded(name)]; twice || ok && other != name {
+			return nil, fmt.Errorf("the field %q stands there twice, or differs from another one by upper and lower case alone", name)
+		}
+		seen[folded(name)] = name
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
 		fields[name] = value
 	}
-	fields[p.config.KeyField] = key
+	return fields, nil
+}
+
+// folded is a name as those read it who do not tell upper from lower case.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
+}
+
+// encoded is v as JSON, with <, > and & as they are.
+func encoded(v any) (json.RawMessage, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(fields)
+	err := e.Encode(v)
 	return b.Bytes(), err
 }
 

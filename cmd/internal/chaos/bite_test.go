@@ -20,8 +20,10 @@ func honest(t *testing.T) *evidence {
 		sent: map[string]*sent{
 			"p-1": {ID: "p-1", Agent: agent, Publisher: "p", Number: 1, Command: "input", Life: 1, Plan: plan{{"keyed"}}},
 			"p-2": {ID: "p-2", Agent: agent, Publisher: "p", Number: 2, Command: "input", Life: 1},
+			"p-3": {ID: "p-3", Agent: agent, Publisher: "p", Number: 3, Command: "input", Life: 2},
 			"c-1": {ID: "c-1", Agent: agent, Publisher: "c", Number: 1, Command: "set_state", Life: 1},
 			"c-2": {ID: "c-2", Agent: agent, Publisher: "c", Number: 2, Command: "interrupt", Life: 2},
+			"c-3": {ID: "c-3", Agent: agent, Publisher: "c", Number: 3, Command: "clear", Life: 3},
 		},
 		logs: map[string][]client.Event{}, shown: map[string]map[messages.EventNumber]client.Event{agent: {}}, letters: map[string]messages.Code{},
 		ledger: []entry{
@@ -40,6 +42,9 @@ func honest(t *testing.T) *evidence {
 		messages.TurnStarted{Turn: "t8"},
 		messages.StatePatched{Patch: json.RawMessage(`{"c-1":1}`)},
 		messages.TurnAborted{Turn: "t8", Inputs: []string{"p-2"}, By: "interrupt", Reason: "c-2"},
+		messages.InputAccepted{Input: "p-3"},
+		messages.InputDropped{Input: "p-3", By: "clear", Reason: "c-3"},
+		messages.AgentCleared{Reason: "c-3"},
 	} {
 		data, err := json.Marshal(ev)
 		if err != nil {
@@ -75,18 +80,18 @@ func TestProofBites(t *testing.T) {
 		want string
 	}{
 		"nothing":      {func(*evidence) {}, ""},
-		"a lost input": {func(e *evidence) { e.sent["p-3"] = &sent{ID: "p-3", Agent: agent, Command: "input", Life: 4} }, "input p-3 (), acknowledged in life 4, is lost"},
+		"a lost input": {func(e *evidence) { e.sent["p-4"] = &sent{ID: "p-4", Agent: agent, Command: "input", Life: 4} }, "input p-4 (), acknowledged in life 4, is lost"},
 		"a lost refusal": {func(e *evidence) {
-			e.sent["p-3"] = &sent{ID: "p-3", Agent: agent, Command: "input", Life: 4, Policy: "reject"}
+			e.sent["p-4"] = &sent{ID: "p-4", Agent: agent, Command: "input", Life: 4, Policy: "reject"}
 		}, "neither accepted nor refused"},
 		"a doubled input":   {func(e *evidence) { e.logs[agent][5] = again(e.logs[agent][0], 6) }, "accepted 2 times"},
 		"a strange input":   {func(e *evidence) { delete(e.sent, "p-2") }, "never sent here"},
 		"no end":            {drop(7), "ended 0 times"},
 		"two ends":          {func(e *evidence) { e.logs[agent][9] = again(e.logs[agent][6], 10) }, "ended 2 times"},
-		"another order":     {func(e *evidence) { e.sent["p-1"].Number = 3 }, "the other way round"},
+		"another order":     {func(e *evidence) { e.sent["p-1"].Number = 9 }, "the other way round"},
 		"a gap":             {func(e *evidence) { e.logs[agent][4].N = 6 }, "event number 6 where 5 is due"},
 		"a rewritten event": {func(e *evidence) { e.logs[agent][4].Data = json.RawMessage(`{}`) }, "is another now"},
-		"a forgotten event": {func(e *evidence) { e.logs[agent] = e.logs[agent][:9] }, "was shown to a reader and is gone"},
+		"a forgotten event": {func(e *evidence) { e.logs[agent] = e.logs[agent][:12] }, "was shown to a reader and is gone"},
 		"turns at once":     {func(e *evidence) { e.logs[agent][4] = again(e.logs[agent][7], 5) }, "began while t2 ran"},
 		"a turn for ever":   {drop(10), "turn t8 has not ended"},
 		"a failed turn":     {func(e *evidence) { e.logs[agent][9].Type = "turn.failed" }, "turn t8 failed"},
@@ -99,7 +104,14 @@ func TestProofBites(t *testing.T) {
 		"no approval": {func(e *evidence) {
 			e.logs[agent][3].Data = json.RawMessage(`{"call":"x","tool":"gated","key":"k","class":"keyed","attempt":1}`)
 		}, "started after the decisions []"},
-		"a lost decision":  {func(e *evidence) { e.decided = map[callOf]string{{agent, "x"}: "approval.granted"} }, "decision about call x is lost"},
+		"a lost decision": {func(e *evidence) { e.decided = []decided{{callOf{agent, "x"}, "approval.granted", 3}} }, "decision about call x is lost"},
+		"a lost retry":    {func(e *evidence) { e.decided = []decided{{callOf{agent, "x"}, "tool.started", 4}} }, "no tool.started after event 4"},
+		"two readings": {func(e *evidence) {
+			b := newBook()
+			b.see(agent, e.logs[agent][0])
+			b.see(agent, again(e.logs[agent][1], 1))
+			e.differ = b.differ
+		}, shownTwice},
 		"a needless doubt": {func(e *evidence) { e.logs[agent][4].Type = "tool.unknown" }, "need not be unknown"},
 		"nothing earned":   {func(e *evidence) { e.ledger = e.ledger[:1] }, "the ledger has no effect under key k"},
 		"an attempt twice": {func(e *evidence) { e.ledger = append(e.ledger, e.ledger[0]) }, "attempt 1 of k ran 2 times"},
@@ -108,8 +120,11 @@ func TestProofBites(t *testing.T) {
 			e.ledger = append(e.ledger, entry{What: "effect", Tool: "keyed", Key: "k2", Attempt: 1, Input: "p-1"})
 		}, "call 0 of input p-1 had its effect 2 times"},
 		"a lost command":    {drop(9), "set_state c-1, answered in life 1, is lost"},
+		"a lost clear":      {drop(13), "1 commands clear changed nothing, 0 of them are in the log"},
+		"a dropped input":   {drop(12), "input p-3 was accepted 1 times and ended 0 times"},
+		"a doubled clear":   {func(e *evidence) { e.logs[agent][11] = again(e.logs[agent][12], 12) }, "clear c-3 (refused: \"\") had 2 effects"},
 		"a doubled command": {func(e *evidence) { e.logs[agent][4] = again(e.logs[agent][8], 5) }, "had 2 effects"},
-		"a lost interrupt":  {func(e *evidence) { e.sent["c-3"] = &sent{ID: "c-3", Agent: agent, Command: "interrupt", Life: 2} }, "1 commands interrupt changed nothing, 0 of them are in the log"},
+		"a lost interrupt":  {func(e *evidence) { e.sent["c-4"] = &sent{ID: "c-4", Agent: agent, Command: "interrupt", Life: 2} }, "1 commands interrupt changed nothing, 0 of them are in the log"},
 		"a refused effect":  {func(e *evidence) { e.sent["c-1"].Refused = messages.Conflict }, `(refused: "conflict") had 1 effects`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,12 +47,20 @@ type book struct {
 	open    map[string]*sent // inputs that are owed one which no reader has seen
 	waiting []waitingCall    // not yet looked at by the person
 	calls   map[callOf]client.Event
-	// verdicts are the person's that were acknowledged, as the events that tell
-	// of them.
-	verdicts map[callOf]string
-	acks     int // of inputs
-	again    int // sent once more under an id that was acknowledged
-	decided  int // calls, by the person
+	decided []decided
+	acks    int // of inputs
+	again   int // sent once more under an id that was acknowledged
+	// differ are events that readers were shown twice, and differently.
+	differ []violation
+}
+
+// decided is a decision of the person that was acknowledged.
+type decided struct {
+	callOf
+	// told is the type of the event that tells of it, which comes after the one
+	// that the person was asked by.
+	told  string
+	after messages.EventNumber
 }
 
 // callOf names a tool call of an agent.
@@ -70,7 +78,7 @@ type waitingCall struct {
 func newBook() *book {
 	return &book{
 		changed: make(chan struct{}), sent: make(map[string]*sent), ended: make(map[string]bool), open: make(map[string]*sent),
-		shown: make(map[string]map[messages.EventNumber]client.Event), calls: make(map[callOf]client.Event), verdicts: make(map[callOf]string),
+		shown: make(map[string]map[messages.EventNumber]client.Event), calls: make(map[callOf]client.Event),
 	}
 }
 
@@ -103,13 +111,33 @@ func (b *book) until(ctx context.Context, stop <-chan struct{}, holds func() boo
 }
 
 // see takes in an event that a reader was shown. One that was shown before and
-// was another then is kept for the proof to find.
-func (b *book) see(agent string, e client.Event) {
+// was another then must not be: it is a fault at once, and kept for the proof.
+func (w *world) see(agent string, e client.Event) {
+	if was, same := w.book.see(agent, e); !same {
+		w.fault("%v", violation{agent, shownTwice, []client.Event{was, e}})
+	}
+}
+
+const shownTwice = "an event was shown twice, and differently"
+
+// sameEvent says whether two readings are of one event.
+func sameEvent(a, b client.Event) bool {
+	return a.Type == b.Type && a.Frame == b.Frame && string(a.Data) == string(b.Data)
+}
+
+// see writes an event down. If it was another when it was shown before, that one
+// is given.
+func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
+	same = true
 	b.write(func() {
 		if b.shown[agent] == nil {
 			b.shown[agent] = make(map[messages.EventNumber]client.Event)
 		}
-		if _, before := b.shown[agent][e.N]; before {
+		var before bool
+		if was, before = b.shown[agent][e.N]; before {
+			if same = sameEvent(was, e); !same {
+				b.differ = append(b.differ, violation{agent, shownTwice, []client.Event{was, e}})
+			}
 			return
 		}
 		b.shown[agent][e.N] = e
@@ -124,6 +152,7 @@ func (b *book) see(agent string, e client.Event) {
 			b.waiting = append(b.waiting, waitingCall{callOf{agent, field(e).Call}, e})
 		}
 	})
+	return was, same
 }
 
 // fields are those of an event's data that matter here.
@@ -143,6 +172,7 @@ type fields struct {
 	Reason      string
 	Command     string
 	Patch       map[string]int
+	Continues   messages.TurnID
 }
 
 func field(e client.Event) (f fields) {
@@ -175,7 +205,7 @@ func (b *book) String() string {
 		}
 	}
 	return fmt.Sprintf("%d inputs and %d commands acknowledged, %d sent again, %d calls decided by the person, %d inputs open, refused at the door %v",
-		b.acks, commands, b.again, b.decided, len(b.open), refused)
+		b.acks, commands, b.again, len(b.decided), len(b.open), refused)
 }
 
 // unended lists the inputs that are open, agent by agent.

@@ -23,6 +23,7 @@ const (
 	publishers  = 7
 	perCommands = 4 // inputs acknowledged for each command that is sent
 	agents      = 12
+	cleared     = 3 // of them, those that are cleared now and then
 	maxOpen     = 48
 )
 
@@ -169,7 +170,11 @@ func (b *book) acked() int {
 // enter writes what is about to be sent into the book.
 func (p *publisher) enter(command string) *sent {
 	p.number++
-	s := &sent{ID: fmt.Sprintf("%s-%d", p.name, p.number), Publisher: p.name, Number: p.number, Command: command, Agent: p.w.agent(p.random.IntN(agents))}
+	n := p.random.IntN(agents)
+	if command == "clear" {
+		n = p.random.IntN(cleared)
+	}
+	s := &sent{ID: fmt.Sprintf("%s-%d", p.name, p.number), Publisher: p.name, Number: p.number, Command: command, Agent: p.w.agent(n)}
 	p.w.book.write(func() { p.w.book.sent[s.ID] = s })
 	return s
 }
@@ -247,7 +252,7 @@ func (p *publisher) send(l *life, s *sent, prompt bool) error {
 		if e.N == 0 {
 			continue
 		}
-		p.w.book.see(s.Agent, e)
+		p.w.see(s.Agent, e)
 		if !toEnd || e.Terminal() {
 			return nil
 		}
@@ -255,9 +260,16 @@ func (p *publisher) send(l *life, s *sent, prompt bool) error {
 	return errors.New("the stream ended without the turn's end")
 }
 
+// commands are drawn from evenly.
+var commands = []string{
+	"set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state",
+	"interrupt", "interrupt", "interrupt", "abort", "abort", "abort", "withdraw", "withdraw", "withdraw",
+	"resume", "resume", "resume", "forget", "forget", "clear",
+}
+
 // command sends a command that is no input.
 func (p *publisher) command() {
-	kind := []string{"set_state", "set_state", "set_state", "interrupt", "abort", "withdraw"}[p.random.IntN(6)]
+	kind := commands[p.random.IntN(len(commands))]
 	s := p.enter(kind)
 	var c messages.Command
 	switch kind {
@@ -268,6 +280,12 @@ func (p *publisher) command() {
 		c = messages.Interrupt{ID: s.ID, Reason: s.ID}
 	case "abort":
 		c = messages.Abort{ID: s.ID, Reason: s.ID}
+	case "clear":
+		c = messages.Clear{ID: s.ID, Reason: s.ID}
+	case "forget":
+		c = messages.Forget{ID: s.ID, Tool: gated, Reason: s.ID}
+	case "resume": // of a turn that failed; else it may set a limit that is never reached
+		c = messages.Resume{ID: s.ID, Raised: messages.Raised{MaxSteps: 1000 * p.random.IntN(2)}, Reason: s.ID}
 	default:
 		c = messages.Withdraw{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}
@@ -339,7 +357,7 @@ func (w *world) follow(agent string) {
 				w.fault("a reader of %s was shown event %d after event %d", agent, e.N, next-1)
 			}
 			next = e.N + 1
-			w.book.see(agent, e)
+			w.see(agent, e)
 			w.met(onFact)
 		}
 		select {

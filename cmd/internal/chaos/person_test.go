@@ -30,8 +30,7 @@ func (w *world) decide() {
 			continue
 		}
 		b.write(func() {
-			b.decided++
-			b.verdicts[c.callOf] = told
+			b.decided = append(b.decided, decided{c.callOf, told, c.N})
 		})
 	}
 }
@@ -39,8 +38,9 @@ func (w *world) decide() {
 // errBusy is a refusal that ends by itself.
 var errBusy = errors.New("as many tools run as may at once")
 
-// patient gives a command to an agent, and hides from insist that a busy one is
-// to be left alone.
+// patient gives a decision to an agent. insist takes busy for good, which it is
+// for an input that is not to wait; a call that may not run again yet may soon,
+// so here it is an error to try again after.
 func patient(l *life, agent string, c messages.Command) error {
 	_, err := l.client.Do(l.ctx, agent, c)
 	var refused *messages.Error

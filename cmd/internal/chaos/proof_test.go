@@ -24,7 +24,8 @@ type evidence struct {
 	logs    map[string][]client.Event
 	letters map[string]messages.Code // by the id of what was refused
 	ledger  []entry
-	decided map[callOf]string
+	decided []decided
+	differ  []violation
 }
 
 // gather waits until every agent has come to rest and reads all logs. What is
@@ -62,7 +63,7 @@ func (w *world) ended() {
 func (w *world) read() (*evidence, error) {
 	w.book.mu.Lock()
 	e := &evidence{sent: maps.Clone(w.book.sent), shown: make(map[string]map[messages.EventNumber]client.Event),
-		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: maps.Clone(w.book.verdicts)}
+		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: slices.Clone(w.book.decided), differ: slices.Clone(w.book.differ)}
 	for agent, shown := range w.book.shown {
 		e.shown[agent] = maps.Clone(shown)
 	}
@@ -183,7 +184,7 @@ func (e *evidence) prove() (all []violation) {
 	}
 	for _, agent := range slices.Sorted(maps.Keys(e.logs)) {
 		t := &trial{evidence: e, agent: agent, log: e.logs[agent], earned: earned}
-		for _, check := range []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.verdicts, t.commands} {
+		for _, check := range []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands} {
 			check()
 		}
 		all = append(all, t.found...)
@@ -191,7 +192,7 @@ func (e *evidence) prove() (all []violation) {
 	t := &trial{evidence: e, agent: "the ledger"}
 	t.invocations()
 	t.effects()
-	return append(all, t.found...)
+	return slices.Concat(all, t.found, e.differ)
 }
 
 // trial is the proof for one agent.
@@ -236,7 +237,7 @@ func (t *trial) memory() {
 			continue
 		}
 		is := t.log[n-1]
-		if is.Type != was.Type || is.Frame != was.Frame || string(is.Data) != string(was.Data) {
+		if !sameEvent(is, was) {
 			t.wrong([]client.Event{was, is}, "event %d was shown to a reader and is another now", n)
 		}
 	}
@@ -428,12 +429,13 @@ func (t *trial) settled(c *call, ev client.Event) {
 	}
 }
 
-// verdicts holds that every acknowledged decision of the person is in the log.
-func (t *trial) verdicts() {
-	for c, want := range t.decided {
-		told := func(ev client.Event) bool { return ev.Type == want && field(ev).Call == c.Call }
-		if c.Agent == t.agent && !slices.ContainsFunc(t.log, told) {
-			t.wrong(t.about(string(c.Call)), "the person's decision about call %s is lost: no %s", c.Call, want)
+// decisions holds that every acknowledged decision of the person is in the log,
+// behind what the person was asked by.
+func (t *trial) decisions() {
+	for _, c := range t.decided {
+		tells := func(ev client.Event) bool { return ev.Type == c.told && field(ev).Call == c.Call && ev.N > c.after }
+		if c.Agent == t.agent && !slices.ContainsFunc(t.log, tells) {
+			t.wrong(t.about(string(c.Call)), "the person's decision about call %s is lost: no %s after event %d", c.Call, c.told, c.after)
 		}
 	}
 }
@@ -452,8 +454,12 @@ func (t *trial) commands() {
 			if f.By == "interrupt" || f.By == "abort" {
 				effects[f.Reason]++
 			}
-		case "input.withdrawn":
+		case "input.withdrawn", "agent.cleared", "approval.forgotten", "budget.raised", "turn.resumed":
 			effects[f.Reason]++
+		case "turn.started":
+			if f.Continues != "" {
+				effects[f.Reason]++
+			}
 		case "command.noop":
 			noops[f.Command]++
 		}

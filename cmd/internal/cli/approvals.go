@@ -23,7 +23,9 @@ func (a *app) approvals() *cobra.Command {
 		Use: "approvals [AGENT]", GroupID: groupDecide, Args: cobra.MaximumNArgs(1),
 		Short: "List the calls that wait for a person's approval",
 		Long: `List the calls that wait for a person's approval, of one agent or of a whole
-tenant. With --remembered: the decisions that hold for an agent's later calls.`,
+tenant. The text form cuts long arguments and says so; -o json has them whole, with
+the hash that names them. With --remembered: the decisions that hold for an agent's
+later calls.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case remembered && len(args) == 0:
@@ -54,7 +56,7 @@ func (a *app) agentLines(ctx context.Context, agent string, q messages.Query, ea
 
 // runApprovals prints the calls that lines gives.
 func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) error {
-	rows, err := a.table("AGENT\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {
+	rows, err := a.table("AGENT\tTURN\tCALL\tTOOL\tARGUMENTS\tSINCE\tEXPIRES", lines, func(line json.RawMessage) string {
 		p := raw[messages.Approval](line)
 		arguments, expires := projections.Printable(p.Arguments, 160), "never"
 		if p.Flagged != "" {
@@ -63,15 +65,15 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 		if !p.ExpiresAt.IsZero() {
 			expires = p.ExpiresAt.UTC().Format(time.DateTime)
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Call), 0),
-			projections.Printable(p.Tool, 64), arguments, p.At.UTC().Format(time.DateTime), expires)
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s", p.Agent, projections.Printable(string(p.Turn), 64),
+			projections.Printable(string(p.Call), 0), projections.Printable(p.Tool, 64), arguments, p.At.UTC().Format(time.DateTime), expires)
 	})
 	switch {
 	case err != nil || a.json():
 	case rows == 0:
 		a.note("no call waits for approval")
 	default:
-		a.note("`%s approve AGENT CALL` lets one run, `%s deny AGENT CALL` does not", a.started, a.started)
+		a.note("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started)
 	}
 	return err
 }

@@ -80,28 +80,32 @@ func TestApproveDemo(t *testing.T) { // A44
 	}
 	wantKeys(t, list[0], "agent", "turn", "call", "tool", "arguments", "args_hash", "n", "at")
 	call := list[0]["call"].(string)
-	w.run("approvals").exits(0, "AGENT", "support/t1", call, "9900", "never")
+	turn := list[0]["turn"].(string)
+	w.run("approvals").exits(0, "AGENT", "TURN", "support/t1  "+turn, call, "9900", "never", "--turn TURN")
 	w.run("approvals", "support/t1").exits(0, call)
 	w.run("approvals", "--tenant", "other").exits(0, "no call waits")
 	w.run("approvals", "--tenant", "other", "support/t1").exits(2, "other/support/t1")
 	w.run("approvals", "--remembered").exits(2, "name the agent")
-	w.run("show", "support/t1").exits(0, "paused", "refund", "9900", "approve support/t1 "+call)
+	w.run("show", "support/t1").exits(0, "paused", "refund", "9900", "approve support/t1 "+call+" --turn "+turn)
 	w.run("ask", "support/t1", "hello?").exits(3, "queued behind turn", "approve support/t1")
 	w.run("ask", "--policy", "join", "support/t1", "hurry").exits(3, "joined turn", "approve support/t1")
 
 	w.run("approve", "support/t1").exits(2)
 	w.run("approve", "support/t1", "call_other").exits(1, "call_other", "approvals support/t1")
 	w.run("approve", "support/t1", call, "--args-hash", strings.Repeat("0", 64)).exits(1, "arguments", call)
+	w.run("approve", "support/t1", call, "--turn", "t1").exits(1, call, "waits in turn "+turn+", not in turn t1")
+	w.run("deny", "support/t1", call, "--turn", "t1").exits(1, "not in turn t1")
 	if ran := of(w.run("events", "support/t1", "-o", "json").exits(0).objects(), "tool.started"); len(ran) > 0 {
 		t.Errorf("it ran: %v", ran)
 	}
 	sent := subscribe(t, w, "reprise.ctl.default.support.t1")
-	w.run("approve", "support/t1", call, "--id", "a", "--reason", "it was broken").exits(0, `approved refund({"order":7,"cents":9900}), call `+call)
-	if msg, err := sent.NextMsgWithContext(t.Context()); err != nil || !strings.Contains(string(msg.Data), list[0]["args_hash"].(string)) {
+	w.run("approve", "support/t1", call, "--turn", turn, "--id", "a", "--reason", "it was broken").exits(0, `approved refund({"order":7,"cents":9900}), call `+call)
+	if msg, err := sent.NextMsgWithContext(t.Context()); err != nil || !strings.Contains(string(msg.Data), list[0]["args_hash"].(string)) || !strings.Contains(string(msg.Data), turn) {
 		t.Errorf("the decision is not bound to what was shown: %v, %v", msg, err)
 	}
 	w.await("support/t1", "turn.completed")
 	w.run("approve", "support/t1", call, "--id", "a").exits(0, "applied before")
+	w.run("approve", "support/t1", call, "--turn", "t1").exits(1, "no call", "waits for approval")
 	w.run("deny", "support/t1", call, "--text", "too late").exits(1, call)
 	w.run("ask", "--id", "r", "support/t1", "Refund 9900 cents for order 7").exits(0, "9900")
 	events := w.run("events", "support/t1", "-o", "json").exits(0, "it was broken").objects()

@@ -12,66 +12,76 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// verdict is a person's decision about a call that waits for approval.
-type verdict struct {
+// decisionFlags say more of a person's decision about a call.
+type decisionFlags struct {
 	changeFlags
-	argsHash string
-	remember bool
+	turn, argsHash string
+	remember       bool
 }
 
-// verdicts gives cmd the flags of a decision; later says what --remember does.
-func (v *verdict) verdicts(cmd *cobra.Command, later string) {
-	v.flags(cmd)
-	cmd.Flags().StringVar(&v.argsHash, "args-hash", "", "decide only if the call has these arguments, as approvals -o json names them (default: those that this command shows)")
-	cmd.Flags().BoolVar(&v.remember, "remember", false, later)
+// decisions gives cmd the flags of a decision; later says what --remember does.
+func (f *decisionFlags) decisions(cmd *cobra.Command, later string) {
+	f.flags(cmd)
+	cmd.Flags().StringVar(&f.turn, "turn", "",
+		"decide only if the call waits in this turn, as approvals lists it (default: the one that it waits in now)")
+	cmd.Flags().StringVar(&f.argsHash, "args-hash", "",
+		"decide only if the call has these arguments, as approvals -o json names them (default: those that it has now)")
+	cmd.Flags().BoolVar(&f.remember, "remember", false, later)
 }
+
+// bound is which call a decision is about, in the help of approve and deny.
+const bound = `
+
+A decision holds for the call of one turn with the arguments that it has when this
+command looks at it, and for no other: what changes in between is refused. To
+decide about what you have seen and nothing else, name its turn with --turn, for a
+model may use an id again in another turn, and its arguments with --args-hash.`
 
 func (a *app) approve() *cobra.Command {
-	var v verdict
+	var f decisionFlags
 	cmd := &cobra.Command{
 		Use: "approve AGENT CALL", GroupID: groupDecide, Args: cobra.ExactArgs(2),
 		Short:   "Let a call run that waits for approval",
-		Example: `  reprise approve support/t1 call_10890b43423fd3494ace --reason "it was broken"`,
+		Long:    "Let a call run that waits for approval." + bound,
+		Example: `  reprise approve support/t1 call_10890b43423fd3494ace --turn t4 --reason "it was broken"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call := messages.CallID(args[1])
-			return a.decideCall(cmd.Context(), args[0], call, func(shown messages.Approval) messages.Command {
-				return messages.Approve{
-					ID: v.id, Turn: shown.Turn, Call: call, ArgsHash: cmp.Or(v.argsHash, shown.ArgsHash), Remember: v.remember, Reason: v.reason,
-				}
-			}, "approved")
+			return a.decideCall(cmd.Context(), args[0], args[1], f, "approved", func(p messages.Approval) messages.Command {
+				return messages.Approve{ID: f.id, Turn: p.Turn, Call: p.Call, ArgsHash: p.ArgsHash, Remember: f.remember, Reason: f.reason}
+			})
 		},
 	}
-	v.verdicts(cmd, "from now on this agent's calls of the tool run unasked; forget undoes it")
+	f.decisions(cmd, "from now on this agent's calls of the tool run unasked; forget undoes it")
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) deny() *cobra.Command {
-	var v verdict
+	var f decisionFlags
 	var text string
 	cmd := &cobra.Command{
 		Use: "deny AGENT CALL", GroupID: groupDecide, Args: cobra.ExactArgs(2),
 		Short:   "Keep a call from running that waits for approval",
-		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --text "Offer a voucher instead."`,
+		Long:    "Keep a call from running that waits for approval." + bound,
+		Example: `  reprise deny support/t1 call_10890b43423fd3494ace --turn t4 --text "Offer a voucher instead."`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			call := messages.CallID(args[1])
-			c := messages.Deny{ID: v.id, Call: call, Remember: v.remember, Reason: v.reason}
+			c := messages.Deny{ID: f.id, Remember: f.remember, Reason: f.reason}
 			if cmd.Flags().Changed("text") {
 				c.Text = &text
 			}
-			return a.decideCall(cmd.Context(), args[0], call, func(shown messages.Approval) messages.Command {
-				c.Turn, c.ArgsHash = shown.Turn, cmp.Or(v.argsHash, shown.ArgsHash)
+			return a.decideCall(cmd.Context(), args[0], args[1], f, "denied", func(p messages.Approval) messages.Command {
+				c.Turn, c.Call, c.ArgsHash = p.Turn, p.Call, p.ArgsHash
 				return c
-			}, "denied")
+			})
 		},
 	}
-	v.verdicts(cmd, "from now on this agent's calls of the tool are denied unasked; forget undoes it")
+	f.decisions(cmd, "from now on this agent's calls of the tool are denied unasked; forget undoes it")
 	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads instead of a result (default: %q)", messages.DeniedText))
 	return a.connects(cmd, defaultTimeout)
 }
 
-// decideCall shows a call that waits for approval and sends the decision that
-// command makes of what was shown.
-func (a *app) decideCall(ctx context.Context, agent string, call messages.CallID, command func(messages.Approval) messages.Command, did string) error {
+// decideCall looks at a call that waits for approval and sends the decision that
+// command makes of it: bound to its turn and its arguments, or to those that the
+// flags name.
+func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlags, did string, command func(messages.Approval) messages.Command) error {
 	agent, err := address(agent)
 	if err != nil {
 		return err
@@ -81,11 +91,13 @@ func (a *app) decideCall(ctx context.Context, agent string, call messages.CallID
 		return err
 	}
 	defer closes()
-	shown, err := a.asked(ctx, cl, agent, call)
+	shown, err := a.asked(ctx, cl, agent, messages.CallID(call), messages.TurnID(f.turn))
 	if err != nil {
 		return err
 	}
-	answer, err := cl.Do(ctx, agent, command(shown))
+	named := shown
+	named.ArgsHash = cmp.Or(f.argsHash, shown.ArgsHash)
+	answer, err := cl.Do(ctx, agent, command(named))
 	if err != nil {
 		return err
 	}
@@ -95,25 +107,54 @@ func (a *app) decideCall(ctx context.Context, agent string, call messages.CallID
 			Call      messages.CallID `json:"call"`
 			Tool      string          `json:"tool"`
 			Arguments string          `json:"arguments"`
-		}{changed{agent, answer}, call, shown.Tool, shown.Arguments})
+		}{changed{agent, answer}, shown.Call, shown.Tool, shown.Arguments})
 	}
 	a.became(agent, answer, plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call))
 	return nil
 }
 
-// asked is the call as it was asked about: as it waits for approval or, once
-// it is decided, as the log has it. What nobody was asked nobody can decide.
-func (a *app) asked(ctx context.Context, cl *client.Client, agent string, call messages.CallID) (found messages.Approval, err error) {
+// asked is the call as it was asked about: as it waits for approval or, once it
+// is decided, as the log has it. What nobody was asked nobody can decide. An
+// empty turn is whichever the call waits in, or did last.
+func (a *app) asked(ctx context.Context, cl *client.Client, agent string, call messages.CallID, turn messages.TurnID) (found messages.Approval, err error) {
+	var elsewhere messages.TurnID
 	for line, err := range cl.Query(ctx, agent, messages.Query{View: "approvals"}) {
 		if err != nil {
 			return found, err
 		}
-		if found = raw[messages.Approval](line); found.Call == call {
-			return found, nil
+		switch p := raw[messages.Approval](line); {
+		case p.Call != call:
+		case turn == "" || turn == p.Turn:
+			return p, nil
+		default:
+			elsewhere = p.Turn
 		}
 	}
-	found = messages.Approval{}
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "events"}) {
+	if elsewhere != "" {
+		return found, fail("see that it is the call that you mean", "call %q of %s waits in turn %s, not in turn %s", call, agent, elsewhere, turn)
+	}
+	if found, err = lately(ctx, cl, agent, call, turn); err == nil && found.Call == "" {
+		err = fail(fmt.Sprintf("`%s approvals %s` lists those that do", a.started, agent), "no call %q of %s waits for approval", call, agent)
+	}
+	return found, err
+}
+
+// lookedBack is how many of an agent's newest events are searched for a call
+// that was decided already.
+const lookedBack = 1000
+
+// lately is a call that was asked about not long ago; empty if there is none.
+func lately(ctx context.Context, cl *client.Client, agent string, call messages.CallID, turn messages.TurnID) (found messages.Approval, err error) {
+	q := messages.Query{View: "events", Limit: lookedBack}
+	for line, err := range cl.Query(ctx, agent, messages.Query{View: "show"}) {
+		if err != nil {
+			return found, err
+		}
+		if n := raw[projections.AgentStatus](line).Events; n > lookedBack {
+			q.From = n - lookedBack + 1
+		}
+	}
+	for line, err := range cl.Query(ctx, agent, q) {
 		if err != nil {
 			return found, err
 		}
@@ -121,12 +162,9 @@ func (a *app) asked(ctx context.Context, cl *client.Client, agent string, call m
 		if ev.Type != (messages.ApprovalRequested{}).EventType() {
 			continue
 		}
-		if e := raw[messages.ApprovalRequested](ev.Data); e.Call == call {
+		if e := raw[messages.ApprovalRequested](ev.Data); e.Call == call && (turn == "" || turn == e.Turn) {
 			found = messages.Approval{Turn: e.Turn, Call: call, Tool: e.Tool, Arguments: e.Arguments, ArgsHash: e.ArgsHash}
 		}
-	}
-	if found.Call == "" {
-		return found, fail(fmt.Sprintf("`%s approvals %s` lists those that do", a.started, agent), "no call %q of %s waits for approval", call, agent)
 	}
 	return found, nil
 }

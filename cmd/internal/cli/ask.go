@@ -24,9 +24,12 @@ type turnFlags struct {
 // turns gives cmd the flags of a command whose inputs become turns.
 func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue), "if the agent is busy: queue (a turn of its own, after), join (the running turn sees it before its next model call), interrupt (cancel the running turn, then run) or reject")
-	fs.StringVar(&f.toolChoice, "tool-choice", "", "auto, none, or to force a tool until one was used: required, or the name of one (default: the agent's)")
-	fs.IntVar(&f.maxSteps, "max-steps", 0, "most model calls of this turn (default: the agent's)")
+	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue),
+		"if the agent is busy: queue (a turn of its own, after), join (the running turn sees it before its next model call), "+
+			"interrupt (cancel the running turn, then run) or reject")
+	fs.StringVar(&f.toolChoice, "tool-choice", "",
+		"auto, none, or to force a tool until one was used: required, or the name of one (default: the agent's; what that forces stands)")
+	fs.IntVar(&f.maxSteps, "max-steps", 0, "most model calls of this turn, no more than the agent's (default: the agent's)")
 }
 
 // input is the input that the flags and the text make.

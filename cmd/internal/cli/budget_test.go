@@ -53,23 +53,26 @@ func TestLimitPauses(t *testing.T) { // A17
 	}
 }
 
-func TestLimitFails(t *testing.T) {
+func TestLimitFails(t *testing.T) { // A17
 	w := newHousehold(t)
 	w.run("ask", "tokens/a", strings.Repeat("long words ", 60)+"What is 17 times 3?").exits(1, "max_tokens", "resume tokens/a --max-tokens 120")
 	w.run("resume", "tokens/a", "--max-tokens", "5000").exits(0, "resumed turn")
 	w.await("tokens/a", "turn.completed")
 }
 
-func TestLimitOfAgent(t *testing.T) {
+func TestLimitOfAgent(t *testing.T) { // A17
 	w := newHousehold(t)
 	w.run("ask", "--id", "x", "total/a", "What is 17 times 3?").exits(3, "(max_steps): the agent made 1 model calls", "resume total/a --agent-max-steps …")
 	w.run("show", "total/a").exits(0, "1 of 20 steps", "resume total/a --agent-max-steps …")
 	w.run("resume", "total/a", "--agent-max-steps", "10").exits(0, "resumed turn t4")
 	w.run("ask", "--id", "x", "total/a", "What is 17 times 3?").exits(0, "51")
 	w.run("show", "total/a").exits(0, "2 of 10 steps")
+	w.run("resume", "total/a", "--agent-max-steps", "2").exits(0, "the new limits are set; no turn waited for them")
+	w.run("ask", "total/a", "What is 17 times 3?").exits(3, "resume total/a --agent-max-steps 12")
+	w.run("resume", "total/a", "--max-cost", "1e-10").exits(2, "--max-cost", "0.000000001")
 }
 
-func TestUsageOfAgent(t *testing.T) { // A52
+func TestUsageOfAgent(t *testing.T) { // A34 A52
 	w := newHousehold(t)
 	w.run("ask", "stops/a", "What is 17 times 3?").exits(0, "51")
 	w.run("ask", "forced/a", "hello").exits(0)
@@ -89,14 +92,15 @@ func TestUsageOfAgent(t *testing.T) { // A52
 	if n := len(of(w.run("events", "forced/a", "-o", "json").exits(0).objects(), "tool.started")); n != 1 {
 		t.Errorf("the forced tool ran %d times", n)
 	}
-	w.run("ask", "--tool-choice", "none", "forced/b", "What time is it?").exits(0)
+	w.run("ask", "--tool-choice", "none", "forced/b", "What time is it?").exits(1, "cannot change")
+	w.run("ask", "--tool-choice", "none", "stops/b", "What is 17 times 3?").exits(0)
 	w.run("ask", "--tool-choice", "hammer", "forced/b", "hello").exits(1, "hammer")
-	if ran := of(w.run("events", "forced/b", "-o", "json").exits(0).objects(), "tool.started"); len(ran) > 0 {
+	if ran := of(w.run("events", "stops/b", "-o", "json").exits(0).objects(), "tool.started"); len(ran) > 0 {
 		t.Errorf("a tool ran: %v", ran)
 	}
 }
 
-func TestFileGates(t *testing.T) {
+func TestFileGates(t *testing.T) { // A40 A50
 	w := newHousehold(t)
 	w.run("ask", "careful/small", "Use pay with amount 7").exits(0, `"key":"default/careful/small/`)
 	w.run("ask", "careful/big", "Use pay with amount 700").exits(3, `pay({"amount":700})`)

@@ -64,13 +64,18 @@ func (l *terminalLines) next() (string, error) {
 }
 
 // ask is one line that is not kept in the history. The first lines of a prompt
-// of several are printed above it. Ctrl-C and Ctrl-D are no answer.
+// of several are printed above it. Ctrl-C and Ctrl-D are no answer, nor is what
+// was typed before: lines that are here already stay for next.
 func (l *terminalLines) ask(_ context.Context, prompt string) (string, error) {
+	state := liner.NewLiner()
+	defer func() { _ = state.Close() }()
+	state.SetCtrlCAborts(true)
+	discardTyped(os.Stdin)
 	if i := strings.LastIndexByte(prompt, '\n'); i >= 0 {
 		fmt.Println(prompt[:i])
 		prompt = prompt[i+1:]
 	}
-	line, err := l.state.Prompt(prompt)
+	line, err := state.Prompt(prompt)
 	if err != nil {
 		return "", io.EOF
 	}

@@ -8,7 +8,7 @@ import (
 
 func (a *app) decide() *cobra.Command {
 	var f changeFlags
-	var result string
+	var turn, result string
 	cmd := &cobra.Command{
 		Use: "decide AGENT CALL completed|failed|retry", GroupID: groupDecide, Args: cobra.ExactArgs(3),
 		Short: "Settle a tool call whose outcome is unknown",
@@ -25,11 +25,12 @@ completed and failed tell the model --result, retry runs the tool again.`,
 			default:
 				return usage("outcome %q: write completed, failed or retry", args[2])
 			}
-			c := messages.Decide{ID: f.id, Call: messages.CallID(args[1]), Outcome: outcome, Result: result, Reason: f.reason}
+			c := messages.Decide{ID: f.id, Call: messages.CallID(args[1]), Turn: messages.TurnID(turn), Outcome: outcome, Result: result, Reason: f.reason}
 			return a.change(cmd.Context(), args[0], c, ofTurn("settled a call of"))
 		},
 	}
 	f.flags(cmd)
+	cmd.Flags().StringVar(&turn, "turn", "", "decide only if the call belongs to this turn (default: whichever runs)")
 	cmd.Flags().StringVar(&result, "result", "", "what the call gave, or why it failed: the model reads it")
 	return a.connects(cmd, defaultTimeout)
 }

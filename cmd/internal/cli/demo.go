@@ -25,7 +25,10 @@ func demoAgents(model string, cfg *cluster.Config) error {
 		model = "demo/demo"
 	}
 	if _, _, err := cfg.Providers.Split(model); err != nil {
-		return &failure{code: exitUsage, what: fmt.Sprintf("--model: %v", err), do: "for openai/… set OPENAI_API_KEY; other providers are declared in a reprise.yaml"}
+		return &failure{
+			code: exitUsage, what: fmt.Sprintf("--model: %v", err),
+			do: "for openai/… set OPENAI_API_KEY; other providers are declared in a reprise.yaml",
+		}
 	}
 	cfg.Agents = []actors.Definition{
 		{

@@ -59,7 +59,6 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
 	if err != nil {
 		return err
 	}
-	cfg.PromptDecides = func(string, string) bool { return true } // who talks to it owns it
 	if !chosen && inUse(f.listen) {
 		cfg.Listen = "127.0.0.1:0"
 		a.note("%s is in use: another port is taken", f.listen)
@@ -79,11 +78,12 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
 	}
 	switch {
 	case file == "":
+		cfg.PromptDecides = func(string, string) bool { return true }
 		return file, demoAgents(f.model, cfg)
 	case f.model != "":
 		return file, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
-	return file, fromFile(file, cfg)
+	return file, fromFile(file, cfg, true) // who talks to it owns it
 }
 
 // inUse says that somebody listens at the address already.

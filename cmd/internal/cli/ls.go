@@ -45,7 +45,8 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 		if row.Waiting > 0 {
 			waiting = strconv.Itoa(row.Waiting)
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64), waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
+			waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
 	if err == nil && rows == 0 && !a.json() {
 		a.note("no agents; one is made by the first input to it")

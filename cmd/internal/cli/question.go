@@ -5,14 +5,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
+	"time"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
 // asker asks the person at the terminal for a line. io.EOF means that there is
-// none.
+// none. What was typed before the question is no answer to it.
 type asker func(ctx context.Context, prompt string) (string, error)
 
 // person asks whoever sits at the terminal; nil if nobody does.
@@ -22,6 +25,10 @@ func (a *app) person() asker {
 	}
 	in := bufio.NewReader(a.in)
 	return func(ctx context.Context, prompt string) (string, error) {
+		if f, ok := a.in.(*os.File); ok {
+			discardTyped(f)
+		}
+		_, _ = in.Discard(in.Buffered()) // never fails
 		_, _ = io.WriteString(a.err, prompt)
 		type line struct {
 			text string
@@ -41,81 +48,122 @@ func (a *app) person() asker {
 	}
 }
 
-const howToAnswer = "  Let it run? yes, no, \"no: \" and a text for the agent, always or never (later calls, too); Enter leaves it waiting: "
+// letItRun ends every question.
+const letItRun = "\n  Let it run? Enter leaves it waiting: "
 
-// settleHere asks the person at the terminal about each call that waits for
-// approval and says whether all are decided.
-func (t *turn) settleHere(ctx context.Context, waiting []projections.Waiting) (all bool, err error) {
-	if t.person == nil || len(waiting) == 0 {
-		return false, nil
+const (
+	// offering is how long the agent's own question may come after the fact that
+	// its turn is paused. They are sent one after the other.
+	offering = 500 * time.Millisecond
+	// heeding is how long an answer to it may take to have its effect.
+	heeding = 10 * time.Second
+)
+
+// settleHere asks the person at the terminal about what a paused turn waits for,
+// one call after the other, and gives what it waits for then; false if it goes
+// on. Where the agent asks its caller, that question is answered: whoever
+// prompts may have no right to publish commands. Otherwise a command decides.
+func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projections.AgentStatus, bool, error) {
+	offers := true
+	for left := t.person == nil; !left; {
+		if len(t.offered) == 0 && offers {
+			offers = t.lookAhead(ctx, offering, func(client.Event) bool { return len(t.offered) > 0 || t.rests != e.Turn })
+		}
+		w, s, waits := projections.Waiting{}, projections.AgentStatus{}, t.rests == e.Turn
+		if waits && len(t.offered) == 0 {
+			s, waits = t.now(ctx, e)
+		}
+		if !waits {
+			return s, false, nil
+		}
+		var err error
+		if len(t.offered) > 0 {
+			left, err = t.answerOffered(ctx)
+		} else if w, left = t.unasked(s.Waiting); !left {
+			left, err = t.decideOn(ctx, w)
+		}
+		if err != nil {
+			return s, true, err
+		}
 	}
-	for _, w := range waiting {
-		if w.Kind != projections.WaitsForApproval {
-			return false, nil
-		}
-		c, err := t.question(ctx, w)
-		if c == nil || err != nil {
-			return false, err
-		}
-		_, err = t.client.Do(ctx, t.agent, c)
-		var refused *messages.Error
-		switch {
-		case err == nil:
-		case errors.As(err, &refused) && !refused.Temporary():
-			t.app.note("%s", projections.Printable(err.Error(), 0)) // somebody else was faster
-		default:
-			return false, err
-		}
-	}
-	return true, nil
+	s, waits := t.now(ctx, e)
+	return s, waits, nil
 }
 
-// question asks about one call until the answer can be read. A nil command
-// means that the call is left waiting.
-func (t *turn) question(ctx context.Context, w projections.Waiting) (messages.Command, error) {
+// unasked is the first call that a person can be asked about: one that waits for
+// approval with arguments that are known, and that nobody here was asked about.
+// none means that there is none.
+func (t *turn) unasked(waiting []projections.Waiting) (first projections.Waiting, none bool) {
+	for _, w := range waiting {
+		if w.Kind == projections.WaitsForApproval && w.ArgsHash != "" && !t.asked[placeOf(w)] {
+			return w, false
+		}
+	}
+	return first, true
+}
+
+// answerOffered asks the person what the agent asks its caller. left means that
+// there was no answer, or that it had no effect.
+func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
+	q := t.offered[0]
+	t.offered = t.offered[1:]
+	place := q.ID[:max(0, strings.LastIndexByte(q.ID, '/'))] // of its call
+	t.asked[place] = true
+	line, _, err := t.question(ctx, safe(q.Prompt)+letItRun)
+	if line == "" || err != nil {
+		return true, err
+	}
+	if err := t.client.Answer(ctx, q, line); err != nil {
+		return false, err
+	}
+	heeded := t.settled[place] || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
+		return t.settled[place] || ev.Type == "query" || ev.Type == "notice" || ev.Terminal()
+	})
+	if !heeded {
+		t.app.note("the answer has had no effect so far")
+	}
+	return !heeded, nil
+}
+
+// decideOn asks the person about a call and sends the decision as a command.
+// left means that there was none.
+func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, err error) {
+	t.asked[placeOf(w)] = true
+	prompt := t.agent + " waits for approval: " + projections.Printable(waitText(w), 0) + "\n  Answer " + messages.HowToAnswer + "."
+	line, v, err := t.question(ctx, prompt+letItRun)
+	if line == "" || err != nil {
+		return true, err
+	}
+	_, err = t.client.Do(ctx, t.agent, v.Command(messages.Approval{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}))
+	var refused *messages.Error
+	if errors.As(err, &refused) && !refused.Temporary() {
+		t.app.note("%s", projections.Printable(err.Error(), 0)) // somebody else was faster
+		return false, nil
+	}
+	return false, err
+}
+
+// question asks until the answer can be read. An empty line means that there is
+// none.
+func (t *turn) question(ctx context.Context, prompt string) (line string, v messages.Verdict, err error) {
 	if t.open {
 		t.app.printf("\n")
 		t.open = false
 	}
-	prompt := t.agent + " waits for approval: " + projections.Printable(waitText(w), 0) + "\n" + howToAnswer
 	for {
-		line, err := t.person(ctx, prompt)
+		line, err = t.person(ctx, prompt)
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, nil
+			return "", v, nil
 		case err != nil:
-			return nil, err
+			return "", v, err
 		}
-		c, ok := answered(strings.TrimSpace(line), w)
-		if ok {
-			return c, nil
+		if line = strings.TrimSpace(line); line == "" {
+			return "", v, nil
 		}
-		prompt = "  That was none of these.\n" + howToAnswer
+		if v, err = messages.ParseVerdict(line); err == nil {
+			return line, v, nil
+		}
+		prompt = "  " + projections.Printable(err.Error(), 0) + letItRun
 	}
-}
-
-// answered is the decision about a call that a person's answer means; false if
-// it means none, nil if the call is to be left waiting.
-func answered(answer string, w projections.Waiting) (messages.Command, bool) {
-	word, text, hasText := strings.Cut(answer, ":")
-	grant, deny := messages.Approve{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}, messages.Deny{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}
-	if hasText {
-		text = strings.TrimSpace(text)
-		deny.Text = &text
-	}
-	switch word = strings.ToLower(strings.TrimSpace(word)); {
-	case word == "n" || word == "no":
-		return deny, true
-	case word == "never":
-		deny.Remember = true
-		return deny, true
-	case hasText:
-		return nil, false
-	case word == "y" || word == "yes":
-		return grant, true
-	case word == "always":
-		grant.Remember = true
-		return grant, true
-	}
-	return nil, word == ""
 }

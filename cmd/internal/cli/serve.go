@@ -64,7 +64,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, Version: versionText(),
 		Providers: withDemo(), Logger: a.logger(slog.LevelInfo),
 	}
-	if err := fromFile(f.config, &cfg); err != nil {
+	if err := fromFile(f.config, &cfg, false); err != nil {
 		return err
 	}
 	if external {

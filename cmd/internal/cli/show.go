@@ -67,9 +67,10 @@ func (a *app) status(s projections.AgentStatus) error {
 		}
 		row("", "%s", a.settle(agent, w))
 	}
-	if s.Paused != "" && len(s.Waiting) == 0 {
-		row("waits for", "%s%s", s.Paused, because(s.Message))
-		row("", "%s", a.goOn(agent, s.Paused, limitOf(s)))
+	if besides(s) {
+		reason, what, do := a.besidesText(agent, s, limit{})
+		row("waits for", "%s%s", reason, because(what))
+		row("", "%s", do)
 	}
 	return table.Flush()
 }

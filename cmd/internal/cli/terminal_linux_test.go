@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +22,12 @@ type terminal struct {
 // onTerminal starts the program as somebody at a terminal does.
 func (w *world) onTerminal(args ...string) *terminal {
 	w.t.Helper()
+	return w.typedAhead("", args...)
+}
+
+// typedAhead is onTerminal for somebody who types before the program runs.
+func (w *world) typedAhead(text string, args ...string) *terminal {
+	w.t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		w.t.Skipf("there are no terminals here: %v", err)
@@ -29,11 +36,16 @@ func (w *world) onTerminal(args ...string) *terminal {
 	var number, unlock uint32
 	ioctl(w.t, screen, syscall.TIOCGPTN, &number)
 	ioctl(w.t, screen, syscall.TIOCSPTLCK, &unlock)
+	size := [2]uint32{24 | 200<<16} // rows and columns, 16 bits each
+	ioctl(w.t, screen, syscall.TIOCSWINSZ, &size[0])
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = tty.Close() }()
+	if _, err := screen.WriteString(text); err != nil {
+		w.t.Fatal(err)
+	}
 	cmd := w.command(args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -81,9 +93,11 @@ func (s *terminal) types(text string) {
 	}
 }
 
-// exits waits for the end of the program.
+// exits waits for the end of the program, and keeps what it said last.
 func (s *terminal) exits(code int) {
 	s.t.Helper()
+	rest, _ := io.ReadAll(s.screen) // its error is how the screen says that nobody is there any more
+	s.said += string(rest)
 	_ = s.cmd.Wait()
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("exit code %d, want %d\n%s", got, code, s.said)
@@ -93,13 +107,15 @@ func (s *terminal) exits(code int) {
 func TestPersonIsAsked(t *testing.T) { // A41 A42
 	w := newWorld(t)
 	w.dev()
+	commands := subscribe(t, w, "reprise.ctl.>")
 	ask := func(agent string) *terminal { return w.onTerminal("ask", agent, "Refund 9900 cents for order 7") }
 
 	yes := ask("support/yes")
-	yes.sees(`refund({"order":7,"cents":9900})`)
+	yes.sees("the tool refund")
+	yes.sees(`{"order":7,"cents":9900}`)
 	yes.sees("Let it run?")
 	yes.types("certainly\n")
-	yes.sees("none of these")
+	yes.sees("is no answer")
 	yes.sees("Let it run?")
 	yes.types("yes\n")
 	yes.sees("Paid 9900 cents back for order 7.")
@@ -120,6 +136,12 @@ func TestPersonIsAsked(t *testing.T) { // A41 A42
 	later.sees("approve support/later")
 	later.exits(3)
 
+	hasty := w.typedAhead("yes\n", "ask", "support/hasty", "Refund 9900 cents for order 7")
+	hasty.sees("Let it run?")
+	hasty.types("\n")
+	hasty.sees("approve support/hasty")
+	hasty.exits(3)
+
 	always := ask("support/always")
 	always.sees("Let it run?")
 	always.types("always\n")
@@ -137,4 +159,107 @@ func TestPersonIsAsked(t *testing.T) { // A41 A42
 	chat.types("\x04")
 	chat.exits(0)
 	w.run("approvals", "support/chat", "--remembered").exits(0, "denied")
+	if n, _, err := commands.Pending(); n != 0 || err != nil {
+		t.Errorf("%d commands were published by those who may be asked: %v", n, err)
+	}
+}
+
+// TestPastedLinesAreNoAnswer pastes two lines into a chat: the second one is its
+// next message, not the answer to what the first one leads to.
+func TestPastedLinesAreNoAnswer(t *testing.T) { // A41
+	w := newWorld(t)
+	w.env = append(w.env, "TERM=xterm") // else lines come one by one
+	w.dev()
+	pasted := w.onTerminal("chat", "support/pasted")
+	pasted.sees("support/pasted> ")
+	pasted.types("Refund 9900 cents for order 7\ryes\r")
+	pasted.sees("Let it run?")
+	pasted.types("\r")
+	pasted.sees("approve support/pasted")
+	pasted.types("\x04")
+	pasted.exits(0)
+	w.run("approvals", "support/pasted").exits(0, "support/pasted", "refund")
+}
+
+func TestPersonDecidesByCommand(t *testing.T) { // A41 A43
+	w := newWorld(t)
+	w.file("reprise.yaml", strings.Replace(gated, "[note, pay]}", "[note, pay], prompt_approves: false}", 1))
+	w.dev()
+	commands := subscribe(t, w, "reprise.ctl.default.clerk.a")
+	some := w.onTerminal("ask", "clerk/a", "Use pay with amount 1. Use pay with amount 2. Use pay with amount 3.")
+	some.sees(`pay({"amount":1})`)
+	some.sees("Let it run?")
+	some.types("perhaps\n")
+	some.sees("is no answer")
+	some.types("yes\n")
+	if msg, err := commands.NextMsgWithContext(t.Context()); err != nil || !strings.Contains(string(msg.Data), "args_hash") {
+		t.Errorf("%v, %v", msg, err)
+	}
+	some.sees(`pay({"amount":2})`)
+	some.types("\n")
+	some.sees("waits for a person (approval)")
+	some.exits(3)
+	if rest := some.said; strings.Contains(rest, `"amount":1`) || !strings.Contains(rest, `"amount":2`) || !strings.Contains(rest, `"amount":3`) {
+		t.Errorf("what is left to decide: %s", rest)
+	}
+	w.await("clerk/a", "tool.completed")
+	if p := w.lines("paid"); len(p) != 1 || !strings.Contains(p[0], "1") {
+		t.Errorf("paid %v", p)
+	}
+}
+
+func TestPersonIsAskedOneByOne(t *testing.T) { // A43
+	w := newOffice(t)
+	w.dev()
+	some := w.onTerminal("ask", "clerk/a", "Use pay with amount 1. Use pay with amount 2. Use pay with amount 3.")
+	for range 2 {
+		some.sees("Let it run?")
+		some.types("yes\n")
+	}
+	some.sees("Let it run?")
+	some.types("\n")
+	some.sees("waits for a person (approval)")
+	some.exits(3)
+	if rest := some.said; strings.Contains(rest, `"amount":1`) || strings.Contains(rest, `"amount":2`) || !strings.Contains(rest, `"amount":3`) {
+		t.Errorf("what is left to decide: %s", rest)
+	}
+}
+
+// TestLimitAndApproval has a turn reach its limit while a call waits: a decision
+// alone does not let it go on.
+func TestLimitAndApproval(t *testing.T) { // A17 A40
+	w := holder(t)
+	w.file("reprise.yaml", strings.Replace(holding, "agents:", "agents:\n  hurried: {model: demo/demo, tools: [hold, pay], when_reached: pause, budget: {turn: {max_duration: 50ms}}}", 1)+`
+  pay:
+    command: [/bin/sh, -c, 'cat >>paid; echo paid']
+    description: Pay an amount
+    parameters: {type: object, properties: {amount: {type: integer}}, required: [amount]}
+    approval: always
+`)
+	w.dev()
+	const text = "Use hold. Use pay with amount 7."
+	queued := func(agent string) func() result {
+		w.started()
+		waiting := w.begin("", "ask", agent, "hello", "--id", "behind")
+		w.awaitInput(agent, "behind")
+		w.await(agent, "budget.exhausted")
+		w.release()
+		return waiting
+	}
+	asking := w.begin("", "ask", "hurried/a", text)
+	behind := queued("hurried/a")
+	both := []string{"(max_duration)", `pay({"amount":7})`, "approve hurried/a call_", "resume hurried/a --max-duration 100ms"}
+	asking().exits(3, append(both, "waits for a person")...)
+	behind().exits(3, append(both, "queued behind turn t4")...)
+	w.run("show", "hurried/a").exits(0, "approve hurried/a call_", "max_duration: ", "resume hurried/a --max-duration 100ms")
+
+	person := w.onTerminal("ask", "hurried/b", text)
+	waits := queued("hurried/b")
+	person.sees("Let it run?")
+	person.types("yes\n")
+	person.sees("waits for a person (max_duration)")
+	person.sees("resume hurried/b --max-duration 100ms")
+	person.exits(3)
+	waits().exits(3)
+	w.await("hurried/b", "tool.completed")
 }

@@ -30,6 +30,20 @@ type turn struct {
 	aborted bool
 	// limit is what is known of the turn's limits.
 	limit limit
+	// stream gives what the agent says; ahead was taken from it before its time.
+	stream <-chan heard
+	ahead  []heard
+	// known are the calls that wait for approval as the stream tells, by their
+	// place, settled those that do no more, and asked those that the person here
+	// was asked about.
+	known          map[string]projections.Waiting
+	settled, asked map[string]bool
+	// offered are the agent's questions to its caller that are open.
+	offered []client.Question
+	// rests is the turn that is paused, as far as the stream tells.
+	rests messages.TurnID
+	// blind says that nobody tells what the agent is doing.
+	blind bool
 }
 
 // interruptible is ctx until SIGINT or SIGTERM.
@@ -39,18 +53,26 @@ func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // follow sends the input and shows its turn until it ends or waits for a person.
 func (t *turn) follow(ctx context.Context, in messages.Input) error {
-	if err := t.somebody(ctx); err != nil {
-		return err
-	}
-	var failed error
-	for ev, err := range t.client.AskInput(ctx, t.agent, in) {
-		if err == nil {
-			err = t.event(ctx, ev)
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	go func() {
+		if err := t.somebody(ctx); err != nil {
+			give(err)
 		}
-		if err != nil {
-			failed = err
+	}()
+	defer t.listen(ctx, in)()
+	var failed error
+	for failed == nil {
+		h, more := t.next()
+		if !more {
 			break
 		}
+		if failed = h.err; failed == nil {
+			failed = t.event(ctx, h.ev)
+		}
+	}
+	if nobody := context.Cause(ctx); failed != nil && errors.As(nobody, new(*messages.Error)) {
+		failed = nobody
 	}
 	if t.open {
 		t.app.printf("\n")
@@ -58,8 +80,11 @@ func (t *turn) follow(ctx context.Context, in messages.Input) error {
 	return failed
 }
 
-// somebody makes sure that a node is there, lest an ask wait for one for ever.
+// somebody makes sure that a node is there, lest an ask wait for one for ever. Who
+// may only prompt gets no answer, and asks all the same.
 func (t *turn) somebody(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, telling)
+	defer cancel()
 	for _, err := range t.client.QueryTenant(ctx, messages.DefaultTenant, messages.Query{View: "agents", Limit: 1}) {
 		var refused *messages.Error
 		if errors.As(err, &refused) && refused.Code == messages.Unavailable && strings.Contains(refused.Message, "no Reprise node") {
@@ -71,7 +96,9 @@ func (t *turn) somebody(ctx context.Context) error {
 }
 
 func (t *turn) event(ctx context.Context, ev client.Event) error {
-	if ev.Turn != "" {
+	// While the input waits for its turn, the pauses of those before it are told.
+	others := (ev.Type == "turn.paused" || ev.Type == "turn.resumed") && ev.Turn != t.seen
+	if ev.Turn != "" && !others {
 		t.seen = ev.Turn
 	}
 	if err := t.show(ev); err != nil {
@@ -91,9 +118,15 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		e := raw[messages.TurnStarted](ev.Data)
 		t.limit = limit{limits: e.Limits.Raise(messages.Limits{MaxSteps: e.MaxSteps})}
 	case "budget.exhausted":
-		t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope
+		if t.limit.scope = raw[messages.BudgetExhausted](ev.Data).Scope; t.limit.scope == "agent" {
+			t.limit.limits = messages.Limits{}
+		}
 	case "turn.paused":
-		return t.paused(ctx, raw[messages.TurnPaused](ev.Data))
+		e := raw[messages.TurnPaused](ev.Data)
+		if others {
+			return t.stuckBehind(ctx, e, messages.Queued)
+		}
+		return t.paused(ctx, e)
 	case "turn.failed":
 		return t.failed(raw[messages.TurnFailed](ev.Data))
 	case "turn.aborted":
@@ -116,7 +149,8 @@ func because(reason string) string {
 
 func (t *turn) show(ev client.Event) error {
 	switch {
-	case ev.Type == "query": // asked where the turn pauses, see settleHere
+	case ev.Type == "query": // answered where the turn pauses, see settleHere
+	case ev.Type == "notice" && !t.app.json(): // shown when it came
 	case t.app.json():
 		return t.app.object(askLine(ev))
 	case ev.Type == "delta":
@@ -170,32 +204,10 @@ func askLine(ev client.Event) any {
 	}{fact, ev.Output, ev.Usage}
 }
 
-// paused says what the turn waits for, unless somebody has settled it already.
+// paused settles what the turn waits for, as far as that can be done here, and
+// says what is left.
 func (t *turn) paused(ctx context.Context, e messages.TurnPaused) error {
-	s, ok := t.status(ctx)
-	switch {
-	case !ok:
-		s.Turn, s.Waiting, s.Paused, s.Message = e.Turn, callsOf(e), e.Reason, e.Message
-	case s.Phase != string(projections.Paused) || s.Turn != e.Turn:
-		return nil
-	}
-	if settled, err := t.settleHere(ctx, s.Waiting); settled || err != nil {
-		return err
-	}
-	what, do := t.app.standing(t.agent, s, t.limit)
-	return &failure{code: exitWaits, what: fmt.Sprintf("turn %s waits for a person (%s)%s", s.Turn, s.Paused, because(what)), do: do}
-}
-
-// callsOf are the calls that a pause waits for, as far as it tells.
-func callsOf(e messages.TurnPaused) (waiting []projections.Waiting) {
-	for _, call := range e.Calls {
-		w := projections.Waiting{Call: call, Turn: e.Turn}
-		if e.Reason == projections.WaitsForApproval {
-			w.Kind = e.Reason
-		}
-		waiting = append(waiting, w)
-	}
-	return waiting
+	return t.stuck(ctx, e, fmt.Sprintf("turn %s waits", e.Turn))
 }
 
 // behind says so if the input waits with or behind a turn that waits for a
@@ -209,23 +221,32 @@ func (t *turn) behind(ctx context.Context, disposition messages.Disposition) err
 		t.app.waits(t.agent, disposition, s)
 		return nil
 	}
-	how := "is queued behind"
-	if disposition == messages.Joined {
-		how = "joined"
-	}
-	what, do := t.app.standing(t.agent, s, limitOf(s))
-	return &failure{code: exitWaits, what: fmt.Sprintf("the input %s turn %s, which waits for a person (%s)%s", how, s.Turn, s.Paused, because(what)), do: do}
+	t.rests = s.Turn
+	e := messages.TurnPaused{Turn: s.Turn, Reason: s.Paused, Message: s.Message}
+	return t.stuckBehind(ctx, e, disposition)
 }
 
-// status is what the agent is doing now; false if that cannot be told.
-func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) {
-	for line, err := range t.client.Query(ctx, t.agent, messages.Query{View: "show"}) {
-		if err != nil {
-			return s, false
-		}
-		return raw[projections.AgentStatus](line), true
+// stuckBehind is paused for another turn than the input's own, or for one that
+// the input joined.
+func (t *turn) stuckBehind(ctx context.Context, e messages.TurnPaused, disposition messages.Disposition) error {
+	if disposition == messages.Joined {
+		return t.stuck(ctx, e, fmt.Sprintf("the input joined turn %s, which waits", e.Turn))
 	}
-	return s, false
+	person := t.person // is not asked about another one's turn
+	t.person = nil
+	defer func() { t.person = person }()
+	return t.stuck(ctx, e, fmt.Sprintf("the input is queued behind turn %s, which waits", e.Turn))
+}
+
+// stuck says, after some words of its own, what a paused turn waits for, unless
+// somebody has settled it.
+func (t *turn) stuck(ctx context.Context, e messages.TurnPaused, who string) error {
+	s, waits, err := t.settleHere(ctx, e)
+	if !waits || err != nil {
+		return err
+	}
+	what, do := t.app.standing(t.agent, s, t.limit)
+	return &failure{code: exitWaits, what: fmt.Sprintf("%s for a person (%s)%s", who, s.Paused, because(what)), do: do}
 }
 
 func (a *app) waits(agent string, disposition messages.Disposition, s projections.AgentStatus) {

@@ -27,29 +27,62 @@ func waitText(w projections.Waiting) string {
 
 // settle is how a person settles a call that waits.
 func (a *app) settle(agent string, w projections.Waiting) string {
-	call := quoted(string(w.Call))
+	call, turn := quoted(string(w.Call)), ""
+	if w.Turn != "" {
+		turn = " --turn " + quoted(string(w.Turn))
+	}
 	if w.Kind == projections.WaitsForApproval {
+		call += turn
 		return fmt.Sprintf("`%s approve %s %s` lets it run, `%s deny %s %s` does not", a.started, agent, call, a.started, agent, call)
 	}
-	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed --result …` (or failed, or retry)", a.started, agent, call)
+	return fmt.Sprintf("find out what became of it, then `%s decide %s %s completed%s --result …` (or failed, or retry)", a.started, agent, call, turn)
 }
 
-// standing is what a paused agent waits for and how to go on.
+// besides says whether a paused turn waits for something that is no call: a
+// limit that must be raised, or a hook.
+func besides(s projections.AgentStatus) bool {
+	return s.Limit != nil || s.Paused != "" && s.Paused != projections.WaitsForApproval && s.Paused != "tool_unknown"
+}
+
+// standing is what a paused agent waits for and how to go on: calls, and what
+// else there is. l is what is known of the turn's limits where the status is not.
 func (a *app) standing(agent string, s projections.AgentStatus, l limit) (what, do string) {
-	if len(s.Waiting) == 0 {
-		return s.Message, a.goOn(agent, s.Paused, l)
-	}
-	var texts []string
+	var texts, ways []string
 	for _, w := range s.Waiting {
 		texts = append(texts, waitText(w))
 	}
-	return strings.Join(texts, ";\n"), a.settle(agent, s.Waiting[0])
+	if len(s.Waiting) > 0 {
+		ways = append(ways, a.settle(agent, s.Waiting[0]))
+	}
+	if besides(s) || len(s.Waiting) == 0 {
+		_, text, way := a.besidesText(agent, s, l)
+		if text != "" {
+			texts = append(texts, text)
+		}
+		ways = append(ways, way)
+	}
+	return strings.Join(texts, ";\n"), strings.Join(ways, "; ")
+}
+
+// besidesText is why a turn is paused besides calls, in a word and in more, and
+// how to go on.
+func (a *app) besidesText(agent string, s projections.AgentStatus, l limit) (reason, what, do string) {
+	reason, what = s.Paused, s.Message
+	if s.Limit != nil {
+		l, reason = limitOf(s), s.Limit.Limit
+		if reason != s.Paused { // the message is about something else
+			what = s.Limit.Message
+		}
+	}
+	return reason, what, a.goOn(agent, reason, l)
 }
 
 // limit is a limit that a turn has reached, or may.
 type limit struct {
 	// scope is turn or agent.
-	scope  string
+	scope string
+	// limits are those of the scope. What is in the agent's definition alone is not
+	// known here, and zero.
 	limits messages.Limits
 }
 
@@ -57,8 +90,8 @@ type limit struct {
 // empty if the reason of a pause or failure is none.
 func (l limit) raise(reason string) string {
 	limits, flag, value := l.limits, "max-", ""
-	if l.scope == "agent" { // its limits are in its definition
-		limits, flag = messages.Limits{}, "agent-max-"
+	if l.scope == "agent" {
+		flag = "agent-max-"
 	}
 	switch reason {
 	case "max_steps":
@@ -89,26 +122,15 @@ func (a *app) goOn(agent, reason string, l limit) string {
 	return fmt.Sprintf("`%s resume %s%s` goes on, `%s abort %s` ends it", a.started, agent, l.raise(reason), a.started, agent)
 }
 
-// limitOf is what an agent's status knows of the limit that its turn is paused
-// at: the turn's own if there is one that may be it.
+// limitOf is the limit that an agent's turn has reached.
 func limitOf(s projections.AgentStatus) limit {
-	l := limit{scope: "agent"}
-	if s.Budget == nil || s.Budget.Turn == nil {
-		return l
-	}
-	turn, left := s.Budget.Turn, false
-	switch s.Paused {
-	case "max_steps":
-		left = turn.Used.Steps < turn.Limits.MaxSteps
-	case "max_duration":
-		left = turn.Used.Duration < turn.Limits.MaxDuration
-	case "max_tokens": // what the next call needs is not known here
-		left = turn.Limits.MaxTokens == 0
-	case "max_cost":
-		left = turn.Limits.MaxCost == 0
-	}
-	if !left {
-		l = limit{limits: turn.Limits}
+	l := limit{scope: s.Limit.Scope}
+	switch {
+	case s.Budget == nil:
+	case l.scope == "agent":
+		l.limits = s.Budget.Agent.Limits
+	case s.Budget.Turn != nil:
+		l.limits = s.Budget.Turn.Limits
 	}
 	return l
 }

@@ -21,8 +21,9 @@ const defaultConfig = "reprise.yaml"
 // be seen.
 const wordDelay = 20 * time.Millisecond
 
-// fromFile puts what a reprise.yaml defines into cfg.
-func fromFile(path string, cfg *cluster.Config) error {
+// fromFile puts what a reprise.yaml defines into cfg. promptApproves holds for
+// agents of which the file does not say whether whoever prompts them decides.
+func fromFile(path string, cfg *cluster.Config, promptApproves bool) error {
 	c, err := config.Load(path)
 	if err != nil {
 		return err
@@ -33,7 +34,10 @@ func fromFile(path string, cfg *cluster.Config) error {
 	cfg.Prices = c.Prices
 	approves := make(map[string]bool)
 	for _, a := range c.Agents {
-		approves[a.Kind] = a.PromptApproves
+		approves[a.Kind] = promptApproves
+		if a.PromptApproves != nil {
+			approves[a.Kind] = *a.PromptApproves
+		}
 	}
 	cfg.PromptDecides = func(kind, _ string) bool { return approves[kind] }
 	for _, p := range c.Providers {

@@ -29,7 +29,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"tool_choice":      func(n *node) { choice = n },
 		"stop_on":          func(n *node) { stops = n },
 		"approval_timeout": r.duration("approval_timeout", &a.ApprovalTimeout),
-		"prompt_approves":  r.flag("prompt_approves", &a.PromptApproves),
+		"prompt_approves":  func(n *node) { a.PromptApproves = new(bool); r.flag("prompt_approves", a.PromptApproves)(n) },
 		"max_steps":        r.count("max_steps", &a.MaxSteps),
 		"max_queue":        r.count("max_queue", &a.MaxQueue),
 		"max_attempts":     r.count("max_attempts", &a.MaxAttempts),

@@ -60,9 +60,10 @@ type AgentConfig struct {
 	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
 	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
 	PauseAtLimit bool
-	// PromptApproves lets whoever prompts the agent decide about its calls that
-	// wait for approval. Otherwise only who may publish commands to it decides.
-	PromptApproves bool
+	// PromptApproves says whether whoever prompts the agent may decide about its
+	// calls that wait for approval. Otherwise only who may publish commands to it
+	// decides. Nil: the file does not say.
+	PromptApproves *bool
 }
 
 // models are all models of the agent, the one to begin with first.

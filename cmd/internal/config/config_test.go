@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
 			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
 			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
-			PauseAtLimit: true, PromptApproves: true,
+			PauseAtLimit: true, PromptApproves: new(true),
 			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
 		}, {Kind: "42", Model: "demo/demo"}, {
 			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",

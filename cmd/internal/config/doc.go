@@ -27,9 +27,20 @@
 //	approval: args.cents > 5000
 //	approval: args.country not in ["DE", "FR"] or any(args.lines, .cents > 900)
 //
-// args holds the arguments; those that are missing are nil, numbers are float64.
-// Only what the tool's parameters declare can be named, unless their schema is
-// open. Where the expression cannot tell, a person is asked: it compares what is
-// missing, gives neither true nor false, or the arguments have more than 64 KiB
-// or 2,048 values, a number of 2^53 or more, or a field twice.
+// args holds the arguments; numbers are float64. Only what the tool's parameters
+// declare can be named, unless their schema is open. A person is also asked where
+// the expression cannot tell:
+//
+//   - a field that it names is not there. Whether one is there can be asked with
+//     args.dry ?? false, args.address?.country, args.dry != nil or "dry" in args:
+//     then what is missing is nil;
+//   - it compares with < or > what is no number, or gives neither true nor false;
+//   - two fields of the same object, or a field and a name in the expression, are
+//     the same but for upper and lower case: programs differ in which they read;
+//   - the arguments have more than 64 KiB or 2,048 values, or a number of 2^53 or
+//     more.
+//
+// A value of another kind than the one it is compared with is simply not equal to
+// it: args.code == 5 lets "5" pass, unless the tool's parameters say that code is
+// an integer. Arguments that do not fit the parameters are refused before.
 package config

@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // What an approval expression may be at most.
@@ -51,8 +52,12 @@ func compile(s string, args arguments) (predicate, []finding) {
 	if ast.Walk(&tree.Node, &j); len(j.found) > 0 {
 		return predicate{}, j.found
 	}
+	spelled := make(spelling)
+	ast.Walk(&tree.Node, spelled)
+	optional := make(optionals)
 	options := []expr.Option{
 		expr.Env(map[string]any{"args": map[string]any{}}), expr.Optimize(false), expr.MaxNodes(maxExpressionNodes),
+		expr.Function(givenName, given), expr.Patch(optional), expr.Patch(required{optional}),
 	}
 	program, err := expr.Compile(s, options...)
 	if err == nil { // AsBool would also make false of a result that is nil
@@ -61,7 +66,96 @@ func compile(s string, args arguments) (predicate, []finding) {
 	if err != nil {
 		return predicate{}, []finding{explain(err)}
 	}
-	return predicate{program}, nil
+	return predicate{program, spelled}, nil
+}
+
+// spelling gathers the texts of an expression, the names of fields among them,
+// by their folded form.
+type spelling map[string][]string
+
+// Visit takes in one node.
+func (s spelling) Visit(node *ast.Node) {
+	if n, ok := (*node).(*ast.StringNode); ok {
+		f := folded(n.Value)
+		s[f] = append(s[f], n.Value)
+	}
+}
+
+// optionals are the fields that an expression expects to be missing at times:
+// those with ?? behind them, those around ?., and those compared with nil.
+type optionals map[*ast.MemberNode]bool
+
+// Visit marks what a node says may be missing.
+func (o optionals) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.ChainNode:
+		o.mark(n)
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "??":
+			o.mark(n.Left)
+		case "==", "!=":
+			if isNil(n.Left) || isNil(n.Right) {
+				o.mark(n.Left)
+				o.mark(n.Right)
+			}
+		}
+	}
+}
+
+func (o optionals) mark(n ast.Node) {
+	switch n := n.(type) {
+	case *ast.MemberNode:
+		o[n] = true
+	case *ast.ChainNode:
+		for m, ok := n.Node.(*ast.MemberNode); ok; m, ok = m.Node.(*ast.MemberNode) {
+			o[m] = true
+		}
+	case *ast.BinaryNode:
+		if n.Operator == "??" {
+			o.mark(n.Left)
+			o.mark(n.Right)
+		}
+	}
+}
+
+func isNil(n ast.Node) bool {
+	_, ok := n.(*ast.NilNode)
+	return ok
+}
+
+// required has every other field fetched by given, which fails where the
+// language gives nil: a comparison with nil would tell without having seen
+// anything.
+type required struct{ optionals }
+
+// Visit replaces the fetching of a field.
+func (r required) Visit(node *ast.Node) {
+	n, ok := (*node).(*ast.MemberNode)
+	if !ok || r.optionals[n] {
+		return
+	}
+	if _, entry := n.Property.(*ast.IntegerNode); !entry { // of a list, which fails by itself
+		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: givenName}, Arguments: []ast.Node{n.Node, n.Property}})
+	}
+}
+
+// givenName is what the function given is called in the compiled expression.
+// Nobody can write it: it is none of functions.
+const givenName = "given"
+
+// given is the field of a mapping, or an error if it is not there.
+func given(params ...any) (any, error) {
+	fields, isMapping := params[0].(map[string]any)
+	name, isName := params[1].(string)
+	if !isMapping || !isName {
+		return runtime.Fetch(params[0], params[1]), nil // a panic of its is an error of the machine's
+	}
+	value, ok := fields[name]
+	if !ok {
+		return nil, fmt.Errorf("they have no field %s", shown(name))
+	}
+	return value, nil
 }
 
 // judge visits an expression and finds what is not used here.

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -40,7 +43,11 @@ func TestExpression(t *testing.T) {
 		{`args.code in ["a", "b"]`, `{"code":5}`, "no"},
 		{`args.country not in ["DE", "FR"]`, `{"country":"DE"}`, "no"},
 		{`args.country not in ["DE", "FR"]`, `{"country":"US"}`, "yes"},
-		{`args.country not in ["DE", "FR"]`, `{}`, "yes"},
+		{`args.dry != nil && args.dry`, `{}`, "no"},
+		{`"dry" in args`, `{}`, "no"},
+		{`(args.a ?? args.b ?? 1) > 1`, `{}`, "no"},
+		{`any(args.lines, (.cents ?? 0) > 5)`, `{"lines":[{}]}`, "no"},
+		{`args.list[args.i] == 2`, `{"list":[1,2],"i":1}`, "yes"},
 		{`any(args.lines, .cents > 5)`, `{"lines":[{"cents":1},{"cents":6}]}`, "yes"},
 		{`sum(args.lines, .cents) > 6`, `{"lines":[{"cents":1},{"cents":5}]}`, "no"},
 		{`all(args.to, # endsWith "@example.com") == false`, `{"to":["a@example.com","b@example.org"]}`, "yes"},
@@ -62,17 +69,31 @@ func TestExpression(t *testing.T) {
 func TestExpressionThatCannotTell(t *testing.T) {
 	list := func(n int) string { return `{"a":[` + strings.TrimSuffix(strings.Repeat("1,", n), ",") + `]}` }
 	for _, c := range []struct{ expression, args, want string }{
-		{`args.cents > 5000`, `{}`, "cannot be evaluated"},
+		{`args.cents > 5000`, `{}`, "cannot be evaluated for these arguments: they have no field \"cents\""},
+		{`args.country in ["DE", "FR"]`, `{}`, "no field"},
+		{`args.force == true`, `{}`, "no field"},
+		{`!(args.cents == 1)`, `{}`, "no field"},
+		{`any(args.lines, .cents == 5)`, `{"lines":[{"cents":1},{}]}`, "no field"},
+		{`args["the key"] == "x"`, `{}`, "no field"},
+		{`args.deep?.er == args.other`, `{}`, "no field"},
 		{`args.cents > 5000`, `{"cents":"many"}`, "cannot be evaluated"},
 		{`args.deep.er == 1`, `{}`, "cannot be evaluated"},
 		{`args.list[5] == 1`, `{"list":[]}`, "cannot be evaluated"},
 		{`args.run`, `{"run":1}`, "neither true nor false"},
-		{`args.run`, `{}`, "neither true nor false"},
+		{`args.run`, `{}`, "no field"},
+		{`args.run ?? nil`, `{}`, "neither true nor false"},
 		{`args.cents > 5000`, `{"cents":9007199254740993}`, "too large"},
 		{`args.cents > 5000`, `{"cents":-1e300}`, "too large"},
 		{`args.cents > 5000`, `{"cents":1e999}`, "too large"},
 		{`args.cents > 5000`, `{"cents":9999,"cents":1}`, "twice"},
 		{`args.cents > 5000`, `{"cents":1,"x":{"y":1,"y":2}}`, "twice"},
+		{`args.cents > 5000`, `{"cents":5000,"Cents":9900}`, "upper and lower case"},
+		{`args.cents > 5000`, `{"Cents":9900,"cents":5000}`, "upper and lower case"},
+		{`args.cents > 5000`, `{"cents":1,"x":[{"y":1,"Y":2}]}`, "upper and lower case"},
+		{`args.kind == "a"`, `{"kind":"b","\u212aind":"a"}`, "upper and lower case"},
+		{`(args.cents ?? 0) > 5000`, `{"Cents":9900}`, "upper and lower case"},
+		{`"cents" in args && args.cents > 5000`, `{"CENTS":9900}`, "upper and lower case"},
+		{`(args.order?.cents ?? 0) > 5000`, `{"order":{"Cents":9900}}`, "upper and lower case"},
 		{`args.cents > 5000`, `{"cents":1} {}`, "follows"},
 		{`args.cents > 5000`, `{"cents":1`, "no JSON"},
 		{`args.cents > 5000`, ``, "no JSON"},
@@ -96,7 +117,7 @@ func TestExpressionThatCannotTell(t *testing.T) {
 	}
 }
 
-func TestExpressionsThatAreTooMuch(t *testing.T) {
+func TestExpressionsThatAreTooMuch(t *testing.T) { // A102
 	for name, s := range map[string]string{
 		"long":  "args.a == " + fmt.Sprintf("%q", strings.Repeat("x", maxExpression)),
 		"many":  strings.Repeat("1==1&&", 150) + "true",
@@ -110,7 +131,7 @@ func TestExpressionsThatAreTooMuch(t *testing.T) {
 }
 
 // TestSchemasThatAreOpen tells when an argument may come that no property names.
-func TestSchemasThatAreOpen(t *testing.T) {
+func TestSchemasThatAreOpen(t *testing.T) { // A40
 	for parameters, ok := range map[string]bool{
 		``:                           false,
 		`parameters: {type: object}`: false,
@@ -134,7 +155,9 @@ func TestSchemasThatAreOpen(t *testing.T) {
 }
 
 // FuzzExpression holds that neither an expression nor arguments make the
-// evaluation panic, and that whatever is wrong has a place in the expression.
+// evaluation panic, that whatever is wrong has a place in the expression, that
+// the form of what is accepted bounds its work, and that no call passes whose
+// arguments can be read in two ways.
 func FuzzExpression(f *testing.F) {
 	for _, s := range []string{
 		`args.cents > 5000`, `any(args.a, .b matches "^x+$" and # in args.a)`, `sum(args.a, #) * 2 - 1 < -args.b?.c`, `args.a[1:2] == ["x", nil]`,
@@ -149,10 +172,71 @@ func FuzzExpression(f *testing.F) {
 				t.Errorf("%q: %+v", s, one)
 			}
 		}
-		if found == nil {
-			if needs, err := p.needsApproval(json.RawMessage(args)); needs && err != nil {
-				t.Errorf("%q of %q says yes and fails: %v", s, args, err)
-			}
+		if found != nil {
+			return
+		}
+		holdBounded(t, s)
+		if needs, err := p.needsApproval(json.RawMessage(args)); err == nil && !needs {
+			holdPlain(t, args)
 		}
 	})
+}
+
+// holdBounded holds that an expression is small and looks through no list inside
+// of another one.
+func holdBounded(t *testing.T, s string) {
+	tree, err := parser.Parse(s)
+	if err != nil {
+		t.Fatalf("%q was accepted: %v", s, err)
+	}
+	nodes := 0
+	ast.Find(tree.Node, func(n ast.Node) bool {
+		nodes++
+		if p, ok := n.(*ast.PredicateNode); ok && ast.Find(p.Node, isPredicate) != nil {
+			t.Errorf("%q looks through a list inside of another one", s)
+		}
+		return false
+	})
+	if nodes > maxExpressionNodes || len(s) > maxExpression {
+		t.Errorf("%q has %d parts", s, nodes)
+	}
+}
+
+// holdPlain holds that arguments are one object of few values in which every name
+// stands once, whoever reads it.
+func holdPlain(t *testing.T, args string) {
+	var object map[string]any
+	if err := json.Unmarshal([]byte(args), &object); err != nil || object == nil {
+		t.Fatalf("%q pass, which are no object: %v", args, err)
+	}
+	written, read := strings.Count(args, ":"), 0
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				look(item)
+			}
+		case map[string]any:
+			names := make(map[string]bool)
+			for name, value := range v {
+				names[strings.ToLower(strings.ToUpper(name))] = true
+				written -= strings.Count(name, ":")
+				read++
+				look(value)
+			}
+			if len(names) < len(v) {
+				t.Errorf("%q pass, and names in them differ by case alone", args)
+			}
+		case string:
+			written -= strings.Count(v, ":")
+		}
+	}
+	look(object)
+	if written > read { // but for those in texts, each colon follows a name
+		t.Errorf("%q pass, and have %d names where %d are read", args, written, read)
+	}
+	if read > maxLookedCount || len(args) > maxLooked {
+		t.Errorf("%d bytes with %d names pass", len(args), read)
+	}
 }

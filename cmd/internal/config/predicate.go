@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
@@ -21,11 +24,16 @@ const (
 )
 
 // predicate is an expression that says whether a call needs approval.
-type predicate struct{ program *vm.Program }
+type predicate struct {
+	program *vm.Program
+	// spelled are the texts of the expression, names among them, by their folded
+	// form.
+	spelled map[string][]string
+}
 
 // needsApproval evaluates the expression. An error means that it cannot tell.
 func (p predicate) needsApproval(raw json.RawMessage) (bool, error) {
-	args, err := look(raw)
+	args, err := p.look(raw)
 	if err != nil {
 		return false, fmt.Errorf("approval: %w", err)
 	}
@@ -46,12 +54,13 @@ func (p predicate) needsApproval(raw json.RawMessage) (bool, error) {
 }
 
 // look reads arguments for an expression: numbers as float64, so that no sum or
-// product wraps around.
-func look(raw json.RawMessage) (map[string]any, error) {
+// product wraps around. Names that some programs take for another one, or for
+// one of the expression's, are an error: what is looked at must be what runs.
+func (p predicate) look(raw json.RawMessage) (map[string]any, error) {
 	if len(raw) > maxLooked {
 		return nil, fmt.Errorf("the arguments are longer than %d bytes", maxLooked)
 	}
-	l := looker{d: json.NewDecoder(bytes.NewReader(raw))}
+	l := looker{d: json.NewDecoder(bytes.NewReader(raw)), spelled: p.spelled}
 	l.d.UseNumber()
 	v, err := l.value(0)
 	if err != nil {
@@ -68,8 +77,9 @@ func look(raw json.RawMessage) (map[string]any, error) {
 }
 
 type looker struct {
-	d     *json.Decoder
-	count int
+	d       *json.Decoder
+	count   int
+	spelled map[string][]string
 }
 
 func (l *looker) value(depth int) (any, error) {
@@ -112,21 +122,46 @@ func (l *looker) list(depth int) (any, error) {
 }
 
 func (l *looker) object(depth int) (any, error) {
-	fields := map[string]any{}
+	fields, seen := map[string]any{}, map[string]bool{}
 	for l.d.More() {
 		token, err := l.d.Token()
 		if err != nil {
 			return nil, fmt.Errorf("the arguments are no JSON: %w", err)
 		}
 		name, _ := token.(string) // the decoder lets nothing else stand here
-		if _, twice := fields[name]; twice {
-			return nil, errors.New("a field stands in the arguments twice")
+		if err := l.name(name, seen); err != nil {
+			return nil, err
 		}
 		if fields[name], err = l.value(depth + 1); err != nil {
 			return nil, err
 		}
 	}
 	return fields, l.end()
+}
+
+// name holds that a field is not another one of the object, nor one that the
+// expression names, but for upper and lower case.
+func (l *looker) name(name string, seen map[string]bool) error {
+	f := folded(name)
+	if seen[f] {
+		return errors.New("a field stands in the arguments twice, or differs from another one by upper and lower case alone")
+	}
+	seen[f] = true
+	if meant := l.spelled[f]; len(meant) > 0 && !slices.Contains(meant, name) {
+		return errors.New("a field in the arguments differs by upper and lower case alone from what the expression names")
+	}
+	return nil
+}
+
+// folded is a name as those read it who do not tell upper from lower case.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
 }
 
 func (l *looker) end() error {

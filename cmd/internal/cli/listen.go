@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// heard is what the stream of an ask gave: an event or its end.
+type heard struct {
+	ev  client.Event
+	err error
+}
+
+// listen sends the input. What comes is given by next until the stream ends, as
+// it does with ctx; stop ends it for whoever wants no more.
+func (t *turn) listen(ctx context.Context, in messages.Input) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stream, left := make(chan heard), make(chan struct{})
+	t.stream, t.known = stream, make(map[string]projections.Waiting)
+	t.asked, t.settled = make(map[string]bool), make(map[string]bool)
+	go func() {
+		defer close(stream)
+		for ev, err := range t.client.AskInput(ctx, t.agent, in) {
+			select {
+			case stream <- heard{ev, err}:
+			case <-left:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(left)
+		cancel()
+	}
+}
+
+// next is what comes next; false at the end of the stream.
+func (t *turn) next() (h heard, more bool) {
+	if len(t.ahead) > 0 {
+		h, t.ahead = t.ahead[0], t.ahead[1:]
+		return h, true
+	}
+	if h, more = <-t.stream; more {
+		t.learn(h.ev)
+	}
+	return h, more
+}
+
+// lookAhead takes in what comes until found says so of an event, but not for
+// longer than some time; next gives it later.
+func (t *turn) lookAhead(ctx context.Context, within time.Duration, found func(client.Event) bool) bool {
+	end := time.NewTimer(within)
+	defer end.Stop()
+	for {
+		select {
+		case h, more := <-t.stream:
+			if !more {
+				return false
+			}
+			t.learn(h.ev)
+			if h.ev.Question == nil {
+				t.ahead = append(t.ahead, h)
+			}
+			switch {
+			case h.err != nil:
+				return false
+			case found(h.ev):
+				return true
+			}
+		case <-end.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// learn takes notice of what an event tells of calls that wait.
+func (t *turn) learn(ev client.Event) {
+	switch ev.Type {
+	case "notice":
+		if !t.app.json() {
+			t.app.note("%s", projections.Printable(ev.Text, 0))
+		}
+	case "query":
+		if ev.Question != nil {
+			t.offered = append(t.offered, *ev.Question)
+		}
+	case "approval.requested":
+		e := raw[messages.ApprovalRequested](ev.Data)
+		w := projections.Waiting{
+			Call: e.Call, Turn: e.Turn, Tool: e.Tool, Kind: projections.WaitsForApproval, Reason: e.Reason,
+			Arguments: e.Arguments, ArgsHash: e.ArgsHash, N: ev.N, At: ev.At,
+		}
+		if e.ExpiresAt != nil {
+			w.ExpiresAt = *e.ExpiresAt
+		}
+		t.known[placeOf(w)] = w
+	case "approval.granted", "approval.denied":
+		t.decided(raw[messages.ApprovalGranted](ev.Data)) // both have turn and call
+	case "turn.paused":
+		t.rests = ev.Turn
+	case "turn.resumed", "turn.completed", "turn.failed", "turn.aborted":
+		t.rests = ""
+	}
+}
+
+// decided forgets a call that waits no more, and what was asked about it.
+func (t *turn) decided(e messages.ApprovalGranted) {
+	place := placeOf(projections.Waiting{Turn: e.Turn, Call: e.Call})
+	delete(t.known, place)
+	t.settled[place] = true
+	offered := t.offered[:0]
+	for _, q := range t.offered {
+		if !strings.HasPrefix(q.ID, place+"/") {
+			offered = append(offered, q)
+		}
+	}
+	t.offered = offered
+}
+
+// placeOf names a call: an id alone may come again in another turn.
+func placeOf(w projections.Waiting) string { return string(w.Turn) + "/" + string(w.Call) }
+
+// telling is how long a node may take to say what an agent does. Whoever may
+// only prompt is not answered at all.
+const telling = 5 * time.Second
+
+// status is what the agent is doing now; false if that cannot be told.
+func (t *turn) status(ctx context.Context) (s projections.AgentStatus, ok bool) {
+	if t.blind {
+		return s, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, telling)
+	defer cancel()
+	for line, err := range t.client.Query(ctx, t.agent, messages.Query{View: "show"}) {
+		if err != nil {
+			break
+		}
+		return raw[projections.AgentStatus](line), true
+	}
+	t.blind = true
+	return s, false
+}
+
+// now is what a paused turn waits for; false if it goes on. Without a status it
+// is what the stream has told.
+func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.AgentStatus, waits bool) {
+	if s, ok := t.status(ctx); ok {
+		return s, s.Phase == string(projections.Paused) && s.Turn == e.Turn
+	}
+	s.Turn, s.Paused, s.Message = e.Turn, e.Reason, e.Message
+	for _, call := range e.Calls {
+		w := projections.Waiting{Call: call, Turn: e.Turn}
+		known, ok := t.known[placeOf(w)]
+		switch {
+		case ok:
+			s.Waiting = append(s.Waiting, known)
+		case t.settled[placeOf(w)]:
+		default:
+			if e.Reason == projections.WaitsForApproval {
+				w.Kind = e.Reason
+			}
+			s.Waiting = append(s.Waiting, w)
+		}
+	}
+	if len(s.Waiting) == 0 && t.rests == e.Turn { // that it goes on may be told in a moment
+		t.lookAhead(ctx, offering, func(client.Event) bool { return t.rests != e.Turn })
+	}
+	return s, t.rests == e.Turn
+}

@@ -142,6 +142,8 @@ func (r *reader) baseURL(n *node) string {
 		}
 	case u.User != nil:
 		r.add(n.at, "give the key as api_key", "base_url has a user name or password in it")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		r.add(n.at, "end it before the ? or #, and give a key as api_key", "base_url has a query or a fragment in it, which paths cannot follow")
 	}
 	return s
 }

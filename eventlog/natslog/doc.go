@@ -24,7 +24,7 @@
 //	Nats-Expected-Stream                 ROOT_LOG_<n>
 //	Nats-Expected-Last-Subject-Sequence  sequence of the newest message on the subject, 0 for none: the fence
 //	Reprise-Frame    format id epoch first last time    1 01JZX4… 3 17 19 1767225600000000000
-//	Reprise-Events   event types in order               model.completed tool.requested tool.started
+//	Reprise-Events   event types, eventlog.Entry.Types  model.completed tool.requested tool.started
 //	Reprise-State    phase turn owes due waiting        paused t5 - 1767225700000000000 2
 //
 // format is the frame's format version; epoch, first and last are decimal;

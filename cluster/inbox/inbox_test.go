@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,12 +55,13 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 
 	a := messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
 	came, answers := make(chan *actors.Deliver, 1), make(chan told, 1)
-	var refusal *messages.Error
+	var refuses atomic.Pointer[messages.Error]
 	b, err := Open(ctx, Config{
 		Conn: nc, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			answer := messages.Answer{N: 7, Err: refuses.Load()}
 			came <- d
-			return messages.Answer{N: 7, Err: refusal}, nil
+			return answer, nil
 		},
 		Told: func(subject string, _ messages.AgentID, answer messages.Answer) { answers <- told{subject, answer} },
 	})
@@ -70,7 +72,8 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 	defer stop()
 
 	var subjects messages.Subjects
-	for _, refusal = range []*messages.Error{nil, messages.Refuse(messages.Conflict, "call c has run already")} {
+	for _, refusal := range []*messages.Error{nil, messages.Refuse(messages.Conflict, "call c has run already")} {
+		refuses.Store(refusal)
 		for _, c := range []struct{ subject, body, want string }{
 			{subjects.Ctl(a), `{"type":"approve","id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`, `{"id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`},
 			{subjects.Ctl(a), `{"type":"deny","id":"2","call":"c","text":""}`, `{"id":"2","call":"c","text":""}`},

@@ -253,14 +253,13 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	if err == nil && a.def.around {
 		err = sound(resp.Items)
 	}
-	if err != nil {
-		pe := providers.AsError(err)
-		if context.Cause(ctx) == errSilent {
-			pe = silent
-		}
-		return modelErred(e.Call, pe, shown.Load())
-	}
 	silence.Stop()
+	if context.Cause(ctx) == errSilent { // whatever came too late: nothing may be asked about it
+		return modelErred(e.Call, silent, shown.Load())
+	}
+	if err != nil {
+		return modelErred(e.Call, providers.AsError(err), shown.Load())
+	}
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage.Clamped()}
 	more := 0
 	if j != nil {
@@ -269,7 +268,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		more = j.remembered()
 	}
 	if size, limit := resultSize(answered)+more, a.rt.maxResult(); size > limit {
-		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage, Shown: shown.Load(),
+		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Shown: shown.Load(),
 			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
 	}
 	return answered

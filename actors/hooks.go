@@ -23,7 +23,7 @@ type hooking struct {
 	rt    *Runtime
 	hooks []Hook
 	info  HookInfo
-	// passed are those that have paused here before, as point/name.
+	// passed are those that have had their say here, as point/name.
 	passed []string
 }
 
@@ -124,7 +124,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 	stop := false
 	note := func(d turn.HookDecision, v Verdict) {
 		if d.Do == Rewrite && v.Request != nil && d.Point == atBeforeModel {
-			req = *v.Request
+			req = copyRequest(*v.Request)
 			o.request = &req
 		}
 		o.Decisions = append(o.Decisions, d)
@@ -143,17 +143,17 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 			return func(ctx context.Context) (Verdict, error) { return hook.BeforeModel(ctx, h.info, copyRequest(req)) }
 		}, note)
 	}
-	o.Decisions = h.fit(o.Decisions)
+	o.Decisions = h.fit(o.Decisions, 0)
 	if o.request != nil {
 		o.Request = digestRequest(*o.request)
 	}
 	return o
 }
 
-// fit is the decisions as far as their texts fit into a frame together; a hook
-// whose text does not has failed.
-func (h hooking) fit(list []turn.HookDecision) []turn.HookDecision {
-	room := h.rt.maxResult()
+// fit is the decisions as far as their texts fit into a frame together, beside
+// what else takes so many bytes there; a hook whose text does not has failed.
+func (h hooking) fit(list []turn.HookDecision, taken int) []turn.HookDecision {
+	room := max(h.rt.maxResult()-taken, 0)
 	for i := range list {
 		d := &list[i]
 		if room -= len(d.Text) + len(d.Reason) + eventSize; room < 0 {
@@ -196,7 +196,7 @@ func (h hooking) turnEnd(ctx context.Context, end HookedEnd) turn.HooksAsked {
 		}
 		return func(ctx context.Context) (Verdict, error) { return hook.TurnEnd(ctx, h.info, end) }
 	}, func(d turn.HookDecision, _ Verdict) { o.Decisions = append(o.Decisions, d) })
-	o.Decisions = h.fit(o.Decisions)
+	o.Decisions = h.fit(o.Decisions, 0)
 	return o
 }
 
@@ -258,7 +258,7 @@ func (j *judging) afterModel(ctx context.Context) {
 			if err := sound(v.Response.Items); err != nil {
 				d.Do, d.Reason = turn.HookFailed, err.Error()
 			} else {
-				j.answered.Items = v.Response.Items
+				j.answered.Items = copyItems(v.Response.Items)
 			}
 		}
 		j.ended = j.ended || d.Do == Finish || d.Do == turn.HookFailed
@@ -289,7 +289,11 @@ func (j *judging) beforeTools(ctx context.Context) {
 			return nil
 		}
 		return func(ctx context.Context) (Verdict, error) {
-			return hook.BeforeTools(ctx, j.info, slices.Clone(j.calls))
+			calls := slices.Clone(j.calls)
+			for i := range calls {
+				calls[i] = calls[i].copy()
+			}
+			return hook.BeforeTools(ctx, j.info, calls)
 		}
 	}, func(d turn.HookDecision, v Verdict) {
 		switch d.Do {
@@ -316,7 +320,7 @@ func (j *judging) rewrite(c *HookedCall, d turn.HookDecision, arguments json.Raw
 	case len(arguments) > j.rt.maxResult()/4:
 		d.Do, d.Reason = turn.HookFailed, fmt.Sprintf("its arguments for the call have %d bytes: the limit is %d", len(arguments), j.rt.maxResult()/4)
 	default:
-		c.Arguments, d.Arguments = arguments, string(arguments)
+		c.Arguments, d.Arguments = slices.Clone(arguments), string(arguments)
 	}
 	j.judge(c.ID, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
 }
@@ -329,7 +333,7 @@ func (j *judging) beforeTool(ctx context.Context, c *HookedCall) {
 		if hook.BeforeTool == nil {
 			return nil
 		}
-		return func(ctx context.Context) (Verdict, error) { return hook.BeforeTool(ctx, j.info, *c) }
+		return func(ctx context.Context) (Verdict, error) { return hook.BeforeTool(ctx, j.info, c.copy()) }
 	}, func(d turn.HookDecision, v Verdict) {
 		if d.Do == Rewrite {
 			j.rewrite(c, d, v.Arguments)
@@ -380,7 +384,15 @@ func (j *judging) askTool(ctx context.Context, t tool.Gated, c *HookedCall) (nee
 func copyRequest(r providers.Request) providers.Request {
 	r.Items = copyItems(r.Items)
 	r.Tools = slices.Clone(r.Tools)
+	for i := range r.Tools {
+		r.Tools[i].Parameters = slices.Clone(r.Tools[i].Parameters)
+	}
 	return r
+}
+
+func (c HookedCall) copy() HookedCall {
+	c.Arguments = slices.Clone(c.Arguments)
+	return c
 }
 
 func copyItems(items []messages.Item) []messages.Item {
@@ -399,14 +411,14 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 		if hook.AfterTool == nil {
 			return nil
 		}
-		return func(ctx context.Context) (Verdict, error) { return hook.AfterTool(ctx, h.info, c, r) }
+		return func(ctx context.Context) (Verdict, error) { return hook.AfterTool(ctx, h.info, c.copy(), r) }
 	}, func(d turn.HookDecision, _ Verdict) {
 		if d.Do == Rewrite {
 			r.Output, d.Text = d.Text, ""
 		}
 		list = append(list, d)
 	})
-	return r, h.fit(list)
+	return r, h.fit(list, 2*len(r.Output))
 }
 
 // aroundModel puts the hooks around a model call, the first outermost.
@@ -433,7 +445,7 @@ func (h hooking) aroundTool(c turn.ToolCall, next func(context.Context, json.Raw
 	for _, hook := range slices.Backward(h.hooks) {
 		if inner := next; hook.AroundTool != nil {
 			next = func(ctx context.Context, arguments json.RawMessage) (string, error) {
-				call := HookedCall{c.ID, c.Tool, slices.Clone(arguments)}
+				call := HookedCall{c.ID, c.Tool, arguments}.copy()
 				return around(hook.Name, func() (string, error) {
 					return hook.AroundTool(ctx, h.info, call, func(c context.Context) (string, error) {
 						if ctx.Err() != nil { // what was stopped is not begun

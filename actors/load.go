@@ -153,10 +153,15 @@ func (a *agent) answerAgain(sender *actor.PID, c messages.Command, n messages.Ev
 	}
 	root, log, id, reading := a.root, a.rt.log, a.id, a.rt.reading
 	go func() {
-		reading <- struct{}{}
-		defer func() { <-reading }()
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
+		select {
+		case reading <- struct{}{}:
+			defer func() { <-reading }()
+		case <-ctx.Done():
+			root.Send(sender, &messages.Answer{Err: messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")})
+			return
+		}
 		ans := messages.Answer{N: n, Duplicate: true}
 		for rec, err := range log.Read(ctx, id, n) {
 			if err != nil {

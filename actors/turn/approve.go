@@ -1,10 +1,10 @@
 package turn
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -182,7 +182,7 @@ func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
 		return "", ""
 	}
 	for _, done := range d.s.done {
-		if done.tool == c.Tool && done.id != c.ID && sameJSON(done.arguments, c.Arguments) {
+		if done.tool == c.Tool && done.id != c.ID && d.same(done.arguments, c.Arguments) {
 			return done.id, fmt.Sprintf("call %s has done the same, or may have", done.id)
 		}
 	}
@@ -191,39 +191,47 @@ func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
 		if o.ID == c.ID {
 			break
 		}
-		if o.Tool == c.Tool && o.Status != Settled && sameJSON(o.Arguments, c.Arguments) {
+		if o.Tool == c.Tool && o.Status != Settled && d.same(o.Arguments, c.Arguments) {
 			return o.ID, fmt.Sprintf("call %s of the same answer asks for the same", o.ID)
 		}
 	}
 	return "", ""
 }
 
-// sameJSON says whether two texts are the same JSON value.
-func sameJSON(a, b string) bool {
-	if a == b {
-		return true
+// same says whether two texts are the same JSON value. What a decision has read
+// once it remembers: an answer may hold many calls.
+func (d *decision) same(a, b string) bool { return a == b || d.canonical(a) == d.canonical(b) }
+
+func (d *decision) canonical(s string) string {
+	c, ok := d.spelt[s]
+	if !ok {
+		if d.spelt == nil {
+			d.spelt = make(map[string]string)
+		}
+		c = canonical(s)
+		d.spelt[s] = c
 	}
-	return bytes.Equal(canonical(a), canonical(b))
+	return c
 }
 
 // canonical is JSON with sorted keys and without spaces, each number in one
 // spelling. What is no JSON stays as it is.
-func canonical(s string) []byte {
-	dec := json.NewDecoder(bytes.NewReader([]byte(s)))
+func canonical(s string) string {
+	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()
 	var v any
 	if dec.Decode(&v) != nil {
-		return []byte(s)
+		return s
 	}
 	b, err := json.Marshal(spell(v))
 	if err != nil {
-		return []byte(s)
+		return s
 	}
-	return b
+	return string(b)
 }
 
-// spell writes every number in v as a fraction: 1, 1.0 and 10e-1 are one. A
-// number that would grow long by that stays as it is.
+// spell writes every number in v as digits that neither begin nor end with 0 and
+// a power of ten: 1, 1.0 and 10e-1 are one.
 func spell(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -235,13 +243,29 @@ func spell(v any) any {
 			v[i] = spell(v[i])
 		}
 	case json.Number:
-		exponent := strings.ToLower(string(v))
-		if i := strings.IndexByte(exponent, 'e'); len(v) > 40 || i >= 0 && len(exponent)-i > 4 {
-			return v
-		}
-		if r, ok := new(big.Rat).SetString(string(v)); ok {
-			return json.Number(r.Num().String() + "." + r.Denom().String())
-		}
+		return json.Number(spellNumber(string(v)))
 	}
 	return v
+}
+
+// spellNumber takes a JSON number apart as text: its size does not matter.
+func spellNumber(s string) string {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
+	power, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	if err != nil {
+		return s // a power that no number has
+	}
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	power -= len(fraction)
+	short := strings.TrimRight(digits, "0")
+	power += len(digits) - len(short)
+	switch {
+	case short == "":
+		return "0"
+	case negative:
+		short = "-" + short
+	}
+	return short + "e" + strconv.Itoa(power)
 }

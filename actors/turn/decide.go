@@ -45,6 +45,8 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
+	// spelt are arguments in their one spelling, by how they were written.
+	spelt map[string]string
 }
 
 func (d *decision) emit(ev messages.Event) {
@@ -107,7 +109,7 @@ func (d *decision) input(in messages.Input) error {
 		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
 	}
 	switch {
-	case t == nil && len(s.Queue) > 0: // others are about to begin
+	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
 		return nil
 	case t != nil && in.Policy == messages.PolicyJoin:
@@ -151,9 +153,11 @@ func (d *decision) refuseInput(in messages.Input) error {
 		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case t != nil && in.Policy == messages.PolicyReject:
 		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, t.ID)
+	case len(d.s.Queue) > 0 && in.Policy == messages.PolicyReject:
+		return messages.Refuse(messages.Busy, "agent %s has inputs waiting and the input's policy is reject", d.env.Agent)
 	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
-	case size > maxEnds:
+	case size > maxEnds, in.Policy == messages.PolicyInterrupt && size+textSize(in.Content)+len(in.Metadata) > maxEnds+maxEnds/2:
 		return messages.Refuse(messages.QueueFull, "agent %s holds as many inputs as can end at once: try again later", d.env.Agent)
 	}
 	return d.refuseOptions(in.Options)
@@ -275,13 +279,17 @@ func (d *decision) request() {
 		t.hook = BeforeModel
 		return
 	}
-	d.requestModel("", nil)
+	var waiting []string
+	for _, q := range t.Unseen {
+		waiting = append(waiting, q.ID)
+	}
+	d.requestModel("", waiting)
 }
 
-// requestModel intends a model call. request is the digest of what hooks have
-// made of it, which lets only the inputs in that they have seen; empty: they
-// left it as it was.
-func (d *decision) requestModel(request string, seen []string) {
+// requestModel intends a model call that lets the given joined inputs in.
+// request is the digest of what hooks have made of it; empty: they left it as it
+// was, or there are none.
+func (d *decision) requestModel(request string, joined []string) {
 	d.configure() // the definition may have changed since the turn began
 	t, def := d.s.Turn, d.env.Definition
 	step, attempt := t.Steps+1, 1
@@ -297,7 +305,7 @@ func (d *decision) requestModel(request string, seen []string) {
 		ToolChoice: choice, Inputs: t.fresh,
 	}
 	for _, q := range t.Unseen {
-		if request == "" || contains(seen, q.ID) {
+		if contains(joined, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}

@@ -70,6 +70,8 @@ func (s *State) Effects() []Effect {
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
+	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
+		return "running"
 	case s.Turn == nil:
 		return "idle"
 	case s.Turn.Paused != "":

@@ -85,6 +85,7 @@ func textSize(c messages.Content) int {
 func (s *State) accepted(q Queued, how messages.Disposition) {
 	if t := s.Turn; how == messages.Joined && t != nil {
 		t.Unseen = append(t.Unseen, q)
+		t.hooked = nil // none of them has been asked about it
 		t.Inputs = append(t.Inputs[:len(t.Inputs):len(t.Inputs)], q.ID)
 		return
 	}
@@ -206,7 +207,7 @@ func (s *State) evolveTurn(ev messages.Event) {
 		}
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
-		t.Model, t.final, t.hooked = nil, answer(ev.Items), nil
+		t.Model, t.final = nil, answer(ev.Items)
 	case messages.BudgetReserved:
 		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -251,7 +252,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
 	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
-	t.final, t.again = nil, false
+	t.final, t.again, t.hooked = nil, false, nil
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell
@@ -390,8 +391,9 @@ func (t *Turn) hold(ev messages.HookDecided) {
 	}
 }
 
-// heard notes the hooks that are not asked again where they have had their say:
-// a turn that they have paused comes back to the same place.
+// heard notes the hooks that are not asked again where they have had their say,
+// until the next model call or joined input: a turn that one of them has paused
+// comes back to the same place.
 func (t *Turn) heard(ev messages.HookDecided) {
 	switch HookAction(ev.Decision) {
 	case HookPause, HookContinue:

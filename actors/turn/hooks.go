@@ -66,7 +66,7 @@ func (d *decision) asked(o HooksAsked) {
 // request.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn
-	if _, answered := d.output(); answered && len(t.Unseen) == 0 {
+	if _, answered := d.output(); answered && len(t.Unseen) == 0 && !t.again {
 		d.proceed()
 		return
 	}

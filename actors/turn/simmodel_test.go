@@ -168,7 +168,7 @@ func (c *checker) chooses(ev messages.ModelRequested) {
 func (c *checker) admits(ev messages.ModelRequested) {
 	o := c.open
 	want := append(slices.Clone(o.fresh), o.unseen...)
-	if ev.Request != "rewritten" {
+	if _, hooks := c.cmd.(turn.HooksAsked); !hooks && c.cmd != nil {
 		c.must(slices.Equal(ev.Inputs, want), "not the inputs that no model has seen")
 		o.fresh, o.unseen = nil, nil
 		return
@@ -316,7 +316,7 @@ func (c *checker) effects() {
 	c.must(live.Used == c.used, "the agent's use is miscounted")
 	if o == nil {
 		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
-		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && begins == live.Open() && live.Phase() == "idle", "an idle agent has something to do, or inputs wait for it in vain")
+		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && begins == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
 	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")

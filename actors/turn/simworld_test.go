@@ -212,12 +212,12 @@ func (s *sim) hooksCome(e turn.Effect) turn.HooksAsked {
 	o.Decisions = append(o.Decisions, s.hooks("before_model", 3)...)
 	if s.chance(4) {
 		o.Request = "rewritten"
-		for i := range t.Unseen { // those that were there when the hooks were asked
-			if s.chance(3) {
-				break
-			}
-			o.Seen = append(o.Seen, t.Unseen[i].ID)
+	}
+	for i := range t.Unseen { // those that were there when the hooks were asked
+		if s.chance(4) {
+			break
 		}
+		o.Seen = append(o.Seen, t.Unseen[i].ID)
 	}
 	return o
 }

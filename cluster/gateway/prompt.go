@@ -152,9 +152,10 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		err = s.offers.catchUp(answer.N)
 	}
 	if err == nil && answer.Duplicate {
-		g.again <- struct{}{}
-		more, err = w.past(g.ctx)
-		<-g.again
+		if more = s.wait(g.again); more {
+			more, err = w.past(g.ctx)
+			<-g.again
+		}
 		s.joined = s.asked
 	}
 	if err == nil && more {
@@ -171,6 +172,25 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		g.fail(to, messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", input))
 	default:
 		g.fail(to, messages.AsError(err))
+	}
+}
+
+// wait takes a place among those who read, and keeps the caller company until
+// there is one; false if the caller has gone.
+func (s *streaming) wait(places chan struct{}) bool {
+	late := time.NewTicker(keepAlive)
+	defer late.Stop()
+	for {
+		select {
+		case places <- struct{}{}:
+			return true
+		case <-late.C:
+			if !s.quiet() {
+				return false
+			}
+		case <-s.g.ctx.Done():
+			return false
+		}
 	}
 }
 

@@ -213,7 +213,9 @@ const (
 // wake activates an agent and waits until it has gone on.
 func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
 	if err := o.host.runtime.Serves(a.Kind); err != nil {
-		o.logger.Warn("an agent owes work but cannot run here", "agent", a.String(), "error", err)
+		if w := &o.partitions[a.Partition()]; w.owes(a) {
+			o.logger.Warn("an agent owes work but cannot run here", "agent", a.String(), "error", err)
+		}
 		return never
 	}
 	answer, err := o.host.ask(a, &actors.Wake{Agent: a})(ctx)

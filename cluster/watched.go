@@ -78,6 +78,14 @@ func replied(eventType string) bool {
 	return false
 }
 
+// owes says that the agent owes work, and is not only to tell of it again.
+func (w *watched) owes(a messages.AgentID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, open := w.open[a]
+	return open
+}
+
 // unsettled are the agents that a taker must wake, oldest first.
 func (w *watched) unsettled() []messages.AgentID {
 	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.ended))

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -220,10 +221,13 @@ func namesCall(command string, call CallID) error {
 }
 
 func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]byte, Header) (Command, error) {
-	known := namesOf(reflect.TypeFor[C]())
+	known := fieldsBelow(reflect.TypeFor[C]())
+	for _, name := range addressed {
+		known[name] = nil
+	}
 	return func(raw []byte, header Header) (Command, error) {
 		var c C
-		if err := checkFields(raw, known); err != nil {
+		if err := known.check(raw); err != nil {
 			return nil, err
 		}
 		if err := unmarshalObject(raw, &c); err != nil {
@@ -245,26 +249,34 @@ func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]b
 	}
 }
 
-// namesOf are the names that the fields of a command have in JSON, with those
-// that every body may have.
-func namesOf(t reflect.Type) []string {
-	names := []string{"type", "agent", "tenant", "kind", "key"}
+// addressed are the names that every body may have.
+var addressed = []string{"type", "agent", "tenant", "kind", "key"}
+
+// fields are the names that a struct's fields have in JSON, with those of the
+// objects below them.
+type fields map[string]fields
+
+func fieldsBelow(t reflect.Type) fields {
+	known := make(fields)
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			names = append(names, namesOf(f.Type)[5:]...)
+			maps.Copy(known, fieldsBelow(f.Type))
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
+		known[name] = nil
+		if f.Type.Kind() == reflect.Struct {
+			known[name] = fieldsBelow(f.Type)
+		}
 	}
-	return names
+	return known
 }
 
-// checkFields refuses a command with a field that it does not have, has twice,
-// or has in another spelling: what a person has bound a decision to must not be
-// left out for a slip of the pen.
-func checkFields(raw []byte, known []string) error {
+// check refuses an object with a field that is not known, comes twice, or is
+// spelt otherwise: what a person has bound a decision to must not be left out
+// for a slip of the pen.
+func (known fields) check(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil // decoding tells what is wrong
@@ -276,9 +288,10 @@ func checkFields(raw []byte, known []string) error {
 		if err != nil || !ok {
 			return nil
 		}
+		below, is := known[name]
 		switch {
-		case !slices.Contains(known, name):
-			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(known, ", "))
+		case !is:
+			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		case seen[name]:
 			return Refuse(BadInput, "the command has the field %q twice", name)
 		}
@@ -286,6 +299,11 @@ func checkFields(raw []byte, known []string) error {
 		var value json.RawMessage
 		if d.Decode(&value) != nil {
 			return nil
+		}
+		if below != nil {
+			if err := below.check(value); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -54,9 +54,13 @@ func msgpackToJSON(body []byte) ([]byte, error) {
 	if err := checkMsgpack(body); err != nil {
 		return nil, Refuse(BadInput, "the msgpack body is malformed: %v", err)
 	}
-	var v map[string]any
-	if err := msgpack.Unmarshal(body, &v); err != nil {
-		return nil, Refuse(BadInput, "the msgpack body is no map with text keys: %v", err)
+	d := decoder(body)
+	defer msgpack.PutDecoder(d)
+	d.SetMapDecoder(onceEach)
+	whole, err := d.DecodeInterface()
+	v, ok := whole.(map[string]any)
+	if err != nil || !ok {
+		return nil, Refuse(BadInput, "the msgpack body is no map with text keys, each once: %v", err)
 	}
 	if err := checkTexts(v); err != nil {
 		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
@@ -66,6 +70,28 @@ func msgpackToJSON(body []byte) ([]byte, error) {
 		return nil, Refuse(BadInput, "the msgpack body holds what JSON cannot: %v", err)
 	}
 	return raw, nil
+}
+
+// onceEach decodes a map and refuses a key that comes twice.
+func onceEach(d *msgpack.Decoder) (any, error) {
+	n, err := d.DecodeMapLen()
+	if err != nil || n < 0 {
+		return nil, err
+	}
+	m := make(map[string]any)
+	for range n {
+		key, err := d.DecodeString()
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := m[key]; twice {
+			return nil, fmt.Errorf("the field %q comes twice", key)
+		}
+		if m[key], err = d.DecodeInterface(); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
 }
 
 // checkTexts refuses what would silently become another text in JSON.

@@ -19,6 +19,14 @@ func CostOf(amount float64) Cost {
 // maxCost is little enough for nine such amounts to be added.
 const maxCost = 1e9
 
+// Plus is the sum, as far as there are numbers: what servers report may be absurd.
+func (c Cost) Plus(d Cost) Cost {
+	if d > 0 && c > math.MaxInt64-d {
+		return math.MaxInt64
+	}
+	return c + d
+}
+
 // String is the amount in whole units.
 func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
 
@@ -72,6 +80,8 @@ func (r Raised) check(where string) error {
 		return Refuse(BadInput, "%smax_tokens is %d: it must be positive", where, r.MaxTokens)
 	case r.MaxCost < 0 || r.MaxCost > maxCost:
 		return Refuse(BadInput, "%smax_cost is %v: write an amount from 0 to 1000000000", where, r.MaxCost)
+	case r.MaxCost != 0 && CostOf(r.MaxCost) == 0:
+		return Refuse(BadInput, "%smax_cost is %v, which rounds to nothing", where, r.MaxCost)
 	case r.MaxDuration < 0:
 		return Refuse(BadInput, "%smax_duration is negative", where)
 	}

@@ -19,7 +19,7 @@ type Use struct {
 }
 
 func (u Use) add(v Use) Use {
-	return Use{u.Steps + v.Steps, u.Tokens + v.Tokens, u.Cost + v.Cost, u.Duration + v.Duration}
+	return Use{u.Steps + v.Steps, u.Tokens + v.Tokens, u.Cost.Plus(v.Cost), u.Duration + v.Duration}
 }
 
 // Account is a budget: what may be used and what is.

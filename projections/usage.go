@@ -40,7 +40,7 @@ func (s Spent) with(c ModelCall) Spent {
 	if s.Calls++; c.Lost {
 		s.Lost++
 	}
-	s.Usage, s.Cost = s.Usage.Add(c.Usage), s.Cost+c.Cost
+	s.Usage, s.Cost = s.Usage.Add(c.Usage), s.Cost.Plus(c.Cost)
 	return s
 }
 

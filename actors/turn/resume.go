@@ -18,6 +18,8 @@ func (d *decision) resume(c messages.Resume) error {
 	switch {
 	case e != nil && c.Turn != "" && c.Turn != e.ID:
 		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, e.ID)
+	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
+		return messages.Refuse(messages.Conflict, "no turn waits for new limits: set those of the agent alone (agent_limits)")
 	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{}:
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil

@@ -89,7 +89,7 @@ type Used struct {
 }
 
 func (u Used) add(v Used) Used {
-	return Used{u.Steps + v.Steps, u.Tokens + v.Tokens, u.Cost + v.Cost, u.Ran + v.Ran}
+	return Used{u.Steps + v.Steps, u.Tokens + v.Tokens, u.Cost.Plus(v.Cost), u.Ran + v.Ran}
 }
 
 // ModelCall is a model call without an answer.

@@ -32,8 +32,8 @@ func (t *trying) again(ctx context.Context, err error) error {
 	var refused *messages.Error
 	switch {
 	case !errors.As(err, &refused):
-		if t.broken != nil { // why it was asked again tells more than a closed connection
-			return t.broken
+		if t.broken != nil { // why it was asked again tells more than a closed connection alone
+			return errors.Join(t.broken, err)
 		}
 		return err
 	case t.broken == nil:

@@ -146,7 +146,10 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 	t := &turn{app: a, client: c, agent: agent, person: a.person()}
 	err = t.follow(within, in)
 	switch {
-	case err == nil || t.seen == "":
+	case err == nil:
+	case t.seen == "" && a.gone.Load():
+		err = fail(t.followIt()+" when a node is back", "%v before %s was heard of; if it took the input, its turn goes on", errLost, agent)
+	case t.seen == "":
 	case a.gone.Load():
 		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", errLost, t.seen, agent)
 	case ctx.Err() != nil:

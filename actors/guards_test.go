@@ -1,0 +1,160 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// forbids is a guard that lets no model see a text; meanwhile is called each
+// time it is asked.
+func forbids(reason string, meanwhile func()) actors.Hook {
+	return actors.Hook{Name: "guard", BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
+		meanwhile()
+		for _, item := range r.Items {
+			if strings.Contains(item.Content.Text(), "forbidden") {
+				return actors.Verdict{Do: actors.Skip, Text: "no"}, nil
+			}
+		}
+		return actors.Verdict{Reason: reason}, nil
+	}}
+}
+
+// An answer that comes when its time is over is no answer: the guards that would
+// look at it are not passed by.
+func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		deaf := providers.Func(func(_ context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+			if !first {
+				return scripted.New(scripted.Say("done")).Generate(context.Background(), r, emit)
+			}
+			first = false
+			<-time.After(10*time.Minute + time.Second)
+			return scripted.New(scripted.Ask(call("c1", "pay"))).Generate(context.Background(), r, emit)
+		})
+		var paid recorder
+		s := actorstest.New(t, nil)
+		node := s.Start(hooked(deaf, []tool.Tool{paid.tool("pay", tool.Once)}, hookAt("before_tool", func() (actors.Verdict, error) {
+			return actors.Verdict{Do: actors.Skip, Text: "never pay"}, nil
+		})))
+		defer end(node)
+		node.Must(ada, say("u1", "go"))
+		<-time.After(11 * time.Minute)
+		ends(t, s.Until(ada, "turn.completed"))
+		wantLines(t, "paid", paid.calls())
+	})
+}
+
+// A guard before the model is asked about every input, also about one that joins
+// during a backoff, and also if it gave a reason before.
+func TestGuardSeesWhatJoinsLater(t *testing.T) { // A2, A62
+	for _, reason := range []string{"", "checked"} {
+		synctest.Test(t, func(t *testing.T) {
+			model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.Overloaded, Temporary: true, RetryAfter: 20 * time.Second}), scripted.Say("done"))
+			s := actorstest.New(t, nil)
+			node := s.Start(hooked(model, nil, forbids(reason, func() {})))
+			defer end(node)
+			node.Must(ada, say("u1", "go"))
+			s.Until(ada, "model.failed")
+			node.Must(ada, policy("u2", "forbidden", messages.PolicyJoin))
+			ends(t, s.Until(ada, "turn.completed", 2))
+			if model.Calls() != 1 {
+				t.Errorf("reason %q: the model saw %q", reason, brief(model.Requests()[1]))
+			}
+		})
+	}
+}
+
+// And about one that joins while it is being asked.
+func TestGuardSeesWhatJoinsMeanwhile(t *testing.T) { // A2, A62
+	model := scripted.New(scripted.Say("one"), scripted.Say("two"))
+	asked, goOn := make(chan struct{}, 9), make(chan struct{})
+	s := actorstest.New(t, nil)
+	node := s.Start(hooked(model, nil, forbids("", func() { asked <- struct{}{}; <-goOn })))
+	node.Must(ada, say("u1", "go"))
+	<-asked
+	node.Must(ada, policy("u2", "forbidden", messages.PolicyJoin))
+	close(goOn)
+	ends(t, s.Until(ada, "turn.completed", 2))
+	for _, r := range model.Requests() {
+		wantItems(t, r, "user go")
+	}
+}
+
+// What hooks say of a large result that ends the turn fits beside it.
+func TestNotesBesideLargeResults(t *testing.T) { // A61, A102
+	runs := 0
+	big := toolOf("big", tool.Pure, func(context.Context) (string, error) { runs++; return strings.Repeat("x", 190<<10), nil })
+	var hooks []actors.Hook
+	for n := range 4 {
+		h := hookAt("after_tool", func() (actors.Verdict, error) { return actors.Verdict{Text: strings.Repeat("y", 46<<10)}, nil })
+		h.Name = fmt.Sprint("h", n)
+		hooks = append(hooks, h)
+	}
+	s := actorstest.New(t, nil)
+	cfg := hooked(scripted.New(scripted.Ask(call("c1", "big"))), []tool.Tool{big}, hooks...)
+	s.Start(with(cfg, func(d *actors.Definition) { d.StopOn = []string{"big"} })).Must(ada, say("u1", "go"))
+	ends(t, s.Until(ada, "turn.completed"))
+	if runs != 1 {
+		t.Errorf("the tool ran %d times", runs)
+	}
+}
+
+// A hook at the end that asks to go on gets its model call whatever other hooks
+// there are.
+func TestGoOnWithOtherHooks(t *testing.T) { // A62
+	for _, before := range []bool{false, true} {
+		said := false
+		hooks := []actors.Hook{
+			{Name: "a", TurnEnd: func(context.Context, actors.HookInfo, actors.HookedEnd) (actors.Verdict, error) {
+				if said {
+					return actors.Verdict{}, nil
+				}
+				said = true
+				return actors.Verdict{Text: "look again"}, nil
+			}},
+			{Name: "b", TurnEnd: func(_ context.Context, _ actors.HookInfo, e actors.HookedEnd) (actors.Verdict, error) {
+				return actors.Verdict{Do: actors.Rewrite, Text: "signed " + e.Output}, nil
+			}},
+		}
+		if before {
+			hooks = append(hooks, forbids("", func() {}))
+		}
+		model := scripted.New(scripted.Say("one"), scripted.Say("two"))
+		s := actorstest.New(t, nil)
+		s.Start(hooked(model, nil, hooks...)).Must(ada, say("u1", "go"))
+		all := s.Until(ada, "turn.completed")
+		if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "signed two" || model.Calls() != 2 {
+			t.Errorf("with other hooks %v: %q after %d calls", before, out, model.Calls())
+		}
+	}
+}
+
+// What a hook does to its copy of the arguments changes nothing of what is
+// approved and what runs.
+func TestHooksGetCopiesOfArguments(t *testing.T) { // A33, A40
+	var paid recorder
+	pay := gatedTool{Tool: paid.tool("pay", tool.Once), approval: tool.Asked, want: func(b json.RawMessage) (bool, error) {
+		return strings.Contains(string(b), "9"), nil
+	}}
+	s := actorstest.New(t, nil)
+	spoils := actors.Hook{Name: "spoils", BeforeTool: func(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
+		copy(c.Arguments, `{"c":1}`)
+		return actors.Verdict{}, nil
+	}}
+	s.Start(hooked(scripted.New(scripted.Ask(asks("c1", "pay", `{"c":9}`))), []tool.Tool{pay}, spoils)).Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.paused")
+	wantLines(t, "paid", paid.calls())
+}

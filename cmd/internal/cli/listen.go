@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -117,7 +116,7 @@ func (t *turn) decided(e messages.ApprovalGranted) {
 	t.settled[place] = true
 	offered := t.offered[:0]
 	for _, q := range t.offered {
-		if !strings.HasPrefix(q.ID, place+"/") {
+		if callOf(q) != place {
 			offered = append(offered, q)
 		}
 	}

@@ -102,12 +102,15 @@ func (t *turn) unasked(waiting []projections.Waiting) (first projections.Waiting
 	return first, true
 }
 
+// callOf is the place of the call that a question is about, as placeOf gives it.
+func callOf(q client.Question) string { return q.ID[:max(0, strings.LastIndexByte(q.ID, '/'))] }
+
 // answerOffered asks the person what the agent asks its caller. left means that
 // there was no answer, or that it had no effect.
 func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	q := t.offered[0]
 	t.offered = t.offered[1:]
-	place := q.ID[:max(0, strings.LastIndexByte(q.ID, '/'))] // of its call
+	place := callOf(q)
 	t.asked[place] = true
 	line, _, err := t.question(ctx, safe(q.Prompt)+letItRun)
 	if line == "" || err != nil {

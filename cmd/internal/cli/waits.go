@@ -128,9 +128,27 @@ func limitOf(s projections.AgentStatus) limit {
 	switch {
 	case s.Budget == nil:
 	case l.scope == "agent":
-		l.limits = s.Budget.Agent.Limits
+		l.limits = atLeast(s.Budget.Agent.Limits, s.Budget.Agent.Used)
 	case s.Budget.Turn != nil:
-		l.limits = s.Budget.Turn.Limits
+		l.limits = atLeast(s.Budget.Turn.Limits, s.Budget.Turn.Used)
+	}
+	return l
+}
+
+// atLeast is the limits that are known, and what was used where that is more:
+// one answer may go far beyond its limit.
+func atLeast(l messages.Limits, u projections.Use) messages.Limits {
+	if l.MaxSteps != 0 {
+		l.MaxSteps = max(l.MaxSteps, u.Steps)
+	}
+	if l.MaxTokens != 0 {
+		l.MaxTokens = max(l.MaxTokens, u.Tokens)
+	}
+	if l.MaxCost != 0 {
+		l.MaxCost = max(l.MaxCost, u.Cost)
+	}
+	if l.MaxDuration != 0 {
+		l.MaxDuration = max(l.MaxDuration, u.Duration)
 	}
 	return l
 }

@@ -248,17 +248,17 @@ func TestLimitAndApproval(t *testing.T) { // A17 A40
 	}
 	asking := w.begin("", "ask", "hurried/a", text)
 	behind := queued("hurried/a")
-	both := []string{"(max_duration)", `pay({"amount":7})`, "approve hurried/a call_", "resume hurried/a --max-duration 100ms"}
+	both := []string{"(max_duration)", `pay({"amount":7})`, "approve hurried/a call_", "resume hurried/a --max-duration "}
 	asking().exits(3, append(both, "waits for a person")...)
 	behind().exits(3, append(both, "queued behind turn t4")...)
-	w.run("show", "hurried/a").exits(0, "approve hurried/a call_", "max_duration: ", "resume hurried/a --max-duration 100ms")
+	w.run("show", "hurried/a").exits(0, "approve hurried/a call_", "max_duration: ", "resume hurried/a --max-duration ")
 
 	person := w.onTerminal("ask", "hurried/b", text)
 	waits := queued("hurried/b")
 	person.sees("Let it run?")
 	person.types("yes\n")
 	person.sees("waits for a person (max_duration)")
-	person.sees("resume hurried/b --max-duration 100ms")
+	person.sees("resume hurried/b --max-duration ")
 	person.exits(3)
 	waits().exits(3)
 	w.await("hurried/b", "tool.completed")

@@ -17,7 +17,7 @@ type fault struct {
 // actor around the machine have a table of their own, beside the actor.
 var faults = []fault{
 	{"lose the queue on clear", "stop.go",
-		`d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})`, `d.s.Queue = d.s.Queue[1:]`},
+		`d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})`, `_, d.s.Queue = reason, d.s.Queue[1:]`},
 	{"run a tool before its intent", "effects.go",
 		`if c.Status != Executing {`, `if c.Status != Executing && c.Status != Requested {`},
 	{"call a model while it waits to", "effects.go",

@@ -177,7 +177,7 @@ func locked(ledger string, do func(lines []byte) error) error {
 		return err
 	}
 	lines, err := os.ReadFile(ledger)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // nothing was done yet
 		return err
 	}
 	return do(lines)

@@ -3,6 +3,7 @@ package natslog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,7 +128,11 @@ func parseSummary(h nats.Header) (eventlog.Summary, error) {
 		s.Due = time.Unix(0, ns).UTC()
 	}
 	if f.rest != "" && f.err == nil { // v0.1.0 wrote no such field
-		s.Waiting = int(f.uint())
+		n := f.uint()
+		if n > math.MaxInt32 {
+			f.fail(errors.New("more calls wait than can be"))
+		}
+		s.Waiting = int(n)
 	}
 	if f.err != nil {
 		return eventlog.Summary{}, fmt.Errorf("header %s: %q: %w", headerState, line, f.err)

@@ -1,9 +1,8 @@
 package messages
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -277,31 +276,18 @@ func fieldsBelow(t reflect.Type) fields {
 // spelt otherwise: what a person has bound a decision to must not be left out
 // for a slip of the pen.
 func (known fields) check(raw []byte) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil // decoding tells what is wrong
+	object, err := strictObject(raw)
+	var refused *Error
+	if errors.As(err, &refused) {
+		return Refuse(BadInput, "the command cannot be read: %v", refused)
 	}
-	seen := make(map[string]bool)
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		if err != nil || !ok {
-			return nil
-		}
+	for _, name := range slices.Sorted(maps.Keys(object)) { // none of what is no object: decoding tells
 		below, is := known[name]
-		switch {
-		case !is:
+		if !is {
 			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
-		case seen[name]:
-			return Refuse(BadInput, "the command has the field %q twice", name)
-		}
-		seen[name] = true
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return nil
 		}
 		if below != nil {
-			if err := below.check(value); err != nil {
+			if err := below.check(object[name]); err != nil {
 				return err
 			}
 		}

@@ -1,10 +1,12 @@
 package messages
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -128,4 +130,39 @@ func unmarshalObject(raw []byte, v any) error {
 		return e
 	}
 	return Refuse(BadInput, "the JSON body cannot be read: %v (to send text that begins with { set Content-Type: text/plain)", err)
+}
+
+// strictObject reads a JSON object by its exact names. One that says a name twice
+// is refused.
+func strictObject(object []byte) (map[string]json.RawMessage, error) {
+	if err := checkJSONDepth(object); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	fields := make(map[string]json.RawMessage)
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := token.(string) // within an object it is one
+		if fields[name] != nil {
+			return nil, Refuse(BadInput, "it names %q twice", name)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, err
+		}
+		fields[name] = value
+	}
+	if _, err := d.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, Refuse(BadInput, "more follows behind it")
+	}
+	return fields, nil
 }

@@ -1,10 +1,7 @@
 package messages
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -74,7 +71,7 @@ func parseVerdictWord(answer string) (Verdict, error) {
 }
 
 func parseVerdictJSON(answer string) (Verdict, error) {
-	fields, err := verdictFields(answer)
+	fields, err := strictObject([]byte(answer))
 	if err != nil {
 		return Verdict{}, Refuse(BadInput, "the answer is no JSON object that can be read: %v", err)
 	}
@@ -107,41 +104,6 @@ func parseVerdictJSON(answer string) (Verdict, error) {
 }
 
 var errNoDecision = Refuse(BadInput, `an answer in JSON is {"decision":"approve"} or {"decision":"deny","text":"…"}, either with "remember":true if it holds for later calls of the tool, too`)
-
-// verdictFields reads a JSON object by its exact names. One that says a name twice
-// says nothing.
-func verdictFields(object string) (map[string]json.RawMessage, error) {
-	if err := checkJSONDepth([]byte(object)); err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader([]byte(object)))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	fields := make(map[string]json.RawMessage)
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string) // within an object it is one
-		if fields[name] != nil {
-			return nil, Refuse(BadInput, "it names %q twice", name)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		fields[name] = value
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, Refuse(BadInput, "more follows behind it")
-	}
-	return fields, nil
-}
 
 // Command is the decision that v means about a call that waits, bound to the
 // turn, the call and the arguments that p shows. It has no id yet.

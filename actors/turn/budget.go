@@ -143,11 +143,14 @@ func (d *decision) settleUnknown(m *ModelCall) {
 	}
 }
 
+// raiseIt tells what a person can do about a limit.
+const raiseIt = "; resume it with a higher one to go on"
+
 // limited pauses or fails a turn that has reached a limit.
 func (d *decision) limited() bool {
 	t := d.s.Turn
 	if t.exhausted != "" {
-		d.pause(t.exhausted, t.reached+"; resume it with a higher one to go on", nil)
+		d.pause(t.exhausted, t.reached+raiseIt, nil)
 		return true
 	}
 	o := d.over(t.Limits, d.agentLimits())
@@ -165,8 +168,8 @@ func (d *decision) exhaust(o reached) {
 	d.emit(messages.BudgetExhausted{Turn: t.ID, Scope: o.scope, Limit: o.limit, Message: o.message})
 	switch {
 	case !d.env.Definition.PauseAtLimit:
-		d.fail(o.limit, o.message+"; resume it with a higher one to go on")
+		d.fail(o.limit, o.message+raiseIt)
 	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.count(Executing) == 0:
-		d.pause(o.limit, o.message+"; resume it with a higher one to go on", nil)
+		d.pause(o.limit, o.message+raiseIt, nil)
 	}
 }

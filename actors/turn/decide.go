@@ -3,6 +3,7 @@ package turn
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -305,7 +306,7 @@ func (d *decision) requestModel(request string, joined []string) {
 		ToolChoice: choice, Inputs: t.fresh,
 	}
 	for _, q := range t.Unseen {
-		if contains(joined, q.ID) {
+		if slices.Contains(joined, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}
@@ -339,7 +340,7 @@ func (d *decision) model() string {
 func (s *State) Asks(def Definition) (model, toolChoice string) {
 	t := s.Turn
 	model = def.Model
-	if t.switched != "" && contains(def.Fallbacks, t.switched) {
+	if t.switched != "" && slices.Contains(def.Fallbacks, t.switched) {
 		model = t.switched
 	}
 	switch choice := t.toolChoice; choice {

@@ -124,7 +124,7 @@ func (s *State) dropped(id string) {
 func without(list []Queued, ids ...string) []Queued {
 	rest := list[:0:0]
 	for _, q := range list {
-		if !contains(ids, q.ID) {
+		if !slices.Contains(ids, q.ID) {
 			rest = append(rest, q)
 		}
 	}
@@ -161,15 +161,6 @@ func (s *State) started(ev messages.TurnStarted) {
 		s.done = nil
 	}
 	s.Turn, s.Queue = t, without(s.Queue, ev.Inputs...)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (s *State) ended(e Ended) {

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -84,14 +85,14 @@ func (d *decision) withdraw(c messages.Withdraw) error {
 		for _, q := range t.Unseen {
 			waiting = append(waiting, q.ID)
 		}
-		if contains(t.Inputs, c.Input) && !contains(waiting, c.Input) {
+		if slices.Contains(t.Inputs, c.Input) && !slices.Contains(waiting, c.Input) {
 			return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, t.ID)
 		}
 	}
 	if c.All && len(waiting) == 0 {
 		return d.noop(c, "no input is waiting: there is nothing to withdraw")
 	}
-	if !c.All && !contains(waiting, c.Input) {
+	if !c.All && !slices.Contains(waiting, c.Input) {
 		return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
 	}
 	reason := c.Reason

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -39,6 +40,32 @@ func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 		}
 		if !failed || starts > 12 {
 			t.Errorf("%s was started %d times, given up: %v", tool, starts, failed)
+		}
+	}
+}
+
+// A turn whose time has passed while no node ran it begins nothing more: neither
+// a model call nor a lost call that could run again.
+func TestNothingBeginsAfterItsTime(t *testing.T) { // A17, A22
+	for _, fate := range []string{"", "answers asks pay c1 {}"} {
+		s := newStage(t)
+		s.env.Definition.TurnLimits.MaxDuration = 1000
+		s.do(`input u1 "go"`)
+		if fate != "" {
+			s.do(fate)
+		}
+		s.do("crash")
+		s.do("pass 1h")
+		before := len(s.log)
+		s.do("recover")
+		var types []string
+		for _, f := range s.log[before:] {
+			for _, ev := range f.Events {
+				types = append(types, ev.EventType())
+			}
+		}
+		if slices.Contains(types, "model.requested") || slices.Contains(types, "tool.started") || types[len(types)-1] != "turn.failed" {
+			t.Errorf("after %q: %v", fate, types)
 		}
 	}
 }

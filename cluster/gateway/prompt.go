@@ -18,7 +18,8 @@ import (
 
 // chunk is a message of a prompt's streamed reply. Types beyond status,
 // response and query are ours and ignored by other clients: reprise.events
-// carries facts of one frame, a list in the shape of `reprise events -o json`.
+// carries facts of one frame, a list in the shape of `reprise events -o json`;
+// reprise.waiting says that the prompt is not accepted yet.
 type chunk struct {
 	Type string `json:"type"`
 	Data any    `json:"data"`
@@ -56,7 +57,9 @@ func (g *Gateway) prompt(r request) {
 	streams = g.begin(func() {
 		defer g.over(r)
 		defer leave()
+		waited := g.company(r.Reply)
 		answer, err := (<-delivered)(g.ctx)
+		waited()
 		if err == nil && answer.Err != nil {
 			err = answer.Err
 		}
@@ -191,6 +194,26 @@ func (s *streaming) wait(places chan struct{}) bool {
 		case <-s.g.ctx.Done():
 			return false
 		}
+	}
+}
+
+// company says every keepAlive, until leave, that a prompt which is not accepted
+// yet is under way: many may be in front of it.
+func (g *Gateway) company(to string) (leave func()) {
+	ctx, stop := context.WithCancel(g.ctx)
+	late := time.AfterFunc(keepAlive, func() {
+		ticker := time.NewTicker(keepAlive)
+		defer ticker.Stop()
+		for ctx.Err() == nil && g.reply(to, chunk{"reprise.waiting", nil}) {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	return func() {
+		late.Stop()
+		stop()
 	}
 }
 

@@ -120,7 +120,8 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 		return false, err
 	}
 	heeded := t.settled[place] || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
-		return t.settled[place] || ev.Type == "query" || ev.Type == "notice" || ev.Terminal()
+		askedAgain := ev.Type == "query" && callOf(*ev.Question) == place
+		return t.settled[place] || askedAgain || ev.Type == "notice" || ev.Terminal()
 	})
 	if !heeded {
 		t.app.note("the answer has had no effect so far")

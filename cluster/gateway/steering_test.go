@@ -62,6 +62,24 @@ func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) { // A2, A51
 		"model.completed turn.completed", "end")
 }
 
+// A prompt that waits to be accepted is told so: its caller does not give up and
+// ask again, and is told of no acceptance before there is one.
+func TestPromptsThatWaitAreToldSo(t *testing.T) { // A8, A30
+	t.Parallel()
+	h := newHouse(t, nil)
+	c := h.prompt("hello", nil)
+	d := h.next()
+	for range 2 {
+		msg, err := c.sub.NextMsgWithContext(h.ctx)
+		h.ok(err)
+		if got := c.told(msg); got != waiting {
+			t.Fatalf("heard %s, want %s", got, waiting)
+		}
+	}
+	d.answers <- messages.Answer{Err: messages.Refuse(messages.QueueFull, "the queue is full")}
+	c.hears("error 429 the queue is full")
+}
+
 // A joined input that no model has seen goes on in a turn of its own, and so
 // does its stream; the end of the first turn is none of its.
 func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) { // A2, A6

@@ -127,6 +127,7 @@ func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 type ending struct {
 	outline []string
 	frames  int
+	events  int
 }
 
 // same checks that a story ended as it did without a crash.
@@ -135,8 +136,8 @@ func (e ending) same(t *testing.T, b bomb, got ending) {
 	if !slices.Equal(e.outline, got.outline) {
 		t.Errorf("crash %s frame %d: the story ended as\n%s\nwithout a crash it ends as\n%s", b.how, b.at, strings.Join(got.outline, "\n"), strings.Join(e.outline, "\n"))
 	}
-	if b.how == losesAck && got.frames != e.frames {
-		t.Errorf("frame %d unheard: %d frames, want %d", b.at, got.frames, e.frames)
+	if b.how == losesAck && got.events != e.events {
+		t.Errorf("frame %d unheard: %d events, want %d", b.at, got.events, e.events)
 	}
 }
 
@@ -166,6 +167,7 @@ func (s *tale) play(b bomb) ending {
 			}
 		case <-boom:
 			boom = nil
+			s.bury()
 			node.Crash()
 			node = s.stage.Start(s.config())
 			if a := node.Wake(s.agent); a.Err != nil {
@@ -206,5 +208,5 @@ func (s *tale) ending() ending {
 			s.t.Errorf("%s ran %d times", key, runs)
 		}
 	}
-	return ending{s.outline(), s.view.folded}
+	return ending{s.outline(), s.view.folded, len(s.stage.Events(s.agent))}
 }

@@ -49,6 +49,7 @@ type tale struct {
 	scenes  []scene
 	before  []string // the outline as of the clear
 	refused string   // the input that came when the agent was busy
+	life    int      // which process lives, counted from 0
 }
 
 // scene is what a person does next, once the agent is where it should be.
@@ -196,8 +197,9 @@ func (s *tale) config() actors.Config {
 }
 
 func (s *tale) tools() []tool.Tool {
+	life := s.life
 	of := func(name string, class tool.Class) *tool.Typed[amount] {
-		return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name) })
+		return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
 	}
 	return []tool.Tool{
 		of("add", tool.Pure), of("until", tool.Pure), of("ever", tool.Pure), of("mail", tool.Once),
@@ -214,10 +216,21 @@ func (s *tale) tools() []tool.Tool {
 	}
 }
 
-// use is every tool. It enters its effect in the ledger first.
-func (s *tale) use(ctx context.Context, name string) (string, error) {
+// bury ends the process that lives: what has not had its effect yet has none.
+func (s *tale) bury() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life++
+}
+
+// use is every tool, of the process that was the given life. It enters its
+// effect in the ledger first.
+func (s *tale) use(ctx context.Context, name string, life int) (string, error) {
 	c := tool.CallOf(ctx)
 	s.look(func(v *view) {
+		if life != s.life {
+			return
+		}
 		if !v.started[attemptOf(c.Key, c.Attempt)] {
 			s.t.Errorf("%s began before its intent was in the log", c.Key)
 		}

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -356,5 +357,22 @@ func TestFollowerOutlivesConnection(t *testing.T) { // A85
 		wi.cut()
 		w.say(writer, "assistant/a", fmt.Sprint(done), "hello")
 		wi.heal()
+	}
+}
+
+// Who asks hears at once that the connection was closed for good.
+func TestStreamOfAClosedConnection(t *testing.T) {
+	w := newWorld(t)
+	never := scripted.NewGate()
+	w.node(agents(scripted.New(scripted.Held(never, scripted.Say("never"))), nil))
+	c := client.New(w.connect(), "")
+	var last error
+	for e, err := range c.Ask(w.ctx, "assistant/a", "hello") {
+		if last = err; e.Type == "model.requested" {
+			c.Close()
+		}
+	}
+	if !errors.Is(last, nats.ErrConnectionClosed) || strings.Contains(last.Error(), "nothing was heard") {
+		t.Errorf("told %v", last)
 	}
 }

@@ -17,9 +17,9 @@ type inbox struct {
 	sub   *nats.Subscription
 	wake  chan struct{}
 	timer *time.Timer
-	// anew, if set, receives when the connection was made anew: a part of the
-	// reply may be lost.
-	anew chan nats.Status
+	// changed receives when the connection was made anew, so that a part of the
+	// reply may be lost, and when it was closed for good. Nil: never.
+	changed chan nats.Status
 
 	mu   sync.Mutex
 	msgs []*nats.Msg
@@ -68,8 +68,8 @@ func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error
 		case <-in.wake:
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case _, open := <-in.anew:
-			if !open {
+		case status := <-in.changed:
+			if status != nats.CONNECTED {
 				return nil, nats.ErrConnectionClosed
 			}
 			return nil, messages.Refuse(messages.Unavailable, "the connection to NATS was broken and has been made again: a part of the answer may be lost")

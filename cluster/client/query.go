@@ -113,8 +113,8 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 		return nil, err
 	}
 	defer in.close()
-	in.anew = c.nc.StatusChanged(nats.CONNECTED)
-	defer c.nc.RemoveStatusListener(in.anew)
+	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer c.nc.RemoveStatusListener(in.changed)
 	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
 		return nil, c.unsent(err)
 	}

@@ -173,9 +173,7 @@ func (g *Gateway) full() *messages.Error {
 // Close closes the doors and ends the streams that go through them with an
 // error that says so. Turns behind them go on.
 func (g *Gateway) Close() {
-	for _, s := range g.subs {
-		_ = s.Unsubscribe() // fails only with the connection
-	}
+	g.drain()
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
@@ -183,6 +181,28 @@ func (g *Gateway) Close() {
 	g.closeReceipts()
 	g.running.Wait()
 	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
+}
+
+// atDoors is how long Close waits for the requests that have come already.
+const atDoors = 5 * time.Second
+
+// drain closes the doors behind the requests that have come already: one that
+// was thrown away would leave its caller in silence.
+func (g *Gateway) drain() {
+	closed, waits := make(chan string, len(g.subs)), 0
+	for _, s := range g.subs {
+		s.SetClosedHandler(func(subject string) { closed <- subject })
+		if g.Conn.IsConnected() && s.IsValid() && s.Drain() == nil {
+			waits++
+		}
+	}
+	for late := time.After(atDoors); waits > 0; waits-- {
+		select {
+		case <-closed:
+		case <-late:
+			return
+		}
+	}
 }
 
 // reply sends one JSON message of a streamed reply.

@@ -63,3 +63,28 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 		}
 	}
 }
+
+// Nobody whose prompt had come when the doors closed is left in silence.
+func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
+	h := newHouse(t, nil)
+	callers := make([]*caller, 2*cap(h.came)) // half of them wait behind a door that is busy
+	for i := range callers {
+		callers[i] = h.prompt("hello", nil)
+	}
+	h.ok(h.nc.Flush())
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		h.g.Close()
+	}()
+	for door := h.g.subs[0]; door.IsValid() && !door.IsDraining(); {
+		h.ok(h.nc.Flush())
+	}
+	for range callers {
+		h.next()
+	}
+	for _, c := range callers {
+		c.hears("error 500 "+errShut.Message, "end")
+	}
+	<-closed
+}

@@ -15,6 +15,10 @@ import (
 // store. Nothing was stored.
 var ErrTooLarge = errors.New("the frame is larger than the log takes")
 
+// ErrElsewhere is wrapped by ReadFrom's error if the place to read on from is not
+// in the log.
+var ErrElsewhere = errors.New("the log does not hold that place")
+
 // ConflictError says that the agent's tail is not the one expected: somebody
 // else owns the agent.
 type ConflictError struct {

@@ -19,6 +19,8 @@ const DefaultRoot = "reprise"
 //	<root>.q.<tenant>                        views of a tenant
 //	<root>.log.<part>.<t>.<k>.<key>          frames
 //	<root>.def.<sha256>                      definitions
+//	<root>.snap.<part>.<t>.<k>.<key>.<name>.<chunk>   snapshots
+//	<root>.blob.<part>.<t>.<k>.<key>.<sha256>.<chunk> payloads too large for a frame
 //	<root>.dlq.<tenant>.<kind>.<key>         dead letters
 //	<root>.live.<tenant>.<kind>.<key>        deltas, not kept
 type Subjects struct {

@@ -1,0 +1,83 @@
+package eventlog
+
+import (
+	"context"
+	"io"
+	"iter"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Blobs keeps payloads that are too large for a frame, by agent and hash. Equal
+// payloads of one agent are kept once; two agents share none. Safe for
+// concurrent use.
+type Blobs interface {
+	// PutBlob stores what r holds, in chunks, and returns once all of it is on
+	// disk. r is read twice: first for its hash. Storing a blob again changes
+	// nothing.
+	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
+	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
+	// last Read does not match the hash or the size gives messages.Damaged in
+	// place of io.EOF. The reader must be closed.
+	Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error)
+	// ListBlobs yields the agent's blobs in no order, each once, with the size that
+	// is stored. Chunks of one that was never stored whole count as a blob.
+	ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error]
+	// RemoveBlobs removes those named, or all of the agent's if none is.
+	RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error
+}
+
+// Snapshots keeps what folds have made of an agent's events. It is a cache: what
+// is kept may be gone at any time and nothing is lost but time. Names are
+// tokens as in messages.ValidateToken. Safe for concurrent use.
+type Snapshots interface {
+	// PutSnapshot replaces the agent's snapshot of that name, in chunks where it is
+	// large. A crash in the middle leaves none.
+	PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error
+	// Snapshot gives the newest; nil if there is none or what is there is not whole.
+	Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error)
+	// ListSnapshots gives the names of all that are kept of the agent, sorted.
+	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
+	// RemoveSnapshots removes those named, or all of the agent's if none is.
+	RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error
+}
+
+// Purger takes history away for good.
+type Purger interface {
+	// Purge removes every message on the agent's log subject whose sequence is
+	// below before. The newest message must stay: it is the fence. It fails,
+	// having removed nothing, if that is not so. Safe for concurrent use.
+	Purge(ctx context.Context, a messages.AgentID, before uint64) error
+}
+
+// Resumer reads on from a known place.
+type Resumer interface {
+	// ReadFrom yields the frames behind after, in order, as Read does. It finds them
+	// by sequence from the newest one back, so its time depends on their number and
+	// not on the length of the history. If after is not in the log, at its sequence and with
+	// its digest, the only thing yielded is an error that wraps [ErrElsewhere]:
+	// the log was restored, or what after came from is not to be trusted.
+	ReadFrom(ctx context.Context, a messages.AgentID, after Tail) iter.Seq2[Recorded, error]
+}
+
+// Shards reads the whole log, all agents together, as a projection of a fleet
+// needs it. The log is made of a fixed number of shards; all frames of an agent
+// are in one of them, in order.
+type Shards interface {
+	// Shards is how many there are, numbered from 0.
+	Shards() int
+	// ShardEnd is the sequence of the newest message of a shard; 0 if it is empty.
+	ShardEnd(ctx context.Context, shard int) (uint64, error)
+	// ReadShard yields what the shard holds behind sequence after, in order, then
+	// what comes, soon after it is stored, until ctx ends. A Stored with a zero Agent
+	// says that nothing more is there now. Its error comes last.
+	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
+}
+
+// Stored is a message of a shard. Foreign ones are told with their Head alone.
+type Stored struct {
+	Head
+	// Frame decodes the frame; it checks the checksum, not the chain. An error is a
+	// *DamageError.
+	Frame func() (*messages.Frame, error)
+}

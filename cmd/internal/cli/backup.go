@@ -135,15 +135,16 @@ func syncPath(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncTree forces everything below a folder to disk.
+// syncTree forces everything below a folder to disk. What is being removed
+// meanwhile is passed over.
 func syncTree(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil && (d.Type().IsRegular() || d.IsDir()) {
+			err = syncPath(path)
 		}
-		if d.Type().IsRegular() || d.IsDir() {
-			return syncPath(path)
+		if errors.Is(err, fs.ErrNotExist) && path != dir {
+			return nil
 		}
-		return nil
+		return err
 	})
 }

@@ -285,7 +285,6 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-
 func TestOriginsAreRead(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1767322800123)

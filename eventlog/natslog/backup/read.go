@@ -21,6 +21,14 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s: use another copy", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
+// unread says why something in a file could not be read.
+func unread(what string, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return damaged("it is cut short: it ends within %s", what)
+	}
+	return damaged("%s: %v", what, err)
+}
+
 // maxManifest bounds what is read of a manifest, in bytes.
 const maxManifest = 16 << 20
 
@@ -38,7 +46,7 @@ func Verify(r io.Reader, told func(n int)) (*Manifest, error) {
 		case errors.Is(err, io.EOF):
 			return nil, damaged("it is cut short: it has no end")
 		case err != nil:
-			return nil, damaged("%v", err)
+			return nil, unread("the archive", err)
 		case h.Name == entryManifest:
 			m, err := v.manifest()
 			if err != nil {
@@ -97,7 +105,7 @@ func (v *verifier) part(name string) error {
 	}
 	n, err := io.Copy(s.hash, v.tar)
 	if err != nil {
-		return damaged("part %s: %v", name, err)
+		return unread(name, err)
 	}
 	s.size += n
 	return nil
@@ -109,7 +117,7 @@ func partName(stream string, n int) string { return path.Join(stream, fmt.Sprint
 func (v *verifier) manifest() (*Manifest, error) {
 	b, err := io.ReadAll(io.LimitReader(v.tar, maxManifest))
 	if err != nil {
-		return nil, damaged("%s: %v", entryManifest, err)
+		return nil, unread(entryManifest, err)
 	}
 	h, err := v.tar.Next()
 	if err != nil || h.Name != entryDigest {
@@ -117,7 +125,7 @@ func (v *verifier) manifest() (*Manifest, error) {
 	}
 	want, err := io.ReadAll(io.LimitReader(v.tar, 1<<10))
 	if err != nil {
-		return nil, damaged("%s: %v", entryDigest, err)
+		return nil, unread(entryDigest, err)
 	}
 	if got := sha256.Sum256(b); string(bytes.TrimSpace(want)) != hex.EncodeToString(got[:]) {
 		return nil, damaged("%s does not match its digest", entryManifest)

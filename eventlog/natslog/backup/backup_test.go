@@ -295,3 +295,48 @@ func TestOriginsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// An input that is applied while the backup is taken is in the queue's copy or
+// in the log's, whichever stream is copied first.
+func TestAppliedMeanwhile(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	l := one.open()
+	a := inPartition(0)
+	seq := one.publish(a, "wanted")
+	inbox := natslog.NamesOf(messages.Subjects{}).Inbox()
+	queue, err := one.js.Stream(t.Context(), inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, applied := one.config(), false
+	cfg.Progress = func(p backup.Progress) {
+		if p.Number == 2 && !applied { // the first stream is copied
+			applied = true
+			grow(t, l, a, eventlog.Tail{}, 1)
+			if err := queue.DeleteMsg(t.Context(), seq); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var file bytes.Buffer
+	if _, err := backup.Write(t.Context(), &file, cfg); err != nil || !applied {
+		t.Fatal(err, applied)
+	}
+	two := newSite(t)
+	if err := two.restore(file.Bytes(), false); err != nil {
+		t.Fatal(err)
+	}
+	if tail, err := two.open().Tail(t.Context(), a); err != nil || tail.Last != 1 {
+		t.Errorf("neither in the queue nor in the log: %+v, %v", tail, err)
+	}
+}
+
+// inPartition is an agent of a partition.
+func inPartition(p messages.Partition) messages.AgentID {
+	for i := 0; ; i++ {
+		if a := logtest.Agent(fmt.Sprintf("k%d", i)); a.Partition() == p {
+			return a
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -103,7 +102,7 @@ func essential(n natslog.Names, name string) bool { return name == n.Inbox() || 
 
 // isCache says that a stream holds nothing that cannot be made again.
 func isCache(n natslog.Names, name string) bool {
-	return name == strings.TrimSuffix(n.Inbox(), "IN")+"SNAP"
+	return name == n.Snapshots()
 }
 
 // subjectsOf are those of a root; a root that can be none is refused.

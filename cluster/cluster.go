@@ -180,6 +180,7 @@ func (n *Node) openHost(ctx context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
+		Doctor: doctorOf(n.log), Store: gateway.StoreFindings{Unsound: n.log.Unsound, Oldest: n.log.Oldest, OwnerOf: n.ownerOf}.Find,
 	})
 	return nil
 }

@@ -12,8 +12,8 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals or replay of an
-	// agent; agents, approvals or dlq of a tenant.
+	// View is show, events, history, state, usage, approvals, replay or doctor of
+	// an agent; agents, approvals or dlq of a tenant; doctor of the whole store.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
@@ -29,6 +29,12 @@ type Query struct {
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
+	// Deep, Repair and Rate are of the view doctor: read payloads too, remove what
+	// is only a cache or named by nothing, and the most frames to read in a second.
+	// A rate of zero is the node's choice.
+	Deep   bool `json:"deep,omitempty"`
+	Repair bool `json:"repair,omitempty"`
+	Rate   int  `json:"rate,omitempty"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view
@@ -79,6 +85,9 @@ func ParseQuery(body []byte) (Query, error) {
 	}
 	if q.Limit < 0 {
 		return q, Refuse(BadInput, "limit is %d: it must be positive", q.Limit)
+	}
+	if q.Rate < 0 {
+		return q, Refuse(BadInput, "rate is %d: it must be positive", q.Rate)
 	}
 	return q, nil
 }

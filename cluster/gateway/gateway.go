@@ -33,6 +33,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -64,6 +65,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
+	// Doctor examines the log. Nil: the view doctor is refused.
+	Doctor *doctor.Doctor
+	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
+	Store func(context.Context) []doctor.Finding
 	// DeadLetters is the name of the stream of dead letters.
 	DeadLetters string
 	Logger      *slog.Logger
@@ -83,6 +88,8 @@ type Gateway struct {
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
+	// examining is held while the store is examined: one at a time.
+	examining sync.Mutex
 
 	mu      sync.Mutex
 	closed  bool
@@ -113,6 +120,7 @@ func (g *Gateway) Open() (err error) {
 		{"agents.status.*.*.*", promptQueue, g.status},
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
+		{g.Subjects.StoreQuery(), "q", g.queryStore},
 		{g.receipts.prefix + "*", "", g.received},
 		{g.queries.prefix + "*", "", g.answered},
 		{g.direct(g.Self), "", g.forwarded},

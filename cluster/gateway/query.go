@@ -73,8 +73,10 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
+	case "doctor":
+		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals and replay", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, replay and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
@@ -94,6 +95,9 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 		err = r.server(ctx, o)
 	}
 	line.end()
+	if err == nil && r.ill {
+		return fail("what is wrong was wrong when the backup was made; agents that are not named are not affected", "the store is restored as it was, and not sound")
+	}
 	return err
 }
 
@@ -128,7 +132,9 @@ type restoring struct {
 	file  *os.File
 	cfg   backup.RestoreConfig
 	check bool
-	line  *progress
+	// ill says that something is wrong with what was restored.
+	ill  bool
+	line *progress
 }
 
 // server restores to a running NATS server.
@@ -203,7 +209,21 @@ func (r *restoring) fill(ctx context.Context, dir string) error {
 func (r *restoring) run(ctx context.Context) error {
 	_, err := backup.Restore(ctx, r.file, r.cfg)
 	r.line.end()
-	return err
+	if err != nil || !r.check {
+		return err
+	}
+	d, err := cluster.Doctor(ctx, r.cfg.Conn, r.cfg.Root, r.cfg.Replicas, r.app.logger(slog.LevelError))
+	if err != nil {
+		return fmt.Errorf("open what was restored: %w", err)
+	}
+	x := r.app.examination()
+	if err := x.local(ctx, d); err != nil {
+		return fmt.Errorf("examine what was restored: %w", err)
+	}
+	result := x.result()
+	r.ill = result.Status == "fail"
+	r.app.findings([]finding{result})
+	return nil
 }
 
 func (r *restoring) say(text string) {

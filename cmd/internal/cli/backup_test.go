@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
 
 // load publishes inputs to a few agents until it is stopped, and knows which
@@ -210,10 +212,10 @@ func TestBackupKilled(t *testing.T) {
 	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
 	w.run("backup", "store.tar").exits(0)
 
-	w.killed("cut.tar*.part", "cut.tar", "backup", "cut.tar")
+	w.killed("cut.tar*.part", w.without("cut.tar"), "backup", "cut.tar")
 	w.run("restore", "cut.tar", "--data", "cut").exits(1, "cut.tar")
 
-	w.killed("new.restoring-*/jetstream", "new", "restore", "store.tar", "--data", "new")
+	w.killed("new.restoring-*/jetstream", w.without("new"), "restore", "store.tar", "--data", "new")
 	if _, err := os.Stat(filepath.Join(w.dir, "new")); err == nil {
 		t.Error("half a store has the folder's name")
 	}
@@ -223,9 +225,39 @@ func TestBackupKilled(t *testing.T) {
 	node.end(syscall.SIGTERM)
 }
 
+// TestRestoreToServer restores to a NATS server of its own, is killed in the
+// middle, and begins anew.
+func TestRestoreToServer(t *testing.T) {
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	node := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
+	w.run("backup", "store.tar").exits(0)
+	node.end(syscall.SIGTERM)
+
+	srv, err := embedded.Start(embedded.Config{Dir: filepath.Join(w.dir, "server"), Sync: embedded.SyncRelaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Shutdown() }()
+	url := srv.ClientURL()
+	w.killed("server/jetstream/$G/streams/REPRISE_RESTORE", func() error { return emptied(t, url) }, "restore", "store.tar", "--nats", url)
+	w.run("serve", "--nats", url).exits(1, "cut short", "restore --again")
+	w.run("backup", "half.tar", "--nats", url).exits(1, "cut short")
+	w.run("restore", "store.tar", "--nats", url).exits(1, "cut short", "--again")
+	w.run("restore", "store.tar", "--nats", url, "--replicas", "3").exits(1)
+	w.run("restore", "store.tar", "--nats", url, "--again", "-o", "json").exits(0, `"format":1`)
+	w.run("restore", "store.tar", "--nats", url, "--again").exits(1, "there is an installation already")
+	w.node("serve", "--nats", url)
+	w.env = append(w.env, "NATS_URL="+url)
+	w.run("history", "assistant/main").exits(0, "51")
+	w.run("ask", "assistant/main", "What is 4 times 3?").exits(0, "12")
+	w.run("doctor").exits(0)
+}
+
 // killed runs the program and kills it as soon as a file that matches is there.
-// One that was faster leaves the file that it was to make, and is tried again.
-func (w *world) killed(pattern, made string, args ...string) {
+// One that was faster is undone and tried again.
+func (w *world) killed(pattern string, undo func() error, args ...string) {
 	w.t.Helper()
 	for range 50 {
 		cmd := w.command(args...)
@@ -241,11 +273,35 @@ func (w *world) killed(pattern, made string, args ...string) {
 		if <-ended; !cmd.ProcessState.Success() {
 			return
 		}
-		if err := os.RemoveAll(filepath.Join(w.dir, made)); err != nil {
+		if err := undo(); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	w.t.Fatalf("%v always ended before it was killed", args)
+}
+
+// without removes what a program has made.
+func (w *world) without(made string) func() error {
+	return func() error { return os.RemoveAll(filepath.Join(w.dir, made)) }
+}
+
+// emptied removes all streams of a server.
+func emptied(t *testing.T, url string) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	for name := range js.StreamNames(t.Context()).Name() {
+		if err := js.DeleteStream(t.Context(), name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // address is the URL of the world's own node.

@@ -372,7 +372,6 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 		call = h.aroundTool(c, call)
 	}
 	output, err := call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
-	output = strings.ToValidUTF8(output, "\uFFFD")
 	most := a.rt.maxPayload()
 	var misfit *tool.ArgumentError
 	switch {
@@ -385,7 +384,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	case len(output) > most:
 		return erred(c, "too_large", "the result has %d bytes: the limit is %d; the call did run", len(output), most)
 	}
-	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: output}
+	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: printable(output, most)}
 }
 
 func (a *agent) callInfo(e turn.Effect, c turn.ToolCall) tool.Call {

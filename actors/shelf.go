@@ -78,21 +78,9 @@ func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.I
 		if err != nil {
 			return nil, err
 		}
-		items[i] = withoutRefs(item)
+		items[i] = item.WithoutBlobs()
 	}
 	return items, nil
-}
-
-// withoutRefs is an item whose payloads stand in it.
-func withoutRefs(item messages.Item) messages.Item {
-	item.Blob, item.RawBlob = nil, nil
-	if item.Content.HasBlob() {
-		item.Content = append(messages.Content(nil), item.Content...)
-		for i := range item.Content {
-			item.Content[i].Blob = nil
-		}
-	}
-	return item
 }
 
 // text is a blob whole, or, if it has more than most bytes, an excerpt. Its error

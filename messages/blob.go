@@ -131,3 +131,45 @@ func (c Content) Whole(fill BlobFill) (Content, error) {
 	}
 	return c, nil
 }
+
+// WithoutBlobs is the event without its references to blobs, for one whose payloads
+// were put back. What ev refers to is left as it is.
+func WithoutBlobs(ev Event) Event {
+	switch e := ev.(type) {
+	case InputAccepted:
+		e.Content = e.Content.WithoutBlobs()
+		return e
+	case ModelCompleted:
+		e.Blob = nil
+		e.Items = append([]Item(nil), e.Items...)
+		for i := range e.Items {
+			e.Items[i] = e.Items[i].WithoutBlobs()
+		}
+		return e
+	case ToolCompleted:
+		e.Blob = nil
+		return e
+	case TurnCompleted:
+		e.Blob = nil
+		return e
+	}
+	return ev
+}
+
+// WithoutBlobs is the item without its references to blobs.
+func (it Item) WithoutBlobs() Item {
+	it.Blob, it.RawBlob, it.Content = nil, nil, it.Content.WithoutBlobs()
+	return it
+}
+
+// WithoutBlobs is the content without its references to blobs.
+func (c Content) WithoutBlobs() Content {
+	if !c.HasBlob() {
+		return c
+	}
+	c = append(Content(nil), c...)
+	for i := range c {
+		c[i].Blob = nil
+	}
+	return c
+}

@@ -90,6 +90,9 @@ type HistoryItem struct {
 	N      messages.EventNumber `json:"n"`
 	Turn   messages.TurnID      `json:"turn,omitempty"`
 	Status TurnStatus           `json:"status,omitempty"`
+	// Missing is why a payload that is kept as a blob is not in the item. Empty: it
+	// is, or none was to be put there.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Apply folds event number n. History keeps parts of ev, which must not be
@@ -366,5 +369,5 @@ func (h *History) View() []HistoryItem {
 }
 
 func (e *entry) view() HistoryItem {
-	return HistoryItem{e.asItem(make([]messages.Part, 1)), e.n, e.turn, marks[e.mark]}
+	return HistoryItem{Item: e.asItem(make([]messages.Part, 1)), N: e.n, Turn: e.turn, Status: marks[e.mark]}
 }

@@ -372,7 +372,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 		call = h.aroundTool(c, call)
 	}
 	output, err := call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
-	most := a.rt.maxPayload()
+	most := a.rt.shelf.most
 	var misfit *tool.ArgumentError
 	switch {
 	case errors.As(err, &misfit):
@@ -408,7 +408,7 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall) (
 		a.rt.logger.Warn("a tool could not tell what became of a call", "agent", a.id.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
-	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.maxPayload())}
+	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.shelf.most)}
 }
 
 // maxMessage is the longest text of an error that is kept, in bytes.

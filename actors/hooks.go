@@ -429,7 +429,7 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 		list = append(list, d)
 	})
 	taken := 2 * len(r.Output)
-	if h.rt.shelf.blobs != nil && taken > h.rt.maxResult()/2 {
+	if taken > h.rt.maxResult()/2 {
 		taken = 0 // it leaves the frame, if it must
 	}
 	return r, h.fit(list, taken)

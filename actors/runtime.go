@@ -25,11 +25,9 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
-	// Blobs keeps payloads that are too large for a frame. Nil: such a payload is
-	// a typed failure of its call, and such an input is refused.
-	Blobs eventlog.Blobs
 	// MaxPayload is the largest payload of a result, an answer or an input that
-	// is kept, in bytes: what is larger is a typed failure. Zero: DefaultMaxPayload.
+	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
+	// failure. Zero: DefaultMaxPayload.
 	MaxPayload int
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
@@ -98,7 +96,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
-	r.shelf = shelf{log: cfg.Log, blobs: cfg.Blobs, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
+	r.shelf = shelf{log: cfg.Log, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
 	if r.shelf.most == 0 {
 		r.shelf.most = DefaultMaxPayload
 	}
@@ -211,14 +209,6 @@ func (r *Runtime) refused(size int) {
 			return
 		}
 	}
-}
-
-// maxPayload is the largest payload that is kept, in the log or beside it.
-func (r *Runtime) maxPayload() int {
-	if r.shelf.blobs == nil {
-		return r.maxResult()
-	}
-	return r.shelf.most
 }
 
 // maxResult is the largest result of a tool or model, in bytes, that fits into

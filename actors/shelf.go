@@ -21,8 +21,10 @@ import (
 // shelf keeps payloads that are too large for a frame beside the log, and gives
 // them back. Safe for concurrent use.
 type shelf struct {
-	log   eventlog.Reader
-	blobs eventlog.Blobs // nil: nothing can be kept
+	log interface {
+		eventlog.Reader
+		eventlog.Blobs
+	}
 	// most is the largest payload that is kept, in bytes.
 	most    int
 	logger  *slog.Logger
@@ -40,7 +42,7 @@ const (
 // cannot be had again, so it tries until ctx ends, as an append does.
 func (s *shelf) keep(ctx context.Context, a messages.AgentID, payload string) (*messages.Blob, error) {
 	for pause := keepAgain; ; pause = min(2*pause, keepMost) {
-		b, err := s.blobs.PutBlob(ctx, a, strings.NewReader(payload))
+		b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))
 		if err == nil {
 			return &b, nil
 		}
@@ -98,13 +100,8 @@ func (s *shelf) text(ctx context.Context, a messages.AgentID, b messages.Blob, m
 	return text, nil
 }
 
-var errNoBlobs = messages.Refuse(messages.NotFound, "this node has no store for blobs")
-
 func (s *shelf) read(ctx context.Context, a messages.AgentID, b messages.Blob, most int) (string, error) {
-	if s.blobs == nil {
-		return "", errNoBlobs
-	}
-	r, err := s.blobs.Blob(ctx, a, b)
+	r, err := s.log.Blob(ctx, a, b)
 	if err != nil {
 		return "", err
 	}

@@ -31,9 +31,6 @@ const (
 // stored first, the largest first. If ctx ends meanwhile nobody waits for the
 // outcome any more.
 func (a *agent) spill(ctx context.Context, result any) any {
-	if a.rt.shelf.blobs == nil {
-		return result
-	}
 	limit := a.rt.maxResult()
 	switch r := result.(type) {
 	case turn.ToolReturned:
@@ -59,7 +56,7 @@ func (a *agent) spill(ctx context.Context, result any) any {
 // against.
 func (a *agent) spillAnswer(ctx context.Context, o *turn.ModelAnswered, more int) error {
 	shelf, limit := &a.rt.shelf, a.rt.maxResult()
-	if shelf.blobs == nil || resultSize(*o)+more <= limit {
+	if resultSize(*o)+more <= limit {
 		return nil
 	}
 	o.Items = copyItems(o.Items)
@@ -182,7 +179,7 @@ func inputSize(in messages.Input) (size, least int) {
 // spills says that a part of the input is to be kept beside the log.
 func (r *Runtime) spills(in messages.Input) bool {
 	size, least := inputSize(in)
-	return r.shelf.blobs != nil && size > r.maxResult() && least < size
+	return size > r.maxResult() && least < size
 }
 
 // storeLimit is how long an input may take to be stored before its sender is

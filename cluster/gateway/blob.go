@@ -27,23 +27,18 @@ const (
 // open opens a blob of an agent. Reading it and closing it is up to the caller; a
 // place among those who read is taken until then.
 func (g *Gateway) open(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
-	if g.Blobs == nil {
-		return nil, errNoBlobs
-	}
 	select {
 	case g.reading <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	r, err := g.Blobs.Blob(ctx, a, b)
+	r, err := g.Log.Blob(ctx, a, b)
 	if err != nil {
 		<-g.reading
 		return nil, gone(a, b, err)
 	}
 	return &opened{r, func() { <-g.reading }}, nil
 }
-
-var errNoBlobs = messages.Refuse(messages.NotFound, "this node has no store for blobs")
 
 // opened gives its place back when it is closed.
 type opened struct {
@@ -315,10 +310,7 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 	if b.Size > 0 {
 		return b, nil
 	}
-	if g.Blobs == nil {
-		return b, errNoBlobs
-	}
-	for have, err := range g.Blobs.ListBlobs(g.ctx, a) {
+	for have, err := range g.Log.ListBlobs(g.ctx, a) {
 		if err != nil {
 			return b, err
 		}

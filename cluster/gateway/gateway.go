@@ -42,9 +42,7 @@ type Config struct {
 	Conn     *nats.Conn
 	Subjects messages.Subjects
 	Log      eventlog.Log
-	// Blobs holds what is too large for Log. Nil: there is none.
-	Blobs eventlog.Blobs
-	Hub   *Hub
+	Hub      *Hub
 	// Kinds are the kinds served here; Serves refuses all others.
 	Kinds  []string
 	Serves func(kind string) error

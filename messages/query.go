@@ -32,15 +32,16 @@ type Query struct {
 	// Whole puts the payloads that are kept as blobs into the events that name
 	// them. The view is events; history and replay are always whole.
 	Whole bool `json:"whole,omitempty"`
-	// Blob is the one that is wanted; its size may be left out. The view is blob.
+	// Blob is the one that is wanted, by its hash or by enough of the beginning of
+	// it; its size may be left out. The view is blob.
 	Blob Blob `json:"blob,omitzero"`
 }
 
 // BlobPiece is a piece of a blob: a line of the view blob.
 type BlobPiece struct {
+	// Blob is the whole that it is a piece of.
+	Blob   Blob  `json:"blob"`
 	Offset int64 `json:"offset"`
-	// Size is the whole blob's.
-	Size int64 `json:"size"`
 	// Data is in base64.
 	Data []byte `json:"data"`
 }

@@ -295,7 +295,7 @@ func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 		if err != nil && !over {
 			return gone(a, b, err)
 		}
-		if !p.line(messages.EventNumber(offset), messages.BlobPiece{Offset: offset, Size: b.Size, Data: buf[:n]}) || over {
+		if !p.line(messages.EventNumber(offset), messages.BlobPiece{Blob: b, Offset: offset, Data: buf[:n]}) || over {
 			return nil
 		}
 		if offset += int64(n); offset >= end {
@@ -305,18 +305,28 @@ func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 	}
 }
 
-// find is the agent's blob with that hash.
+// find is the agent's blob with that hash, or whose hash alone begins so.
 func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, error) {
 	if b.Size > 0 {
 		return b, nil
 	}
+	if b.SHA256 == "" {
+		return b, messages.Refuse(messages.BadInput, "the view blob wants the hash of one: set \"blob\" to {\"sha256\":…} as an event names it")
+	}
+	var found []messages.Blob
 	for have, err := range g.Log.ListBlobs(g.ctx, a) {
 		if err != nil {
 			return b, err
 		}
-		if have.SHA256 == b.SHA256 {
-			return have, nil
+		if strings.HasPrefix(string(have.SHA256), string(b.SHA256)) {
+			found = append(found, have)
 		}
 	}
-	return b, messages.Refuse(messages.NotFound, "agent %s has no blob %q: its events name those that it has, in full with -o json", a, b.SHA256)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return b, messages.Refuse(messages.NotFound, "agent %s has no blob %q: its events name those that it has or had; one that is gone must be put back from a backup", a, b.SHA256)
+	}
+	return b, messages.Refuse(messages.BadInput, "%d blobs of agent %s begin with %q: write more of the hash", len(found), a, b.SHA256)
 }

@@ -279,6 +279,9 @@ func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 	if err != nil {
 		return err
 	}
+	if q.From > messages.EventNumber(b.Size) {
+		return messages.Refuse(messages.BadInput, "blob %s has %d bytes: there is no byte %d", b.SHA256, b.Size, q.From)
+	}
 	r, err := g.open(g.ctx, a, b)
 	if err != nil {
 		return err

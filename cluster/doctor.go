@@ -23,5 +23,13 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 }
 
 func doctorOf(log *natslog.Log) *doctor.Doctor {
-	return doctor.New(doctor.Config{Log: log, Stream: log.ShardName, Blobs: log, BlobStored: log.BlobStored})
+	return doctor.New(doctor.Config{Log: log, Stream: log.ShardName, Blobs: log, BlobStored: log.BlobStored, Named: namedBy})
+}
+
+// namedBy are the payloads that a frame's events name.
+func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
+	for _, ev := range f.Events {
+		all = append(all, messages.BlobsOf(ev)...)
+	}
+	return all, true
 }

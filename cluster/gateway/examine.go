@@ -41,7 +41,7 @@ func (g *Gateway) queryStore(msg request) {
 
 // examineStore examines one shard for each page, so that nothing goes on for
 // long for a reader that has gone; before the first it looks at what the store
-// stands on.
+// stands on. Two who ask take turns.
 func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if g.Doctor == nil {
 		return errNoDoctor
@@ -50,12 +50,14 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if shard > g.Doctor.Shards() {
 		return messages.Refuse(messages.BadInput, "there is no shard %d: there are %d", shard, g.Doctor.Shards())
 	}
-	if !g.examining.TryLock() {
-		return messages.Refuse(messages.Unavailable, "this node examines the store for somebody else: try again when that is done")
-	}
-	defer g.examining.Unlock()
 	e := g.examiner(p, Examined{Type: "progress", Shard: shard, Shards: g.Doctor.Shards()})
 	defer e.stop()
+	select {
+	case g.examining <- struct{}{}:
+	case <-e.ctx.Done():
+		return e.ctx.Err()
+	}
+	defer func() { <-g.examining }()
 	if shard == 1 && g.Store != nil {
 		for _, f := range g.Store(g.ctx) {
 			e.finding(f)

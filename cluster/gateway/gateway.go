@@ -90,8 +90,8 @@ type Gateway struct {
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
-	// examining is held while the store is examined: one at a time.
-	examining sync.Mutex
+	// examining has room for one examination of the store at a time.
+	examining chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -101,7 +101,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), reading: make(chan struct{}, blobsAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)

@@ -25,6 +25,10 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
+	// MaxPayload is the largest payload of a result, an answer or an input that
+	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
+	// failure. Zero: DefaultMaxPayload.
+	MaxPayload int
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
@@ -51,6 +55,7 @@ type Runtime struct {
 	// that asks again must not take its connection from those who work.
 	reading chan struct{}
 	limited limited
+	shelf   shelf
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
@@ -90,6 +95,10 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	if r.logger == nil {
 		r.logger = slog.Default()
+	}
+	r.shelf = shelf{log: cfg.Log, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
+	if r.shelf.most == 0 {
+		r.shelf.most = DefaultMaxPayload
 	}
 	if cfg.MaxFrame > 0 {
 		r.refused(cfg.MaxFrame - frameRest)
@@ -136,7 +145,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		Digest: string(digest), Model: d.Model, Fallbacks: d.Fallbacks, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
-		Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
+		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
 		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
 		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),
 	}
@@ -220,7 +229,16 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 	size := 0
 	switch c := c.(type) {
 	case messages.Input:
-		size = contentSize(c.Content) + len(c.Metadata)
+		var least int
+		if size, least = inputSize(c); size > r.shelf.most {
+			return messages.Refuse(messages.TooLarge, "the input has %d bytes: the limit is %d", size, r.shelf.most)
+		}
+		if r.spills(c) {
+			size = least
+		}
+		if size > messages.MaxBody {
+			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
+		}
 	case messages.Decide:
 		size = len(c.Result)
 		if limit := r.maxResult(); size > limit {

@@ -71,6 +71,9 @@ type Config struct {
 	// subject. Permissions are by subject: who may talk to an agent may not
 	// therefore approve its refunds. Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
+	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
+	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
+	MaxPayload int
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
 	// Logger hears what an operator must know. Nil: slog.Default.
@@ -152,7 +155,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		Log: n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
 		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})
 	if err != nil {

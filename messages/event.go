@@ -135,6 +135,8 @@ type TurnCompleted struct {
 	Output string   `json:"output"`
 	Steps  int      `json:"steps"`
 	Usage  Usage    `json:"usage"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // TurnFailed ends a turn without an answer.
@@ -193,6 +195,9 @@ type ModelCompleted struct {
 	Usage Usage  `json:"usage"`
 	// Cost is what the call cost by the price table of the time; 0 without one.
 	Cost Cost `json:"cost_nanos,omitempty"`
+	// Blob holds the text of the items where it is too large for turn.completed,
+	// should this be the turn's answer. Nil: it is not, or the items have it.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ModelFailed is one failed attempt.
@@ -261,6 +266,8 @@ type ToolCompleted struct {
 	// By is who said so when it was not the tool's run: decision for a person,
 	// reconcile for the tool when it was asked.
 	By string `json:"by,omitempty"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ToolFailed says why a call has no result; the model reads Message.

@@ -137,6 +137,16 @@ const (
 	endSize = 120
 )
 
+// Refuses is the refusal of an input that Decide would not accept now; nil for one
+// that it would, or whose id is spent.
+func (s *State) Refuses(env Env, in messages.Input) error {
+	d := &decision{s: s, env: env}
+	if _, spent := s.Spent(in.ID); spent {
+		return &SpentError{}
+	}
+	return d.refuseInput(in)
+}
+
 func (d *decision) refuseInput(in messages.Input) error {
 	t, def := d.s.Turn, d.env.Definition
 	waiting, size := len(d.s.Queue), endSize+len(in.ID)
@@ -158,7 +168,7 @@ func (d *decision) refuseInput(in messages.Input) error {
 		return messages.Refuse(messages.Busy, "agent %s has inputs waiting and the input's policy is reject", d.env.Agent)
 	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
-	case size > maxEnds, in.Policy == messages.PolicyInterrupt && size+textSize(in.Content)+len(in.Metadata) > maxEnds+maxEnds/2:
+	case size > maxEnds, in.Policy == messages.PolicyInterrupt && size+inlineSize(in.Content)+len(in.Metadata) > maxEnds+maxEnds/2:
 		return messages.Refuse(messages.QueueFull, "agent %s holds as many inputs as can end at once: try again later", d.env.Agent)
 	}
 	return d.refuseOptions(in.Options)
@@ -250,23 +260,23 @@ func (d *decision) proceed() {
 	}
 }
 
-func (d *decision) output() (string, bool) { return d.s.Output(d.env.Definition) }
+func (d *decision) output() (Output, bool) { return d.s.Output(d.env.Definition) }
 
 // Output is what the turn would answer now; false while it has no answer.
-func (s *State) Output(def Definition) (string, bool) {
+func (s *State) Output(def Definition) (Output, bool) {
 	t := s.Turn
 	switch {
 	case t.finish != nil:
-		return *t.finish, true
+		return Output{Text: *t.finish}, true
 	case t.final != nil:
 		return *t.final, true
 	}
 	for _, c := range t.Calls {
 		if c.Completed && def.Tools[c.Tool].Stop {
-			return c.Output, true
+			return Output{c.Output, c.Blob}, true
 		}
 	}
-	return "", false
+	return Output{}, false
 }
 
 // request goes on to the model: to the next step, or to the next attempt at
@@ -359,11 +369,11 @@ func (s *State) Asks(def Definition) (model, toolChoice string) {
 }
 
 // complete ends the turn with an answer and begins the next.
-func (d *decision) complete(output string) {
+func (d *decision) complete(output Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output.Text, Blob: output.Blob, Steps: t.Steps, Usage: t.Usage})
 	d.startNext()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Apply folds a frame that was read from the log. It never looks at a
@@ -74,10 +75,22 @@ func (s *State) evolve(ev messages.Event) {
 	}
 }
 
-func textSize(c messages.Content) int {
+// inlineSize is what the texts of c take in a frame.
+func inlineSize(c messages.Content) int {
 	size := 0
 	for i := range c {
 		size += len(c[i].Text)
+	}
+	return size
+}
+
+// textSize is how much of the texts of c a model is shown, by default.
+func textSize(c messages.Content) int {
+	size := 0
+	for i := range c {
+		if size += len(c[i].Text); c[i].Blob != nil && c[i].Type == "text" {
+			size += int(min(c[i].Blob.Size, projections.DefaultShow))
+		}
 	}
 	return size
 }
@@ -198,7 +211,7 @@ func (s *State) evolveTurn(ev messages.Event) {
 		}
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
-		t.Model, t.final = nil, answer(ev.Items)
+		t.Model, t.final = nil, answer(ev)
 	case messages.BudgetReserved:
 		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -282,9 +295,9 @@ func (s *State) count(u Used) {
 }
 
 // answer is the text of an answer that asks for nothing more; nil if it does.
-func answer(items []messages.Item) *string {
+func answer(ev messages.ModelCompleted) *Output {
 	var text []string
-	for _, item := range items {
+	for _, item := range ev.Items {
 		switch item.Type {
 		case messages.ItemCall:
 			return nil
@@ -292,8 +305,10 @@ func answer(items []messages.Item) *string {
 			text = append(text, item.Content.Text())
 		}
 	}
-	whole := strings.Join(text, "\n")
-	return &whole
+	if ev.Blob != nil {
+		return &Output{Blob: ev.Blob}
+	}
+	return &Output{Text: strings.Join(text, "\n")}
 }
 
 // setTimer adds a timer, or replaces the one of its name.
@@ -350,7 +365,7 @@ func (t *Turn) hookDecided(ev messages.HookDecided) {
 		if !end {
 			t.finish = &ev.Answer
 		} else if ev.Answer != "" {
-			t.final, t.finish = &ev.Answer, nil
+			t.final, t.finish = &Output{Text: ev.Answer}, nil
 		}
 	case HookSkip:
 		if ev.Point == pointTurnStart || ev.Point == string(BeforeModel) {
@@ -360,7 +375,7 @@ func (t *Turn) hookDecided(ev messages.HookDecided) {
 		if c := t.call(ev.Call); c != nil && ev.Arguments != "" {
 			c.Arguments, c.Rewritten = ev.Arguments, true
 		} else if end {
-			t.final, t.finish = &ev.Answer, nil
+			t.final, t.finish = &Output{Text: ev.Answer}, nil
 		}
 	case HookContinue:
 		if end && ev.Note != "" {
@@ -422,7 +437,7 @@ func (s *State) evolveCall(ev messages.Event) {
 		s.settle(ev.Call, Unknown)
 	case messages.ToolCompleted:
 		if c := s.settle(ev.Call, Settled); c != nil {
-			c.Completed, c.Output = true, ev.Output
+			c.Completed, c.Output, c.Blob = true, ev.Output, ev.Blob
 		}
 	case messages.ToolFailed:
 		s.settle(ev.Call, Settled)

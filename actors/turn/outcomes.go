@@ -36,7 +36,7 @@ func (d *decision) outcome(o any) {
 		d.asked(o)
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output})
+			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output, Blob: o.Blob})
 			d.after(c, o.Hooks)
 		}
 	case ToolErred:
@@ -79,7 +79,7 @@ func (d *decision) answered(o ModelAnswered) {
 	m := t.Model
 	items := UniqueCalls(o.Items, t.callIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
-	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost})
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
 	if o.Usage == (messages.Usage{}) { // the server does not say
 		d.settleUnknown(m)
 	} else {
@@ -280,7 +280,7 @@ func (d *decision) erred(o ModelErred) {
 	}
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
-	if next := d.fallback(m.Model); next != "" {
+	if next := d.fallback(m.Model); next != "" && !o.Ours {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
 		d.request()
 		return
@@ -321,7 +321,7 @@ func (d *decision) reconciled(o ToolReconciled) {
 	}
 	switch {
 	case o.Done:
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, By: "reconcile"})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
 	case o.NotDone:
 		d.runAgain(c, "reconcile")
 	default:

@@ -72,7 +72,7 @@ type Turn struct {
 	reserved   *Used             // for the next model call; nil: nothing
 	exhausted  string            // the limit that was reached, until it is raised
 	reached    string            // and what was said of it
-	final      *string           // the answer, when the model asks for nothing more
+	final      *Output           // the answer, when the model asks for nothing more
 	finish     *string           // the answer that a hook ends the turn with
 	again      bool              // at the turn's end a hook has asked for another model call, which was not made
 	held       string            // why a hook wants a person, until the turn is resumed
@@ -149,6 +149,15 @@ type ToolCall struct {
 	// Completed says that it has a result of its tool's, Output.
 	Completed bool
 	Output    string
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *messages.Blob
+}
+
+// Output is what a turn answers: a text, or the blob that holds it.
+type Output struct {
+	Text string
+	// Blob is nil if Text is the answer.
+	Blob *messages.Blob
 }
 
 // doneCall is a call that may have had its effect.
@@ -213,6 +222,8 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
+	// ShowAtMost is how many bytes of a blob a model is shown.
+	ShowAtMost int
 	// ModelHooks and EndHooks say that hooks must be asked before each model
 	// call, and before a turn completes.
 	ModelHooks, EndHooks bool

@@ -53,9 +53,9 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "events":
 		return g.events(p, a, q)
 	case "history":
-		var h projections.History
-		err := g.fold(a, q.At, &h)
-		return lines(p, q, err, h.View) // paged by line: an answer of several calls is not in the order of its events
+		return g.history(p, a, q)
+	case "blob":
+		return g.blob(p, a, q)
 	case "state":
 		var s projections.State
 		if err := g.fold(a, q.At, &s); err != nil {
@@ -74,7 +74,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "show":
 		return g.show(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals and replay", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, replay and blob", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered
@@ -138,7 +138,13 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	from := max(q.From, 1)
 	feed, leave := g.Hub.follow(a)
 	defer leave()
-	give := func(f fact) bool { return p.line(f.n, f.json()) }
+	m := g.marks(a)
+	give := func(f fact) bool {
+		if q.Whole {
+			return m.event(p, f)
+		}
+		return p.line(f.n, f.json())
+	}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: from, fact: give,
 		delta:      func(actors.Delta) bool { return true },
@@ -176,6 +182,7 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 	var r projections.Replay
 	var last messages.EventNumber
+	m := g.marks(a)
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err != nil {
 			return err
@@ -186,15 +193,16 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 				return exists(a, q.At, n)
 			}
 			last = n
-			change := r.Step(n, rec.Frame.Time, rec.Seq, ev)
+			ev, _ = messages.Whole(ev, m.fill) // a mark is always given
+			change := r.Step(n, rec.Frame.Time, rec.Seq, messages.WithoutBlobs(ev))
 			if n < q.From {
 				continue
 			}
 			var text bytes.Buffer
-			if err := change.WriteText(&text); err != nil {
+			if err := m.change(change).WriteText(&text); err != nil {
 				return err
 			}
-			if !p.line(n, struct {
+			if !m.line(p, n, struct {
 				projections.Change
 				Text string `json:"text"`
 			}{change, text.String()}) {

@@ -110,6 +110,8 @@ type ChildWaiting struct {
 	// N is the child's event as of which it is told.
 	N       EventNumber `json:"n"`
 	Waiting []Wait      `json:"waiting"`
+	// Busy says that something of its turn goes on meanwhile.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // ChildResumed says that a child waits no more.
@@ -257,8 +259,10 @@ type Report struct {
 	// another changes nothing. 0: the child has refused the task.
 	N    EventNumber `json:"n,omitempty"`
 	What ReportWhat  `json:"what"`
-	// Waiting is the whole list, of a child that waits.
+	// Waiting is the whole list, of a child that waits; Busy says that something
+	// of its turn goes on meanwhile.
 	Waiting []Wait `json:"waiting,omitempty"`
+	Busy    bool   `json:"busy,omitempty"`
 	// Output is a completed child's answer, Reason and Message are why there is
 	// none.
 	Output  string `json:"output,omitempty"`

@@ -97,6 +97,9 @@ type Delta struct {
 	// Kind is text or reasoning.
 	Kind string `json:"type"`
 	Text string `json:"text"`
+	// Above are the callers that hear of it, the nearest last. Nil: nobody but the
+	// agent's own followers.
+	Above []messages.Caller `json:"-"`
 }
 
 // Observer is told what agents do. Its methods are called from many

@@ -38,6 +38,19 @@ type Caller struct {
 	Agent string `json:"agent"` // its full address
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
+	// Detached says that nobody waits for the answer.
+	Detached bool `json:"detached,omitempty"`
+}
+
+// Hearers are those of a chain of callers who hear of what the agent below them
+// says, the nearest last: nobody above a detached call does.
+func Hearers(chain []Caller) []Caller {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].Detached {
+			return chain[i+1:]
+		}
+	}
+	return chain
 }
 
 // Parent is who an agent works for, and within what limits.
@@ -47,8 +60,6 @@ type Parent struct {
 	Above []Caller `json:"above,omitempty"`
 	// Limits bound the turn, beside those of the child's own definition.
 	Limits Limits `json:"limits,omitzero"`
-	// Detached says that nobody waits for the answer.
-	Detached bool `json:"detached,omitempty"`
 }
 
 // Chain is all callers of the task, the root's first and the parent's last.

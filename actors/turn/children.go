@@ -154,8 +154,8 @@ func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
 	}
 	t := s.Turn
 	return messages.Task{ID: c.Child.Input, Content: messages.TextContent(text), Parent: messages.Parent{
-		Caller: messages.Caller{Agent: self.Full(), Turn: t.ID, Call: c.ID},
-		Above:  t.callers, Limits: c.Child.Limits, Detached: c.Child.Detached,
+		Caller: messages.Caller{Agent: self.Full(), Turn: t.ID, Call: c.ID, Detached: c.Child.Detached},
+		Above:  t.callers, Limits: c.Child.Limits,
 	}}
 }
 

@@ -72,8 +72,8 @@ func init() {
 
 func parentOf(s *stage, opts map[string]string) messages.Parent {
 	p := messages.Parent{
-		Caller:   messages.Caller{Agent: "default/boss/bea", Turn: "t3", Call: "b1"},
-		Detached: opts["detached"] == "yes", Limits: s.raised(opts, "").Limits(),
+		Caller: messages.Caller{Agent: "default/boss/bea", Turn: "t3", Call: "b1", Detached: opts["detached"] == "yes"},
+		Limits: s.raised(opts, "").Limits(),
 	}
 	if call, ok := opts["call"]; ok {
 		p.Call = messages.CallID(call)

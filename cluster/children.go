@@ -26,7 +26,7 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	msg := nats.NewMsg(n.subjects.Ctl(to))
 	msg.Header.Set(messages.HeaderContentType, "application/json")
 	msg.Data = body
-	ack, err := js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
+	ack, err := js.PublishMsg(ctx, msg)
 	if err == nil && ack.Duplicate {
 		err = errors.New("the stream took the command for another one")
 	}

@@ -323,6 +323,9 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 		return nil, err
 	}
 	parse, ok := commands[head.Type]
+	if !ok {
+		parse, ok = between[head.Type]
+	}
 	switch {
 	case ok:
 		return parse(raw, header)

@@ -12,8 +12,8 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals, replay or blob of an
-	// agent; agents, approvals or dlq of a tenant.
+	// View is show, events, history, state, usage, approvals, children, replay or
+	// blob of an agent; agents, approvals or dlq of a tenant.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`

@@ -82,6 +82,16 @@ var schemas = func() map[string]schema {
 		{TimerFired{}, of[TimerFired]()},
 		{TimerCancelled{}, of[TimerCancelled]()},
 		{HookDecided{}, of[HookDecided]()},
+		{ChildSpawned{}, of[ChildSpawned]()},
+		{ChildWaiting{}, of[ChildWaiting]()},
+		{ChildResumed{}, of[ChildResumed]()},
+		{ChildDecided{}, of[ChildDecided]()},
+		{ChildCompleted{}, of[ChildCompleted]()},
+		{ChildFailed{}, of[ChildFailed]()},
+		{ChildAborted{}, of[ChildAborted]()},
+		{ChildStopped{}, of[ChildStopped]()},
+		{ChildReported{}, of[ChildReported]()},
+		{InputRecalled{}, of[InputRecalled]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}

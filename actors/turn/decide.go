@@ -46,6 +46,8 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
+	// parent is whom an agent that comes to life now works for. Empty: nobody.
+	parent string
 	// spelt are arguments in their one spelling, by how they were written.
 	spelt map[string]string
 }
@@ -68,6 +70,10 @@ func (d *decision) command(c messages.Command) error {
 	switch c := c.(type) {
 	case messages.Input:
 		return d.input(c)
+	case messages.Task:
+		return d.task(c)
+	case messages.Recall:
+		return d.recall(c)
 	case messages.SetState:
 		d.configure()
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
@@ -96,18 +102,27 @@ func (d *decision) command(c messages.Command) error {
 		return d.forget(c)
 	case messages.Decide:
 		return d.decide(c)
+	case messages.Report:
+		return d.report(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }
 
-func (d *decision) input(in messages.Input) error {
+func (d *decision) input(in messages.Input) error { return d.accept(in, nil) }
+
+// accept takes an input; parent is the call that it is the task of, nil for one
+// from outside.
+func (d *decision) accept(in messages.Input, parent *messages.Parent) error {
 	s, t := d.s, d.s.Turn
 	if err := d.refuseInput(in); err != nil {
 		return err
 	}
 	accepted := messages.InputAccepted{
 		Input: in.ID, Disposition: messages.Queued, Policy: in.Policy, Content: in.Content,
-		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
+		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options, Parent: parent,
+	}
+	if parent != nil {
+		d.parent = parent.Agent
 	}
 	switch {
 	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
@@ -200,7 +215,7 @@ func turnID(n messages.EventNumber) messages.TurnID {
 // configure tells of the agent's birth and of a definition it has not met.
 func (d *decision) configure() {
 	if d.s.Last == 0 {
-		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full()})
+		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
 	if def := d.env.Definition; d.s.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
@@ -228,6 +243,7 @@ func (d *decision) start(q Queued) {
 	if max == 0 {
 		max = def.MaxSteps
 	}
+	limits = tighter(limits, d.s.limitsOf(q.ID))
 	limits.MaxSteps = 0
 	if choice == "" {
 		choice = def.ToolChoice

@@ -19,32 +19,40 @@ type Effect struct {
 	Timer string
 	// Point is where hooks are asked.
 	Point Point
+	// ID and N say which command goes to another agent, where no call does.
+	ID string
+	N  messages.EventNumber
 }
 
 // Action says what an Effect is.
 type Action int
 
 // The actions. Each is answered by an outcome that names the call, the timer or
-// the point.
+// the point; of those that send a command to another agent, State.Letter says
+// what and which outcome.
 const (
-	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // TimerDue, at Until
-	RunTool                     // ToolReturned or ToolErred
-	Reconcile                   // ToolReconciled
-	AskHooks                    // HooksAsked
-	Begin                       // TurnDue
+	CallModel    Action = iota + 1 // ModelAnswered or ModelErred
+	Wait                           // TimerDue, at Until
+	RunTool                        // ToolReturned or ToolErred
+	Reconcile                      // ToolReconciled
+	AskHooks                       // HooksAsked
+	Begin                          // TurnDue
+	GiveTask                       // TaskGiven, if the call is detached
+	PassDecision                   // none
+	TakeTask                       // none
+	TellParent                     // ParentTold
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
 	t := s.Turn
+	var list []Effect
 	if t == nil {
 		if len(s.Queue) > 0 {
-			return []Effect{{Do: Begin}}
+			list = append(list, Effect{Do: Begin})
 		}
-		return nil
+		return s.letters(list)
 	}
-	var list []Effect
 	if t.hook != "" {
 		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
 	}
@@ -53,6 +61,10 @@ func (s *State) Effects() []Effect {
 	}
 	for _, c := range t.Calls {
 		if c.Status != Executing {
+			continue
+		}
+		if c.Child != nil {
+			list = t.childEffects(list, c)
 			continue
 		}
 		e := Effect{Do: RunTool, Turn: t.ID, Call: c.ID, Attempt: c.Attempt}
@@ -64,7 +76,7 @@ func (s *State) Effects() []Effect {
 	for _, tm := range t.Timers {
 		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.ID, Until: tm.At})
 	}
-	return list
+	return s.letters(list)
 }
 
 // Phase says what the agent is doing, in the words of its headers.
@@ -96,16 +108,28 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
+	if s.owesOthers() {
+		return true
+	}
 	if s.Turn == nil {
 		return len(s.Queue) > 0
 	}
 	return s.Turn.Paused == ""
 }
 
-// Waiting is how many calls wait for a person.
+// Waiting is how many calls wait for a person, those of children included.
 func (s *State) Waiting() int {
 	if s.Turn == nil {
 		return 0
 	}
-	return len(s.Turn.waiting())
+	n := 0
+	for i := range s.Turn.Calls {
+		switch c := &s.Turn.Calls[i]; {
+		case c.Status == Unknown || c.Status == Gated:
+			n++
+		case c.listsBelow():
+			n += len(c.Child.Waiting)
+		}
+	}
+	return n
 }

@@ -29,11 +29,17 @@ type State struct {
 	// Raised are limits of the agent that a person has set: they hold in place of
 	// the definition's.
 	Raised messages.Limits
+	// Tasks are the inputs that other agents gave it, Stopping the children that
+	// are to end, each until the other side knows.
+	Tasks    []Task
+	Stopping []Stopping
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
 	done  []doneCall
 	spent recent
+	// recalled are tasks that were taken back before they came, the newest ones.
+	recalled []string
 	// lost holds running calls of class check whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
 	lost map[messages.CallID]bool
@@ -77,6 +83,8 @@ type Turn struct {
 	again      bool              // at the turn's end a hook has asked for another model call, which was not made
 	held       string            // why a hook wants a person, until the turn is resumed
 	hooked     []string          // hooks that have had their say in this step, as point/name
+	callers    []messages.Caller // for whom it works, the root's first
+	children   int               // how many it and those it continues have asked
 	hook       Point             // where hooks are being asked. Volatile.
 }
 
@@ -151,6 +159,8 @@ type ToolCall struct {
 	Output    string
 	// Blob holds the output where it is too large for a frame. Nil: it is Output.
 	Blob *messages.Blob
+	// Child is the agent that the call is the task of. Nil: it runs here.
+	Child *ChildCall
 }
 
 // Output is what a turn answers: a text, or the blob that holds it.
@@ -188,6 +198,8 @@ type Ended struct {
 	callIDs    []messages.CallID
 	toolChoice string
 	toolUsed   bool
+	callers    []messages.Caller
+	children   int
 }
 
 // Queued is an accepted input that waits for its turn.
@@ -240,6 +252,12 @@ type Tool struct {
 	Expiry time.Duration
 	// Stop ends the turn with the tool's result.
 	Stop bool
+	// Child is the kind of agent that does it. Empty: it runs here. Detached says
+	// that nobody waits for the answer, MaxChildren how many agents one turn may
+	// ask; 0 is messages.MaxChildren.
+	Child       string
+	Detached    bool
+	MaxChildren int
 }
 
 // Env is everything outside the state that a decision may depend on.

@@ -110,7 +110,8 @@ func (s *stage) told() string {
 
 // passed are the hooks that have paused where hooks are to be asked now.
 func (s *stage) passed(e turn.Effect) string {
-	if hooked := s.state.Turn.Hooked(); e.Do == turn.AskHooks && len(hooked) > 0 {
+	if e.Do == turn.AskHooks && len(s.state.Turn.Hooked()) > 0 {
+		hooked := s.state.Turn.Hooked()
 		return ", not again " + strings.Join(hooked, " ")
 	}
 	return ""
@@ -126,6 +127,14 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
+	case turn.GiveTask:
+		return fmt.Sprintf("give the task of %s", e.Call)
+	case turn.PassDecision:
+		return fmt.Sprintf("pass a decision down to %s", e.Call)
+	case turn.TakeTask:
+		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
+	case turn.TellParent:
+		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -183,7 +192,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"tokens", "usage", "cost_nanos", "unknown"}
+	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {
@@ -227,7 +236,12 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	},
 	"cost_nanos": func(v json.RawMessage) (string, json.RawMessage) { return "cost", quoted(costText(v)) },
 	"args_hash":  func(v json.RawMessage) (string, json.RawMessage) { return "args_hash", quoted(string(v[1:9]) + "…") },
-	"limits":     func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
+	"child": func(v json.RawMessage) (string, json.RawMessage) {
+		return "child", quoted(shortKey(strings.Trim(string(v), `"`)))
+	},
+	"parent":  shortParent,
+	"waiting": shortWaiting,
+	"limits":  func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
 	"usage": func(v json.RawMessage) (string, json.RawMessage) {
 		var u messages.Usage
 		if json.Unmarshal(v, &u) != nil || u == (messages.Usage{}) {

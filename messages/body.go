@@ -19,6 +19,11 @@ const (
 	HeaderDeadline    = "Reprise-Deadline"
 	HeaderReply       = "Reprise-Reply"
 	HeaderPolicy      = "Reprise-Policy"
+	HeaderIn          = "Reprise-In" // these five are the fields of a Schedule
+	HeaderAt          = "Reprise-At"
+	HeaderCron        = "Reprise-Cron"
+	HeaderZone        = "Reprise-Tz"
+	HeaderTimer       = "Reprise-Timer" // its name
 	HeaderContentType = "Content-Type"
 	HeaderMsgID       = "Nats-Msg-Id"
 )
@@ -140,6 +145,9 @@ func fillInput(in *Input, header Header) error {
 		in.Deadline = &t
 	}
 	toUTC(in.Deadline)
+	if err := fillSchedule(in, header); err != nil {
+		return err
+	}
 	return checkID(in.ID)
 }
 
@@ -155,8 +163,10 @@ func fillID(id *string, header Header) {
 const MaxID = 256
 
 func checkID(id string) error {
-	if strings.HasPrefix(id, streamID) {
-		return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, streamID)
+	for _, ours := range [...]string{streamID, timerID} {
+		if strings.HasPrefix(id, ours) {
+			return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, ours)
+		}
 	}
 	if len(id) > MaxID {
 		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
@@ -175,6 +185,12 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 	"withdraw": parseCommand(func(c *Withdraw) *string { return &c.ID }, func(c *Withdraw) error {
 		if c.All == (c.Input != "") {
 			return Refuse(BadInput, "withdraw names what to take back: set either \"input\" to an id that show lists as queued, or \"all\" to true")
+		}
+		return nil
+	}),
+	"cancel": parseCommand(func(c *Cancel) *string { return &c.ID }, func(c *Cancel) error {
+		if c.All == (c.Timer != "") {
+			return Refuse(BadInput, "cancel names what to take back: set either \"timer\" to one that the view timers lists, or \"all\" to true")
 		}
 		return nil
 	}),
@@ -209,7 +225,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "resume", "approve", "deny", "forget", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "resume", "approve", "deny", "forget", "decide", "set_state"}
 }
 
 func namesCall(command string, call CallID) error {

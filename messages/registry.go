@@ -93,7 +93,13 @@ var schemas = func() map[string]schema {
 func (e *InputAccepted) inUTC()     { toUTC(e.Deadline) }
 func (e *ModelFailed) inUTC()       { toUTC(e.RetryAt) }
 func (e *ApprovalRequested) inUTC() { toUTC(e.ExpiresAt) }
-func (e *TimerSet) inUTC()          { toUTC(&e.Set); toUTC(&e.At) }
+func (e *TimerSet) inUTC() {
+	toUTC(&e.Set)
+	toUTC(&e.At)
+	if e.Input != nil {
+		toUTC(e.Input.Deadline)
+	}
+}
 
 func toUTC(t *time.Time) {
 	if t != nil {

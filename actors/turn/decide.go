@@ -86,6 +86,8 @@ func (d *decision) command(c messages.Command) error {
 		return nil
 	case messages.Withdraw:
 		return d.withdraw(c)
+	case messages.Cancel:
+		return d.cancelTimer(c)
 	case messages.Resume:
 		return d.resume(c)
 	case messages.Approve:
@@ -101,10 +103,19 @@ func (d *decision) command(c messages.Command) error {
 }
 
 func (d *decision) input(in messages.Input) error {
-	s, t := d.s, d.s.Turn
+	if in.Schedule != (messages.Schedule{}) {
+		return d.schedule(in)
+	}
 	if err := d.refuseInput(in); err != nil {
 		return err
 	}
+	d.accept(in)
+	return nil
+}
+
+// accept takes an input that was not refused.
+func (d *decision) accept(in messages.Input) {
+	s, t := d.s, d.s.Turn
 	accepted := messages.InputAccepted{
 		Input: in.ID, Disposition: messages.Queued, Policy: in.Policy, Content: in.Content,
 		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
@@ -112,22 +123,21 @@ func (d *decision) input(in messages.Input) error {
 	switch {
 	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyJoin:
 		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyInterrupt:
 		d.abort("input", "a new input interrupted it", interruptNote(""))
 	case t != nil:
 		d.emit(accepted)
-		return nil
+		return
 	}
 	d.configure()
 	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
 	d.start(s.Queue[len(s.Queue)-1])
-	return nil
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,

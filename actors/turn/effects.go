@@ -28,7 +28,7 @@ type Action int
 // the point.
 const (
 	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // TimerDue, at Until
+	Wait                        // TimerDue, at Until; ScheduleDue for one without a turn
 	RunTool                     // ToolReturned or ToolErred
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
@@ -37,14 +37,29 @@ const (
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
-	t := s.Turn
-	if t == nil {
-		if len(s.Queue) > 0 {
-			return []Effect{{Do: Begin}}
-		}
-		return nil
-	}
 	var list []Effect
+	t := s.Turn
+	if t == nil && len(s.Queue) > 0 {
+		list = append(list, Effect{Do: Begin})
+	}
+	if t != nil {
+		list = s.turnEffects(t)
+	}
+	if sc := s.nextSchedule(); sc != nil { // one at a time: there may be many
+		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})
+	}
+	return list
+}
+
+// Due is the outcome of a Wait.
+func (e Effect) Due() any {
+	if e.Turn == "" {
+		return ScheduleDue{Timer: e.Timer, At: e.Until}
+	}
+	return TimerDue{Timer: e.Timer}
+}
+
+func (s *State) turnEffects(t *Turn) (list []Effect) {
 	if t.hook != "" {
 		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
 	}
@@ -83,6 +98,9 @@ func (s *State) Phase() string {
 // Due is the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
 	var due time.Time
+	if sc := s.nextSchedule(); sc != nil {
+		due = sc.At
+	}
 	if s.Turn == nil {
 		return due
 	}

@@ -39,6 +39,10 @@ func (s *State) Spend(f *messages.Frame) (evicted SpentID) {
 func (s *State) evolve(ev messages.Event) {
 	s.Last++
 	s.History.Apply(s.Last, ev)
+	if ofAgent(ev) {
+		s.evolveSchedule(ev)
+		return
+	}
 	switch ev := ev.(type) {
 	case messages.AgentConfigured:
 		s.Definition = ev.Definition

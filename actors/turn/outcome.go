@@ -39,6 +39,11 @@ type (
 	}
 	// TimerDue says that a Wait is over.
 	TimerDue struct{ Timer string }
+	// ScheduleDue says that the Wait for a scheduled input is over; At is its Until.
+	ScheduleDue struct {
+		Timer string
+		At    time.Time
+	}
 	// HooksAsked is what the hooks at a point decided.
 	HooksAsked struct {
 		Point     Point

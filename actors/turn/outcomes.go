@@ -15,6 +15,12 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
+	if due, ok := o.(ScheduleDue); ok {
+		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+			d.fire(*sc)
+		}
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()

@@ -23,6 +23,8 @@ var acts = [...]struct {
 	{4, func(s *sim) { s.decide(messages.Abort{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "enough")}) }},
 	{2, func(s *sim) { s.decide(messages.Clear{ID: s.id(), Reason: s.one("", "anew")}) }},
 	{6, func(s *sim) { s.decide(messages.Withdraw{ID: s.id(), Input: s.anyInput(), All: s.chance(4)}) }},
+	{6, func(s *sim) { s.decide(s.later()) }},
+	{3, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), Timer: s.anyTimer(), All: s.chance(6)}) }},
 	{10, func(s *sim) { s.decide(s.resume()) }},
 	{10, func(s *sim) { s.decide(s.approve()) }},
 	{6, func(s *sim) { s.decide(s.deny()) }},

@@ -311,7 +311,7 @@ func (c *checker) effects() {
 		return
 	}
 	c.n = live.Last
-	effects := live.Effects()
+	effects := c.schedules.wait(c, live)
 	c.must((live.Turn != nil) == (o != nil), "the state has another turn")
 	c.must(live.Used == c.used, "the agent's use is miscounted")
 	if o == nil {

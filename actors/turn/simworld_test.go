@@ -23,6 +23,7 @@ const (
 	withAgentLimits
 	withDurations
 	withToolChoice
+	withSchedules
 	withChange // of the definition in mid-life
 	allFeatures
 )
@@ -106,7 +107,7 @@ func (s *sim) comes(e turn.Effect) any {
 	case turn.CallModel:
 		return s.modelComes(e)
 	case turn.Wait:
-		return turn.TimerDue{Timer: e.Timer}
+		return e.Due()
 	case turn.AskHooks:
 		return s.hooksCome(e)
 	case turn.Begin:

@@ -29,6 +29,8 @@ type State struct {
 	// Raised are limits of the agent that a person has set: they hold in place of
 	// the definition's.
 	Raised messages.Limits
+	// Schedules are inputs that are to come later, as they were set.
+	Schedules []Schedule
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -278,13 +280,14 @@ func (r *recent) add(id SpentID) (evicted SpentID) {
 }
 
 // SpentBy gives the command id that a frame spent and the event that tells of
-// it: for an input its input.accepted, else the frame's first.
+// it: for an input its input.accepted or timer.set, else the frame's first.
 func SpentBy(f *messages.Frame) (id SpentID, ok bool) {
 	if f.Cause.Door == "" || f.Cause.ID == "" {
 		return SpentID{}, false
 	}
 	for i, ev := range f.Events {
-		if _, is := ev.(messages.InputAccepted); is {
+		_, accepted := ev.(messages.InputAccepted)
+		if set, is := ev.(messages.TimerSet); accepted || is && set.Input != nil {
 			return SpentID{f.Cause.ID, f.First + messages.EventNumber(i)}, true
 		}
 	}

@@ -72,6 +72,7 @@ func (d *decision) clear(c messages.Clear) {
 	for len(d.s.Queue) > 0 {
 		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})
 	}
+	d.cancelSchedules("clear", c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})
 }
 

@@ -110,7 +110,10 @@ func (s *stage) told() string {
 
 // passed are the hooks that have paused where hooks are to be asked now.
 func (s *stage) passed(e turn.Effect) string {
-	if hooked := s.state.Turn.Hooked(); e.Do == turn.AskHooks && len(hooked) > 0 {
+	if e.Do != turn.AskHooks {
+		return ""
+	}
+	if hooked := s.state.Turn.Hooked(); len(hooked) > 0 {
 		return ", not again " + strings.Join(hooked, " ")
 	}
 	return ""
@@ -124,6 +127,8 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("wait until %s (%s)", clock(e.Until), e.Timer)
 	case turn.RunTool:
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
+	case turn.Begin:
+		return "begin the next turn"
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
 	}
@@ -181,7 +186,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 
 // toldFields are those of events that a reader can do with, in this order.
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
-	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
+	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
 	"tokens", "usage", "cost_nanos", "unknown"}
 
@@ -224,6 +229,13 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	"ran_ms": func(v json.RawMessage) (string, json.RawMessage) {
 		ms, _ := time.ParseDuration(string(v) + "ms")
 		return "ran", quoted(ms.String())
+	},
+	"input": func(v json.RawMessage) (string, json.RawMessage) {
+		var timed messages.TimedInput
+		if json.Unmarshal(v, &timed) != nil {
+			return "input", v
+		}
+		return "input", quoted(timed.ID + ": " + timed.Content.Text())
 	},
 	"cost_nanos": func(v json.RawMessage) (string, json.RawMessage) { return "cost", quoted(costText(v)) },
 	"args_hash":  func(v json.RawMessage) (string, json.RawMessage) { return "args_hash", quoted(string(v[1:9]) + "…") },

@@ -96,6 +96,26 @@ func (s *stage) raised(opts map[string]string, prefix string) messages.Raised {
 	return r
 }
 
+// schedule reads when an input is to come.
+func (s *stage) schedule(opts map[string]string) messages.Schedule {
+	sc := messages.Schedule{Cron: opts["cron"], Zone: opts["tz"], Name: opts["name"]}
+	if v, ok := opts["in"]; ok {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sc.In = messages.Span(d)
+	}
+	if v, ok := opts["at"]; ok {
+		t, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sc.At = &t
+	}
+	return sc
+}
+
 // hook reads what stands behind the word hook: its name, what it wants, and
 // [TEXT] [because=WHY] [arguments=JSON] [point=P]. It gives the other words back.
 func hook(args []string, point string) (turn.HookDecision, []string) {
@@ -143,7 +163,7 @@ func hooksAfter(args []string) (rest []string, hooks []turn.HookDecision) {
 
 // commands are the words that make a command or an outcome.
 var commands = map[string]func(s *stage, args []string) any{
-	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL]
+	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N]
 	"input": func(s *stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),
@@ -152,6 +172,7 @@ var commands = map[string]func(s *stage, args []string) any{
 			deadline := s.env.Now.Add(d)
 			in.Deadline = &deadline
 		}
+		in.Schedule = s.schedule(opts)
 		return in
 	},
 	// interrupt ID ["reason"] [turn=T]
@@ -171,6 +192,23 @@ var commands = map[string]func(s *stage, args []string) any{
 			return messages.Withdraw{ID: args[0], All: true, Reason: at(args, 2)}
 		}
 		return messages.Withdraw{ID: args[0], Input: args[1], Reason: at(args, 2)}
+	},
+	// cancel ID TIMER|all ["reason"]
+	"cancel": func(_ *stage, args []string) any {
+		if args[1] == "all" {
+			return messages.Cancel{ID: args[0], All: true, Reason: at(args, 2)}
+		}
+		return messages.Cancel{ID: args[0], Timer: args[1], Reason: at(args, 2)}
+	},
+	// schedule_due TIMER
+	"schedule_due": func(s *stage, args []string) any {
+		due := turn.ScheduleDue{Timer: args[0], At: s.env.Now}
+		for _, sc := range s.state.Schedules {
+			if sc.Timer == args[0] {
+				due.At = sc.At
+			}
+		}
+		return due
 	},
 	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
 	"approve": func(_ *stage, args []string) any {

@@ -194,6 +194,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 		}
 		return nil
 	}),
+	"compact": parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
 	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
 		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
 	}),
@@ -225,7 +226,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "resume", "approve", "deny", "forget", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state"}
 }
 
 func namesCall(command string, call CallID) error {

@@ -281,6 +281,9 @@ func WithID(c Command, id string) Command {
 	case Cancel:
 		c.ID = id
 		return c
+	case Compact:
+		c.ID = id
+		return c
 	case Approve:
 		c.ID = id
 		return c
@@ -356,6 +359,8 @@ func ReasonOf(c Command) string {
 	case Withdraw:
 		return c.Reason
 	case Cancel:
+		return c.Reason
+	case Compact:
 		return c.Reason
 	case Approve:
 		return c.Reason

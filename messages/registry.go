@@ -82,6 +82,9 @@ var schemas = func() map[string]schema {
 		{TimerFired{}, of[TimerFired]()},
 		{TimerCancelled{}, of[TimerCancelled]()},
 		{HookDecided{}, of[HookDecided]()},
+		{CompactionRequested{}, of[CompactionRequested]()},
+		{CompactionFailed{}, of[CompactionFailed]()},
+		{HistoryCompacted{}, of[HistoryCompacted]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}

@@ -86,7 +86,7 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 	case messages.BudgetRaised:
 		b.raised(ev)
 	default:
-		if b.turn != nil {
+		if b.turn != nil && !messages.OfAgent(ev) {
 			b.applyTurn(ev)
 		}
 	}

@@ -88,6 +88,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.withdraw(c)
 	case messages.Cancel:
 		return d.cancelTimer(c)
+	case messages.Compact:
+		return d.compactHistory(c)
 	case messages.Resume:
 		return d.resume(c)
 	case messages.Approve:
@@ -283,7 +285,7 @@ func (s *State) Output(def Definition) (string, bool) {
 // the one that has no answer.
 func (d *decision) request() {
 	t := d.s.Turn
-	if d.limited() {
+	if d.compact() || d.limited() {
 		return
 	}
 	if d.env.Definition.ModelHooks {
@@ -398,6 +400,7 @@ func (d *decision) requeue(reason string) {
 
 // pause makes the turn wait for a person. The clock of its duration stops.
 func (d *decision) pause(reason, message string, calls []messages.CallID) {
+	d.dropSummary(d.s.Turn.ID, "the turn was paused")
 	d.stopClock()
 	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
 }

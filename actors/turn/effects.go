@@ -33,6 +33,7 @@ const (
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
 	Begin                       // TurnDue
+	Summarize                   // Summarized or SummaryErred, not before Until
 )
 
 // Effects lists what the state wants done, in a stable order.
@@ -44,6 +45,9 @@ func (s *State) Effects() []Effect {
 	}
 	if t != nil {
 		list = s.turnEffects(t)
+	}
+	if c := s.Summary; c != nil {
+		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
 	}
 	if sc := s.nextSchedule(); sc != nil { // one at a time: there may be many
 		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})
@@ -115,9 +119,9 @@ func (s *State) Due() time.Time {
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
 	if s.Turn == nil {
-		return len(s.Queue) > 0
+		return len(s.Queue) > 0 || s.Summary != nil
 	}
-	return s.Turn.Paused == ""
+	return s.Turn.Paused == "" || s.Summary != nil
 }
 
 // Waiting is how many calls wait for a person.

@@ -15,6 +15,9 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
+	if d.summaryOutcome(o) {
+		return
+	}
 	if due, ok := o.(ScheduleDue); ok {
 		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
 			d.fire(*sc)
@@ -346,6 +349,10 @@ func (d *decision) recover() {
 		if d.fired(durationTimer); d.s.Turn != t {
 			return // its time was over
 		}
+	}
+	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+		d.lostSummary()
+		return
 	}
 	if m := t.Model; m != nil {
 		switch {

@@ -223,16 +223,3 @@ func (s *State) unschedule(timer string) {
 		s.Schedules = nil
 	}
 }
-
-// ofAgent says that an event is about one of the agent's own timers.
-func ofAgent(ev messages.Event) bool {
-	switch ev := ev.(type) {
-	case messages.TimerSet:
-		return ev.Turn == "" && ev.For == messages.ForInput
-	case messages.TimerFired:
-		return ev.Turn == ""
-	case messages.TimerCancelled:
-		return ev.Turn == ""
-	}
-	return false
-}

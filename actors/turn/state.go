@@ -31,6 +31,8 @@ type State struct {
 	Raised messages.Limits
 	// Schedules are inputs that are to come later, as they were set.
 	Schedules []Schedule
+	// Summary is being made of the older part of History; nil: none is.
+	Summary *Summary
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -69,6 +71,7 @@ type Turn struct {
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
 	toolUsed   bool              // a tool was asked for
+	compacted  bool              // the history was compacted for the next model call, or that was tried
 	callIDs    []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen
 	reserved   *Used             // for the next model call; nil: nothing
@@ -215,9 +218,22 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
+	// Compact says when and how a history is compacted.
+	Compact Compact
 	// ModelHooks and EndHooks say that hooks must be asked before each model
 	// call, and before a turn completes.
 	ModelHooks, EndHooks bool
+}
+
+// Compact says when and how a history is compacted. The zero value never does.
+type Compact struct {
+	// AtTokens is how large a request may be expected to be. 0: as large as it is.
+	AtTokens int
+	// Keep is how many of the newest items stay, at least.
+	Keep int
+	How  string // messages.CompactSummary or CompactWindow
+	// Model is the one that is asked for summaries.
+	Model string
 }
 
 // Tool is what the machine must know of a tool.

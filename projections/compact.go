@@ -11,8 +11,9 @@ import (
 type Cut struct {
 	// Upto is the newest event of that part. Zero: nothing can go.
 	Upto messages.EventNumber
-	// Dropped is how many items go, Size how many bytes of text they hold.
-	Dropped, Size int
+	// Dropped is how many items go, beside the message that stands for those that
+	// went before, Kept how many stay, Size how many bytes of text goes.
+	Dropped, Kept, Size int
 	// Digest is the hash of what goes.
 	Digest messages.Digest
 }
@@ -26,7 +27,7 @@ func (h *History) Cut(keep int) Cut {
 	if at == 0 {
 		return Cut{}
 	}
-	c := Cut{Upto: upto(h.entries[:at])}
+	c := Cut{Upto: upto(h.entries[h.standIn():at])}
 	if h.prefix(c.Upto) != at {
 		return Cut{} // a log from elsewhere
 	}
@@ -38,11 +39,11 @@ func (h *History) Cut(keep int) Cut {
 		item := e.asItem(part)
 		sum = chain(sum, item)
 		if !e.staysIn(turn) {
-			c.Dropped, c.Size = c.Dropped+1, c.Size+sizeOf(item)
+			c.Size += sizeOf(item)
 		}
 	}
-	if c.Dropped == 0 || c.Dropped == 1 && h.entries[0].n == h.compacted {
-		return Cut{} // the message that stands for the rest already
+	if c.Dropped, c.Kept = h.Drops(c.Upto); c.Dropped == 0 {
+		return Cut{}
 	}
 	c.Digest = messages.Digest(hex.EncodeToString(sum[:]))
 	return c
@@ -59,7 +60,7 @@ func (h *History) cutAt(most int) int {
 		if e.n == 0 {
 			break // a result that has not come
 		}
-		if i > 0 && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, 0):i]) {
+		if i > 0 && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, h.standIn()):i]) {
 			step = i
 			if e.turn != h.entries[i-1].turn {
 				turn = i
@@ -99,9 +100,18 @@ func (e *entry) staysIn(turn messages.TurnID) bool {
 	return e.form == userText || e.form == whole && e.item.Type == messages.ItemMessage && e.item.Role == messages.RoleUser
 }
 
+// standIn is 1 if the first entry stands for others, which went before: it goes
+// with what follows it, though its event may be a later one.
+func (h *History) standIn() int {
+	if h.compacted != 0 && len(h.entries) > 0 && h.entries[0].n == h.compacted {
+		return 1
+	}
+	return 0
+}
+
 // prefix is how many entries stand for events up to n, and nothing else.
 func (h *History) prefix(n messages.EventNumber) int {
-	at := 0
+	at := h.standIn()
 	for at < len(h.entries) && h.entries[at].n != 0 && h.entries[at].n <= n {
 		at++
 	}
@@ -124,16 +134,19 @@ func (h *History) DigestBefore(n messages.EventNumber) messages.Digest {
 	return messages.Digest(hex.EncodeToString(sum[:]))
 }
 
-// Drops is how many items a compaction up to event n takes away.
-func (h *History) Drops(n messages.EventNumber) int {
+// Drops is Cut.Dropped and Cut.Kept of a compaction up to event n.
+func (h *History) Drops(n messages.EventNumber) (dropped, kept int) {
 	at := h.prefix(n)
-	drops := 0
+	kept = h.Len()
 	for i := range at {
-		if at == len(h.entries) || !h.entries[i].staysIn(h.entries[at].turn) {
-			drops++
+		if at < len(h.entries) && h.entries[i].staysIn(h.entries[at].turn) {
+			continue
+		}
+		if kept--; h.entries[i].n != h.compacted {
+			dropped++
 		}
 	}
-	return drops
+	return dropped, kept
 }
 
 // Omitted is how many items are not shown any more, because a message stands for

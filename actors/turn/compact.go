@@ -105,10 +105,18 @@ func (d *decision) compactHistory(c messages.Compact) error {
 // window lets a line stand for what is left out.
 func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason string) {
 	d.emit(messages.HistoryCompacted{
-		Turn: turn, Upto: cut.Upto, Dropped: cut.Dropped, Kept: d.s.History.Len() - cut.Dropped, How: messages.CompactWindow,
+		Turn: turn, Upto: cut.Upto, Dropped: cut.Dropped, Kept: cut.Kept, How: messages.CompactWindow,
 		Text:   fmt.Sprintf("Earlier parts of this conversation, %d items, are left out here.", d.s.History.Omitted()+cut.Dropped),
 		Reason: reason,
 	})
+}
+
+// because is why a window is in the place of a summary that was wanted for a reason.
+func because(why, reason string) string {
+	if reason == "" {
+		return why
+	}
+	return why + "; " + reason
 }
 
 // summarize intends an attempt at a summary, and says whether it did: one that a
@@ -124,7 +132,7 @@ func (d *decision) summarize(s Summary, cut projections.Cut) bool {
 		u := messages.Usage{Input: tokensOf(cut.Size), Output: def.MaxOutput}
 		need = Used{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
-			d.window(cut, s.Turn, s.Reason+"; a limit does not allow a summary")
+			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
 			return false
 		}
 	}
@@ -196,9 +204,9 @@ func (d *decision) summarized(c Summary, o Summarized) {
 		d.summaryAgain(c, time.Time{})
 		return
 	}
-	dropped := d.s.History.Drops(c.Upto)
+	dropped, kept := d.s.History.Drops(c.Upto)
 	d.emit(messages.HistoryCompacted{
-		Turn: c.Turn, Upto: c.Upto, Dropped: dropped, Kept: d.s.History.Len() - dropped, How: messages.CompactSummary, Text: o.Text,
+		Turn: c.Turn, Upto: c.Upto, Dropped: dropped, Kept: kept, How: messages.CompactSummary, Text: o.Text,
 		Call: c.Call, Model: c.Model, Usage: o.Usage, Cost: cost, Reason: c.Reason,
 	})
 	d.afterSummary(c)
@@ -247,7 +255,7 @@ func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
 	switch {
 	case cut.Upto == 0:
 	case c.Attempt >= maxSummaries:
-		d.window(cut, c.Turn, fmt.Sprintf("no summary could be made in %d attempts; %s", c.Attempt, c.Reason))
+		d.window(cut, c.Turn, because("no summary could be made", c.Reason))
 	default:
 		c.NotBefore = notBefore
 		if d.summarize(c, cut) {

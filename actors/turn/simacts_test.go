@@ -25,6 +25,7 @@ var acts = [...]struct {
 	{6, func(s *sim) { s.decide(messages.Withdraw{ID: s.id(), Input: s.anyInput(), All: s.chance(4)}) }},
 	{6, func(s *sim) { s.decide(s.later()) }},
 	{3, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), Timer: s.anyTimer(), All: s.chance(6)}) }},
+	{6, func(s *sim) { s.decide(s.compact()) }},
 	{10, func(s *sim) { s.decide(s.resume()) }},
 	{10, func(s *sim) { s.decide(s.approve()) }},
 	{6, func(s *sim) { s.decide(s.deny()) }},

@@ -29,6 +29,7 @@ type checker struct {
 	used       turn.Used
 	raised     messages.Limits
 	schedules  scheduleFacts
+	summary    summaryFacts
 }
 
 type inputFacts struct {
@@ -66,6 +67,7 @@ type openTurn struct {
 	hooked    bool // any hook has decided anything
 	failed    bool // a hook broke where that ends the turn
 	asked     map[turn.Point]int
+	admitted  int    // inputs that a model was shown
 	joins     int    // since a model was asked
 	reason    string // why it failed
 }
@@ -166,6 +168,8 @@ func (c *checker) event(ev messages.Event) {
 			return
 		}
 		c.turnEvent(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		c.compactionEvent(ev)
 	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
@@ -357,6 +361,7 @@ func (c *checker) over(id messages.TurnID, inputs []string, steps int, usage mes
 	c.must(usage == o.usage, "the usage is miscounted")
 	c.must(len(o.timers) == 0, "a timer outlives its turn")
 	c.must(o.model == nil || o.model.reserved == nil, "a turn ended with a reservation that is not settled")
+	c.must(c.summary.asked == nil || c.summary.asked.Turn != id, "a turn ended that waits for a summary")
 	for _, id := range inputs {
 		c.inputEnds(id)
 	}

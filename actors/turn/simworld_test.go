@@ -24,6 +24,7 @@ const (
 	withDurations
 	withToolChoice
 	withSchedules
+	withCompaction
 	withChange // of the definition in mid-life
 	allFeatures
 )
@@ -55,6 +56,7 @@ func (s *sim) define() {
 			def.ModelHooks, def.EndHooks = true, true
 		}
 	}
+	def.Compact = s.compactions()
 	s.env.Definition = def
 	s.tell("    definition %+v", def)
 }
@@ -112,6 +114,8 @@ func (s *sim) comes(e turn.Effect) any {
 		return s.hooksCome(e)
 	case turn.Begin:
 		return turn.TurnDue{}
+	case turn.Summarize:
+		return s.summaryComes(e)
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
 	}

@@ -127,6 +127,12 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("wait until %s (%s)", clock(e.Until), e.Timer)
 	case turn.RunTool:
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
+	case turn.Summarize:
+		text := fmt.Sprintf("ask for a summary (%s)", e.Call)
+		if !e.Until.IsZero() {
+			text += ", not before " + clock(e.Until)
+		}
+		return text
 	case turn.Begin:
 		return "begin the next turn"
 	case turn.AskHooks:
@@ -188,7 +194,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"tokens", "usage", "cost_nanos", "unknown"}
+	"upto", "dropped", "kept", "how", "not_before", "tokens", "usage", "cost_nanos", "unknown"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {
@@ -226,6 +232,7 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	"at":         shortTime("at"),
 	"retry_at":   shortTime("retry_at"),
 	"expires_at": shortTime("expires_at"),
+	"not_before": shortTime("not_before"),
 	"ran_ms": func(v json.RawMessage) (string, json.RawMessage) {
 		ms, _ := time.ParseDuration(string(v) + "ms")
 		return "ran", quoted(ms.String())

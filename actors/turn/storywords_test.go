@@ -48,6 +48,17 @@ func (s *stage) awaited(opts map[string]string) messages.CallID {
 	return s.state.Turn.Model.ID
 }
 
+// summary is the call of the summary under way, or the one that is named.
+func (s *stage) summary(opts map[string]string) messages.CallID {
+	if call, ok := opts["call"]; ok {
+		return messages.CallID(call)
+	}
+	if s.state.Summary == nil {
+		return "none"
+	}
+	return s.state.Summary.Call
+}
+
 // attempt is the newest attempt of the call, or the one that is named.
 func (s *stage) attempt(call string, opts map[string]string) int {
 	if n, ok := opts["attempt"]; ok {
@@ -209,6 +220,22 @@ var commands = map[string]func(s *stage, args []string) any{
 			}
 		}
 		return due
+	},
+	// compact ID ["reason"] [keep=N] [how=summary|window]
+	"compact": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Compact{ID: args[0], Keep: number(opts["keep"]), How: opts["how"], Reason: at(args, 1)}
+	},
+	// summary TEXT [call=S] [usage=IN+OUT]
+	"summary": func(s *stage, args []string) any {
+		args, opts := options(args)
+		return turn.Summarized{Call: s.summary(opts), Text: args[0], Usage: usage(opts)}
+	},
+	// summary_errs KIND MESSAGE [temporary=yes] [unknown=yes] [call=S]
+	"summary_errs": func(s *stage, args []string) any {
+		args, opts := options(args)
+		return turn.SummaryErred{Call: s.summary(opts), Kind: args[0], Message: at(args, 1),
+			Temporary: opts["temporary"] == "yes", Unknown: opts["unknown"] == "yes"}
 	},
 	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
 	"approve": func(_ *stage, args []string) any {

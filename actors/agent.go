@@ -176,7 +176,7 @@ func (a *agent) wake(arr arrival) {
 	a.looked = false
 	for e := range a.running { // clocks jump; those that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
-			a.report(e, turn.TimerDue{Timer: e.Timer})
+			a.report(e, e.Due())
 		}
 	}
 	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})

@@ -79,7 +79,7 @@ const grace = 5 * time.Second
 func (a *agent) begin(e turn.Effect) func() {
 	switch e.Do {
 	case turn.Wait:
-		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.TimerDue{Timer: e.Timer}) })
+		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, e.Due()) })
 		return func() { timer.Stop() }
 	case turn.CallModel:
 		return a.beginModel(e)

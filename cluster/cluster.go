@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // cron lines name zones, whether the host has a database of them or not
 
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"

@@ -380,7 +380,12 @@ func (d *decision) task(c messages.Task) error {
 	if slices.Contains(d.s.recalled, c.ID) {
 		return d.noop(c, "it was taken back before it came")
 	}
-	return d.accept(messages.Input{ID: c.ID, Content: c.Content}, &c.Parent)
+	in := messages.Input{ID: c.ID, Content: c.Content}
+	if err := d.refuseInput(in); err != nil {
+		return err
+	}
+	d.accept(in, &c.Parent)
+	return nil
 }
 
 // recall takes a task back.

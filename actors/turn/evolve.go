@@ -40,6 +40,10 @@ func (s *State) Spend(f *messages.Frame) (evicted SpentID) {
 func (s *State) evolve(ev messages.Event) {
 	s.Last++
 	s.History.Apply(s.Last, ev)
+	if messages.OfAgent(ev) {
+		s.evolveSchedule(ev)
+		return
+	}
 	s.evolveTasks(ev)
 	if len(s.Tasks) > 0 {
 		defer s.noteWaits()
@@ -64,6 +68,8 @@ func (s *State) evolve(ev messages.Event) {
 		delete(s.Remembered, ev.Tool)
 	case messages.BudgetRaised:
 		s.raised(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		s.evolveSummary(ev)
 	case messages.TurnStarted:
 		s.started(ev)
 	case messages.TurnCompleted:
@@ -262,7 +268,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
 	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
-	t.final, t.again, t.hooked = nil, false, nil
+	t.final, t.again, t.hooked, t.compacted = nil, false, nil, false
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell

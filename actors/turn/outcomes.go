@@ -16,6 +16,15 @@ const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
 	d.stored(o)
+	if d.summaryOutcome(o) {
+		return
+	}
+	if due, ok := o.(ScheduleDue); ok {
+		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+			d.fire(*sc)
+		}
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()
@@ -347,6 +356,10 @@ func (d *decision) recover() {
 		if d.fired(durationTimer); d.s.Turn != t {
 			return // its time was over
 		}
+	}
+	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+		d.lostSummary()
+		return
 	}
 	if m := t.Model; m != nil {
 		switch {

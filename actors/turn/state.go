@@ -33,6 +33,10 @@ type State struct {
 	// are to end, each until the other side knows.
 	Tasks    []Task
 	Stopping []Stopping
+	// Schedules are inputs that are to come later, as they were set.
+	Schedules []Schedule
+	// Summary is being made of the older part of History; nil: none is.
+	Summary *Summary
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -73,6 +77,7 @@ type Turn struct {
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
 	toolUsed   bool              // a tool was asked for
+	compacted  bool              // the history was compacted for the next model call, or that was tried
 	callIDs    []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen
 	reserved   *Used             // for the next model call; nil: nothing
@@ -236,9 +241,22 @@ type Definition struct {
 	Overhead, MaxOutput int
 	// ShowAtMost is how many bytes of a blob a model is shown.
 	ShowAtMost int
+	// Compact says when and how a history is compacted.
+	Compact Compact
 	// ModelHooks and EndHooks say that hooks must be asked before each model
 	// call, and before a turn completes.
 	ModelHooks, EndHooks bool
+}
+
+// Compact says when and how a history is compacted. The zero value never does.
+type Compact struct {
+	// AtTokens is how large a request may be expected to be. 0: as large as it is.
+	AtTokens int
+	// Keep is how many of the newest items stay, at least.
+	Keep int
+	How  string // messages.CompactSummary or CompactWindow
+	// Model is the one that is asked for summaries.
+	Model string
 }
 
 // Tool is what the machine must know of a tool.
@@ -307,13 +325,14 @@ func (r *recent) add(id SpentID) (evicted SpentID) {
 }
 
 // SpentBy gives the command id that a frame spent and the event that tells of
-// it: for an input its input.accepted, else the frame's first.
+// it: for an input its input.accepted or timer.set, else the frame's first.
 func SpentBy(f *messages.Frame) (id SpentID, ok bool) {
 	if f.Cause.Door == "" || f.Cause.ID == "" {
 		return SpentID{}, false
 	}
 	for i, ev := range f.Events {
-		if _, is := ev.(messages.InputAccepted); is {
+		_, accepted := ev.(messages.InputAccepted)
+		if set, is := ev.(messages.TimerSet); accepted || is && set.Input != nil {
 			return SpentID{f.Cause.ID, f.First + messages.EventNumber(i)}, true
 		}
 	}

@@ -85,6 +85,10 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 			yield(Event{}, err)
 			return
 		}
+		if in.Scheduled() {
+			yield(Event{}, messages.Refuse(messages.BadInput, "an input that comes later has no answer now: send it"))
+			return
+		}
 		in.ID = orNew(in.ID)
 		body, err := json.Marshal(in)
 		if err != nil {

@@ -68,6 +68,12 @@ func (g *Gateway) prompt(r request) {
 			g.fail(r.Reply, g.why(err))
 			return
 		}
+		if answer.Timer != "" { // nothing comes of it now
+			if g.ack(r.Reply) {
+				g.end(r.Reply)
+			}
+			return
+		}
 		g.stream(a, in.ID, r.Reply, answer, after, feed)
 	})
 	if !streams {

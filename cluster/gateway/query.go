@@ -73,12 +73,16 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		var c projections.Children
 		err := g.fold(a, q.At, &c)
 		return lines(p, q, err, c.List)
+	case "timers":
+		var t projections.Timers
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, func() []messages.Timer { return t.Lines(a) })
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, replay and blob", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay and blob", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered

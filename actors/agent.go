@@ -176,7 +176,7 @@ func (a *agent) wake(arr arrival) {
 	a.looked = false
 	for e := range a.running { // clocks jump; those that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
-			a.report(e, turn.TimerDue{Timer: e.Timer})
+			a.report(e, e.Due())
 		}
 	}
 	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
@@ -216,6 +216,7 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	}
 	if n, ok := a.ids.find(d.Command.CommandID()); ok {
 		a.answerAgain(sender, d.Command, n)
+		a.tellAgain(d.Command, n)
 		return
 	}
 	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
@@ -232,10 +233,14 @@ func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	switch {
 	case errors.As(err, &spent):
 		a.answerAgain(sender, d.Command, spent.N)
+		a.tellAgain(d.Command, spent.N)
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
+		if _, ok := d.Command.(messages.Recall); ok {
+			a.tellAgain(d.Command, 0)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -191,6 +192,10 @@ type storedTool struct {
 	Approval          tool.Approval `json:"approval,omitempty"`
 	ApproveRepeats    bool          `json:"approve_repeats,omitempty"`
 	ApprovalTimeoutMS int64         `json:"approval_timeout_ms,omitempty"`
+
+	Agent       string `json:"agent,omitempty"` // the kind that does it
+	Detached    bool   `json:"detached,omitempty"`
+	MaxChildren int    `json:"max_children,omitempty"`
 }
 
 // encode is the definition as it is stored; equal definitions give equal bytes.
@@ -207,10 +212,14 @@ func (d Definition) encode() ([]byte, error) {
 	}
 	for _, t := range d.Tools {
 		spec := t.Spec()
-		s.Tools = append(s.Tools, storedTool{
+		kept := storedTool{
 			Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters, Class: class(spec), TimeoutMS: spec.Timeout.Milliseconds(),
 			Approval: spec.Approval, ApproveRepeats: spec.ApproveRepeats, ApprovalTimeoutMS: spec.ApprovalTimeout.Milliseconds(),
-		})
+		}
+		if child, ok := t.(*AgentTool); ok {
+			kept.Class, kept.Agent, kept.Detached, kept.MaxChildren = turn.ClassChild, child.kind, child.detached, child.maxChildren
+		}
+		s.Tools = append(s.Tools, kept)
 	}
 	return json.Marshal(s)
 }

@@ -79,7 +79,7 @@ const grace = 5 * time.Second
 func (a *agent) begin(e turn.Effect) func() {
 	switch e.Do {
 	case turn.Wait:
-		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.TimerDue{Timer: e.Timer}) })
+		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, e.Due()) })
 		return func() { timer.Stop() }
 	case turn.CallModel:
 		return a.beginModel(e)
@@ -89,6 +89,8 @@ func (a *agent) begin(e turn.Effect) func() {
 		a.report(e, turn.TurnDue{})
 	case turn.RunTool:
 		return a.beginTool(e)
+	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:
+		return a.send(e)
 	case turn.Reconcile:
 		call := a.call(e)
 		gone := turn.ToolReconciled{Call: e.Call}
@@ -167,6 +169,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	}
 	missing := a.missing
 	a.rewritten, a.missing = nil, nil
+	above := messages.Hearers(a.state.Turn.Callers())
 	gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
 	var j *judging
 	if a.def.judges || a.def.around {
@@ -182,7 +185,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 		if missing != nil {
 			return unshown(e.Call, missing)
 		}
-		return a.callModel(ctx, e, m.provider, req, j)
+		return a.callModel(ctx, e, m.provider, req, j, above)
 	})
 }
 
@@ -246,7 +249,7 @@ var errSilent = fmt.Errorf("the model said nothing for %v", modelSilence)
 
 // callModel calls the model once and gives what came of it, and what hooks and
 // tools make of that; j is nil if there are none to ask.
-func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging) (result any) {
+func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging, above []messages.Caller) (result any) {
 	var shown atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -267,7 +270,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 			silence.Reset(modelSilence)
 			shown.Store(true)
 			a.tell(func(o Observer) {
-				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
 			})
 		})
 	}

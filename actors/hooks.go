@@ -362,7 +362,8 @@ func (j *judging) beforeTool(ctx context.Context, c *HookedCall) {
 func (j *judging) approval(ctx context.Context, c *HookedCall) {
 	t := j.def.tools[c.Tool]
 	gated, ok := t.(tool.Gated)
-	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats {
+	_, child := t.(*AgentTool) // whose arguments nobody else looks at
+	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats && !child {
 		return
 	}
 	need, err := j.askTool(ctx, gated, c)

@@ -29,6 +29,11 @@ type Config struct {
 	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
 	// failure. Zero: DefaultMaxPayload.
 	MaxPayload int
+	// Send stores a command for another agent, so that it comes there at least once,
+	// in the order of what one agent sends to another. It returns when the command
+	// is stored. A task (messages.Task) that its agent refuses must be answered, by
+	// what messages.Refused makes of it. Nil: no tool may be an agent.
+	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
@@ -48,6 +53,7 @@ type Runtime struct {
 	log       eventlog.Log
 	kinds     map[string]*definition
 	observer  Observer
+	send      func(context.Context, messages.AgentID, messages.Command) error
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
@@ -84,11 +90,14 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
 	}
 	if r.observer == nil {
 		r.observer = nobody{}
+	}
+	if r.send == nil {
+		r.send = func(context.Context, messages.AgentID, messages.Command) error { return errNoPost }
 	}
 	if r.idleAfter == 0 {
 		r.idleAfter = DefaultIdleAfter
@@ -102,6 +111,9 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	if cfg.MaxFrame > 0 {
 		r.refused(cfg.MaxFrame - frameRest)
+	}
+	if err := checkAgentTools(cfg); err != nil {
+		return nil, err
 	}
 	for _, d := range cfg.Definitions {
 		if r.kinds[d.Kind] != nil {
@@ -168,11 +180,12 @@ func (def *definition) add(t tool.Tool) {
 	if expiry == 0 {
 		expiry = def.ApprovalTimeout
 	}
-	def.turn.Tools[spec.Name] = turn.Tool{
+	def.turn.Tools[spec.Name] = asChild(t, turn.Tool{
 		Class: string(class(spec)), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
 		Expiry: expiry, Stop: slices.Contains(def.StopOn, spec.Name),
-	}
-	def.judges = def.judges || spec.Approval != tool.Never || spec.ApproveRepeats
+	})
+	_, child := t.(*AgentTool)
+	def.judges = def.judges || child || spec.Approval != tool.Never || spec.ApproveRepeats
 }
 
 // Kinds are the kinds that agents here may be of, sorted.
@@ -246,6 +259,10 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 		}
 	case messages.SetState:
 		size = len(c.Patch)
+	case messages.Task:
+		size = contentSize(c.Content)
+	case messages.Report:
+		size = len(c.Output) + len(c.Message)
 	}
 	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
 		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // cron lines name zones, whether the host has a database of them or not
 
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
@@ -156,6 +157,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Log: n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		Send:     n.send,
 		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})
 	if err != nil {
@@ -166,7 +168,11 @@ func (n *Node) openHost(ctx context.Context) error {
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-			return n.host.ask(d.Agent, d)(ctx)
+			answer, err := n.host.ask(d.Agent, d)(ctx)
+			if err == nil {
+				err = n.refused(ctx, d, answer)
+			}
+			return answer, err
 		},
 	})
 	if err != nil {

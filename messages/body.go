@@ -19,6 +19,11 @@ const (
 	HeaderDeadline    = "Reprise-Deadline"
 	HeaderReply       = "Reprise-Reply"
 	HeaderPolicy      = "Reprise-Policy"
+	HeaderIn          = "Reprise-In" // these five are the fields of a Schedule
+	HeaderAt          = "Reprise-At"
+	HeaderCron        = "Reprise-Cron"
+	HeaderZone        = "Reprise-Tz"
+	HeaderTimer       = "Reprise-Timer" // its name
 	HeaderContentType = "Content-Type"
 	HeaderMsgID       = "Nats-Msg-Id"
 )
@@ -144,6 +149,9 @@ func fillInput(in *Input, header Header) error {
 		in.Deadline = &t
 	}
 	toUTC(in.Deadline)
+	if err := fillSchedule(in, header); err != nil {
+		return err
+	}
 	return checkID(in.ID)
 }
 
@@ -159,8 +167,10 @@ func fillID(id *string, header Header) {
 const MaxID = 256
 
 func checkID(id string) error {
-	if strings.HasPrefix(id, streamID) {
-		return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, streamID)
+	for _, ours := range [...]string{streamID, timerID} {
+		if strings.HasPrefix(id, ours) {
+			return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, ours)
+		}
 	}
 	if len(id) > MaxID {
 		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
@@ -182,6 +192,13 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 		}
 		return nil
 	}),
+	"cancel": parseCommand(func(c *Cancel) *string { return &c.ID }, func(c *Cancel) error {
+		if c.All == (c.Timer != "") {
+			return Refuse(BadInput, "cancel names what to take back: set either \"timer\" to one that the view timers lists, or \"all\" to true")
+		}
+		return nil
+	}),
+	"compact": parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
 	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
 		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
 	}),
@@ -213,7 +230,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "resume", "approve", "deny", "forget", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state"}
 }
 
 func namesCall(command string, call CallID) error {
@@ -323,6 +340,9 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 		return nil, err
 	}
 	parse, ok := commands[head.Type]
+	if !ok {
+		parse, ok = between[head.Type]
+	}
 	switch {
 	case ok:
 		return parse(raw, header)

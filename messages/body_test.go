@@ -236,7 +236,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"no type", nil, `{"id":"x"}`, UnknownCommand, `""`},
 		{"null", headers("Content-Type", "application/json"), `null`, UnknownCommand, ""},
 		{"an input", nil, `{"type":"input","content":"x"}`, UnknownCommand, "in subject"},
-		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, withdraw, resume, approve, deny, forget, decide, set_state"},
+		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, withdraw, cancel, compact, resume, approve, deny, forget, decide, set_state"},
 		{"approve without a call", nil, `{"type":"approve"}`, BadInput, "approve names no call"},
 		{"deny without a call", nil, `{"type":"deny","text":"no"}`, BadInput, "deny names no call"},
 		{"forget without a tool", nil, `{"type":"forget"}`, BadInput, "names no tool"},
@@ -278,7 +278,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 }
 
 func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
-	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Withdraw{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
+	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Withdraw{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")
 		b, err := Marshal(v.Elem().Interface())
@@ -291,6 +291,7 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 		}
 		if in, ok := back.Interface().(*Input); ok {
 			toUTC(in.Deadline)
+			toUTC(in.At)
 		}
 		if !reflect.DeepEqual(back.Interface(), v.Interface()) {
 			t.Errorf("%T: got %+v", c, back.Elem())

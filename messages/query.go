@@ -12,8 +12,9 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals, replay, blob or doctor
-	// of an agent; agents, approvals or dlq of a tenant; doctor of the whole store.
+	// View is show, events, history, state, usage, approvals, children, timers,
+	// replay or blob of an agent; agents, approvals or dlq of a tenant.
+	// Any agent, and the whole store, have doctor too.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
@@ -87,6 +88,24 @@ type Remembered struct {
 	// N is the event that remembers it, At when that was recorded.
 	N  EventNumber `json:"n"`
 	At time.Time   `json:"at,omitzero"`
+}
+
+// Timer is an input that is to reach an agent later: a line of the view timers.
+type Timer struct {
+	Agent AgentID `json:"agent"`
+	Timer string  `json:"timer"`
+	// Next is when it comes.
+	Next time.Time `json:"next"`
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
+	// Input is the id of the input that has set it.
+	Input  string `json:"input,omitempty"`
+	Policy Policy `json:"policy,omitempty"`
+	Text   string `json:"text"`
+	// N is its newest timer.set, Set when that was.
+	N   EventNumber `json:"n"`
+	Set time.Time   `json:"set"`
 }
 
 // ParseQuery reads a query's JSON body.

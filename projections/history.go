@@ -23,6 +23,9 @@ type History struct {
 	open    []openCall     // calls without a result, oldest first
 	size    int            // of what entries show, in bytes
 
+	compacted messages.EventNumber // that brought the first entry, which stands for others; 0: none does
+	omitted   int                  // items that it stands for
+
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
 	shown []messages.Item
@@ -128,6 +131,8 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
 	case messages.AgentCleared:
 		*h = History{}
+	case messages.HistoryCompacted:
+		h.compact(n, ev)
 	default:
 		h.outcome(n, ev)
 	}

@@ -169,7 +169,7 @@ func (d *decision) exhaust(o reached) {
 	switch {
 	case !d.env.Definition.PauseAtLimit:
 		d.fail(o.limit, o.message+raiseIt)
-	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.count(Executing) == 0:
+	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.running() == 0:
 		d.pause(o.limit, o.message+raiseIt, nil)
 	}
 }

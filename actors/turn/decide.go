@@ -46,6 +46,8 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
+	// parent is whom an agent that comes to life now works for. Empty: nobody.
+	parent string
 	// spelt are arguments in their one spelling, by how they were written.
 	spelt map[string]string
 }
@@ -68,6 +70,10 @@ func (d *decision) command(c messages.Command) error {
 	switch c := c.(type) {
 	case messages.Input:
 		return d.input(c)
+	case messages.Task:
+		return d.task(c)
+	case messages.Recall:
+		return d.recall(c)
 	case messages.SetState:
 		d.configure()
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
@@ -86,6 +92,10 @@ func (d *decision) command(c messages.Command) error {
 		return nil
 	case messages.Withdraw:
 		return d.withdraw(c)
+	case messages.Cancel:
+		return d.cancelTimer(c)
+	case messages.Compact:
+		return d.compactHistory(c)
 	case messages.Resume:
 		return d.resume(c)
 	case messages.Approve:
@@ -96,38 +106,52 @@ func (d *decision) command(c messages.Command) error {
 		return d.forget(c)
 	case messages.Decide:
 		return d.decide(c)
+	case messages.Report:
+		return d.report(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }
 
 func (d *decision) input(in messages.Input) error {
-	s, t := d.s, d.s.Turn
+	if in.Schedule != (messages.Schedule{}) {
+		return d.schedule(in)
+	}
 	if err := d.refuseInput(in); err != nil {
 		return err
 	}
+	d.accept(in, nil)
+	return nil
+}
+
+// accept takes an input that was not refused; parent is the call that it is the
+// task of, nil for one from outside.
+func (d *decision) accept(in messages.Input, parent *messages.Parent) {
+	s, t := d.s, d.s.Turn
 	accepted := messages.InputAccepted{
 		Input: in.ID, Disposition: messages.Queued, Policy: in.Policy, Content: in.Content,
-		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
+		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options, Parent: parent,
+	}
+	if parent != nil {
+		d.parent = parent.Agent
 	}
 	switch {
 	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyJoin:
 		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyInterrupt:
 		d.abort("input", "a new input interrupted it", interruptNote(""))
 	case t != nil:
 		d.emit(accepted)
-		return nil
+		return
 	}
 	d.configure()
 	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
 	d.start(s.Queue[len(s.Queue)-1])
-	return nil
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,
@@ -200,7 +224,7 @@ func turnID(n messages.EventNumber) messages.TurnID {
 // configure tells of the agent's birth and of a definition it has not met.
 func (d *decision) configure() {
 	if d.s.Last == 0 {
-		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full()})
+		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
 	if def := d.env.Definition; d.s.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
@@ -228,6 +252,7 @@ func (d *decision) start(q Queued) {
 	if max == 0 {
 		max = def.MaxSteps
 	}
+	limits = tighter(limits, d.s.limitsOf(q.ID))
 	limits.MaxSteps = 0
 	if choice == "" {
 		choice = def.ToolChoice
@@ -283,7 +308,7 @@ func (s *State) Output(def Definition) (Output, bool) {
 // the one that has no answer.
 func (d *decision) request() {
 	t := d.s.Turn
-	if d.limited() {
+	if d.compact() || d.limited() {
 		return
 	}
 	if d.env.Definition.ModelHooks {
@@ -398,6 +423,7 @@ func (d *decision) requeue(reason string) {
 
 // pause makes the turn wait for a person. The clock of its duration stops.
 func (d *decision) pause(reason, message string, calls []messages.CallID) {
+	d.dropSummary(d.s.Turn.ID, "the turn was paused")
 	d.stopClock()
 	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
 }

@@ -40,6 +40,14 @@ func (s *State) Spend(f *messages.Frame) (evicted SpentID) {
 func (s *State) evolve(ev messages.Event) {
 	s.Last++
 	s.History.Apply(s.Last, ev)
+	if messages.OfAgent(ev) {
+		s.evolveSchedule(ev)
+		return
+	}
+	s.evolveTasks(ev)
+	if len(s.Tasks) > 0 {
+		defer s.noteWaits()
+	}
 	switch ev := ev.(type) {
 	case messages.AgentConfigured:
 		s.Definition = ev.Definition
@@ -60,6 +68,8 @@ func (s *State) evolve(ev messages.Event) {
 		delete(s.Remembered, ev.Tool)
 	case messages.BudgetRaised:
 		s.raised(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		s.evolveSummary(ev)
 	case messages.TurnStarted:
 		s.started(ev)
 	case messages.TurnCompleted:
@@ -165,11 +175,12 @@ func raises(l messages.Limits, name string) bool {
 func (s *State) started(ev messages.TurnStarted) {
 	t := &Turn{
 		ID: ev.Turn, Inputs: ev.Inputs, Limits: ev.Limits, Steps: ev.Steps,
-		toolChoice: ev.ToolChoice, fresh: ev.Inputs,
+		toolChoice: ev.ToolChoice, fresh: ev.Inputs, callers: s.callersOf(ev.Inputs),
 	}
 	t.Limits.MaxSteps = ev.MaxSteps
 	if e := s.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
 		t.Used, t.toolUsed, t.callIDs = e.Used, e.toolUsed, slices.Clip(e.callIDs)
+		t.callers, t.children = e.callers, e.children
 	} else {
 		s.done = nil
 	}
@@ -180,6 +191,7 @@ func (s *State) ended(e Ended) {
 	if t := s.Turn; t != nil {
 		e.Steps, e.Limits, e.Used = t.Steps, t.Limits, t.Used
 		e.repeat, e.toolChoice, e.toolUsed, e.callIDs = t.Model != nil, t.toolChoice, t.toolUsed, t.callIDs
+		e.callers, e.children = t.callers, t.children
 	}
 	if !e.Failed {
 		s.done = nil
@@ -235,7 +247,7 @@ func (t *Turn) resumed(ev messages.TurnResumed) {
 	switch t.Paused {
 	case pausedHook:
 		t.held = ""
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 	default:
 		t.exhausted = ""
 	}
@@ -256,7 +268,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
 	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
-	t.final, t.again, t.hooked = nil, false, nil
+	t.final, t.again, t.hooked, t.compacted = nil, false, nil, false
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell
@@ -448,6 +460,8 @@ func (s *State) evolveCall(ev messages.Event) {
 		s.settle(ev.Call, Settled)
 	case messages.ToolDenied:
 		s.settle(ev.Call, Settled)
+	default:
+		s.evolveChild(ev)
 	}
 }
 
@@ -504,11 +518,11 @@ func (t *Turn) call(id messages.CallID) *ToolCall {
 	return nil
 }
 
-// waiting are the calls that only a person can settle.
+// waiting are the calls that only a person can settle, or a call below them.
 func (t *Turn) waiting() []messages.CallID {
 	var ids []messages.CallID
 	for _, c := range t.Calls {
-		if c.Status == Unknown || c.Status == Gated {
+		if c.Status == Unknown || c.Status == Gated || c.waitsBelow() {
 			ids = append(ids, c.ID)
 		}
 	}

@@ -44,6 +44,28 @@ type (
 	}
 	// TimerDue says that a Wait is over.
 	TimerDue struct{ Timer string }
+	// ScheduleDue says that the Wait for a scheduled input is over; At is its Until.
+	ScheduleDue struct {
+		Timer string
+		At    time.Time
+	}
+	// Summarized is a model's summary of the older part of the history.
+	Summarized struct {
+		Call  messages.CallID
+		Text  string
+		Usage messages.Usage
+	}
+	// SummaryErred is a failed attempt at one.
+	SummaryErred struct {
+		Call       messages.CallID
+		Kind       string
+		Message    string
+		Temporary  bool
+		RetryAfter time.Duration
+		Usage      messages.Usage
+		// Unknown says that it may have used more than it says.
+		Unknown bool
+	}
 	// HooksAsked is what the hooks at a point decided.
 	HooksAsked struct {
 		Point     Point

@@ -15,6 +15,16 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
+	d.stored(o)
+	if d.summaryOutcome(o) {
+		return
+	}
+	if due, ok := o.(ScheduleDue); ok {
+		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+			d.fire(*sc)
+		}
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()
@@ -204,7 +214,7 @@ func (d *decision) advance() {
 		d.startCalls()
 	}
 	switch {
-	case t.count(Executing) > 0:
+	case t.running() > 0:
 	case t.held != "" && t.finish == nil:
 		d.holdHere()
 	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
@@ -217,6 +227,8 @@ func (d *decision) advance() {
 		d.pause(pausedApproval, message, t.waiting())
 	case t.count(Unknown) > 0:
 		d.pause(pausedUnknown, "a person must say what became of what was lost", t.waiting())
+	case t.waitingBelow() > 0:
+		d.pause(pausedChild, "a person must settle what its children wait for", t.waiting())
 	default:
 		d.proceed()
 	}
@@ -224,7 +236,7 @@ func (d *decision) advance() {
 
 func (d *decision) startCalls() {
 	t := d.s.Turn
-	free := d.env.Definition.Parallel - t.count(Executing)
+	free := d.env.Definition.Parallel - t.running()
 	for i := range t.Calls {
 		if t.Calls[i].Status == Requested && free > 0 {
 			d.startTool(&t.Calls[i], "")
@@ -248,6 +260,10 @@ func (d *decision) skipWaiting() {
 // at the first attempt; a tool that is gone by the next one keeps it.
 func (d *decision) startTool(c *ToolCall, reason string) {
 	t := d.s.Turn
+	if d.env.Definition.Tools[c.Tool].Child != "" {
+		d.spawn(c, reason)
+		return
+	}
 	class := d.env.Definition.Tools[c.Tool].Class
 	if class == "" {
 		class = c.Class
@@ -341,6 +357,10 @@ func (d *decision) recover() {
 			return // its time was over
 		}
 	}
+	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+		d.lostSummary()
+		return
+	}
 	if m := t.Model; m != nil {
 		switch {
 		case m.underWay():
@@ -352,7 +372,7 @@ func (d *decision) recover() {
 	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.Status != Executing {
+		if c.Status != Executing || c.Child != nil { // what a child does is not lost
 			continue
 		}
 		switch c.Class {

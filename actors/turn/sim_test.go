@@ -1,6 +1,8 @@
 package turn_test
 
 import (
+	_ "time/tzdata" // stories name zones
+
 	"fmt"
 	"math/rand/v2"
 	"os"

@@ -47,6 +47,7 @@ func (d *decision) abort(by, reason, note string) {
 // included. why is what has happened to the turn.
 func (d *decision) settleCalls(why string) {
 	t := d.s.Turn
+	d.dropSummary(t.ID, why)
 	if m := t.Model; m != nil && m.underWay() {
 		d.settleUnknown(m)
 	}
@@ -55,6 +56,7 @@ func (d *decision) settleCalls(why string) {
 		case Requested, Gated:
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
 		case Executing:
+			d.stopChild(c, why)
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
 		case Unknown:
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
@@ -72,6 +74,8 @@ func (d *decision) clear(c messages.Clear) {
 	for len(d.s.Queue) > 0 {
 		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})
 	}
+	d.dropSummary("", "the agent was cleared")
+	d.cancelSchedules("clear", c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})
 }
 

@@ -17,7 +17,8 @@ import (
 // Event is a piece of an answer or a fact of its turn.
 type Event struct {
 	// Type is delta, reasoning, query, notice, or the type of an event such as
-	// tool.started.
+	// tool.started. A piece of the answer of an agent below is child.text or
+	// child.reasoning.
 	Type string `json:"type"`
 	// Text is that of a delta or of reasoning, what a query asks, or a notice:
 	// what a person must know of an answer that could not be used.
@@ -25,6 +26,10 @@ type Event struct {
 	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
 	// the event is no query.
 	Question *Question `json:"question,omitempty"`
+	// Child is the agent whose answer a piece of type child.text is of, Call the
+	// tool call that it works for.
+	Child string          `json:"child,omitempty"`
+	Call  messages.CallID `json:"call,omitempty"`
 	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
 	N     messages.EventNumber `json:"n,omitempty"`
 	Seq   uint64               `json:"seq,omitempty"`
@@ -78,6 +83,10 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 		a, err := messages.ParseAgentID(agent)
 		if err != nil {
 			yield(Event{}, err)
+			return
+		}
+		if in.Scheduled() {
+			yield(Event{}, messages.Refuse(messages.BadInput, "an input that comes later has no answer now: send it"))
 			return
 		}
 		in.ID = orNew(in.ID)
@@ -164,6 +173,12 @@ func (s *asking) message(data []byte) (more bool, err error) {
 	case "reprise.notice":
 		e := Event{Type: "notice"}
 		if err := json.Unmarshal(chunk.Data, &e.Text); err != nil {
+			return false, err
+		}
+		return s.give(e), nil
+	case "reprise.child":
+		var e Event
+		if err := json.Unmarshal(chunk.Data, &e); err != nil {
 			return false, err
 		}
 		return s.give(e), nil

@@ -69,6 +69,14 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return lines(p, q, err, u.Lines)
 	case "approvals":
 		return g.approvals(p, a, q)
+	case "children":
+		var c projections.Children
+		err := g.fold(a, q.At, &c)
+		return lines(p, q, err, c.List)
+	case "timers":
+		var t projections.Timers
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, func() []messages.Timer { return t.Lines(a) })
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":
@@ -76,7 +84,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "doctor":
 		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, replay, blob and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay, blob and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered
@@ -219,12 +227,13 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var queue projections.Queue
 	var turns projections.Turns
 	var budget projections.Budget
+	var children projections.Children
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -237,6 +246,6 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget))
+	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children))
 	return nil
 }

@@ -85,6 +85,8 @@ func (s *streaming) say(n messages.EventNumber, text string) {
 
 func (s *streaming) delta(d actors.Delta) (more bool) {
 	switch {
+	case d.Child != "":
+		return d.Turn != s.turn || s.g.reply(s.to, chunk{"reprise.child", d})
 	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.joined:
 	case d.Kind == "text":
 		if d.Call != s.call {

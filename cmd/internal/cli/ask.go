@@ -104,6 +104,7 @@ func (a *app) text(args []string) (string, error) {
 
 func (a *app) ask() *cobra.Command {
 	var f inputFlags
+	var later laterFlags
 	cmd := &cobra.Command{
 		Use: "ask AGENT TEXT... | ask AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
 		Short: "Ask an agent and stream its answer",
@@ -115,10 +116,17 @@ The turn goes on if this command is stopped. If a tool wants approval, whoever s
 at the terminal is asked. Exit code 3: the turn waits for a person.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if later != (laterFlags{}) {
+				return usage("ask waits for the answer, which would come later: use `%s send` with --in, --at or --cron, and `%s events %s --follow` to see what comes of it", a.started, a.started, args[0])
+			}
 			return a.runAsk(cmd.Context(), f, args[0], args[1:])
 		},
 	}
 	f.inputs(cmd)
+	later.flags(cmd)
+	for _, name := range []string{"in", "at", "cron", "tz", "name"} {
+		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
+	}
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")
 	return a.connects(cmd, 0)
 }

@@ -73,9 +73,17 @@ type AgentConfig struct {
 func (a AgentConfig) models() []string { return append([]string{a.Model}, a.Fallbacks...) }
 
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
-// standard input and answers on standard output.
+// standard input and answers on standard output, or an agent.
 type ToolConfig struct {
 	Name string
+	// Agent is the kind of agent that does it; Command is then empty. Without
+	// Parameters it has one argument, input.
+	Agent string
+	// Detached is wait: false: the call does not wait for the agent's answer.
+	Detached bool
+	// MaxChildren is how many agents a turn may ask before this tool refuses. Zero:
+	// messages.MaxChildren.
+	MaxChildren int
 	// Command is the program and its arguments; a relative program is found
 	// from Dir.
 	Command     []string

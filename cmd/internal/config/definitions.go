@@ -61,6 +61,10 @@ func (c *Config) declared(
 			found.add(at, "choose another name", "a tool called %s is built in", shown(tc.Name))
 			continue
 		}
+		if tc.Agent != "" {
+			out[tc.Name] = tc.agentTool()
+			continue
+		}
 		t, err := command(tc)
 		if err != nil {
 			found.add(at, "mend its command", "tool %s cannot be made: %v", shown(tc.Name), err)

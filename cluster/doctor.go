@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
@@ -23,7 +24,10 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 }
 
 func doctorOf(log *natslog.Log) *doctor.Doctor {
-	return doctor.New(doctor.Config{Log: log, Stream: log.ShardName, Blobs: log, BlobStored: log.BlobStored, Named: namedBy})
+	return doctor.New(doctor.Config{
+		Log: log, Stream: log.ShardName, Blobs: log, BlobStored: log.BlobStored, Named: namedBy,
+		Checks: []doctor.Check{actors.ExamineHeads(log)},
+	})
 }
 
 // namedBy are the payloads that a frame's events name.

@@ -67,7 +67,17 @@ type Options struct {
 
 // Check examines one agent whose log is sound. It may run for several agents at
 // once. Its error ends the examination; what is wrong with the agent it tells.
-type Check func(ctx context.Context, a messages.AgentID, tail eventlog.Tail, o Options, tell func(Finding)) error
+type Check func(ctx context.Context, s Subject, o Options, tell func(Finding)) error
+
+// Subject is an agent whose log is sound up to Tail.
+type Subject struct {
+	Agent messages.AgentID
+	Tail  eventlog.Tail
+	// Stream and Summary are those of the newest frame; Stream is empty and Summary
+	// not known where the agent was examined alone.
+	Stream  string
+	Summary eventlog.Summary
+}
 
 // Log is what a doctor reads.
 type Log interface {
@@ -132,9 +142,10 @@ type visit struct {
 // patient is what is known of an agent.
 type patient struct {
 	tail  eventlog.Tail
-	ill   bool // its log is damaged
-	idle  bool // it owes no work
-	blind bool // some frame does not tell what it names
+	says  eventlog.Summary // as the headers of its newest frame say
+	ill   bool             // its log is damaged
+	idle  bool             // it owes no work
+	blind bool             // some frame does not tell what it names
 	named map[messages.Digest]reference
 }
 
@@ -194,7 +205,7 @@ func (v *visit) message(m eventlog.Stored) {
 		f, err := m.Frame()
 		if err == nil {
 			err = v.frame(p, eventlog.Recorded{Agent: m.Agent, Seq: m.Seq, Frame: f, Digest: m.Digest()})
-			p.idle = !m.Open
+			p.says, p.idle = m.Summary, !m.Open
 		}
 		if err != nil {
 			p.ill = true
@@ -344,7 +355,7 @@ func (v *visit) one(ctx context.Context, a messages.AgentID, p *patient) error {
 		return err
 	}
 	for _, check := range v.cfg.Checks {
-		if err := check(ctx, a, p.tail, v.Options, v.found); err != nil {
+		if err := check(ctx, Subject{a, p.tail, v.stream, p.says}, v.Options, v.found); err != nil {
 			return err
 		}
 	}

@@ -135,12 +135,12 @@ func TestSoundLog(t *testing.T) {
 	}
 	asked := make(chan messages.AgentID, 3)
 	failing := errors.New("the snapshots are away")
-	cfg := doctor.Config{Log: l, Checks: []doctor.Check{func(_ context.Context, a messages.AgentID, at eventlog.Tail, _ doctor.Options, tell func(doctor.Finding)) error {
-		asked <- a
-		if a == agents[0] && at != tail {
-			t.Errorf("tail %+v, want %+v", at, tail)
+	cfg := doctor.Config{Log: l, Checks: []doctor.Check{func(_ context.Context, s doctor.Subject, _ doctor.Options, _ func(doctor.Finding)) error {
+		asked <- s.Agent
+		if s.Agent == agents[0] && (s.Tail != tail || s.Summary.Phase != eventlog.Idle || s.Stream == "") {
+			t.Errorf("%+v, want the tail %+v", s, tail)
 		}
-		if a == agents[1] {
+		if s.Agent == agents[1] {
 			return failing
 		}
 		return nil

@@ -160,7 +160,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		}
 	}
 	w.run("ask", "assistant/load0", "What is 17 times 3?").exits(0, "51")
-	w.run("doctor").exits(0)
+	w.run("doctor", "--deep").exits(0)
 	if code := node.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, node.errs)
 	}

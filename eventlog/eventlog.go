@@ -50,6 +50,7 @@ const (
 	Idle    Phase = "idle"
 	Running Phase = "running"
 	Paused  Phase = "paused" // waits for a person
+	Deleted Phase = "deleted"
 )
 
 // Summary is what headers say of an agent as of a frame, so that lists and

@@ -270,6 +270,9 @@ func WithID(c Command, id string) Command {
 	case Forget:
 		c.ID = id
 		return c
+	case Delete:
+		c.ID = id
+		return c
 	}
 	return c
 }
@@ -338,6 +341,8 @@ func ReasonOf(c Command) string {
 	case Deny:
 		return c.Reason
 	case Forget:
+		return c.Reason
+	case Delete:
 		return c.Reason
 	}
 	return ""

@@ -82,6 +82,9 @@ var schemas = func() map[string]schema {
 		{TimerFired{}, of[TimerFired]()},
 		{TimerCancelled{}, of[TimerCancelled]()},
 		{HookDecided{}, of[HookDecided]()},
+		{AgentClosed{}, of[AgentClosed]()},
+		{AgentDeleted{}, of[AgentDeleted]()},
+		{AgentPurged{}, of[AgentPurged]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}

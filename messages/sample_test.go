@@ -26,6 +26,7 @@ func samples() map[string]Event {
 		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
 		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
 		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
+		AgentClosed{}, AgentDeleted{}, AgentPurged{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())

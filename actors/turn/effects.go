@@ -33,11 +33,19 @@ const (
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
 	Begin                       // TurnDue
+	Bury                        // BurialDue
+	Purge                       // Purged
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
 	t := s.Turn
+	if del := s.Deleted; del != nil && !del.Purged {
+		if del.N == 0 {
+			return []Effect{{Do: Bury}}
+		}
+		return []Effect{{Do: Purge}}
+	}
 	if t == nil {
 		if len(s.Queue) > 0 {
 			return []Effect{{Do: Begin}}
@@ -70,6 +78,8 @@ func (s *State) Effects() []Effect {
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
+	case s.Deleted != nil:
+		return "deleted"
 	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
 		return "running"
 	case s.Turn == nil:
@@ -97,7 +107,7 @@ func (s *State) Due() time.Time {
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
 	if s.Turn == nil {
-		return len(s.Queue) > 0
+		return len(s.Queue) > 0 || s.Deleted != nil && !s.Deleted.Purged
 	}
 	return s.Turn.Paused == ""
 }

@@ -44,6 +44,8 @@ func (s *State) evolve(ev messages.Event) {
 		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
+	case messages.AgentCreated, messages.AgentClosed, messages.AgentDeleted, messages.AgentPurged:
+		s.evolveDeletion(ev)
 	case messages.AgentCleared:
 		s.Data.Apply(s.Last, ev)
 		s.Remembered, s.Ended, s.done = nil, nil, nil

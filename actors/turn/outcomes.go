@@ -15,6 +15,10 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
+	if d.s.Deleted != nil {
+		d.deletion(o)
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()

@@ -29,6 +29,8 @@ type State struct {
 	// Raised are limits of the agent that a person has set: they hold in place of
 	// the definition's.
 	Raised messages.Limits
+	// Deleted is set from an agent's end on until it is made anew.
+	Deleted *Deletion
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.

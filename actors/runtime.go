@@ -25,6 +25,8 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
+	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
+	Purger Purger
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
@@ -44,6 +46,7 @@ type Runtime struct {
 	log       eventlog.Log
 	kinds     map[string]*definition
 	observer  Observer
+	purger    Purger
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
@@ -79,7 +82,7 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, purger: cfg.Purger,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
 	}
 	if r.observer == nil {

@@ -179,7 +179,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		OwnerOf: n.ownerOf,
 
 		PromptDecides: n.cfg.PromptDecides,
-		DeadLetters:   n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
+		DeadLetters:   n.log.Names().DeadLetters(), Inbox: n.log.Names().Inbox(), Logger: n.cfg.Logger,
 	})
 	return nil
 }

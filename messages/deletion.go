@@ -59,6 +59,19 @@ type Holdings struct {
 	Sealed bool `json:"sealed"`
 }
 
+// AgentHoldings is what is stored of an agent now: the line of the view holdings.
+type AgentHoldings struct {
+	Agent AgentID `json:"agent"`
+	// Last is the number of the newest event.
+	Last EventNumber `json:"last"`
+	// Deleted says that this is what is left of a deleted agent.
+	Deleted bool `json:"deleted,omitempty"`
+	Holdings
+	// Waiting is how many inputs and commands are not applied yet. A delete comes
+	// behind them.
+	Waiting int `json:"waiting"`
+}
+
 // EventType is "agent.closed".
 func (AgentClosed) EventType() string { return "agent.closed" }
 

@@ -72,6 +72,8 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		u.lose(n, func(ModelCall) bool { return true })
+	case messages.AgentDeleted:
+		*u = Usage{}
 	}
 }
 

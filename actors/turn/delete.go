@@ -26,6 +26,12 @@ func (s *State) Buries() *Deletion {
 	return nil
 }
 
+// Cause is that of the tombstone that follows agent.closed: the command that
+// closed the agent. It spends the command's id anew, for a tombstone frees all.
+func (d *Deletion) Cause() messages.Cause {
+	return messages.Cause{Type: messages.Delete{}.CommandType(), ID: d.Command, Door: "ctl", Reason: d.Reason}
+}
+
 // refuseDeleted refuses what a deleted agent cannot do, and everything while its
 // deletion is under way.
 func (d *decision) refuseDeleted(c messages.Command) error {

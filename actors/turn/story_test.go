@@ -110,7 +110,10 @@ func (s *stage) told() string {
 
 // passed are the hooks that have paused where hooks are to be asked now.
 func (s *stage) passed(e turn.Effect) string {
-	if hooked := s.state.Turn.Hooked(); e.Do == turn.AskHooks && len(hooked) > 0 {
+	if e.Do != turn.AskHooks {
+		return ""
+	}
+	if hooked := s.state.Turn.Hooked(); len(hooked) > 0 {
 		return ", not again " + strings.Join(hooked, " ")
 	}
 	return ""
@@ -126,6 +129,10 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
+	case turn.Bury:
+		return "write the tombstone"
+	case turn.Purge:
+		return "remove all that was before the tombstone"
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -152,7 +159,7 @@ func (s *stage) do(line string) {
 }
 
 func (s *stage) decide(cmd any) {
-	first := s.state.Last + 1
+	first, closed := s.state.Last+1, s.state.Buries()
 	events, err := s.state.Decide(s.env, cmd)
 	s.acted = true
 	if err != nil {
@@ -162,6 +169,8 @@ func (s *stage) decide(cmd any) {
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+	} else if closed != nil {
+		cause = closed.Cause()
 	}
 	s.append(first, cause, events)
 }
@@ -183,7 +192,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"tokens", "usage", "cost_nanos", "unknown"}
+	"tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {

@@ -17,7 +17,9 @@ import (
 type Purger interface {
 	// Purge removes all that there was when the call began, and says how many dead
 	// letters that were and whether there was a key. Doing it again changes nothing.
-	Purge(ctx context.Context, a messages.AgentID) (letters int, sealed bool, err error)
+	// It asks mine between finding and removing, and removes nothing if that says
+	// no: what it has found may be of an agent that somebody else has made anew.
+	Purge(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (letters int, sealed bool, err error)
 }
 
 // remember keeps the command that a frame has spent, and what it pushed out of
@@ -90,7 +92,7 @@ func (p *purge) run(ctx context.Context) (held messages.Holdings, err error) {
 		},
 		func() (err error) {
 			if p.rt.purger != nil {
-				held.Letters, held.Sealed, err = p.rt.purger.Purge(ctx, p.agent)
+				held.Letters, held.Sealed, err = p.rt.purger.Purge(ctx, p.agent, p.mine)
 			}
 			return err
 		},

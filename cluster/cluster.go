@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -151,7 +152,12 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
+	js, err := jetstream.New(n.doors)
+	if err != nil {
+		return err
+	}
 	rt, err := actors.NewRuntime(ctx, actors.Config{
+		Purger: &purger{js: js, subjects: n.subjects, letters: n.log.Names().DeadLetters(), keys: noKeys{}},
 		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
 		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})

@@ -15,19 +15,24 @@ type purger struct {
 	js       jetstream.JetStream
 	subjects messages.Subjects
 	letters  string // the stream of dead letters
-	shred    func(context.Context, messages.AgentID) (bool, error)
+	keys     shredder
+}
+
+// shredder forgets the key of an agent, if it has one.
+type shredder interface {
+	Shred(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (had bool, err error)
 }
 
 // Purge removes them; see actors.Purger. Letters that come later stay.
-func (p *purger) Purge(ctx context.Context, a messages.AgentID) (letters int, sealed bool, err error) {
-	if letters, err = p.purgeLetters(ctx, a); err != nil {
+func (p *purger) Purge(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (letters int, sealed bool, err error) {
+	if letters, err = p.purgeLetters(ctx, a, mine); err != nil {
 		return letters, false, err
 	}
-	sealed, err = p.shred(ctx, a)
+	sealed, err = p.keys.Shred(ctx, a, mine)
 	return letters, sealed, err
 }
 
-func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID) (int, error) {
+func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (int, error) {
 	stream, err := p.js.Stream(ctx, p.letters)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, nil
@@ -40,6 +45,15 @@ func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID) (int, err
 	if err != nil || info.State.Subjects[subject] == 0 {
 		return 0, err
 	}
+	if ok, err := mine(ctx); err != nil || !ok {
+		return 0, err
+	}
 	err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(info.State.LastSeq+1))
 	return int(info.State.Subjects[subject]), err
+}
+
+type noKeys struct{}
+
+func (noKeys) Shred(context.Context, messages.AgentID, func(context.Context) (bool, error)) (bool, error) {
+	return false, nil
 }

@@ -40,12 +40,11 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 	if err != nil {
 		return messages.Blob{}, err
 	}
-	begin, err := r.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return messages.Blob{}, err
-	}
-	h := sha256.New()
+	begin, h := int64(0), sha256.New()
 	size, err := io.Copy(h, r)
+	if err == nil {
+		begin, err = r.Seek(-size, io.SeekCurrent)
+	}
 	if err != nil {
 		return messages.Blob{}, err
 	}

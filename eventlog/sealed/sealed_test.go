@@ -43,7 +43,7 @@ func keys(t *testing.T, bucket sealed.Bucket, ring ...sealed.Key) *sealed.Keys {
 
 func TestLog(t *testing.T) {
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
-		return logtest.Opened{Log: sealed.New(memlog.New(), keys(t, &sealed.Memory{}, key(1)))}
+		return logtest.Opened{Log: sealed.New(memlog.New(), keys(t, &sealed.Memory{}, key(1))), Sealed: true}
 	})
 }
 

@@ -51,9 +51,3 @@ func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID, mine func
 	err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(info.State.LastSeq+1))
 	return int(info.State.Subjects[subject]), err
 }
-
-type noKeys struct{}
-
-func (noKeys) Shred(context.Context, messages.AgentID, func(context.Context) (bool, error)) (bool, error) {
-	return false, nil
-}

@@ -53,13 +53,13 @@ func (l *Log) MakeKeys(ctx context.Context, replicas int) (*Bucket, error) {
 		Name: b.stream, Description: "reprise: the wrapped keys of the agents", Subjects: []string{b.subject + ">"},
 		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
 		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: keptValues, MaxMsgSize: -1, MaxConsumers: -1,
-		Replicas: max(1, replicas), Duplicates: shortest, AllowRollup: true,
+		Replicas: max(1, replicas), Duplicates: shortest, AllowRollup: true, DiscardNewPerSubject: true,
 	})
 }
 
 // keptValues is how many values of a name the server lets be. Put removes the one
 // that it replaces by itself, since the server would not write over it.
-const keptValues = 5
+const keptValues = 64
 
 // Get gives a value; see sealed.Bucket.
 func (b *Bucket) Get(ctx context.Context, name string) (value []byte, revision uint64, err error) {

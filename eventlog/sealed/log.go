@@ -23,6 +23,10 @@ var _ eventlog.Log = (*Log)(nil)
 // sealed, and what is sealed cannot be read.
 func New(log eventlog.Log, keys *Keys) *Log { return &Log{log, keys} }
 
+// Overhead is more than sealing adds to a frame of the usual number of events, in
+// bytes.
+const Overhead = 8 << 10
+
 // clears says that a frame tells nothing of what the agent was told or did.
 func clears(f *messages.Frame) bool {
 	for _, ev := range f.Events {

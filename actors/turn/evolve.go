@@ -11,6 +11,9 @@ import (
 // Apply folds a frame that was read from the log. It never looks at a
 // definition. It returns what Spend does.
 func (s *State) Apply(f *messages.Frame) (evicted SpentID) {
+	if s.Last == 0 { // a tombstone may come first: what was before it is gone
+		s.Last = f.First - 1
+	}
 	for _, ev := range f.Events {
 		s.evolve(ev)
 	}

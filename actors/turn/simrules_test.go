@@ -19,6 +19,7 @@ type checker struct {
 	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
+	end    deletion
 	keys   map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
@@ -91,7 +92,9 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 		if c.s.telling {
 			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
 		}
-		c.event(ev)
+		if !c.deleted(ev, len(events) == 1) {
+			c.event(ev)
+		}
 		c.order(ev, events[i+1:])
 	}
 	c.starts(events)
@@ -148,8 +151,6 @@ func (c *checker) event(ev messages.Event) {
 		c.accepted(ev)
 	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
 		c.inputEvent(ev)
-	case messages.AgentCreated:
-		c.must(c.n == 1, "created twice")
 	case messages.AgentCleared:
 		c.cleared()
 	case messages.ApprovalForgotten:
@@ -158,7 +159,7 @@ func (c *checker) event(ev messages.Event) {
 		delete(c.remembered, ev.Tool)
 	case messages.BudgetRaised:
 		c.limitsRaised(ev)
-	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
+	case messages.AgentConfigured, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
@@ -214,8 +215,9 @@ func (c *checker) inputEvent(ev messages.Event) {
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	case messages.InputDropped:
-		_, ok := c.cmd.(messages.Clear)
-		c.must(c.cmd == nil || ok, "dropped without a word")
+		_, cleared := c.cmd.(messages.Clear)
+		_, deleted := c.cmd.(messages.Delete)
+		c.must(c.cmd == nil || cleared && ev.By == "clear" || deleted && ev.By == "delete", "dropped without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	}
@@ -357,6 +359,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
+	case messages.Delete:
+		ok = ev.By == "delete"
 	case messages.Input:
 		ok, noted = ev.By == "input" && cmd.Policy == messages.PolicyInterrupt, true
 	default:

@@ -111,6 +111,10 @@ func (s *sim) comes(e turn.Effect) any {
 		return s.hooksCome(e)
 	case turn.Begin:
 		return turn.TurnDue{}
+	case turn.Bury:
+		return turn.BurialDue{}
+	case turn.Purge:
+		return turn.Purged{Holdings: messages.Holdings{Frames: 1}}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
 	}

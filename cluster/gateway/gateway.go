@@ -64,9 +64,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.

@@ -28,7 +28,7 @@ func ExamineHeads(log eventlog.Reader) doctor.Check {
 			f.Remedy = "the agent is left untouched and does no more work, others are not affected; restore a backup elsewhere for the rest"
 			tell(f)
 			return nil
-		case err != nil || tail.Frame != s.Tail.Frame: // it has gone on meanwhile
+		case err != nil || tail.Frame != s.Tail.Frame: // sealed, or it has gone on meanwhile
 			return err
 		}
 		if is := Summarize(state); is.Phase != s.Summary.Phase || is.Turn != s.Summary.Turn || is.Open != s.Summary.Open {
@@ -40,8 +40,8 @@ func ExamineHeads(log eventlog.Reader) doctor.Check {
 	}
 }
 
-// folded is the state that all of an agent's frames make. It takes a panic for
-// damage.
+// folded is the state that all of an agent's frames make; none if they cannot be
+// opened. It takes a panic for damage.
 func folded(ctx context.Context, log eventlog.Reader, a messages.AgentID) (state *turn.State, tail eventlog.Tail, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -52,6 +52,9 @@ func folded(ctx context.Context, log eventlog.Reader, a messages.AgentID) (state
 	for rec, err := range log.Read(ctx, a, 0) {
 		if err != nil {
 			return nil, tail, err
+		}
+		if rec.Frame.Sealed() {
+			return nil, eventlog.Tail{}, nil
 		}
 		state.Apply(rec.Frame)
 		tail = rec.Tail()

@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Doctor gives what examines a store on which no node need run. conn is made as
+// Doctor gives what examines a store on which no node need run. Of encrypted
+// agents it sees what can be seen without keys. conn is made as
 // natslog.Connect makes it; streams that are missing are made, with replicas
 // copies.
 func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, logger *slog.Logger) (*doctor.Doctor, error) {
@@ -20,20 +21,28 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return doctorOf(log), nil
+	return doctorOf(log, log), nil
 }
 
-func doctorOf(log *natslog.Log) *doctor.Doctor {
+// doctorOf examines the log that is stored in streams, and payloads as they are
+// stored there.
+func doctorOf(streams *natslog.Log, log doctor.Log) *doctor.Doctor {
 	return doctor.New(doctor.Config{
-		Log: log, Stream: log.ShardName, Blobs: log, BlobStored: log.BlobStored, Named: namedBy,
+		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, Named: namedBy,
 		Checks: []doctor.Check{actors.ExamineHeads(log)},
 	})
 }
 
-// namedBy are the payloads that a frame's events name.
+// namedBy are the payloads that a frame's events name, as they are stored: what
+// is sealed has another hash and size there.
 func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 	for _, ev := range f.Events {
-		all = append(all, messages.BlobsOf(ev)...)
+		for _, b := range messages.BlobsOf(ev) {
+			if b.Stored != "" {
+				b = messages.Blob{SHA256: b.Stored, Size: -1}
+			}
+			all = append(all, b)
+		}
 	}
-	return all, true
+	return all, !f.Sealed()
 }

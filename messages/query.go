@@ -13,7 +13,7 @@ const HeaderNext = "Reprise-Next"
 // JSON lines, several to a message, then an empty message.
 type Query struct {
 	// View is show, events, history, state, usage, approvals, children, timers,
-	// replay or blob of an agent; agents, approvals or dlq of a tenant.
+	// replay, holdings or blob of an agent; agents, approvals or dlq of a tenant.
 	// Any agent, and the whole store, have doctor too.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
@@ -27,6 +27,8 @@ type Query struct {
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Deleted lists what is left of deleted agents, too; the view is agents.
+	Deleted bool `json:"deleted,omitempty"`
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`

@@ -73,6 +73,8 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
+	case messages.AgentDeleted:
+		*u = Usage{}
 	default:
 		u.applySummary(n, ev)
 	}

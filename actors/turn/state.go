@@ -37,6 +37,8 @@ type State struct {
 	Schedules []Schedule
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
+	// Deleted is set from an agent's end on until it is made anew.
+	Deleted *Deletion
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.

@@ -197,6 +197,14 @@ var commands = map[string]func(s *stage, args []string) any{
 	},
 	// clear ID ["reason"]
 	"clear": func(_ *stage, args []string) any { return messages.Clear{ID: args[0], Reason: at(args, 1)} },
+	// delete ID ["reason"] [last=N]
+	"delete": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Delete{ID: args[0], Reason: at(args, 1), Last: messages.EventNumber(number(opts["last"]))}
+	},
+	// buries: the frame before the tombstone is in the log; purged: nothing is left
+	"buries": func(_ *stage, _ []string) any { return turn.BurialDue{} },
+	"purged": func(_ *stage, _ []string) any { return turn.Purged{Holdings: messages.Holdings{Frames: 7}} },
 	// withdraw ID INPUT|all ["reason"]
 	"withdraw": func(_ *stage, args []string) any {
 		if args[1] == "all" {

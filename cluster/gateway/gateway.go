@@ -69,9 +69,10 @@ type Config struct {
 	Doctor *doctor.Doctor
 	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
 	Store func(context.Context) []doctor.Finding
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.

@@ -81,10 +81,12 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
+	case "holdings":
+		return g.holdings(p, a)
 	case "doctor":
 		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay, blob and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay, holdings, blob and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered
@@ -119,6 +121,9 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 func (g *Gateway) fold(a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
 	var last messages.EventNumber
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, n, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -136,6 +141,15 @@ func exists(a messages.AgentID, n, last messages.EventNumber) error {
 		return messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", a)
 	case n > last:
 		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d", a, last, n)
+	}
+	return nil
+}
+
+// kept refuses an event from before the first frame that is stored: it was
+// deleted.
+func kept(a messages.AgentID, n messages.EventNumber, first *messages.Frame) error {
+	if n != 0 && n < first.First {
+		return messages.Refuse(messages.NotFound, "what happened to agent %s before event %d was deleted: there is no event %d any more", a, first.First, n)
 	}
 	return nil
 }
@@ -194,6 +208,9 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 	var last messages.EventNumber
 	m := g.marks(a)
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -228,12 +245,16 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var turns projections.Turns
 	var budget projections.Budget
 	var children projections.Children
+	var life projections.Life
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && row.Events == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -246,6 +267,10 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children))
+	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children)
+	if status.Deleted = life.End(); status.Deleted != nil {
+		status.Phase = projections.PhaseDeleted
+	}
+	p.line(0, status)
 	return nil
 }

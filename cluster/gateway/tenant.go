@@ -41,7 +41,7 @@ func (g *Gateway) queryTenant(msg request) {
 }
 
 func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
-	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase})
+	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Deleted: q.Deleted})
 	for i, row := range rows {
 		n := messages.EventNumber(i + 1)
 		if n < q.From {

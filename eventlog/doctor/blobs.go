@@ -63,22 +63,22 @@ func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, 
 	there, ok := stored[b.SHA256]
 	switch {
 	case !ok:
-		f.Detail = fmt.Sprintf("its payload %s of %d bytes is not stored", b.SHA256, b.Size)
+		f.Detail = fmt.Sprintf("its payload %s is not stored", b.SHA256)
 		return f, nil
-	case there.Size != b.Size:
+	case b.Size >= 0 && there.Size != b.Size:
 		f.Detail = fmt.Sprintf("its payload %s has %d bytes, not %d", b.SHA256, there.Size, b.Size)
 		return f, nil
 	case !v.Deep:
 		return nil, nil
 	}
-	r, err := v.cfg.Blobs.Blob(ctx, a, b)
+	r, err := v.cfg.Blobs.Blob(ctx, a, there)
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
 		err = errors.Join(err, r.Close())
 	}
 	var refused *messages.Error
 	if errors.As(err, &refused) && (refused.Code == messages.Damaged || refused.Code == messages.NotFound) {
-		f.Detail = fmt.Sprintf("its payload %s of %d bytes cannot be read: %v", b.SHA256, b.Size, err)
+		f.Detail = fmt.Sprintf("its payload %s of %d bytes cannot be read: %v", b.SHA256, there.Size, err)
 		return f, nil
 	}
 	return nil, err

@@ -95,8 +95,9 @@ type Config struct {
 	// BlobStored says when a payload was stored. Nil: it is not known, and none that
 	// nothing names is removed.
 	BlobStored func(context.Context, messages.AgentID, messages.Blob) (time.Time, error)
-	// Named are the payloads that a frame names; readable is false where that cannot
-	// be told. Nil: Blobs are not examined.
+	// Named are the payloads that a frame names, as they are stored; a negative size
+	// is not known. readable is false where that cannot be told. Nil: Blobs are not
+	// examined.
 	Named func(*messages.Frame) (named []messages.Blob, readable bool)
 	// Checks are run for each agent.
 	Checks []Check

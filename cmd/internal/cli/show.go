@@ -45,6 +45,9 @@ func (a *app) status(s projections.AgentStatus) error {
 	if s.Turn != "" {
 		row("turn", "%s", s.Turn)
 	}
+	if end := s.Deleted; end != nil {
+		row("deleted", "%s", endText(end))
+	}
 	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))

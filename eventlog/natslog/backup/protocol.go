@@ -147,8 +147,9 @@ func send(ctx context.Context, nc *nats.Conn, subject string, body []byte, withi
 	return m.Data, nil
 }
 
-// restore makes a stream of a snapshot.
-func restore(ctx context.Context, nc *nats.Conn, stream string, cfg, state json.RawMessage, from io.Reader, told func(int)) (*jetstream.StreamInfo, error) {
+// begin asks the server to make a stream of a snapshot, and gives the subject
+// that takes it.
+func begin(ctx context.Context, nc *nats.Conn, stream string, cfg, state json.RawMessage) (string, error) {
 	var to struct {
 		Error   *jetstream.APIError `json:"error"`
 		Subject string              `json:"deliver_subject"`
@@ -157,22 +158,27 @@ func restore(ctx context.Context, nc *nats.Conn, stream string, cfg, state json.
 		Config json.RawMessage `json:"config"`
 		State  json.RawMessage `json:"state"`
 	}{cfg, state}, &to); err != nil {
-		return nil, err
+		return "", err
 	}
 	if to.Error != nil {
-		return nil, to.Error
+		return "", to.Error
 	}
+	return to.Subject, nil
+}
+
+// feed sends the snapshot to the subject that takes it.
+func feed(ctx context.Context, nc *nats.Conn, to string, from io.Reader, told func(int)) (*jetstream.StreamInfo, error) {
 	chunk := make([]byte, min(chunkSize, int(nc.MaxPayload())))
 	for {
 		n, err := io.ReadFull(from, chunk)
 		if n > 0 {
-			if err := sendChunk(ctx, nc, to.Subject, chunk[:n]); err != nil {
+			if err := sendChunk(ctx, nc, to, chunk[:n]); err != nil {
 				return nil, err
 			}
 			told(n)
 		}
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return putInPlace(ctx, nc, to.Subject)
+			return putInPlace(ctx, nc, to)
 		}
 		if err != nil {
 			return nil, err

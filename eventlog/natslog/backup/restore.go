@@ -46,9 +46,6 @@ func Restore(ctx context.Context, file io.ReadSeeker, cfg RestoreConfig) (*Manif
 	case s.Root != m.Root:
 		return nil, fmt.Errorf("the backup is of root %q, not %q: subjects hold it and cannot be changed; restore it with --root %s", m.Root, s.Root, m.Root)
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Now()
 	}
@@ -59,7 +56,7 @@ func Restore(ctx context.Context, file io.ReadSeeker, cfg RestoreConfig) (*Manif
 		return nil, err
 	}
 	r := &restoring{RestoreConfig: cfg, js: js, subjects: s, names: natslog.NamesOf(s), m: m}
-	return m, denied(ctx, r.run(ctx, tar.NewReader(file)))
+	return m, denied(ctx, r.insist(ctx, file))
 }
 
 // restoring is one restore.
@@ -70,6 +67,40 @@ type restoring struct {
 	names    natslog.Names
 	m        *Manifest
 	done     int64 // bytes
+}
+
+// lingers is how long the server may go on with a restore that was cut short,
+// and so make a stream after it was removed.
+const lingers = 10 * time.Second
+
+// insist restores, and begins anew as long as an earlier restore that was cut
+// short may come in between.
+func (r *restoring) insist(ctx context.Context, file io.ReadSeeker) error {
+	every := time.NewTicker(500 * time.Millisecond)
+	defer every.Stop()
+	for late := time.After(lingers); ; {
+		r.done = 0
+		_, err := file.Seek(0, io.SeekStart)
+		if err == nil {
+			err = r.run(ctx, tar.NewReader(file))
+		}
+		if !r.Again || !exists(err) {
+			return err
+		}
+		select {
+		case <-every.C:
+		case <-late:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// exists says that the server has refused a stream because it is there already.
+func exists(err error) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && strings.Contains(refused.Description, "stream name already in use")
 }
 
 func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
@@ -102,7 +133,11 @@ func (r *restoring) stream(ctx context.Context, i int, s Stream, from io.Reader)
 	if err != nil {
 		return err
 	}
-	info, err := restore(ctx, r.Conn, s.Name, cfg, s.State, from, func(n int) {
+	to, err := begin(ctx, r.Conn, s.Name, cfg, s.State)
+	if err != nil {
+		return err
+	}
+	info, err := feed(ctx, r.Conn, to, from, func(n int) {
 		if r.done += int64(n); r.Progress != nil {
 			r.Progress(Progress{Stream: s.Name, Number: i + 1, Streams: len(r.m.Streams), Bytes: r.done, Done: float64(r.done) / float64(max(1, r.m.Size()))})
 		}

@@ -75,6 +75,13 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
+// UsageAfter is the fold of what comes after asked: calls without an outcome,
+// as another Usage told them. It counts what ends from then on.
+func UsageAfter(asked []ModelCall) *Usage { return &Usage{asked: slices.Clone(asked)} }
+
+// Asked is the model calls that have no outcome yet, oldest first.
+func (u *Usage) Asked() []ModelCall { return slices.Clone(u.asked) }
+
 // take gives a call that was asked and forgets it.
 func (u *Usage) take(call messages.CallID) (asked ModelCall) {
 	u.asked = slices.DeleteFunc(u.asked, func(c ModelCall) bool {

@@ -171,7 +171,12 @@ func (e *Effects) call(n messages.EventNumber, turn messages.TurnID, call messag
 	return &e.list[len(e.list)-1]
 }
 
+// rewrite gives the call other arguments, unless it waits: a decision is about
+// those that were asked about.
 func (c *Effect) rewrite(arguments string) {
+	if c.Outcome == CallWaiting {
+		return
+	}
 	c.Rewritten = c.Rewritten || arguments != c.Arguments
 	c.Arguments = arguments
 }
@@ -184,9 +189,7 @@ func (c *Effect) waitNoMore(o Outcome) {
 func (e *Effects) gate(n messages.EventNumber, ev messages.ApprovalRequested) {
 	c := e.call(n, ev.Turn, ev.Call)
 	c.waitNoMore(CallWaiting)
-	if c.Tool != "" || c.Arguments != "" {
-		c.rewrite(ev.Arguments)
-	}
+	c.Rewritten = c.Rewritten || c.Tool != "" && c.Arguments != ev.Arguments
 	c.Tool, c.Arguments = ev.Tool, ev.Arguments
 	c.Reason, c.ArgsHash, c.Asked, c.AskedAt = ev.Reason, ev.ArgsHash, n, e.at
 	if ev.ExpiresAt != nil {

@@ -146,7 +146,9 @@ func lines(t testing.TB, page int, ask func(after string, limit int) func(func(R
 				t.Fatal(err)
 			}
 			all = append(all, string(b))
-			given, after = given+1, row.Cursor
+			if row.Cursor != "" {
+				given, after = given+1, row.Cursor
+			}
 		}
 		if page == 0 || given < page {
 			return all

@@ -19,6 +19,7 @@ import (
 // Row is a line of an answer.
 type Row struct {
 	// Cursor asks for what comes behind the row. It means the same on every node.
+	// Empty: nothing does, and the row does not count towards a limit.
 	Cursor string
 	// Line is what the row says: JSON, when it is marshalled.
 	Line any
@@ -315,6 +316,8 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 		Cost:  wholeCost(n[7].Int64, n[8].Int64),
 	}}
 	switch q.By {
+	case "total":
+		return Row{Line: l}, nil
 	case "agent":
 		l.Agent = &messages.AgentID{Tenant: q.Tenant, Kind: at.Kind, Key: at.Key}
 	case "kind":

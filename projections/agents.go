@@ -181,6 +181,9 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 		first++
 	}
 	for _, a := range l.order[first:] {
+		if f.Tenant != "" && a.Tenant > f.Tenant {
+			break
+		}
 		if r, ok := l.rows[a]; ok && f.admits(a, r) {
 			list = append(list, r.row(a))
 		}

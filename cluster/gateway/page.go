@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -22,6 +23,12 @@ type page struct {
 	next  messages.EventNumber // where the next page begins; 0: there is none
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
+
+	// cursor is that of the newest row, more that there are rows behind it, and
+	// behind how many messages of the log the rows do not tell of.
+	cursor string
+	more   bool
+	behind uint64
 }
 
 // The bounds of a page.
@@ -34,11 +41,7 @@ const (
 // line adds a line that tells of event n and says whether the page has room
 // for more. A page ends between two events.
 func (p *page) line(n messages.EventNumber, v any) (more bool) {
-	limit := p.limit
-	if limit <= 0 || limit > maxLimit {
-		limit = defaultLimit
-	}
-	if p.lines >= limit && n != p.last {
+	if p.lines >= p.most() && n != p.last {
 		p.next = n
 		return false
 	}
@@ -54,6 +57,25 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 		return p.flush()
 	}
 	return true
+}
+
+// most is how many lines the page has room for.
+func (p *page) most() int {
+	if p.limit <= 0 || p.limit > maxLimit {
+		return defaultLimit
+	}
+	return p.limit
+}
+
+// after adds a row that the next page would be asked for by cursor to come
+// behind, and says whether the page has room for more.
+func (p *page) after(cursor string, v any) (more bool) {
+	if p.lines >= p.most() && cursor != "" {
+		p.more = true
+		return false
+	}
+	p.cursor = cursor
+	return p.line(p.last, v)
 }
 
 // flush sends what has gathered. A line that is larger than a message goes out
@@ -75,6 +97,12 @@ func (p *page) finish() error {
 	msg := nats.NewMsg(p.to)
 	if p.next != 0 {
 		msg.Header.Set(messages.HeaderNext, number(p.next))
+	}
+	if p.more {
+		msg.Header.Set(messages.HeaderCursor, p.cursor)
+	}
+	if p.behind > 0 {
+		msg.Header.Set(messages.HeaderBehind, strconv.FormatUint(p.behind, 10))
 	}
 	return p.g.Conn.PublishMsg(msg)
 }

@@ -25,6 +25,8 @@ type views struct {
 	log    eventlog.Shards
 	path   string
 	logger *slog.Logger
+	// most is the most messages of a transaction.
+	most int
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -35,14 +37,14 @@ type views struct {
 
 	mu    sync.Mutex
 	store *fleet.Store
-	at    map[int]uint64
+	at    map[int]uint64 // of shards that are known to be those that were read
 	why   error         // that there is no store
 	moved chan struct{} // closed when any of these changes
 }
 
 const (
-	// viewsBatch is the most messages, viewsBusy the longest time, that one
-	// transaction takes in.
+	// viewsBatch is the most messages that one transaction takes in, viewsBusy for
+	// how long it gathers them.
 	viewsBatch = 2000
 	viewsBusy  = 250 * time.Millisecond
 	// viewsAhead is how many messages are read ahead.
@@ -56,13 +58,14 @@ const (
 	viewsRest, viewsRestMost = 100 * time.Millisecond, 5 * time.Second
 )
 
-func keepViews(log eventlog.Shards, path string, logger *slog.Logger) *views {
-	v := &views{log: log, path: path, logger: logger, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
+func newViews(log eventlog.Shards, path string, logger *slog.Logger) *views {
+	v := &views{log: log, path: path, logger: logger, most: viewsBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
 	v.why = errors.New("they are being opened")
 	v.ctx, v.cancel = context.WithCancel(context.Background())
-	v.running.Go(v.run)
 	return v
 }
+
+func (v *views) begin() { v.running.Go(v.run) }
 
 func (v *views) close() {
 	v.cancel()
@@ -115,9 +118,9 @@ func (v *views) tell() {
 type toldOf struct {
 	shard int
 	fleet.Stored
-	// elsewhere says that the shard is not the one that was read, idle that there
-	// is no more now.
-	elsewhere, idle bool
+	// here says that the shard is the one that was read, elsewhere that it is
+	// another, idle that there is no more now.
+	here, elsewhere, idle bool
 }
 
 // keeper is a file that is open.
@@ -127,8 +130,9 @@ type keeper struct {
 	told  chan toldOf
 	ctx   context.Context
 	read  sync.WaitGroup
-	// building are the shards that have not been read to their end.
-	building map[int]bool
+	// building are the shards that have not been read to their end, sure those
+	// that are known to be the ones that were read.
+	building, sure map[int]bool
 	begun    time.Time
 	frames   int
 }
@@ -143,7 +147,7 @@ func (v *views) keep(well func()) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), begun: time.Now()}
+	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), begun: time.Now()}
 	defer func() {
 		cancel()
 		k.read.Wait()
@@ -151,7 +155,7 @@ func (v *views) keep(well func()) error {
 		_ = store.Close()
 	}()
 	for shard := range v.log.Shards() {
-		k.building[shard] = true
+		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
 		k.follow(shard)
 	}
 	k.publish()
@@ -185,6 +189,9 @@ func (k *keeper) batch() error {
 			}
 		}
 		switch {
+		case m.here:
+			k.sure[m.shard] = true
+			k.publish()
 		case m.idle:
 			k.built(m.shard)
 		case m.elsewhere:
@@ -197,7 +204,7 @@ func (k *keeper) batch() error {
 				return err
 			}
 		}
-		gathering = b.Len() < viewsBatch && time.Since(begun) < viewsBusy
+		gathering = b.Len() < k.most && time.Since(begun) < viewsBusy
 	}
 	if err := k.commit(b); err != nil {
 		return err
@@ -223,7 +230,9 @@ func (k *keeper) publish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for shard := range k.log.Shards() {
-		k.at[shard] = k.store.Shard(shard).Seq
+		if k.sure[shard] {
+			k.at[shard] = k.store.Shard(shard).Seq
+		}
 	}
 	k.tell()
 }
@@ -237,7 +246,7 @@ func (k *keeper) again(b *fleet.Batch, shard int) error {
 	if err := k.store.Reset(k.ctx, shard); err != nil {
 		return err
 	}
-	k.building[shard] = true
+	k.building[shard], k.sure[shard] = true, true // it is at its beginning
 	k.publish()
 	k.follow(shard)
 	return nil
@@ -305,7 +314,9 @@ func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
 		case err != nil:
 			return err
 		case !known && !none && here.Seq == last.Seq && here.Agent == last.Agent && here.Stored.Equal(last.Stored):
-			known = true
+			if known = true; !k.tellOf(toldOf{shard: shard, here: true}) {
+				return k.ctx.Err()
+			}
 			continue
 		case !known || !none && here.Seq <= last.Seq:
 			return eventlog.ErrElsewhere
@@ -371,7 +382,11 @@ func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error,
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for shard, end := range ends {
-		behind += end - min(end, v.at[shard])
+		at, sure := v.at[shard]
+		if !sure {
+			end = max(end, 1)
+		}
+		behind += end - min(end, at)
 	}
 	return v.store, behind, v.why, v.moved
 }
@@ -429,7 +444,8 @@ func (n *Node) openViews(context.Context) error {
 		n.onClose(func() { _ = os.RemoveAll(temporary) })
 		dir = temporary
 	}
-	n.views = keepViews(n.log, filepath.Join(dir, "fleet.db"), n.cfg.Logger)
+	n.views = newViews(n.log, filepath.Join(dir, "fleet.db"), n.cfg.Logger)
+	n.views.begin()
 	n.onClose(n.views.close)
 	return nil
 }

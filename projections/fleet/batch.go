@@ -28,7 +28,7 @@ type Stored struct {
 }
 
 // deleted is the event after which nothing of the agent is left.
-const deleted = "agent.deleted"
+const deleted = "agent.deleted" // eventlog.Deleted, which this room does not know
 
 // matters says that a frame with an event of this type is decoded.
 func matters(eventType string) bool {

@@ -49,6 +49,9 @@ func (g *Gateway) page(r request, q messages.Query, view func(*page) error) {
 }
 
 func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
+	if err := fits(q, filterableOfAgent); err != nil {
+		return err
+	}
 	switch q.View {
 	case "events":
 		return g.events(p, a, q)
@@ -63,6 +66,12 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		}
 		p.line(0, s.JSON())
 		return nil
+	case "turns":
+		var t projections.Turns
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, t.List)
+	case "effects":
+		return g.effects(p, a, q)
 	case "usage":
 		var u projections.Usage
 		err := g.fold(a, q.At, &u)
@@ -84,7 +93,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "holdings":
 		return g.holdings(p, a)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay, holdings and blob", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings and blob", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered

@@ -222,7 +222,8 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
-	// ShowAtMost is how many bytes of a blob a model is shown.
+	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
+	// projections.DefaultShow.
 	ShowAtMost int
 	// ModelHooks and EndHooks say that hooks must be asked before each model
 	// call, and before a turn completes.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -407,11 +408,19 @@ func TestHistoryHoldsReferences(t *testing.T) { // A36
 	s := actorstest.New(t, nil)
 	s.Start(config(model, giving("large", many("x"), &runs))).Must(ada, say("u1", many("z")))
 	s.Until(ada, "turn.completed")
-	if entries := s.Entries(ada); len(entries) > 0 {
-		for _, e := range entries {
-			if len(e.Bytes) > 8<<10 {
-				t.Errorf("a frame of %d bytes: %v", len(e.Bytes), e.Types())
-			}
+	var state turn.State
+	for _, e := range s.Entries(ada) {
+		if state.Apply(e.Frame); len(e.Bytes) > 8<<10 {
+			t.Errorf("a frame of %d bytes: %v", len(e.Bytes), e.Types())
 		}
+	}
+	items := state.History.Items()
+	for _, item := range items {
+		if len(fmt.Sprint(item)) > 1<<10 {
+			t.Errorf("the history holds %.100v", item)
+		}
+	}
+	if n := state.History.Size(); len(items) != 4 || n < 3*256<<10 {
+		t.Errorf("%d items, said to show %d bytes", len(items), n)
 	}
 }

@@ -66,7 +66,7 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 	if p.eager || p.buf.Len() >= messageSize {
 		return p.flush()
 	}
-	return true
+	return p.err == nil
 }
 
 func (p *page) write(b []byte) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
@@ -137,6 +138,18 @@ func TestBlobOfForeignChunks(t *testing.T) { // A29
 	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: m.Data, Header: m.Header})
 	_, err = getBlob(l, a, b)
 	wantCode(t, err, messages.Damaged, "chunk 0")
+
+	// A chunk that is whole, but not what the blob's hash says.
+	b.SHA256 = messages.DigestOf([]byte("q"))
+	sum := crc32.Checksum([]byte("y"), crc32.MakeTable(crc32.Castagnoli))
+	m.Header.Set("Reprise-Chunk", fmt.Sprintf("%s 0 1 1 %08x", b.SHA256, sum))
+	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: []byte("y"), Header: m.Header})
+	_, err = getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, string(b.SHA256))
+	publish(t, c, &nats.Msg{Subject: c.Subjects.Snapshots(a) + ".state.0", Data: []byte("y"), Header: m.Header})
+	if got, err := l.Snapshot(context.Background(), a, "state"); got != nil || err != nil {
+		t.Errorf("a snapshot with another hash: %q, %v", got, err)
+	}
 }
 
 // A blob whose writer died before the last chunk is not there; storing it again

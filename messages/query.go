@@ -12,12 +12,12 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals or replay of an
-	// agent; agents, approvals or dlq of a tenant.
+	// View is show, events, history, state, usage, approvals, children, timers,
+	// replay, holdings or blob of an agent; agents, approvals or dlq of a tenant.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
-	// From is the first event (or line) wanted.
+	// From is the first event (or line, or byte of a blob) wanted.
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
@@ -26,9 +26,26 @@ type Query struct {
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Deleted lists what is left of deleted agents, too; the view is agents.
+	Deleted bool `json:"deleted,omitempty"`
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
+	// Whole puts the payloads that are kept as blobs into the events that name
+	// them. The view is events; history and replay are always whole.
+	Whole bool `json:"whole,omitempty"`
+	// Blob is the one that is wanted, by its hash or by enough of the beginning of
+	// it; its size may be left out. The view is blob.
+	Blob Blob `json:"blob,omitzero"`
+}
+
+// BlobPiece is a piece of a blob: a line of the view blob.
+type BlobPiece struct {
+	// Blob is the whole that it is a piece of.
+	Blob   Blob  `json:"blob"`
+	Offset int64 `json:"offset"`
+	// Data is in base64.
+	Data []byte `json:"data"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view
@@ -66,6 +83,24 @@ type Remembered struct {
 	// N is the event that remembers it, At when that was recorded.
 	N  EventNumber `json:"n"`
 	At time.Time   `json:"at,omitzero"`
+}
+
+// Timer is an input that is to reach an agent later: a line of the view timers.
+type Timer struct {
+	Agent AgentID `json:"agent"`
+	Timer string  `json:"timer"`
+	// Next is when it comes.
+	Next time.Time `json:"next"`
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
+	// Input is the id of the input that has set it.
+	Input  string `json:"input,omitempty"`
+	Policy Policy `json:"policy,omitempty"`
+	Text   string `json:"text"`
+	// N is its newest timer.set, Set when that was.
+	N   EventNumber `json:"n"`
+	Set time.Time   `json:"set"`
 }
 
 // ParseQuery reads a query's JSON body.

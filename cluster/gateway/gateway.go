@@ -64,9 +64,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.
@@ -79,7 +80,9 @@ type Gateway struct {
 	receipts receipts
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
-	again   chan struct{}
+	again chan struct{}
+	// reading bounds how many blobs are read for callers at once.
+	reading chan struct{}
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
@@ -92,7 +95,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)

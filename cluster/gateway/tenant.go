@@ -41,7 +41,7 @@ func (g *Gateway) queryTenant(msg request) {
 }
 
 func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
-	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase})
+	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Deleted: q.Deleted})
 	for i, row := range rows {
 		n := messages.EventNumber(i + 1)
 		if n < q.From {
@@ -76,6 +76,9 @@ func (g *Gateway) allApprovals(p *page, tenant string, q messages.Query) error {
 			continue
 		}
 		for _, approval := range queue.Approvals(row.Agent) {
+			if approval.Agent != row.Agent {
+				continue // its own row tells of it
+			}
 			if !p.line(n, approval) {
 				return nil
 			}

@@ -338,6 +338,35 @@ func TestStoreAfterACrash(t *testing.T) { // A36, A108
 	}
 }
 
+// A server that is shut down in order keeps its snapshots.
+func TestSnapshotsAfterARestart(t *testing.T) {
+	dir, a, want := t.TempDir(), logtest.Agent("ada"), bytesOf(500<<10, "restart")
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snapshot := range [][]byte{bytesOf(900<<10, "older"), want} {
+		if err := l.PutSnapshot(t.Context(), a, "state", snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc.Close()
+	if err := srv.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := openDir(t, dir, embedded.SyncAlways).Snapshot(t.Context(), a, "state"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
+	}
+}
+
 // openDir opens a log on a server of its own in dir.
 func openDir(t *testing.T, dir string, sync embedded.Sync) *natslog.Log {
 	t.Helper()

@@ -424,7 +424,7 @@ const maxMessage = 16 << 10
 // printable makes text that JSON and msgpack can carry, bad bytes shown, and
 // cuts it where it is longer than most.
 func printable(s string, most int) string {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
+	if s = valid(s); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + " [cut]"
 	}
 	return s

@@ -47,6 +47,11 @@ type Config struct {
 	// Data is the folder of the embedded NATS server, used when neither NATS
 	// nor Conn is given.
 	Data string
+	// Views is the folder where the node keeps the views of the fleet, a cache of
+	// the log. No two nodes may share one. Empty: views in Data, or a temporary
+	// folder where the server is not embedded. With encryption they are kept in
+	// memory alone and built anew at each start.
+	Views string
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
 	Listen string
@@ -102,6 +107,7 @@ type Node struct {
 	streams  *natslog.Log // what log is stored in
 	log      *sealed.Log
 	keys     *sealed.Keys // nil: nothing is encrypted
+	views    *views
 	host     *host
 	owner    *owner
 	members  *member.Members
@@ -137,7 +143,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openHost, n.join, n.openDoors} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -206,6 +212,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
 		Agents:  agents,
+		Fleet:   n.views,
 		Self:    n.id,
 		OwnerOf: n.ownerOf,
 

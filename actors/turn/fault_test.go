@@ -91,7 +91,7 @@ var faults = []fault{
 	{"forget what a hook decided in a crash", "outcomes.go",
 		"		case m.Due:\n			d.advance()", "		case m.Due:\n			d.request()"},
 	{"a timer outlives a clear", "stop.go",
-		"	d.cancelSchedules(\"clear\", c.Reason)\n", ""},
+		"	d.cancelSchedules(by, why)\n", ""},
 	{"a scheduled input comes twice", "schedule.go",
 		`sc != nil && sc.Cron == "" {`, `sc != nil && sc.Cron == "-" {`},
 	{"a cron line comes but once", "schedule.go",

@@ -241,7 +241,8 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
-	// ShowAtMost is how many bytes of a blob a model is shown.
+	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
+	// projections.DefaultShow.
 	ShowAtMost int
 	// Compact says when and how a history is compacted.
 	Compact Compact

@@ -207,7 +207,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 // toldFields are those of events that a reader can do with, in this order.
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
-	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
+	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "answer", "arguments", "args_hash", "note", "patch",
 	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
 
 // eventText is an event's fields.
@@ -272,6 +272,11 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 			return "", nil
 		}
 		return "usage", quoted(fmt.Sprintf("%d+%d", u.Input, u.Output))
+	},
+	"blob": func(v json.RawMessage) (string, json.RawMessage) {
+		var b messages.Blob
+		_ = json.Unmarshal(v, &b)
+		return "blob", quoted(fmt.Sprintf("%s…+%d", b.SHA256[:8], b.Size))
 	},
 	// The model that every definition begins with goes without saying.
 	"model": func(v json.RawMessage) (string, json.RawMessage) {

@@ -49,6 +49,9 @@ func (g *Gateway) page(r request, q messages.Query, view func(*page) error) {
 }
 
 func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
+	if err := fits(q, filterableOfAgent); err != nil {
+		return err
+	}
 	switch q.View {
 	case "events":
 		return g.events(p, a, q)
@@ -63,6 +66,12 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		}
 		p.line(0, s.JSON())
 		return nil
+	case "turns":
+		var t projections.Turns
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, t.List)
+	case "effects":
+		return g.effects(p, a, q)
 	case "usage":
 		var u projections.Usage
 		err := g.fold(a, q.At, &u)
@@ -86,7 +95,7 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "doctor":
 		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay, holdings, blob and doctor", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings, blob and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered

@@ -25,11 +25,12 @@ type agent struct {
 	parent *actor.PID
 	root   *actor.RootContext
 
-	state turn.State
-	tail  eventlog.Tail
-	ids   index
-	// replies holds the subjects that live inputs named, by input id.
-	replies map[string]string
+	state   turn.State
+	tail    eventlog.Tail
+	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
+	ids     index
+	owing   owing
+	unsaved unsaved
 
 	// busy says that a load or an append is under way; what arrives meanwhile
 	// waits in order.
@@ -72,7 +73,7 @@ type flight struct {
 // What the goroutines of an agent report.
 type (
 	loaded struct {
-		loading
+		*loading
 		err error
 	}
 	appended struct {
@@ -99,11 +100,14 @@ func (a *agent) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
+		a.rt.active.Add(1)
 		a.load()
 	case *actor.Stopping:
+		a.rest()
 		a.stop()
 		a.turnAway()
 	case *actor.Stopped:
+		a.rt.active.Add(-1)
 		a.after.stopped(ctx.ActorSystem().Root)
 	case loaded:
 		a.loaded(m)
@@ -111,6 +115,10 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.appended(m)
 	case stalled:
 		a.stalled(m)
+	case savedAs:
+		a.saved(m)
+	case lookedUp:
+		a.lookedUp(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:
@@ -209,15 +217,23 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	if n, ok := a.ids.find(d.Command.CommandID()); ok {
-		a.answerAgain(sender, d.Command, n)
-		return
+	switch at, found, unread := a.ids.find(hashID(d.Command.CommandID())); {
+	case len(unread) > 0:
+		a.lookUp(d, sender, unread)
+	case found:
+		a.answerAgain(sender, d.Command, at)
+	default:
+		a.apply(d, sender)
 	}
+}
+
+// apply decides about a command whose id was not spent long ago.
+func (a *agent) apply(d *Deliver, sender *actor.PID) {
 	events, err := a.state.Decide(a.env(), d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
-		a.answerAgain(sender, d.Command, spent.N)
+		a.answerAgain(sender, d.Command, a.ids.recent(spent.N))
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
@@ -268,6 +284,13 @@ func (a *agent) told(result any) any {
 func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	if sender != nil {
 		a.root.Send(sender, &ans)
+	}
+}
+
+// rest leaves a snapshot when the agent leaves memory.
+func (a *agent) rest() {
+	if !a.busy && !a.left && a.broken == nil {
+		a.save(a.rt.saveAtEnd)
 	}
 }
 

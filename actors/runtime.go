@@ -31,6 +31,12 @@ type Config struct {
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
+	// Snapshots is where agents leave snapshots and begin from. Nil: Log, if it is
+	// one; else every activation reads the whole log.
+	Snapshots Snapshots
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read.
+	SnapshotEvery int
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -54,6 +60,11 @@ type Runtime struct {
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
+
+	shelf                *shelf // nil: no snapshots
+	saveEvery, saveAtEnd int    // in events
+	saving               chan struct{}
+	active               atomic.Int64
 }
 
 // definition is a Definition made ready to run.
@@ -80,8 +91,9 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
-		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
+		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
+	r.snapshots(cfg)
 	if r.observer == nil {
 		r.observer = nobody{}
 	}
@@ -165,6 +177,24 @@ func (def *definition) add(t tool.Tool) {
 	}
 	def.judges = def.judges || spec.Approval != tool.Never || spec.ApproveRepeats
 }
+
+// snapshots takes over what the configuration says of them.
+func (r *Runtime) snapshots(cfg Config) {
+	if cfg.Snapshots == nil {
+		cfg.Snapshots, _ = cfg.Log.(Snapshots)
+	}
+	if cfg.Snapshots != nil && cfg.SnapshotEvery >= 0 {
+		r.shelf = &shelf{cfg.Snapshots}
+	}
+	r.saveEvery = cfg.SnapshotEvery
+	if r.saveEvery == 0 {
+		r.saveEvery = DefaultSnapshotEvery
+	}
+	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
+}
+
+// InMemory is how many agents are in memory.
+func (r *Runtime) InMemory() int { return int(r.active.Load()) }
 
 // Kinds are the kinds that agents here may be of, sorted.
 func (r *Runtime) Kinds() []string {

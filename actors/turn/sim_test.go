@@ -164,7 +164,7 @@ type sim struct {
 	ids    []string
 	spent  map[string]messages.EventNumber // what the shell's index holds, and more
 	old    map[string]bool                 // ids that only the shell's index holds
-	images int // after so many frames the folded state goes through a snapshot
+	images int                             // after so many frames the folded state goes through a snapshot
 	steps  int
 	acts   int
 	asleep bool // nobody acts: the log is being read

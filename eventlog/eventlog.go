@@ -140,10 +140,16 @@ type Definitions interface {
 	Definition(ctx context.Context, hash messages.Digest) ([]byte, error)
 }
 
-// Log is what an agent's owner needs. A projection needs only the Reader.
+// Log is all that a node needs. A projection of one agent needs only the
+// Reader, one of a fleet only the Shards.
 type Log interface {
 	Appender
 	Reader
+	Resumer
 	Follower
+	Shards
+	Purger
 	Definitions
+	Blobs
+	Snapshots
 }

@@ -27,7 +27,10 @@ func jetStream(t testing.TB, c natslog.Config) jetstream.JetStream {
 
 func streamNames(s messages.Subjects) []string {
 	n := natslog.NamesOf(s)
-	names := []string{n.Definitions(), n.Inbox(), n.DeadLetters()}
+	names := []string{n.Definitions(), n.Inbox(), n.DeadLetters(), n.Snapshots()}
+	for p := messages.Partition(0); p < messages.Partitions; p += 16 {
+		names = append(names, n.Blobs(p))
+	}
 	for p := messages.Partition(0); p < messages.Partitions; p += 4 {
 		names = append(names, n.Log(p))
 	}

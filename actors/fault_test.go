@@ -57,9 +57,9 @@ var faults = []fault{
 	{"wait for an event before hooks are asked", "agent.go",
 		"	a.act() // hooks may be asked now", "	// hooks may be asked now"},
 	{"take what was to be asked again for the first answer", "load.go",
-		"				ans = answerOf(rec.Frame)\n", "				ans = messages.Answer{N: rec.Frame.Last()}\n"},
+		"	ans := answerOf(f)\n", "	ans := messages.Answer{N: f.Last()}\n"},
 	{"forget old ids", "index.go",
-		"	(*x)[hashID(id.ID)] = id.N\n", ""},
+		"	x.page.add(hashID(id.ID), at)\n", ""},
 	{"sleep with work to do", "agent.go",
 		` || a.state.Open() {`, ` {`},
 }

@@ -42,10 +42,11 @@ type idPage struct {
 	stored bool
 }
 
-const (
-	pageIDs   = 1024 // ids of a full page
-	pagesRead = 8    // pages that an activation keeps of those it has read
-)
+// pageIDs is how many ids a full page has.
+var pageIDs = 1024 // smaller in tests
+
+// pagesRead is how many pages an activation keeps of those it has read.
+const pagesRead = 8
 
 // idList is ids with their places, in the order in which they came: for each the
 // first half of its SHA-256, then event number and sequence, 8 bytes each.
@@ -76,13 +77,12 @@ func (l idList) find(hash [16]byte) (place, bool) {
 // are made of two halves of the hash (Kirsch and Mitzenmacher 2006).
 type idFilter []byte
 
-const (
-	filterBytes  = pageIDs * 2
-	filterProbes = 8
-)
+const filterProbes = 8
+
+func filterBytes() int { return pageIDs * 2 }
 
 func newFilter(l idList) idFilter {
-	f := make(idFilter, filterBytes)
+	f := make(idFilter, filterBytes())
 	for ; len(l) > 0; l = l[idSize:] {
 		f.probe([16]byte(l), func(b *byte, bit byte) bool { *b |= bit; return true })
 	}
@@ -98,7 +98,7 @@ func (f idFilter) maybe(hash [16]byte) bool {
 func (f idFilter) probe(hash [16]byte, see func(b *byte, bit byte) bool) bool {
 	at, step := binary.BigEndian.Uint64(hash[:]), binary.BigEndian.Uint64(hash[8:])|1
 	for range filterProbes {
-		i := at % (filterBytes * 8)
+		i := at % uint64(len(f)*8)
 		if !see(&f[i/8], 1<<(i%8)) {
 			return false
 		}
@@ -134,9 +134,15 @@ func (x *index) placed(f *messages.Frame, seq uint64) {
 	}
 }
 
+// pageRef names a full page and what it must hold.
+type pageRef struct {
+	number int
+	sum    [sha256.Size]byte
+}
+
 // find says where an id was spent. unread are the pages that must be read before
-// that is known.
-func (x *index) find(hash [16]byte) (at place, found bool, unread []int) {
+// that is known, newest first.
+func (x *index) find(hash [16]byte) (at place, found bool, unread []pageRef) {
 	if at, found = x.page.find(hash); found {
 		return at, true, nil
 	}
@@ -144,7 +150,7 @@ func (x *index) find(hash [16]byte) (at place, found bool, unread []int) {
 		switch p := &x.pages[i]; {
 		case !p.filter.maybe(hash):
 		case p.ids == nil:
-			unread = append(unread, i)
+			unread = append(unread, pageRef{i, p.sum})
 		case !found:
 			at, found = p.ids.find(hash)
 		}
@@ -223,7 +229,7 @@ func (s *storedIndex) restore() (index, error) {
 		return index{}, errIndex
 	}
 	for i, filter := range s.Filters {
-		if len(filter) != filterBytes || len(s.Sums[i]) != sha256.Size {
+		if len(filter) != filterBytes() || len(s.Sums[i]) != sha256.Size {
 			return index{}, errIndex
 		}
 		x.pages = append(x.pages, idPage{filter: filter, sum: [sha256.Size]byte(s.Sums[i]), stored: true})
@@ -243,9 +249,9 @@ type storedPage struct {
 func pageName(i int) string { return fmt.Sprintf("ids-%d-%d", turn.FoldVersion, i) }
 
 // readPage reads a full page; nil if it is not there or not the one.
-func (s *shelf) readPage(ctx context.Context, a messages.AgentID, i int, sum [sha256.Size]byte) idList {
+func (s *shelf) readPage(ctx context.Context, a messages.AgentID, ref pageRef) idList {
 	var p storedPage
-	if _, err := s.get(ctx, a, pageName(i), &p); err != nil || len(p.IDs) != pageIDs*idSize || sha256.Sum256(p.IDs) != sum {
+	if _, err := s.get(ctx, a, pageName(ref.number), &p); err != nil || len(p.IDs) != pageIDs*idSize || sha256.Sum256(p.IDs) != ref.sum {
 		return nil
 	}
 	return p.IDs

@@ -50,7 +50,7 @@ func (a *agent) load() {
 // any doubt about that, all of them.
 func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (*loading, error) {
 	if l, ok := rt.restore(ctx, id); ok {
-		err := replaySafely(l, id, rt.shelf.store.ReadFrom(ctx, id, l.tail))
+		err := replaySafely(l, id, rt.log.ReadFrom(ctx, id, l.tail))
 		if err == nil {
 			err = rt.atTail(ctx, id, l)
 		}

@@ -21,37 +21,34 @@ type lookedUp struct {
 // lookUp reads pages outside the mailbox to find out whether a command's id was
 // spent long ago. Until that is known the command stands first in line and the
 // agent is busy: no cache that was lost ever makes an id unspent.
-func (a *agent) lookUp(d *Deliver, sender *actor.PID, unread []int) {
+func (a *agent) lookUp(d *Deliver, sender *actor.PID, unread []pageRef) {
 	a.waiting = append([]arrival{{d, sender}}, a.waiting...)
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	a.busy, a.cancel = true, cancel
-	sums := make(map[int][32]byte)
-	for _, i := range unread {
-		sums[i] = a.ids.pages[i].sum
-	}
 	rt, id, root, self := a.rt, a.id, a.root, a.self
 	at, found, _ := a.ids.find(hashID(d.Command.CommandID()))
 	go func() {
 		defer cancel()
-		m := lookedUp{of: d, at: at, found: found, pages: make(map[int]idList)}
-		rt.lookUp(ctx, id, sums, unread, &m)
+		m := lookedUp{of: d, at: at, found: found}
+		rt.lookUp(ctx, id, unread, &m)
 		root.Send(self, m)
 	}()
 }
 
-func (rt *Runtime) lookUp(ctx context.Context, id messages.AgentID, sums map[int][32]byte, unread []int, m *lookedUp) {
+func (rt *Runtime) lookUp(ctx context.Context, id messages.AgentID, unread []pageRef, m *lookedUp) {
 	if m.err = rt.turnToRead(ctx); m.err != nil {
 		return
 	}
 	defer func() { <-rt.reading }()
 	hash := hashID(m.of.Command.CommandID())
-	for _, i := range unread { // newest first
-		ids := rt.shelf.readPage(ctx, id, i, sums[i])
+	m.pages = make(map[int]idList)
+	for _, ref := range unread {
+		ids := rt.shelf.readPage(ctx, id, ref)
 		if ids == nil {
 			rt.lookUpInLog(ctx, id, hash, m)
 			return
 		}
-		m.pages[i] = ids
+		m.pages[ref.number] = ids
 		if !m.found {
 			m.at, m.found = ids.find(hash)
 		}

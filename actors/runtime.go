@@ -31,11 +31,9 @@ type Config struct {
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
-	// Snapshots is where agents leave snapshots and begin from. Nil: Log, if it is
-	// one; else every activation reads the whole log.
-	Snapshots Snapshots
 	// SnapshotEvery is how many events an agent writes, at least, between two
-	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read.
+	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
+	// and every activation reads the agent's whole log.
 	SnapshotEvery int
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
@@ -180,11 +178,8 @@ func (def *definition) add(t tool.Tool) {
 
 // snapshots takes over what the configuration says of them.
 func (r *Runtime) snapshots(cfg Config) {
-	if cfg.Snapshots == nil {
-		cfg.Snapshots, _ = cfg.Log.(Snapshots)
-	}
-	if cfg.Snapshots != nil && cfg.SnapshotEvery >= 0 {
-		r.shelf = &shelf{cfg.Snapshots}
+	if cfg.SnapshotEvery >= 0 {
+		r.shelf = &shelf{cfg.Log}
 	}
 	r.saveEvery = cfg.SnapshotEvery
 	if r.saveEvery == 0 {

@@ -7,16 +7,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Snapshots is where activations leave what they have folded, and what reads on
-// from there. natslog.Log is one.
-type Snapshots interface {
-	eventlog.Snapshots
-	eventlog.Resumer
-}
-
 // shelf is the one way of snapshots to their store and back: whoever wants to
 // change their bytes does it here.
-type shelf struct{ store Snapshots }
+type shelf struct{ store eventlog.Snapshots }
 
 // put stores v and gives its size in bytes.
 func (s *shelf) put(ctx context.Context, a messages.AgentID, name string, v any) (int, error) {

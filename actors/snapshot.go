@@ -28,15 +28,16 @@ const (
 	DefaultSnapshotEvery = 64
 	// An agent that leaves memory is worth a snapshot with fewer.
 	snapshotAtEnd = 16
-	// snapshotShare is what part of the last snapshot's size the frames behind it
-	// have together before another one is written: what snapshots take stays in
-	// proportion to the log.
-	snapshotShare = 4
 	// savesAtOnce is how many snapshots a node writes at the same time. Another
 	// one is not waited for, but skipped.
 	savesAtOnce = 4
 	saveLimit   = time.Minute
 )
+
+// snapshotShare is what part of the last snapshot's size the frames behind it
+// have together before another one is written: what snapshots take stays in
+// proportion to the log.
+var snapshotShare = 4 // larger in tests
 
 // unsaved counts what has come since the newest snapshot.
 type unsaved struct {

@@ -103,7 +103,7 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.rt.active.Add(1)
 		a.load()
 	case *actor.Stopping:
-		a.rest()
+		a.rest(a.rt.saveAtEnd)
 		a.stop()
 		a.turnAway()
 	case *actor.Stopped:
@@ -287,10 +287,10 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	}
 }
 
-// rest leaves a snapshot when the agent leaves memory.
-func (a *agent) rest() {
+// rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
+func (a *agent) rest(events int) {
 	if !a.busy && !a.left && a.broken == nil {
-		a.save(a.rt.saveAtEnd)
+		a.save(events)
 	}
 }
 

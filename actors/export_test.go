@@ -58,3 +58,26 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 	}
 	return found, nil
 }
+
+// SnapshotOf is the number of the newest event that a snapshot has; 0 if it cannot be read.
+func SnapshotOf(a messages.AgentID, b []byte) messages.EventNumber {
+	var s saved
+	if messages.DecodeSnapshot(a, turn.SnapshotName(), b, &s) != nil {
+		return 0
+	}
+	return s.Tail.Last
+}
+
+// SnapshotBytes is what snapshots take of an agent whose log and whose snapshot
+// grow by so many bytes with each of its events.
+func SnapshotBytes(events, log, snapshot int) (written int) {
+	u, size := unsaved{}, 0
+	for range events {
+		u.events, u.bytes, size = u.events+1, u.bytes+log, size+snapshot
+		if u.due(DefaultSnapshotEvery, 4) {
+			written += size
+			u = unsaved{size: size}
+		}
+	}
+	return written
+}

@@ -54,6 +54,11 @@ func (u *unsaved) add(f *messages.Frame, bytes int) {
 	u.bytes += bytes
 }
 
+// due says whether a snapshot is to be written that is worth so many events.
+func (u *unsaved) due(events, share int) bool {
+	return !u.under && u.events >= events && u.bytes >= u.size/share
+}
+
 // savedAs says what came of the writing of a snapshot.
 type savedAs struct {
 	size  int
@@ -68,7 +73,7 @@ type savedAs struct {
 // the next activation the reading of a longer tail.
 func (a *agent) save(events int) {
 	u := &a.unsaved
-	if a.rt.shelf == nil || u.under || u.events < events || u.bytes < u.size/snapshotShare {
+	if a.rt.shelf == nil || !u.due(events, snapshotShare) {
 		return
 	}
 	select {
@@ -115,6 +120,7 @@ func (a *agent) saved(m savedAs) {
 	}
 	a.unsaved.size = m.size
 	a.ids.isStored(m.pages)
+	a.rest(a.rt.saveEvery) // it may be due again
 }
 
 // restore begins a loading with the newest snapshot, and says whether there is

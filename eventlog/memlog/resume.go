@@ -1,6 +1,7 @@
 package memlog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -17,7 +18,7 @@ func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.T
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		all, err := l.subject(a)
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}

@@ -36,7 +36,11 @@ func check(ctx context.Context, shard int) error {
 // ReadShard yields a shard's messages; see eventlog.Shards. Its error is ctx's.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
-		if err := check(ctx, shard); err != nil {
+		end, err := l.ShardEnd(ctx, shard)
+		if err == nil && after > end {
+			err = fmt.Errorf("read shard %d: sequence %d is beyond its end, which is %d: %w", shard, after, end, eventlog.ErrElsewhere)
+		}
+		if err != nil {
 			yield(eventlog.Stored{}, err)
 			return
 		}

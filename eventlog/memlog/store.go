@@ -17,7 +17,14 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 	if err := a.Validate(); err != nil {
 		return messages.Blob{}, err
 	}
-	payload, err := io.ReadAll(r)
+	size, err := io.Copy(io.Discard, r) // as a log does that must know the hash first
+	if err == nil {
+		_, err = r.Seek(-size, io.SeekCurrent)
+	}
+	payload := make([]byte, size)
+	if err == nil {
+		_, err = io.ReadFull(r, payload)
+	}
 	if err != nil {
 		return messages.Blob{}, fmt.Errorf("read a blob of %s: %w", a, err)
 	}
@@ -38,7 +45,7 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 
 // Blob streams a blob; see eventlog.Blobs.
 func (l *Log) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
-	if err := usable(ctx, a); err != nil {
+	if err := usable[string](ctx, a); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -82,7 +89,7 @@ func (r *blobReader) Close() error { return nil }
 // ListBlobs yields the agent's blobs; see eventlog.Blobs.
 func (l *Log) ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messages.Blob, error] {
 	return func(yield func(messages.Blob, error) bool) {
-		if err := usable(ctx, a); err != nil {
+		if err := usable[string](ctx, a); err != nil {
 			yield(messages.Blob{}, err)
 			return
 		}
@@ -140,7 +147,7 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 
 // ListSnapshots gives the names of snapshots; see eventlog.Snapshots.
 func (l *Log) ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error) {
-	if err := usable(ctx, a); err != nil {
+	if err := usable[string](ctx, a); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -155,7 +162,7 @@ func (l *Log) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...
 
 // remove removes what is named of the agent's, or all of it.
 func remove[N ~string](ctx context.Context, l *Log, kept map[messages.AgentID]map[N][]byte, a messages.AgentID, names []N) error {
-	if err := usable(ctx, a); err != nil {
+	if err := usable(ctx, a, names...); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -170,12 +177,12 @@ func remove[N ~string](ctx context.Context, l *Log, kept map[messages.AgentID]ma
 }
 
 // usable says whether the call may go on, and the names stand in a subject.
-func usable(ctx context.Context, a messages.AgentID, names ...string) error {
+func usable[N ~string](ctx context.Context, a messages.AgentID, names ...N) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := messages.ValidateToken("name", name); err != nil {
+		if err := messages.ValidateToken("name", string(name)); err != nil {
 			return err
 		}
 	}

@@ -230,7 +230,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 }
 
 func (r *blobReader) damaged(err error) error {
-	return messages.Refuse(messages.Damaged, "blob %s of %s is damaged: %v; restore it from a backup, or store the same bytes again", r.want.SHA256, r.agent, err)
+	return messages.Refuse(messages.Damaged, "blob %s of %s is damaged: %v; restore it from a backup", r.want.SHA256, r.agent, err)
 }
 
 // ListBlobs yields the agent's blobs; see eventlog.Blobs.

@@ -112,6 +112,9 @@ func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 
 // requestWithin is request with a patience of its own.
 func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	w := calls.Get().(*call)
 	defer calls.Put(w)
 	n, breaks := c.register(w)

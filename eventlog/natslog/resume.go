@@ -43,7 +43,7 @@ func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.T
 // behind gives the messages behind after, if it is there.
 func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tail) (there bool, rest iter.Seq2[*stored, error], err error) {
 	newest, err := l.newest(ctx, a)
-	if err != nil || seqOf(newest) < after.Seq {
+	if err != nil || after.Seq == 0 || seqOf(newest) < after.Seq {
 		return false, nil, err
 	}
 	w := l.walk(a, newest, walkFrames)

@@ -59,7 +59,7 @@ var faults = []fault{
 	{"take what was to be asked again for the first answer", "load.go",
 		"	ans := answerOf(f)\n", "	ans := messages.Answer{N: f.Last()}\n"},
 	{"forget old ids", "index.go",
-		"	x.page.add(hashID(id.ID), at)\n", ""},
+		`x.page.add(hashID(id.ID), at)`, `x.page.add(hashID(""), at)`},
 	{"take a lost page of ids for one without the id", "lookup.go",
 		"			rt.lookUpInLog(ctx, id, hash, m)\n			return\n", "			_ = hash\n			continue\n"},
 	{"leave ids out of a snapshot", "index.go",

@@ -200,6 +200,12 @@ func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
 // frameAt reads the frame that holds an event: where the place says, or, if it is not
 // there any more, by the number.
 func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, at place) (*messages.Frame, error) {
+	if at.seq > 0 {
+		rec, err := rt.log.FrameAt(ctx, id, at.seq)
+		if err == nil && rec.Frame.First <= at.n && at.n <= rec.Frame.Last() {
+			return rec.Frame, nil
+		}
+	}
 	for rec, err := range rt.log.Read(ctx, id, at.n) {
 		if err != nil {
 			return nil, err

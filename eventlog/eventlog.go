@@ -147,6 +147,7 @@ type Log interface {
 	Appender
 	Reader
 	Resumer
+	Finder
 	Follower
 	Shards
 	Purger

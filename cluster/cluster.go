@@ -73,6 +73,10 @@ type Config struct {
 	PromptDecides func(kind, tool string) bool
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
+	// agent that comes into memory reads its whole log.
+	SnapshotEvery int
 	// Logger hears what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 	// Version is what the node says of itself.
@@ -153,7 +157,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
-		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -263,6 +267,10 @@ func (n *Node) Sync() string {
 
 // Partitions is how many partitions the node owns.
 func (n *Node) Partitions() int { return n.leases.Held() }
+
+// InMemory is how many agents are in this node's memory; the others are in its
+// log alone.
+func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
 // Close stops the node. Streams that run through it end with an error that says
 // so; their turns go on at the next start or owner. More than once does nothing.

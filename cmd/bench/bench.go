@@ -105,6 +105,7 @@ var figures = []figure{
 	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
+	{"snapshots", "turns with snapshots beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},

@@ -113,7 +113,11 @@ func TestActivation(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent")
+	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent", "memory of an agent that has left it")
+}
+
+func TestSnapshots(t *testing.T) {
+	has(t, measure(t, tiny(t, "snapshots")), []int{1, 3}, "turns with snapshots", "turns without snapshots")
 }
 
 func TestInterrupt(t *testing.T) {

@@ -73,7 +73,7 @@ func (a *agent) lookedUp(m lookedUp) {
 	a.busy = false
 	if m.ids != nil {
 		a.ids = *m.ids
-		a.unsaved.events += DefaultSnapshotEvery // so that its pages are stored again
+		a.unsaved.events, a.unsaved.size = a.unsaved.events+a.rt.saveEvery, 0 // its pages are to be stored again
 	} else {
 		for i, ids := range m.pages {
 			a.ids.keep(i, ids)

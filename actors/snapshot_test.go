@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
@@ -111,8 +112,8 @@ func patch(i int) messages.SetState {
 func manyIDs() int { return 64 + 3*actors.PageIDs() + 2 }
 
 // aged is an agent that has spent many ids, and left a snapshot.
-func aged(t *testing.T) (*actorstest.Stage, *shelves, actors.Config) {
-	log := newShelves(memlog.New())
+func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Config) {
+	log := newShelves(on)
 	s := actorstest.New(t, log)
 	cfg := config(echo())
 	cfg.SnapshotEvery = 1
@@ -179,7 +180,7 @@ func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 		"no snapshot": {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada) }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, log, cfg := aged(t)
+			s, log, cfg := aged(t, memlog.New())
 			log.scanned()
 			log.set(func() { c.harm(t.Context(), log) })
 			node := s.Start(cfg)
@@ -190,6 +191,47 @@ func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 				t.Errorf("the whole log was read %d times", n)
 			}
 		})
+	}
+}
+
+// The same over JetStream, where a snapshot is read by sequence.
+func TestOldIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
+	s, log, cfg := aged(t, openNATS(t))
+	log.scanned()
+	wantAgain(t, s, s.Start(cfg))
+	if n := log.scanned(); n > 0 {
+		t.Errorf("the whole log was read %d times", n)
+	}
+	if err := log.RemoveSnapshots(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	wantAgain(t, s, s.Start(cfg))
+	if log.scanned() == 0 {
+		t.Error("the whole log was not read")
+	}
+}
+
+// An agent that leaves memory leaves a snapshot if enough has come since the last
+// one.
+func TestSnapshotAtRest(t *testing.T) { // A95
+	log := newShelves(memlog.New())
+	s := actorstest.New(t, log)
+	cfg := config(echo())
+	cfg.IdleAfter = 4 * time.Millisecond
+	node := s.Start(cfg)
+	for i := range 20 {
+		node.Must(ada, patch(i))
+	}
+	log.await(ada, s)
+	for i := range 3 {
+		node.Must(bob, patch(i))
+	}
+	node.Stop()
+	if node.Runtime().InMemory() != 0 {
+		t.Errorf("%d agents are in memory", node.Runtime().InMemory())
+	}
+	if all, err := log.ListSnapshots(t.Context(), bob); err != nil || len(all) > 0 {
+		t.Errorf("an agent of 5 events has left %v, %v", all, err)
 	}
 }
 
@@ -204,7 +246,7 @@ func losePages(name string) error {
 
 // While nobody can say whether an id was spent, its command is not applied.
 func TestOldIDsWithoutPagesAndLog(t *testing.T) { // A8
-	s, log, cfg := aged(t)
+	s, log, cfg := aged(t, memlog.New())
 	node := s.Start(cfg)
 	node.Must(ada, patch(1000))
 	log.set(func() { log.lose, log.noLog = losePages, true })
@@ -222,7 +264,7 @@ func TestOldIDsWithoutPagesAndLog(t *testing.T) { // A8
 // A page is read outside the mailbox: others go on, what comes for the agent waits
 // in order, and an agent that stops meanwhile answers everybody.
 func TestPagesAreReadAside(t *testing.T) {
-	s, log, cfg := aged(t)
+	s, log, cfg := aged(t, memlog.New())
 	paging := make(chan chan struct{})
 	log.set(func() { log.paging = paging })
 	node := s.Start(cfg)
@@ -272,7 +314,7 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) { // A60
 
 // A snapshot of a log that was replaced, as by a restore, is not believed.
 func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A87
-	_, old, cfg := aged(t)
+	_, old, cfg := aged(t, memlog.New())
 	log := newShelves(memlog.New())
 	for name, b := range old.put {
 		if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {

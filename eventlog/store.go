@@ -78,10 +78,13 @@ type Shards interface {
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
 }
 
-// Stored is a message of a shard. Foreign ones are told with their Head alone.
+// Stored is a message of a shard. Foreign ones are told with their Head alone,
+// but for a frame whose headers cannot be read: its Frame says so.
 type Stored struct {
 	Head
 	// Frame decodes the frame; it checks the checksum, not the chain. An error is a
 	// *DamageError.
 	Frame func() (*messages.Frame, error)
+	// Digest is the frame's own, of the bytes that are stored.
+	Digest func() messages.Digest
 }

@@ -14,7 +14,7 @@ import (
 type Blobs interface {
 	// PutBlob stores what r holds from where it stands, in chunks, and returns once
 	// all of it is on disk. r may be read twice, first for its hash. Storing a blob
-	// again changes nothing.
+	// again changes nothing; after an error it goes on with what is missing.
 	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
 	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
 	// last Read does not match the hash or the size gives messages.Damaged in
@@ -34,7 +34,8 @@ type Snapshots interface {
 	// PutSnapshot replaces the agent's snapshot of that name, in chunks where it is
 	// large. A crash in the middle leaves none.
 	PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error
-	// Snapshot gives the newest; nil if there is none or what is there is not whole.
+	// Snapshot gives the newest, or one that was a moment ago; nil if there is none
+	// or what is there is not whole.
 	Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error)
 	// ListSnapshots gives the names of all that are kept of the agent, sorted.
 	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)

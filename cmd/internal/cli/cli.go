@@ -107,7 +107,7 @@ func (a *app) commands() []*cobra.Command {
 		a.dev(), a.serve(),
 		a.ask(), a.chat(), a.send(),
 		a.ls(), a.show(), a.events(), a.history(), a.state(), a.usage(), a.timers(), a.replay(), a.dlq(),
-		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.resume(), a.setState(),
+		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.compact(), a.resume(), a.setState(),
 		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
 		a.check(), a.doctor(), a.bench(), a.version(),
 	}

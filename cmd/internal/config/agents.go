@@ -36,6 +36,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"parallel":         r.count("parallel", &a.Parallel),
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
+		"compact":          func(n *node) { r.compact(n, &a) },
 		"settings":         func(n *node) { r.settings(n, &a) },
 	})
 	r.hasModel(f, owner)

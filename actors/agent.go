@@ -31,8 +31,8 @@ type agent struct {
 	// replies holds the subjects that live inputs named, by input id.
 	replies map[string]string
 
-	// busy says that a load or an append is under way; what arrives meanwhile
-	// waits in order.
+	// busy says that a load, an append or the storing of a large input is under
+	// way; what arrives meanwhile waits in order.
 	busy    bool
 	waiting []arrival
 	flight  flight
@@ -52,7 +52,10 @@ type agent struct {
 	// rewritten is the request that hooks have made for the next model call; nil
 	// if they left it as it was.
 	rewritten *providers.Request
-	cancel    func() // of the load or append under way
+	// missing is why the next model call cannot be made, as it was found before
+	// hooks were asked about it.
+	missing error
+	cancel  func() // of what busy tells of
 }
 
 // arrival is a command or an outcome with its sender.
@@ -111,6 +114,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.appended(m)
 	case stalled:
 		a.stalled(m)
+	case shelved:
+		a.shelved(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:
@@ -211,17 +216,31 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	}
 	if n, ok := a.ids.find(d.Command.CommandID()); ok {
 		a.answerAgain(sender, d.Command, n)
+		a.tellAgain(d.Command, n)
 		return
 	}
+	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
+		a.store(d, in, sender)
+		return
+	}
+	a.decide(d, sender)
+}
+
+// decide gives a command to the machine and appends what follows.
+func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	events, err := a.state.Decide(a.env(), d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
 		a.answerAgain(sender, d.Command, spent.N)
+		a.tellAgain(d.Command, spent.N)
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
+		if _, ok := d.Command.(messages.Recall); ok {
+			a.tellAgain(d.Command, 0)
+		}
 	}
 }
 
@@ -259,7 +278,7 @@ func (a *agent) settle(batch []outcome) {
 // stays here.
 func (a *agent) told(result any) any {
 	if done, ok := result.(hooksDone); ok {
-		a.rewritten = done.request
+		a.rewritten, a.missing = done.request, done.missing
 		return done.HooksAsked
 	}
 	return result

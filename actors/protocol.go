@@ -101,6 +101,12 @@ type Delta struct {
 	// Kind is text or reasoning.
 	Kind string `json:"type"`
 	Text string `json:"text"`
+	// Child is the agent whose answer it is, where Agent is one above it: Turn and
+	// Call are then Agent's, and Kind is child.text or child.reasoning.
+	Child string `json:"child,omitempty"`
+	// Above are the callers that hear of it, the nearest last. Nil: nobody but the
+	// agent's own followers.
+	Above []messages.Caller `json:"-"`
 }
 
 // Observer is told what agents do. Its methods are called from many

@@ -72,6 +72,9 @@ type Config struct {
 	// subject. Permissions are by subject: who may talk to an agent may not
 	// therefore approve its refunds. Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
+	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
+	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
+	MaxPayload int
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
 	// Logger hears what an operator must know. Nil: slog.Default.
@@ -153,7 +156,8 @@ func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
 	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		Log: n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		Send:     n.send,
 		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
 	})
 	if err != nil {
@@ -164,7 +168,11 @@ func (n *Node) openHost(ctx context.Context) error {
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-			return n.host.ask(d.Agent, d)(ctx)
+			answer, err := n.host.ask(d.Agent, d)(ctx)
+			if err == nil {
+				err = n.refused(ctx, d, answer)
+			}
+			return answer, err
 		},
 	})
 	if err != nil {

@@ -28,9 +28,13 @@ const (
 	HeaderMsgID       = "Nats-Msg-Id"
 )
 
-// MaxBody is the largest body of an input or command, in bytes: what fits
-// into a frame beside the events it causes.
+// MaxBody is the largest body of a command, in bytes, and the most that an input
+// may have beside its content: what fits into a frame beside the events it causes.
 const MaxBody = 384 << 10
+
+// MaxInput is the largest body of an input, in bytes: what NATS takes at most. A
+// server's own limit (max_payload) is usually lower.
+const MaxInput = 64 << 20
 
 // Header looks up a header of a message; an absent one is empty.
 type Header func(name string) string
@@ -39,7 +43,7 @@ type Header func(name string) string
 // JSON or msgpack, told apart by Content-Type, else by the first byte.
 // The id is left empty when neither body nor headers have one.
 func ParseInput(a AgentID, header Header, body []byte) (Input, error) {
-	if err := checkBody(body); err != nil {
+	if err := checkBody(body, MaxInput); err != nil {
 		return Input{}, err
 	}
 	in := Input{}
@@ -315,7 +319,7 @@ func (known fields) check(raw []byte) error {
 // ParseCommand reads what was published to an agent's command subject: JSON or
 // msgpack with a type. The id is left empty when nobody gave one.
 func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
-	if err := checkBody(body); err != nil {
+	if err := checkBody(body, MaxBody); err != nil {
 		return nil, err
 	}
 	raw, isObject, err := object(header, body)
@@ -336,6 +340,9 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 		return nil, err
 	}
 	parse, ok := commands[head.Type]
+	if !ok {
+		parse, ok = between[head.Type]
+	}
 	switch {
 	case ok:
 		return parse(raw, header)
@@ -345,9 +352,9 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 	return nil, Refuse(UnknownCommand, "command type %q is unknown: this version knows %s", head.Type, strings.Join(CommandTypes(), ", "))
 }
 
-func checkBody(body []byte) error {
-	if len(body) > MaxBody {
-		return Refuse(TooLarge, "the body has %d bytes: the limit is %d", len(body), MaxBody)
+func checkBody(body []byte, most int) error {
+	if len(body) > most {
+		return Refuse(TooLarge, "the body has %d bytes: the limit is %d", len(body), most)
 	}
 	if len(body) == 0 {
 		return Refuse(BadInput, "the body is empty")

@@ -293,6 +293,15 @@ func WithID(c Command, id string) Command {
 	case Forget:
 		c.ID = id
 		return c
+	case Task:
+		c.ID = id
+		return c
+	case Recall:
+		c.ID = id
+		return c
+	case Report:
+		c.ID = id
+		return c
 	}
 	return c
 }
@@ -367,6 +376,8 @@ func ReasonOf(c Command) string {
 	case Deny:
 		return c.Reason
 	case Forget:
+		return c.Reason
+	case Recall:
 		return c.Reason
 	}
 	return ""

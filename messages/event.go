@@ -30,6 +30,8 @@ type AgentCreated struct {
 	Agent string `json:"agent"`
 	// By is what brought it to life: the first input's door.
 	By string `json:"by,omitempty"`
+	// Parent is the full address of the agent that it was made for. Empty: none.
+	Parent string `json:"parent,omitempty"`
 }
 
 // AgentConfigured says that the agent follows another definition from here on.
@@ -58,6 +60,8 @@ type InputAccepted struct {
 	Deadline    *time.Time      `json:"deadline,omitempty"`
 	Reply       string          `json:"reply,omitempty"`
 	Options     InputOptions    `json:"options,omitzero"`
+	// Parent is the call that the input is the task of. Nil: none.
+	Parent *Parent `json:"parent,omitempty"`
 }
 
 // InputRequeued says that a joined input, which no model call has seen, leaves
@@ -113,8 +117,8 @@ type TurnStarted struct {
 // TurnPaused says that the turn waits for a person.
 type TurnPaused struct {
 	Turn TurnID `json:"turn"`
-	// Reason is a word to branch on: approval, tool_unknown, hook, or the limit
-	// that was reached.
+	// Reason is a word to branch on: approval, tool_unknown, hook, child for one
+	// that waits for a person, or the limit that was reached.
 	Reason  string   `json:"reason"`
 	Calls   []CallID `json:"calls,omitempty"`
 	Message string   `json:"message,omitempty"`
@@ -135,6 +139,8 @@ type TurnCompleted struct {
 	Output string   `json:"output"`
 	Steps  int      `json:"steps"`
 	Usage  Usage    `json:"usage"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // TurnFailed ends a turn without an answer.
@@ -153,8 +159,8 @@ type TurnFailed struct {
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// By is the command: interrupt, abort, clear, or input for one whose policy
-	// is interrupt.
+	// By is the command: interrupt, abort, clear, recall of a parent, or input for
+	// one whose policy is interrupt.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	// Note is what the model will read about it. Empty: nothing.
@@ -193,6 +199,9 @@ type ModelCompleted struct {
 	Usage Usage  `json:"usage"`
 	// Cost is what the call cost by the price table of the time; 0 without one.
 	Cost Cost `json:"cost_nanos,omitempty"`
+	// Blob holds the text of the items where it is too large for turn.completed,
+	// should this be the turn's answer. Nil: it is not, or the items have it.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ModelFailed is one failed attempt.
@@ -261,6 +270,8 @@ type ToolCompleted struct {
 	// By is who said so when it was not the tool's run: decision for a person,
 	// reconcile for the tool when it was asked.
 	By string `json:"by,omitempty"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ToolFailed says why a call has no result; the model reads Message.
@@ -268,7 +279,8 @@ type ToolFailed struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	// Kind is a word to branch on: error, panic, timeout, unknown_tool,
-	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook.
+	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook,
+	// child for one that has ended without an answer, limit for one too many.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	By      string `json:"by,omitempty"`

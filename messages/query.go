@@ -12,12 +12,12 @@ const HeaderNext = "Reprise-Next"
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals, timers or replay of an
-	// agent; agents, approvals or dlq of a tenant.
+	// View is show, events, history, state, usage, approvals, children, timers,
+	// replay or blob of an agent; agents, approvals or dlq of a tenant.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
-	// From is the first event (or line) wanted.
+	// From is the first event (or line, or byte of a blob) wanted.
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
@@ -29,6 +29,21 @@ type Query struct {
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
+	// Whole puts the payloads that are kept as blobs into the events that name
+	// them. The view is events; history and replay are always whole.
+	Whole bool `json:"whole,omitempty"`
+	// Blob is the one that is wanted, by its hash or by enough of the beginning of
+	// it; its size may be left out. The view is blob.
+	Blob Blob `json:"blob,omitzero"`
+}
+
+// BlobPiece is a piece of a blob: a line of the view blob.
+type BlobPiece struct {
+	// Blob is the whole that it is a piece of.
+	Blob   Blob  `json:"blob"`
+	Offset int64 `json:"offset"`
+	// Data is in base64.
+	Data []byte `json:"data"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view

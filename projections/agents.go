@@ -43,6 +43,10 @@ type AgentStatus struct {
 	// Limit is the limit that a paused turn has reached. It may wait for a person
 	// besides: it does not go on before the limit is raised. Nil: none.
 	Limit *Reached `json:"limit,omitempty"`
+	// Parent is the call that the agent works for, or did last. Nil: it never did.
+	// Children are those of its newest turn.
+	Parent   *messages.Caller `json:"parent,omitempty"`
+	Children []Child          `json:"children,omitempty"`
 	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
 	// has set a limit of the agent.
 	Budget *Accounts `json:"budget,omitempty"`
@@ -63,6 +67,16 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 	}
 	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
 		s.Budget = &accounts
+	}
+	return s
+}
+
+// WithFamily is the status with whom the agent works for, and the children of its
+// newest turn.
+func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
+	s.Parent = c.Parent()
+	if t, ok := turns.Newest(); ok {
+		s.Children = slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != t.Turn })
 	}
 	return s
 }

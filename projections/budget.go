@@ -85,6 +85,8 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 		b.ended = endedTurn{}
 	case messages.BudgetRaised:
 		b.raised(ev)
+	case messages.ChildStopped: // its turn has ended
+		b.agent.Used = b.agent.Used.add(Use{Tokens: ev.Tokens, Cost: ev.Cost})
 	case messages.HistoryCompacted:
 		b.summary(ev.Turn, Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
 	case messages.CompactionFailed:
@@ -112,6 +114,10 @@ func (b *Budget) applyTurn(ev messages.Event) {
 		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
 	case messages.ModelFailed:
 		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+	case messages.ChildCompleted:
+		b.use(Use{Tokens: ev.Tokens, Cost: ev.Cost})
+	case messages.ChildFailed:
+		b.use(Use{Tokens: ev.Tokens, Cost: ev.Cost})
 	case messages.BudgetReserved:
 		b.turn.Reserved = Use{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -147,7 +153,7 @@ func (b *Budget) started(ev messages.TurnStarted) {
 // waited for.
 func (b *Budget) resumed(ev messages.TurnResumed) {
 	switch b.paused {
-	case "approval", "tool_unknown", "hook":
+	case "approval", "tool_unknown", "hook", "child":
 	default:
 		b.reached = nil
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// shownOf is what a model would see, a word for each item.
-func shownOf(h *History) string {
+// compacted is what a model would see, a word for each item.
+func compacted(h *History) string {
 	var words []string
 	for _, item := range h.Items() {
 		switch item.Type {
@@ -79,7 +79,7 @@ func TestCut(t *testing.T) { // A86
 			}
 			h.Apply(n+1, messages.HistoryCompacted{Upto: cut.Upto, Text: "…"})
 		}
-		if got := shownOf(h); got != tc.want {
+		if got := compacted(h); got != tc.want {
 			t.Errorf("%d steps, keep %d: %s, want %s", tc.steps, tc.keep, got, tc.want)
 		}
 	}
@@ -94,14 +94,14 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	cut := h.Cut(2)
 	h.Apply(n+2, messages.HistoryCompacted{Upto: cut.Upto, Text: "one"})
 	h.Apply(n+3, messages.ToolCompleted{Turn: "t3", Call: "c", Output: "3"})
-	if got := shownOf(h); got != "d:one u:u3 call:c result:c" || h.Omitted() != 12 {
+	if got := compacted(h); got != "d:one u:u3 call:c result:c" || h.Omitted() != 12 {
 		t.Errorf("%s, %d", got, h.Omitted())
 	}
 	h.Apply(n+4, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: "d"}}})
 	h.Apply(n+5, messages.ToolCompleted{Turn: "t3", Call: "d", Output: "4"})
 	again := h.Cut(2)
 	h.Apply(n+6, messages.HistoryCompacted{Upto: again.Upto, Text: "two"})
-	if got := shownOf(h); got != "d:two u:u3 call:d result:d" || again.Dropped != 2 || h.Omitted() != 14 {
+	if got := compacted(h); got != "d:two u:u3 call:d result:d" || again.Dropped != 2 || h.Omitted() != 14 {
 		t.Errorf("%s, %+v, %d", got, again, h.Omitted())
 	}
 	if again := h.Cut(2); again != (Cut{}) {

@@ -19,21 +19,29 @@ type Effect struct {
 	Timer string
 	// Point is where hooks are asked.
 	Point Point
+	// ID and N say which command goes to another agent, where no call does.
+	ID string
+	N  messages.EventNumber
 }
 
 // Action says what an Effect is.
 type Action int
 
 // The actions. Each is answered by an outcome that names the call, the timer or
-// the point.
+// the point; of those that send a command to another agent, State.Letter says
+// what and which outcome.
 const (
-	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // TimerDue, at Until; ScheduleDue for one without a turn
-	RunTool                     // ToolReturned or ToolErred
-	Reconcile                   // ToolReconciled
-	AskHooks                    // HooksAsked
-	Begin                       // TurnDue
-	Summarize                   // Summarized or SummaryErred, not before Until
+	CallModel    Action = iota + 1 // ModelAnswered or ModelErred
+	Wait                           // TimerDue, at Until; ScheduleDue for one without a turn
+	RunTool                        // ToolReturned or ToolErred
+	Reconcile                      // ToolReconciled
+	AskHooks                       // HooksAsked
+	Begin                          // TurnDue
+	GiveTask                       // TaskGiven, if the call is detached
+	PassDecision                   // none
+	TakeTask                       // none
+	TellParent                     // ParentTold
+	Summarize                      // Summarized or SummaryErred, not before Until
 )
 
 // Effects lists what the state wants done, in a stable order.
@@ -46,6 +54,7 @@ func (s *State) Effects() []Effect {
 	if t != nil {
 		list = s.turnEffects(t)
 	}
+	list = s.letters(list)
 	if c := s.Summary; c != nil {
 		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
 	}
@@ -72,6 +81,10 @@ func (s *State) turnEffects(t *Turn) (list []Effect) {
 	}
 	for _, c := range t.Calls {
 		if c.Status != Executing {
+			continue
+		}
+		if c.Child != nil {
+			list = t.childEffects(list, c)
 			continue
 		}
 		e := Effect{Do: RunTool, Turn: t.ID, Call: c.ID, Attempt: c.Attempt}
@@ -118,16 +131,28 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
+	if s.owesOthers() {
+		return true
+	}
 	if s.Turn == nil {
 		return len(s.Queue) > 0 || s.Summary != nil
 	}
 	return s.Turn.Paused == "" || s.Summary != nil
 }
 
-// Waiting is how many calls wait for a person.
+// Waiting is how many calls wait for a person, those of children included.
 func (s *State) Waiting() int {
 	if s.Turn == nil {
 		return 0
 	}
-	return len(s.Turn.waiting())
+	n := 0
+	for i := range s.Turn.Calls {
+		switch c := &s.Turn.Calls[i]; {
+		case c.Status == Unknown || c.Status == Gated:
+			n++
+		case c.listsBelow():
+			n += len(c.Child.Waiting)
+		}
+	}
+	return n
 }

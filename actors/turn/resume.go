@@ -41,7 +41,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		if !raises {
 			return d.noop(c, "turn %s is running", t.ID)
 		}
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 		if !raises {
 			return d.noop(c, "turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
 		}
@@ -60,7 +60,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 			d.stopClock()
 			d.startClock()
 		}
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 	default:
 		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
 		d.startClock()

@@ -111,7 +111,7 @@ func (d *decision) fire(sc Schedule) {
 		d.emit(messages.TimerCancelled{Timer: sc.Timer, By: "cron", Reason: "its line has no next time here: the line or its time zone is not known any more"})
 	}
 	if refused == nil {
-		d.accept(in)
+		d.accept(in, nil)
 	}
 }
 

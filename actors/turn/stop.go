@@ -56,6 +56,7 @@ func (d *decision) settleCalls(why string) {
 		case Requested, Gated:
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
 		case Executing:
+			d.stopChild(c, why)
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
 		case Unknown:
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})

@@ -137,6 +137,14 @@ func effectText(e turn.Effect) string {
 		return "begin the next turn"
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
+	case turn.GiveTask:
+		return fmt.Sprintf("give the task of %s", e.Call)
+	case turn.PassDecision:
+		return fmt.Sprintf("pass a decision down to %s", e.Call)
+	case turn.TakeTask:
+		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
+	case turn.TellParent:
+		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -194,7 +202,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
 	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"upto", "dropped", "kept", "how", "not_before", "tokens", "usage", "cost_nanos", "unknown"}
+	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {
@@ -246,7 +254,12 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	},
 	"cost_nanos": func(v json.RawMessage) (string, json.RawMessage) { return "cost", quoted(costText(v)) },
 	"args_hash":  func(v json.RawMessage) (string, json.RawMessage) { return "args_hash", quoted(string(v[1:9]) + "…") },
-	"limits":     func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
+	"child": func(v json.RawMessage) (string, json.RawMessage) {
+		return "child", quoted(shortKey(strings.Trim(string(v), `"`)))
+	},
+	"parent":  shortParent,
+	"waiting": shortWaiting,
+	"limits":  func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
 	"usage": func(v json.RawMessage) (string, json.RawMessage) {
 		var u messages.Usage
 		if json.Unmarshal(v, &u) != nil || u == (messages.Usage{}) {

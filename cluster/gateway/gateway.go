@@ -79,7 +79,9 @@ type Gateway struct {
 	receipts receipts
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
-	again   chan struct{}
+	again chan struct{}
+	// reading bounds how many blobs are read for callers at once.
+	reading chan struct{}
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
@@ -92,7 +94,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)

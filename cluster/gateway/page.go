@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,6 +20,7 @@ type page struct {
 
 	buf   bytes.Buffer
 	lines int
+	sent  int                  // bytes
 	next  messages.EventNumber // where the next page begins; 0: there is none
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
@@ -29,16 +31,24 @@ const (
 	defaultLimit = 1000
 	maxLimit     = 10_000
 	messageSize  = 64 << 10
+	// pageSize is how many bytes a page may have when another line begins: what
+	// a reader must hold that is slower than we are.
+	pageSize = 16 << 20
 )
 
 // line adds a line that tells of event n and says whether the page has room
 // for more. A page ends between two events.
 func (p *page) line(n messages.EventNumber, v any) (more bool) {
+	return p.lineWith(n, v, (*page).write)
+}
+
+// lineWith is line for a value whose JSON is written by write.
+func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)) (more bool) {
 	limit := p.limit
 	if limit <= 0 || limit > maxLimit {
 		limit = defaultLimit
 	}
-	if p.lines >= limit && n != p.last {
+	if (p.lines >= limit || p.sent >= pageSize) && n != p.last {
 		p.next = n
 		return false
 	}
@@ -47,13 +57,18 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 		p.err = err
 		return false
 	}
-	p.buf.Write(b)
-	p.buf.WriteByte('\n')
+	write(p, b)
+	p.write([]byte{'\n'})
 	p.lines, p.last = p.lines+1, n
 	if p.eager || p.buf.Len() >= messageSize {
 		return p.flush()
 	}
 	return true
+}
+
+func (p *page) write(b []byte) {
+	p.buf.Write(b)
+	p.sent += len(b)
 }
 
 // flush sends what has gathered. A line that is larger than a message goes out
@@ -69,6 +84,9 @@ func (p *page) flush() bool {
 // finish sends the end, with the place where the next page begins. A page that
 // is not whole has no end but an error.
 func (p *page) finish() error {
+	if refused := new(messages.Error); errors.As(p.err, &refused) {
+		return refused
+	}
 	if !p.flush() {
 		return messages.Refuse(messages.Unavailable, "the view was cut short: %v", p.err)
 	}

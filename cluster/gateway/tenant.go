@@ -76,6 +76,9 @@ func (g *Gateway) allApprovals(p *page, tenant string, q messages.Query) error {
 			continue
 		}
 		for _, approval := range queue.Approvals(row.Agent) {
+			if approval.Agent != row.Agent {
+				continue // its own row tells of it
+			}
 			if !p.line(n, approval) {
 				return nil
 			}

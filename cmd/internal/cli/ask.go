@@ -85,7 +85,7 @@ func (f *inputFlags) input(text string) (messages.Input, error) {
 func (a *app) text(args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
-		b, err := io.ReadAll(io.LimitReader(a.in, messages.MaxBody+1))
+		b, err := io.ReadAll(io.LimitReader(a.in, messages.MaxInput+1))
 		if err != nil {
 			return "", err
 		}
@@ -96,8 +96,8 @@ func (a *app) text(args []string) (string, error) {
 		return "", fail("send text as UTF-8; a file of another kind has to be turned into text before", "the input is not text: it holds bytes that are no UTF-8")
 	case strings.TrimSpace(text) == "":
 		return "", usage("the text is empty: give it as an argument, or - to read standard input")
-	case len(text) > messages.MaxBody:
-		return "", fail("send it in parts, or a reference to it", "the input is larger than %d bytes", messages.MaxBody)
+	case len(text) > messages.MaxInput:
+		return "", fail("send it in parts, or a reference to it", "the input is larger than %d bytes", messages.MaxInput)
 	}
 	return text, nil
 }

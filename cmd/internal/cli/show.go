@@ -54,6 +54,12 @@ func (a *app) status(s projections.AgentStatus) error {
 	for _, id := range s.Joined {
 		row("joined", "%s", id)
 	}
+	if s.Parent != nil {
+		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
+	}
+	for _, c := range s.Children {
+		row("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
+	}
 	if s.Budget != nil {
 		if s.Budget.Turn != nil {
 			row("this turn", "%s", accountText(*s.Budget.Turn))

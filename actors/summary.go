@@ -71,7 +71,11 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	}
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
 	return a.run(e, gone, func(ctx context.Context) any {
-		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(items))}
+		shown, err := a.rt.shelf.show(ctx, a.id, items, maxTranscribed)
+		if err != nil {
+			return summaryErred(e.Call, providers.AsError(err))
+		}
+		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
 		return a.callSummary(ctx, e, m.provider, req)
 	})
 }

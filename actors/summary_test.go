@@ -45,7 +45,9 @@ func seen(all []messages.Event) string {
 // Before a call that would be too large the turn waits for a summary, which
 // another model makes; what was said before it can still be seen as of then.
 func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
-	model := shortens(func(providers.Request) scripted.Step { return scripted.Step{Text: "they talk about one and two", Usage: messages.Usage{Input: 40, Output: 7}} })
+	model := shortens(func(providers.Request) scripted.Step {
+		return scripted.Step{Text: "they talk about one and two", Usage: messages.Usage{Input: 40, Output: 7}}
+	})
 	s := actorstest.New(t, nil)
 	node := s.Start(compacts(config(model), actors.Compaction{AtTokens: 20, Keep: 1, Model: "scripted/small"}))
 	for i, text := range []string{"one", "two", "three, which is a longer text than those that were said before it"} {

@@ -89,7 +89,7 @@ var faults = []fault{
 	{"a scheduled input loses its policy", "schedule.go",
 		`Policy: sc.Input.Policy,`, ``},
 	{"part a call from its result", "../../projections/compact.go",
-		`i > 0 && open == 0 && `, `i > 0 && `},
+		`i > first && open == 0 && `, `i > first && `},
 	{"compact the input of the turn at hand", "../../projections/compact.go",
 		"	if e.turn != turn {\n		return false\n	}\n", "	if e.turn != \"-\" {\n		return false\n	}\n"},
 	{"take a summary of another history", "compact.go",

@@ -113,6 +113,9 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 				}
 			}
 		}
+		if subject, input := scheduleReply(ev); subject != "" {
+			list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
+		}
 		ended, _ := messages.Ended(ev)
 		for _, input := range ended {
 			if subject, ok := a.replies[input]; ok {
@@ -122,6 +125,22 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 		}
 	}
 	return list
+}
+
+// scheduleReply is who is told of an input that is to come later: that it was
+// taken, that it was refused when it came, or that it will not come.
+func scheduleReply(ev messages.Event) (subject, input string) {
+	switch ev := ev.(type) {
+	case messages.TimerSet:
+		if ev.Input != nil {
+			return ev.Input.Reply, ev.Input.ID
+		}
+	case messages.TimerFired:
+		return ev.Reply, ev.Input
+	case messages.TimerCancelled:
+		return ev.Reply, ev.Input
+	}
+	return "", ""
 }
 
 func (a *agent) appended(m appended) {

@@ -250,7 +250,7 @@ func (a *agent) settle(batch []outcome) {
 		return
 	}
 	var events []messages.Event
-	cause := messages.Cause{Type: "effect"}
+	cause, closed := messages.Cause{Type: "effect"}, a.state.Buries()
 	for _, o := range batch {
 		if _, listed := a.running[o.of]; !listed {
 			continue
@@ -268,6 +268,9 @@ func (a *agent) settle(batch []outcome) {
 		}
 	}
 	if len(events) > 0 {
+		if closed != nil {
+			cause = closed.Cause()
+		}
 		a.commit(cause, events, nil)
 		return
 	}

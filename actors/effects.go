@@ -89,6 +89,10 @@ func (a *agent) begin(e turn.Effect) func() {
 		return a.beginHooks(e)
 	case turn.Begin:
 		a.report(e, turn.TurnDue{})
+	case turn.Bury:
+		a.report(e, turn.BurialDue{})
+	case turn.Purge:
+		return a.beginPurge(e)
 	case turn.RunTool:
 		return a.beginTool(e)
 	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:
@@ -422,7 +426,7 @@ const maxMessage = 16 << 10
 // printable makes text that JSON and msgpack can carry, bad bytes shown, and
 // cuts it where it is longer than most.
 func printable(s string, most int) string {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
+	if s = valid(s); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + " [cut]"
 	}
 	return s

@@ -34,6 +34,8 @@ type Config struct {
 	// is stored. A task (messages.Task) that its agent refuses must be answered, by
 	// what messages.Refused makes of it. Nil: no tool may be an agent.
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
+	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
+	Purger Purger
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
@@ -54,6 +56,7 @@ type Runtime struct {
 	kinds     map[string]*definition
 	observer  Observer
 	send      func(context.Context, messages.AgentID, messages.Command) error
+	purger    Purger
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
@@ -90,7 +93,7 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
 	}
 	if r.observer == nil {

@@ -56,6 +56,7 @@ func (a *agent) spill(ctx context.Context, result any) any {
 // against.
 func (a *agent) spillAnswer(ctx context.Context, o *turn.ModelAnswered, more int) error {
 	shelf, limit := &a.rt.shelf, a.rt.maxResult()
+	o.Items = withoutRefs(o.Items)
 	if resultSize(*o)+more <= limit {
 		return nil
 	}
@@ -79,10 +80,24 @@ func (a *agent) spillAnswer(ctx context.Context, o *turn.ModelAnswered, more int
 	if !spilt || !last || said == "" {
 		return nil
 	}
-	b, err := shelf.keep(ctx, a.id, said) // one text is the same blob
+	b, err := shelf.keep(ctx, a.id, valid(said)) // one text is the same blob
 	o.Blob = b
 	return err
 }
+
+// withoutRefs is items without references to blobs: only we make those.
+func withoutRefs(items []messages.Item) []messages.Item {
+	for i := range items {
+		if items[i].HasBlob() {
+			items = copyItems(items)
+			items[i] = items[i].WithoutBlobs()
+		}
+	}
+	return items
+}
+
+// valid is s with bad bytes shown, for what must be UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // answerText is the text that a turn would answer with, and whether the items ask
 // for nothing more.
@@ -106,9 +121,10 @@ type payload struct {
 	blob **messages.Blob
 }
 
+// bytes are what is kept: UTF-8, or JSON on one line.
 func (p payload) bytes() string {
 	if p.raw == nil {
-		return *p.text
+		return valid(*p.text)
 	}
 	var line bytes.Buffer
 	if json.Compact(&line, *p.raw) != nil {
@@ -138,7 +154,7 @@ func payloads(items []messages.Item) (list []payload) {
 	for i := range items {
 		it := &items[i]
 		list = append(list, contentPayloads(it.Content)...)
-		if len(it.Raw) > minSpill && it.RawBlob == nil {
+		if len(it.Raw) > minSpill && it.RawBlob == nil && json.Valid(it.Raw) {
 			list = append(list, payload{raw: &it.Raw, blob: &it.RawBlob})
 		}
 	}

@@ -6,6 +6,17 @@ package messages
 type Blob struct {
 	SHA256 Digest `json:"sha256"` // of its bytes, in hex
 	Size   int64  `json:"size"`   // in bytes
+	// Stored is the SHA-256 of what is kept, if that is sealed. Empty: it is kept
+	// as it is, under SHA256.
+	Stored Digest `json:"stored,omitempty"`
+}
+
+// Kept is the hash under which a store lists and removes the blob.
+func (b Blob) Kept() Digest {
+	if b.Stored != "" {
+		return b.Stored
+	}
+	return b.SHA256
 }
 
 // BlobForm is what a blob's bytes are.

@@ -186,6 +186,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 	"interrupt": parseCommand(func(c *Interrupt) *string { return &c.ID }, nil),
 	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
 	"clear":     parseCommand(func(c *Clear) *string { return &c.ID }, nil),
+	"delete":    parseCommand(func(c *Delete) *string { return &c.ID }, nil),
 	"withdraw": parseCommand(func(c *Withdraw) *string { return &c.ID }, func(c *Withdraw) error {
 		if c.All == (c.Input != "") {
 			return Refuse(BadInput, "withdraw names what to take back: set either \"input\" to an id that show lists as queued, or \"all\" to true")
@@ -230,7 +231,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state", "delete"}
 }
 
 func namesCall(command string, call CallID) error {

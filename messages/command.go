@@ -302,6 +302,9 @@ func WithID(c Command, id string) Command {
 	case Report:
 		c.ID = id
 		return c
+	case Delete:
+		c.ID = id
+		return c
 	}
 	return c
 }
@@ -378,6 +381,8 @@ func ReasonOf(c Command) string {
 	case Forget:
 		return c.Reason
 	case Recall:
+		return c.Reason
+	case Delete:
 		return c.Reason
 	}
 	return ""

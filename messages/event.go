@@ -81,7 +81,7 @@ type InputWithdrawn struct {
 // InputDropped ends an input that the agent gave up before any model saw it.
 type InputDropped struct {
 	Input string `json:"input"`
-	// By is the command: clear.
+	// By is the command: clear or delete.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -9,11 +9,21 @@ import (
 // that the next page begins with. Without it there is no next page.
 const HeaderNext = "Reprise-Next"
 
+// Headers on the empty message that ends a view of a tenant. HeaderCursor is
+// what asks for the next page; without it there is none. HeaderBehind is how
+// many messages of the log the view does not tell of yet; without it it tells of
+// all that were stored when it was asked.
+const (
+	HeaderCursor = "Reprise-Cursor"
+	HeaderBehind = "Reprise-Behind"
+)
+
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, usage, approvals, children, timers,
-	// replay or blob of an agent; agents, approvals or dlq of a tenant.
+	// View is show, events, history, state, turns, usage, approvals, effects,
+	// children, timers, replay, holdings or blob of an agent; agents, approvals,
+	// usage, effects, dlq or views of a tenant.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
@@ -23,9 +33,28 @@ type Query struct {
 	Limit int `json:"limit,omitempty"`
 	// Follow goes on with what happens, for half a minute at a time.
 	Follow bool `json:"follow,omitempty"`
+	// Cursor asks for the page of a tenant's view behind the one that ended with it.
+	Cursor string `json:"cursor,omitempty"`
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Deleted lists what is left of deleted agents, too; the view is agents.
+	Deleted bool `json:"deleted,omitempty"`
+	// Tool and Outcome choose calls of tools, Model those of models.
+	Tool    string `json:"tool,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	Model   string `json:"model,omitempty"`
+	// Since and Until choose by time, from Since on and before Until: when an
+	// agent changed last, when a call was asked for, the hour of a model call.
+	// Zero: no bound.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// Where are values that the arguments of a call must hold, all of them, by
+	// their paths: {"order":"7","who.vip":"true"}.
+	Where map[string]string `json:"where,omitempty"`
+	// By is what the usage of a tenant is summed by: agent, kind, model, day or
+	// hour. Empty: model.
+	By string `json:"by,omitempty"`
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`

@@ -29,6 +29,7 @@ func samples() map[string]Event {
 		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
 		ChildStopped{}, ChildReported{}, InputRecalled{},
 		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
+		AgentClosed{}, AgentDeleted{}, AgentPurged{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())

@@ -18,11 +18,11 @@ func sizeOfBlob(b *messages.Blob) int {
 	return int(min(b.Size, DefaultShow))
 }
 
-// SizeShown is Size where a model is shown at most so many bytes of each blob.
-// Unlike Size it is counted, if most is not the default.
+// SizeShown is Size where a model is shown at most so many bytes of each blob; 0
+// is the default. Unlike Size it is counted, if most is another.
 func (h *History) SizeShown(most int) int {
 	size := h.size
-	if most == DefaultShow {
+	if most == 0 || most == DefaultShow {
 		return size
 	}
 	for i := range h.entries {

@@ -81,6 +81,8 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 		b.end(ev.Turn)
 	case messages.TurnAborted:
 		b.end(ev.Turn)
+	case messages.AgentDeleted:
+		*b = Budget{}
 	case messages.AgentCleared:
 		b.ended = endedTurn{}
 	case messages.BudgetRaised:

@@ -129,7 +129,7 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.HookDecided:
 		h.say(n, ev.Turn, messages.RoleAssistant, ev.Answer)
 		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		*h = History{}
 	case messages.HistoryCompacted:
 		h.compact(n, ev)

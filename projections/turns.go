@@ -100,6 +100,8 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 		t.spent(ev.Turn, ev.Usage, ev.Cost)
 	case messages.CompactionFailed:
 		t.spent(ev.Turn, ev.Usage, ev.Cost)
+	case messages.AgentDeleted:
+		t.turns = nil
 	case messages.AgentCleared:
 		for i := range t.turns {
 			t.turns[i].Cleared = true

@@ -37,7 +37,8 @@ type Spent struct {
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-func (s Spent) with(c ModelCall) Spent {
+// With is the sum with one more call.
+func (s Spent) With(c ModelCall) Spent {
 	if s.Calls++; c.Lost {
 		s.Lost++
 	}
@@ -73,6 +74,8 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
+	case messages.AgentDeleted:
+		*u = Usage{}
 	default:
 		u.applySummary(n, ev)
 	}
@@ -96,6 +99,13 @@ func (u *Usage) applySummary(n messages.EventNumber, ev messages.Event) {
 		}
 	}
 }
+
+// UsageAfter is the fold of what comes after asked: calls without an outcome,
+// as another Usage told them. It counts what ends from then on.
+func UsageAfter(asked []ModelCall) *Usage { return &Usage{asked: slices.Clone(asked)} }
+
+// Asked is the model calls that have no outcome yet, oldest first.
+func (u *Usage) Asked() []ModelCall { return slices.Clone(u.asked) }
 
 // take gives a call that was asked and forgets it.
 func (u *Usage) take(call messages.CallID) (asked ModelCall) {
@@ -124,7 +134,7 @@ func (u *Usage) lose(n messages.EventNumber, chosen func(ModelCall) bool) {
 
 func (u *Usage) add(c ModelCall) {
 	u.calls = append(u.calls, c)
-	u.total = u.total.with(c)
+	u.total = u.total.With(c)
 }
 
 // Calls is every model call that has ended, oldest first.
@@ -146,7 +156,7 @@ func (u *Usage) ByModel() map[string]Spent {
 func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
 	sums := make(map[K]Spent)
 	for _, c := range calls {
-		sums[key(c)] = sums[key(c)].with(c)
+		sums[key(c)] = sums[key(c)].With(c)
 	}
 	return sums
 }
@@ -174,7 +184,7 @@ type UsageLine struct {
 func (u *Usage) Lines() []UsageLine {
 	lines := make([]UsageLine, 0, len(u.calls)+8)
 	for _, c := range u.calls {
-		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.with(c)})
+		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.With(c)})
 	}
 	byTurn, byModel := u.ByTurn(), u.ByModel()
 	for _, c := range u.calls {

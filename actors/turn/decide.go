@@ -67,6 +67,9 @@ func (d *decision) noop(c messages.Command, format string, args ...any) error {
 }
 
 func (d *decision) command(c messages.Command) error {
+	if err := d.refuseDeleted(c); err != nil {
+		return err
+	}
 	switch c := c.(type) {
 	case messages.Input:
 		return d.input(c)
@@ -108,6 +111,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.decide(c)
 	case messages.Report:
 		return d.report(c)
+	case messages.Delete:
+		return d.delete(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }
@@ -223,7 +228,7 @@ func turnID(n messages.EventNumber) messages.TurnID {
 
 // configure tells of the agent's birth and of a definition it has not met.
 func (d *decision) configure() {
-	if d.s.Last == 0 {
+	if d.s.unborn() {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
 	if def := d.env.Definition; d.s.Definition != def.Digest {

@@ -42,10 +42,15 @@ const (
 	TakeTask                       // none
 	TellParent                     // ParentTold
 	Summarize                      // Summarized or SummaryErred, not before Until
+	Bury                           // BurialDue
+	Purge                          // Purged
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
+	if del := s.Deleted; del != nil && !del.Purged {
+		return s.burial(del)
+	}
 	var list []Effect
 	t := s.Turn
 	if t == nil && len(s.Queue) > 0 {
@@ -102,6 +107,8 @@ func (s *State) turnEffects(t *Turn) (list []Effect) {
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
+	case s.Deleted != nil:
+		return "deleted"
 	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
 		return "running"
 	case s.Turn == nil:
@@ -131,7 +138,7 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
-	if s.owesOthers() {
+	if s.owesOthers() || s.Deleted != nil && !s.Deleted.Purged {
 		return true
 	}
 	if s.Turn == nil {

@@ -12,6 +12,9 @@ import (
 // Apply folds a frame that was read from the log. It never looks at a
 // definition. It returns what Spend does.
 func (s *State) Apply(f *messages.Frame) (evicted SpentID) {
+	if s.Last == 0 { // a tombstone may come first: what was before it is gone
+		s.Last = f.First - 1
+	}
 	for _, ev := range f.Events {
 		s.evolve(ev)
 	}
@@ -53,6 +56,8 @@ func (s *State) evolve(ev messages.Event) {
 		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
+	case messages.AgentCreated, messages.AgentClosed, messages.AgentDeleted, messages.AgentPurged:
+		s.evolveDeletion(ev)
 	case messages.AgentCleared:
 		s.Data.Apply(s.Last, ev)
 		s.Remembered, s.Ended, s.done = nil, nil, nil

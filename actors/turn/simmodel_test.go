@@ -315,6 +315,10 @@ func (c *checker) effects() {
 	effects := c.summary.hold(c, c.schedules.wait(c, live))
 	c.must((live.Turn != nil) == (o != nil), "the state has another turn")
 	c.must(live.Used == c.used, "the agent's use is miscounted")
+	if c.end != lives {
+		c.ending(effects)
+		return
+	}
 	if o == nil {
 		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
 		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && (begins || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")

@@ -19,6 +19,7 @@ type checker struct {
 	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
+	end    deletion
 	keys   map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
@@ -94,7 +95,9 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 		if c.s.telling {
 			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
 		}
-		c.event(ev)
+		if !c.deleted(ev, len(events) == 1) {
+			c.event(ev)
+		}
 		c.order(ev, events[i+1:])
 	}
 	c.starts(events)
@@ -152,8 +155,6 @@ func (c *checker) event(ev messages.Event) {
 		c.accepted(ev)
 	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
 		c.inputEvent(ev)
-	case messages.AgentCreated:
-		c.must(c.n == 1, "created twice")
 	case messages.AgentCleared:
 		c.cleared()
 	case messages.ApprovalForgotten:
@@ -170,7 +171,7 @@ func (c *checker) event(ev messages.Event) {
 		c.turnEvent(ev)
 	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
 		c.compactionEvent(ev)
-	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
+	case messages.AgentConfigured, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
@@ -233,8 +234,9 @@ func (c *checker) inputEvent(ev messages.Event) {
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	case messages.InputDropped:
-		_, ok := c.cmd.(messages.Clear)
-		c.must(c.cmd == nil || ok, "dropped without a word")
+		_, cleared := c.cmd.(messages.Clear)
+		_, deleted := c.cmd.(messages.Delete)
+		c.must(c.cmd == nil || cleared && ev.By == "clear" || deleted && ev.By == "delete", "dropped without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	}
@@ -380,6 +382,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "clear"
 	case turn.ScheduleDue:
 		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
+	case messages.Delete:
+		ok = ev.By == "delete"
 	case messages.Input:
 		ok, noted = ev.By == "input" && cmd.Policy == messages.PolicyInterrupt, true
 	default:

@@ -94,7 +94,8 @@ func (c *checker) scheduleEvent(ev messages.Event) {
 		_, known := f.set[ev.Timer]
 		_, cancel := c.cmd.(messages.Cancel)
 		_, clear := c.cmd.(messages.Clear)
-		c.must(known && (c.cmd == nil || cancel || clear), "a timer was cancelled that was not set, or by nobody")
+		_, end := c.cmd.(messages.Delete)
+		c.must(known && (c.cmd == nil || cancel || clear || end), "a timer was cancelled that was not set, or by nobody")
 		delete(f.set, ev.Timer)
 	}
 }

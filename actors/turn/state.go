@@ -37,6 +37,8 @@ type State struct {
 	Schedules []Schedule
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
+	// Deleted is set from an agent's end on until it is made anew.
+	Deleted *Deletion
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -239,7 +241,8 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
-	// ShowAtMost is how many bytes of a blob a model is shown.
+	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
+	// projections.DefaultShow.
 	ShowAtMost int
 	// Compact says when and how a history is compacted.
 	Compact Compact

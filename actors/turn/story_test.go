@@ -145,6 +145,10 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
 	case turn.TellParent:
 		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
+	case turn.Bury:
+		return "write the tombstone"
+	case turn.Purge:
+		return "remove all that was before the tombstone"
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -171,7 +175,7 @@ func (s *stage) do(line string) {
 }
 
 func (s *stage) decide(cmd any) {
-	first := s.state.Last + 1
+	first, closed := s.state.Last+1, s.state.Buries()
 	events, err := s.state.Decide(s.env, cmd)
 	s.acted = true
 	if err != nil {
@@ -181,6 +185,8 @@ func (s *stage) decide(cmd any) {
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+	} else if closed != nil {
+		cause = closed.Cause()
 	}
 	s.append(first, cause, events)
 }
@@ -201,8 +207,8 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 // toldFields are those of events that a reader can do with, in this order.
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
-	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown"}
+	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "answer", "arguments", "args_hash", "note", "patch",
+	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {
@@ -266,6 +272,11 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 			return "", nil
 		}
 		return "usage", quoted(fmt.Sprintf("%d+%d", u.Input, u.Output))
+	},
+	"blob": func(v json.RawMessage) (string, json.RawMessage) {
+		var b messages.Blob
+		_ = json.Unmarshal(v, &b)
+		return "blob", quoted(fmt.Sprintf("%s…+%d", b.SHA256[:8], b.Size))
 	},
 	// The model that every definition begins with goes without saying.
 	"model": func(v json.RawMessage) (string, json.RawMessage) {

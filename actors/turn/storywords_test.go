@@ -88,6 +88,15 @@ func usage(opts map[string]string) messages.Usage {
 	return messages.Usage{Input: number(in), Output: number(out)}
 }
 
+// blob is the one of blob=SIZE that holds text; nil without that.
+func blob(opts map[string]string, text string) *messages.Blob {
+	size, ok := opts["blob"]
+	if !ok {
+		return nil
+	}
+	return &messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(number(size))}
+}
+
 // raised reads limits; prefix stands before their names.
 func (s *stage) raised(opts map[string]string, prefix string) messages.Raised {
 	r := messages.Raised{MaxSteps: number(opts[prefix+"max_steps"]), MaxTokens: number(opts[prefix+"max_tokens"])}
@@ -197,6 +206,14 @@ var commands = map[string]func(s *stage, args []string) any{
 	},
 	// clear ID ["reason"]
 	"clear": func(_ *stage, args []string) any { return messages.Clear{ID: args[0], Reason: at(args, 1)} },
+	// delete ID ["reason"] [last=N]
+	"delete": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Delete{ID: args[0], Reason: at(args, 1), Last: messages.EventNumber(number(opts["last"]))}
+	},
+	// buries: the frame before the tombstone is in the log; purged: nothing is left
+	"buries": func(_ *stage, _ []string) any { return turn.BurialDue{} },
+	"purged": func(_ *stage, _ []string) any { return turn.Purged{Holdings: messages.Holdings{Frames: 7}} },
 	// withdraw ID INPUT|all ["reason"]
 	"withdraw": func(_ *stage, args []string) any {
 		if args[1] == "all" {
@@ -266,7 +283,7 @@ var commands = map[string]func(s *stage, args []string) any{
 	"set_state": func(_ *stage, args []string) any {
 		return messages.SetState{ID: args[0], Patch: json.RawMessage(args[1])}
 	},
-	// answers [TEXT] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
+	// answers [TEXT] [blob=SIZE] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
 	//
 	// A hook before the first call is asked after the model, one behind a call
 	// about that call, unless it names another point.
@@ -299,6 +316,11 @@ var commands = map[string]func(s *stage, args []string) any{
 				j.Misfit = value
 			case key == "call" || key == "usage":
 				opts[key] = value
+			case key == "blob":
+				opts[key] = value
+				said := &o.Items[len(o.Items)-1].Content[0]
+				o.Blob = blob(opts, said.Text)
+				said.Text, said.Blob = "", o.Blob
 			default:
 				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, word))
 			}
@@ -309,12 +331,12 @@ var commands = map[string]func(s *stage, args []string) any{
 		o.Call, o.Usage = s.awaited(opts), usage(opts)
 		return o
 	},
-	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [call=M] [usage=IN+OUT]
+	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [ours=yes] [call=M] [usage=IN+OUT]
 	"errs": func(s *stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
 		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
-			Shown: opts["shown"] == "yes", Usage: usage(opts)}
+			Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *stage, args []string) any {
 		_, opts := options(args)
@@ -341,11 +363,15 @@ var commands = map[string]func(s *stage, args []string) any{
 		}
 		return o
 	},
-	// returns CALL RESULT [attempt=N] [HOOK]…
+	// returns CALL RESULT [attempt=N] [blob=SIZE] [HOOK]…
 	"returns": func(s *stage, args []string) any {
 		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1), Hooks: hooks}
+		o := turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1), Hooks: hooks}
+		if o.Blob = blob(opts, o.Output); o.Blob != nil {
+			o.Output = ""
+		}
+		return o
 	},
 	// breaks CALL KIND MESSAGE [attempt=N] [HOOK]…
 	"breaks": func(s *stage, args []string) any {

@@ -69,7 +69,7 @@ func (r *blobReading) page(ctx context.Context, c *Client, a messages.AgentID) (
 		r.offset += int64(len(piece.Data))
 		return r.failed == nil
 	})
-	return next != 0, err
+	return next.more(), err
 }
 
 func (r *blobReading) check(a messages.AgentID) error {

@@ -16,6 +16,8 @@
 //     and with one effect however often it is given. The stream tells of an
 //     answer that had none.
 //   - Views are read from the log: they show what is committed and nothing else.
+//     Those of a whole tenant wait, two seconds at most, until they tell of all
+//     that was committed when they were asked; else they say how much they lack.
 package gateway
 
 import (
@@ -51,6 +53,8 @@ type Config struct {
 	Deliver func(*actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Agents is the list of all agents.
 	Agents *projections.Agents
+	// Fleet holds the views of all agents together.
+	Fleet Fleet
 	// Self is this node's id, OwnerOf that of a partition's owner, empty if
 	// nobody owns it.
 	Self    string
@@ -64,9 +68,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.

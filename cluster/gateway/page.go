@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -24,6 +25,12 @@ type page struct {
 	next  messages.EventNumber // where the next page begins; 0: there is none
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
+
+	// cursor is that of the newest row, more that there are rows behind it, and
+	// behind how many messages of the log the rows do not tell of.
+	cursor string
+	more   bool
+	behind uint64
 }
 
 // The bounds of a page.
@@ -44,11 +51,7 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 
 // lineWith is line for a value whose JSON is written by write.
 func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)) (more bool) {
-	limit := p.limit
-	if limit <= 0 || limit > maxLimit {
-		limit = defaultLimit
-	}
-	if (p.lines >= limit || p.sent >= pageSize) && n != p.last {
+	if (p.lines >= p.most() || p.sent >= pageSize) && n != p.last {
 		p.next = n
 		return false
 	}
@@ -63,12 +66,31 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 	if p.eager || p.buf.Len() >= messageSize {
 		return p.flush()
 	}
-	return true
+	return p.err == nil
 }
 
 func (p *page) write(b []byte) {
 	p.buf.Write(b)
 	p.sent += len(b)
+}
+
+// most is how many lines the page has room for.
+func (p *page) most() int {
+	if p.limit <= 0 || p.limit > maxLimit {
+		return defaultLimit
+	}
+	return p.limit
+}
+
+// after adds a row that the next page would be asked for by cursor to come
+// behind, and says whether the page has room for more.
+func (p *page) after(cursor string, v any) (more bool) {
+	if p.lines >= p.most() && cursor != "" {
+		p.more = true
+		return false
+	}
+	p.cursor = cursor
+	return p.line(p.last, v)
 }
 
 // flush sends what has gathered. A line that is larger than a message goes out
@@ -93,6 +115,12 @@ func (p *page) finish() error {
 	msg := nats.NewMsg(p.to)
 	if p.next != 0 {
 		msg.Header.Set(messages.HeaderNext, number(p.next))
+	}
+	if p.more {
+		msg.Header.Set(messages.HeaderCursor, p.cursor)
+	}
+	if p.behind > 0 {
+		msg.Header.Set(messages.HeaderBehind, strconv.FormatUint(p.behind, 10))
 	}
 	return p.g.Conn.PublishMsg(msg)
 }

@@ -49,6 +49,9 @@ func (g *Gateway) page(r request, q messages.Query, view func(*page) error) {
 }
 
 func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
+	if err := fits(q, filterableOfAgent); err != nil {
+		return err
+	}
 	switch q.View {
 	case "events":
 		return g.events(p, a, q)
@@ -63,6 +66,12 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		}
 		p.line(0, s.JSON())
 		return nil
+	case "turns":
+		var t projections.Turns
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, t.List)
+	case "effects":
+		return g.effects(p, a, q)
 	case "usage":
 		var u projections.Usage
 		err := g.fold(a, q.At, &u)
@@ -81,8 +90,10 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
+	case "holdings":
+		return g.holdings(p, a)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, usage, approvals, children, timers, replay and blob", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings and blob", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered
@@ -117,6 +128,9 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 func (g *Gateway) fold(a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
 	var last messages.EventNumber
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, n, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -134,6 +148,15 @@ func exists(a messages.AgentID, n, last messages.EventNumber) error {
 		return messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", a)
 	case n > last:
 		return messages.Refuse(messages.NotFound, "agent %s has %d events: there is no event %d", a, last, n)
+	}
+	return nil
+}
+
+// kept refuses an event from before the first frame that is stored: it was
+// deleted.
+func kept(a messages.AgentID, n messages.EventNumber, first *messages.Frame) error {
+	if n != 0 && n < first.First {
+		return messages.Refuse(messages.NotFound, "what happened to agent %s before event %d was deleted: there is no event %d any more", a, first.First, n)
 	}
 	return nil
 }
@@ -192,6 +215,9 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 	var last messages.EventNumber
 	m := g.marks(a)
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -226,12 +252,16 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var turns projections.Turns
 	var budget projections.Budget
 	var children projections.Children
+	var life projections.Life
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && row.Events == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -244,6 +274,10 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children))
+	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children)
+	if status.Deleted = life.End(); status.Deleted != nil {
+		status.Phase = projections.PhaseDeleted
+	}
+	p.line(0, status)
 	return nil
 }

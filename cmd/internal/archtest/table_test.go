@@ -62,6 +62,8 @@ var homes = []home{
 		"one door, one SDK: its types stop at the threshold"},
 	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,
 		"mailboxes and placement only; no other room knows that there are actors"},
+	{"modernc.org/sqlite", []string{"projections/fleet"}, nil,
+		"one view of the fleet is kept in SQL, and nothing else is"},
 	{"github.com/spf13/cobra", []string{"cmd/internal/cli/...", "cmd/bench/..."}, nil,
 		"a library does not parse command lines"},
 	{"github.com/peterh/liner", []string{"cmd/internal/cli/..."}, nil,

@@ -25,6 +25,8 @@ type Config struct {
 	Providers []ProviderConfig
 	// Prices are by provider/model. Nil: none are written.
 	Prices map[string]messages.Price
+	// Encryption says where the wrapping key is. Zero: the file does not say.
+	Encryption EncryptionConfig
 
 	places map[string]place // where tools are declared and named
 }

@@ -445,7 +445,7 @@ type TimerCancelled struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
-	// By is what has taken an agent's timer back: cancel, clear, or cron for a
+	// By is what has taken an agent's timer back: cancel, clear, delete, or cron for a
 	// line that has no next time.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -541,3 +541,37 @@ func TestQueriesEndWithTheirContext(t *testing.T) {
 	}
 	t.Error("no error")
 }
+
+// A page of effects costs what is on it, not what there is.
+func TestPagesAreReadInOrder(t *testing.T) { // A81
+	s := open(t, file(t))
+	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(effectsAfter{})},
+		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},
+		{EffectFilter: projections.EffectFilter{Outcome: projections.CallCompleted, Where: map[string]string{"a": "b"}}},
+	} {
+		q.Tenant, q.Limit = "default", 5
+		st, err := q.effects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.read.Query("EXPLAIN QUERY PLAN "+st.text.String(), st.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, step)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(plan, "; "); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE FOR ORDER BY") {
+			t.Errorf("%+v: %s", q, text)
+		}
+	}
+}

@@ -27,7 +27,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Setenv("REPRISE_BENCH_MODEL_SERVER", "1")
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
 	}
 }
 
@@ -114,6 +114,11 @@ func TestActivation(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent")
+}
+
+func TestViews(t *testing.T) { // A81
+	rows := measure(t, tiny(t, "views"))
+	has(t, rows, []int{300}, "views built", "approvals", "usage --by agent --since 24h", "effects --tool --where")
 }
 
 func TestInterrupt(t *testing.T) {

@@ -38,8 +38,8 @@ type views struct {
 	mu    sync.Mutex
 	store *fleet.Store
 	at    map[int]uint64 // of shards that are known to be those that were read
-	why   error         // that there is no store
-	moved chan struct{} // closed when any of these changes
+	why   error          // that there is no store
+	moved chan struct{}  // closed when any of these changes
 }
 
 const (
@@ -133,8 +133,8 @@ type keeper struct {
 	// building are the shards that have not been read to their end, sure those
 	// that are known to be the ones that were read.
 	building, sure map[int]bool
-	begun    time.Time
-	frames   int
+	begun          time.Time
+	frames         int
 }
 
 // keep keeps the file until something fails.
@@ -359,7 +359,7 @@ func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
 	late := time.NewTimer(viewsWait)
 	defer late.Stop()
 	for {
-		store, behind, why, moved := v.behind(ends)
+		store, behind, moved, why := v.behind(ends)
 		if store != nil && behind == 0 {
 			return store, 0, nil
 		}
@@ -378,7 +378,7 @@ func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
 }
 
 // behind is how many messages the views lack of those up to ends.
-func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error, moved <-chan struct{}) {
+func (v *views) behind(ends []uint64) (store *fleet.Store, behind uint64, moved <-chan struct{}, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for shard, end := range ends {
@@ -388,7 +388,7 @@ func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error,
 		}
 		behind += end - min(end, at)
 	}
-	return v.store, behind, v.why, v.moved
+	return v.store, behind, v.moved, v.why
 }
 
 // ends are the sequences of the shards' newest messages.

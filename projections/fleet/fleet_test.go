@@ -435,6 +435,10 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		t.Fatal(err)
 	}
 	defer s.Close()
+	again := w.shards[1][0] // tells again of what was told
+	again.Seq = w.shards[1][len(w.shards[1])-1].Seq + 1
+	again.Types = []string{"model.requested"}
+	w.shards[1] = append(w.shards[1], again)
 	w.apply(t, s, 30)
 	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq)} {
 		if !strings.Contains(said.String(), part) {
@@ -442,8 +446,11 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		}
 	}
 	shards, err := s.Shards(t.Context())
-	if err != nil || shards[1].Unreadable != 1 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
+	if err != nil || shards[1].Unreadable != 2 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
 		t.Errorf("shard 1 is %+v, %v", shards[1], err)
+	}
+	if !strings.Contains(said.String(), "tells again") {
+		t.Errorf("a frame that tells again is not reported: %s", said.String())
 	}
 }
 

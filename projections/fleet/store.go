@@ -77,7 +77,7 @@ type Store struct {
 	logger *slog.Logger
 	write  *sql.DB
 	read   *sql.DB
-	find   *sql.Stmt // of write: an agent
+	find   *sql.Stmt     // of write: an agent
 	shards map[int]Shard // as committed; of the goroutine that applies
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,9 +52,9 @@ const (
 	viewsAhead = 256
 	// viewsWait is how long a query waits for what the log holds.
 	viewsWait = 2 * time.Second
-	// viewsShare is how many times as long as it works the keeper rests, when
-	// nobody asks: its share of one core is a tenth. While it builds it is a half.
-	viewsShare = 9
+	// viewsShare is the part of the machine that keeping the views may take while
+	// nobody asks: one in so many. While they are built it is half a core.
+	viewsShare = 20
 	// viewsRest bounds a rest: from below, so that frames gather, and from above.
 	viewsRest, viewsRestMost = 100 * time.Millisecond, 5 * time.Second
 )
@@ -263,11 +264,11 @@ func (k *keeper) built(shard int) {
 // rest lets others work, in proportion to how long was worked, unless somebody
 // asks.
 func (k *keeper) rest(worked time.Duration) {
-	share := viewsShare
+	rest := worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - worked
 	if len(k.building) > 0 {
-		share = 1
+		rest = min(rest, worked)
 	}
-	timer := time.NewTimer(min(max(time.Duration(share)*worked, viewsRest), viewsRestMost))
+	timer := time.NewTimer(min(max(rest, viewsRest), viewsRestMost))
 	defer timer.Stop()
 	for k.asked.Load() == 0 {
 		select {

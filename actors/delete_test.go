@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +65,9 @@ func TestDelete(t *testing.T) { // A108
 	s.Until(bob, "turn.completed")
 	keep(t, s.Log(), ada)
 	keep(t, s.Log(), bob)
+	for i := range 70 { // more than the state remembers
+		node.Must(ada, messages.Resume{ID: fmt.Sprint("r", i)})
+	}
 	node.Must(ada, say("u2", "a secret"))
 	<-gate.Reached()
 	node.Must(ada, say("u3", "and another"))

@@ -40,7 +40,7 @@ func (a act) String() string {
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
 	say say say say say say join join join join interrupting rejecting large
-	interrupt abort clear withdraw withdraw resume approve deny forget decide set
+	interrupt abort clear delete withdraw withdraw resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop wake wake`)
@@ -143,6 +143,8 @@ func (w *world) command(a act) messages.Command {
 		return messages.Abort{ID: id}
 	case "clear":
 		return messages.Clear{ID: id}
+	case "delete":
+		return messages.Delete{ID: id, Reason: "no more"}
 	}
 	return w.decision(a, id)
 }
@@ -280,7 +282,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
-	busy := s.Turn != nil || len(s.Queue) > 0
+	busy := s.Turn != nil || s.Open()
 	w.mu.Unlock()
 	if !busy {
 		return false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -150,11 +151,25 @@ func (l *held) Purge(ctx context.Context, a messages.AgentID, before uint64) err
 	}
 }
 
+// fences hears of agents that met a newer owner.
+type fences chan messages.AgentID
+
+func (fences) Committed(actors.Commit) {}
+func (fences) Owed([]actors.Reply)     {}
+func (fences) Delta(actors.Delta)      {}
+
+func (f fences) Fenced(a messages.AgentID, _ messages.Epoch) {
+	select {
+	case f <- a:
+	default:
+	}
+}
+
 func TestDeleteTakenOver(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
 	log := &held{s.Log(), make(chan struct{}), make(chan struct{})}
-	cfg := config(echo())
-	cfg.Log = log
+	cfg, replaced := config(echo()), make(fences, 1)
+	cfg.Log, cfg.Observer = log, replaced
 	first := s.Start(cfg)
 	first.Must(ada, say("u1", "a secret"))
 	s.Until(ada, "turn.completed")
@@ -172,6 +187,7 @@ func TestDeleteTakenOver(t *testing.T) { // A108
 	keep(t, s.Log(), ada) // of the new life
 	end := len(s.Entries(ada))
 	close(log.free) // the first owner goes on where it was
+	<-replaced      // and meets the second
 	if a := first.Do(ada, say("u2", "from before")); a.Err == nil || a.Err.Code != messages.Unavailable {
 		t.Errorf("a stale owner answered %+v", a)
 	}

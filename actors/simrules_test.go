@@ -24,19 +24,19 @@ type view struct {
 	last   eventlog.Entry
 	wrong  []string
 
-	inputs   map[string]int                  // accepted ones: how many terminal events
-	turn     messages.TurnID                 // that is open
-	spent    map[string]messages.EventNumber // command ids
+	inputs map[string]int                  // accepted ones: how many terminal events
+	turn   messages.TurnID                 // that is open
+	spent  map[string]messages.EventNumber // command ids
 	// ever are all events at which an id was spent, in whatever life of the agent.
 	ever map[string][]messages.EventNumber
 	// kept is the first frame that the log still has to have.
 	kept, tombstone int
-	grave           messages.EventNumber // the newest tombstone
-	shown    map[messages.CallID]string      // what a model call must be given
-	started  map[string]bool                 // attempts of tool calls
-	attempts map[messages.CallID]int         // of the open turn's calls
-	keys     map[messages.CallID]string      // theirs
-	timers   map[string]messages.TimerSet    // of the open turn
+	grave           messages.EventNumber         // the newest tombstone
+	shown           map[messages.CallID]string   // what a model call must be given
+	started         map[string]bool              // attempts of tool calls
+	attempts        map[messages.CallID]int      // of the open turn's calls
+	keys            map[messages.CallID]string   // theirs
+	timers          map[string]messages.TimerSet // of the open turn
 }
 
 func newView(a messages.AgentID) *view {

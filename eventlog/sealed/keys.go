@@ -206,6 +206,15 @@ func (k *Keys) entry(a messages.AgentID, key *dataKey) ([]byte, error) {
 	return json.Marshal(entry{key.id, k.ring[0].ID(), k.ring[0].wrap(key.secret, about(a, key.id))})
 }
 
+// Wrapped is the agent's key as the bucket keeps it, wrapped; nil if it has none.
+func (k *Keys) Wrapped(ctx context.Context, a messages.AgentID) ([]byte, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	value, _, err := k.bucket.Get(ctx, name(a))
+	return value, err
+}
+
 // writing is the key to seal with, made if there is none.
 func (k *Keys) writing(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 	k.mu.Lock()

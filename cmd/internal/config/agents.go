@@ -37,6 +37,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
 		"settings":         func(n *node) { r.settings(n, &a) },
+		"retain":           r.days("retain", &a.Retain),
 	})
 	r.hasModel(f, owner)
 	r.choices(choice, stops, &a)

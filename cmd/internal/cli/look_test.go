@@ -38,7 +38,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	w.run("ls", "--kind", "assistant", "--phase", "idle").exits(0, "AGENT", "assistant/main")
-	w.run("ls", "--phase", "asleep").exits(2, "idle, running or paused")
+	w.run("ls", "--phase", "asleep").exits(2, "idle, running, paused or deleted")
 }
 
 func lookHistory(t *testing.T, w *world) {

@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // cron lines name zones, whether the host has a database of them or not
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,6 +47,11 @@ type Config struct {
 	// Data is the folder of the embedded NATS server, used when neither NATS
 	// nor Conn is given.
 	Data string
+	// Views is the folder where the node keeps the views of the fleet, a cache of
+	// the log. No two nodes may share one. Empty: views in Data, or a temporary
+	// folder where the server is not embedded. With encryption they are kept in
+	// memory alone and built anew at each start.
+	Views string
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
 	Listen string
@@ -82,8 +88,15 @@ type Config struct {
 	// subject. Permissions are by subject: who may talk to an agent may not
 	// therefore approve its refunds. Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
+	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
+	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
+	MaxPayload int
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
+	// agent that comes into memory reads its whole log.
+	SnapshotEvery int
 	// Logger hears what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 	// Version is what the node says of itself.
@@ -101,6 +114,7 @@ type Node struct {
 	streams  *natslog.Log // what log is stored in
 	log      *sealed.Log
 	keys     *sealed.Keys // nil: nothing is encrypted
+	views    *views
 	host     *host
 	owner    *owner
 	members  *member.Members
@@ -136,7 +150,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openHost, n.join, n.openDoors, n.openRetention} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -177,8 +191,9 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	rt, err := actors.NewRuntime(ctx, actors.Config{
 		Purger: &purger{js: js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
-		Log:    n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
-		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+		Send:   n.send,
+		Log:    n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -188,7 +203,11 @@ func (n *Node) openHost(ctx context.Context) error {
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-			return n.host.ask(d.Agent, d)(ctx)
+			answer, err := n.host.ask(d.Agent, d)(ctx)
+			if err == nil {
+				err = n.refused(ctx, d, answer)
+			}
+			return answer, err
 		},
 	})
 	if err != nil {
@@ -200,11 +219,13 @@ func (n *Node) openHost(ctx context.Context) error {
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
 		Agents:  agents,
+		Fleet:   n.views,
 		Self:    n.id,
 		OwnerOf: n.ownerOf,
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
+		Doctor: doctorOf(n.streams, n.log), Store: gateway.StoreFindings{Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf}.Find,
 	})
 	return nil
 }
@@ -288,6 +309,10 @@ func (n *Node) Sync() string {
 
 // Partitions is how many partitions the node owns.
 func (n *Node) Partitions() int { return n.leases.Held() }
+
+// InMemory is how many agents are in this node's memory; the others are in its
+// log alone.
+func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
 // Close stops the node. Streams that run through it end with an error that says
 // so; their turns go on at the next start or owner. More than once does nothing.

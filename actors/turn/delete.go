@@ -18,9 +18,21 @@ type Deletion struct {
 // unborn says that the next input makes the agent.
 func (s *State) unborn() bool { return s.Last == 0 || s.Deleted != nil }
 
+// burial is what is to be done until a deleted agent is gone. Its children are
+// stopped and its parent is told before the tombstone, which nothing outlives.
+func (s *State) burial(del *Deletion) []Effect {
+	switch {
+	case del.N != 0:
+		return []Effect{{Do: Purge}}
+	case s.owesOthers():
+		return s.letters(nil)
+	}
+	return []Effect{{Do: Bury}}
+}
+
 // Buries says what must be known to write the tombstone; nil if none is due.
 func (s *State) Buries() *Deletion {
-	if d := s.Deleted; d != nil && d.N == 0 {
+	if d := s.Deleted; d != nil && d.N == 0 && !s.owesOthers() {
 		return d
 	}
 	return nil
@@ -38,6 +50,8 @@ func (d *decision) refuseDeleted(c messages.Command) error {
 	switch del := d.s.Deleted; {
 	case del == nil:
 		return nil
+	case del.N == 0 && settles(c):
+		return nil
 	case !del.Purged:
 		return messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id when it is gone", d.env.Agent)
 	case makes(c):
@@ -47,7 +61,18 @@ func (d *decision) refuseDeleted(c messages.Command) error {
 	}
 }
 
-// makes says that the command makes an agent that does not exist.
+// settles says that the command is part of what must be over before an agent's
+// tombstone is written: what its children and its parent have to say.
+func settles(c messages.Command) bool {
+	switch c.(type) {
+	case messages.Report, messages.Recall:
+		return true
+	}
+	return false
+}
+
+// makes says that the command makes an agent that was deleted anew. A task does
+// not: it may be told again long after its end.
 func makes(c messages.Command) bool {
 	switch c.(type) {
 	case messages.Input, messages.SetState:
@@ -62,7 +87,7 @@ func (d *decision) delete(c messages.Delete) error {
 	if c.Last != 0 && c.Last != d.s.Last {
 		return messages.Refuse(messages.Conflict, "agent %s has gone on: its newest event is %d, not %d; look at it again before you delete it", d.env.Agent, d.s.Last, c.Last)
 	}
-	if d.s.Turn == nil && len(d.s.Queue) == 0 {
+	if s := d.s; s.Turn == nil && len(s.Queue) == 0 && len(s.Schedules) == 0 && s.Summary == nil && !s.owesOthers() {
 		d.emit(messages.AgentDeleted{Reason: c.Reason})
 		return nil
 	}

@@ -93,7 +93,8 @@ func (s *sim) spend(f *messages.Frame) {
 	}
 	s.spent[f.Cause.ID] = f.First
 	for i, ev := range f.Events {
-		if _, ok := ev.(messages.InputAccepted); ok {
+		_, ok := ev.(messages.InputAccepted)
+		if set, is := ev.(messages.TimerSet); ok || is && set.Turn == "" {
 			s.spent[f.Cause.ID] = f.First + messages.EventNumber(i)
 		}
 	}
@@ -103,6 +104,9 @@ func (s *sim) append(f *messages.Frame) {
 	s.purged(f)
 	s.log = append(s.log, f)
 	s.fold.Apply(f)
+	if len(s.log)%s.images == 0 {
+		s.imaged()
+	}
 	s.check.effects()
 	s.unchanged()
 	for _, e := range s.live.Effects() {
@@ -202,7 +206,9 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 	effects := s.live.Effects()
 	n := s.r.IntN(len(effects) + 1)
 	for i := range effects {
-		if e := effects[(i+n)%len(effects)]; !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
+		if e := effects[(i+n)%len(effects)]; s.tame && e.Do == turn.Wait && e.Turn == "" {
+			continue // it would go on for ever
+		} else if !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
 			return e, true
 		}
 	}

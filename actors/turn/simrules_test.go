@@ -29,6 +29,8 @@ type checker struct {
 	done       []doneFact // effects of the turn and those it continues
 	used       turn.Used
 	raised     messages.Limits
+	schedules  scheduleFacts
+	summary    summaryFacts
 }
 
 type inputFacts struct {
@@ -66,6 +68,7 @@ type openTurn struct {
 	hooked    bool // any hook has decided anything
 	failed    bool // a hook broke where that ends the turn
 	asked     map[turn.Point]int
+	admitted  int    // inputs that a model was shown
 	joins     int    // since a model was asked
 	reason    string // why it failed
 }
@@ -132,6 +135,7 @@ func (c *checker) starts(events []messages.Event) {
 	if len(events) == 0 || c.cmd == nil {
 		return
 	}
+	c.schedules.whole(c)
 	c.must(c.starting == "", "an input was accepted as started and its turn was not")
 	o := c.open
 	if o == nil {
@@ -159,6 +163,14 @@ func (c *checker) event(ev messages.Event) {
 		delete(c.remembered, ev.Tool)
 	case messages.BudgetRaised:
 		c.limitsRaised(ev)
+	case messages.TimerSet, messages.TimerFired, messages.TimerCancelled:
+		if turnOf(ev) == "" {
+			c.scheduleEvent(ev)
+			return
+		}
+		c.turnEvent(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		c.compactionEvent(ev)
 	case messages.AgentConfigured, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
@@ -166,16 +178,23 @@ func (c *checker) event(ev messages.Event) {
 		c.must(c.open != nil, "an end of no turn")
 		c.turnEnd(ev)
 	default:
-		c.must(c.open != nil, "an event of no turn")
-		c.must(turnOf(ev) == c.open.id, "an event of another turn")
-		c.inTurn(ev)
+		c.turnEvent(ev)
 	}
+}
+
+func (c *checker) turnEvent(ev messages.Event) {
+	c.must(c.open != nil, "an event of no turn")
+	c.must(turnOf(ev) == c.open.id, "an event of another turn")
+	c.inTurn(ev)
 }
 
 func (c *checker) accepted(ev messages.InputAccepted) {
 	_, known := c.inputs[ev.Input]
 	c.must(!known, "an input was accepted twice")
 	c.inputs[ev.Input] = &inputFacts{n: c.n}
+	brought := c.schedules.came(c, ev)
+	_, due := c.cmd.(turn.ScheduleDue)
+	c.must(brought || !due, "an input came that no timer brought")
 	c.must((ev.Disposition == messages.Started) == (c.open == nil && len(c.queue) == 0 || c.open == nil && ev.Policy == messages.PolicyInterrupt && ev.Disposition == messages.Started), "the disposition is wrong")
 	waiting := len(c.queue)
 	if c.open != nil {
@@ -242,6 +261,7 @@ func (c *checker) inputEnds(id string) {
 }
 
 func (c *checker) cleared() {
+	c.must(len(c.schedules.set) == 0, "cleared while inputs are scheduled")
 	c.must(c.open == nil && len(c.queue) == 0, "cleared while something runs or waits")
 	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
 	if c.cmd != nil {
@@ -343,6 +363,7 @@ func (c *checker) over(id messages.TurnID, inputs []string, steps int, usage mes
 	c.must(usage == o.usage, "the usage is miscounted")
 	c.must(len(o.timers) == 0, "a timer outlives its turn")
 	c.must(o.model == nil || o.model.reserved == nil, "a turn ended with a reservation that is not settled")
+	c.must(c.summary.asked == nil || c.summary.asked.Turn != id, "a turn ended that waits for a summary")
 	for _, id := range inputs {
 		c.inputEnds(id)
 	}
@@ -359,6 +380,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
+	case turn.ScheduleDue:
+		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
 	case messages.Delete:
 		ok = ev.By == "delete"
 	case messages.Input:

@@ -43,19 +43,19 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 		return err
 	}
 	line.Snapshots = len(snapshots)
-	if line.Letters, err = g.stored(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
+	if line.Letters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
 		return err
 	}
 	waiting := strings.TrimSuffix(g.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
-	if line.Waiting, err = g.stored(ctx, g.Inbox, waiting); err != nil {
+	if line.Waiting, err = g.held(ctx, g.Inbox, waiting); err != nil {
 		return err
 	}
 	p.line(0, line)
 	return nil
 }
 
-// stored is how many messages a stream holds on subjects that the filter matches.
-func (g *Gateway) stored(ctx context.Context, stream, filter string) (int, error) {
+// held is how many messages a stream holds on subjects that the filter matches.
+func (g *Gateway) held(ctx context.Context, stream, filter string) (int, error) {
 	s, err := g.js.Stream(ctx, stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, nil

@@ -32,8 +32,8 @@ func (a *app) dev() *cobra.Command {
 		Long: `Run one node with an embedded NATS server: nothing to install.
 
 The agents are those of ./reprise.yaml, or of --config. Without a file there
-are demo agents, assistant, parrot and support, which use OpenAI if OPENAI_API_KEY
-is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
+are demo agents, assistant, parrot, support and team, which asks two of them, and
+which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"))
 		},
@@ -133,6 +133,8 @@ func (n *node) tryThis(url string, demo bool) {
 	try("events", agent.String(), " --follow")
 	if demo {
 		try("ask", "support/t1", ` "Refund 9900 cents for order 7"`)
+		try("ask", "team/t1", ` "Ask support to refund 9900 cents for order 7"`)
+		try("tree", "team/t1", "")
 	}
 	server := ""
 	if url != "nats://"+usualAddress {

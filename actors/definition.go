@@ -58,6 +58,10 @@ type Definition struct {
 	PauseAtLimit bool
 	// Compact says when and how what a model sees of the past is made shorter.
 	Compact Compaction
+	// Retain is how long an agent may rest, with nothing to do and nothing to wait
+	// for, before it is archived and deleted. Zero: for ever. An owner that takes
+	// an agent over counts as a sign of life.
+	Retain time.Duration
 	// Hooks are asked at points of every turn.
 	Hooks []Hook
 }
@@ -120,6 +124,9 @@ func (d Definition) Validate(set providers.Set) error {
 func (d Definition) models() []string { return append([]string{d.Model}, d.Fallbacks...) }
 
 func (d Definition) validateLimits() error {
+	if d.Retain < 0 {
+		return fmt.Errorf("agent %s: retain is %s: it must be positive", d.Kind, d.Retain)
+	}
 	if d.ApprovalTimeout < 0 {
 		return fmt.Errorf("agent %s: approval_timeout is %s: it must be positive", d.Kind, d.ApprovalTimeout)
 	}

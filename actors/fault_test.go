@@ -36,6 +36,10 @@ var faults = []fault{
 			if m.tail, m.err = log.Append(ctx, entry); m.err != nil && !errors.As(m.err, new(*eventlog.ConflictError)) {
 				m.tail, m.err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
+	{"say that it is purged, and leave the log", "purge.go",
+		`return p.rt.log.Purge(ctx, p.agent, at)`, `return p.rt.log.Purge(ctx, p.agent, at-at)`},
+	{"write the tombstone as an effect", "agent.go",
+		`cause = closed.Cause()`, `_ = closed`},
 	{"act before the append", "commit.go",
 		"	a.busy = true\n", "	a.busy = true\n	a.act()\n"},
 	{"answer before the append", "commit.go",

@@ -76,7 +76,7 @@ func (c *census) add(l *life) {
 // what can happen to an agent has happened to none.
 func (c *census) check(t *testing.T, lives uint64) {
 	for _, name := range strings.Fields(`
-		agent.activated agent.cleared approval.denied approval.forgotten approval.granted approval.requested
+		agent.activated agent.cleared agent.closed agent.deleted agent.purged approval.denied approval.forgotten approval.granted approval.requested
 		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
 		input.accepted input.dropped input.requeued input.withdrawn

@@ -40,7 +40,7 @@ func (a act) String() string {
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
 	say say say say say say join join join join interrupting rejecting large
-	interrupt abort clear withdraw withdraw later later tick cancel compact resume approve deny forget decide set
+	interrupt abort clear delete withdraw withdraw later later tick cancel compact resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop wake wake`)
@@ -153,6 +153,8 @@ func (w *world) command(a act) messages.Command {
 		return messages.Abort{ID: id}
 	case "clear":
 		return messages.Clear{ID: id}
+	case "delete":
+		return messages.Delete{ID: id, Reason: "no more"}
 	}
 	return w.decision(a, id)
 }
@@ -295,7 +297,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
-	busy, later := s.Turn != nil || len(s.Queue) > 0 || s.Summary != nil, len(s.Schedules) > 0
+	busy, later := s.Turn != nil || s.Open(), len(s.Schedules) > 0
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
 	if later { // else it would go on for ever

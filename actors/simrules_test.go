@@ -26,20 +26,25 @@ type view struct {
 	last   eventlog.Entry
 	wrong  []string
 
-	inputs   map[string]int                  // accepted ones: how many terminal events
-	turn     messages.TurnID                 // that is open
-	spent    map[string]messages.EventNumber // command ids
-	shown    map[messages.CallID]string      // what a model call must be given
-	started  map[string]bool                 // attempts of tool calls
-	attempts map[messages.CallID]int         // of the open turn's calls
-	keys     map[messages.CallID]string      // theirs
-	timers   map[string]messages.TimerSet    // of the open turn
-	later    map[string]messages.TimerSet    // of the agent itself
+	inputs map[string]int                  // accepted ones: how many terminal events
+	turn   messages.TurnID                 // that is open
+	spent  map[string]messages.EventNumber // command ids
+	// ever are all events at which an id was spent, in whatever life of the agent.
+	ever map[string][]messages.EventNumber
+	// kept is the first frame that the log still has to have.
+	kept, tombstone int
+	grave           messages.EventNumber         // the newest tombstone
+	shown           map[messages.CallID]string   // what a model call must be given
+	started         map[string]bool              // attempts of tool calls
+	attempts        map[messages.CallID]int      // of the open turn's calls
+	keys            map[messages.CallID]string   // theirs
+	timers          map[string]messages.TimerSet // of the open turn
+	later           map[string]messages.TimerSet // of the agent itself
 }
 
 func newView(a messages.AgentID) *view {
 	return &view{
-		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber),
+		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber), ever: make(map[string][]messages.EventNumber),
 		shown: make(map[messages.CallID]string), later: make(map[string]messages.TimerSet), started: make(map[string]bool),
 	}
 }
@@ -88,11 +93,13 @@ func (v *view) frame(e eventlog.Entry) {
 			v.fail(n, "the frame is older than the one before it")
 		}
 	}
+	v.ends(n, f)
 	if id, ok := turn.SpentBy(f); ok {
 		if at, spent := v.spent[id.ID]; spent {
 			v.fail(id.N, "command %s was applied before, at event %d", id.ID, at)
 		}
 		v.spent[id.ID] = id.N
+		v.ever[id.ID] = append(v.ever[id.ID], id.N)
 	}
 	for i, ev := range f.Events {
 		v.types[ev.EventType()]++
@@ -106,6 +113,37 @@ func (v *view) frame(e eventlog.Entry) {
 	for id, ended := range v.inputs {
 		if ended == 0 && !v.holds(id) {
 			v.fail(n, "input %s was lost", id)
+		}
+	}
+}
+
+// ends holds a tombstone against what was before it: all that was accepted has
+// ended, and nothing of it is known any more. It stands alone, and nothing but its
+// purge follows.
+func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
+	for _, ev := range f.Events {
+		switch ev.(type) {
+		case messages.AgentDeleted:
+			if v.turn != "" || len(f.Events) > 1 {
+				v.fail(n, "a tombstone over turn %q, among %d events", v.turn, len(f.Events))
+			}
+			for id, ended := range v.inputs {
+				if ended != 1 {
+					v.fail(n, "input %s had %d terminal events when the agent was deleted", id, ended)
+				}
+			}
+			if _, spends := turn.SpentBy(f); !spends {
+				v.fail(n, "a delete that comes again would have another effect")
+			}
+			v.grave = n
+			v.inputs, v.spent, v.tombstone = make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
+		case messages.AgentPurged:
+			v.kept = v.tombstone
+		case messages.AgentActivated, messages.AgentClosed:
+		default:
+			if d := v.state.Deleted; d != nil && !d.Purged {
+				v.fail(n, "%s of an agent that is being deleted", ev.EventType())
+			}
 		}
 	}
 }
@@ -317,12 +355,14 @@ type sent struct {
 	agent  messages.AgentID
 	cmd    messages.Command
 	answer *messages.Answer
+	after  messages.EventNumber // the newest tombstone when it was given
 }
 
 // ask gives a command to a node and holds its answer against the log.
 func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
 	s := &sent{host: h, agent: a, cmd: c}
 	w.mu.Lock()
+	s.after = w.fold(a).grave
 	name := a.Key + "/" + c.CommandID()
 	w.asks[name] = append(w.asks[name], s)
 	w.mu.Unlock()
@@ -346,12 +386,14 @@ func (w *world) answered(s *sent, answer messages.Answer) {
 		return
 	}
 	v := w.fold(s.agent)
-	n, ok := v.spent[s.cmd.CommandID()]
+	at := v.ever[s.cmd.CommandID()]
 	switch {
-	case !ok:
+	case len(at) == 0:
 		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer)
-	case n != answer.N:
-		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, n)
+	case answer.N < s.after:
+		w.fail("%s: %s %s was answered with %+v, of a life that ended with event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, s.after)
+	case !slices.Contains(at, answer.N):
+		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, at)
 	}
 }
 
@@ -369,7 +411,7 @@ func (w *world) judge() {
 				w.fail("%s: input %s has %d terminal events", a, id, ended)
 			}
 		}
-		if err := w.readAll(a, v.folded); err != nil {
+		if err := w.readAll(a, v); err != nil {
 			w.fail("%s: %v", a, err)
 		}
 	}
@@ -383,13 +425,13 @@ func (w *world) judgeRefused(name string, list []*sent) {
 			return
 		}
 	}
-	if n, ok := w.views[list[0].agent].spent[list[0].cmd.CommandID()]; ok {
-		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, n)
+	if at := w.views[list[0].agent].ever[list[0].cmd.CommandID()]; len(at) > 0 {
+		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, at)
 	}
 }
 
 // readAll reads the agent's whole log, which checks numbers, chain and sums.
-func (w *world) readAll(a messages.AgentID, want int) error {
+func (w *world) readAll(a messages.AgentID, v *view) error {
 	frames := 0
 	for _, err := range w.stage.Log().Read(context.Background(), a, 0) {
 		if err != nil {
@@ -397,7 +439,7 @@ func (w *world) readAll(a messages.AgentID, want int) error {
 		}
 		frames++
 	}
-	if frames != want {
+	if frames != v.folded-v.kept {
 		return errors.New("the log has other frames than were appended")
 	}
 	return nil

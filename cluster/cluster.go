@@ -73,8 +73,11 @@ type Config struct {
 	// without one of its keys. What was stored before stays as it is, and inputs
 	// that are not applied yet, dead letters and definitions are never encrypted.
 	WrappingKeys []sealed.Key
-	Providers    providers.Set
-	Agents       []actors.Definition
+	// Archive is the folder that agents are written to before they are deleted
+	// because of their Definition's Retain. Empty: archive, below Data.
+	Archive   string
+	Providers providers.Set
+	Agents    []actors.Definition
 	// Prices are what model calls cost, by provider/model: whole units of money,
 	// in one currency of your choice, for a million tokens. A model without a
 	// price costs nothing, and a limit of cost does not stop it.
@@ -147,7 +150,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -91,8 +91,14 @@ func checksum(a AgentID, b []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(a.Full()), castagnoli), castagnoli, b)
 }
 
-// EncodeFrame writes f as it is stored for agent a.
-func EncodeFrame(a AgentID, f *Frame) ([]byte, error) { return encodeFrame(a, f, FrameFormat) }
+// EncodeFrame writes f as it is stored for agent a. One that was read sealed, and
+// not opened since, is written as it was.
+func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
+	if f.Sealed() {
+		return encodeFrame(a, f, sealedFormat)
+	}
+	return encodeFrame(a, f, FrameFormat)
+}
 
 func encodeFrame(a AgentID, f *Frame, format int) ([]byte, error) {
 	if len(f.Events) == 0 || f.First == 0 {

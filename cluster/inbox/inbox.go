@@ -10,6 +10,8 @@
 //     reorder them.
 //   - An input without an id gets one from its place in the stream, so that a
 //     redelivery is the same input.
+//   - What was published before a delete is settled before it and does not come
+//     again after it, even if its acknowledgement was lost.
 //   - A new owner makes the consumer anew: what was not acknowledged comes
 //     again, in order, at once.
 package inbox

@@ -106,15 +106,13 @@ func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error 
 	switch {
 	case err != nil:
 		return fmt.Errorf("erase a key: %w", err)
-	case got.Error != nil && got.Error.ErrorCode != codeNoSuchSequence && got.Error.ErrorCode != codeNoMessage:
-		return fmt.Errorf("erase a key: %w", got.Error)
+	case got.Error != nil:
+		if m, err := b.c.at(ctx, b.stream, revision); err != nil || m != nil {
+			return fmt.Errorf("erase a key: %w", got.Error)
+		}
 	}
 	return b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
 }
-
-// codeNoSuchSequence is the server's error for a message to delete that is not
-// there.
-const codeNoSuchSequence jetstream.ErrorCode = 10043
 
 // List gives all names; see sealed.Bucket.
 func (b *Bucket) List(ctx context.Context) ([]string, error) {

@@ -161,6 +161,9 @@ func about(a messages.AgentID, id string) string { return a.Full() + "\x00" + id
 
 // get reads the agent's key from the bucket; nil if there is none.
 func (k *Keys) get(ctx context.Context, a messages.AgentID) (*dataKey, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
 	value, revision, err := k.bucket.Get(ctx, name(a))
 	if err != nil || revision == 0 {
 		return nil, err
@@ -201,6 +204,15 @@ func (k *Keys) rewrap(ctx context.Context, a messages.AgentID, key *dataKey, rev
 
 func (k *Keys) entry(a messages.AgentID, key *dataKey) ([]byte, error) {
 	return json.Marshal(entry{key.id, k.ring[0].ID(), k.ring[0].wrap(key.secret, about(a, key.id))})
+}
+
+// Wrapped is the agent's key as the bucket keeps it, wrapped; nil if it has none.
+func (k *Keys) Wrapped(ctx context.Context, a messages.AgentID) ([]byte, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	value, _, err := k.bucket.Get(ctx, name(a))
+	return value, err
 }
 
 // writing is the key to seal with, made if there is none.
@@ -281,6 +293,9 @@ func (k *Keys) forget(a messages.AgentID) {
 // Shred erases the key that the agent has now, and says whether it had one. It
 // asks mine once it has found it, and erases nothing if that says no.
 func (k *Keys) Shred(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (had bool, err error) {
+	if err := a.Validate(); err != nil {
+		return false, err
+	}
 	_, revision, err := k.bucket.Get(ctx, name(a))
 	if err != nil {
 		return false, err

@@ -31,7 +31,7 @@ func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) er
 	if cfg.Agents, err = definitions(c, toolbox.Command); err != nil {
 		return err
 	}
-	cfg.Prices = c.Prices
+	cfg.Prices, cfg.Archive = c.Prices, c.RetainTo
 	if cfg.WrappingKeys, err = wrappingKeys(keyFile, c.Encryption); err != nil {
 		return err
 	}

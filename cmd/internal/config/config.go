@@ -27,6 +27,9 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Encryption says where the wrapping key is. Zero: the file does not say.
 	Encryption EncryptionConfig
+	// RetainTo is the folder that agents are archived in before they are deleted.
+	// Empty: archive, below the data folder.
+	RetainTo string
 
 	places map[string]place // where tools are declared and named
 }
@@ -72,6 +75,9 @@ type AgentConfig struct {
 	// calls that wait for approval. Otherwise only who may publish commands to it
 	// decides. Nil: the file does not say.
 	PromptApproves *bool
+	// Retain is how long an agent may rest before it is archived and deleted. Zero:
+	// for ever.
+	Retain time.Duration
 }
 
 // models are all models of the agent, the one to begin with first.

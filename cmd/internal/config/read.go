@@ -40,6 +40,7 @@ func (r *reader) root(n *node) {
 		"prices":    func(*node) {},
 
 		"encryption": r.encryption,
+		"retain_to":  r.folder("retain_to", &r.config.RetainTo),
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")

@@ -420,7 +420,7 @@ func (d *decision) report(c messages.Report) error {
 	switch {
 	case call == nil || call.Child.Agent != c.Child || call.Child.Detached:
 		return d.noop(c, "call %q of turn %s is not awaited", c.Call, c.Turn)
-	case c.N != 0 && c.N <= call.Child.N:
+	case c.N <= call.Child.N && c.What != messages.ReportRefused:
 		return d.noop(c, "something newer is known of child %s", c.Child)
 	}
 	d.told(call, c)

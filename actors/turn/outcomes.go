@@ -230,8 +230,9 @@ func (d *decision) startCalls() {
 	free := d.env.Definition.Parallel - t.running()
 	for i := range t.Calls {
 		if t.Calls[i].Status == Requested && free > 0 {
-			d.startTool(&t.Calls[i], "")
-			free--
+			if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
+				free--
+			}
 		}
 	}
 }

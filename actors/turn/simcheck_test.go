@@ -181,12 +181,14 @@ func (s *sim) fromBytes() {
 
 // drain lets everything come to its end.
 func (s *sim) drain() {
-	for n := 0; s.live.Turn != nil || len(s.live.Queue) > 0; n++ {
+	for n := 0; s.live.Turn != nil || len(s.live.Queue) > 0 || s.live.Open(); n++ {
 		s.tame = n > 150
 		if n > 600 {
 			s.fail("the agent does not come to rest")
 		}
-		if e, ok := s.anyWork(); ok {
+		if e, ok := s.anyWork(); len(s.awaitedKids()) > 0 && (!ok || s.chance(2)) {
+			s.kidTells()
+		} else if ok {
 			s.outcome(e, s.comesInTime(e))
 		} else {
 			s.person()

@@ -40,7 +40,7 @@ func (f *family) answer(r providers.Request) scripted.Step {
 		step.Usage = messages.Usage{Input: 10, Output: 1}
 		return step
 	}
-	step := scripted.Say("nothing to do")
+	var step scripted.Step
 	switch below := map[string]string{"root": "middle", "middle": "leaf"}[r.Agent.Kind]; {
 	case below != "":
 		arguments, _ := json.Marshal(map[string]string{"input": r.Agent.Kind + " asks: " + last.Content.Text()})

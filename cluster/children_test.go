@@ -106,7 +106,7 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A72, A52
 		case ev.Type == "delta":
 			text += ev.Text
 		case ev.Type == "child.text":
-			below[strings.Split(ev.Child, "/")[0]+" "+string(ev.Call)] += ev.Text
+			below[strings.Split(ev.Child, "/")[0]+" "+string(ev.ChildCall)] += ev.Text
 		case ev.Question != nil:
 			if !strings.Contains(ev.Question.Prompt, "Agent leaf/sub-") {
 				t.Errorf("asked %q", ev.Question.Prompt)

@@ -526,7 +526,8 @@ func (d *decision) stored(o any) {
 		if d.s.Turn == nil {
 			return
 		}
-		if c := d.runs(o.Call, o.Attempt); c != nil && c.Child != nil && c.Child.Detached {
+		c := d.s.childCall(Effect{Turn: d.s.Turn.ID, Call: o.Call})
+		if c != nil && c.Child.Detached && c.Attempt == o.Attempt {
 			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
 			d.goOn("a child has begun")
 		}

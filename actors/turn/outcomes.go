@@ -61,7 +61,7 @@ func (d *decision) awaits(call messages.CallID) bool {
 // runs is the tool call if that attempt of it is under way.
 func (d *decision) runs(call messages.CallID, attempt int) *ToolCall {
 	c := d.s.Turn.call(call)
-	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] {
+	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] || c.Child != nil {
 		return nil
 	}
 	return c

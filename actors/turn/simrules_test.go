@@ -198,6 +198,7 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 		c.must(t.ID == ev.Input && ev.Parent != nil && ev.Parent.Call == t.Parent.Call, "another task was accepted")
 	}
 	if ev.Parent != nil {
+		c.must(c.tasks[ev.Input] == nil, "a task began that was taken back")
 		c.tasks[ev.Input] = &taskFacts{parent: *ev.Parent}
 	}
 	switch ev.Disposition {

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -81,7 +82,7 @@ func (s *sim) reports(k *kid) messages.Report {
 		r.What, r.Busy = messages.ReportWaiting, s.chance(3)
 		for i := range 1 + s.r.IntN(2) {
 			r.Waiting = append(r.Waiting, messages.Wait{
-				Agent: s.one("default/low/a", "default/low/b"), Turn: "t4", Call: messages.CallID(fmt.Sprint("w", i)),
+				Agent: s.one("default/low/a", "default/low/b"), Turn: "t4", Call: messages.CallID([]string{s.one("w0", "c1", "c2"), "w1"}[i]),
 				Kind: s.one("approval", "approval", "unknown", "paused"), ArgsHash: messages.HashArguments("{}"),
 			})
 		}
@@ -257,8 +258,17 @@ func (c *checker) decidedBelow(ev messages.ChildDecided) {
 	c.must(call != nil && call.running && call.child != nil, "a decision about no child")
 	place := placeOf(ev.Agent, ev.Of, ev.Waits)
 	c.must(slices.ContainsFunc(call.child.waiting, func(w messages.Wait) bool { return placeOf(w.Agent, w.Turn, w.Call) == place }), "a decision about what does not wait below")
+	of := c.open.id // the turn that the decision is about
+	switch cmd := c.cmd.(type) {
+	case messages.Approve:
+		of = cmp.Or(cmd.Turn, of)
+	case messages.Deny:
+		of = cmp.Or(cmd.Turn, of)
+	case messages.Decide:
+		of = cmp.Or(cmd.Turn, of)
+	}
 	own := c.open.call(ev.Waits)
-	c.must(own == nil || !own.gated && !own.unknown || ev.Of != c.open.id, "a decision went below that is about an own call")
+	c.must(c.cmd == nil || own == nil || !own.gated && !own.unknown || of != c.open.id, "a decision went below that is about an own call")
 	if call.child.decided == nil {
 		call.child.decided = make(map[string]bool)
 	}

@@ -124,7 +124,10 @@ func TestApprovedTwoLevelsDown(t *testing.T) { // A45, A70, A52
 			t.Errorf("the task of %s names %+v", link.child, p)
 		}
 		ends(t, s.Events(link.child))
-		s.Until(link.child, "child.reported", 3) // that it waits, that it goes on, that it has ended
+		s.Await(link.child, func(all []messages.Event) bool { // that it waits, perhaps that it goes on, that it has ended
+			told := actorstest.Of[messages.ChildReported](all)
+			return told[0].What == messages.ReportWaiting && told[len(told)-1].What == messages.ReportCompleted
+		})
 	}
 	if len(f.paid) != 1 || len(s.Agents()) != 3 {
 		t.Errorf("paid %v, agents %v", f.paid, s.Agents())

@@ -40,7 +40,7 @@ func (l *loading) apply(rec eventlog.Recorded) {
 		inputs, _ := messages.Ended(ev)
 		l.ended = append(l.ended, inputs...)
 	}
-	l.ids.add(l.state.Apply(rec.Frame))
+	l.ids.remember(rec.Frame, l.state.Apply(rec.Frame))
 	l.tail, l.last = rec.Tail(), rec
 }
 

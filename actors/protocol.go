@@ -47,8 +47,12 @@ func answerOf(f *messages.Frame) messages.Answer {
 			return a
 		}
 	}
-	for _, ev := range f.Events {
+	for i, ev := range f.Events {
 		switch ev := ev.(type) {
+		case messages.TimerSet:
+			if ev.Input != nil {
+				a.N, a.Timer = f.First+messages.EventNumber(i), ev.Timer
+			}
 		case messages.CommandNoop:
 			a.Noop = ev.Reason
 		case messages.TurnAborted:

@@ -33,14 +33,13 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	return err
 }
 
-// refused tells a parent that its child does not take a task. The task is not
+// refused tells a parent that its child does not take a task, or a recall. That is not
 // settled before that is stored.
 func (n *Node) refused(ctx context.Context, d *actors.Deliver, answer messages.Answer) error {
-	task, ok := d.Command.(messages.Task)
-	if !ok || answer.Err == nil || answer.Err.Code == messages.Unavailable {
+	if answer.Err == nil || answer.Err.Code == messages.Unavailable {
 		return nil
 	}
-	to, report, ok := messages.Refused(d.Agent, task, answer.Err)
+	to, report, ok := messages.Refused(d.Agent, d.Command, answer.Err)
 	if !ok {
 		return nil
 	}

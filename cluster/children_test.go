@@ -76,8 +76,8 @@ func (f *family) agents() change {
 	}
 }
 
-// lines reads a view of an agent.
-func lines[T any](w *world, c *client.Client, agent, view string) (list []T) {
+// viewOf reads a view of an agent.
+func viewOf[T any](w *world, c *client.Client, agent, view string) (list []T) {
 	w.t.Helper()
 	for line, err := range c.Query(w.ctx, agent, messages.Query{View: view}) {
 		w.ok(err)
@@ -111,7 +111,7 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A72, A52
 			if !strings.Contains(ev.Question.Prompt, "Agent leaf/sub-") {
 				t.Errorf("asked %q", ev.Question.Prompt)
 			}
-			approvals := lines[messages.Approval](w, c, "root/r", "approvals")
+			approvals := viewOf[messages.Approval](w, c, "root/r", "approvals")
 			if len(approvals) != 1 || approvals[0].Agent.Kind != "leaf" || approvals[0].Tool != "pay" {
 				t.Errorf("the root lists %+v", approvals)
 			}
@@ -133,11 +133,11 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A72, A52
 			heard += d.Text
 		}
 	}
-	children := lines[projections.Child](w, c, "root/r", "children")
+	children := viewOf[projections.Child](w, c, "root/r", "children")
 	if len(children) != 1 || children[0].Status != projections.ChildCompleted || children[0].Usage.Input != 40 {
 		t.Errorf("children %+v", children)
 	}
-	shown := lines[projections.AgentStatus](w, c, children[0].Agent.String(), "show")
+	shown := viewOf[projections.AgentStatus](w, c, children[0].Agent.String(), "show")
 	if shown[0].Parent == nil || shown[0].Parent.Agent != "default/root/r" || len(shown[0].Children) != 1 {
 		t.Errorf("the middle is shown as %+v", shown[0])
 	}
@@ -174,7 +174,7 @@ func (f *family) once(w *world, c *client.Client, root string, done event) {
 		if !strings.HasPrefix(root, want+"/") || count(all, "turn.completed") != 1 || count(all, "tool.completed") != 1 || count(all, "input.accepted") != 1 {
 			w.t.Errorf("%s is no %s that has ended once: %+v", root, want, all)
 		}
-		if children := lines[projections.Child](w, c, root, "children"); want != "leaf" {
+		if children := viewOf[projections.Child](w, c, root, "children"); want != "leaf" {
 			root = children[0].Agent.String()
 		}
 	}

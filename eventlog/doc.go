@@ -15,6 +15,11 @@
 //     untouched; a foreign message on an agent's subject is reported and
 //     skipped, never folded.
 //   - Readers may see a frame before the Append that wrote it returns.
+//   - A purge takes history away and nothing else: it leaves the newest frame,
+//     and with it the fence. The first frame of an agent is event 1, or a
+//     tombstone ([Deleted]) behind which numbering goes on.
+//   - Blobs are kept like frames, for ever and per agent; snapshots are a cache,
+//     of which all may be gone at any time.
 //
 // memlog keeps it in memory, natslog in JetStream; logtest is the suite that
 // both pass.

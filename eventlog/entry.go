@@ -36,7 +36,7 @@ func (e Entry) Validate() error {
 			return err
 		}
 	}
-	if err := Check(e.Expect, Recorded{Agent: e.Agent, Frame: e.Frame}); err != nil {
+	if err := follows(e.Expect, Recorded{Agent: e.Agent, Frame: e.Frame}); err != nil {
 		return err
 	}
 	if len(e.Bytes) > MaxFrame {

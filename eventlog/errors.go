@@ -50,9 +50,21 @@ func (e *DamageError) Error() string {
 // Unwrap gives the failed check.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Check says whether next follows tail: numbering, chain and time. Whoever
-// reads a stream calls it for each frame.
+// Deleted is the type of the event that stands alone in the frame of a tombstone.
+const Deleted = "agent.deleted"
+
+// Check says whether next follows tail: numbering, chain and epoch. Whoever
+// reads a stream calls it for each frame. Behind the zero tail a tombstone may
+// stand wherever it does: what it followed has been purged, and numbering goes
+// on behind it.
 func Check(tail Tail, next Recorded) error {
+	if f := next.Frame; tail.Last == 0 && tail.Frame == "" && len(f.Events) == 1 && f.Events[0].EventType() == Deleted {
+		tail.Last, tail.Frame, tail.Digest = f.First-1, f.Prev, f.PrevDigest
+	}
+	return follows(tail, next)
+}
+
+func follows(tail Tail, next Recorded) error {
 	f := next.Frame
 	var err error
 	switch {

@@ -49,7 +49,8 @@ type Phase string
 const (
 	Idle    Phase = "idle"
 	Running Phase = "running"
-	Paused  Phase = "paused" // waits for a person
+	Paused  Phase = "paused"  // waits for a person
+	Gone    Phase = "deleted" // and not made anew since
 )
 
 // Summary is what headers say of an agent as of a frame, so that lists and
@@ -113,7 +114,8 @@ type Reader interface {
 	// Read yields the agent's frames in order, from the one that holds event
 	// from (or the first, if from is 0 or 1), up to what was the tail when the
 	// call began or later. A missing agent is empty, not an error. Numbering,
-	// chain and checksums are verified; the sequence holds at most one non-nil
+	// chain and checksums are verified from there on, and with from 0 or 1 from the
+	// first frame on; the sequence holds at most one non-nil
 	// error, a *DamageError or a failure to read, and ends with it.
 	// Safe for concurrent use.
 	Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[Recorded, error]
@@ -140,10 +142,16 @@ type Definitions interface {
 	Definition(ctx context.Context, hash messages.Digest) ([]byte, error)
 }
 
-// Log is what an agent's owner needs. A projection needs only the Reader.
+// Log is all that a node needs. A projection of one agent needs only the
+// Reader, one of a fleet only the Shards.
 type Log interface {
 	Appender
 	Reader
+	Resumer
 	Follower
+	Shards
+	Purger
 	Definitions
+	Blobs
+	Snapshots
 }

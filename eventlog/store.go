@@ -12,9 +12,9 @@ import (
 // payloads of one agent are kept once; two agents share none. Safe for
 // concurrent use.
 type Blobs interface {
-	// PutBlob stores what r holds, in chunks, and returns once all of it is on
-	// disk. r is read twice: first for its hash. Storing a blob again changes
-	// nothing.
+	// PutBlob stores what r holds from where it stands, in chunks, and returns once
+	// all of it is on disk. r may be read twice, first for its hash. Storing a blob
+	// again changes nothing.
 	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
 	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
 	// last Read does not match the hash or the size gives messages.Damaged in
@@ -46,7 +46,8 @@ type Snapshots interface {
 type Purger interface {
 	// Purge removes every message on the agent's log subject whose sequence is
 	// below before. The newest message must stay: it is the fence. It fails,
-	// having removed nothing, if that is not so. Safe for concurrent use.
+	// having removed nothing, if that is not so. If nothing is there, that is no
+	// error. Purging again changes nothing. Safe for concurrent use.
 	Purge(ctx context.Context, a messages.AgentID, before uint64) error
 }
 
@@ -56,7 +57,8 @@ type Resumer interface {
 	// by sequence from the newest one back, so its time depends on their number and
 	// not on the length of the history. If after is not in the log, at its sequence and with
 	// its digest, the only thing yielded is an error that wraps [ErrElsewhere]:
-	// the log was restored, or what after came from is not to be trusted.
+	// the log was restored, or what after came from is not to be trusted. after is
+	// what [Recorded.Tail] gave; behind the zero Tail is the whole log.
 	ReadFrom(ctx context.Context, a messages.AgentID, after Tail) iter.Seq2[Recorded, error]
 }
 
@@ -70,7 +72,9 @@ type Shards interface {
 	ShardEnd(ctx context.Context, shard int) (uint64, error)
 	// ReadShard yields what the shard holds behind sequence after, in order, then
 	// what comes, soon after it is stored, until ctx ends. A Stored with a zero Agent
-	// says that nothing more is there now. Its error comes last.
+	// says that nothing more is there now: first when the past has been told, then
+	// each time that all has been told again. Its error comes last; it wraps
+	// [ErrElsewhere] if after is beyond the shard's end: the log was restored.
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
 }
 

@@ -347,14 +347,24 @@ func number(n EventNumber) string {
 	return string(b)
 }
 
-// Refused is what a parent is told of a task that its child does not take.
-func Refused(child AgentID, t Task, why *Error) (to AgentID, r Report, ok bool) {
-	to, err := ParseAgentID(t.Parent.Agent)
-	if err != nil || t.Parent.Detached {
+// Refused is what a parent is told of a Task or Recall that its child does not
+// take; ok is false for any other command, and if nobody waits for an answer.
+func Refused(child AgentID, c Command, why *Error) (to AgentID, r Report, ok bool) {
+	var p Parent
+	switch c := c.(type) {
+	case Task:
+		p = c.Parent
+	case Recall:
+		p = c.Parent
+	default:
+		return AgentID{}, Report{}, false
+	}
+	to, err := ParseAgentID(p.Agent)
+	if err != nil || p.Detached {
 		return AgentID{}, Report{}, false
 	}
 	return to, Report{
-		ID: Derived("report:", child.Full(), t.ID, "refused"), Turn: t.Parent.Turn, Call: t.Parent.Call, Child: child.Full(),
+		ID: Derived("report:", child.Full(), c.CommandID(), "refused"), Turn: p.Turn, Call: p.Call, Child: child.Full(),
 		What: ReportRefused, Reason: string(why.Code), Message: why.Message,
 	}, true
 }

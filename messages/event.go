@@ -81,7 +81,7 @@ type InputWithdrawn struct {
 // InputDropped ends an input that the agent gave up before any model saw it.
 type InputDropped struct {
 	Input string `json:"input"`
-	// By is the command: clear.
+	// By is the command: clear or delete.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -139,6 +139,8 @@ type TurnCompleted struct {
 	Output string   `json:"output"`
 	Steps  int      `json:"steps"`
 	Usage  Usage    `json:"usage"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // TurnFailed ends a turn without an answer.
@@ -197,6 +199,9 @@ type ModelCompleted struct {
 	Usage Usage  `json:"usage"`
 	// Cost is what the call cost by the price table of the time; 0 without one.
 	Cost Cost `json:"cost_nanos,omitempty"`
+	// Blob holds the text of the items where it is too large for turn.completed,
+	// should this be the turn's answer. Nil: it is not, or the items have it.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ModelFailed is one failed attempt.
@@ -265,6 +270,8 @@ type ToolCompleted struct {
 	// By is who said so when it was not the tool's run: decision for a person,
 	// reconcile for the tool when it was asked.
 	By string `json:"by,omitempty"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ToolFailed says why a call has no result; the model reads Message.
@@ -398,13 +405,21 @@ type BudgetRaised struct {
 
 // TimerSet says that something is to happen at a time, also after a restart.
 type TimerSet struct {
+	// Turn is the one that it belongs to. Empty: it is the agent's own.
 	Turn  TurnID `json:"turn"`
-	Timer string `json:"timer"` // unique among the turn's timers
-	// For is what it is for: retry, approval or duration.
+	Timer string `json:"timer"` // unique among those of the turn, or of the agent
+	// For is what it is for: retry, approval or duration of a turn, input of the
+	// agent.
 	For  string    `json:"for"`
 	Call CallID    `json:"call,omitempty"`
 	Set  time.Time `json:"set"` // when it was set
 	At   time.Time `json:"at"`
+	// Input is what the timer brings. Nil: a timer with a cron line is set again
+	// and brings the same.
+	Input *TimedInput `json:"input,omitempty"`
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
 }
 
 // TimerFired says that a timer's time has come.
@@ -413,6 +428,13 @@ type TimerFired struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
+	// Input is the id of the input that it brings.
+	Input string `json:"input,omitempty"`
+	// Missed is how many later times of its cron line have passed, too: it fires
+	// once for all of them. It is counted up to 1000.
+	Missed int `json:"missed,omitempty"`
+	// Refused is why the input was not accepted. Empty: it was.
+	Refused string `json:"refused,omitempty"`
 }
 
 // TimerCancelled says that a timer will not fire.
@@ -421,6 +443,10 @@ type TimerCancelled struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
+	// By is what has taken an agent's timer back: cancel, clear, or cron for a
+	// line that has no next time.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // HookDecided is what a hook wanted, with its reason.

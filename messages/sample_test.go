@@ -28,6 +28,8 @@ func samples() map[string]Event {
 		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
 		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
 		ChildStopped{}, ChildReported{}, InputRecalled{},
+		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
+		AgentClosed{}, AgentDeleted{}, AgentPurged{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())

@@ -57,10 +57,22 @@ func (s Subjects) Live(a AgentID) string { return s.agent("live", a) }
 // DeadLetter is where an input for a that can never be applied is kept.
 func (s Subjects) DeadLetter(a AgentID) string { return s.agent("dlq", a) }
 
-// Log is where a's frames are stored.
-func (s Subjects) Log(a AgentID) string {
-	return s.root() + ".log." + a.Partition().String() + "." + a.Tenant + "." + a.Kind + "." + a.Key
+// stored is where something of a's is kept, by partition.
+func (s Subjects) stored(family string, a AgentID) string {
+	return s.root() + "." + family + "." + a.Partition().String() + "." + a.Tenant + "." + a.Kind + "." + a.Key
 }
+
+// Log is where a's frames are stored.
+func (s Subjects) Log(a AgentID) string { return s.stored("log", a) }
+
+// Snapshots is what the subjects of a's snapshots begin with, before the name.
+func (s Subjects) Snapshots(a AgentID) string { return s.stored("snap", a) }
+
+// Blobs is what the subjects of a's payloads begin with, before the hash.
+func (s Subjects) Blobs(a AgentID) string { return s.stored("blob", a) }
+
+// BlobsOf is the filter for the payloads of a whole partition.
+func (s Subjects) BlobsOf(p Partition) string { return s.root() + ".blob." + p.String() + ".>" }
 
 // LogOf is the filter for the frames of a whole partition.
 func (s Subjects) LogOf(p Partition) string { return s.root() + ".log." + p.String() + ".>" }

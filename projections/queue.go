@@ -90,7 +90,7 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 		q.drop(ev.Inputs...)
 	case messages.ModelRequested:
 		q.drop(ev.Inputs...)
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		*q = Queue{at: q.at}
 	case messages.ChildWaiting:
 		q.waitBelow(n, ev)

@@ -102,8 +102,8 @@ func (p *post) run(to messages.AgentID, l *lane) {
 		}
 		p.mu.Lock()
 		l.waiting = l.waiting[1:]
-		if task, ok := c.(messages.Task); ok && answer.Err != nil {
-			if parent, report, ok := messages.Refused(to, task, answer.Err); ok {
+		if answer.Err != nil {
+			if parent, report, ok := messages.Refused(to, c, answer.Err); ok {
 				p.put(parent, report)
 			}
 		}

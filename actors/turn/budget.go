@@ -95,7 +95,7 @@ func (d *decision) estimate() Used {
 		return Used{}
 	}
 	def := d.env.Definition
-	size := d.s.History.Size() + def.Overhead
+	size := d.s.History.SizeShown(def.ShowAtMost) + def.Overhead
 	model := def.Model
 	if t := d.s.Turn; t != nil {
 		model = d.model()

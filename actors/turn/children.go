@@ -380,7 +380,12 @@ func (d *decision) task(c messages.Task) error {
 	if slices.Contains(d.s.recalled, c.ID) {
 		return d.noop(c, "it was taken back before it came")
 	}
-	return d.accept(messages.Input{ID: c.ID, Content: c.Content}, &c.Parent)
+	in := messages.Input{ID: c.ID, Content: c.Content}
+	if err := d.refuseInput(in); err != nil {
+		return err
+	}
+	d.accept(in, &c.Parent)
+	return nil
 }
 
 // recall takes a task back.
@@ -391,6 +396,8 @@ func (d *decision) recall(c messages.Recall) error {
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")
+	case i < 0 && d.s.Deleted != nil && !d.s.Deleted.Purged:
+		return d.noop(c, "the agent is being deleted: no task comes to it any more")
 	case i < 0:
 		d.parent = c.Parent.Agent
 		d.configure()

@@ -32,7 +32,7 @@ type Action int
 // what and which outcome.
 const (
 	CallModel    Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                           // TimerDue, at Until
+	Wait                           // TimerDue, at Until; ScheduleDue for one without a turn
 	RunTool                        // ToolReturned or ToolErred
 	Reconcile                      // ToolReconciled
 	AskHooks                       // HooksAsked
@@ -41,18 +41,43 @@ const (
 	PassDecision                   // none
 	TakeTask                       // none
 	TellParent                     // ParentTold
+	Summarize                      // Summarized or SummaryErred, not before Until
+	Bury                           // BurialDue
+	Purge                          // Purged
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
-	t := s.Turn
-	var list []Effect
-	if t == nil {
-		if len(s.Queue) > 0 {
-			list = append(list, Effect{Do: Begin})
-		}
-		return s.letters(list)
+	if del := s.Deleted; del != nil && !del.Purged {
+		return s.burial(del)
 	}
+	var list []Effect
+	t := s.Turn
+	if t == nil && len(s.Queue) > 0 {
+		list = append(list, Effect{Do: Begin})
+	}
+	if t != nil {
+		list = s.turnEffects(t)
+	}
+	list = s.letters(list)
+	if c := s.Summary; c != nil {
+		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
+	}
+	if sc := s.nextSchedule(); sc != nil { // one at a time: there may be many
+		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})
+	}
+	return list
+}
+
+// Due is the outcome of a Wait.
+func (e Effect) Due() any {
+	if e.Turn == "" {
+		return ScheduleDue{Timer: e.Timer, At: e.Until}
+	}
+	return TimerDue{Timer: e.Timer}
+}
+
+func (s *State) turnEffects(t *Turn) (list []Effect) {
 	if t.hook != "" {
 		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
 	}
@@ -76,12 +101,14 @@ func (s *State) Effects() []Effect {
 	for _, tm := range t.Timers {
 		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.ID, Until: tm.At})
 	}
-	return s.letters(list)
+	return list
 }
 
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
+	case s.Deleted != nil:
+		return "deleted"
 	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
 		return "running"
 	case s.Turn == nil:
@@ -95,6 +122,9 @@ func (s *State) Phase() string {
 // Due is the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
 	var due time.Time
+	if sc := s.nextSchedule(); sc != nil {
+		due = sc.At
+	}
 	if s.Turn == nil {
 		return due
 	}
@@ -108,13 +138,13 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
-	if s.owesOthers() {
+	if s.owesOthers() || s.Deleted != nil && !s.Deleted.Purged {
 		return true
 	}
 	if s.Turn == nil {
-		return len(s.Queue) > 0
+		return len(s.Queue) > 0 || s.Summary != nil
 	}
-	return s.Turn.Paused == ""
+	return s.Turn.Paused == "" || s.Summary != nil
 }
 
 // Waiting is how many calls wait for a person, those of children included.

@@ -16,6 +16,19 @@ const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
 	d.stored(o)
+	if d.s.Deleted != nil {
+		d.deletion(o)
+		return
+	}
+	if d.summaryOutcome(o) {
+		return
+	}
+	if due, ok := o.(ScheduleDue); ok {
+		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+			d.fire(*sc)
+		}
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()
@@ -37,7 +50,7 @@ func (d *decision) outcome(o any) {
 		d.asked(o)
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output})
+			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output, Blob: o.Blob})
 			d.after(c, o.Hooks)
 		}
 	case ToolErred:
@@ -80,7 +93,7 @@ func (d *decision) answered(o ModelAnswered) {
 	m := t.Model
 	items := UniqueCalls(o.Items, t.callIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
-	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost})
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
 	if o.Usage == (messages.Usage{}) { // the server does not say
 		d.settleUnknown(m)
 	} else {
@@ -288,7 +301,7 @@ func (d *decision) erred(o ModelErred) {
 	}
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
-	if next := d.fallback(m.Model); next != "" {
+	if next := d.fallback(m.Model); next != "" && !o.Ours {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
 		d.request()
 		return
@@ -329,7 +342,7 @@ func (d *decision) reconciled(o ToolReconciled) {
 	}
 	switch {
 	case o.Done:
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, By: "reconcile"})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
 	case o.NotDone:
 		d.runAgain(c, "reconcile")
 	default:
@@ -348,6 +361,10 @@ func (d *decision) recover() {
 		if d.fired(durationTimer); d.s.Turn != t {
 			return // its time was over
 		}
+	}
+	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+		d.lostSummary()
+		return
 	}
 	if m := t.Model; m != nil {
 		switch {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
@@ -101,6 +102,9 @@ func (s *sim) wild() int {
 	}
 	return 1
 }
+
+// sends says that an effect sends a command to another agent.
+func sends(e turn.Effect) bool { return e.Do >= turn.GiveTask && e.Do <= turn.TellParent }
 
 // posted is what comes of a command for another agent.
 func (s *sim) posted(e turn.Effect) any {
@@ -297,7 +301,7 @@ func (c *checker) familyEvent(ev messages.Event) bool {
 		t.told, t.over = ev.Upto, ev.What.Ends()
 	case messages.InputRecalled:
 		_, known := c.inputs[ev.Input]
-		c.must(!known, "an input was refused beforehand that had come")
+		c.must(!known || strings.HasPrefix(ev.Input, "timer:"), "an input was refused beforehand that had come") // no command brought that
 		c.tasks[ev.Input] = &taskFacts{parent: ev.Parent, ended: messages.ReportWithdrawn, early: true}
 	default:
 		return false
@@ -331,7 +335,7 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
 	takes, tells, owed := 0, 0, 0
 	for _, e := range effects {
-		if e.Do < turn.GiveTask {
+		if !sends(e) {
 			rest = append(rest, e)
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,7 +38,8 @@ type Event struct {
 	Step  int                  `json:"step,omitempty"`
 	At    time.Time            `json:"at,omitzero"`
 	Data  json.RawMessage      `json:"data,omitempty"`
-	// Output and Usage are the turn's, on its terminal fact.
+	// Output and Usage are the turn's, on its terminal fact. An output that is kept
+	// as a blob is read.
 	Output string          `json:"output,omitempty"`
 	Usage  *messages.Usage `json:"usage,omitempty"`
 }
@@ -83,13 +85,21 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 			yield(Event{}, err)
 			return
 		}
+		if in.Scheduled() {
+			yield(Event{}, messages.Refuse(messages.BadInput, "an input that comes later has no answer now: send it"))
+			return
+		}
 		in.ID = orNew(in.ID)
 		body, err := json.Marshal(in)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		s := &asking{yield: yield}
+		s := &asking{yield: yield, read: func(b messages.Blob) (string, error) {
+			var text strings.Builder
+			_, err := c.Blob(ctx, agent, b.SHA256, &text)
+			return text.String(), err
+		}}
 		if err := s.run(ctx, c, messages.Prompt(a), body); err != nil && !s.left {
 			yield(Event{}, err)
 		}
@@ -99,6 +109,7 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 // asking turns the agent protocol's chunks into events.
 type asking struct {
 	yield func(Event, error) bool
+	read  func(messages.Blob) (string, error)
 	left  bool
 	last  messages.EventNumber // the newest fact yielded
 	try   trying
@@ -191,7 +202,7 @@ func (s *asking) facts(data []byte) (more bool, err error) {
 		if e.N <= s.last {
 			continue
 		}
-		if err := e.finish(); err != nil {
+		if err := e.finish(s.read); err != nil {
 			return false, err
 		}
 		s.last = e.N
@@ -217,17 +228,21 @@ func piece(chunkType string, data json.RawMessage) (e Event, err error) {
 }
 
 // finish reads the output and usage of a terminal event.
-func (e *Event) finish() error {
+func (e *Event) finish(read func(messages.Blob) (string, error)) (err error) {
 	if !e.Terminal() {
 		return nil
 	}
 	var end struct {
 		Output string
+		Blob   *messages.Blob
 		Usage  *messages.Usage
 	}
 	if err := json.Unmarshal(e.Data, &end); err != nil {
 		return err
 	}
 	e.Output, e.Usage = end.Output, end.Usage
-	return nil
+	if end.Blob != nil {
+		e.Output, err = read(*end.Blob)
+	}
+	return err
 }

@@ -17,6 +17,8 @@
 //     answer that had none. Of a call of an agent below, only who may decide about
 //     that agent's calls, too, is asked; the agent that was prompted passes it on.
 //   - Views are read from the log: they show what is committed and nothing else.
+//     Those of a whole tenant wait, two seconds at most, until they tell of all
+//     that was committed when they were asked; else they say how much they lack.
 package gateway
 
 import (
@@ -52,6 +54,8 @@ type Config struct {
 	Deliver func(*actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Agents is the list of all agents.
 	Agents *projections.Agents
+	// Fleet holds the views of all agents together.
+	Fleet Fleet
 	// Self is this node's id, OwnerOf that of a partition's owner, empty if
 	// nobody owns it.
 	Self    string
@@ -65,9 +69,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.
@@ -80,7 +85,9 @@ type Gateway struct {
 	receipts receipts
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
-	again   chan struct{}
+	again chan struct{}
+	// reading bounds how many blobs are read for callers at once.
+	reading chan struct{}
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
@@ -93,7 +100,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)

@@ -68,6 +68,12 @@ func (g *Gateway) prompt(r request) {
 			g.fail(r.Reply, g.why(err))
 			return
 		}
+		if answer.Timer != "" { // nothing comes of it now
+			if g.ack(r.Reply) {
+				g.end(r.Reply)
+			}
+			return
+		}
 		g.stream(a, in.ID, r.Reply, answer, after, feed)
 	})
 	if !streams {
@@ -119,6 +125,7 @@ func unwrap(data []byte) ([]byte, error) {
 // streaming is one prompt's reply on its way.
 type streaming struct {
 	g     *Gateway
+	agent messages.AgentID
 	to    string
 	input string
 	turn  messages.TurnID
@@ -146,7 +153,7 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 	if !g.ack(to) {
 		return
 	}
-	s := &streaming{g: g, to: to, input: input, after: after, offers: g.offers(a, to)}
+	s := &streaming{g: g, agent: a, to: to, input: input, after: after, offers: g.offers(a, to)}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 )
 
-// Fault is what befalls one append.
+// Fault is what befalls one append, or one call of the store beside the log.
 type Fault int
 
 // The faults.
@@ -26,9 +26,13 @@ const (
 	Timeout      // nothing is stored, the caller gets ErrLost after a lag
 	SlowLoseAck  // the frame is stored, the caller gets ErrLost after a lag
 	SlowDelivery // as Delay, but the caller gets ErrLost after a lag
+
+	Forget // every snapshot of the agent is gone, also the one being put
+	Stale  // the snapshot that is read is the one before the newest
+	Garble // the snapshot that is read has a flipped bit
 )
 
-// ErrLost is the error of an append whose outcome a fault has made unknown.
+// ErrLost is the error of an append or another call whose outcome a fault has made unknown.
 var ErrLost = errors.New("logtest: the answer was lost")
 
 // Faulty is a log whose appends meet faults. Make it with [NewFaulty]. Safe
@@ -41,6 +45,9 @@ type Faulty struct {
 	mu   sync.Mutex
 	plan []Fault
 	late []func()
+
+	store  []Fault // for blobs and snapshots
+	before map[kept][2][]byte
 }
 
 // NewFaulty wraps log so that its n-th append meets the n-th fault of the plan;
@@ -63,11 +70,11 @@ func PlanOf(seed uint64, n int, of ...Fault) []Fault {
 	return plan
 }
 
-// Heal drops the rest of the plan. What is on its way arrives at the next append.
+// Heal drops the rest of the plans. What is on its way arrives at the next append.
 func (f *Faulty) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.plan = nil
+	f.plan, f.store = nil, nil
 }
 
 // Append appends as the next fault of the plan has it.

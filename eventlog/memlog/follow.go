@@ -1,6 +1,7 @@
 package memlog
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // Follow yields heads; see eventlog.Follower. Its error is ctx's.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
-		past, next := l.newest(p)
+		past, at := l.newest(p)
 		for _, h := range append(past, eventlog.Head{}) {
 			if err := ctx.Err(); err != nil {
 				yield(eventlog.Head{}, err)
@@ -23,54 +24,64 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 			}
 		}
 		for {
-			heads, more := l.heads(p, next)
-			for _, h := range heads {
-				if !yield(h, nil) {
+			all, more := l.behind(p, at)
+			for _, m := range all {
+				if at = m.head.Seq; !yield(m.head, nil) {
 					return
 				}
 			}
-			next += len(heads)
-			if more == nil && ctx.Err() == nil {
-				continue
-			}
-			select {
-			case <-ctx.Done():
+			if !await(ctx, more) {
 				yield(eventlog.Head{}, ctx.Err())
 				return
-			case <-more:
 			}
 		}
 	}
 }
 
-// newest gives the newest head of each agent, oldest first, and where the
-// heads after them begin.
-func (l *Log) newest(p messages.Partition) (past []eventlog.Head, next int) {
+// await waits until there is more, or says that ctx has ended.
+func await(ctx context.Context, more <-chan struct{}) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-more:
+		return true
+	}
+}
+
+// newest gives the newest head of each agent, oldest first, and the sequence
+// that what comes is behind.
+func (l *Log) newest(p messages.Partition) (past []eventlog.Head, at uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.parts[p].heads
 	seen := make(map[messages.AgentID]bool)
-	for _, h := range slices.Backward(all) {
-		if !seen[h.Agent] {
-			seen[h.Agent] = true
-			past = append(past, h)
+	for _, m := range slices.Backward(l.parts[p].all) {
+		if !seen[m.head.Agent] {
+			seen[m.head.Agent] = true
+			past = append(past, m.head)
 		}
 	}
 	slices.Reverse(past)
-	return past, len(all)
+	return past, l.seq
 }
 
-// heads gives the heads from the n-th on, or a channel that closes when there
-// are some.
-func (l *Log) heads(p messages.Partition, n int) ([]eventlog.Head, <-chan struct{}) {
+// behind gives what the partition holds behind a sequence, and a channel that
+// is closed when there is more.
+func (l *Log) behind(p messages.Partition, at uint64) ([]*stored, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	part := &l.parts[p]
-	if n < len(part.heads) {
-		return part.heads[n:], nil
-	}
 	if part.more == nil {
 		part.more = make(chan struct{})
 	}
-	return nil, part.more
+	all := part.all
+	return all[first(all, at+1):], part.more
+}
+
+// first is the place of the first message whose sequence is seq or more.
+func first(all []*stored, seq uint64) int {
+	n, _ := slices.BinarySearchFunc(all, seq, func(m *stored, seq uint64) int { return cmp.Compare(m.head.Seq, seq) })
+	return n
 }

@@ -22,14 +22,16 @@ import (
 type Log struct {
 	mu          sync.Mutex
 	seq         uint64
-	agents      map[messages.AgentID][]stored
+	agents      map[messages.AgentID][]*stored // only ever appended to or replaced
 	parts       [messages.Partitions]partition
 	definitions map[messages.Digest][]byte
+	blobs       map[messages.AgentID]map[messages.Digest][]byte
+	snapshots   map[messages.AgentID]map[string][]byte
 }
 
 var _ eventlog.Log = (*Log)(nil)
 
-// stored is one message on an agent's subject.
+// stored is one message on an agent's subject. It never changes.
 type stored struct {
 	head  eventlog.Head
 	id    messages.FrameID // empty: foreign
@@ -37,15 +39,20 @@ type stored struct {
 	bytes []byte
 }
 
-// partition holds every head in the order of storing, for followers.
+// partition holds every message in the order of storing. It is a shard.
 type partition struct {
-	heads []eventlog.Head
-	more  chan struct{} // closed when a head is added; nil if nobody waits
+	all  []*stored     // only ever appended to or replaced
+	more chan struct{} // closed when a message is added; nil if nobody waits
 }
 
 // New gives an empty log.
 func New() *Log {
-	return &Log{agents: make(map[messages.AgentID][]stored), definitions: make(map[messages.Digest][]byte)}
+	return &Log{
+		agents:      make(map[messages.AgentID][]*stored),
+		definitions: make(map[messages.Digest][]byte),
+		blobs:       make(map[messages.AgentID]map[messages.Digest][]byte),
+		snapshots:   make(map[messages.AgentID]map[string][]byte),
+	}
 }
 
 // Append stores a frame; see eventlog.Appender. Its outcome is never unknown,
@@ -80,7 +87,7 @@ func (l *Log) Inject(e eventlog.Entry, foreign bool) uint64 {
 
 func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
 	l.seq++
-	m := stored{bytes: slices.Clone(e.Bytes), head: eventlog.Head{Agent: e.Agent, Seq: l.seq, Time: time.Now().UTC(), Foreign: foreign}}
+	m := &stored{bytes: slices.Clone(e.Bytes), head: eventlog.Head{Agent: e.Agent, Seq: l.seq, Time: time.Now().UTC(), Foreign: foreign}}
 	if !foreign {
 		f := e.Frame
 		m.id, m.time = f.ID, time.Unix(0, f.Time.UnixNano()).UTC()
@@ -92,7 +99,7 @@ func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
 	}
 	l.agents[e.Agent] = append(l.agents[e.Agent], m)
 	p := &l.parts[e.Agent.Partition()]
-	p.heads = append(p.heads, m.head)
+	p.all = append(p.all, m)
 	if p.more != nil {
 		close(p.more)
 		p.more = nil
@@ -142,32 +149,45 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 // frames are verified from the first on, whatever from is.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
-		if err := a.Validate(); err != nil {
+		all, err := l.subject(a)
+		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		l.mu.Lock()
-		all := l.agents[a] // only ever appended to
-		l.mu.Unlock()
-		var tail eventlog.Tail
-		for _, m := range all {
-			if m.head.Foreign {
-				continue
-			}
-			r, err := record(ctx, a, tail, m)
-			if err != nil {
-				yield(eventlog.Recorded{}, err)
-				return
-			}
-			tail = r.Tail()
-			if tail.Last >= from && !yield(r, nil) {
-				return
-			}
+		read(ctx, a, eventlog.Tail{}, all, func(r eventlog.Recorded, err error) bool {
+			return err == nil && r.Frame.Last() < from || yield(r, err)
+		})
+	}
+}
+
+// subject gives what is stored on the agent's subject now.
+func (l *Log) subject(a messages.AgentID) ([]*stored, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.agents[a], nil
+}
+
+// read yields the frames among all, which must follow tail.
+func read(ctx context.Context, a messages.AgentID, tail eventlog.Tail, all []*stored, yield func(eventlog.Recorded, error) bool) {
+	for _, m := range all {
+		if m.head.Foreign {
+			continue
+		}
+		r, err := record(ctx, a, tail, m)
+		if err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		if tail = r.Tail(); !yield(r, nil) {
+			return
 		}
 	}
 }
 
-func record(ctx context.Context, a messages.AgentID, tail eventlog.Tail, m stored) (eventlog.Recorded, error) {
+func record(ctx context.Context, a messages.AgentID, tail eventlog.Tail, m *stored) (eventlog.Recorded, error) {
 	if err := ctx.Err(); err != nil {
 		return eventlog.Recorded{}, err
 	}

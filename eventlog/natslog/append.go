@@ -91,6 +91,7 @@ const (
 	codeMessageTooLarge   jetstream.ErrorCode = 10054
 	codeHeaderTooLarge    jetstream.ErrorCode = 10097
 	codeNoMessage         jetstream.ErrorCode = 10037
+	codeStoreFailed       jetstream.ErrorCode = 10077 // a limit is reached, or the disk failed
 )
 
 // resolve asks the leader what became of e after a refusal. It is resolved if

@@ -99,14 +99,22 @@ func (c *conn) register(w *call) (n uint64, breaks <-chan struct{}) {
 }
 
 var (
-	errNoAnswer     = fmt.Errorf("no answer within %v", ackWait)
+	errNoAnswer     = errors.New("no answer in time")
 	errBroken       = errors.New("the connection broke before the answer came")
 	errNoResponders = errors.New("no stream answers for this subject: JetStream is starting, electing a leader or gone")
 )
 
 // request publishes m and waits for the answer, until ctx ends or ackWait is
-// over. m's subject and data must be set.
+// over. m's subject must be set.
 func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	return c.requestWithin(ctx, m, ackWait)
+}
+
+// requestWithin is request with a patience of its own.
+func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duration) (*nats.Msg, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	w := calls.Get().(*call)
 	defer calls.Put(w)
 	n, breaks := c.register(w)
@@ -115,7 +123,7 @@ func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		c.take(n)
 		return nil, err
 	}
-	w.timer.Reset(ackWait)
+	w.timer.Reset(wait)
 	defer w.timer.Stop()
 	var failed error
 	select {
@@ -126,7 +134,7 @@ func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	case <-breaks:
 		failed = errBroken
 	case <-w.timer.C:
-		failed = errNoAnswer
+		failed = fmt.Errorf("%w: waited %v", errNoAnswer, wait)
 	}
 	if c.take(n) != nil {
 		return nil, failed

@@ -31,6 +31,8 @@ type feed struct {
 	timer  *time.Timer
 	breaks <-chan struct{}
 	seen   uint64 // consumer sequence of the newest message
+	// pending is how many messages there were when the feed was opened.
+	pending uint64
 }
 
 // errLost says that the consumer is gone or has skipped a message: make a new
@@ -40,8 +42,8 @@ var errLost = errors.New("the consumer was lost")
 // delivery is a message of a feed. Data is empty in a feed of headers.
 type delivery struct {
 	stored
-	subject string
 	time    time.Time
+	pending uint64 // messages behind this one, as of then
 }
 
 // feed opens a consumer on stream. The config's filter and where to begin are
@@ -65,7 +67,7 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 	if err != nil {
 		return nil, errors.Join(err, f.sub.Unsubscribe())
 	}
-	f.name = made.CachedInfo().Name
+	f.name, f.pending = made.CachedInfo().Name, made.CachedInfo().NumPending
 	return f, nil
 }
 
@@ -102,7 +104,7 @@ func (f *feed) next(ctx context.Context) (*delivery, error) {
 		return nil, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen)
 	}
 	f.seen++
-	return &delivery{stored{meta.Sequence.Stream, m.Header, m.Data}, m.Subject, meta.Timestamp}, nil
+	return &delivery{stored{meta.Sequence.Stream, m.Subject, m.Header, m.Data}, meta.Timestamp, meta.NumPending}, nil
 }
 
 func (f *feed) receive(ctx context.Context) (*nats.Msg, error) {

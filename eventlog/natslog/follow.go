@@ -1,10 +1,12 @@
 package natslog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -24,67 +26,81 @@ import (
 // appends, which with sync_always costs a third of their rate.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
-		f := &follower{l: l, partition: p, pause: backoff.NewExponentialBackOff()}
-		f.pause.InitialInterval, f.pause.MaxInterval = 20*time.Millisecond, time.Second
-		for {
-			err := f.run(ctx, yield)
-			if err == nil {
-				return
-			}
-			if ctx.Err() != nil {
-				yield(eventlog.Head{}, ctx.Err())
-				return
-			}
-			if l.conn(p).nc.IsClosed() {
-				yield(eventlog.Head{}, fmt.Errorf("follow partition %v: %w", p, err))
-				return
-			}
-			l.log.Debug("follow: open a new consumer", "partition", p.String(), "after", f.at, "error", err)
-			f.wait(ctx)
+		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
+		f.give = func(m *delivery) bool {
+			head, ok := l.head(m)
+			return !ok || yield(head, nil)
+		}
+		f.idle = func() bool {
+			f.idle = nil // it is told once
+			return yield(eventlog.Head{}, nil)
+		}
+		if err := f.follow(ctx); err != nil {
+			yield(eventlog.Head{}, fmt.Errorf("follow partition %v: %w", p, err))
 		}
 	}
 }
 
+// follower reads a stream as it grows, whatever becomes of its consumers.
 type follower struct {
-	l         *Log
-	partition messages.Partition
-	pause     *backoff.ExponentialBackOff
-	at        uint64 // sequence of the newest message
-	past      uint64 // the past is told once at has come this far
-	known     bool   // past is known
-	told      bool
+	c      *conn
+	stream string
+	filter string // empty: all there is
+	whole  bool   // messages with their bodies, from at on; else headers, and of the past the newest of each subject
+	atOnce int    // how many are fetched in one request
+	log    *slog.Logger
+	give   func(*delivery) (more bool)
+	idle   func() (more bool) // is called when nothing more is there now; nil: not
+	pause  *backoff.ExponentialBackOff
+	at     uint64 // sequence of the newest message
+	past   uint64 // the past is told once at has come this far
+	known  bool   // past is known
+	told   bool
+}
+
+// follow runs until the caller wants no more, which is no error, until ctx ends
+// or the connection is closed.
+func (f *follower) follow(ctx context.Context) error {
+	f.pause = backoff.NewExponentialBackOff()
+	f.pause.InitialInterval, f.pause.MaxInterval = 20*time.Millisecond, time.Second
+	for {
+		err := f.run(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case f.c.nc.IsClosed():
+			return err
+		}
+		f.log.Debug("follow: open a new consumer", "stream", f.stream, "filter", f.filter, "after", f.at, "error", err)
+		f.wait(ctx)
+	}
 }
 
 // run tells the past, then what comes. A nil error says that the caller wants
 // no more.
-func (f *follower) run(ctx context.Context, yield func(eventlog.Head, error) bool) error {
+func (f *follower) run(ctx context.Context) error {
 	if !f.told {
-		more, err := f.tell(ctx, yield)
+		more, err := f.tell(ctx)
 		if err != nil || !more {
 			return err
 		}
 	}
-	return f.tail(ctx, yield)
+	return f.tail(ctx)
 }
 
-func (f *follower) filter() string { return f.l.subjects.LogOf(f.partition) }
-
-// tell gives the newest head of every agent and the marker behind them.
-func (f *follower) tell(ctx context.Context, yield func(eventlog.Head, error) bool) (more bool, err error) {
-	c, stream := f.l.conn(f.partition), f.l.stream[f.partition]
+// tell gives the past, and says when it is over.
+func (f *follower) tell(ctx context.Context) (more bool, err error) {
 	if !f.known {
-		newest, err := c.newest(ctx, stream, f.filter())
+		newest, err := f.c.newest(ctx, f.stream, cmp.Or(f.filter, ">"))
 		if err != nil {
 			return false, err
 		}
 		f.past, f.known = seqOf(newest), true
 	}
 	if f.at < f.past {
-		cfg := jetstream.ConsumerConfig{FilterSubject: f.filter(), HeadersOnly: true, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-		if f.at > 0 {
-			cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1
-		}
-		feed, err := c.feed(ctx, stream, cfg)
+		feed, err := f.c.feed(ctx, f.stream, f.config())
 		if err != nil {
 			return false, err
 		}
@@ -94,54 +110,71 @@ func (f *follower) tell(ctx context.Context, yield func(eventlog.Head, error) bo
 			if err != nil {
 				return false, err
 			}
-			if m != nil && !f.give(m, yield) {
+			if m != nil && !f.take(m) {
 				return false, nil
 			}
 		}
 	}
 	f.told = true
-	return yield(eventlog.Head{}, nil), nil
+	return f.rest(), nil
 }
 
-// give hands on one message's head.
-func (f *follower) give(m *delivery, yield func(eventlog.Head, error) bool) (more bool) {
+// config is that of a consumer of what comes behind at.
+func (f *follower) config() jetstream.ConsumerConfig {
+	cfg := jetstream.ConsumerConfig{FilterSubject: f.filter, HeadersOnly: !f.whole}
+	switch {
+	case f.at > 0 || f.told:
+		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, f.at+1
+	case !f.whole:
+		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+	}
+	return cfg
+}
+
+// take hands on one message.
+func (f *follower) take(m *delivery) (more bool) {
 	f.pause.Reset()
 	f.at = m.seq
-	head, ok := f.l.head(m)
-	return !ok || yield(head, nil)
+	return f.give(m)
 }
 
+// rest says that nothing more is there now.
+func (f *follower) rest() (more bool) { return f.idle == nil || f.idle() }
+
 const (
-	// fetchEvery is how often a partition is asked for new heads.
+	// fetchEvery is how often a stream is asked for new messages.
 	fetchEvery = 500 * time.Millisecond
-	// fetchAtOnce is how many heads are asked for in one request.
-	fetchAtOnce = 1000
+	// headsAtOnce and framesAtOnce are how many are asked for in one request.
+	// That many frames of the largest size must fit into memory.
+	headsAtOnce, framesAtOnce = 1000, 64
 )
 
-// tail gives heads as they are stored, with one consumer until it is lost.
-func (f *follower) tail(ctx context.Context, yield func(eventlog.Head, error) bool) error {
-	c := f.l.conn(f.partition)
-	consumer, err := c.js.CreateConsumer(ctx, f.l.stream[f.partition], jetstream.ConsumerConfig{
-		FilterSubject: f.filter(), HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: f.at + 1,
-		AckPolicy: jetstream.AckNonePolicy, Replicas: 1, MemoryStorage: true, InactiveThreshold: time.Minute,
-	})
+// tail gives messages as they are stored, with one consumer until it is lost.
+func (f *follower) tail(ctx context.Context) error {
+	cfg := f.config()
+	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, time.Minute
+	breaks := f.c.breaks()
+	consumer, err := f.c.js.CreateConsumer(ctx, f.stream, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { // it expires if this is lost
-		_ = c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.l.stream[f.partition]+"."+consumer.CachedInfo().Name, nil)
+		_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+consumer.CachedInfo().Name, nil)
 	}()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
-	breaks := c.breaks()
-	for seen := uint64(0); ; {
-		n, more, err := f.fetch(consumer, &seen, yield)
-		switch {
-		case err != nil || !more:
+	for seen, since := uint64(0), 0; ; {
+		n, more, err := f.fetch(consumer, &seen)
+		if err != nil || !more {
 			return err
-		case n == fetchAtOnce:
+		}
+		if since += n; n == f.atOnce {
 			continue
 		}
+		if since > 0 && !f.rest() {
+			return nil
+		}
+		since = 0
 		select {
 		case <-ticker.C:
 		case <-breaks:
@@ -154,8 +187,8 @@ func (f *follower) tail(ctx context.Context, yield func(eventlog.Head, error) bo
 
 // fetch gives what is there now. A message that the consumer has skipped means
 // that the consumer was lost.
-func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64, yield func(eventlog.Head, error) bool) (n int, more bool, err error) {
-	batch, err := consumer.FetchNoWait(fetchAtOnce)
+func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more bool, err error) {
+	batch, err := consumer.FetchNoWait(f.atOnce)
 	if err != nil {
 		return 0, false, err
 	}
@@ -168,8 +201,8 @@ func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64, yield func(e
 			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, *seen-1)
 		}
 		n++
-		m := &delivery{stored{meta.Sequence.Stream, msg.Headers(), nil}, msg.Subject(), meta.Timestamp}
-		if !f.give(m, yield) {
+		m := &delivery{stored: stored{meta.Sequence.Stream, msg.Subject(), msg.Headers(), msg.Data()}, time: meta.Timestamp}
+		if !f.take(m) {
 			return n, false, nil
 		}
 	}

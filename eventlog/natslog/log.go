@@ -43,6 +43,7 @@ type Log struct {
 	subjects messages.Subjects
 	conns    []*conn
 	limit    int // of a frame, in bytes
+	chunk    int // of blobs and snapshots, in bytes
 	log      *slog.Logger
 	foreign  sync.Map // place → struct{}: reported already
 	// stream and prefix of the subject, by partition
@@ -76,6 +77,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	for _, nc := range c.Conns {
 		l.limit = min(l.limit, int(nc.MaxPayload()/2))
 	}
+	l.chunk = min(chunkSize, l.limit)
 	js, err := jetstream.New(c.Conns[0])
 	if err != nil {
 		return nil, fmt.Errorf("natslog: %w", err)

@@ -14,6 +14,9 @@ import (
 // of what is stored and never changes.
 const logStreams = 16
 
+// blobStreams is how many streams hold blobs; like logStreams it never changes.
+const blobStreams = 4
+
 // Names are the names of an installation's streams. Make them with [NamesOf].
 type Names struct{ prefix string }
 
@@ -35,6 +38,16 @@ func (n Names) Log(p messages.Partition) string {
 }
 
 func (n Names) log(i int) string { return fmt.Sprintf("%sLOG_%d", n.prefix, i) }
+
+// Blobs is the stream that holds the payloads of a partition's agents.
+func (n Names) Blobs(p messages.Partition) string {
+	return n.blob(int(p) / (messages.Partitions / blobStreams))
+}
+
+func (n Names) blob(i int) string { return fmt.Sprintf("%sBLOB_%d", n.prefix, i) }
+
+// Snapshots is the stream that holds snapshots.
+func (n Names) Snapshots() string { return n.prefix + "SNAP" }
 
 // Definitions is the stream that holds definitions.
 func (n Names) Definitions() string { return n.prefix + "DEF" }
@@ -64,13 +77,17 @@ func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
 		})
 		return &all[len(all)-1]
 	}
-	const per = messages.Partitions / logStreams
 	for i := range logStreams {
-		var subjects []string
-		for p := range per {
-			subjects = append(subjects, s.LogOf(messages.Partition(i*per+p)))
-		}
-		add(n.log(i), "what happened to the agents", jetstream.LimitsPolicy, subjects...)
+		add(n.log(i), "what happened to the agents", jetstream.LimitsPolicy, share(i, logStreams, s.LogOf)...)
+	}
+	for i := range blobStreams {
+		blob := add(n.blob(i), "payloads too large for a frame", jetstream.LimitsPolicy, share(i, blobStreams, s.BlobsOf)...)
+		blob.MaxMsgsPerSubject, blob.DiscardNewPerSubject, blob.AllowDirect = 1, true, true
+	}
+	snap := add(n.Snapshots(), "snapshots: a cache", jetstream.LimitsPolicy, s.Any("snap"))
+	snap.MaxMsgsPerSubject, snap.Discard, snap.AllowDirect = 1, jetstream.DiscardOld, true
+	if snap.Replicas == 1 { // the server knows no other kind of stream that need not wait for the disk
+		snap.PersistMode = jetstream.AsyncPersistMode
 	}
 	def := add(n.Definitions(), "definitions by hash", jetstream.LimitsPolicy, s.Any("def"))
 	def.MaxMsgsPerSubject, def.DiscardNewPerSubject = 1, true
@@ -79,6 +96,15 @@ func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
 	dlq := add(n.DeadLetters(), "inputs that could never be applied", jetstream.LimitsPolicy, s.Any("dlq"))
 	dlq.MaxAge = keepDeadLetter
 	return all
+}
+
+// share gives the filters of the partitions that the i-th of n streams holds.
+func share(i, n int, filter func(messages.Partition) string) (subjects []string) {
+	per := messages.Partitions / n
+	for p := i * per; p < (i+1)*per; p++ {
+		subjects = append(subjects, filter(messages.Partition(p)))
+	}
+	return subjects
 }
 
 // transform puts the partition into the subject of an input or command.

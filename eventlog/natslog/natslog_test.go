@@ -28,7 +28,7 @@ func TestLog(t *testing.T) {
 			if _, err := js.PublishMsg(context.Background(), m); err != nil {
 				t.Fatal(err)
 			}
-		}}
+		}, Tamper: func(t *testing.T, a messages.AgentID, b messages.Blob) { tamper(t, c, a, b) }}
 	})
 }
 

@@ -16,64 +16,89 @@ import (
 // patience is how many consumers in a row a reader tries that bring nothing.
 const patience = 3
 
-// Read yields the agent's frames; see eventlog.Reader. All frames are verified
-// from the first on, whatever from is. A reader that gets nothing for about a
-// quarter of a minute, though the leader has more, ends with an error.
+// Read yields the agent's frames; see eventlog.Reader. If the frame that holds
+// event from is near the newest one, verifying begins with the one before it;
+// else with the first. A reader that gets nothing for about a quarter of a
+// minute, though the leader has more, ends with an error.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
-		if err := a.Validate(); err != nil {
-			yield(eventlog.Recorded{}, err)
-			return
-		}
-		p := a.Partition()
-		newest, err := l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
+		newest, err := l.newest(ctx, a)
 		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		var tail eventlog.Tail
-		for m, err := range l.scan(ctx, a, seqOf(newest)) {
-			var r eventlog.Recorded
-			if err == nil && !m.isFrame() {
-				l.reportForeign(a, m)
-				continue
-			}
-			if err == nil {
-				r, err = record(a, tail, m)
-			}
-			if err != nil {
-				yield(eventlog.Recorded{}, err)
-				return
-			}
-			tail = r.Tail()
-			if tail.Last >= from && !yield(r, nil) {
-				return
-			}
+		if newest == nil {
+			return
+		}
+		tail, all, err := l.near(ctx, a, newest, from)
+		if err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		source := each(all)
+		if len(all) == 0 {
+			source = l.scan(ctx, a, 0, newest.seq)
+		}
+		l.records(a, tail, source, func(r eventlog.Recorded, err error) bool {
+			return err == nil && r.Frame.Last() < from || yield(r, err)
+		})
+	}
+}
+
+// newest gives the newest message on the agent's subject, nil if there is none.
+func (l *Log) newest(ctx context.Context, a messages.AgentID) (*stored, error) {
+	if err := a.Validate(); err != nil {
+		return nil, err
+	}
+	p := a.Partition()
+	return l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
+}
+
+// records yields the frames among the messages, which must follow tail.
+func (l *Log) records(a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*stored, error], yield func(eventlog.Recorded, error) bool) {
+	for m, err := range all {
+		var r eventlog.Recorded
+		if err == nil && !m.isFrame() {
+			l.reportForeign(a, m)
+			continue
+		}
+		if err == nil {
+			r, err = record(a, tail, m)
+		}
+		if err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		if tail = r.Tail(); !yield(r, nil) {
+			return
 		}
 	}
 }
 
 // record makes a frame of a message and checks that it follows tail.
 func record(a messages.AgentID, tail eventlog.Tail, m *stored) (eventlog.Recorded, error) {
-	damaged := func(err error) (eventlog.Recorded, error) {
+	f, err := decode(a, m)
+	if err != nil {
 		return eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: tail.Last + 1, Err: err}
 	}
+	r := eventlog.Recorded{Agent: a, Seq: m.seq, Frame: f, Digest: messages.DigestOf(m.data), Size: len(m.data)}
+	return r, eventlog.Check(tail, r)
+}
+
+// decode makes a frame of a message, whose headers must say the same.
+func decode(a messages.AgentID, m *stored) (*messages.Frame, error) {
 	f, err := messages.DecodeFrame(a, m.data)
 	if err != nil {
-		return damaged(err)
-	}
-	r := eventlog.Recorded{Agent: a, Seq: m.seq, Frame: f, Digest: messages.DigestOf(m.data), Size: len(m.data)}
-	if err := eventlog.Check(tail, r); err != nil {
-		return eventlog.Recorded{}, err
+		return nil, err
 	}
 	h, err := parseHeading(m.header)
 	if err != nil {
-		return damaged(err)
+		return nil, err
 	}
 	if h.id != f.ID || h.first != f.First || h.last != f.Last() || h.epoch != f.Epoch {
-		return damaged(fmt.Errorf("its header says frame %s with events %d to %d, it is frame %s with %d to %d", h.id, h.first, h.last, f.ID, f.First, f.Last()))
+		return nil, fmt.Errorf("its header says frame %s with events %d to %d, it is frame %s with %d to %d", h.id, h.first, h.last, f.ID, f.First, f.Last())
 	}
-	return r, nil
+	return f, nil
 }
 
 // reportForeign tells of a message that is no frame, once each.
@@ -88,11 +113,11 @@ func (l *Log) reportForeign(a messages.AgentID, m *stored) {
 	}
 }
 
-// scan gives every message on the agent's subject from the first up to the
-// one with sequence last. It begins anew where a consumer was lost.
-func (l *Log) scan(ctx context.Context, a messages.AgentID, last uint64) iter.Seq2[*stored, error] {
+// scan gives every message on the agent's subject behind sequence after, up to
+// the one with sequence last. It begins anew where a consumer was lost.
+func (l *Log) scan(ctx context.Context, a messages.AgentID, after, last uint64) iter.Seq2[*stored, error] {
 	return func(yield func(*stored, error) bool) {
-		s := &scanner{l: l, agent: a, last: last}
+		s := &scanner{l: l, agent: a, at: after, last: last}
 		for barren := 0; s.at < last; barren++ {
 			before := s.at
 			again, err := s.run(ctx, yield)

@@ -46,7 +46,8 @@ func ensureOne(ctx context.Context, js jetstream.JetStream, want jetstream.Strea
 
 // dangers lists the settings of an existing stream that could lose or change
 // what is stored. Replicas, description, compression and the like are the
-// administrator's own business.
+// administrator's own business. A cache is a stream that discards what is old: it
+// need only take what comes.
 func dangers(want, have jetstream.StreamConfig) (found []string) {
 	bad := func(is bool, setting string, value any, advice string) {
 		if is {
@@ -56,13 +57,15 @@ func dangers(want, have jetstream.StreamConfig) (found []string) {
 	bad(have.Mirror != nil, "mirror", "set", "use the origin or remove it")
 	bad(len(have.Sources) > 0, "sources", "set", "remove them: nobody but reprise may write here")
 	bad(have.Sealed, "sealed", true, "nothing can be stored: restore it from a backup as an unsealed stream")
-	bad(have.Storage != want.Storage, "storage", have.Storage, "it must be file: recreate the stream")
+	cache := want.Discard == jetstream.DiscardOld
+	bad(!cache && have.Storage != want.Storage, "storage", have.Storage, "it must be file: recreate the stream")
 	bad(have.Retention != want.Retention, "retention", have.Retention, fmt.Sprintf("it must be %v: recreate the stream", want.Retention))
 	bad(!sameSet(have.Subjects, want.Subjects), "subjects", have.Subjects, fmt.Sprintf("set them to %v", want.Subjects))
 	bad(!sameTransform(have.SubjectTransform, want.SubjectTransform), "subject_transform", show(have.SubjectTransform), "set it to "+show(want.SubjectTransform))
-	bad(have.MaxAge > 0 && (want.MaxAge == 0 || have.MaxAge < want.MaxAge), "max_age", have.MaxAge, fmt.Sprintf("set it to %v", want.MaxAge))
+	bad(cache && have.Discard != want.Discard, "discard", have.Discard, "set it to old: nothing could be replaced")
+	bad(!cache && have.MaxAge > 0 && (want.MaxAge == 0 || have.MaxAge < want.MaxAge), "max_age", have.MaxAge, fmt.Sprintf("set it to %v", want.MaxAge))
 	bad(have.NoAck, "no_ack", true, "set it to false: nothing would be known to be stored")
-	bad(have.PersistMode == jetstream.AsyncPersistMode, "persist_mode", "async", "set it to default: acknowledged messages could be lost")
+	bad(!cache && have.PersistMode == jetstream.AsyncPersistMode, "persist_mode", "async", "set it to default: acknowledged messages could be lost")
 	bad(have.MaxMsgSize > 0 && have.MaxMsgSize < minMessage, "max_msg_size", have.MaxMsgSize, fmt.Sprintf("set it to -1, or to %d at least", minMessage))
 	bad(have.MaxConsumers > 0, "max_consumers", have.MaxConsumers, "set it to -1: each reader needs one")
 	bad(have.Duplicates > want.Duplicates && want.Retention == jetstream.WorkQueuePolicy, "duplicate_window", have.Duplicates,
@@ -76,7 +79,7 @@ func dangers(want, have jetstream.StreamConfig) (found []string) {
 func limits(want, have jetstream.StreamConfig) (found []string) {
 	queue := want.Retention == jetstream.WorkQueuePolicy
 	forgets := have.Discard == jetstream.DiscardOld
-	if want.MaxAge > 0 { // dead letters may be dropped
+	if want.MaxAge > 0 || want.Discard == jetstream.DiscardOld { // dead letters and snapshots may be dropped
 		return nil
 	}
 	for _, l := range [...]struct {

@@ -3,7 +3,6 @@ package natslog
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,9 +52,10 @@ func (h heading) tail(m *stored, fence uint64) eventlog.Tail {
 
 // stored is a message as a stream has it.
 type stored struct {
-	seq    uint64
-	header nats.Header
-	data   []byte
+	seq     uint64
+	subject string
+	header  nats.Header
+	data    []byte
 }
 
 func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }
@@ -63,13 +63,12 @@ func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }
 // newestFrame gives the newest frame on the agent's subject, nil if there is
 // none, and the sequence of the newest message, frame or not.
 func (l *Log) newestFrame(ctx context.Context, a messages.AgentID) (frame *stored, fence uint64, err error) {
-	p := a.Partition()
-	newest, err := l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
+	newest, err := l.newest(ctx, a)
 	if err != nil || newest == nil || newest.isFrame() {
 		return newest, seqOf(newest), err
 	}
 	// Rare: somebody has published here. The frame before is found by reading.
-	for m, err := range l.scan(ctx, a, newest.seq) {
+	for m, err := range l.scan(ctx, a, 0, newest.seq) {
 		if err != nil {
 			return nil, 0, err
 		}
@@ -90,40 +89,62 @@ func seqOf(m *stored) uint64 {
 // newest gives the newest message that the filter matches, from the stream's
 // leader; nil if there is none.
 func (c *conn) newest(ctx context.Context, stream, filter string) (*stored, error) {
-	ask, err := json.Marshal(struct {
-		Last string `json:"last_by_subj"`
-	}{filter})
+	return c.get(ctx, stream, place{Last: filter})
+}
+
+// at gives the message with this sequence, from the stream's leader; nil if
+// there is none.
+func (c *conn) at(ctx context.Context, stream string, seq uint64) (*stored, error) {
+	return c.get(ctx, stream, place{Seq: seq})
+}
+
+// place says which message of a stream is asked for.
+type place struct {
+	Last string `json:"last_by_subj,omitempty"`
+	Seq  uint64 `json:"seq,omitempty"`
+}
+
+func (p place) String() string {
+	if p.Last != "" {
+		return "the newest message on " + p.Last
+	}
+	return fmt.Sprintf("the message with sequence %d", p.Seq)
+}
+
+func (c *conn) get(ctx context.Context, stream string, p place) (*stored, error) {
+	ask, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
 	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET." + stream, Data: ask})
 	if err != nil {
-		return nil, fmt.Errorf("read the newest message on %s: %w", filter, err)
+		return nil, fmt.Errorf("read %v in %s: %w", p, stream, err)
 	}
 	var got struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message *struct {
-			Seq    uint64    `json:"seq"`
-			Header []byte    `json:"hdrs"`
-			Data   []byte    `json:"data"`
-			Time   time.Time `json:"time"`
+			Subject string    `json:"subject"`
+			Seq     uint64    `json:"seq"`
+			Header  []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(answer.Data, &got); err != nil {
-		return nil, fmt.Errorf("read the newest message on %s: %w", filter, err)
+		return nil, fmt.Errorf("read %v in %s: %w", p, stream, err)
 	}
 	switch {
 	case got.Error != nil && got.Error.ErrorCode == codeNoMessage:
 		return nil, nil
 	case got.Error != nil:
-		return nil, fmt.Errorf("read the newest message on %s: %w", filter, got.Error)
+		return nil, fmt.Errorf("read %v in %s: %w", p, stream, got.Error)
 	case got.Message == nil:
-		return nil, errors.New("read the newest message on " + filter + ": an answer without a message")
+		return nil, fmt.Errorf("read %v in %s: an answer without a message", p, stream)
 	}
-	m := &stored{seq: got.Message.Seq, data: got.Message.Data}
+	m := &stored{seq: got.Message.Seq, subject: got.Message.Subject, data: got.Message.Data}
 	if len(got.Message.Header) > 0 {
 		if m.header, err = nats.DecodeHeadersMsg(got.Message.Header); err != nil {
-			return nil, fmt.Errorf("headers of sequence %d on %s: %w", m.seq, filter, err)
+			return nil, fmt.Errorf("headers of sequence %d in %s: %w", m.seq, stream, err)
 		}
 	}
 	return m, nil

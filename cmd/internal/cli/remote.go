@@ -153,6 +153,11 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 	return nil
 }
 
+// behind says that a view does not tell of all that the log holds.
+func (a *app) behind(frames uint64) {
+	a.note("as of %d frames ago: the node has not read them yet", frames)
+}
+
 // tenantLines gives each line of a tenant's view to each.
 func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, each func(json.RawMessage) error) error {
 	if err := messages.ValidateToken("tenant", tenant); err != nil {
@@ -163,7 +168,7 @@ func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, 
 		return err
 	}
 	defer done()
-	for line, err := range c.QueryTenant(ctx, tenant, q) {
+	for line, err := range c.QueryTenant(ctx, tenant, q, a.behind) {
 		if err != nil {
 			return err
 		}

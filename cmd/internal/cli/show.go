@@ -16,15 +16,20 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	return a.connects(&cobra.Command{
+	var at uint64
+	cmd := &cobra.Command{
 		Use: "show AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what an agent is doing, its queue and what it waits for",
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.runShow(cmd.Context(), args[0]) },
-	}, defaultTimeout)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runShow(cmd.Context(), args[0], messages.EventNumber(at))
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runShow(ctx context.Context, agent string) error {
-	return a.lines(ctx, agent, messages.Query{View: "show"}, func(line json.RawMessage) (bool, error) {
+func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber) error {
+	return a.lines(ctx, agent, messages.Query{View: "show", At: at}, func(line json.RawMessage) (bool, error) {
 		if a.json() {
 			a.printf("%s\n", line)
 			return true, nil
@@ -44,6 +49,9 @@ func (a *app) status(s projections.AgentStatus) error {
 	row("phase", "%s", s.Phase)
 	if s.Turn != "" {
 		row("turn", "%s", s.Turn)
+	}
+	if end := s.Deleted; end != nil {
+		row("deleted", "%s", endText(end))
 	}
 	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)

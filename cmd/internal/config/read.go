@@ -38,6 +38,8 @@ func (r *reader) root(n *node) {
 		"tools":     r.tools,
 		"providers": func(*node) {},
 		"prices":    func(*node) {},
+
+		"encryption": r.encryption,
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")

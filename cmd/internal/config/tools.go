@@ -44,6 +44,7 @@ func (r *reader) tool(f field) ToolConfig {
 		"parameters":  func(n *node) { r.parameters(n, &t) },
 		"class":       func(n *node) { r.class(n, &t) },
 		"timeout":     r.duration("timeout", &t.Timeout),
+		"max_output":  r.countTo(maxPayload, "max_output", &t.MaxOutput),
 		"env":         func(n *node) { t.Env = r.environment(n) },
 		"dir":         func(n *node) { r.dir(n, &t) },
 		"approval":    func(*node) {}, // these two are read once the parameters are

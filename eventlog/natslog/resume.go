@@ -1,0 +1,152 @@
+package natslog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// A walk goes back from an agent's newest message by the fence that each frame
+// was appended with: it is the sequence of the message before, which the server
+// has checked. A walk costs a request for each frame, a scan looks at every
+// block of the stream on the way.
+const (
+	walkFrames = 256     // at most
+	walkEvents = 1024    // how far back ReadFrom may have to go; most frames have several
+	walkTail   = 128     // how far back Read may have to go, in events
+	walkBytes  = 8 << 20 // that it holds in memory, at most
+)
+
+// ReadFrom yields the frames behind after; see eventlog.Resumer. If they are too
+// many to walk back, or somebody else has published among them, or they came
+// from another stream and have no fence, it scans the stream from after on.
+func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	if after.Frame == "" {
+		return l.Read(ctx, a, 1)
+	}
+	return func(yield func(eventlog.Recorded, error) bool) {
+		there, messages, err := l.behind(ctx, a, after)
+		if err == nil && !there {
+			err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
+		}
+		if err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		l.records(a, after, messages, yield)
+	}
+}
+
+// behind gives the messages behind after, if it is there.
+func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tail) (there bool, rest iter.Seq2[*stored, error], err error) {
+	newest, err := l.newest(ctx, a)
+	if err != nil || after.Seq == 0 || seqOf(newest) < after.Seq {
+		return false, nil, err
+	}
+	w := l.walk(a, newest)
+	if h, err := parseHeading(newest.header); err == nil && h.last <= after.Last+walkEvents {
+		if err := w.back(ctx, func(m *stored) bool { return m.seq <= after.Seq }); err != nil {
+			return false, nil, err
+		}
+	}
+	if w.arrived {
+		all := w.all()
+		return all[0].is(after), each(all[1:]), nil
+	}
+	m, err := l.conn(a.Partition()).at(ctx, l.stream[a.Partition()], after.Seq)
+	if err != nil || m == nil {
+		return false, nil, err
+	}
+	return m.subject == newest.subject && m.is(after), l.scan(ctx, a, after.Seq, newest.seq), nil
+}
+
+// each yields messages that are there already.
+func each(all []*stored) iter.Seq2[*stored, error] {
+	return func(yield func(*stored, error) bool) {
+		for _, m := range all {
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+// is says whether the message is the frame that t is the tail behind.
+func (m *stored) is(t eventlog.Tail) bool {
+	h, err := parseHeading(m.header)
+	return err == nil && m.seq == t.Seq && h.id == t.Frame && h.last == t.Last && h.epoch == t.Epoch && messages.DigestOf(m.data) == t.Digest
+}
+
+// near gives the agent's frames from one before that which holds event from, if
+// that is near its newest message, with the tail that they must follow.
+func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Tail, all []*stored, err error) {
+	h, err := parseHeading(newest.header)
+	if err != nil || from <= 1 || h.last > from+walkTail {
+		return eventlog.Tail{}, nil, nil
+	}
+	w := l.walk(a, newest)
+	err = w.back(ctx, func(m *stored) bool {
+		h, err := parseHeading(m.header)
+		return len(w.found) > 1 && (err != nil || h.last < from)
+	})
+	if err != nil || !w.arrived {
+		return eventlog.Tail{}, nil, err
+	}
+	all = w.all()
+	if f, err := decode(a, all[0]); err == nil { // else the one who reads all will say where
+		return eventlog.Tail{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all, nil
+	}
+	return eventlog.Tail{}, nil, nil
+}
+
+// walk is a way back from an agent's newest message.
+type walk struct {
+	l       *Log
+	agent   messages.AgentID
+	found   []*stored // newest first
+	bytes   int
+	arrived bool
+}
+
+func (l *Log) walk(a messages.AgentID, newest *stored) *walk {
+	return &walk{l: l, agent: a, found: []*stored{newest}, bytes: len(newest.data)}
+}
+
+// all gives what was found, oldest first.
+func (w *walk) all() []*stored {
+	slices.Reverse(w.found)
+	return w.found
+}
+
+// back walks until what was found last is where the walk shall end, and has
+// arrived then. It gives up, which is no error, where there is no way on.
+func (w *walk) back(ctx context.Context, end func(*stored) bool) error {
+	p := w.agent.Partition()
+	for range walkFrames {
+		m := w.found[len(w.found)-1]
+		if !m.isFrame() {
+			return nil
+		}
+		if w.arrived = end(m); w.arrived {
+			return nil
+		}
+		fence, err := strconv.ParseUint(m.header.Get(headerFence), 10, 64)
+		if err != nil || fence == 0 || fence >= m.seq || w.bytes > walkBytes {
+			return nil
+		}
+		before, err := w.l.conn(p).at(ctx, w.l.stream[p], fence)
+		if err != nil {
+			return err
+		}
+		if before == nil || before.subject != m.subject {
+			return nil
+		}
+		w.found, w.bytes = append(w.found, before), w.bytes+len(before.data)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Shards is how many there are: one for each stream of the log.
+func (l *Log) Shards() int { return logStreams }
+
+// shard gives the stream and the connection that serves it.
+func (l *Log) shard(n int) (stream string, c *conn, err error) {
+	if n < 0 || n >= logStreams {
+		return "", nil, fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", n, logStreams-1)
+	}
+	return l.names.log(n), l.conn(messages.Partition(n * messages.Partitions / logStreams)), nil
+}
+
+// ShardEnd is the sequence of the shard's newest message; see eventlog.Shards.
+func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
+	stream, c, err := l.shard(shard)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream})
+	if err != nil {
+		return 0, fmt.Errorf("look up stream %s: %w", stream, err)
+	}
+	var info struct {
+		Error *jetstream.APIError `json:"error"`
+		State struct {
+			LastSeq uint64 `json:"last_seq"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(answer.Data, &info); err != nil {
+		return 0, fmt.Errorf("look up stream %s: %w", stream, err)
+	}
+	if info.Error != nil {
+		return 0, fmt.Errorf("look up stream %s: %w", stream, info.Error)
+	}
+	return info.State.LastSeq, nil
+}
+
+// ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives
+// lost connections and consumers, is pushed the past and fetches what comes
+// twice a second. Its error is ctx's, that the connection was closed, or that
+// after is beyond the shard's end.
+func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		err := l.readShard(ctx, shard, after, func(s eventlog.Stored) bool { return yield(s, nil) })
+		if err != nil {
+			yield(eventlog.Stored{}, fmt.Errorf("read shard %d: %w", shard, err))
+		}
+	}
+}
+
+func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(eventlog.Stored) bool) error {
+	stream, c, err := l.shard(shard)
+	if err != nil {
+		return err
+	}
+	if after > 0 {
+		switch end, err := l.ShardEnd(ctx, shard); {
+		case err != nil:
+			return err
+		case after > end:
+			return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
+		}
+	}
+	f := &follower{c: c, stream: stream, whole: true, at: after, atOnce: framesAtOnce, log: l.log}
+	f.give = func(m *delivery) bool {
+		head, ok := l.head(m)
+		if !ok {
+			return true
+		}
+		s := eventlog.Stored{Head: head}
+		if !head.Foreign {
+			s.Frame = m.decoder(head)
+		}
+		return give(s)
+	}
+	f.idle = func() bool { return give(eventlog.Stored{}) }
+	return f.follow(ctx)
+}
+
+// decoder reads the message's frame when it is asked to.
+func (m *delivery) decoder(head eventlog.Head) func() (*messages.Frame, error) {
+	return func() (*messages.Frame, error) {
+		f, err := decode(head.Agent, &m.stored)
+		if err != nil {
+			return nil, &eventlog.DamageError{Agent: head.Agent, Seq: head.Seq, Event: max(1, head.First), Err: err}
+		}
+		return f, nil
+	}
+}

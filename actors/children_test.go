@@ -72,7 +72,8 @@ func (f *family) config() actors.Config {
 		return actors.Definition{Kind: name, Model: "scripted/m", Tools: tools}
 	}
 	return actors.Config{
-		Providers: providers.Set{"scripted": scripted.Func(f.answer)},
+		SnapshotEvery: 1, // what is owed to others must be in them
+		Providers:     providers.Set{"scripted": scripted.Func(f.answer)},
 		Definitions: []actors.Definition{
 			kind("root", actors.AsTool("middle", "asks middle")),
 			kind("middle", actors.AsTool("leaf", "asks leaf")),

@@ -391,3 +391,32 @@ func (f *family) check(t *testing.T, s *actorstest.Stage, b bomb) int {
 	}
 	return frames
 }
+
+// TestLargeAnswerOfAChild has a child answer with more than a frame holds: the
+// parent has it whole, as its own.
+func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
+	long := many("a long answer ")
+	model := func(r providers.Request) scripted.Step {
+		last := r.Items[len(r.Items)-1]
+		switch {
+		case r.Agent.Kind == "helper":
+			return scripted.Say(long)
+		case last.Type == messages.ItemCallOutput:
+			return scripted.Say(fmt.Sprintf("it said %d bytes", len(last.Output)))
+		}
+		return scripted.Ask(scripted.Call{ID: "c1", Name: "helper", Arguments: `{"input":"say much"}`})
+	}
+	s := actorstest.New(t, nil)
+	node := s.Start(actors.Config{Providers: providers.Set{"scripted": scripted.Func(model)}, Definitions: []actors.Definition{
+		{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}},
+		{Kind: "helper", Model: "scripted/m"},
+	}})
+	node.Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	if done := actorstest.Of[messages.TurnCompleted](all)[0]; done.Output != fmt.Sprintf("it said %d bytes", len(long)) {
+		t.Errorf("the parent answers %q", done.Output)
+	}
+	if got := actorstest.Of[messages.ToolCompleted](all)[0]; got.Blob == nil || got.Blob.Size != int64(len(long)) || got.Output != "" {
+		t.Errorf("the result is %+v", got)
+	}
+}

@@ -411,6 +411,13 @@ func (d *decision) recall(c messages.Recall) error {
 	return nil
 }
 
+// Awaits says that a report is of a child that a call waits for, and newer than what
+// is known.
+func (s *State) Awaits(r messages.Report) bool {
+	c := s.childCall(Effect{Turn: r.Turn, Call: r.Call})
+	return c != nil && c.Child.Agent == r.Child && !c.Child.Detached && r.N > c.Child.N
+}
+
 // report hears what became of a child.
 func (d *decision) report(c messages.Report) error {
 	for _, st := range d.s.Stopping {
@@ -450,7 +457,7 @@ func (d *decision) told(call *ToolCall, c messages.Report) {
 		d.advance()
 	case messages.ReportCompleted:
 		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Spent: c.Spent})
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
 		d.goOn("a child has ended")
 	default:
 		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Spent: c.Spent}
@@ -669,7 +676,7 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
-		r.What, r.Output = messages.ReportCompleted, ev.Output
+		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
 	case messages.TurnFailed:
 		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Reason, ev.Message
 	case messages.TurnAborted:

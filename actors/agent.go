@@ -244,6 +244,10 @@ func (a *agent) apply(d *Deliver, sender *actor.PID) {
 		a.store(d, in, sender)
 		return
 	}
+	if r, ok := d.Command.(messages.Report); ok && r.Blob != nil && a.state.Awaits(r) {
+		a.fetch(d, r, sender)
+		return
+	}
 	a.decide(d, sender)
 }
 

@@ -3,8 +3,10 @@ package actors
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -85,6 +87,42 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 	}
 	r.Message = printable(r.Message, maxMessage)
 	return r
+}
+
+// fetch makes a child's answer that is too large for a frame the agent's own, before
+// the report is decided upon. The agent is busy meanwhile.
+func (a *agent) fetch(d *Deliver, r messages.Report, sender *actor.PID) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
+	a.busy, a.cancel = true, cancel
+	a.flight = flight{sender: sender}
+	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt.crew.run(func() {
+		defer cancel()
+		with := *d
+		var err error
+		with.Command, err = rt.fetched(ctx, id, r)
+		root.Send(self, shelved{&with, err})
+	})
+}
+
+// fetched is the report with a blob of the agent's own. An answer that is stored no
+// more, or damaged, is a failure of its call; any other error may pass.
+func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, r messages.Report) (messages.Report, error) {
+	child, err := messages.ParseAgentID(r.Child)
+	if err != nil {
+		return r, err
+	}
+	text, err := rt.shelf.read(ctx, child, *r.Blob, math.MaxInt)
+	if err == nil {
+		r.Blob, err = rt.shelf.keep(ctx, id, text)
+		return r, err
+	}
+	why := rt.shelf.unread(ctx, child, *r.Blob, err)
+	if why.Kind != blobMissing && why.Kind != blobDamaged {
+		return r, err
+	}
+	r.What, r.Reason, r.Message, r.Blob = messages.ReportFailed, string(why.Kind), printable(why.Message, maxMessage), nil
+	return r, nil
 }
 
 func fitsBody(c messages.Command) bool {

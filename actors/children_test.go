@@ -40,7 +40,7 @@ func (f *family) answer(r providers.Request) scripted.Step {
 		step.Usage = messages.Usage{Input: 10, Output: 1}
 		return step
 	}
-	step := scripted.Say("nothing to do")
+	var step scripted.Step
 	switch below := map[string]string{"root": "middle", "middle": "leaf"}[r.Agent.Kind]; {
 	case below != "":
 		arguments, _ := json.Marshal(map[string]string{"input": r.Agent.Kind + " asks: " + last.Content.Text()})
@@ -72,7 +72,8 @@ func (f *family) config() actors.Config {
 		return actors.Definition{Kind: name, Model: "scripted/m", Tools: tools}
 	}
 	return actors.Config{
-		Providers: providers.Set{"scripted": scripted.Func(f.answer)},
+		SnapshotEvery: 1, // what is owed to others must be in them
+		Providers:     providers.Set{"scripted": scripted.Func(f.answer)},
 		Definitions: []actors.Definition{
 			kind("root", actors.AsTool("middle", "asks middle")),
 			kind("middle", actors.AsTool("leaf", "asks leaf")),
@@ -124,7 +125,10 @@ func TestApprovedTwoLevelsDown(t *testing.T) { // A45, A70, A52
 			t.Errorf("the task of %s names %+v", link.child, p)
 		}
 		ends(t, s.Events(link.child))
-		s.Until(link.child, "child.reported", 3) // that it waits, that it goes on, that it has ended
+		s.Await(link.child, func(all []messages.Event) bool { // that it waits, perhaps that it goes on, that it has ended
+			told := actorstest.Of[messages.ChildReported](all)
+			return told[0].What == messages.ReportWaiting && told[len(told)-1].What == messages.ReportCompleted
+		})
 	}
 	if len(f.paid) != 1 || len(s.Agents()) != 3 {
 		t.Errorf("paid %v, agents %v", f.paid, s.Agents())
@@ -386,4 +390,33 @@ func (f *family) check(t *testing.T, s *actorstest.Stage, b bomb) int {
 		t.Errorf("crash %s frame %d: paid %v", b.how, b.at, f.paid)
 	}
 	return frames
+}
+
+// TestLargeAnswerOfAChild has a child answer with more than a frame holds: the
+// parent has it whole, as its own.
+func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
+	long := many("a long answer ")
+	model := func(r providers.Request) scripted.Step {
+		last := r.Items[len(r.Items)-1]
+		switch {
+		case r.Agent.Kind == "helper":
+			return scripted.Say(long)
+		case last.Type == messages.ItemCallOutput:
+			return scripted.Say(fmt.Sprintf("it said %d bytes", len(last.Output)))
+		}
+		return scripted.Ask(scripted.Call{ID: "c1", Name: "helper", Arguments: `{"input":"say much"}`})
+	}
+	s := actorstest.New(t, nil)
+	node := s.Start(actors.Config{Providers: providers.Set{"scripted": scripted.Func(model)}, Definitions: []actors.Definition{
+		{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}},
+		{Kind: "helper", Model: "scripted/m"},
+	}})
+	node.Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	if done := actorstest.Of[messages.TurnCompleted](all)[0]; done.Output != fmt.Sprintf("it said %d bytes", len(long)) {
+		t.Errorf("the parent answers %q", done.Output)
+	}
+	if got := actorstest.Of[messages.ToolCompleted](all)[0]; got.Blob == nil || got.Blob.Size != int64(len(long)) || got.Output != "" {
+		t.Errorf("the result is %+v", got)
+	}
 }

@@ -295,6 +295,9 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 		size = contentSize(c.Content)
 	case messages.Report:
 		size = len(c.Output) + len(c.Message)
+		for _, w := range c.Waiting {
+			size += eventSize + len(w.Arguments) + len(w.Reason) + len(w.Tool) + len(w.Call)
+		}
 	}
 	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
 		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)

@@ -254,7 +254,7 @@ func (a *agent) shelved(m shelved) {
 			why = fmt.Errorf("it took longer than %v", storeLimit)
 		}
 		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable,
-			"the input to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", a.id, why)})
+			"the %s to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", m.deliver.Command.CommandType(), a.id, why)})
 	default:
 		a.asking = sender
 		a.decide(m.deliver, sender)

@@ -152,7 +152,7 @@ func fillInput(in *Input, header Header) error {
 	if err := fillSchedule(in, header); err != nil {
 		return err
 	}
-	return checkID(in.ID)
+	return checkGivenID(in.ID)
 }
 
 func fillID(id *string, header Header) {
@@ -165,6 +165,20 @@ func fillID(id *string, header Header) {
 
 // MaxID is the longest idempotency key, in bytes.
 const MaxID = 256
+
+// derivedIDs begin the ids of commands between agents. Like those of streamID they
+// can be guessed: nobody else may give one.
+var derivedIDs = []string{"task:", "recall:", "report:"}
+
+// checkGivenID refuses an id that somebody outside may not give.
+func checkGivenID(id string) error {
+	for _, prefix := range derivedIDs {
+		if strings.HasPrefix(id, prefix) {
+			return Refuse(BadInput, "the id %q begins with %q, as those do that agents give one another: choose another", id, prefix)
+		}
+	}
+	return checkID(id)
+}
 
 func checkID(id string) error {
 	for _, ours := range [...]string{streamID, timerID} {
@@ -341,12 +355,16 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 		return nil, err
 	}
 	parse, ok := commands[head.Type]
-	if !ok {
-		parse, ok = between[head.Type]
-	}
+	fromAgent := between[head.Type]
 	switch {
+	case fromAgent != nil:
+		return fromAgent(raw, header)
 	case ok:
-		return parse(raw, header)
+		c, err := parse(raw, header)
+		if err == nil {
+			err = checkGivenID(c.CommandID())
+		}
+		return c, err
 	case head.Type == "input":
 		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")
 	}

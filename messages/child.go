@@ -279,6 +279,9 @@ type Report struct {
 	Output  string `json:"output,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Blob holds the output where it is too large for a frame: it is the child's,
+	// and the parent makes it its own. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 	Spent
 }
 

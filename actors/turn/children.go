@@ -396,6 +396,8 @@ func (d *decision) recall(c messages.Recall) error {
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")
+	case i < 0 && d.s.Deleted != nil && !d.s.Deleted.Purged:
+		return d.noop(c, "the agent is being deleted: no task comes to it any more")
 	case i < 0:
 		d.parent = c.Parent.Agent
 		d.configure()
@@ -407,6 +409,13 @@ func (d *decision) recall(c messages.Recall) error {
 		d.emit(messages.InputWithdrawn{Input: c.Input, Reason: c.Reason})
 	}
 	return nil
+}
+
+// Awaits says that a report is of a child that a call waits for, and newer than what
+// is known.
+func (s *State) Awaits(r messages.Report) bool {
+	c := s.childCall(Effect{Turn: r.Turn, Call: r.Call})
+	return c != nil && c.Child.Agent == r.Child && !c.Child.Detached && r.N > c.Child.N
 }
 
 // report hears what became of a child.
@@ -425,7 +434,7 @@ func (d *decision) report(c messages.Report) error {
 	switch {
 	case call == nil || call.Child.Agent != c.Child || call.Child.Detached:
 		return d.noop(c, "call %q of turn %s is not awaited", c.Call, c.Turn)
-	case c.N != 0 && c.N <= call.Child.N:
+	case c.N <= call.Child.N && c.What != messages.ReportRefused:
 		return d.noop(c, "something newer is known of child %s", c.Child)
 	}
 	d.told(call, c)
@@ -448,7 +457,7 @@ func (d *decision) told(call *ToolCall, c messages.Report) {
 		d.advance()
 	case messages.ReportCompleted:
 		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Spent: c.Spent})
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
 		d.goOn("a child has ended")
 	default:
 		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Spent: c.Spent}
@@ -531,7 +540,8 @@ func (d *decision) stored(o any) {
 		if d.s.Turn == nil {
 			return
 		}
-		if c := d.runs(o.Call, o.Attempt); c != nil && c.Child != nil && c.Child.Detached {
+		c := d.s.childCall(Effect{Turn: d.s.Turn.ID, Call: o.Call})
+		if c != nil && c.Child.Detached && c.Attempt == o.Attempt {
 			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
 			d.goOn("a child has begun")
 		}
@@ -666,7 +676,7 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
-		r.What, r.Output = messages.ReportCompleted, ev.Output
+		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
 	case messages.TurnFailed:
 		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Reason, ev.Message
 	case messages.TurnAborted:

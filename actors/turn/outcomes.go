@@ -74,7 +74,7 @@ func (d *decision) awaits(call messages.CallID) bool {
 // runs is the tool call if that attempt of it is under way.
 func (d *decision) runs(call messages.CallID, attempt int) *ToolCall {
 	c := d.s.Turn.call(call)
-	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] {
+	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] || c.Child != nil {
 		return nil
 	}
 	return c
@@ -243,8 +243,9 @@ func (d *decision) startCalls() {
 	free := d.env.Definition.Parallel - t.running()
 	for i := range t.Calls {
 		if t.Calls[i].Status == Requested && free > 0 {
-			d.startTool(&t.Calls[i], "")
-			free--
+			if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
+				free--
+			}
 		}
 	}
 }

@@ -177,6 +177,7 @@ type sim struct {
 	tame   bool // the world wants the life to end
 	blind  bool // nothing is checked: the log is not the machine's own
 	parent *sim // of one that goes on with a prefix
+	kids   []*kid
 	same   *comparer
 	told   []string // events, as text; only when telling
 }

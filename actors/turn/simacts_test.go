@@ -32,6 +32,9 @@ var acts = [...]struct {
 	{6, func(s *sim) { s.decide(s.deny()) }},
 	{2, func(s *sim) { s.decide(messages.Forget{ID: s.id(), Tool: s.one("add", "pay", "ship", "mail")}) }},
 	{8, func(s *sim) { s.decide(s.settles()) }},
+	{24, (*sim).kidTells},
+	{5, func(s *sim) { s.decide(s.task()) }},
+	{3, func(s *sim) { s.decide(s.recall()) }},
 	{3, func(s *sim) { s.decide(messages.SetState{ID: s.id(), Patch: s.patch()}) }},
 	{8, (*sim).crash},
 	{10, (*sim).late},
@@ -280,11 +283,17 @@ func (s *sim) seenHash(arguments string) string {
 
 func (s *sim) approve() messages.Approve {
 	call, arguments := s.anyCall(turn.Gated)
+	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
+		call, arguments = below, "{}"
+	}
 	return messages.Approve{ID: s.id(), Call: call, Turn: s.anyTurn(), ArgsHash: s.seenHash(arguments), Remember: s.chance(6)}
 }
 
 func (s *sim) deny() messages.Deny {
 	call, arguments := s.anyCall(turn.Gated)
+	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
+		call, arguments = below, "{}"
+	}
 	c := messages.Deny{ID: s.id(), Call: call, Turn: s.anyTurn(), ArgsHash: s.seenHash(arguments), Remember: s.chance(6)}
 	if text := s.one("", "not now"); s.chance(2) {
 		c.Text = &text
@@ -294,6 +303,9 @@ func (s *sim) deny() messages.Deny {
 
 func (s *sim) settles() messages.Decide {
 	call, _ := s.anyCall(turn.Unknown)
+	if below, ok := s.waitsBelow(messages.WaitUnknown); ok {
+		call = below
+	}
 	return messages.Decide{ID: s.id(), Call: call, Outcome: messages.Outcome(s.one("completed", "failed", "retry", "lost")), Result: s.one("", "so it was")}
 }
 

@@ -195,7 +195,9 @@ func (s *sim) drain() {
 		if n > 600 {
 			s.fail("the agent does not come to rest")
 		}
-		if e, ok := s.anyWork(); ok {
+		if e, ok := s.anyWork(); len(s.awaitedKids()) > 0 && (!ok || s.chance(2)) {
+			s.kidTells()
+		} else if ok {
 			s.outcome(e, s.comesInTime(e))
 		} else {
 			s.person()

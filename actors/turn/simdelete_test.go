@@ -63,7 +63,8 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 		c.must(c.cmd == nil || ordered && c.end == lives || due && c.end == closed, "deleted without a word")
 		c.must(alone, "a tombstone that does not stand alone")
 		c.drained()
-		*c = checker{s: c.s, n: c.n, cmd: c.cmd, end: buried, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{}}
+		*c = checker{s: c.s, n: c.n, cmd: c.cmd, end: buried, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+			stopping: map[string]bool{}, children: c.children, tasks: map[string]*taskFacts{}}
 		c.blank()
 	case messages.AgentPurged:
 		_, done := c.cmd.(turn.Purged)
@@ -74,6 +75,14 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 		c.must(c.n == 1 || c.end == gone, "created while it lives, or while it is being removed")
 		c.end = lives
 	case messages.AgentActivated:
+	case messages.ChildStopped, messages.ChildReported: // what must be over before the tombstone
+		c.must(c.end == lives || c.end == closed, "something happens to a deleted agent")
+		return false
+	case messages.CommandNoop:
+		_, reported := c.cmd.(messages.Report)
+		_, recalled := c.cmd.(messages.Recall)
+		c.must(c.end == lives || c.end == closed && (c.cmd == nil || reported || recalled), "something happens to a deleted agent")
+		return false
 	default:
 		c.must(c.end == lives, "something happens to a deleted agent")
 		return false
@@ -89,9 +98,14 @@ func (c *checker) blank() {
 	}
 }
 
-// ending checks what a deleted agent has to do.
-func (c *checker) ending(effects []turn.Effect) {
+// ending checks what a deleted agent has to do. It owes that its children are
+// stopped and its parent is told, and then its end.
+func (c *checker) ending(effects []turn.Effect, owes bool) {
 	live := c.s.live
+	if owes {
+		c.must(c.end == closed && len(effects) == 0 && live.Open() && live.Phase() == "deleted", "a deletion does not wait for others")
+		return
+	}
 	due := map[deletion]turn.Action{closed: turn.Bury, buried: turn.Purge}[c.end]
 	one := len(effects) == 1 && effects[0] == turn.Effect{Do: due}
 	c.must(one == (due != 0) && (one || len(effects) == 0) && live.Open() == one && live.Phase() == "deleted", "a deletion stands still, or a deleted agent does something")

@@ -312,21 +312,33 @@ func (c *checker) effects() {
 		return
 	}
 	c.n = live.Last
-	effects := c.summary.hold(c, c.schedules.wait(c, live))
 	c.must((live.Turn != nil) == (o != nil), "the state has another turn")
 	c.must(live.Used == c.used, "the agent's use is miscounted")
+	all := live.Effects()
+	mine, letters := c.letters(all)
+	owes := len(all) > len(mine)
+	effects := c.summary.hold(c, c.schedules.wait(c, live, mine))
 	if c.end != lives {
-		c.ending(effects)
+		c.ending(effects, owes)
 		return
 	}
 	if o == nil {
 		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
-		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && (begins || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
+		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && (begins || owes || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
 	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")
 	c.must(live.Turn.Used.Tokens == o.used.Tokens && live.Turn.Used.Cost == o.used.Cost && live.Turn.Used.Ran == o.used.Ran, "the turn's use is miscounted")
-	works, intended := 0, len(o.timers)+o.count(running)
+	c.must(letters == o.ownLetters(), "a task or a decision is not on its way, or one is twice")
+	works, intended := 0, len(o.timers)
+	for _, call := range o.calls {
+		switch {
+		case call.running && call.child == nil:
+			intended++
+		case active(call) && o.paused == "": // it works elsewhere
+			works++
+		}
+	}
 	if a := c.summary.asked; a != nil && a.Turn != "" {
 		intended++
 	}

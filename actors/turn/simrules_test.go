@@ -31,6 +31,10 @@ type checker struct {
 	raised     messages.Limits
 	schedules  scheduleFacts
 	summary    summaryFacts
+	// stopping are the children that are to end, children all there ever were, tasks
+	// the inputs that other agents gave.
+	stopping, children map[string]bool
+	tasks              map[string]*taskFacts
 }
 
 type inputFacts struct {
@@ -71,10 +75,12 @@ type openTurn struct {
 	admitted  int    // inputs that a model was shown
 	joins     int    // since a model was asked
 	reason    string // why it failed
+	depth     int    // how many callers are above
 }
 
 func newChecker(s *sim) checker {
-	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{}}
+	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+		stopping: map[string]bool{}, children: map[string]bool{}, tasks: map[string]*taskFacts{}}
 }
 
 func (c *checker) must(ok bool, what string) {
@@ -178,6 +184,9 @@ func (c *checker) event(ev messages.Event) {
 		c.must(c.open != nil, "an end of no turn")
 		c.turnEnd(ev)
 	default:
+		if c.familyEvent(ev) {
+			return
+		}
 		c.turnEvent(ev)
 	}
 }
@@ -205,6 +214,13 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 		c.must(waiting < c.s.env.Definition.MaxQueue || in.Policy == messages.PolicyInterrupt, "the queue is longer than it may be")
 		c.must(in.Deadline == nil || c.s.env.Now.Before(*in.Deadline), "an input was accepted after its deadline")
 	}
+	if t, ok := c.cmd.(messages.Task); ok {
+		c.must(t.ID == ev.Input && ev.Parent != nil && ev.Parent.Call == t.Parent.Call, "another task was accepted")
+	}
+	if ev.Parent != nil {
+		c.must(c.tasks[ev.Input] == nil, "a task began that was taken back")
+		c.tasks[ev.Input] = &taskFacts{parent: *ev.Parent}
+	}
 	switch ev.Disposition {
 	case messages.Started:
 		c.starting = ev.Input
@@ -230,15 +246,18 @@ func (c *checker) inputEvent(ev messages.Event) {
 		slices.SortStableFunc(c.queue, func(a, b string) int { return int(c.inputs[a].n) - int(c.inputs[b].n) })
 	case messages.InputWithdrawn:
 		w, ok := c.cmd.(messages.Withdraw)
-		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input), "withdrawn without a word")
+		back, recalled := c.cmd.(messages.Recall)
+		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input) || recalled && back.Input == ev.Input, "withdrawn without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
+		c.taskEnds(ev.Input, ev)
 	case messages.InputDropped:
 		_, cleared := c.cmd.(messages.Clear)
 		_, deleted := c.cmd.(messages.Delete)
 		c.must(c.cmd == nil || cleared && ev.By == "clear" || deleted && ev.By == "delete", "dropped without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
+		c.taskEnds(ev.Input, ev)
 	}
 }
 
@@ -312,6 +331,11 @@ func (c *checker) started(ev messages.TurnStarted) {
 		c.must(ev.Inputs[0] == first, "not the turn of the input whose turn it is")
 		c.leaves(first)
 		c.done = nil
+		if t := c.tasks[first]; t != nil && !t.early {
+			o.depth = len(t.parent.Above) + 1
+			most := t.parent.Limits.MaxTokens
+			c.must(most == 0 || o.limits.MaxTokens != 0 && o.limits.MaxTokens <= most, "a task may use more than its parent has left")
+		}
 	}
 	c.starting, c.open = "", o
 }
@@ -326,13 +350,16 @@ func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
 		steps-- // its last step has no answer
 	}
 	c.must(ev.Steps == max(steps, 0) && ev.ToolChoice == e.choice, "a turn does not continue where the other failed")
-	o.used, o.acted, o.ids = e.used, e.acted, e.ids
+	o.used, o.acted, o.ids, o.depth = e.used, e.acted, e.ids, e.depth
 }
 
 // turnEnd closes the turn: every call has its result, every input its end,
 // every timer and reservation too.
 func (c *checker) turnEnd(ev messages.Event) {
 	o := c.open
+	for _, id := range o.inputs {
+		c.taskEnds(id, ev)
+	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
@@ -380,6 +407,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
+	case messages.Recall:
+		ok = ev.By == "recall"
 	case turn.ScheduleDue:
 		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
 	case messages.Delete:
@@ -414,6 +443,12 @@ func (c *checker) completed(ev messages.TurnCompleted) {
 // drained checks that every accepted input has ended.
 func (c *checker) drained() {
 	c.must(c.open == nil && len(c.queue) == 0, "something waits at rest")
+	c.must(len(c.stopping) == 0, "a child runs on at rest")
+	for id, t := range c.tasks {
+		if !t.over && !t.parent.Detached {
+			c.s.fail("at rest: a parent was not told how its task has ended\n%s", id)
+		}
+	}
 	for id, in := range c.inputs {
 		if in.ended != 1 {
 			c.s.fail("at rest: an input has no terminal event\n%s", id)
@@ -479,6 +514,20 @@ func otherTurnOf(ev messages.Event) messages.TurnID {
 	case messages.BudgetExhausted:
 		return ev.Turn
 	case messages.HookDecided:
+		return ev.Turn
+	case messages.ChildSpawned:
+		return ev.Turn
+	case messages.ChildWaiting:
+		return ev.Turn
+	case messages.ChildResumed:
+		return ev.Turn
+	case messages.ChildDecided:
+		return ev.Turn
+	case messages.ChildCompleted:
+		return ev.Turn
+	case messages.ChildFailed:
+		return ev.Turn
+	case messages.ChildAborted:
 		return ev.Turn
 	}
 	return ""

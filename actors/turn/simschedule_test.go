@@ -117,7 +117,7 @@ func (f *scheduleFacts) whole(c *checker) {
 }
 
 // wait checks that the next timer is waited for, and gives the other effects.
-func (f *scheduleFacts) wait(c *checker, live *turn.State) (rest []turn.Effect) {
+func (f *scheduleFacts) wait(c *checker, live *turn.State, effects []turn.Effect) (rest []turn.Effect) {
 	c.must(len(live.Schedules) == len(f.set), "the state has other timers of the agent")
 	var next time.Time
 	for _, sc := range f.set {
@@ -126,7 +126,7 @@ func (f *scheduleFacts) wait(c *checker, live *turn.State) (rest []turn.Effect) 
 		}
 	}
 	waits := 0
-	for _, e := range live.Effects() {
+	for _, e := range effects {
 		if e.Do != turn.Wait || e.Turn != "" {
 			rest = append(rest, e)
 			continue

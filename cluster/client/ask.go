@@ -26,10 +26,10 @@ type Event struct {
 	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
 	// the event is no query.
 	Question *Question `json:"question,omitempty"`
-	// Child is the agent whose answer a piece of type child.text is of, Call the
-	// tool call that it works for.
-	Child string          `json:"child,omitempty"`
-	Call  messages.CallID `json:"call,omitempty"`
+	// Child is the agent whose answer a piece of type child.text is of, ChildCall
+	// the tool call that it works for.
+	Child     string          `json:"child,omitempty"`
+	ChildCall messages.CallID `json:"call,omitempty"`
 	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
 	N     messages.EventNumber `json:"n,omitempty"`
 	Seq   uint64               `json:"seq,omitempty"`

@@ -14,7 +14,8 @@
 //   - Whoever prompts decides about a call that waits for approval only if
 //     Config.PromptDecides says so, by an answer that nobody else was asked for,
 //     and with one effect however often it is given. The stream tells of an
-//     answer that had none.
+//     answer that had none. Of a call of an agent below, only who may decide about
+//     that agent's calls, too, is asked; the agent that was prompted passes it on.
 //   - Views are read from the log: they show what is committed and nothing else.
 //     Those of a whole tenant wait, two seconds at most, until they tell of all
 //     that was committed when they were asked; else they say how much they lack.

@@ -110,7 +110,8 @@ func (a *app) ask() *cobra.Command {
 		Short: "Ask an agent and stream its answer",
 		Long: `Ask an agent and stream its answer to standard output; - reads the text from
 standard input. With -o json each piece of text and each fact of the turn is one
-line of JSON, the last one with output and usage.
+line of JSON, the last one with output and usage. What agents below say on the way
+are lines of type child.text, with their address and the call they work for.
 
 The turn goes on if this command is stopped. If a tool wants approval, whoever sits
 at the terminal is asked. Exit code 3: the turn waits for a person.`,

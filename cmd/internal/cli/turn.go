@@ -194,7 +194,7 @@ func askLine(ev client.Event) any {
 			Text  string          `json:"text"`
 			Child string          `json:"child,omitempty"`
 			Call  messages.CallID `json:"call,omitempty"`
-		}{ev.Type, ev.Text, ev.Child, ev.Call}
+		}{ev.Type, ev.Text, ev.Child, ev.ChildCall}
 	}
 	fact := projections.EventJSON{N: ev.N, Seq: ev.Seq, Frame: ev.Frame, Type: ev.Type, Turn: ev.Turn, Step: ev.Step, At: ev.At, Data: ev.Data}
 	if !ev.Terminal() {

@@ -414,3 +414,27 @@ func TestManySteps(t *testing.T) { // A26
 		t.Errorf("%+v", got.end)
 	}
 }
+
+// A prompt that no envelope fits around any more is taken by its agent's node, and
+// told why it cannot be sent on by another.
+func TestPromptAsLargeAsNATSTakes(t *testing.T) { // A36, A102
+	w := newWorld(t).patient()
+	short := scripted.Func(func(messagesRequest) scripted.Step { return scripted.Say("done") })
+	w.node(agents(short, nil))
+	w.node(agents(short, nil))
+	body := strings.Repeat("x", int(w.nc.MaxPayload())-20)
+	taken, told := 0, 0
+	for i := 0; i < 500 && (taken == 0 || told == 0); i++ { // whose door it comes to is chance
+		switch got := w.request(fmt.Sprintf("agents.prompt.assistant.default.a%d", i), body); {
+		case got.code == "":
+			taken++
+		case got.code == "400" && strings.Contains(got.reason, "max_payload"):
+			told++
+		case !strings.Contains(got.reason, "changing hands") && !strings.Contains(got.reason, "has changed"): // as it does when a node comes
+			t.Fatalf("%+v", got)
+		}
+	}
+	if taken == 0 || told == 0 {
+		t.Errorf("%d were taken, %d refused", taken, told)
+	}
+}

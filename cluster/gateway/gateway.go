@@ -16,6 +16,8 @@
 //     and with one effect however often it is given. The stream tells of an
 //     answer that had none.
 //   - Views are read from the log: they show what is committed and nothing else.
+//   - What the log names as a blob is poured into views piece by piece; a reader
+//     of one that is gone is told which it was and where it belongs.
 package gateway
 
 import (

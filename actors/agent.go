@@ -32,8 +32,8 @@ type agent struct {
 	owing   owing
 	unsaved unsaved
 
-	// busy says that a load or an append is under way; what arrives meanwhile
-	// waits in order.
+	// busy says that a load, an append or the storing of a large input is under
+	// way; what arrives meanwhile waits in order.
 	busy    bool
 	waiting []arrival
 	flight  flight
@@ -53,7 +53,10 @@ type agent struct {
 	// rewritten is the request that hooks have made for the next model call; nil
 	// if they left it as it was.
 	rewritten *providers.Request
-	cancel    func() // of the load or append under way
+	// missing is why the next model call cannot be made, as it was found before
+	// hooks were asked about it.
+	missing error
+	cancel  func() // of what busy tells of
 }
 
 // arrival is a command or an outcome with its sender.
@@ -115,6 +118,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.appended(m)
 	case stalled:
 		a.stalled(m)
+	case shelved:
+		a.shelved(m)
 	case savedAs:
 		a.saved(m)
 	case lookedUp:
@@ -179,7 +184,7 @@ func (a *agent) wake(arr arrival) {
 	a.looked = false
 	for e := range a.running { // clocks jump; those that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
-			a.report(e, turn.TimerDue{Timer: e.Timer})
+			a.report(e, e.Due())
 		}
 	}
 	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
@@ -221,23 +226,41 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	case len(unread) > 0:
 		a.lookUp(d, sender, unread)
 	case found:
-		a.answerAgain(sender, d.Command, at)
+		a.again(sender, d.Command, at)
 	default:
 		a.apply(d, sender)
 	}
 }
 
-// apply decides about a command whose id was not spent long ago.
+// again gives the first answer to a command whose id was spent at a place.
+func (a *agent) again(sender *actor.PID, c messages.Command, at place) {
+	a.answerAgain(sender, c, at)
+	a.tellAgain(c, at.n)
+}
+
+// apply takes a command whose id was not spent long ago.
 func (a *agent) apply(d *Deliver, sender *actor.PID) {
+	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
+		a.store(d, in, sender)
+		return
+	}
+	a.decide(d, sender)
+}
+
+// decide gives a command to the machine and appends what follows.
+func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	events, err := a.state.Decide(a.env(), d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
-		a.answerAgain(sender, d.Command, a.ids.recent(spent.N))
+		a.again(sender, d.Command, a.ids.recent(spent.N))
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
+		if _, ok := d.Command.(messages.Recall); ok {
+			a.tellAgain(d.Command, 0)
+		}
 	}
 }
 
@@ -247,7 +270,7 @@ func (a *agent) settle(batch []outcome) {
 		return
 	}
 	var events []messages.Event
-	cause := messages.Cause{Type: "effect"}
+	cause, closed := messages.Cause{Type: "effect"}, a.state.Buries()
 	for _, o := range batch {
 		if _, listed := a.running[o.of]; !listed {
 			continue
@@ -265,6 +288,9 @@ func (a *agent) settle(batch []outcome) {
 		}
 	}
 	if len(events) > 0 {
+		if closed != nil {
+			cause = closed.Cause()
+		}
 		a.commit(cause, events, nil)
 		return
 	}
@@ -275,7 +301,7 @@ func (a *agent) settle(batch []outcome) {
 // stays here.
 func (a *agent) told(result any) any {
 	if done, ok := result.(hooksDone); ok {
-		a.rewritten = done.request
+		a.rewritten, a.missing = done.request, done.missing
 		return done.HooksAsked
 	}
 	return result

@@ -27,7 +27,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		First: a.tail.Last + 1, Prev: a.tail.Frame, PrevDigest: a.tail.Digest,
 		Time: now, Cause: cause, Events: events,
 	}
-	a.ids.spent(a.state.Spend(f))
+	a.ids.fold(f, a.state.Spend(f))
 	a.owing.fold(f)
 	a.cease(a.state.Effects())
 	a.busy = true

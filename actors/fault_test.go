@@ -68,6 +68,15 @@ var faults = []fault{
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "commit.go",
 		"	a.busy = true\n", "	a.busy = true\n	a.tail.Last = f.Last()\n	a.save(0)\n	a.tail.Last = f.First - 1\n"},
+	{"append before the blob is stored", "shelf.go",
+		"b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))\n", `b, err := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}, error(nil)
+		go func() { _, _ = s.log.PutBlob(context.WithoutCancel(ctx), a, strings.NewReader(payload)) }()
+`},
+	{"keep the text in the history", "spill.go",
+		"		if resultSize(r) > limit {\n			if b, err := a.rt.shelf.keep(ctx, a.id, r.Output); err == nil {\n				r.Output, r.Blob = \"\", b\n			}\n		}\n		return r\n	case turn.ToolReconciled:",
+		"		if resultSize(r) > limit {\n			if b, err := a.rt.shelf.keep(ctx, a.id, r.Output); err == nil {\n				r.Blob = b\n			}\n		}\n		return r\n	case turn.ToolReconciled:"},
+	{"show a model the beginning alone", "shelf.go",
+		"head, tail = wholeRunes(head), fromRune(tail)", "head, tail = wholeRunes(head), nil"},
 	{"sleep with work to do", "agent.go",
 		` || a.state.Open() {`, ` {`},
 }

@@ -107,6 +107,15 @@ func (f idFilter) probe(hash [16]byte, see func(b *byte, bit byte) bool) bool {
 	return true
 }
 
+// fold notes what a frame has pushed out of the state. Behind a tombstone all ids
+// are free again.
+func (x *index) fold(f *messages.Frame, evicted turn.SpentID) {
+	if deletes(f) {
+		*x = index{}
+	}
+	x.spent(evicted)
+}
+
 // spent notes an id that the state holds no more.
 func (x *index) spent(id turn.SpentID) {
 	if id.ID == "" {
@@ -249,7 +258,7 @@ type storedPage struct {
 func pageName(i int) string { return fmt.Sprintf("ids-%d-%d", turn.FoldVersion, i) }
 
 // readPage reads a full page; nil if it is not there or not the one.
-func (s *shelf) readPage(ctx context.Context, a messages.AgentID, ref pageRef) idList {
+func (s *saves) readPage(ctx context.Context, a messages.AgentID, ref pageRef) idList {
 	var p storedPage
 	if _, err := s.get(ctx, a, pageName(ref.number), &p); err != nil || len(p.IDs) != pageIDs*idSize || sha256.Sum256(p.IDs) != ref.sum {
 		return nil

@@ -29,7 +29,7 @@ type loading struct {
 // apply folds the next frame.
 func (l *loading) apply(rec eventlog.Recorded) {
 	l.owing.fold(rec.Frame)
-	l.ids.spent(l.state.Apply(rec.Frame))
+	l.ids.fold(rec.Frame, l.state.Apply(rec.Frame))
 	l.ids.placed(rec.Frame, rec.Seq)
 	l.unsaved.add(rec.Frame, rec.Size)
 	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame

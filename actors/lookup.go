@@ -43,7 +43,7 @@ func (rt *Runtime) lookUp(ctx context.Context, id messages.AgentID, unread []pag
 	hash := hashID(m.of.Command.CommandID())
 	m.pages = make(map[int]idList)
 	for _, ref := range unread {
-		ids := rt.shelf.readPage(ctx, id, ref)
+		ids := rt.saves.readPage(ctx, id, ref)
 		if ids == nil {
 			rt.lookUpInLog(ctx, id, hash, m)
 			return
@@ -89,7 +89,7 @@ func (a *agent) lookedUp(m lookedUp) {
 		case m.err != nil:
 			a.answer(arr.sender, messages.Answer{Err: m.err})
 		case m.found:
-			a.answerAgain(arr.sender, m.of.Command, m.at)
+			a.again(arr.sender, m.of.Command, m.at)
 		default:
 			a.apply(m.of, arr.sender)
 		}

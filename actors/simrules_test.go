@@ -18,6 +18,8 @@ import (
 type view struct {
 	agent  messages.AgentID
 	texts  bool // models, tools and hooks say what they answer, so that it can be checked
+	store  eventlog.Blobs
+	most   int // of a blob, that a model is shown
 	state  turn.State
 	folded int // frames
 	types  map[string]int
@@ -148,7 +150,7 @@ func told(s eventlog.Summary) eventlog.Summary {
 func (v *view) requested(f *messages.Frame) {
 	for _, ev := range f.Events {
 		if ev, ok := ev.(messages.ModelRequested); ok {
-			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.state.History.Items()}), "\n")
+			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.shownItems()}), "\n")
 		}
 	}
 }
@@ -204,7 +206,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 	case messages.ModelCompleted:
 		if t := v.state.Turn; t == nil || t.Model == nil || t.Model.ID != ev.Call {
 			v.fail(n, "an answer that nobody awaits")
-		} else if text := ev.Items[0].Content.Text(); v.texts && text != "answer to "+string(ev.Call) {
+		} else if text := v.whole(n, ev).(messages.ModelCompleted).Items[0].Content.Text(); v.texts && strings.TrimRight(text, " ") != "answer to "+string(ev.Call) {
 			v.fail(n, "%q is no answer to %s", text, ev.Call)
 		}
 	case messages.ToolStarted:
@@ -217,7 +219,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.attempts[ev.Call], v.keys[ev.Call] = ev.Attempt, ev.Key
 		v.started[attemptOf(ev.Key, ev.Attempt)] = true
 	case messages.ToolCompleted:
-		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(ev.Output, " ") != want {
+		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(v.whole(n, ev).(messages.ToolCompleted).Output, " ") != want {
 			v.fail(n, "the result %q, want %q", ev.Output, want)
 		}
 	case messages.HookDecided:

@@ -33,6 +33,7 @@ func (w *world) config(r *rand.Rand) actors.Config {
 	if r.IntN(6) == 0 {
 		d.StopOn = []string{"add"}
 	}
+	d.ShowAtMost = []int{0, 0, 3000}[r.IntN(3)]
 	return actors.Config{
 		Definitions: []actors.Definition{d}, IdleAfter: time.Duration(1+r.IntN(40)) * time.Second,
 		SnapshotEvery: []int{-1, 1, 1, 1, 3, 10, 30}[r.IntN(7)],
@@ -121,7 +122,7 @@ func (h *host) check(ctx context.Context, key string) (string, tool.Found, error
 	case r.IntN(4) == 0:
 		return "", tool.Unsure, nil
 	case h.w.runs[attemptOf(key, c.Attempt)] > 0:
-		return outputOf(key, c.Attempt), tool.Done, nil
+		return outputOf(key, c.Attempt) + strings.Repeat(" ", r.IntN(2)*r.IntN(20<<10)), tool.Done, nil
 	}
 	return "", tool.NotDone, nil
 }
@@ -163,6 +164,9 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 		panic("a provider that fails")
 	}
 	resp.Items = answers(req, r)
+	if r.IntN(8) == 0 {
+		resp.Items[0].Content[0].Text += strings.Repeat(" ", r.IntN(20<<10))
+	}
 	return resp, nil
 }
 

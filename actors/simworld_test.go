@@ -54,7 +54,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for _, a := range w.agents {
 		w.views[a] = newView(a)
-		w.views[a].texts = true
+		w.views[a].texts, w.views[a].store = true, w.stage.Log()
 	}
 	r := w.dice("log")
 	of := []logtest.Fault{
@@ -65,6 +65,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
 	w.attic = newAttic(w.faulty, w.dice("attic"))
 	w.cfg = w.config(w.dice("config"))
+	for _, v := range w.views {
+		v.most = w.cfg.Definitions[0].ShowAtMost
+	}
 	return w
 }
 
@@ -180,6 +183,7 @@ func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 
 // Append appends, and notes what the node knows of it.
 func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	h.named(e)
 	h.note(h.unsure, e.Agent, true)
 	tail, err := h.Log.Append(ctx, e)
 	var conflict *eventlog.ConflictError

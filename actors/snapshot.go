@@ -73,7 +73,7 @@ type savedAs struct {
 // the next activation the reading of a longer tail.
 func (a *agent) save(events int) {
 	u := &a.unsaved
-	if a.rt.shelf == nil || !u.due(events, snapshotShare) {
+	if a.rt.saves == nil || !u.due(events, snapshotShare) {
 		return
 	}
 	select {
@@ -96,14 +96,14 @@ func (a *agent) save(events int) {
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
 		if err == nil {
-			m.size, m.err = rt.shelf.putAgent(ctx, id, &s, pages)
+			m.size, m.err = rt.saves.putAgent(ctx, id, &s, pages)
 		}
 		root.Send(self, m)
 	})
 }
 
 // putAgent stores a snapshot, after the pages that it counts on.
-func (s *shelf) putAgent(ctx context.Context, a messages.AgentID, snapshot *saved, pages map[int]idList) (int, error) {
+func (s *saves) putAgent(ctx context.Context, a messages.AgentID, snapshot *saved, pages map[int]idList) (int, error) {
 	for i, ids := range pages {
 		if _, err := s.put(ctx, a, pageName(i), &storedPage{ids}); err != nil {
 			return 0, err
@@ -127,7 +127,7 @@ func (a *agent) saved(m savedAs) {
 // one that can be read. What is wrong with one is not worth more than a line for
 // who looks for it: the log has it all.
 func (rt *Runtime) restore(ctx context.Context, id messages.AgentID) (l *loading, ok bool) {
-	if rt.shelf == nil {
+	if rt.saves == nil {
 		return nil, false
 	}
 	defer func() {
@@ -137,7 +137,7 @@ func (rt *Runtime) restore(ctx context.Context, id messages.AgentID) (l *loading
 		}
 	}()
 	var s saved
-	size, err := rt.shelf.get(ctx, id, turn.SnapshotName(), &s)
+	size, err := rt.saves.get(ctx, id, turn.SnapshotName(), &s)
 	if size == 0 && err == nil {
 		return nil, false
 	}

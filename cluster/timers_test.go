@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -108,4 +110,41 @@ func (w *world) pausedAgent(key string, due time.Time) {
 	w.ok(err)
 	_, err = log.Append(w.ctx, e)
 	w.ok(err)
+}
+
+// An input that is to come later comes when the node that took it is gone, once,
+// and not before its time.
+func TestScheduledInputAfterRestart(t *testing.T) { // A6 A25
+	w := newWorld(t)
+	n := w.node()
+	for id, in := range map[string]string{"soon": "2s", "later": "1h"} {
+		msg := nats.NewMsg("reprise.in.default.assistant." + id)
+		msg.Data = []byte("is it there?")
+		msg.Header.Set(messages.HeaderIn, in)
+		msg.Header.Set(messages.HeaderID, id)
+		w.ok(w.nc.PublishMsg(msg))
+	}
+	due := w.until(n.Client(), "assistant/soon", ofType("timer.set")).At.Add(2 * time.Second)
+	w.until(n.Client(), "assistant/later", ofType("timer.set"))
+	w.ok(n.Close())
+
+	n = w.node()
+	done := w.until(n.Client(), "assistant/soon", ofType("turn.completed"))
+	if done.At.Before(due) || done.field("output") != "you said is it there?" {
+		t.Errorf("at %s, due %s: %s", done.At, due, done.Data)
+	}
+	events := w.events(n.Client(), "assistant/soon")
+	if count(events, "timer.fired") != 1 || count(events, "input.accepted") != 1 {
+		t.Errorf("it came otherwise than once: %+v", events)
+	}
+	for line, err := range n.Client().Timers(w.ctx, "assistant/later") {
+		if w.ok(err); line.Timer != "later" || line.Text != "is it there?" || line.Next.IsZero() {
+			t.Errorf("waits: %+v", line)
+		}
+	}
+	_, err := n.Client().Do(w.ctx, "assistant/later", messages.Cancel{Timer: "later"})
+	w.ok(err)
+	for line := range n.Client().Timers(w.ctx, "assistant/later") {
+		t.Errorf("cancelled, and waits: %+v", line)
+	}
 }

@@ -51,6 +51,10 @@ func (s Subjects) Query(a AgentID) string { return s.agent("q", a) }
 // TenantQuery is where views of a whole tenant are asked for.
 func (s Subjects) TenantQuery(tenant string) string { return s.root() + ".q." + tenant }
 
+// StoreQuery is where views of the whole store are asked for, all tenants
+// together: it is an administrator's.
+func (s Subjects) StoreQuery() string { return s.root() + ".q" }
+
 // Live is where deltas of a are published.
 func (s Subjects) Live(a AgentID) string { return s.agent("live", a) }
 

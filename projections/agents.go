@@ -13,7 +13,7 @@ import (
 // Agent is one agent as a list shows it: the row of `reprise ls`.
 type Agent struct {
 	Agent messages.AgentID `json:"agent"`
-	// Phase is idle, running or paused.
+	// Phase is idle, running, paused or deleted.
 	Phase string `json:"phase"`
 	// Turn runs or is paused; empty if the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
@@ -43,9 +43,15 @@ type AgentStatus struct {
 	// Limit is the limit that a paused turn has reached. It may wait for a person
 	// besides: it does not go on before the limit is raised. Nil: none.
 	Limit *Reached `json:"limit,omitempty"`
+	// Parent is the call that the agent works for, or did last. Nil: it never did.
+	// Children are those of its newest turn.
+	Parent   *messages.Caller `json:"parent,omitempty"`
+	Children []Child          `json:"children,omitempty"`
 	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
 	// has set a limit of the agent.
 	Budget *Accounts `json:"budget,omitempty"`
+	// Deleted is the end of the agent. Nil: it lives.
+	Deleted *Deletion `json:"deleted,omitempty"`
 }
 
 // NewAgentStatus joins a row with what the agent has to do.
@@ -67,18 +73,32 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 	return s
 }
 
-// AgentFilter chooses rows of a list. Empty fields choose all.
+// WithFamily is the status with whom the agent works for, and the children of its
+// newest turn.
+func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
+	s.Parent = c.Parent()
+	if t, ok := turns.Newest(); ok {
+		s.Children = slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != t.Turn })
+	}
+	return s
+}
+
+// AgentFilter chooses rows of a list. Empty fields choose all but what is left
+// of deleted agents: those are chosen by their phase, or with Deleted.
 type AgentFilter struct {
 	Tenant, Kind, Phase string
+	Deleted             bool
 	// After leaves out everything up to this agent in the list's order.
 	After messages.AgentID
+	// Since leaves out agents that nothing has happened to since then.
+	Since time.Time
 	// Limit is the most rows to give; 0 means all.
 	Limit int
 }
 
-func (f AgentFilter) admits(a messages.AgentID, phase string) bool {
+func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
 	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
-		(f.Phase == "" || f.Phase == phase) && (f.After == messages.AgentID{} || compareAgents(f.After, a) < 0)
+		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
 
 func compareAgents(a, b messages.AgentID) int {
@@ -91,7 +111,9 @@ func compareAgents(a, b messages.AgentID) int {
 type Agents struct {
 	mu    sync.RWMutex
 	rows  map[messages.AgentID]agentRow
-	names map[string]string // tenants, kinds, phases and owners, each once in memory
+	order []messages.AgentID // all but those in added, sorted; some may be gone
+	added []messages.AgentID // in no order
+	names map[string]string  // tenants, kinds, phases and owners, each once in memory
 }
 
 // agentRow is a row without its key and without a time's zone.
@@ -120,6 +142,7 @@ func (l *Agents) Apply(row Agent) bool {
 	id := row.Agent // a known agent's key stays the one it is
 	if !known {
 		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
+		l.added = append(l.added, id)
 	}
 	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
 	if r.turn = old.turn; row.Turn != old.turn {
@@ -167,25 +190,39 @@ func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
 }
 
 // List is the chosen rows, sorted by tenant, kind and key. It is the caller's.
-func (l *Agents) List(f AgentFilter) []Agent {
-	list := l.choose(f)
-	slices.SortFunc(list, func(a, b Agent) int { return compareAgents(a.Agent, b.Agent) })
-	if f.Limit > 0 && len(list) > f.Limit {
-		list = slices.Clone(list[:f.Limit])
+func (l *Agents) List(f AgentFilter) (list []Agent) {
+	l.sort()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	first, found := slices.BinarySearchFunc(l.order, f.After, compareAgents)
+	if found {
+		first++
+	}
+	for _, a := range l.order[first:] {
+		if f.Tenant != "" && a.Tenant > f.Tenant {
+			break
+		}
+		if r, ok := l.rows[a]; ok && f.admits(a, r) {
+			list = append(list, r.row(a))
+		}
+		if f.Limit > 0 && len(list) == f.Limit {
+			break
+		}
 	}
 	return list
 }
 
-func (l *Agents) choose(f AgentFilter) []Agent {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	var list []Agent
-	for a, r := range l.rows {
-		if f.admits(a, r.phase) {
-			list = append(list, r.row(a))
-		}
+// sort brings the order of the list up to date.
+func (l *Agents) sort() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.added) == 0 {
+		return
 	}
-	return list
+	l.order = slices.DeleteFunc(append(l.order, l.added...), func(a messages.AgentID) bool { _, ok := l.rows[a]; return !ok })
+	l.added = nil
+	slices.SortFunc(l.order, compareAgents)
+	l.order = slices.Compact(l.order) // one that was taken off may have come back
 }
 
 func (r agentRow) row(a messages.AgentID) Agent {

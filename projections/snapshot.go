@@ -30,14 +30,17 @@ func (h *History) Clone() *History {
 // A text has its length before it, as a uvarint. Entries of form whole take the
 // next of Items.
 type storedHistory struct {
-	Entries  int             `json:"entries"`
-	Packed   []byte          `json:"packed"`
-	Items    []messages.Item `json:"items"`
-	Waiting  []storedInput   `json:"waiting"`
-	Open     []storedCall    `json:"open"`
-	Size     int             `json:"size"`
-	Digested int             `json:"digested"`
-	Sum      []byte          `json:"sum"`
+	Entries int             `json:"entries"`
+	Packed  []byte          `json:"packed"`
+	Items   []messages.Item `json:"items"`
+	Waiting []storedInput   `json:"waiting"`
+	Open    []storedCall    `json:"open"`
+	Size    int             `json:"size"`
+	// Compacted and Omitted tell of the first entry.
+	Compacted messages.EventNumber `json:"compacted"`
+	Omitted   int                  `json:"omitted"`
+	Digested  int                  `json:"digested"`
+	Sum       []byte               `json:"sum"`
 }
 
 type storedInput struct {
@@ -57,7 +60,7 @@ const (
 
 // MarshalBinary writes the history for UnmarshalBinary of the same build.
 func (h *History) MarshalBinary() ([]byte, error) {
-	s := storedHistory{Entries: len(h.entries), Size: h.size, Digested: h.digested, Sum: h.sum[:]}
+	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Digested: h.digested, Sum: h.sum[:]}
 	var turn messages.TurnID
 	var last messages.EventNumber
 	s.Packed = make([]byte, 0, h.size+16*len(h.entries))
@@ -104,7 +107,7 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	if err := messages.Unpack(b, &s); err != nil {
 		return err
 	}
-	n := History{size: s.Size, digested: s.Digested}
+	n := History{size: s.Size, compacted: s.Compacted, omitted: s.Omitted, digested: s.Digested}
 	if s.Digested < 0 || s.Digested > s.Entries || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
 		return errHistory
 	}

@@ -27,6 +27,9 @@ func manyEvents(n int) (events []messages.Event) {
 			events = append(events, answer(turn, long), messages.TurnCompleted{Turn: turn})
 		}
 	}
+	for cut := range messages.EventNumber(2) { // the second one takes in the first
+		events = append(events, messages.HistoryCompacted{Upto: 12 + 6*cut, Text: "what went before", How: "summary"})
+	}
 	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b"), done("tn", "b", "B"),
 		messages.TurnFailed{Turn: "tn"}, messages.TurnStarted{Turn: "tm", Continues: "tn"}, input("later", "and then"))
 }
@@ -56,7 +59,8 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 			stored.Digest()
 		}
 		stored = restored(t, stored)
-		if lines(live) != lines(stored) || live.Digest("x") != restored(t, stored).Digest("x") || live.Size() != stored.Size() || live.Len() != stored.Len() {
+		if lines(live) != lines(stored) || live.Digest("x") != restored(t, stored).Digest("x") || live.Size() != stored.Size() || live.Len() != stored.Len() ||
+			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
 			t.Fatalf("after event %d\n%s\n%s", i+1, lines(live), lines(stored))
 		}
 		again := *stored
@@ -71,7 +75,7 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 // known to be none of its business.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
-		reflect.TypeFor[History]():      "entries waiting open size shown digested sum",
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted shown digested sum",
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",

@@ -22,10 +22,11 @@ type all struct {
 	Queue   Queue
 	Budget  Budget
 	Decided Decisions
+	Effects Effects
 }
 
 func (a *all) views() []View {
-	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Queue, &a.Budget, &a.Decided}
+	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Queue, &a.Budget, &a.Decided, &a.Effects}
 }
 
 func (a *all) At(at time.Time) {
@@ -51,6 +52,7 @@ func (a *all) shown(t testing.TB) string {
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
 		"inputs": a.Queue.Inputs(), "joined": a.Queue.Joined(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
 		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "reached": a.Budget.reached, "remembered": a.Decided.Remembered(messages.AgentID{}),
+		"effects": a.Effects.List(messages.AgentID{}),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,11 @@ import (
 // ModelCall is what one attempt at a model call consumed.
 type ModelCall struct {
 	// N is the event that says how it ended.
-	N    messages.EventNumber `json:"n"`
-	Turn messages.TurnID      `json:"turn"`
-	Step int                  `json:"step"`
-	Call messages.CallID      `json:"call"`
+	N messages.EventNumber `json:"n"`
+	// Turn is empty for a summary of the history that no turn has waited for.
+	Turn messages.TurnID `json:"turn"`
+	Step int             `json:"step"`
+	Call messages.CallID `json:"call"`
 	// Model is the one that answered as its provider named it, else the one
 	// that was asked.
 	Model string `json:"model,omitempty"`
@@ -36,7 +37,8 @@ type Spent struct {
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-func (s Spent) with(c ModelCall) Spent {
+// With is the sum with one more call.
+func (s Spent) With(c ModelCall) Spent {
 	if s.Calls++; c.Lost {
 		s.Lost++
 	}
@@ -71,9 +73,39 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.ModelFailed:
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
-		u.lose(n, func(ModelCall) bool { return true })
+		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
+	case messages.AgentDeleted:
+		*u = Usage{}
+	default:
+		u.applySummary(n, ev)
 	}
 }
+
+// applySummary folds what is said of summaries of the history.
+func (u *Usage) applySummary(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.CompactionRequested:
+		u.asked = append(u.asked, ModelCall{Turn: ev.Turn, Call: ev.Call, Model: ev.Model})
+	case messages.CompactionFailed:
+		c := ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost}
+		if ev.Unknown {
+			c.Failed, c.Lost, c.Cost = "", true, 0
+		}
+		u.add(c)
+	case messages.HistoryCompacted:
+		if ev.Call != "" {
+			u.take(ev.Call)
+			u.add(ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: ev.Model, Usage: ev.Usage, Cost: ev.Cost})
+		}
+	}
+}
+
+// UsageAfter is the fold of what comes after asked: calls without an outcome,
+// as another Usage told them. It counts what ends from then on.
+func UsageAfter(asked []ModelCall) *Usage { return &Usage{asked: slices.Clone(asked)} }
+
+// Asked is the model calls that have no outcome yet, oldest first.
+func (u *Usage) Asked() []ModelCall { return slices.Clone(u.asked) }
 
 // take gives a call that was asked and forgets it.
 func (u *Usage) take(call messages.CallID) (asked ModelCall) {
@@ -102,7 +134,7 @@ func (u *Usage) lose(n messages.EventNumber, chosen func(ModelCall) bool) {
 
 func (u *Usage) add(c ModelCall) {
 	u.calls = append(u.calls, c)
-	u.total = u.total.with(c)
+	u.total = u.total.With(c)
 }
 
 // Calls is every model call that has ended, oldest first.
@@ -124,13 +156,14 @@ func (u *Usage) ByModel() map[string]Spent {
 func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
 	sums := make(map[K]Spent)
 	for _, c := range calls {
-		sums[key(c)] = sums[key(c)].with(c)
+		sums[key(c)] = sums[key(c)].With(c)
 	}
 	return sums
 }
 
 // UsageLine is a line of `reprise usage -o json`: first one for each model
-// call, then one for each turn, in the order of their first calls, one for each
+// call, then one for each turn, in the order of their first calls (one without a
+// turn is of summaries that none has waited for), one for each
 // model, by name, and the total. Its names are promises.
 type UsageLine struct {
 	// Type is call, turn, model or total.
@@ -151,7 +184,7 @@ type UsageLine struct {
 func (u *Usage) Lines() []UsageLine {
 	lines := make([]UsageLine, 0, len(u.calls)+8)
 	for _, c := range u.calls {
-		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.with(c)})
+		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.With(c)})
 	}
 	byTurn, byModel := u.ByTurn(), u.ByModel()
 	for _, c := range u.calls {

@@ -1,6 +1,8 @@
 package turn_test
 
 import (
+	_ "time/tzdata" // stories name zones
+
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -139,8 +141,8 @@ func (s *sim) anyPrefix() {
 	for _, f := range s.log[:cut] {
 		prefix.live.Apply(f)
 		prefix.check.segment(nil, f.First, f.Events)
-		prefix.spend(f)
 		prefix.append(f)
+		prefix.spend(f)
 	}
 	prefix.wake()
 	prefix.drain()
@@ -156,7 +158,10 @@ type sim struct {
 	live  *turn.State
 	fold  *turn.State // the same life, told by its frames alone
 	log   []*messages.Frame
+	kept  int // the first frame of log that was not removed
 	check checker
+	// tombstone is the newest one's place in log.
+	tombstone int
 	// seen are effects that were listed once, given what came of some of them.
 	// Both may come late.
 	seen   []turn.Effect

@@ -22,7 +22,11 @@ var acts = [...]struct {
 	}},
 	{4, func(s *sim) { s.decide(messages.Abort{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "enough")}) }},
 	{2, func(s *sim) { s.decide(messages.Clear{ID: s.id(), Reason: s.one("", "anew")}) }},
+	{2, (*sim).delete},
 	{6, func(s *sim) { s.decide(messages.Withdraw{ID: s.id(), Input: s.anyInput(), All: s.chance(4)}) }},
+	{6, func(s *sim) { s.decide(s.later()) }},
+	{3, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), Timer: s.anyTimer(), All: s.chance(6)}) }},
+	{6, func(s *sim) { s.decide(s.compact()) }},
 	{10, func(s *sim) { s.decide(s.resume()) }},
 	{10, func(s *sim) { s.decide(s.approve()) }},
 	{6, func(s *sim) { s.decide(s.deny()) }},
@@ -84,7 +88,7 @@ func (s *sim) comesInTime(e turn.Effect) any {
 func (s *sim) batch() {
 	effects := s.live.Effects()
 	s.r.Shuffle(len(effects), func(i, j int) { effects[i], effects[j] = effects[j], effects[i] })
-	first, whole, came := s.live.Last+1, []messages.Event(nil), len(s.given)
+	first, whole, came, cause := s.live.Last+1, []messages.Event(nil), len(s.given), s.cause(s.live.Buries())
 	for _, e := range effects[:min(len(effects), 3)] {
 		s.given = append(s.given, given{e, s.comesInTime(e)})
 	}
@@ -94,7 +98,7 @@ func (s *sim) batch() {
 			whole = append(whole, events...)
 		}
 	}
-	s.write(first, messages.Cause{Type: "effect"}, whole)
+	s.write(first, cause, whole)
 }
 
 func (s *sim) outcome(e turn.Effect, o any) {

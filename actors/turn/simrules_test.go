@@ -19,6 +19,7 @@ type checker struct {
 	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
+	end    deletion
 	keys   map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
@@ -28,6 +29,8 @@ type checker struct {
 	done       []doneFact // effects of the turn and those it continues
 	used       turn.Used
 	raised     messages.Limits
+	schedules  scheduleFacts
+	summary    summaryFacts
 }
 
 type inputFacts struct {
@@ -65,6 +68,7 @@ type openTurn struct {
 	hooked    bool // any hook has decided anything
 	failed    bool // a hook broke where that ends the turn
 	asked     map[turn.Point]int
+	admitted  int    // inputs that a model was shown
 	joins     int    // since a model was asked
 	reason    string // why it failed
 }
@@ -91,7 +95,9 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 		if c.s.telling {
 			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
 		}
-		c.event(ev)
+		if !c.deleted(ev, len(events) == 1) {
+			c.event(ev)
+		}
 		c.order(ev, events[i+1:])
 	}
 	c.starts(events)
@@ -129,6 +135,7 @@ func (c *checker) starts(events []messages.Event) {
 	if len(events) == 0 || c.cmd == nil {
 		return
 	}
+	c.schedules.whole(c)
 	c.must(c.starting == "", "an input was accepted as started and its turn was not")
 	o := c.open
 	if o == nil {
@@ -148,8 +155,6 @@ func (c *checker) event(ev messages.Event) {
 		c.accepted(ev)
 	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
 		c.inputEvent(ev)
-	case messages.AgentCreated:
-		c.must(c.n == 1, "created twice")
 	case messages.AgentCleared:
 		c.cleared()
 	case messages.ApprovalForgotten:
@@ -158,23 +163,38 @@ func (c *checker) event(ev messages.Event) {
 		delete(c.remembered, ev.Tool)
 	case messages.BudgetRaised:
 		c.limitsRaised(ev)
-	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
+	case messages.TimerSet, messages.TimerFired, messages.TimerCancelled:
+		if turnOf(ev) == "" {
+			c.scheduleEvent(ev)
+			return
+		}
+		c.turnEvent(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		c.compactionEvent(ev)
+	case messages.AgentConfigured, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		c.must(c.open != nil, "an end of no turn")
 		c.turnEnd(ev)
 	default:
-		c.must(c.open != nil, "an event of no turn")
-		c.must(turnOf(ev) == c.open.id, "an event of another turn")
-		c.inTurn(ev)
+		c.turnEvent(ev)
 	}
+}
+
+func (c *checker) turnEvent(ev messages.Event) {
+	c.must(c.open != nil, "an event of no turn")
+	c.must(turnOf(ev) == c.open.id, "an event of another turn")
+	c.inTurn(ev)
 }
 
 func (c *checker) accepted(ev messages.InputAccepted) {
 	_, known := c.inputs[ev.Input]
 	c.must(!known, "an input was accepted twice")
 	c.inputs[ev.Input] = &inputFacts{n: c.n}
+	brought := c.schedules.came(c, ev)
+	_, due := c.cmd.(turn.ScheduleDue)
+	c.must(brought || !due, "an input came that no timer brought")
 	c.must((ev.Disposition == messages.Started) == (c.open == nil && len(c.queue) == 0 || c.open == nil && ev.Policy == messages.PolicyInterrupt && ev.Disposition == messages.Started), "the disposition is wrong")
 	waiting := len(c.queue)
 	if c.open != nil {
@@ -214,8 +234,9 @@ func (c *checker) inputEvent(ev messages.Event) {
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	case messages.InputDropped:
-		_, ok := c.cmd.(messages.Clear)
-		c.must(c.cmd == nil || ok, "dropped without a word")
+		_, cleared := c.cmd.(messages.Clear)
+		_, deleted := c.cmd.(messages.Delete)
+		c.must(c.cmd == nil || cleared && ev.By == "clear" || deleted && ev.By == "delete", "dropped without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 	}
@@ -240,6 +261,7 @@ func (c *checker) inputEnds(id string) {
 }
 
 func (c *checker) cleared() {
+	c.must(len(c.schedules.set) == 0, "cleared while inputs are scheduled")
 	c.must(c.open == nil && len(c.queue) == 0, "cleared while something runs or waits")
 	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
 	if c.cmd != nil {
@@ -341,6 +363,7 @@ func (c *checker) over(id messages.TurnID, inputs []string, steps int, usage mes
 	c.must(usage == o.usage, "the usage is miscounted")
 	c.must(len(o.timers) == 0, "a timer outlives its turn")
 	c.must(o.model == nil || o.model.reserved == nil, "a turn ended with a reservation that is not settled")
+	c.must(c.summary.asked == nil || c.summary.asked.Turn != id, "a turn ended that waits for a summary")
 	for _, id := range inputs {
 		c.inputEnds(id)
 	}
@@ -357,6 +380,10 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
+	case turn.ScheduleDue:
+		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
+	case messages.Delete:
+		ok = ev.By == "delete"
 	case messages.Input:
 		ok, noted = ev.By == "input" && cmd.Policy == messages.PolicyInterrupt, true
 	default:

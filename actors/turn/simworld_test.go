@@ -23,6 +23,8 @@ const (
 	withAgentLimits
 	withDurations
 	withToolChoice
+	withSchedules
+	withCompaction
 	withChange // of the definition in mid-life
 	allFeatures
 )
@@ -54,6 +56,7 @@ func (s *sim) define() {
 			def.ModelHooks, def.EndHooks = true, true
 		}
 	}
+	def.Compact = s.compactions()
 	s.env.Definition = def
 	s.tell("    definition %+v", def)
 }
@@ -106,11 +109,17 @@ func (s *sim) comes(e turn.Effect) any {
 	case turn.CallModel:
 		return s.modelComes(e)
 	case turn.Wait:
-		return turn.TimerDue{Timer: e.Timer}
+		return e.Due()
 	case turn.AskHooks:
 		return s.hooksCome(e)
 	case turn.Begin:
 		return turn.TurnDue{}
+	case turn.Summarize:
+		return s.summaryComes(e)
+	case turn.Bury:
+		return turn.BurialDue{}
+	case turn.Purge:
+		return turn.Purged{Holdings: messages.Holdings{Frames: 1}}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
 	}

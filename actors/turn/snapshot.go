@@ -37,6 +37,9 @@ type (
 		Ended *keptEnded `json:"ended"`
 		Done  []keptDone `json:"done"`
 		Spent []SpentID  `json:"spent"`
+		Tasks []keptTask `json:"tasks"` // the rest of those in State
+		// Recalled are the tasks that were taken back before they came.
+		Recalled []string `json:"recalled"`
 	}
 	state    State // its exported fields
 	keptTurn struct {
@@ -44,16 +47,19 @@ type (
 		Switched   string            `json:"switched"`
 		ToolChoice string            `json:"tool_choice"`
 		ToolUsed   bool              `json:"tool_used"`
+		Compacted  bool              `json:"compacted"`
 		CallIDs    []messages.CallID `json:"call_ids"`
 		Fresh      []string          `json:"fresh"`
 		Reserved   *Used             `json:"reserved"`
 		Exhausted  string            `json:"exhausted"`
 		Reached    string            `json:"reached"`
-		Final      *string           `json:"final"`
+		Final      *Output           `json:"final"`
 		Finish     *string           `json:"finish"`
 		Again      bool              `json:"again"`
 		Held       string            `json:"held"`
 		Hooked     []string          `json:"hooked"`
+		Callers    []messages.Caller `json:"callers"`
+		Children   int               `json:"children"`
 	}
 	keptModel struct {
 		Reserved *Used `json:"reserved"`
@@ -63,6 +69,14 @@ type (
 		CallIDs    []messages.CallID `json:"call_ids"`
 		ToolChoice string            `json:"tool_choice"`
 		ToolUsed   bool              `json:"tool_used"`
+		Callers    []messages.Caller `json:"callers"`
+		Children   int               `json:"children"`
+	}
+	keptTask struct {
+		Waits   string               `json:"waits"`
+		Changed messages.EventNumber `json:"changed"`
+		Told    messages.EventNumber `json:"told"`
+		End     *messages.Report     `json:"end"`
 	}
 	keptDone struct {
 		ID        messages.CallID `json:"id"`
@@ -74,22 +88,26 @@ type (
 // Image gives the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
-	w := kept{State: state(*s), Spent: s.spent}
+	w := kept{State: state(*s), Spent: s.spent, Recalled: s.recalled}
 	w.State.History, w.State.Data = projections.History{}, projections.State{}
 	if t := s.Turn; t != nil {
 		w.Turn = &keptTurn{
-			t.called, t.switched, t.toolChoice, t.toolUsed, t.callIDs, t.fresh, t.reserved,
-			t.exhausted, t.reached, t.final, t.finish, t.again, t.held, t.hooked,
+			t.called, t.switched, t.toolChoice, t.toolUsed, t.compacted, t.callIDs, t.fresh, t.reserved,
+			t.exhausted, t.reached, t.final, t.finish, t.again, t.held, t.hooked, t.callers, t.children,
 		}
 		if t.Model != nil {
 			w.Model = &keptModel{t.Model.reserved}
 		}
 	}
 	if e := s.Ended; e != nil {
-		w.Ended = &keptEnded{e.repeat, e.callIDs, e.toolChoice, e.toolUsed}
+		w.Ended = &keptEnded{e.repeat, e.callIDs, e.toolChoice, e.toolUsed, e.callers, e.children}
 	}
 	for _, c := range s.done {
 		w.Done = append(w.Done, keptDone{c.id, c.tool, c.arguments})
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		w.Tasks = append(w.Tasks, keptTask{t.waits, t.changed, t.told, t.end})
 	}
 	rest, err := messages.Pack(&w)
 	data := s.Data
@@ -111,8 +129,8 @@ func (im *Image) State() (*State, error) {
 		return nil, err
 	}
 	s := State(r.State)
-	s.History, s.Data, s.spent = *im.History, *im.Data, r.Spent
-	if (s.Turn != nil) != (r.Turn != nil) || (s.Ended != nil) != (r.Ended != nil) || len(s.spent) > recentIDs {
+	s.History, s.Data, s.spent, s.recalled = *im.History, *im.Data, r.Spent, r.Recalled
+	if len(r.Tasks) != len(s.Tasks) || (s.Turn != nil) != (r.Turn != nil) || (s.Ended != nil) != (r.Ended != nil) || len(s.spent) > recentIDs {
 		return nil, errImage
 	}
 	if t := s.Turn; t != nil {
@@ -122,8 +140,12 @@ func (im *Image) State() (*State, error) {
 		t.restore(&r)
 	}
 	if e := s.Ended; e != nil {
-		e.repeat, e.callIDs, e.toolChoice, e.toolUsed = r.Ended.Repeat, r.Ended.CallIDs, r.Ended.ToolChoice, r.Ended.ToolUsed
+		e.restore(r.Ended)
 	}
+	for i, t := range r.Tasks {
+		s.Tasks[i].waits, s.Tasks[i].changed, s.Tasks[i].told, s.Tasks[i].end = t.Waits, t.Changed, t.Told, t.End
+	}
+	s.inUTC()
 	for _, c := range r.Done {
 		s.done = append(s.done, doneCall{c.ID, c.Tool, c.Arguments})
 	}
@@ -134,7 +156,8 @@ func (im *Image) State() (*State, error) {
 // decodes.
 func (t *Turn) restore(r *kept) {
 	w := r.Turn
-	t.called, t.switched, t.toolChoice, t.toolUsed, t.callIDs, t.fresh, t.reserved = w.Called, w.Switched, w.ToolChoice, w.ToolUsed, w.CallIDs, w.Fresh, w.Reserved
+	t.called, t.switched, t.toolChoice, t.toolUsed, t.compacted, t.callIDs, t.fresh, t.reserved = w.Called, w.Switched, w.ToolChoice, w.ToolUsed, w.Compacted, w.CallIDs, w.Fresh, w.Reserved
+	t.callers, t.children = w.Callers, w.Children
 	t.exhausted, t.reached, t.final, t.finish, t.again, t.held, t.hooked = w.Exhausted, w.Reached, w.Final, w.Finish, w.Again, w.Held, w.Hooked
 	if m := t.Model; m != nil {
 		m.reserved = r.Model.Reserved
@@ -142,6 +165,21 @@ func (t *Turn) restore(r *kept) {
 	}
 	for i := range t.Timers {
 		t.Timers[i].Set, t.Timers[i].At = inUTC(t.Timers[i].Set), inUTC(t.Timers[i].At)
+	}
+}
+
+func (e *Ended) restore(w *keptEnded) {
+	e.repeat, e.callIDs, e.toolChoice, e.toolUsed = w.Repeat, w.CallIDs, w.ToolChoice, w.ToolUsed
+	e.callers, e.children = w.Callers, w.Children
+}
+
+// inUTC forgets the zone of the machine that decodes, for times that no turn has.
+func (s *State) inUTC() {
+	for i := range s.Schedules {
+		s.Schedules[i].Set, s.Schedules[i].At = inUTC(s.Schedules[i].Set), inUTC(s.Schedules[i].At)
+	}
+	if c := s.Summary; c != nil {
+		c.NotBefore = inUTC(c.NotBefore)
 	}
 }
 

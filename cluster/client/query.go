@@ -20,15 +20,22 @@ import (
 // when nobody has answered for half a minute.
 func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	a, err := messages.ParseAgentID(agent)
-	return c.pages(ctx, c.subjects.Query(a), q, err)
+	return c.pages(ctx, c.subjects.Query(a), q, err, nil)
 }
 
-// QueryTenant asks for a view of a tenant: agents, approvals or dlq.
-func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query) iter.Seq2[json.RawMessage, error] {
-	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant))
+// QueryTenant asks for a view of a tenant: agents, approvals, usage, effects, dlq
+// or views. An answer that does not tell of all that was stored when it was asked
+// says to each of behind how many messages it lacks.
+func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, behind ...func(messages uint64)) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), behind)
 }
 
-func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error) iter.Seq2[json.RawMessage, error] {
+// QueryStore asks for a view of the whole store, all tenants together: doctor.
+func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
+}
+
+func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, behind []func(uint64)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		left, lines, limit := false, 0, q.Limit
 		var try trying
@@ -40,7 +47,7 @@ func (c *Client) pages(ctx context.Context, subject string, q messages.Query, er
 			if body, err = json.Marshal(q); err != nil {
 				break
 			}
-			var next messages.EventNumber
+			var next place
 			next, err = c.page(ctx, subject, body, func(line json.RawMessage) bool {
 				lines++
 				if q.Follow {
@@ -49,11 +56,16 @@ func (c *Client) pages(ctx context.Context, subject string, q messages.Query, er
 				left = !yield(line, nil)
 				return !left
 			})
+			for _, say := range behind {
+				if next.behind > 0 && q.Cursor == "" {
+					say(next.behind)
+				}
+			}
 			switch {
-			case left || err == nil && (next == 0 || limit > 0 && lines >= limit):
+			case left || err == nil && (!next.more() || limit > 0 && lines >= limit):
 				return
 			case err == nil:
-				q.From, try = next, trying{}
+				q.From, q.Cursor, try = next.from, next.cursor, trying{}
 			case q.Follow:
 				err = try.again(ctx, err)
 			}
@@ -71,7 +83,26 @@ func after(line json.RawMessage, from messages.EventNumber) messages.EventNumber
 	return event.N + 1
 }
 
-func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next messages.EventNumber, err error) {
+// place is where the next page begins, as the end of one tells.
+type place struct {
+	from   messages.EventNumber
+	cursor string
+	behind uint64 // of the page itself
+}
+
+func (p place) more() bool { return p.from != 0 || p.cursor != "" }
+
+func placeOf(h nats.Header) (p place, err error) {
+	p.cursor = h.Get(messages.HeaderCursor)
+	for name, number := range map[string]*uint64{messages.HeaderNext: (*uint64)(&p.from), messages.HeaderBehind: &p.behind} {
+		if text := h.Get(name); text != "" && err == nil {
+			*number, err = strconv.ParseUint(text, 10, 64)
+		}
+	}
+	return p, err
+}
+
+func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next place, err error) {
 	var begun []byte // a line that goes on in the next message
 	end, err := c.stream(ctx, call{subject: subject, body: body, silence: silence}, func(data []byte) (bool, error) {
 		data, begun = append(begun, data...), nil
@@ -88,13 +119,9 @@ func (c *Client) page(ctx context.Context, subject string, body []byte, line fun
 		return true, nil
 	})
 	if err != nil || end == nil {
-		return 0, err
+		return place{}, err
 	}
-	if h := end.Header.Get(messages.HeaderNext); h != "" {
-		n, err := strconv.ParseUint(h, 10, 64)
-		return messages.EventNumber(n), err
-	}
-	return 0, nil
+	return placeOf(end.Header)
 }
 
 // call is a request with a streamed reply.

@@ -16,6 +16,8 @@
 //     and with one effect however often it is given. The stream tells of an
 //     answer that had none.
 //   - Views are read from the log: they show what is committed and nothing else.
+//     Those of a whole tenant wait, two seconds at most, until they tell of all
+//     that was committed when they were asked; else they say how much they lack.
 package gateway
 
 import (
@@ -33,6 +35,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -51,6 +54,8 @@ type Config struct {
 	Deliver func(*actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Agents is the list of all agents.
 	Agents *projections.Agents
+	// Fleet holds the views of all agents together.
+	Fleet Fleet
 	// Self is this node's id, OwnerOf that of a partition's owner, empty if
 	// nobody owns it.
 	Self    string
@@ -64,9 +69,14 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// Doctor examines the log. Nil: the view doctor is refused.
+	Doctor *doctor.Doctor
+	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
+	Store func(context.Context) []doctor.Finding
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.
@@ -79,10 +89,14 @@ type Gateway struct {
 	receipts receipts
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
-	again   chan struct{}
+	again chan struct{}
+	// reading bounds how many blobs are read for callers at once.
+	reading chan struct{}
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
+	// examining has room for one examination of the store at a time.
+	examining chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -92,7 +106,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
@@ -113,6 +127,7 @@ func (g *Gateway) Open() (err error) {
 		{"agents.status.*.*.*", promptQueue, g.status},
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
+		{g.Subjects.StoreQuery(), "q", g.queryStore},
 		{g.receipts.prefix + "*", "", g.received},
 		{g.queries.prefix + "*", "", g.answered},
 		{g.direct(g.Self), "", g.forwarded},

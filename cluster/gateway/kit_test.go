@@ -42,6 +42,7 @@ type house struct {
 	came   chan delivered
 	tails  map[messages.AgentID]eventlog.Tail
 	queues map[messages.AgentID]*projections.Queue
+	views  *readers
 }
 
 // delivered is a command that waits for its answer.
@@ -77,7 +78,7 @@ func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
 	agents := new(projections.Agents)
 	doors := h.connect(srv)
 	h.g = New(Config{
-		Conn: doors, Log: noted{h.log, h.read}, Agents: agents, Logger: quiet, Self: "n1",
+		Conn: doors, Log: noted{h.log, h.read}, Fleet: h.fleet(), Agents: agents, Logger: quiet, Self: "n1",
 		Hub:     NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}),
 		Serves:  func(string) error { return nil },
 		OwnerOf: func(messages.Partition) string { return "n1" },

@@ -3,6 +3,8 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strconv"
 
 	"github.com/nats-io/nats.go"
 
@@ -19,9 +21,16 @@ type page struct {
 
 	buf   bytes.Buffer
 	lines int
+	sent  int                  // bytes
 	next  messages.EventNumber // where the next page begins; 0: there is none
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
+
+	// cursor is that of the newest row, more that there are rows behind it, and
+	// behind how many messages of the log the rows do not tell of.
+	cursor string
+	more   bool
+	behind uint64
 }
 
 // The bounds of a page.
@@ -29,16 +38,20 @@ const (
 	defaultLimit = 1000
 	maxLimit     = 10_000
 	messageSize  = 64 << 10
+	// pageSize is how many bytes a page may have when another line begins: what
+	// a reader must hold that is slower than we are.
+	pageSize = 16 << 20
 )
 
 // line adds a line that tells of event n and says whether the page has room
 // for more. A page ends between two events.
 func (p *page) line(n messages.EventNumber, v any) (more bool) {
-	limit := p.limit
-	if limit <= 0 || limit > maxLimit {
-		limit = defaultLimit
-	}
-	if p.lines >= limit && n != p.last {
+	return p.lineWith(n, v, (*page).write)
+}
+
+// lineWith is line for a value whose JSON is written by write.
+func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)) (more bool) {
+	if (p.lines >= p.most() || p.sent >= pageSize) && n != p.last {
 		p.next = n
 		return false
 	}
@@ -47,13 +60,37 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 		p.err = err
 		return false
 	}
-	p.buf.Write(b)
-	p.buf.WriteByte('\n')
+	write(p, b)
+	p.write([]byte{'\n'})
 	p.lines, p.last = p.lines+1, n
 	if p.eager || p.buf.Len() >= messageSize {
 		return p.flush()
 	}
-	return true
+	return p.err == nil
+}
+
+func (p *page) write(b []byte) {
+	p.buf.Write(b)
+	p.sent += len(b)
+}
+
+// most is how many lines the page has room for.
+func (p *page) most() int {
+	if p.limit <= 0 || p.limit > maxLimit {
+		return defaultLimit
+	}
+	return p.limit
+}
+
+// after adds a row that the next page would be asked for by cursor to come
+// behind, and says whether the page has room for more.
+func (p *page) after(cursor string, v any) (more bool) {
+	if p.lines >= p.most() && cursor != "" {
+		p.more = true
+		return false
+	}
+	p.cursor = cursor
+	return p.line(p.last, v)
 }
 
 // flush sends what has gathered. A line that is larger than a message goes out
@@ -69,12 +106,21 @@ func (p *page) flush() bool {
 // finish sends the end, with the place where the next page begins. A page that
 // is not whole has no end but an error.
 func (p *page) finish() error {
+	if refused := new(messages.Error); errors.As(p.err, &refused) {
+		return refused
+	}
 	if !p.flush() {
 		return messages.Refuse(messages.Unavailable, "the view was cut short: %v", p.err)
 	}
 	msg := nats.NewMsg(p.to)
 	if p.next != 0 {
 		msg.Header.Set(messages.HeaderNext, number(p.next))
+	}
+	if p.more {
+		msg.Header.Set(messages.HeaderCursor, p.cursor)
+	}
+	if p.behind > 0 {
+		msg.Header.Set(messages.HeaderBehind, strconv.FormatUint(p.behind, 10))
 	}
 	return p.g.Conn.PublishMsg(msg)
 }

@@ -27,58 +27,37 @@ func (g *Gateway) queryTenant(msg request) {
 		return
 	}
 	g.page(msg, q, func(p *page) error {
+		if err := fits(q, filterableOfTenant); err != nil {
+			return err
+		}
 		switch q.View {
 		case "agents":
-			g.agents(p, tenant, q)
-			return nil
-		case "approvals":
-			return g.allApprovals(p, tenant, q)
+			return g.agents(p, tenant, q)
+		case "approvals", "usage", "effects":
+			return g.fleet(p, tenant, q)
+		case "views":
+			return g.places(p)
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
-		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals and dlq", q.View)
+		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects, dlq and views", q.View)
 	})
 }
 
-func (g *Gateway) agents(p *page, tenant string, q messages.Query) {
-	rows := g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase})
-	for i, row := range rows {
-		n := messages.EventNumber(i + 1)
-		if n < q.From {
-			continue
+// agents lists a tenant's agents. A cursor is the key of the last one: rows that
+// come and go do not move the others.
+func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
+	after := messages.AgentID{Tenant: tenant}
+	if q.Cursor != "" {
+		var err error
+		if after, err = messages.ParseAgentID(q.Cursor); err != nil || after.Tenant != tenant {
+			return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", q.Cursor)
 		}
+	}
+	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
 		row.Owner = g.OwnerOf(row.Agent.Partition())
-		if !p.line(n, row) {
-			return
-		}
-	}
-}
-
-// allApprovals lists the calls that wait for approval in a whole tenant, agent
-// by agent. Only agents whose row says that a call waits are read. A page ends
-// between two agents and the next one begins where it ended in the list as it
-// is then. An agent whose log cannot be read hides no other's calls.
-func (g *Gateway) allApprovals(p *page, tenant string, q messages.Query) error {
-	if q.Remembered || q.At != 0 {
-		return messages.Refuse(messages.BadInput, "the approvals of a tenant are those that wait now: ask an agent for remembered ones, or for an event's")
-	}
-	for i, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase}) {
-		n := messages.EventNumber(i + 1) // among all agents: a page must not shift when a call is decided
-		if n < q.From || row.Waiting == 0 {
-			continue
-		}
-		var queue projections.Queue
-		if err := g.fold(row.Agent, 0, &queue); err != nil {
-			if g.ctx.Err() != nil {
-				return err
-			}
-			g.Logger.Warn("an agent's approvals cannot be told", "agent", row.Agent.String(), "error", err)
-			continue
-		}
-		for _, approval := range queue.Approvals(row.Agent) {
-			if !p.line(n, approval) {
-				return nil
-			}
+		if !p.after(row.Agent.Full(), row) {
+			return nil
 		}
 	}
 	return nil

@@ -98,13 +98,13 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
 	}
 }
 
-// A damaged agent is skipped, its neighbours are told.
+// What cannot be read is left out, everything else is told.
 func TestApprovalsBesideADamagedAgent(t *testing.T) { // A29
 	h := newHouse(t, nil)
 	h.waits(agent("default", "sales", "a"), "a")
 	h.waits(agent("default", "sales", "b"), "b")
 	h.log.Inject(eventlog.Entry{Agent: agent("default", "sales", "a"), Frame: &messages.Frame{ID: "bad", First: 5, Events: []messages.Event{messages.AgentCleared{}}}, Bytes: []byte("no frame"), Summary: eventlog.Summary{Phase: eventlog.Paused}}, false)
-	if got := h.pending("default"); got != "sales/b b refund b" {
+	if got := h.pending("default"); got != "sales/a a refund a; sales/b b refund b" {
 		t.Errorf("approvals: %s", got)
 	}
 }

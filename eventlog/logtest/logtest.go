@@ -22,6 +22,9 @@ type Opened struct {
 	// fence or checks; with foreign, without any header. Tests that need it are
 	// skipped if it is nil.
 	Inject func(t *testing.T, e eventlog.Entry, foreign bool)
+	// Sealed says that the log keeps other bytes than those that it is given. Tests
+	// that compare them are skipped.
+	Sealed bool
 	// Tamper flips a bit of a stored blob. Tests that need it are skipped if it is
 	// nil.
 	Tamper func(t *testing.T, a messages.AgentID, b messages.Blob)

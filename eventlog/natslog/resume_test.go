@@ -17,7 +17,7 @@ import (
 )
 
 // renumber moves the agent's log stream to another and back, so that its
-// sequences begin at first, as a restore may. The frames keep their headers.
+// sequences begin at first, as a restore may. The server takes the fences away.
 func renumber(t *testing.T, c natslog.Config, a messages.AgentID, first uint64) {
 	t.Helper()
 	ctx, js, name := context.Background(), jetStream(t, c), natslog.NamesOf(c.Subjects).Log(a.Partition())
@@ -132,7 +132,25 @@ func TestReadFromMissesAFrame(t *testing.T) { // A29
 	}
 }
 
-// A shard's reader and a blob's writer live through a restart of the server, and
+// A fence of another subject leads nowhere.
+func TestReadFromAnothersFence(t *testing.T) {
+	l, c := open(t, 1)
+	agents := logtest.Neighbours(2)
+	other := grow(t, l, agents[1], eventlog.Tail{}, 2)
+	tails := grow(t, l, agents[0], eventlog.Tail{}, 2)
+	e := logtest.Entry(t, agents[0], tails[1])
+	m := &nats.Msg{Subject: c.Subjects.Log(agents[0]), Data: e.Bytes, Header: natslog.FrameHeader(e)}
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, fmt.Sprint(other[1].Seq))
+	m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", c.Subjects.Log(agents[1]))
+	publish(t, c, m)
+	for n, tail := range tails {
+		if got, err := readFrom(l, agents[0], tail); err != nil || len(got) != 2-n {
+			t.Errorf("behind event %d: %d frames, %v", tail.Last, len(got), err)
+		}
+	}
+}
+
+// A shard's reader and a blob's reader live through a restart of the server, and
 // through the loss of every consumer.
 func TestStoreOutlivesItsServer(t *testing.T) { // A30
 	config := embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet}

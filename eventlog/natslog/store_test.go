@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -137,6 +139,18 @@ func TestBlobOfForeignChunks(t *testing.T) { // A29
 	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: m.Data, Header: m.Header})
 	_, err = getBlob(l, a, b)
 	wantCode(t, err, messages.Damaged, "chunk 0")
+
+	// A chunk that is whole, but not what the blob's hash says.
+	b.SHA256 = messages.DigestOf([]byte("q"))
+	sum := crc32.Checksum([]byte("y"), crc32.MakeTable(crc32.Castagnoli))
+	m.Header.Set("Reprise-Chunk", fmt.Sprintf("%s 0 1 1 %08x", b.SHA256, sum))
+	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: []byte("y"), Header: m.Header})
+	_, err = getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, string(b.SHA256))
+	publish(t, c, &nats.Msg{Subject: c.Subjects.Snapshots(a) + ".state.0", Data: []byte("y"), Header: m.Header})
+	if got, err := l.Snapshot(context.Background(), a, "state"); got != nil || err != nil {
+		t.Errorf("a snapshot with another hash: %q, %v", got, err)
+	}
 }
 
 // A blob whose writer died before the last chunk is not there; storing it again
@@ -275,4 +289,100 @@ func TestSnapshotsDoNotWaitForTheDisk(t *testing.T) {
 			t.Errorf("%+v, %v", s.CachedInfo().Config, err)
 		}
 	}
+}
+
+// What was acknowledged is on disk, and what was purged is not, whenever the
+// server dies.
+func TestStoreAfterACrash(t *testing.T) { // A36, A108
+	for _, sync := range []embedded.Sync{embedded.SyncAlways, embedded.SyncRelaxed} {
+		dir := t.TempDir()
+		l := openDir(t, dir, sync)
+		agents, payload := logtest.Neighbours(2), bytesOf(2<<20, "crash")
+		var tails [2][]eventlog.Tail
+		for range 20 {
+			for i, a := range agents {
+				var tail eventlog.Tail
+				if n := len(tails[i]); n > 0 {
+					tail = tails[i][n-1]
+				}
+				tails[i] = append(tails[i], grow(t, l, a, tail, 1)...)
+			}
+		}
+		kept, gone := putBlob(t, l, agents[0], payload), putBlob(t, l, agents[1], payload)
+		if err := l.Purge(t.Context(), agents[1], tails[1][15].Seq); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.RemoveBlobs(t.Context(), agents[1]); err != nil {
+			t.Fatal(err)
+		}
+
+		crashed := t.TempDir()
+		if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		l = openDir(t, crashed, sync)
+		if got, err := getBlob(l, agents[0], kept); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("sync %s: %d bytes, %v", sync, len(got), err)
+		}
+		_, err := getBlob(l, agents[1], gone)
+		wantCode(t, err, messages.NotFound)
+		if got, err := readFrom(l, agents[0], tails[0][0]); err != nil || len(got) != 19 {
+			t.Errorf("sync %s: %d frames, %v", sync, len(got), err)
+		}
+		if got, err := readFrom(l, agents[1], tails[1][15]); err != nil || len(got) != 4 {
+			t.Errorf("sync %s: %d frames behind the purge, %v", sync, len(got), err)
+		}
+		if _, err := readFrom(l, agents[1], tails[1][14]); !errors.Is(err, eventlog.ErrElsewhere) {
+			t.Errorf("sync %s: a purged frame came back: %v", sync, err)
+		}
+	}
+}
+
+// A server that is shut down in order keeps its snapshots.
+func TestSnapshotsAfterARestart(t *testing.T) {
+	dir, a, want := t.TempDir(), logtest.Agent("ada"), bytesOf(500<<10, "restart")
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snapshot := range [][]byte{bytesOf(900<<10, "older"), want} {
+		if err := l.PutSnapshot(t.Context(), a, "state", snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc.Close()
+	if err := srv.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := openDir(t, dir, embedded.SyncAlways).Snapshot(t.Context(), a, "state"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
+	}
+}
+
+// openDir opens a log on a server of its own in dir.
+func openDir(t *testing.T, dir string, sync embedded.Sync) *natslog.Log {
+	t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: sync, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

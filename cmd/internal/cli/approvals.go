@@ -19,6 +19,8 @@ func callText(tool, arguments string) string { return tool + "(" + arguments + "
 func (a *app) approvals() *cobra.Command {
 	var tenant string
 	var remembered bool
+	var at uint64
+	q := messages.Query{View: "approvals"}
 	cmd := &cobra.Command{
 		Use: "approvals [AGENT]", GroupID: groupDecide, Args: cobra.MaximumNArgs(1),
 		Short: "List the calls that wait for a person's approval",
@@ -32,19 +34,22 @@ later calls.`,
 				return usage("--remembered: name the agent")
 			case len(args) == 1 && cmd.Flags().Changed("tenant"):
 				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", tenant, args[0])
-			case remembered:
-				return a.runRemembered(cmd.Context(), args[0])
-			case len(args) == 0:
-				return a.runApprovals(func(each func(json.RawMessage) error) error {
-					return a.tenantLines(cmd.Context(), tenant, messages.Query{View: "approvals"}, each)
-				})
 			}
-			return a.runApprovals(func(each func(json.RawMessage) error) error {
-				return a.agentLines(cmd.Context(), args[0], messages.Query{View: "approvals"}, each)
-			})
+			if err := ofFleet(cmd, args, []string{"kind", "tool", "where", "since", "until", "limit"}, []string{"at"}); err != nil {
+				return err
+			}
+			q.At = messages.EventNumber(at)
+			if remembered {
+				return a.runRemembered(cmd.Context(), args[0], q.At)
+			}
+			return a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q))
 		},
 	}
 	tenantFlag(cmd, &tenant)
+	kindFlag(cmd, &q)
+	callFlags(cmd, &q)
+	limitFlag(cmd, &q)
+	asOf(cmd, &at)
 	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the decisions that hold for later calls of an agent")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -79,9 +84,9 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 }
 
 // runRemembered prints the decisions that hold for later calls of an agent.
-func (a *app) runRemembered(ctx context.Context, agent string) error {
+func (a *app) runRemembered(ctx context.Context, agent string, at messages.EventNumber) error {
 	rows, err := a.table("TOOL\tDECISION\tSINCE\tREASON", func(each func(json.RawMessage) error) error {
-		return a.agentLines(ctx, agent, messages.Query{View: "approvals", Remembered: true}, each)
+		return a.agentLines(ctx, agent, messages.Query{View: "approvals", Remembered: true, At: at}, each)
 	}, func(line json.RawMessage) string {
 		r := raw[messages.Remembered](line)
 		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),

@@ -24,19 +24,27 @@ func (a *app) ls() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ls", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the agents of a tenant and what they are doing",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.runLs(cmd.Context(), tenant, q) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := ofFleet(cmd, args, nil, nil); err != nil {
+				return err
+			}
+			return a.runLs(cmd.Context(), tenant, q)
+		},
 	}
 	tenantFlag(cmd, &tenant)
-	cmd.Flags().StringVar(&q.Kind, "kind", "", "only agents of this kind")
-	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running or paused")
+	kindFlag(cmd, &q)
+	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents to which something has happened since then: 90m, 24h, 7d, a date or a time")
+	limitFlag(cmd, &q)
+	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running, paused or deleted")
+	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "what is left of deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error {
 	switch q.Phase {
-	case "", "idle", "running", "paused":
+	case "", "idle", "running", "paused", projections.PhaseDeleted:
 	default:
-		return usage("--phase %q: write idle, running or paused", q.Phase)
+		return usage("--phase %q: write idle, running, paused or deleted", q.Phase)
 	}
 	rows, err := a.table("AGENT\tPHASE\tTURN\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
 		return a.tenantLines(ctx, tenant, q, each)
@@ -49,7 +57,7 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 			waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
 	if err == nil && rows == 0 && !a.json() {
-		a.note("no agents; one is made by the first input to it")
+		a.note("no such agents; one is made by the first input to it")
 	}
 	return err
 }

@@ -16,15 +16,20 @@ import (
 )
 
 func (a *app) show() *cobra.Command {
-	return a.connects(&cobra.Command{
+	var at uint64
+	cmd := &cobra.Command{
 		Use: "show AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show what an agent is doing, its queue and what it waits for",
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.runShow(cmd.Context(), args[0]) },
-	}, defaultTimeout)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runShow(cmd.Context(), args[0], messages.EventNumber(at))
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runShow(ctx context.Context, agent string) error {
-	return a.lines(ctx, agent, messages.Query{View: "show"}, func(line json.RawMessage) (bool, error) {
+func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber) error {
+	return a.lines(ctx, agent, messages.Query{View: "show", At: at}, func(line json.RawMessage) (bool, error) {
 		if a.json() {
 			a.printf("%s\n", line)
 			return true, nil
@@ -45,6 +50,9 @@ func (a *app) status(s projections.AgentStatus) error {
 	if s.Turn != "" {
 		row("turn", "%s", s.Turn)
 	}
+	if end := s.Deleted; end != nil {
+		row("deleted", "%s", endText(end))
+	}
 	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))
@@ -53,6 +61,12 @@ func (a *app) status(s projections.AgentStatus) error {
 	}
 	for _, id := range s.Joined {
 		row("joined", "%s", id)
+	}
+	if s.Parent != nil {
+		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
+	}
+	for _, c := range s.Children {
+		row("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
 	}
 	if s.Budget != nil {
 		if s.Budget.Turn != nil {

@@ -4,26 +4,51 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/projections/fleet"
 )
 
 func (a *app) usage() *cobra.Command {
 	var at uint64
+	var tenant string
+	q := messages.Query{View: "usage"}
 	cmd := &cobra.Command{
-		Use: "usage AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
-		Short: "Show what an agent's model calls used and cost",
+		Use: "usage [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
+		Short: "Show what model calls used and cost",
 		Long: `Show what an agent's model calls used and cost, by turn, by model and in all; with
--o json also call by call. Cost is in the unit of the price table. A call whose
-answer was lost counts as a call; what it used nobody knows.`,
+-o json also call by call. Without an agent: what those of a whole tenant did,
+summed by model or as --by says, in whole hours. Cost is in the unit of the price
+table. A call whose answer was lost counts as a call; what it used nobody knows.`,
+		Example: `  reprise usage support/ticket-42
+  reprise usage --by day --since 7d
+  reprise usage --by agent --kind support -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runUsage(cmd.Context(), args[0], messages.EventNumber(at))
+			if err := ofFleet(cmd, args, []string{"tenant", "kind", "model", "by", "since", "until", "limit"}, []string{"at"}); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.runUsage(cmd.Context(), args[0], messages.EventNumber(at))
+			}
+			if q.By != "" && !slices.Contains(fleet.By, q.By) {
+				return usage("--by %q: write one of %v", q.By, fleet.By)
+			}
+			return a.runFleetUsage(cmd.Context(), tenant, q)
 		},
 	}
 	asOf(cmd, &at)
+	tenantFlag(cmd, &tenant)
+	kindFlag(cmd, &q)
+	f := cmd.Flags()
+	f.StringVar(&q.Model, "model", "", "only calls of this model")
+	f.StringVar(&q.By, "by", "", "sum by agent, kind, model (default), day or hour")
+	timeFlags(cmd, &q, "only calls that ended")
+	limitFlag(cmd, &q)
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -40,11 +65,38 @@ func (a *app) runUsage(ctx context.Context, agent string, at messages.EventNumbe
 		of := l.Type
 		switch l.Type {
 		case "turn":
-			of = "turn " + string(l.Turn)
+			if of = "turn " + string(l.Turn); l.Turn == "" {
+				of = "no turn (summaries)"
+			}
 		case "model":
 			of = l.Model
 		}
 		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%s", projections.Printable(of, 80), l.Calls, l.Lost, l.Usage.Input, l.Usage.Cached, l.Usage.Output, l.Cost)
+	})
+	return err
+}
+
+// runFleetUsage prints what a tenant's agents used.
+func (a *app) runFleetUsage(ctx context.Context, tenant string, q messages.Query) error {
+	_, err := a.table("OF\tCALLS\tFAILED\tLOST\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST", func(each func(json.RawMessage) error) error {
+		return a.tenantLines(ctx, tenant, q, each)
+	}, func(line json.RawMessage) string {
+		l := raw[fleet.UsageLine](line)
+		of := l.Type
+		switch l.Type {
+		case "agent":
+			of = l.Agent.String()
+		case "kind":
+			of = l.Kind
+		case "model":
+			of = l.Model
+		case "day":
+			of = l.From.Format(time.DateOnly)
+		case "hour":
+			of = l.From.Format("2006-01-02 15h")
+		}
+		return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s", projections.Printable(of, 80), l.Calls, l.Failed, l.Lost,
+			l.Usage.Input, l.Usage.Cached, l.Usage.Output, l.Usage.Reasoning, l.Cost)
 	})
 	return err
 }

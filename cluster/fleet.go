@@ -1,0 +1,466 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections/fleet"
+)
+
+// views keeps the views of the fleet: it reads all shards of the log and folds
+// them into a file. It implements gateway.Fleet.
+type views struct {
+	log    eventlog.Shards
+	path   string
+	logger *slog.Logger
+	// most is the most messages of a transaction.
+	most int
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	// asked is how many wait for what the log holds; kick ends a rest.
+	asked atomic.Int32
+	kick  chan struct{}
+
+	mu    sync.Mutex
+	store *fleet.Store
+	at    map[int]uint64 // of shards that are known to be those that were read
+	why   error          // that there is no store
+	moved chan struct{}  // closed when any of these changes
+}
+
+const (
+	// viewsBatch is the most messages that one transaction takes in, viewsBusy for
+	// how long it gathers them.
+	viewsBatch = 2000
+	viewsBusy  = 250 * time.Millisecond
+	// viewsAhead is how many messages are read ahead.
+	viewsAhead = 256
+	// viewsWait is how long a query waits for what the log holds.
+	viewsWait = 2 * time.Second
+	// viewsShare is how many times as long as it works the keeper rests, when
+	// nobody asks: its share of one core is a tenth. While it builds it is a half.
+	viewsShare = 9
+	// viewsRest bounds a rest: from below, so that frames gather, and from above.
+	viewsRest, viewsRestMost = 100 * time.Millisecond, 5 * time.Second
+)
+
+func newViews(log eventlog.Shards, path string, logger *slog.Logger) *views {
+	v := &views{log: log, path: path, logger: logger, most: viewsBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
+	v.why = errors.New("they are being opened")
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	return v
+}
+
+func (v *views) begin() { v.running.Go(v.run) }
+
+func (v *views) close() {
+	v.cancel()
+	v.running.Wait()
+}
+
+// run keeps the views for as long as the node lives; what goes wrong is tried
+// again.
+func (v *views) run() {
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = 10 * time.Second
+	for v.ctx.Err() == nil {
+		err := v.keep(pause.Reset)
+		v.set(nil, err)
+		if v.ctx.Err() != nil {
+			return
+		}
+		v.logger.Warn("the views of the fleet are opened again", "file", v.path, "reason", err)
+		if fleet.Damaged(err) {
+			v.logger.Warn("the views of the fleet are thrown away and built again from the log", "file", v.path)
+			if err := fleet.Remove(v.path); err != nil {
+				v.logger.Warn("the file of the views cannot be removed", "error", err)
+			}
+		}
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-v.ctx.Done():
+		}
+	}
+}
+
+// set tells those who wait how it stands.
+func (v *views) set(store *fleet.Store, why error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.store, v.why = store, why
+	if store == nil {
+		clear(v.at)
+	}
+	v.tell()
+}
+
+// tell wakes those who wait. v.mu is held.
+func (v *views) tell() {
+	close(v.moved)
+	v.moved = make(chan struct{})
+}
+
+// toldOf is what a reader tells the keeper of its shard.
+type toldOf struct {
+	shard int
+	fleet.Stored
+	// here says that the shard is the one that was read, elsewhere that it is
+	// another, idle that there is no more now.
+	here, elsewhere, idle bool
+}
+
+// keeper is a file that is open.
+type keeper struct {
+	*views
+	store *fleet.Store
+	told  chan toldOf
+	ctx   context.Context
+	read  sync.WaitGroup
+	// building are the shards that have not been read to their end, sure those
+	// that are known to be the ones that were read.
+	building, sure map[int]bool
+	begun          time.Time
+	frames         int
+}
+
+// keep keeps the file until something fails.
+func (v *views) keep(well func()) error {
+	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
+		return err
+	}
+	store, err := fleet.Open(v.ctx, v.path, v.logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(v.ctx)
+	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), begun: time.Now()}
+	defer func() {
+		cancel()
+		k.read.Wait()
+		v.set(nil, err)
+		_ = store.Close()
+	}()
+	for shard := range v.log.Shards() {
+		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
+		k.follow(shard)
+	}
+	k.publish()
+	v.set(store, nil)
+	for {
+		if err = k.batch(); err != nil {
+			return err
+		}
+		well()
+	}
+}
+
+// batch takes in what has come, commits it and rests.
+func (k *keeper) batch() error {
+	b, begun := k.store.Batch(), time.Time{}
+	for gathering := true; gathering; {
+		var m toldOf
+		if begun.IsZero() { // nothing yet: wait for it
+			select {
+			case m = <-k.told:
+			case <-k.ctx.Done():
+				return k.ctx.Err()
+			}
+			begun = time.Now()
+		} else {
+			select {
+			case m = <-k.told:
+			default:
+				gathering = false
+				continue
+			}
+		}
+		switch {
+		case m.here:
+			k.sure[m.shard] = true
+			k.publish()
+		case m.idle:
+			k.built(m.shard)
+		case m.elsewhere:
+			if err := k.again(b, m.shard); err != nil {
+				return err
+			}
+			b = k.store.Batch()
+		default:
+			if err := b.Add(k.ctx, m.shard, m.Stored); err != nil {
+				return err
+			}
+		}
+		gathering = b.Len() < k.most && time.Since(begun) < viewsBusy
+	}
+	if err := k.commit(b); err != nil {
+		return err
+	}
+	k.rest(time.Since(begun))
+	return nil
+}
+
+func (k *keeper) commit(b *fleet.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := b.Commit(k.ctx); err != nil {
+		return err
+	}
+	k.frames += b.Len()
+	k.publish()
+	return nil
+}
+
+// publish tells those who wait how far each shard is.
+func (k *keeper) publish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for shard := range k.log.Shards() {
+		if k.sure[shard] {
+			k.at[shard] = k.store.Shard(shard).Seq
+		}
+	}
+	k.tell()
+}
+
+// again reads a shard from its beginning.
+func (k *keeper) again(b *fleet.Batch, shard int) error {
+	if err := k.commit(b); err != nil {
+		return err
+	}
+	k.logger.Warn("a shard of the log is not the one that the views of the fleet were built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
+	if err := k.store.Reset(k.ctx, shard); err != nil {
+		return err
+	}
+	k.building[shard], k.sure[shard] = true, true // it is at its beginning
+	k.publish()
+	k.follow(shard)
+	return nil
+}
+
+// built notes that a shard has been read to its end.
+func (k *keeper) built(shard int) {
+	if delete(k.building, shard); len(k.building) == 0 && k.frames > 0 {
+		k.logger.Debug("the views of the fleet have caught up", "frames", k.frames, "took", time.Since(k.begun).Round(time.Millisecond))
+		k.frames = 0
+	}
+}
+
+// rest lets others work, in proportion to how long was worked, unless somebody
+// asks.
+func (k *keeper) rest(worked time.Duration) {
+	share := viewsShare
+	if len(k.building) > 0 {
+		share = 1
+	}
+	timer := time.NewTimer(min(max(time.Duration(share)*worked, viewsRest), viewsRestMost))
+	defer timer.Stop()
+	for k.asked.Load() == 0 {
+		select {
+		case <-timer.C:
+			return
+		case <-k.kick:
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// follow reads a shard from where the file is, after it has seen that the log
+// still holds what was read last.
+func (k *keeper) follow(shard int) {
+	last := k.store.Shard(shard).Position
+	k.read.Go(func() {
+		pause := backoff.NewExponentialBackOff()
+		pause.MaxInterval = 2 * time.Second
+		for k.ctx.Err() == nil {
+			err := k.readOn(shard, &last, pause.Reset)
+			if errors.Is(err, eventlog.ErrElsewhere) {
+				k.tellOf(toldOf{shard: shard, elsewhere: true})
+				return
+			}
+			if k.ctx.Err() == nil {
+				k.logger.Warn("a shard of the log cannot be read; it is tried again", "shard", shard, "error", err)
+			}
+			select {
+			case <-time.After(pause.NextBackOff()):
+			case <-k.ctx.Done():
+			}
+		}
+	})
+}
+
+// readOn reads a shard behind last, until something fails.
+func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
+	known := last.Seq == 0
+	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
+		here := fleet.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
+		none := err == nil && m.Seq == 0
+		switch {
+		case err != nil:
+			return err
+		case !known && !none && here.Seq == last.Seq && here.Agent == last.Agent && here.Stored.Equal(last.Stored):
+			if known = true; !k.tellOf(toldOf{shard: shard, here: true}) {
+				return k.ctx.Err()
+			}
+			continue
+		case !known || !none && here.Seq <= last.Seq:
+			return eventlog.ErrElsewhere
+		}
+		well()
+		told := toldOf{shard: shard, idle: none}
+		if !none {
+			*last = here
+			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}
+		}
+		if !k.tellOf(told) {
+			return k.ctx.Err()
+		}
+	}
+	return k.ctx.Err()
+}
+
+func (k *keeper) tellOf(m toldOf) bool {
+	select {
+	case k.told <- m:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}
+
+// Views gives the views once they tell of all that the log holds now, or after
+// two seconds, with how many messages they are behind.
+func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
+	v.asked.Add(1)
+	defer v.asked.Add(-1)
+	select {
+	case v.kick <- struct{}{}:
+	default:
+	}
+	ends, err := v.ends(ctx)
+	if err != nil {
+		return nil, 0, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
+	}
+	late := time.NewTimer(viewsWait)
+	defer late.Stop()
+	for {
+		store, behind, why, moved := v.behind(ends)
+		if store != nil && behind == 0 {
+			return store, 0, nil
+		}
+		select {
+		case <-moved:
+			continue
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		case <-late.C:
+		}
+		if store == nil {
+			return nil, 0, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)
+		}
+		return store, behind, nil
+	}
+}
+
+// behind is how many messages the views lack of those up to ends.
+func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error, moved <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for shard, end := range ends {
+		at, sure := v.at[shard]
+		if !sure {
+			end = max(end, 1)
+		}
+		behind += end - min(end, at)
+	}
+	return v.store, behind, v.why, v.moved
+}
+
+// ends are the sequences of the shards' newest messages.
+func (v *views) ends(ctx context.Context) ([]uint64, error) {
+	ends, errs := make([]uint64, v.log.Shards()), make([]error, v.log.Shards())
+	var wg sync.WaitGroup
+	for shard := range ends {
+		wg.Go(func() { ends[shard], errs[shard] = v.log.ShardEnd(ctx, shard) })
+	}
+	wg.Wait()
+	return ends, errors.Join(errs...)
+}
+
+// Places tells how far each shard was read.
+func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
+	ends, err := v.ends(ctx)
+	if err != nil {
+		return nil, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
+	}
+	v.mu.Lock()
+	store, why := v.store, v.why
+	v.mu.Unlock()
+	if store == nil {
+		return nil, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)
+	}
+	shards, err := store.Shards(ctx)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]gateway.Place, len(ends))
+	for shard, end := range ends {
+		at := shards[shard]
+		places[shard] = gateway.Place{
+			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, at.Seq), Unreadable: at.Unreadable,
+			Stored: at.Stored.UTC(), Applied: at.Applied.UTC(),
+		}
+	}
+	return places, nil
+}
+
+// viewsName is the name of the file in its folder.
+const viewsName = "fleet.db"
+
+// openViews begins to keep the views of the fleet: in a folder of the node, where
+// it has none in a temporary one, and where what is stored is encrypted in memory.
+func (n *Node) openViews(context.Context) error {
+	dir := n.cfg.Views
+	if dir == "" && n.server != nil {
+		dir = filepath.Join(n.cfg.Data, "views")
+	}
+	switch {
+	case n.keys != nil && dir != "": // one may be left of a time without encryption
+		if err := fleet.Remove(filepath.Join(dir, viewsName)); err != nil {
+			return fmt.Errorf("remove the views of the fleet, which are not encrypted: %w", err)
+		}
+		fallthrough
+	case n.keys != nil:
+		return n.keepViews("")
+	case dir == "":
+		temporary, err := os.MkdirTemp("", "reprise-views-")
+		if err != nil {
+			return fmt.Errorf("make a folder for the views of the fleet: %w", err)
+		}
+		n.onClose(func() { _ = os.RemoveAll(temporary) })
+		dir = temporary
+	}
+	return n.keepViews(filepath.Join(dir, viewsName))
+}
+
+func (n *Node) keepViews(path string) error {
+	n.views = newViews(n.log, path, n.cfg.Logger)
+	n.views.begin()
+	n.onClose(n.views.close)
+	return nil
+}

@@ -1,0 +1,314 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections/fleet"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// story appends turns of agents, each with a call that is done and one that waits.
+func story(t testing.TB, log eventlog.Appender, agents, turns int, word string) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range agents {
+		wg.Go(func() {
+			a, tail := named(fmt.Sprintf("a%03d", i)), eventlog.Tail{}
+			for j := range turns {
+				turn := messages.TurnID(fmt.Sprintf("t%d", j))
+				for _, events := range [][]messages.Event{
+					{messages.ModelRequested{Turn: turn, Step: 1, Call: "m", Model: "a/b"}},
+					{messages.ModelCompleted{Turn: turn, Step: 1, Call: "m", Usage: messages.Usage{Input: 7}, Cost: 2},
+						messages.ToolRequested{Turn: turn, Call: "c", Tool: word, Arguments: `{"order":7}`}, messages.ToolStarted{Turn: turn, Call: "c", Tool: word, Attempt: 1},
+						messages.ToolRequested{Turn: turn, Call: "d", Tool: word, Arguments: `{}`}, messages.ApprovalRequested{Turn: turn, Call: "d", Tool: word, Arguments: `{}`}},
+					{messages.ToolCompleted{Turn: turn, Call: "c", Output: "ok"}},
+				} {
+					var err error
+					if tail, err = log.Append(t.Context(), logtest.Entry(t, a, tail, events...)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// said is everything that the views say of a tenant.
+func said(t testing.TB, v *views) string {
+	t.Helper()
+	store, behind, err := v.Views(t.Context())
+	if err != nil || behind != 0 {
+		t.Fatalf("%d messages behind, %v", behind, err)
+	}
+	return everything(t, store)
+}
+
+func everything(t testing.TB, store *fleet.Store) string {
+	t.Helper()
+	var text strings.Builder
+	add := func(row fleet.Row, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(row.Line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s\n", b)
+	}
+	q := fleet.Query{Tenant: messages.DefaultTenant}
+	for row, err := range store.Effects(t.Context(), q) {
+		add(row, err)
+	}
+	for row, err := range store.Approvals(t.Context(), q) {
+		add(row, err)
+	}
+	for _, by := range fleet.By {
+		for row, err := range store.Usage(t.Context(), fleet.UsageQuery{Tenant: messages.DefaultTenant, By: by}) {
+			add(row, err)
+		}
+	}
+	return text.String()
+}
+
+func keepViews(t testing.TB, log eventlog.Shards, path string, logger *slog.Logger) *views {
+	v := newViews(log, path, logger)
+	v.begin()
+	t.Cleanup(v.close)
+	return v
+}
+
+func TestViewsTellWhatTheLogHeld(t *testing.T) {
+	log := memlog.New()
+	v := keepViews(t, log, filepath.Join(t.TempDir(), "not", "there", "fleet.db"), quiet)
+	tails := make(map[messages.AgentID]eventlog.Tail)
+	for n := 1; n <= 30; n++ { // what was stored before it is asked is told
+		a := named(fmt.Sprintf("a%d", n%7))
+		call := messages.CallID(fmt.Sprintf("c%d", n))
+		var err error
+		if tails[a], err = log.Append(t.Context(), logtest.Entry(t, a, tails[a], messages.ToolRequested{Turn: "t", Call: call}, messages.ToolCompleted{Turn: "t", Call: call})); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(said(t, v), `"outcome":"completed"`); got != n {
+			t.Fatalf("%d calls are completed, want %d", got, n)
+		}
+	}
+}
+
+// The views of another log, of one that was restored, and of a file that was
+// deleted or damaged are built again.
+func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
+	path := filepath.Join(t.TempDir(), "fleet.db")
+	build := func(log eventlog.Shards, path string) (text, warned string) {
+		var words safeWords
+		v := newViews(log, path, slog.New(slog.NewTextHandler(&words, nil)))
+		v.begin()
+		defer v.close()
+		return said(t, v), words.String()
+	}
+	first := memlog.New()
+	story(t, first, 20, 4, "first")
+	want, warned := build(first, path)
+	if warned != "" || strings.Count(want, `"outcome":"completed"`) != 80 {
+		t.Fatalf("%d lines, warned %s", strings.Count(want, "\n"), warned)
+	}
+	if got, warned := build(first, path); got != want || warned != "" {
+		t.Errorf("opened again: same %v, warned %s", got == want, warned)
+	}
+	for name, turns := range map[string]int{"longer": 6, "shorter": 2, "empty": 0} {
+		other := memlog.New()
+		story(t, other, 20, turns, "other")
+		fresh, _ := build(other, filepath.Join(t.TempDir(), "fleet.db"))
+		if got, warned := build(other, path); got != fresh || !strings.Contains(warned, "is not the one") {
+			t.Errorf("a %s log: same as built anew %v, warned %s", name, got == fresh, warned)
+		}
+	}
+	for name, harm := range map[string]func() error{
+		"deleted": func() error { return fleet.Remove(path) },
+		"damaged": func() error { return os.WriteFile(path, []byte(strings.Repeat("no database ", 999)), 0o600) },
+	} {
+		if err := harm(); err != nil {
+			t.Fatal(err)
+		}
+		if got, warned := build(first, path); got != want || (warned != "") != (name == "damaged") {
+			t.Errorf("%s: same %v, warned %s", name, got == want, warned)
+		}
+	}
+}
+
+// safeWords is a buffer that many may write to.
+type safeWords struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (w *safeWords) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(b)
+}
+
+func (w *safeWords) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// ahead is a log that says that it holds more than it gives.
+type ahead struct{ *memlog.Log }
+
+func (l ahead) ShardEnd(ctx context.Context, shard int) (uint64, error) {
+	end, err := l.Log.ShardEnd(ctx, shard)
+	return end + 2, err
+}
+
+// A query does not wait for ever: the lag is told.
+func TestViewsTellTheirLag(t *testing.T) {
+	log := memlog.New()
+	story(t, log, 2, 1, "x")
+	synctest.Test(t, func(t *testing.T) {
+		v := newViews(ahead{log}, filepath.Join(t.TempDir(), "fleet.db"), quiet)
+		v.begin()
+		defer v.close()
+		began := time.Now()
+		store, behind, err := v.Views(t.Context())
+		if err != nil || behind != uint64(2*log.Shards()) || time.Since(began) != viewsWait {
+			t.Fatalf("%d behind after %s, %v", behind, time.Since(began), err)
+		}
+		if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 2 {
+			t.Errorf("told: %s", text)
+		}
+		places, err := v.Places(t.Context())
+		if err != nil || len(places) != log.Shards() || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 2 }) {
+			t.Errorf("places %+v, %v", places, err)
+		}
+	})
+}
+
+// The environment of a process that keeps views until it is killed.
+const (
+	viewsURL  = "REPRISE_TEST_VIEWS_URL"
+	viewsFile = "REPRISE_TEST_VIEWS_FILE"
+)
+
+// TestKeepViewsUntilKilled is the process that TestViewsOfAKilledProcess kills.
+func TestKeepViewsUntilKilled(t *testing.T) {
+	if os.Getenv(viewsURL) == "" {
+		t.Skip("it is run by another test, as a process of its own")
+	}
+	v := newViews(openLog(t, os.Getenv(viewsURL)), os.Getenv(viewsFile), quiet)
+	v.most = 20
+	v.begin()
+	for {
+		v.mu.Lock()
+		moved, sum := v.moved, uint64(0)
+		for _, at := range v.at {
+			sum += at
+		}
+		v.mu.Unlock()
+		fmt.Printf("at %d\n", sum)
+		<-moved
+	}
+}
+
+func openLog(t testing.TB, url string) *natslog.Log {
+	t.Helper()
+	nc, err := natslog.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	log, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Subjects: messages.Subjects{Root: messages.DefaultRoot}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// A process that is killed while it builds, again and again, leaves a file that
+// counts everything once.
+func TestViewsOfAKilledProcess(t *testing.T) { // A87
+	t.Parallel()
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	log := openLog(t, srv.ClientURL())
+	story(t, log, 40, 5, "x") // 600 messages
+	path := filepath.Join(t.TempDir(), "fleet.db")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []uint64
+	for range 4 {
+		places = append(places, killAfter(t, self, srv.ClientURL(), path, places))
+	}
+	if last := places[len(places)-1]; last >= 600 || !slices.IsSorted(places) {
+		t.Fatalf("killed at %v of 600", places)
+	}
+	whole := keepViews(t, log, filepath.Join(t.TempDir(), "fleet.db"), quiet)
+	want := said(t, whole)
+	if got := said(t, keepViews(t, log, path, quiet)); got != want || strings.Count(got, `"outcome":"completed"`) != 200 {
+		t.Errorf("killed at %v, the views differ from those built in one go: %d and %d lines", places, strings.Count(got, "\n"), strings.Count(want, "\n"))
+	}
+}
+
+// killAfter starts a process that keeps views and kills it when it has gone on
+// twice from where it began; it gives how far it came.
+func killAfter(t *testing.T, self, url, path string, places []uint64) (at uint64) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestKeepViewsUntilKilled$", "-test.timeout=60s")
+	cmd.Env = append(os.Environ(), viewsURL+"="+url, viewsFile+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	begun, moves := uint64(0), 0
+	if len(places) > 0 {
+		begun = places[len(places)-1]
+	}
+	lines := bufio.NewScanner(out)
+	for moves < 2 && lines.Scan() {
+		text, ok := strings.CutPrefix(lines.Text(), "at ")
+		if n, err := strconv.ParseUint(text, 10, 64); ok && err == nil && n > max(at, begun) {
+			at, moves = n, moves+1
+		}
+	}
+	_ = cmd.Process.Kill() // SIGKILL
+	_ = cmd.Wait()         // it was killed
+	if moves < 2 {
+		t.Fatalf("it came to %d from %d and no further", at, begun)
+	}
+	return at
+}

@@ -1,0 +1,202 @@
+package gateway
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/projections/fleet"
+)
+
+// Fleet holds the views of all agents together. It is safe for concurrent use.
+type Fleet interface {
+	// Views gives the views once they tell of all that the log holds when it is
+	// called, or soon, with how many messages they lack.
+	Views(ctx context.Context) (views *fleet.Store, behind uint64, err error)
+	// Places tells how far each shard of the log was read.
+	Places(ctx context.Context) ([]Place, error)
+}
+
+// Place is how far a node's views have read a shard of the log: a line of the
+// view views.
+type Place struct {
+	Node  string `json:"node"`
+	File  string `json:"file"`
+	Shard int    `json:"shard"`
+	// Position is the sequence of the newest message they tell of, End that of
+	// the newest there is, Behind their distance.
+	Position uint64 `json:"position"`
+	End      uint64 `json:"end"`
+	Behind   uint64 `json:"behind"`
+	// Stored is when the log stored the message at Position, Applied when the
+	// views took it in. Zero: there is none.
+	Stored  time.Time `json:"stored,omitzero"`
+	Applied time.Time `json:"applied,omitzero"`
+	// Unreadable is how many frames could not be read.
+	Unreadable int `json:"unreadable,omitempty"`
+}
+
+// filters are the names of a query's filters that are set.
+func filters(q messages.Query) (set []string) {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
+		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"by", q.By != ""},
+		{"remembered", q.Remembered}, {"at", q.At != 0}, {"cursor", q.Cursor != ""}, {"from", q.From != 0}, {"follow", q.Follow},
+	} {
+		if f.set {
+			set = append(set, f.name)
+		}
+	}
+	return set
+}
+
+// filterable are the filters of the views that say what they take; a view that
+// is not here takes what it takes and passes over the rest.
+var (
+	filterableOfTenant = map[string][]string{
+		"agents":    {"kind", "phase", "since", "cursor"},
+		"approvals": {"kind", "tool", "since", "until", "where", "cursor"},
+		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "cursor"},
+		"usage":     {"kind", "model", "since", "until", "by", "cursor"},
+		"views":     {},
+	}
+	filterableOfAgent = map[string][]string{
+		"effects": {"at", "tool", "outcome", "since", "until", "where", "from"},
+	}
+)
+
+// fits says whether a view takes the filters of q, and their values.
+func fits(q messages.Query, takes map[string][]string) error {
+	names, strict := takes[q.View]
+	if !strict {
+		return nil
+	}
+	for _, f := range filters(q) {
+		if !slices.Contains(names, f) {
+			return messages.Refuse(messages.BadInput, "view %s takes %s: %s is not among them", q.View, list(names), f)
+		}
+	}
+	if q.Outcome != "" && !slices.Contains(projections.Outcomes, projections.Outcome(q.Outcome)) {
+		return messages.Refuse(messages.BadInput, "outcome %q: write %s", q.Outcome, list(projections.Outcomes))
+	}
+	if phases := []string{"idle", "running", "paused"}; q.Phase != "" && !slices.Contains(phases, q.Phase) {
+		return messages.Refuse(messages.BadInput, "phase %q: write %s", q.Phase, list(phases))
+	}
+	if q.By != "" && !slices.Contains(fleet.By, q.By) {
+		return messages.Refuse(messages.BadInput, "by %q: write %s", q.By, list(fleet.By))
+	}
+	if q.Kind != "" {
+		if err := messages.ValidateToken("kind", q.Kind); err != nil {
+			return err
+		}
+	}
+	if !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until) {
+		return messages.Refuse(messages.BadInput, "since %s is not before until %s", q.Since.Format(time.RFC3339), q.Until.Format(time.RFC3339))
+	}
+	for _, at := range []time.Time{q.Since, q.Until} {
+		if !at.IsZero() && (at.Year() < 1970 || at.Year() > 2200) {
+			return messages.Refuse(messages.BadInput, "time %s: write one between the years 1970 and 2200", at.Format(time.RFC3339))
+		}
+	}
+	if _, empty := q.Where[""]; empty {
+		return messages.Refuse(messages.BadInput, "where names no path: write one such as order or customer.name")
+	}
+	return nil
+}
+
+// list is names for a person: "a, b or c".
+func list[S ~string](names []S) string {
+	if len(names) == 0 {
+		return "no filters"
+	}
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(name))
+	}
+	return b.String()
+}
+
+func effectFilter(q messages.Query) projections.EffectFilter {
+	return projections.EffectFilter{Tool: q.Tool, Outcome: projections.Outcome(q.Outcome), Since: q.Since, Until: q.Until, Where: q.Where}
+}
+
+// effects lists an agent's calls of tools, from its log.
+func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
+	var e projections.Effects
+	err := g.fold(a, q.At, &e)
+	filter := effectFilter(q)
+	return lines(p, q, err, func() []projections.Effect {
+		return slices.DeleteFunc(e.List(a), func(c projections.Effect) bool { return !filter.Admits(&c) })
+	})
+}
+
+// fleet answers a view of a tenant that the views of the fleet hold.
+func (g *Gateway) fleet(p *page, tenant string, q messages.Query) error {
+	views, behind, err := g.Fleet.Views(g.ctx)
+	if err != nil {
+		return err
+	}
+	p.behind = behind
+	calls := fleet.Query{Tenant: tenant, Kind: q.Kind, EffectFilter: effectFilter(q), After: q.Cursor, Limit: p.most() + 1}
+	switch q.View {
+	case "effects":
+		return p.rows(views.Effects(g.ctx, calls))
+	case "approvals":
+		return p.rows(views.Approvals(g.ctx, calls))
+	}
+	by := q.By
+	if by == "" {
+		by = "model"
+	}
+	return p.rows(views.Usage(g.ctx, fleet.UsageQuery{
+		Tenant: tenant, Kind: q.Kind, Model: q.Model, By: by, Since: q.Since, Until: q.Until, After: q.Cursor, Limit: p.most() + 1,
+	}))
+}
+
+// rows writes rows until the page is full.
+func (p *page) rows(rows iter.Seq2[fleet.Row, error]) error {
+	for row, err := range rows {
+		if errors.Is(err, sql.ErrConnDone) || err != nil && strings.Contains(err.Error(), "database is closed") {
+			return messages.Refuse(messages.Unavailable, "the views of the fleet are being opened again: try again")
+		}
+		if err != nil {
+			return err
+		}
+		if !p.after(row.Cursor, row.Line) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// places lists how far this node's views have read the log.
+func (g *Gateway) places(p *page) error {
+	places, err := g.Fleet.Places(g.ctx)
+	if err != nil {
+		return fmt.Errorf("tell how far the views are: %w", err)
+	}
+	for i, place := range places {
+		place.Node = g.Self
+		if !p.line(messages.EventNumber(i+1), place) {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) effects() *cobra.Command {
+	var tenant string
+	var at uint64
+	q := messages.Query{View: "effects"}
+	cmd := &cobra.Command{
+		Use: "effects [AGENT]", GroupID: groupLook, Args: cobra.MaximumNArgs(1),
+		Short: "List the calls of tools and what became of them",
+		Long: `List the calls of tools and what became of them, of one agent or of a whole
+tenant, oldest first. The text form cuts long arguments and outputs and says so;
+-o json has arguments whole.
+
+--where looks into the arguments: order=7 finds a number and a text, paths of
+names and of places in lists have dots between (customer.name=Ann, items.0.sku=x),
+and several must all hold.`,
+		Example: `  reprise effects --tool refund --where order=7
+  reprise effects support/ticket-42 --at 120
+  reprise effects --outcome unknown --since 24h -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := ofFleet(cmd, args, []string{"tenant", "kind"}, []string{"at"}); err != nil {
+				return err
+			}
+			if outcome := projections.Outcome(q.Outcome); q.Outcome != "" && !slices.Contains(projections.Outcomes, outcome) {
+				return usage("--outcome %q: write one of %v", q.Outcome, projections.Outcomes)
+			}
+			q.At = messages.EventNumber(at)
+			return a.runEffects(cmd.Context(), tenant, args, q)
+		},
+	}
+	tenantFlag(cmd, &tenant)
+	kindFlag(cmd, &q)
+	callFlags(cmd, &q)
+	cmd.Flags().StringVar(&q.Outcome, "outcome", "", "only calls that are requested, waiting, running, unknown, completed, failed, denied or skipped")
+	limitFlag(cmd, &q)
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runEffects(ctx context.Context, tenant string, args []string, q messages.Query) error {
+	rows, err := a.table("AGENT\tEVENT\tAT\tTOOL\tARGUMENTS\tOUTCOME\tOUTPUT", a.agentOrTenant(ctx, tenant, args, q), func(line json.RawMessage) string {
+		e := raw[projections.Effect](line)
+		arguments, outcome := projections.Printable(e.Arguments, 80), string(e.Outcome)
+		if e.Flagged != "" {
+			arguments += " (as " + projections.Printable(string(e.Flagged), 64) + " before)"
+		}
+		if e.Kind != "" {
+			outcome += " (" + projections.Printable(e.Kind, 40) + ")"
+		}
+		if e.By != "" {
+			outcome += " by " + projections.Printable(e.By, 40)
+		}
+		if e.Attempts > 1 {
+			outcome += fmt.Sprintf(", %d attempts", e.Attempts)
+		}
+		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, e.At.UTC().Format(time.DateTime), projections.Printable(e.Tool, 64), arguments, outcome, outputText(e))
+	})
+	if err == nil && rows == 0 && !a.json() {
+		a.note("no such calls")
+	}
+	return err
+}
+
+// outputText is the beginning of what a call gave, or why it waits.
+func outputText(e projections.Effect) string {
+	text := e.Output
+	if text == "" {
+		text = e.Reason
+	}
+	if e.OutputBytes > len(e.Output) {
+		return projections.Printable(text, 60) + fmt.Sprintf(" [%d bytes]", e.OutputBytes)
+	}
+	return projections.Printable(text, 60)
+}
+
+// agentOrTenant gives the lines of a view of the agent that args name, or of the
+// tenant if they name none.
+func (a *app) agentOrTenant(ctx context.Context, tenant string, args []string, q messages.Query) func(func(json.RawMessage) error) error {
+	return func(each func(json.RawMessage) error) error {
+		if len(args) == 0 {
+			return a.tenantLines(ctx, tenant, q, each)
+		}
+		return a.agentLines(ctx, args[0], q, each)
+	}
+}
+
+func (a *app) turns() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use: "turns AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "List an agent's turns and how they ended",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runTurns(cmd.Context(), args, messages.Query{View: "turns", At: messages.EventNumber(at)})
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) error {
+	rows, err := a.table("TURN\tPHASE\tSTARTED\tENDED\tSTEPS\tTOKENS\tCOST\tREASON", a.agentOrTenant(ctx, "", args, q), func(line json.RawMessage) string {
+		t, ended := raw[projections.Turn](line), ""
+		if !t.EndedAt.IsZero() {
+			ended = t.EndedAt.UTC().Format(time.DateTime)
+		}
+		reason := t.Reason
+		if t.Message != "" {
+			reason += ": " + t.Message
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s", projections.Printable(string(t.Turn), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
+			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100))
+	})
+	if err == nil && rows == 0 && !a.json() {
+		a.note("no turns")
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// when is a flag for a moment: how long ago, such as 90m, 24h or 7d, a date, or
+// a date and time (RFC 3339). Times without a zone are UTC.
+type when struct {
+	at   *time.Time
+	text string
+}
+
+// String is what was written.
+func (w *when) String() string { return w.text }
+
+// Type is what the help calls it.
+func (w *when) Type() string { return "time" }
+
+// Set reads it.
+func (w *when) Set(text string) error {
+	at, err := moment(text, time.Now().UTC())
+	if err == nil {
+		*w.at, w.text = at, text
+	}
+	return err
+}
+
+func moment(text string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return now.AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("write how long ago (90m, 24h, 7d), a date (2026-01-31) or a time (2026-01-31T12:00:00Z)")
+}
+
+// whereFlag is --where, which may be given several times.
+type whereFlag struct{ q *messages.Query }
+
+// String is what was written.
+func (w whereFlag) String() string { return "" }
+
+// Type is what the help calls it.
+func (w whereFlag) Type() string { return "path=value" }
+
+// Set reads one path and its value.
+func (w whereFlag) Set(text string) error {
+	path, value, found := strings.Cut(text, "=")
+	if !found || path == "" {
+		return fmt.Errorf("write path=value, such as order=7 or customer.name=Ann")
+	}
+	if other, twice := w.q.Where[path]; twice && other != value {
+		return fmt.Errorf("%s cannot be both %q and %q", path, other, value)
+	}
+	if w.q.Where == nil {
+		w.q.Where = make(map[string]string)
+	}
+	w.q.Where[path] = value
+	return nil
+}
+
+// callFlags gives cmd the flags that choose calls of tools.
+func callFlags(cmd *cobra.Command, q *messages.Query) {
+	f := cmd.Flags()
+	f.StringVar(&q.Tool, "tool", "", "only calls of this tool")
+	f.Var(whereFlag{q}, "where", "only calls whose arguments hold this value, such as order=7 or customer.name=Ann; may be repeated")
+	timeFlags(cmd, q, "only calls that were asked for")
+}
+
+// timeFlags gives cmd the flags --since and --until.
+func timeFlags(cmd *cobra.Command, q *messages.Query, what string) {
+	cmd.Flags().Var(&when{at: &q.Since}, "since", what+" since then: 90m, 24h, 7d, a date or a time")
+	cmd.Flags().Var(&when{at: &q.Until}, "until", what+" before then")
+}
+
+// kindFlag gives cmd the flag --kind.
+func kindFlag(cmd *cobra.Command, q *messages.Query) {
+	cmd.Flags().StringVar(&q.Kind, "kind", "", "only agents of this kind")
+}
+
+// limitFlag gives cmd the flag --limit.
+func limitFlag(cmd *cobra.Command, q *messages.Query) {
+	cmd.Flags().IntVar(&q.Limit, "limit", 0, "the most lines (default: all)")
+}
+
+// ofFleet refuses flags that only mean something without an agent, or only with
+// one.
+func ofFleet(cmd *cobra.Command, args []string, fleet, agent []string) error {
+	names, wrong := agent, "name the agent"
+	if len(args) == 1 {
+		names, wrong = fleet, "leave it out: an agent is named"
+	}
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return usage("--%s: %s", name, wrong)
+		}
+	}
+	if limit := cmd.Flags().Lookup("limit"); limit != nil && strings.HasPrefix(limit.Value.String(), "-") {
+		return usage("--limit %s: it must be positive", limit.Value)
+	}
+	return nil
+}

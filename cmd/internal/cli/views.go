@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) views() *cobra.Command {
+	return a.connects(&cobra.Command{
+		Use: "views", GroupID: groupCheck, Args: cobra.NoArgs,
+		Short: "Show how far a node's views of the fleet have read the log",
+		Long: `Show how far the views of the fleet (approvals, effects and usage of a whole
+tenant) have read the log, shard by shard, of the node that answers. They are kept
+in a file that is a cache of the log: to have them built again, stop the node,
+delete the file and start it.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runViews(cmd.Context()) },
+	}, defaultTimeout)
+}
+
+func (a *app) runViews(ctx context.Context) error {
+	var all gateway.Place
+	_, err := a.table("SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", func(each func(json.RawMessage) error) error {
+		return a.tenantLines(ctx, messages.DefaultTenant, messages.Query{View: "views"}, each)
+	}, func(line json.RawMessage) string {
+		p, newest := raw[gateway.Place](line), ""
+		if !p.Stored.IsZero() {
+			newest = p.Stored.UTC().Format(time.DateTime)
+		}
+		all.Node, all.File = p.Node, p.File
+		all.Behind, all.Unreadable = all.Behind+p.Behind, all.Unreadable+p.Unreadable
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, newest)
+	})
+	if err == nil && !a.json() {
+		a.note("node %s, file %s: %d frames behind, %d unreadable", projections.Printable(all.Node, 64), projections.Printable(all.File, 400), all.Behind, all.Unreadable)
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package projections
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func effectsOf(events ...messages.Event) []Effect {
+	var e Effects
+	for i, ev := range events {
+		e.At(second(i))
+		e.Apply(messages.EventNumber(i+1), ev)
+	}
+	return e.List(messages.AgentID{})
+}
+
+func second(i int) time.Time { return testTime.Add(time.Duration(i) * time.Second) }
+
+func TestEffects(t *testing.T) { // A33, A43
+	expires := testTime.Add(time.Hour)
+	got := effectsOf(
+		messages.ToolRequested{Turn: "t1", Step: 1, Call: "c1", Tool: "look", Arguments: `{"w":1}`},
+		messages.ToolRequested{Turn: "t1", Step: 1, Call: "c2", Tool: "refund", Arguments: `{"order":7}`},
+		messages.ToolRequested{Turn: "t1", Step: 1, Call: "c3", Tool: "refund", Arguments: `{"order":8}`},
+		messages.ToolStarted{Turn: "t1", Call: "c1", Tool: "look", Class: "pure", Key: "k1", Attempt: 1},
+		messages.HookDecided{Turn: "t1", Call: "c2", Decision: "rewrite", Arguments: `{"order":9}`},
+		messages.ToolFlagged{Turn: "t1", Call: "c2", Tool: "refund", Of: "c0"},
+		messages.ApprovalRequested{Turn: "t1", Call: "c2", Tool: "refund", Arguments: `{"order":9}`, ArgsHash: "h2", Reason: "much", ExpiresAt: &expires},
+		messages.ApprovalRequested{Turn: "t1", Call: "c3", Tool: "refund", Arguments: `{"order":8}`, ArgsHash: "h3"},
+		messages.ToolFailed{Turn: "t1", Call: "c1", Kind: "panic", Message: strings.Repeat("é", MaxPreview)},
+		messages.ApprovalGranted{Turn: "t1", Call: "c2", Tool: "refund", By: "decision"},
+		messages.ToolStarted{Turn: "t1", Call: "c2", Tool: "refund", Class: "once", Key: "k2", Attempt: 1, Arguments: `{"order":9}`},
+		messages.ToolUnknown{Turn: "t1", Call: "c2", Reason: "lost"},
+		messages.ToolStarted{Turn: "t1", Call: "c2", Tool: "refund", Class: "once", Key: "k2", Attempt: 2, Arguments: `{"order":9}`},
+		messages.ToolCompleted{Turn: "t1", Call: "c2", Output: "paid", By: "decision"},
+		messages.ToolCompleted{Turn: "t1", Call: "c1", Output: "late"}, // of nothing that is known: its own line
+	)
+	want := []Effect{
+		{N: 1, At: second(0), Turn: "t1", Step: 1, Call: "c1", Tool: "look", Class: "pure", Key: "k1", Arguments: `{"w":1}`, Attempts: 1, Outcome: CallFailed, Kind: "panic",
+			Output: strings.Repeat("é", MaxPreview/2), OutputBytes: 2 * MaxPreview, Started: 4, StartedAt: second(3), Ended: 9, EndedAt: second(8)},
+		{N: 2, At: second(1), Turn: "t1", Step: 1, Call: "c2", Tool: "refund", Class: "once", Key: "k2", Arguments: `{"order":9}`, Rewritten: true, Attempts: 2, Outcome: CallCompleted, By: "decision",
+			Output: "paid", OutputBytes: 4, Flagged: "c0", Approval: "granted", ApprovedBy: "decision", Started: 11, StartedAt: second(10), Ended: 14, EndedAt: second(13)},
+		{N: 3, At: second(2), Turn: "t1", Step: 1, Call: "c3", Tool: "refund", Arguments: `{"order":8}`, Outcome: CallWaiting, ArgsHash: "h3", Asked: 8, AskedAt: second(7)},
+		{N: 15, At: second(14), Turn: "t1", Call: "c1", Outcome: CallCompleted, Output: "late", OutputBytes: 4, Ended: 15, EndedAt: second(14)},
+	}
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
+			t.Fatalf("effect %d\ngot  %+v\nwant %+v", i, got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])
+		}
+	}
+}
+
+func TestEffectsEndWithTheirTurn(t *testing.T) { // A12, A42
+	got := effectsOf(
+		messages.ToolRequested{Turn: "t1", Call: "c1", Tool: "a"}, messages.ToolRequested{Turn: "t1", Call: "c2", Tool: "b"},
+		messages.ToolRequested{Turn: "t1", Call: "c3", Tool: "b"}, messages.ToolRequested{Turn: "t1", Call: "c4", Tool: "b"},
+		messages.ToolStarted{Turn: "t1", Call: "c2", Tool: "b", Attempt: 1},
+		messages.ApprovalRequested{Turn: "t1", Call: "c3", Tool: "b"}, messages.ApprovalDenied{Turn: "t1", Call: "c3", By: "timeout"}, messages.ToolDenied{Turn: "t1", Call: "c3", Message: "no"},
+		messages.ToolSkipped{Turn: "t1", Call: "c4", Reason: "hook"},
+		messages.TurnAborted{Turn: "t1"},
+		messages.ToolRequested{Turn: "t11", Call: "c1", Tool: "a"}, // the same name again
+	)
+	var told []string
+	for _, e := range got {
+		told = append(told, string(e.Call)+" "+string(e.Outcome)+" "+e.By)
+	}
+	if want := []string{"c1 skipped ", "c2 unknown ", "c3 denied timeout", "c4 skipped ", "c1 requested "}; !reflect.DeepEqual(told, want) {
+		t.Errorf("got  %q\nwant %q", told, want)
+	}
+}
+
+// A fold that goes on from the calls that were open tells the same of them.
+func TestEffectsAfter(t *testing.T) { // A80
+	for seed := range uint64(40) {
+		events := randomStory(seed, 100)
+		var whole Effects
+		for i, ev := range events {
+			whole.Apply(messages.EventNumber(i+1), ev)
+		}
+		rows := make(map[messages.EventNumber]Effect)
+		var open []Effect
+		for i, ev := range events {
+			part := EffectsAfter(open)
+			part.Apply(messages.EventNumber(i+1), ev)
+			open = nil
+			for _, c := range part.List(messages.AgentID{}) {
+				rows[c.N] = c
+				if c.Ended == 0 {
+					open = append(open, c)
+				}
+			}
+		}
+		all := whole.List(messages.AgentID{})
+		if len(all) != len(rows) {
+			t.Fatalf("seed %d: %d calls in parts, %d in one", seed, len(rows), len(all))
+		}
+		for _, c := range all {
+			if !reflect.DeepEqual(c, rows[c.N]) {
+				t.Fatalf("seed %d\nwhole %+v\nparts %+v", seed, c, rows[c.N])
+			}
+		}
+	}
+}
+
+// What waits for approval among the effects is what the queue says.
+func TestEffectsAgreeWithApprovals(t *testing.T) { // A43
+	waited := 0
+	for seed := range uint64(200) {
+		var a all
+		for i, ev := range randomStory(seed, 60) {
+			if _, again := ev.(messages.ToolRequested); again && i > 0 && slices.ContainsFunc(a.Effects.List(messages.AgentID{}), func(c Effect) bool { return c.Ended == 0 }) {
+				continue // no agent asks for an open call again
+			}
+			if asked, ok := ev.(messages.ApprovalRequested); ok && asked.Turn == "" {
+				continue // every call has a turn
+			}
+			a.At(second(i))
+			a.Apply(messages.EventNumber(i+1), ev)
+			var waiting []messages.Approval
+			for _, c := range a.Effects.List(messages.AgentID{}) {
+				if w, waits := c.Waits(); waits {
+					waiting = append(waiting, w)
+				}
+			}
+			slices.SortFunc(waiting, func(a, b messages.Approval) int { return int(a.N) - int(b.N) })
+			if want := a.Queue.Approvals(messages.AgentID{}); !reflect.DeepEqual(waiting, want) {
+				t.Fatalf("seed %d, event %d %s\neffects %+v\nqueue   %+v", seed, i+1, ev.EventType(), waiting, want)
+			}
+			waited += len(waiting)
+		}
+	}
+	if waited == 0 {
+		t.Error("nothing ever waited")
+	}
+}
+
+func TestWhere(t *testing.T) {
+	e := Effect{Tool: "refund", Outcome: CallCompleted, At: testTime,
+		Arguments: `{"order":7,"who":{"name":"Ann\nLee","tags":["a","b=c"],"vip":true},"sum":1.50,"none":null,"a=b":"x\\y"}`}
+	yes := []EffectFilter{
+		{}, {Tool: "refund"}, {Outcome: CallCompleted}, {Since: testTime}, {Until: testTime.Add(1)},
+		{Where: map[string]string{"order": "7"}}, {Where: map[string]string{"order": "7", "who.vip": "true"}},
+		{Where: map[string]string{"who.name": "Ann\nLee"}}, {Where: map[string]string{"who.tags.1": "b=c"}},
+		{Where: map[string]string{"sum": "1.50"}}, {Where: map[string]string{"none": "null"}}, {Where: map[string]string{"a=b": `x\y`}},
+	}
+	no := []EffectFilter{
+		{Tool: "refunds"}, {Outcome: CallFailed}, {Since: testTime.Add(1)}, {Until: testTime},
+		{Where: map[string]string{"order": "70"}}, {Where: map[string]string{"order": ""}}, {Where: map[string]string{"order": "7", "who.vip": "false"}},
+		{Where: map[string]string{"rder": "7"}}, {Where: map[string]string{"who": "Ann"}}, {Where: map[string]string{"who.name": "Ann"}},
+		{Where: map[string]string{"a": "b=x\\y"}}, {Where: map[string]string{"sum": "1.5"}},
+	}
+	for i, f := range append(yes, no...) {
+		if got := f.Admits(&e); got != (i < len(yes)) {
+			t.Errorf("%+v: %v", f, got)
+		}
+	}
+	for _, arguments := range []string{"", "no json", `{"order":`, `{"x":"` + strings.Repeat("y", maxLeaf) + `"}`} {
+		if got := Leaves(arguments); strings.Contains(got, "=") {
+			t.Errorf("%.20q has %q", arguments, got)
+		}
+	}
+	deep := `{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `,"y":[` + strings.Repeat("1,", 1<<16) + `1]}`
+	if got := Leaves(deep); len(got) > maxLeaves {
+		t.Errorf("%d bytes of leaves", len(got))
+	}
+}

@@ -1,0 +1,228 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Stored is a message of a shard of the log.
+type Stored struct {
+	Agent messages.AgentID
+	Seq   uint64
+	// Time is when the log stored it.
+	Time time.Time
+	// Types are those of the frame's events.
+	Types []string
+	// Foreign says that it is no frame.
+	Foreign bool
+	// Frame decodes it.
+	Frame func() (*messages.Frame, error)
+}
+
+// deleted is the event after which nothing of the agent is left.
+const deleted = "agent.deleted" // eventlog.Deleted, which this room does not know
+
+// matters says that a frame with an event of this type is decoded.
+func matters(eventType string) bool {
+	switch eventType {
+	case "model.requested", "model.completed", "model.failed", "model.restarted",
+		"tool.requested", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped", "tool.unknown", "tool.flagged",
+		"approval.requested", "approval.granted", "approval.denied", "hook.decided",
+		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared", deleted:
+		return true
+	}
+	return false
+}
+
+// Batch is frames that are committed together. It holds what they come to, not
+// the frames. It is for one goroutine; one that was not committed leaves nothing.
+type Batch struct {
+	s      *Store
+	agents map[messages.AgentID]*folding
+	shards map[int]Shard
+	frames int
+}
+
+// Batch begins a batch. Only one may be under way.
+func (s *Store) Batch() *Batch {
+	return &Batch{s: s, agents: make(map[messages.AgentID]*folding), shards: make(map[int]Shard)}
+}
+
+// Len is how many messages were added.
+func (b *Batch) Len() int { return b.frames }
+
+// folding is an agent within a batch.
+type folding struct {
+	id    int64 // 0: it has no rows
+	shard int
+	last  messages.EventNumber
+	// gone says that the rows under was must go first.
+	gone []int64
+
+	effects *projections.Effects
+	usage   *projections.Usage
+	seen    int // calls of usage that are in spent
+	spent   map[spentAt]spent
+}
+
+type spentAt struct {
+	model string
+	hour  int64
+}
+
+// spent is what some model calls used.
+type spent struct {
+	projections.Spent
+	failed int
+}
+
+// carry is what the folds remember of an agent from one batch to the next.
+type carry struct {
+	Effects []projections.Effect    `json:"effects,omitempty"`
+	Asked   []projections.ModelCall `json:"asked,omitempty"`
+}
+
+func newFolding(shard int, c carry) *folding {
+	return &folding{shard: shard, effects: projections.EffectsAfter(c.Effects), usage: projections.UsageAfter(c.Asked), spent: make(map[spentAt]spent)}
+}
+
+// Add folds the next message of a shard. Its error is the file's; a frame that
+// cannot be read is no error.
+func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
+	at, ok := b.shards[shard]
+	if !ok {
+		at = b.s.shards[shard]
+	}
+	if m.Seq <= at.Seq {
+		return fmt.Errorf("message %d of shard %d comes after %d", m.Seq, shard, at.Seq)
+	}
+	b.frames++
+	at.Position = Position{m.Seq, m.Agent.Full(), m.Time}
+	defer func() { b.shards[shard] = at }()
+	if m.Foreign || !slices.ContainsFunc(m.Types, matters) {
+		return nil
+	}
+	frame, err := m.Frame()
+	if err != nil && !slices.Contains(m.Types, deleted) {
+		at.Unreadable++
+		b.s.logger.Warn("a frame cannot be read; the views of the fleet leave it out", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq, "error", err)
+		return nil
+	}
+	f, err := b.folding(ctx, shard, m.Agent)
+	if err != nil {
+		return err
+	}
+	if frame == nil { // its only use was to end the agent
+		f.delete()
+		return nil
+	}
+	if frame.First <= f.last {
+		at.Unreadable++
+		b.s.logger.Warn("a frame tells again of events that were told; the views of the fleet leave it out", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq, "event", frame.First)
+		return nil
+	}
+	f.apply(frame)
+	return nil
+}
+
+// folding is the agent's fold as it stands.
+func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*folding, error) {
+	if f := b.agents[a]; f != nil {
+		return f, nil
+	}
+	var id int64
+	var last uint64
+	var raw []byte
+	var c carry
+	err := b.s.write.QueryRowContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+	case err != nil:
+		return nil, err
+	case raw != nil && json.Unmarshal(raw, &c) != nil:
+		return nil, errStrange
+	}
+	f := newFolding(shard, c)
+	f.id, f.last = id, messages.EventNumber(last)
+	b.agents[a] = f
+	return f, nil
+}
+
+func (f *folding) apply(frame *messages.Frame) {
+	f.effects.At(frame.Time)
+	for i, ev := range frame.Events {
+		n := frame.First + messages.EventNumber(i)
+		if ev.EventType() == deleted {
+			f.delete()
+			f.effects.At(frame.Time)
+		}
+		f.effects.Apply(n, ev)
+		f.usage.Apply(n, ev)
+	}
+	f.last = frame.Last()
+	f.spend(frame.Time)
+}
+
+// spend counts the model calls that have ended since.
+func (f *folding) spend(at time.Time) {
+	calls := f.usage.Calls()
+	for _, c := range calls[f.seen:] {
+		key := spentAt{c.Model, at.Unix() / 3600}
+		s := f.spent[key]
+		s.Spent = s.With(c)
+		if c.Failed != "" {
+			s.failed++
+		}
+		f.spent[key] = s
+	}
+	f.seen = len(calls)
+}
+
+// delete forgets everything of the agent.
+func (f *folding) delete() {
+	fresh := newFolding(f.shard, carry{})
+	if fresh.gone = f.gone; f.id != 0 {
+		fresh.gone = append(fresh.gone, f.id)
+	}
+	fresh.last = f.last
+	*f = *fresh
+}
+
+// Commit writes the batch, all of it or nothing. After an error the Store must
+// be opened again.
+func (b *Batch) Commit(ctx context.Context) error {
+	tx, err := b.s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	w := writer{ctx: ctx, tx: tx, statements: make(map[string]*sql.Stmt), hours: make(map[hourAt]spent)}
+	for a, f := range b.agents {
+		w.agent(a, f)
+	}
+	w.sums()
+	now := time.Now()
+	for shard, at := range b.shards {
+		at.Applied = now
+		b.shards[shard] = at
+		w.position(shard, b.s.shards[shard].Seq, at)
+	}
+	if w.err != nil {
+		return w.err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	for shard, at := range b.shards {
+		b.s.shards[shard] = at
+	}
+	return nil
+}

@@ -1,0 +1,543 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+var begun = time.Date(2026, 1, 2, 3, 59, 0, 0, time.UTC)
+
+// world is a log in memory, of several shards.
+type world struct {
+	rand   *rand.Rand
+	shards [3][]Stored
+	frames map[messages.AgentID][]*messages.Frame
+	clock  int
+}
+
+func newWorld(seed uint64) *world {
+	return &world{rand: rand.New(rand.NewPCG(seed, 7)), frames: make(map[messages.AgentID][]*messages.Frame)}
+}
+
+func agentID(i int) messages.AgentID {
+	return messages.AgentID{Tenant: []string{"default", "acme"}[i%2], Kind: []string{"support", "billing", "ops"}[i%3], Key: fmt.Sprintf("k%03d", i)}
+}
+
+// say appends a frame to an agent's log.
+func (w *world) say(a messages.AgentID, events ...messages.Event) {
+	shard := &w.shards[int(a.Partition())%len(w.shards)]
+	past := w.frames[a]
+	f := &messages.Frame{First: 1, Events: events, Time: begun.Add(time.Duration(w.clock) * time.Second)}
+	w.clock++
+	if len(past) > 0 {
+		f.First = past[len(past)-1].Last() + 1
+	}
+	w.frames[a] = append(past, f)
+	m := Stored{Agent: a, Seq: uint64(1 + 2*len(*shard)), Time: f.Time, Frame: func() (*messages.Frame, error) { return f, nil }}
+	for _, ev := range events {
+		m.Types = append(m.Types, ev.EventType())
+	}
+	*shard = append(*shard, m)
+}
+
+// turn has an agent live through one turn of some kind.
+func (w *world) turn(a messages.AgentID) {
+	n := len(w.frames[a]) + 1
+	turn, model, call := messages.TurnID(fmt.Sprintf("t%d", n)), messages.CallID(fmt.Sprintf("m%d", n)), messages.CallID(fmt.Sprintf("c%d", n))
+	asked := messages.ModelRequested{Turn: turn, Step: 1, Attempt: 1, Call: model, Model: "demo/" + []string{"a", "b"}[w.rand.IntN(2)]}
+	w.say(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
+	usage := messages.Usage{Input: 10 + w.rand.IntN(90), Output: w.rand.IntN(50), Cached: 3, Reasoning: 1}
+	switch w.rand.IntN(6) {
+	case 0:
+		w.say(a, messages.ModelFailed{Turn: turn, Step: 1, Call: model, Kind: "timeout", Usage: usage, Cost: 7}, messages.TurnFailed{Turn: turn, Reason: "model"})
+		return
+	case 1:
+		w.say(a, messages.TurnAborted{Turn: turn, By: "abort"}) // its answer is lost
+		return
+	}
+	tool := []string{"look", "refund"}[w.rand.IntN(2)]
+	arguments := fmt.Sprintf(`{"order":%d,"who":{"vip":%v}}`, w.rand.IntN(9), w.rand.IntN(2) == 0)
+	requested := messages.ToolRequested{Turn: turn, Step: 1, Call: call, Tool: tool, Arguments: arguments}
+	completed := messages.ModelCompleted{Turn: turn, Step: 1, Call: model, Model: asked.Model + "-1", Usage: usage, Cost: 1e9 + 3}
+	if tool == "refund" {
+		w.say(a, completed, requested, messages.ApprovalRequested{Turn: turn, Call: call, Tool: tool, Arguments: arguments, ArgsHash: messages.HashArguments(arguments)}, messages.TurnPaused{Turn: turn, Reason: "approval"})
+		if w.rand.IntN(2) == 0 {
+			return // it waits
+		}
+		w.say(a, messages.ApprovalGranted{Turn: turn, Call: call, Tool: tool, By: "decision"}, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "once", Attempt: 1})
+	} else {
+		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "pure", Attempt: 1})
+	}
+	w.say(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
+}
+
+// live has many agents live through many turns, in one another's way.
+func (w *world) live(agents, turns int) {
+	for range turns {
+		w.turn(agentID(w.rand.IntN(agents)))
+	}
+}
+
+func (w *world) apply(t testing.TB, s *Store, most int) {
+	t.Helper()
+	for shard, log := range w.shards {
+		b := s.Batch()
+		for _, m := range log {
+			if m.Seq <= s.Shard(shard).Seq {
+				continue
+			}
+			if err := b.Add(t.Context(), shard, m); err != nil {
+				t.Fatal(err)
+			}
+			if b.Len() == most {
+				if err := b.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				b = s.Batch()
+			}
+		}
+		if b.Len() > 0 {
+			if err := b.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func open(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "50% of #1?.db") }
+
+// lines is an answer, read in pages of a size.
+func lines(t testing.TB, page int, ask func(after string, limit int) func(func(Row, error) bool)) (all []string) {
+	t.Helper()
+	after := ""
+	for {
+		given := 0
+		for row, err := range ask(after, page) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(row.Line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, string(b))
+			if row.Cursor != "" {
+				given, after = given+1, row.Cursor
+			}
+		}
+		if page == 0 || given < page {
+			return all
+		}
+	}
+}
+
+// answers is everything the file says.
+func answers(t testing.TB, s *Store, page int) string {
+	t.Helper()
+	var all []string
+	for _, tenant := range []string{"default", "acme"} {
+		all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
+			return s.Effects(t.Context(), Query{Tenant: tenant, After: after, Limit: limit})
+		})...)
+		all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
+			return s.Approvals(t.Context(), Query{Tenant: tenant, After: after, Limit: limit})
+		})...)
+		for _, by := range By {
+			all = append(all, lines(t, page, func(after string, limit int) func(func(Row, error) bool) {
+				return s.Usage(t.Context(), UsageQuery{Tenant: tenant, By: by, After: after, Limit: limit})
+			})...)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// effects are what the folds of each agent say, as the file must.
+func (w *world) effects(tenant string) (list []projections.Effect) {
+	for a, frames := range w.frames {
+		var e projections.Effects
+		for _, f := range frames {
+			projections.Fold(f, 0, &e)
+		}
+		if a.Tenant == tenant {
+			list = append(list, e.List(a)...)
+		}
+	}
+	slices.SortFunc(list, func(a, b projections.Effect) int { return a.At.Compare(b.At) }) // no two at the same time
+	return list
+}
+
+func TestStoreSaysWhatTheFoldsSay(t *testing.T) { // A52, A87
+	w := newWorld(1)
+	w.live(40, 400)
+	s := open(t, file(t))
+	w.apply(t, s, 7)
+	for _, tenant := range []string{"default", "acme"} {
+		var want, waiting []string
+		for _, e := range w.effects(tenant) {
+			b, _ := json.Marshal(e)
+			want = append(want, string(b))
+			if approval, waits := e.Waits(); waits {
+				b, _ := json.Marshal(approval)
+				waiting = append(waiting, string(b))
+			}
+		}
+		got := lines(t, 0, func(string, int) func(func(Row, error) bool) { return s.Effects(t.Context(), Query{Tenant: tenant}) })
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d effects, the folds have %d", tenant, len(got), len(want))
+		}
+		got = lines(t, 0, func(string, int) func(func(Row, error) bool) { return s.Approvals(t.Context(), Query{Tenant: tenant}) })
+		slices.Sort(waiting)
+		if slices.Sort(got); !reflect.DeepEqual(got, waiting) || len(waiting) == 0 {
+			t.Errorf("%s: %d approvals, the folds have %d", tenant, len(got), len(waiting))
+		}
+		sameUsage(t, w, s, tenant)
+	}
+}
+
+// sameUsage compares the sums with those of the folds.
+func sameUsage(t *testing.T, w *world, s *Store, tenant string) {
+	t.Helper()
+	want := UsageLine{Type: "total"}
+	agents := make(map[string]UsageLine)
+	for a, frames := range w.frames {
+		var u projections.Usage
+		for _, f := range frames {
+			projections.Fold(f, 0, &u)
+		}
+		if a.Tenant != tenant {
+			continue
+		}
+		l := UsageLine{Type: "agent", Agent: &a, Spent: u.Total()}
+		for _, c := range u.Calls() {
+			want.Spent = want.With(c)
+			if c.Failed != "" {
+				l.Failed++
+				want.Failed++
+			}
+		}
+		if l.Calls > 0 {
+			agents[a.String()] = l
+		}
+	}
+	for _, by := range By {
+		total := UsageLine{Type: "total"}
+		for row, err := range s.Usage(t.Context(), UsageQuery{Tenant: tenant, By: by}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := row.Line.(UsageLine)
+			if by == "agent" && l.Type == by {
+				if !reflect.DeepEqual(l, agents[l.Agent.String()]) {
+					t.Errorf("%s: got %+v, want %+v", l.Agent, l, agents[l.Agent.String()])
+				}
+				delete(agents, l.Agent.String())
+			}
+			if l.Type == "total" {
+				if !reflect.DeepEqual(l, want) || !reflect.DeepEqual(l, total) {
+					t.Errorf("by %s: total %+v, of the folds %+v, of the lines %+v", by, l, want, total)
+				}
+				continue
+			}
+			total.Calls, total.Lost, total.Failed = total.Calls+l.Calls, total.Lost+l.Lost, total.Failed+l.Failed
+			total.Usage, total.Cost = total.Usage.Add(l.Usage), total.Cost.Plus(l.Cost)
+		}
+	}
+	if len(agents) > 0 {
+		t.Errorf("without a line: %v", slices.Collect(maps.Keys(agents)))
+	}
+}
+
+// Whatever the batches, however often the file is closed and a batch given up,
+// and however it is asked, the answers are the same.
+func TestAnyBatchesAnyPages(t *testing.T) { // A87
+	w := newWorld(2)
+	w.live(30, 250)
+	s := open(t, file(t))
+	w.apply(t, s, 100000)
+	want := answers(t, s, 0)
+	for _, page := range []int{1, 7, 1000} {
+		if got := answers(t, s, page); got != want {
+			t.Errorf("pages of %d: other answers", page)
+		}
+	}
+	path := file(t)
+	for round := range 12 {
+		s := open(t, path)
+		b := s.Batch() // is given up
+		for shard, log := range w.shards {
+			for _, m := range log {
+				if m.Seq > s.Shard(shard).Seq && b.Len() < 50 {
+					_ = b.Add(t.Context(), shard, m)
+				}
+			}
+		}
+		b = s.Batch()
+		for shard, log := range w.shards {
+			for _, m := range log {
+				if m.Seq > s.Shard(shard).Seq && (b.Len() < 40+round || round == 11) {
+					if err := b.Add(t.Context(), shard, m); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		if err := b.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.Close()
+	}
+	if got := answers(t, open(t, path), 0); got != want {
+		t.Error("a file that was closed and opened has other answers")
+	}
+}
+
+func TestFilters(t *testing.T) {
+	w := newWorld(3)
+	w.live(30, 300)
+	s := open(t, file(t))
+	w.apply(t, s, 50)
+	all := w.effects("acme")
+	middle := all[len(all)/2].At
+	for _, f := range []projections.EffectFilter{
+		{Tool: "refund"}, {Outcome: projections.CallWaiting}, {Outcome: projections.CallCompleted}, {Since: middle}, {Until: middle},
+		{Where: map[string]string{"order": "7"}}, {Tool: "refund", Where: map[string]string{"order": "7", "who.vip": "true"}, Outcome: projections.CallWaiting},
+		{Tool: "none"},
+	} {
+		for _, kind := range []string{"", "billing"} {
+			var want, got []messages.EventNumber
+			for _, e := range all {
+				if f.Admits(&e) && (kind == "" || e.Agent.Kind == kind) {
+					want = append(want, e.N)
+				}
+			}
+			for row, err := range s.Effects(t.Context(), Query{Tenant: "acme", Kind: kind, EffectFilter: f}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				var e projections.Effect
+				if err := json.Unmarshal(row.Line.(json.RawMessage), &e); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, e.N)
+			}
+			if !reflect.DeepEqual(got, want) || (len(want) == 0) != (f.Tool == "none") {
+				t.Errorf("kind %q, %+v: got %v, want %v", kind, f, got, want)
+			}
+		}
+	}
+	for _, err := range s.Effects(t.Context(), Query{Tenant: "acme", After: "nonsense"}) {
+		if messages.AsError(err).Code != messages.BadInput {
+			t.Errorf("a cursor that is none: %v", err)
+		}
+	}
+}
+
+func TestAReadShardStartsAgain(t *testing.T) { // A87
+	w := newWorld(4)
+	w.live(30, 200)
+	s := open(t, file(t))
+	w.apply(t, s, 60)
+	want := answers(t, s, 0)
+	for shard := range w.shards {
+		if err := s.Reset(t.Context(), shard); err != nil {
+			t.Fatal(err)
+		}
+		if shard == 1 && answers(t, s, 0) == want {
+			t.Error("a shard that was forgotten is still told of")
+		}
+		w.apply(t, s, 60)
+		if got := answers(t, s, 0); got != want {
+			t.Fatalf("shard %d: other answers", shard)
+		}
+	}
+	for shard := range w.shards {
+		_ = s.Reset(t.Context(), shard)
+	}
+	var rows int
+	if err := s.read.QueryRow(`SELECT (SELECT count(*) FROM agents) + (SELECT count(*) FROM effects) + (SELECT count(*) FROM usage) + (SELECT count(*) FROM hours)`).Scan(&rows); err != nil || rows != 0 {
+		t.Errorf("%d rows are left: %v", rows, err)
+	}
+}
+
+// gone is the event of an agent that was deleted, as far as its type goes.
+type gone struct{}
+
+func (gone) EventType() string { return "agent.deleted" }
+
+func TestDeletedAgentsLeaveNothing(t *testing.T) {
+	for _, unreadable := range []bool{false, true} {
+		w := newWorld(5)
+		w.live(10, 80)
+		s := open(t, file(t))
+		victim := agentID(3)
+		w.apply(t, s, 50)
+		w.say(victim, gone{})
+		if shard := &w.shards[int(victim.Partition())%len(w.shards)]; unreadable {
+			(*shard)[len(*shard)-1].Frame = func() (*messages.Frame, error) { return nil, errors.New("of a newer version") }
+		}
+		if unreadable {
+			w.turn(victim) // it begins anew, in the same batch
+		}
+		w.apply(t, s, 50)
+		if text := answers(t, s, 0); strings.Contains(text, victim.Key) != unreadable {
+			t.Errorf("of a deleted agent (unreadable %v): %s", unreadable, text)
+		}
+		w.frames[victim] = slices.DeleteFunc(w.frames[victim], func(f *messages.Frame) bool { return f.First <= deletedAt(w.frames[victim]) })
+		for _, tenant := range []string{"default", "acme"} {
+			sameUsage(t, w, s, tenant)
+		}
+	}
+}
+
+func deletedAt(frames []*messages.Frame) (n messages.EventNumber) {
+	for _, f := range frames {
+		if f.Events[0].EventType() == deleted {
+			n = f.First
+		}
+	}
+	return n
+}
+
+func TestUnreadableFramesAreCounted(t *testing.T) { // A86
+	w := newWorld(6)
+	w.live(10, 50)
+	bad := &w.shards[1][5]
+	bad.Types, bad.Frame = []string{"tool.completed"}, func() (*messages.Frame, error) { return nil, errors.New("bad checksum") }
+	w.shards[1][6].Foreign, w.shards[1][6].Agent = true, messages.AgentID{}
+	var said strings.Builder
+	s, err := Open(t.Context(), file(t), slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w.apply(t, s, 30)
+	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq)} {
+		if !strings.Contains(said.String(), part) {
+			t.Errorf("%q is not said: %s", part, said.String())
+		}
+	}
+	shards, err := s.Shards(t.Context())
+	if err != nil || shards[1].Unreadable != 1 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
+		t.Errorf("shard 1 is %+v, %v", shards[1], err)
+	}
+}
+
+func TestAFileThatIsNotOursIsBuiltAgain(t *testing.T) { // A87
+	w := newWorld(7)
+	w.live(20, 150)
+	good := open(t, file(t))
+	w.apply(t, good, 50)
+	want := answers(t, good, 0)
+	for name, harm := range map[string]func(t *testing.T, path string){
+		"another version": func(t *testing.T, path string) {
+			s := open(t, path)
+			if _, err := s.write.Exec(`PRAGMA user_version = 99`); err != nil {
+				t.Fatal(err)
+			}
+			_ = s.Close()
+		},
+		"no database": func(t *testing.T, path string) { write(t, path, []byte("this is no database at all")) },
+		"cut short": func(t *testing.T, path string) {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, path, b[:len(b)/2])
+		},
+		"holes": func(t *testing.T, path string) {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 4096; i < len(b); i += 4096 {
+				clear(b[i : i+64])
+			}
+			write(t, path, b)
+		},
+		"deleted": func(t *testing.T, path string) {
+			if err := Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := file(t)
+			s := open(t, path)
+			w.apply(t, s, 50)
+			_ = s.Close()
+			harm(t, path)
+			s = open(t, path)
+			if at := s.Shard(0).Seq; at != 0 {
+				t.Fatalf("shard 0 is at %d", at)
+			}
+			w.apply(t, s, 50)
+			if got := answers(t, s, 0); got != want {
+				t.Error("other answers")
+			}
+		})
+	}
+}
+
+func write(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTwoProcessesDoNotCountTwice(t *testing.T) {
+	w := newWorld(8)
+	w.live(5, 30)
+	path := file(t)
+	one, two := open(t, path), open(t, path)
+	w.apply(t, one, 10)
+	b := two.Batch()
+	if err := b.Add(t.Context(), 0, w.shards[0][0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Commit(t.Context()); !errors.Is(err, errMoved) {
+		t.Errorf("the second that writes hears %v", err)
+	}
+	sameUsage(t, w, one, "default")
+}
+
+func TestQueriesEndWithTheirContext(t *testing.T) {
+	w := newWorld(9)
+	w.live(5, 100)
+	s := open(t, file(t))
+	w.apply(t, s, 1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range s.Effects(ctx, Query{Tenant: "default"}) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		return
+	}
+	t.Error("no error")
+}

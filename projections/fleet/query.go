@@ -1,0 +1,360 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Row is a line of an answer.
+type Row struct {
+	// Cursor asks for what comes behind the row. It means the same on every node.
+	// Empty: nothing does, and the row does not count towards a limit.
+	Cursor string
+	// Line is what the row says: JSON, when it is marshalled.
+	Line any
+}
+
+// Query chooses calls of a tenant's agents. Empty fields choose all.
+type Query struct {
+	Tenant, Kind string
+	projections.EffectFilter
+	// After is the cursor of the last row that was seen.
+	After string
+	// Limit is the most rows to give; 0 means all.
+	Limit int
+}
+
+// statement is an SQL query under way.
+type statement struct {
+	text strings.Builder
+	args []any
+}
+
+func (s *statement) add(text string, args ...any) {
+	s.text.WriteString(text)
+	s.args = append(s.args, args...)
+}
+
+func (s *statement) limit(n int) {
+	if n > 0 {
+		s.add(` LIMIT ?`, n)
+	}
+}
+
+// effectsAfter is the place of a row among effects.
+type effectsAfter struct {
+	At        int64
+	Kind, Key string
+	N         int64
+}
+
+// Effects yields the calls of tools that q chooses, oldest first by when they
+// were asked for.
+func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
+	var after effectsAfter
+	err := readCursor(q.After, &after)
+	var st statement
+	st.add(`SELECT e.at, a.kind, a.key, e.n, e.line FROM effects e JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	st.effects(q)
+	if q.After != "" {
+		st.add(` AND e.at >= ? AND (e.at, a.kind, a.key, e.n) > (?, ?, ?, ?)`, after.At, after.At, after.Kind, after.Key, after.N)
+	}
+	st.add(` ORDER BY e.at, a.kind, a.key, e.n`)
+	st.limit(q.Limit)
+	return rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) {
+		var at effectsAfter
+		var line []byte
+		err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line)
+		return Row{cursor(at), json.RawMessage(line)}, err
+	})
+}
+
+// effects adds what the filter wants of a call.
+func (s *statement) effects(q Query) {
+	if q.Kind != "" {
+		s.add(` AND e.kind = ?`, q.Kind)
+	}
+	if q.Tool != "" {
+		s.add(` AND e.tool = ?`, q.Tool)
+	}
+	if q.Outcome != "" {
+		s.add(` AND e.outcome = ?`, string(q.Outcome))
+		if q.Outcome != projections.CallCompleted {
+			s.add(` AND e.outcome <> 'completed'`) // so that the index of these is used
+		}
+	}
+	if !q.Since.IsZero() {
+		s.add(` AND e.at >= ?`, q.Since.UnixNano())
+	}
+	if !q.Until.IsZero() {
+		s.add(` AND e.at < ?`, q.Until.UnixNano())
+	}
+	for _, path := range slices.Sorted(maps.Keys(q.Where)) {
+		s.add(` AND instr(e.leaves, ?) > 0`, projections.Leaf(path, q.Where[path]))
+	}
+}
+
+// approvalsAfter is the place of a row among approvals.
+type approvalsAfter struct {
+	Kind, Key string
+	N         int64
+}
+
+// Approvals yields the calls that wait for a person's approval, agent by agent,
+// as messages.Approval. The filter's times bound when the call was asked for.
+func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
+	var after approvalsAfter
+	err := readCursor(q.After, &after)
+	q.Outcome = projections.CallWaiting
+	var st statement
+	st.add(`SELECT a.kind, a.key, e.n, e.line FROM effects e JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	st.effects(q)
+	if q.After != "" {
+		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
+	}
+	st.add(` ORDER BY a.kind, a.key, e.n`)
+	st.limit(q.Limit)
+	return rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) {
+		var at approvalsAfter
+		var line []byte
+		var e projections.Effect
+		if err := r.Scan(&at.Kind, &at.Key, &at.N, &line); err != nil {
+			return Row{}, err
+		}
+		if err := json.Unmarshal(line, &e); err != nil {
+			return Row{}, fmt.Errorf("%w: %w", errStrange, err)
+		}
+		approval, _ := e.Waits()
+		return Row{cursor(at), approval}, nil
+	})
+}
+
+// rows runs a query, unless err says why it must not.
+func rows(ctx context.Context, db *sql.DB, st statement, err error, scan func(*sql.Rows) (Row, error)) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
+		found, err := db.QueryContext(ctx, st.text.String(), st.args...)
+		if err != nil {
+			yield(Row{}, err)
+			return
+		}
+		defer found.Close()
+		for found.Next() {
+			row, err := scan(found)
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+		if err := found.Err(); err != nil {
+			yield(Row{}, err)
+		}
+	}
+}
+
+func cursor(place any) string {
+	b, _ := json.Marshal(place) // numbers and strings
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// readCursor reads a cursor, if there is one.
+func readCursor(s string, place any) error {
+	if s == "" {
+		return nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		err = json.Unmarshal(b, place)
+	}
+	if err != nil {
+		return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", s)
+	}
+	return nil
+}
+
+// UsageQuery chooses what models used.
+type UsageQuery struct {
+	Tenant, Kind, Model string
+	// By is agent, kind, model, day or hour.
+	By string
+	// Since and Until choose whole hours: from that of Since on, and before that
+	// of Until.
+	Since, Until time.Time
+	After        string
+	Limit        int
+}
+
+// UsageLine is a line of `reprise usage -o json` for a fleet: what the model
+// calls of one agent, kind, model, day or hour used, or all of them. Its names
+// are promises.
+type UsageLine struct {
+	// Type is what the query's By is, or total.
+	Type  string            `json:"type"`
+	Agent *messages.AgentID `json:"agent,omitempty"`
+	Kind  string            `json:"kind,omitempty"`
+	Model string            `json:"model,omitempty"`
+	// From is when a day or hour begins.
+	From time.Time `json:"from,omitzero"`
+	// Failed is how many of Calls failed.
+	Failed int `json:"failed,omitempty"`
+	projections.Spent
+}
+
+// By lists what usage can be summed by.
+var By = []string{"agent", "kind", "model", "day", "hour"}
+
+// usageAfter is the place of a row among sums.
+type usageAfter struct {
+	Kind, Key string
+	Number    int64
+}
+
+// sums are the columns of what was spent, summed; a cost in two parts, so that
+// no sum is too large.
+const sums = `sum(u.calls), sum(u.failed), sum(u.lost), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.cost / 1000000000), sum(u.cost % 1000000000)`
+
+// Usage yields the sums, in the order of what they are of, and behind the last
+// of them the total over all, which is there even if nothing was called.
+func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
+	var after usageAfter
+	err := readCursor(q.After, &after)
+	var st statement
+	if q.By == "agent" {
+		st.byAgent(q, after)
+	} else {
+		st.byHours(q, after)
+	}
+	st.limit(q.Limit)
+	return func(yield func(Row, error) bool) {
+		given := 0
+		for row, err := range rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) { return sum(r, q) }) {
+			given++
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+		if q.Limit > 0 && given == q.Limit {
+			return // there may be more
+		}
+		var total statement
+		total.add(`SELECT '', '', 0, ` + sums + ` FROM hours u`)
+		total.usage(q)
+		for row, err := range rows(ctx, s.read, total, nil, func(r *sql.Rows) (Row, error) { return sum(r, UsageQuery{By: "total"}) }) {
+			yield(row, err)
+		}
+	}
+}
+
+// byAgent walks the agents in their order and sums what each spent, so that a
+// page costs what is on it.
+func (s *statement) byAgent(q UsageQuery, after usageAfter) {
+	s.add(`SELECT a.kind, a.key, 0, ` + sums + ` FROM agents a CROSS JOIN usage u ON u.agent = a.id`)
+	s.where(q, "a")
+	if q.After != "" {
+		s.add(` AND (a.kind, a.key) > (?, ?)`, after.Kind, after.Key)
+	}
+	s.add(` GROUP BY a.kind, a.key ORDER BY a.kind, a.key`)
+}
+
+// byHours sums the sums of all agents.
+func (s *statement) byHours(q UsageQuery, after usageAfter) {
+	place := map[string]string{"kind": `u.kind, '', 0`, "model": `u.model, '', 0`, "day": `'', '', u.hour / 24`, "hour": `'', '', u.hour`}[q.By]
+	s.add(`SELECT ` + place + `, ` + sums + ` FROM hours u`)
+	s.usage(q)
+	if q.After != "" {
+		s.add(` AND (`+place+`) > (?, ?, ?)`, after.Kind, after.Key, after.Number)
+	}
+	s.add(` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
+}
+
+func (s *statement) usage(q UsageQuery) { s.where(q, "u") }
+
+// where adds what q wants; of is the table that knows tenant and kind.
+func (s *statement) where(q UsageQuery, of string) {
+	s.add(` WHERE `+of+`.tenant = ?`, q.Tenant)
+	if q.Kind != "" {
+		s.add(` AND `+of+`.kind = ?`, q.Kind)
+	}
+	if q.Model != "" {
+		s.add(` AND u.model = ?`, q.Model)
+	}
+	if !q.Since.IsZero() {
+		s.add(` AND u.hour >= ?`, q.Since.Unix()/3600)
+	}
+	if !q.Until.IsZero() {
+		s.add(` AND u.hour < ?`, q.Until.Unix()/3600)
+	}
+}
+
+// sum reads a row of sums.
+func sum(r *sql.Rows, q UsageQuery) (Row, error) {
+	var at usageAfter
+	var n [9]sql.NullInt64 // there are none if nothing was called
+	scan := []any{&at.Kind, &at.Key, &at.Number}
+	for i := range n {
+		scan = append(scan, &n[i])
+	}
+	if err := r.Scan(scan...); err != nil {
+		return Row{}, err
+	}
+	l := UsageLine{Type: q.By, Failed: int(n[1].Int64), Spent: projections.Spent{
+		Calls: int(n[0].Int64), Lost: int(n[2].Int64),
+		Usage: messages.Usage{Input: int(n[3].Int64), Output: int(n[4].Int64), Cached: int(n[5].Int64), Reasoning: int(n[6].Int64)},
+		Cost:  wholeCost(n[7].Int64, n[8].Int64),
+	}}
+	switch q.By {
+	case "total":
+		return Row{Line: l}, nil
+	case "agent":
+		l.Agent = &messages.AgentID{Tenant: q.Tenant, Kind: at.Kind, Key: at.Key}
+	case "kind":
+		l.Kind = at.Kind
+	case "model":
+		l.Model = at.Kind
+	case "day":
+		l.From = time.Unix(at.Number*24*3600, 0).UTC()
+	case "hour":
+		l.From = time.Unix(at.Number*3600, 0).UTC()
+	}
+	return Row{cursor(at), l}, nil
+}
+
+// wholeCost is the cost of whole units and nanos, the most there is if it is more.
+func wholeCost(units, nanos int64) messages.Cost {
+	const most = 9e9
+	return messages.Cost(min(max(units+nanos/1e9, -most), most)*1e9 + nanos%1e9)
+}
+
+// Shards is how far each shard was read, by its number.
+func (s *Store) Shards(ctx context.Context) (map[int]Shard, error) {
+	list := make(map[int]Shard)
+	found, err := s.read.QueryContext(ctx, `SELECT shard, seq, agent, stored, applied, bad FROM shards`)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	for found.Next() {
+		var shard int
+		var stored, applied int64
+		var at Shard
+		if err := found.Scan(&shard, &at.Seq, &at.Agent, &stored, &applied, &at.Unreadable); err != nil {
+			return nil, err
+		}
+		at.Stored, at.Applied = time.Unix(0, stored), time.Unix(0, applied)
+		list[shard] = at
+	}
+	return list, found.Err()
+}

@@ -1,0 +1,282 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+)
+
+// version is that of the folds and of the tables: a file of another one is
+// thrown away.
+const version = 1
+
+// schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
+const schema = `
+CREATE TABLE shards (
+	shard INTEGER PRIMARY KEY,
+	seq INTEGER NOT NULL, agent TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
+	applied INTEGER NOT NULL, bad INTEGER NOT NULL);
+CREATE TABLE agents (
+	id INTEGER PRIMARY KEY, shard INTEGER NOT NULL,
+	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+	last INTEGER NOT NULL,
+	carry BLOB, -- what the folds remember; NULL: nothing
+	UNIQUE (tenant, kind, key));
+CREATE INDEX agents_shard ON agents (shard);
+CREATE TABLE effects (
+	agent INTEGER NOT NULL, n INTEGER NOT NULL,
+	tenant TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, at INTEGER NOT NULL,
+	leaves TEXT NOT NULL, line BLOB NOT NULL,
+	PRIMARY KEY (agent, n)) WITHOUT ROWID;
+CREATE INDEX effects_at ON effects (tenant, at);
+CREATE INDEX effects_tool ON effects (tenant, tool, at);
+CREATE INDEX effects_outcome ON effects (tenant, outcome, at) WHERE outcome <> 'completed';
+CREATE TABLE usage (
+	agent INTEGER NOT NULL, model TEXT NOT NULL, hour INTEGER NOT NULL,
+	calls INTEGER NOT NULL, failed INTEGER NOT NULL, lost INTEGER NOT NULL,
+	input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost INTEGER NOT NULL,
+	PRIMARY KEY (agent, model, hour)) WITHOUT ROWID;
+CREATE TABLE hours ( -- the same, summed over agents
+	tenant TEXT NOT NULL, hour INTEGER NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
+	calls INTEGER NOT NULL, failed INTEGER NOT NULL, lost INTEGER NOT NULL,
+	input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost INTEGER NOT NULL,
+	PRIMARY KEY (tenant, hour, kind, model)) WITHOUT ROWID;
+`
+
+// Position is the newest message of a shard that was applied. The zero value is
+// before the first.
+type Position struct {
+	Seq uint64
+	// Agent, in full, and Stored are the message's own, by which it is known again.
+	Agent  string
+	Stored time.Time
+}
+
+// Shard is how far a shard was read.
+type Shard struct {
+	Position
+	// Applied is when, by this machine's clock.
+	Applied time.Time
+	// Unreadable is how many of its frames could not be read.
+	Unreadable int
+}
+
+// Store is an open file. Queries are safe for concurrent use, also beside the
+// one goroutine that may apply batches.
+type Store struct {
+	path   string
+	logger *slog.Logger
+	write  *sql.DB
+	read   *sql.DB
+	shards map[int]Shard // as committed; of the goroutine that applies
+}
+
+// Open opens the file, or makes it. One that is damaged, or of another version,
+// is thrown away; the logger hears of it. The folder must exist. Without a path
+// the views are in memory and gone when the store is closed; queries then wait
+// for a batch that is being applied.
+func Open(ctx context.Context, path string, logger *slog.Logger) (*Store, error) {
+	s := &Store{path: path, logger: logger}
+	err := s.open(ctx)
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	logger.Warn("the views of the fleet are thrown away and built again from the log", "file", path, "reason", err)
+	if err := Remove(path); err != nil {
+		return nil, err
+	}
+	return s, s.open(ctx)
+}
+
+// Remove deletes a file that no Store has open; without a path it does nothing.
+func Remove(path string) error {
+	if path == "" {
+		return nil
+	}
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// readers is how many queries run at the same time.
+const readers = 4
+
+func (s *Store) open(ctx context.Context) (err error) {
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+		}
+	}()
+	if s.write, err = sql.Open("sqlite", s.url("_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)", "_pragma=secure_delete(1)")); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.path == "" { // what is in memory belongs to one connection
+		s.read = s.write
+		return s.load(ctx)
+	}
+	if s.read, err = sql.Open("sqlite", s.url("_pragma=query_only(1)")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(readers)
+	return s.load(ctx)
+}
+
+func (s *Store) url(options ...string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(s.path)}).EscapedPath()}
+	if s.path == "" {
+		u.Opaque = ":memory:"
+	}
+	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)"
+	for _, o := range options {
+		u.RawQuery += "&" + o
+	}
+	return u.String()
+}
+
+// prepare makes the tables of a new file and looks through those of an old one.
+func (s *Store) prepare(ctx context.Context) error {
+	var found, tables int
+	if err := s.write.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)`).Scan(&found, &tables); err != nil {
+		return err
+	}
+	switch {
+	case tables == 0:
+		_, err := s.write.ExecContext(ctx, fmt.Sprintf(`BEGIN IMMEDIATE; %s PRAGMA user_version = %d; COMMIT`, schema, version))
+		return err
+	case found != version:
+		return fmt.Errorf("it has version %d, this program makes version %d", found, version)
+	}
+	var verdict string
+	if err := s.write.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("it is damaged: %s", verdict)
+	}
+	return nil
+}
+
+// load reads the positions.
+func (s *Store) load(ctx context.Context) (err error) {
+	s.shards, err = s.Shards(ctx)
+	return err
+}
+
+// Close closes the file. Queries under way fail.
+func (s *Store) Close() (err error) {
+	if s.read != nil && s.read != s.write {
+		err = s.read.Close()
+	}
+	if s.write != nil {
+		err = errors.Join(err, s.write.Close())
+	}
+	return err
+}
+
+// Path is where the file is; empty if there is none.
+func (s *Store) Path() string { return s.path }
+
+// Shard is how far a shard was read; for the goroutine that applies.
+func (s *Store) Shard(shard int) Shard { return s.shards[shard] }
+
+// Reset forgets a shard: it is read from its beginning. It is for the goroutine
+// that applies, between batches.
+func (s *Store) Reset(ctx context.Context, shard int) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	rows, err := tx.QueryContext(ctx, `SELECT id FROM agents WHERE shard = ?`, shard)
+	if err != nil {
+		return err
+	}
+	ids, err := numbers(rows)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := forget(ctx, tx, id); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM shards WHERE shard = ?`, shard); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	delete(s.shards, shard)
+	return nil
+}
+
+func numbers(rows *sql.Rows) (list []int64, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, rows.Err()
+}
+
+// forget deletes an agent's rows.
+func forget(ctx context.Context, tx *sql.Tx, id int64) error {
+	for _, statement := range []string{
+		`UPDATE hours SET calls = hours.calls - u.calls, failed = hours.failed - u.failed, lost = hours.lost - u.lost, input = hours.input - u.input,
+			output = hours.output - u.output, cached = hours.cached - u.cached, reasoning = hours.reasoning - u.reasoning, cost = hours.cost - u.cost
+			FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1
+			AND hours.tenant = a.tenant AND hours.kind = a.kind AND hours.model = u.model AND hours.hour = u.hour`,
+		`DELETE FROM hours WHERE calls = 0 AND (tenant, hour, kind, model) IN
+			(SELECT a.tenant, u.hour, a.kind, u.model FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1)`,
+		`DELETE FROM usage WHERE agent = ?1`, `DELETE FROM effects WHERE agent = ?1`, `DELETE FROM agents WHERE id = ?1`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Damaged says that an error of a Store means that its file cannot be trusted
+// and must be removed.
+func Damaged(err error) bool {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case sqliteError, sqliteCorrupt, sqliteFormat, sqliteNotADB:
+			return true
+		}
+	}
+	return errors.Is(err, errStrange)
+}
+
+// Result codes of SQLite. An error in general, when all statements are our own,
+// says that the tables are not.
+const (
+	sqliteError   = 1
+	sqliteCorrupt = 11
+	sqliteFormat  = 24
+	sqliteNotADB  = 26
+)
+
+// errStrange says that the file holds what this program did not write.
+var errStrange = errors.New("it holds what this program did not write")

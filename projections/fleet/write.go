@@ -1,0 +1,139 @@
+package fleet
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// writer writes a batch. Its first error is kept and nothing follows it.
+type writer struct {
+	ctx        context.Context
+	tx         *sql.Tx
+	statements map[string]*sql.Stmt
+	hours      map[hourAt]spent
+	err        error
+}
+
+type hourAt struct {
+	tenant, kind string
+	spentAt
+}
+
+func (w *writer) do(statement string, args ...any) (changed int64) {
+	if w.err != nil {
+		return 0
+	}
+	prepared := w.statements[statement]
+	if prepared == nil {
+		if prepared, w.err = w.tx.PrepareContext(w.ctx, statement); w.err != nil {
+			return 0
+		}
+		w.statements[statement] = prepared // it ends with the transaction
+	}
+	result, err := prepared.ExecContext(w.ctx, args...)
+	if err == nil {
+		changed, err = result.RowsAffected()
+	}
+	w.err = err
+	return changed
+}
+
+// agent writes what came of an agent's frames.
+func (w *writer) agent(a messages.AgentID, f *folding) {
+	for _, id := range f.gone {
+		if w.err == nil {
+			w.err = forget(w.ctx, w.tx, id)
+		}
+	}
+	calls := f.effects.List(a)
+	asked := f.usage.Asked()
+	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && len(f.gone) == 0 {
+		return
+	}
+	c := carry{Asked: asked}
+	for _, e := range calls {
+		if e.Ended == 0 {
+			c.Effects = append(c.Effects, e)
+		}
+	}
+	var raw []byte
+	if len(c.Effects)+len(c.Asked) > 0 {
+		raw = w.json(c)
+	}
+	if w.err == nil {
+		w.err = w.tx.QueryRowContext(w.ctx, `INSERT INTO agents (shard, tenant, kind, key, last, carry) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, carry = excluded.carry RETURNING id`,
+			f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), raw).Scan(&f.id)
+	}
+	for _, e := range calls {
+		w.effect(f.id, e)
+	}
+	for at, s := range f.spent {
+		w.do(`INSERT INTO usage (agent, model, hour, `+counts+`) VALUES (?, ?, ?, `+marks+`) ON CONFLICT (agent, model, hour) DO UPDATE SET `+more,
+			append([]any{f.id, at.model, at.hour}, s.values()...)...)
+		key := hourAt{a.Tenant, a.Kind, at}
+		w.hours[key] = w.hours[key].plus(s)
+	}
+}
+
+func (w *writer) json(v any) []byte {
+	b, err := json.Marshal(v)
+	if w.err == nil {
+		w.err = err
+	}
+	return b
+}
+
+func (w *writer) effect(agent int64, e projections.Effect) {
+	w.do(`INSERT INTO effects (agent, n, tenant, kind, tool, outcome, at, leaves, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (agent, n) DO UPDATE SET tool = excluded.tool, outcome = excluded.outcome, leaves = excluded.leaves, line = excluded.line`,
+		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), projections.Leaves(e.Arguments), w.json(e))
+}
+
+// sums adds what agents have spent to what all have.
+func (w *writer) sums() {
+	for at, s := range w.hours {
+		w.do(`INSERT INTO hours (tenant, hour, kind, model, `+counts+`) VALUES (?, ?, ?, ?, `+marks+`) ON CONFLICT (tenant, hour, kind, model) DO UPDATE SET `+more,
+			append([]any{at.tenant, at.hour, at.kind, at.model}, s.values()...)...)
+	}
+}
+
+// The columns of what was spent. What servers report may be absurd: a sum stays
+// a number.
+const (
+	counts = `calls, failed, lost, input, output, cached, reasoning, cost`
+	marks  = `?, ?, ?, ?, ?, ?, ?, ?`
+	more   = `calls = calls + excluded.calls, failed = failed + excluded.failed, lost = lost + excluded.lost, input = input + excluded.input,
+		output = output + excluded.output, cached = cached + excluded.cached, reasoning = reasoning + excluded.reasoning,
+		cost = max(min(cost + excluded.cost, 9000000000000000000), -9000000000000000000)`
+)
+
+func (s spent) values() []any {
+	return []any{s.Calls, s.failed, s.Lost, s.Usage.Input, s.Usage.Output, s.Usage.Cached, s.Usage.Reasoning, int64(s.Cost)}
+}
+
+func (s spent) plus(t spent) spent {
+	return spent{projections.Spent{Calls: s.Calls + t.Calls, Lost: s.Lost + t.Lost, Usage: s.Usage.Add(t.Usage), Cost: s.Cost.Plus(t.Cost)}, s.failed + t.failed}
+}
+
+// errMoved says that another process writes to the file.
+var errMoved = errors.New("another process writes to the file of the views: give each node a folder of its own")
+
+// position moves a shard on, if it is still where this process left it.
+func (w *writer) position(shard int, from uint64, at Shard) {
+	values := []any{int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano(), at.Unreadable, shard}
+	changed := int64(0)
+	if from == 0 {
+		changed = w.do(`INSERT INTO shards (seq, agent, stored, applied, bad, shard) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
+	} else {
+		changed = w.do(`UPDATE shards SET seq = ?, agent = ?, stored = ?, applied = ?, bad = ? WHERE shard = ? AND seq = ?`, append(values, int64(from))...)
+	}
+	if w.err == nil && changed != 1 {
+		w.err = errMoved
+	}
+}

@@ -55,6 +55,9 @@ type purge struct {
 // written for the agent it removes nothing more: what is there now may be of
 // another life. The append that follows finds out.
 func (p *purge) run(ctx context.Context) (held messages.Holdings, err error) {
+	if err := p.rt.writers.wait(ctx, p.agent); err != nil {
+		return held, err
+	}
 	at, held, err := p.count(ctx)
 	if err != nil {
 		return held, err

@@ -68,6 +68,7 @@ type Runtime struct {
 	// that asks again must not take its connection from those who work.
 	reading chan struct{}
 	limited limited
+	writers writers
 	shelf   shelf
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
@@ -118,7 +119,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
-	r.shelf = shelf{log: cfg.Log, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
+	r.shelf = shelf{log: cfg.Log, writers: &r.writers, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
 	if r.shelf.most == 0 {
 		r.shelf.most = DefaultMaxPayload
 	}

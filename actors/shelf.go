@@ -27,6 +27,7 @@ type shelf struct {
 	}
 	// most is the largest payload that is kept, in bytes.
 	most    int
+	writers *writers
 	logger  *slog.Logger
 	limited *limited
 	shown   cache
@@ -41,6 +42,7 @@ const (
 // keep stores a payload and returns once it is on disk. What came of an effect
 // cannot be had again, so it tries until ctx ends, as an append does.
 func (s *shelf) keep(ctx context.Context, a messages.AgentID, payload string) (*messages.Blob, error) {
+	defer s.writers.begin(a)()
 	for pause := keepAgain; ; pause = min(2*pause, keepMost) {
 		b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))
 		if err == nil {

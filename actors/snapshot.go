@@ -86,8 +86,10 @@ func (a *agent) save(events int) {
 	s, pages, err := snapshotOf(&a.state, tail, &a.ids, &a.owing)
 	*u = unsaved{size: u.size, under: true}
 	rt, id, root, self := a.rt, a.id, a.root, a.self
+	written := rt.writers.begin(id)
 	rt.crew.run(func() {
 		defer func() { <-rt.saving }()
+		defer written()
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}

@@ -25,11 +25,12 @@ type agent struct {
 	parent *actor.PID
 	root   *actor.RootContext
 
-	state turn.State
-	tail  eventlog.Tail
-	ids   index
-	// replies holds the subjects that live inputs named, by input id.
-	replies map[string]string
+	state   turn.State
+	tail    eventlog.Tail
+	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
+	ids     index
+	owing   owing
+	unsaved unsaved
 
 	// busy says that a load, an append or the storing of a large input is under
 	// way; what arrives meanwhile waits in order.
@@ -75,7 +76,7 @@ type flight struct {
 // What the goroutines of an agent report.
 type (
 	loaded struct {
-		loading
+		*loading
 		err error
 	}
 	appended struct {
@@ -102,11 +103,14 @@ func (a *agent) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
+		a.rt.active.Add(1)
 		a.load()
 	case *actor.Stopping:
+		a.rest(a.rt.saveAtEnd)
 		a.stop()
 		a.turnAway()
 	case *actor.Stopped:
+		a.rt.active.Add(-1)
 		a.after.stopped(ctx.ActorSystem().Root)
 	case loaded:
 		a.loaded(m)
@@ -116,6 +120,10 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.stalled(m)
 	case shelved:
 		a.shelved(m)
+	case savedAs:
+		a.saved(m)
+	case lookedUp:
+		a.lookedUp(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:
@@ -214,11 +222,24 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	if n, ok := a.ids.find(d.Command.CommandID()); ok {
-		a.answerAgain(sender, d.Command, n)
-		a.tellAgain(d.Command, n)
-		return
+	switch at, found, unread := a.ids.find(hashID(d.Command.CommandID())); {
+	case len(unread) > 0:
+		a.lookUp(d, sender, unread)
+	case found:
+		a.again(sender, d.Command, at)
+	default:
+		a.apply(d, sender)
 	}
+}
+
+// again gives the first answer to a command whose id was spent at a place.
+func (a *agent) again(sender *actor.PID, c messages.Command, at place) {
+	a.answerAgain(sender, c, at)
+	a.tellAgain(c, at.n)
+}
+
+// apply takes a command whose id was not spent long ago.
+func (a *agent) apply(d *Deliver, sender *actor.PID) {
 	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
 		a.store(d, in, sender)
 		return
@@ -232,8 +253,7 @@ func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
-		a.answerAgain(sender, d.Command, spent.N)
-		a.tellAgain(d.Command, spent.N)
+		a.again(sender, d.Command, a.ids.recent(spent.N))
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
@@ -290,6 +310,13 @@ func (a *agent) told(result any) any {
 func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	if sender != nil {
 		a.root.Send(sender, &ans)
+	}
+}
+
+// rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
+func (a *agent) rest(events int) {
+	if !a.busy && !a.left && a.broken == nil {
+		a.save(events)
 	}
 }
 

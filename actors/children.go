@@ -103,8 +103,12 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 		input = c.Input
 		if known, ok := a.state.Spent(input); ok {
 			n = known
-		} else if n, ok = a.ids.find(input); !ok {
-			return
+		} else {
+			at, found, unread := a.ids.find(hashID(input))
+			if !found && len(unread) == 0 {
+				return
+			}
+			n = at.n // 0 if only a page on disk could tell: the whole log is looked through
 		}
 	default:
 		return

@@ -22,15 +22,6 @@ type Purger interface {
 	Purge(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (letters int, sealed bool, err error)
 }
 
-// remember keeps the command that a frame has spent, and what it pushed out of
-// the state. Behind a tombstone all ids are free again.
-func (x *index) remember(f *messages.Frame, evicted turn.SpentID) {
-	if deletes(f) {
-		*x = nil
-	}
-	x.add(evicted)
-}
-
 // deletes says that a frame is a tombstone.
 func deletes(f *messages.Frame) bool {
 	_, is := f.Events[0].(messages.AgentDeleted)

@@ -42,6 +42,10 @@ type Config struct {
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
+	// and every activation reads the agent's whole log.
+	SnapshotEvery int
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -68,6 +72,11 @@ type Runtime struct {
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
+
+	saves                *saves // nil: no snapshots
+	saveEvery, saveAtEnd int    // in events
+	saving               chan struct{}
+	active               atomic.Int64
 }
 
 // definition is a Definition made ready to run.
@@ -94,8 +103,9 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger,
-		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
+		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
+	r.snapshots(cfg)
 	if r.observer == nil {
 		r.observer = nobody{}
 	}
@@ -194,6 +204,21 @@ func (def *definition) add(t tool.Tool) {
 	_, child := t.(*AgentTool)
 	def.judges = def.judges || child || spec.Approval != tool.Never || spec.ApproveRepeats
 }
+
+// snapshots takes over what the configuration says of them.
+func (r *Runtime) snapshots(cfg Config) {
+	if cfg.SnapshotEvery >= 0 {
+		r.saves = &saves{cfg.Log}
+	}
+	r.saveEvery = cfg.SnapshotEvery
+	if r.saveEvery == 0 {
+		r.saveEvery = DefaultSnapshotEvery
+	}
+	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
+}
+
+// InMemory is how many agents are in memory.
+func (r *Runtime) InMemory() int { return int(r.active.Load()) }
 
 // Kinds are the kinds that agents here may be of, sorted.
 func (r *Runtime) Kinds() []string {

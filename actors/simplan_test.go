@@ -49,8 +49,8 @@ var odds = strings.Fields(`
 func plan(seed uint64) []act {
 	r := rand.New(rand.NewPCG(seed, 1))
 	acts := make([]act, 20+r.IntN(40))
-	if r.IntN(12) == 0 { // long enough for ids to be spent that the state no longer knows
-		acts = make([]act, 250)
+	if r.IntN(20) == 0 { // long enough for pages of ids to be full that the state no longer knows
+		acts = make([]act, 400)
 	}
 	for i := range acts {
 		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}

@@ -37,7 +37,10 @@ func (w *world) config(r *rand.Rand) actors.Config {
 		d.Compact = actors.Compaction{AtTokens: 40 + r.IntN(200), Keep: 1 + r.IntN(4), How: []string{"", messages.CompactWindow}[r.IntN(2)]}
 	}
 	d.ShowAtMost = []int{0, 0, 3000}[r.IntN(3)]
-	return actors.Config{Definitions: []actors.Definition{d}, IdleAfter: time.Duration(1+r.IntN(40)) * time.Second}
+	return actors.Config{
+		Definitions: []actors.Definition{d}, IdleAfter: time.Duration(1+r.IntN(40)) * time.Second,
+		SnapshotEvery: []int{-1, 1, 1, 1, 3, 10, 30}[r.IntN(7)],
+	}
 }
 
 // equip gives the node its models, tools and hooks.

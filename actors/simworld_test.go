@@ -27,6 +27,7 @@ type world struct {
 	seed   uint64
 	stage  *actorstest.Stage
 	faulty *logtest.Faulty
+	attic  *attic
 	agents []messages.AgentID
 	cfg    actors.Config // of every node, but for what is the node's own
 
@@ -62,6 +63,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.faulty = logtest.NewFaulty(w.stage.Log(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
+	w.attic = newAttic(w.faulty, w.dice("attic"))
 	w.cfg = w.config(w.dice("config"))
 	for _, v := range w.views {
 		v.most = w.cfg.Definitions[0].ShowAtMost
@@ -115,7 +117,7 @@ type host struct {
 // start adds a node, which takes over whatever owes work.
 func (w *world) start() *host {
 	h := &host{
-		Log: w.faulty, w: w, gone: make(chan struct{}),
+		Log: w.attic, w: w, gone: make(chan struct{}),
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg
@@ -218,6 +220,14 @@ func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.Event
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
 	return h.Log.Read(ctx, a, from)
+}
+
+// ReadFrom reads, or cannot.
+func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	if h.unreadable() {
+		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
+	}
+	return h.Log.ReadFrom(ctx, a, after)
 }
 
 // Tail reads the tail, or cannot.

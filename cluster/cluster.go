@@ -90,6 +90,10 @@ type Config struct {
 	MaxPayload int
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
+	// agent that comes into memory reads its whole log.
+	SnapshotEvery int
 	// Logger hears what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 	// Version is what the node says of itself.
@@ -186,7 +190,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		Purger: &purger{js: js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 		Send:   n.send,
 		Log:    n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
-		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -218,6 +222,7 @@ func (n *Node) openHost(ctx context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
+		Doctor: doctorOf(n.streams, n.log), Store: gateway.StoreFindings{Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf}.Find,
 	})
 	return nil
 }
@@ -301,6 +306,10 @@ func (n *Node) Sync() string {
 
 // Partitions is how many partitions the node owns.
 func (n *Node) Partitions() int { return n.leases.Held() }
+
+// InMemory is how many agents are in this node's memory; the others are in its
+// log alone.
+func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
 // Close stops the node. Streams that run through it end with an error that says
 // so; their turns go on at the next start or owner. More than once does nothing.

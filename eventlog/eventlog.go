@@ -148,6 +148,7 @@ type Log interface {
 	Appender
 	Reader
 	Resumer
+	Finder
 	Follower
 	Shards
 	Purger

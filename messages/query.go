@@ -24,6 +24,7 @@ type Query struct {
 	// View is show, events, history, state, turns, usage, approvals, effects,
 	// children, timers, replay, holdings or blob of an agent; agents, approvals,
 	// usage, effects, dlq or views of a tenant.
+	// Any agent, and the whole store, have doctor too.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
@@ -58,6 +59,12 @@ type Query struct {
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
+	// Deep, Repair and Rate are of the view doctor: read payloads too, remove what
+	// is only a cache or named by nothing, and the most frames to read in a second.
+	// A rate of zero is the node's choice.
+	Deep   bool `json:"deep,omitempty"`
+	Repair bool `json:"repair,omitempty"`
+	Rate   int  `json:"rate,omitempty"`
 	// Whole puts the payloads that are kept as blobs into the events that name
 	// them. The view is events; history and replay are always whole.
 	Whole bool `json:"whole,omitempty"`
@@ -141,6 +148,9 @@ func ParseQuery(body []byte) (Query, error) {
 	}
 	if q.Limit < 0 {
 		return q, Refuse(BadInput, "limit is %d: it must be positive", q.Limit)
+	}
+	if q.Rate < 0 {
+		return q, Refuse(BadInput, "rate is %d: it must be positive", q.Rate)
 	}
 	return q, nil
 }

@@ -121,6 +121,15 @@ func (m *mortal) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeke
 	return messages.Blob{}, errDead
 }
 
+// PutSnapshot stores a snapshot while the node lives.
+func (m *mortal) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	if !m.begin() {
+		return errDead
+	}
+	defer m.end()
+	return m.Log.PutSnapshot(ctx, a, name, snapshot)
+}
+
 // witness is an observer that hears nothing of a dead node.
 type witness struct {
 	of  actors.Observer

@@ -169,6 +169,7 @@ type sim struct {
 	ids    []string
 	spent  map[string]messages.EventNumber // what the shell's index holds, and more
 	old    map[string]bool                 // ids that only the shell's index holds
+	images int                             // after so many frames the folded state goes through a snapshot
 	steps  int
 	acts   int
 	asleep bool // nobody acts: the log is being read
@@ -190,6 +191,7 @@ func newSim(l life) *sim {
 	s := &sim{life: l, pcg: rand.NewPCG(0, 0), live: &turn.State{}, fold: &turn.State{}, same: newComparer(),
 		spent: map[string]messages.EventNumber{}, old: map[string]bool{}}
 	s.r = rand.New(s.pcg)
+	s.images = 1 + int(l.seed%8)*3
 	s.check = newChecker(s)
 	s.env = turn.Env{
 		Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"},

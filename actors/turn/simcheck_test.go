@@ -104,6 +104,9 @@ func (s *sim) append(f *messages.Frame) {
 	s.purged(f)
 	s.log = append(s.log, f)
 	s.fold.Apply(f)
+	if len(s.log)%s.images == 0 {
+		s.imaged()
+	}
 	s.check.effects()
 	s.unchanged()
 	for _, e := range s.live.Effects() {

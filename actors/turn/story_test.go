@@ -46,9 +46,10 @@ func TestStories(t *testing.T) {
 }
 
 // play gives the story with the answers as they are now.
-func play(t *testing.T, text string) string {
+func play(t *testing.T, text string) string { return newStage(t).play(text) }
+
+func (s *stage) play(text string) string {
 	var out strings.Builder
-	s := newStage(t)
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]

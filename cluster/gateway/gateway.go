@@ -35,6 +35,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -68,6 +69,10 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
+	// Doctor examines the log. Nil: the view doctor is refused.
+	Doctor *doctor.Doctor
+	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
+	Store func(context.Context) []doctor.Finding
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the
 	// inputs that are not applied yet.
 	DeadLetters, Inbox string
@@ -90,6 +95,8 @@ type Gateway struct {
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
+	// examining has room for one examination of the store at a time.
+	examining chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -99,7 +106,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), reading: make(chan struct{}, blobsAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
@@ -120,6 +127,7 @@ func (g *Gateway) Open() (err error) {
 		{"agents.status.*.*.*", promptQueue, g.status},
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
+		{g.Subjects.StoreQuery(), "q", g.queryStore},
 		{g.receipts.prefix + "*", "", g.received},
 		{g.queries.prefix + "*", "", g.answered},
 		{g.direct(g.Self), "", g.forwarded},

@@ -92,8 +92,10 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return g.show(p, a, q)
 	case "holdings":
 		return g.holdings(p, a)
+	case "doctor":
+		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings and blob", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings, blob and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered

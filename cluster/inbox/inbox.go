@@ -193,7 +193,10 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 	if err != nil {
 		return err
 	}
-	created := stream.CachedInfo().Created
+	origins, err := natslog.OriginsOf(stream.CachedInfo().Created, stream.CachedInfo().Config)
+	if err != nil {
+		return err
+	}
 	if err := remove(ctx, stream, name); err != nil {
 		return err
 	}
@@ -228,6 +231,7 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 			cancel()
 			return message{}, err
 		}
-		return message{msg, meta.Sequence.Stream, messages.StreamInputID(created, meta.Sequence.Stream)}, nil
+		seq := meta.Sequence.Stream
+		return message{msg, seq, messages.StreamInputID(origins.Of(seq), seq)}, nil
 	})
 }

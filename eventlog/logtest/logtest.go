@@ -33,7 +33,7 @@ type Opened struct {
 // Run runs the suite. open is called once for each test and gives a log that
 // no other test sees.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
-	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, purging, damage, following, sharding, definitions, blobs, snapshots} {
+	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, purging, damage, finding, following, sharding, definitions, blobs, snapshots} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) { test(t, open(t)) })
 		}

@@ -143,7 +143,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	var last uint64
 	var raw []byte
 	var c carry
-	err := b.s.write.QueryRowContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
+	err := b.s.find.QueryRowContext(ctx, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:

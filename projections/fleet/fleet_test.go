@@ -454,6 +454,10 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		t.Fatal(err)
 	}
 	defer s.Close()
+	again := w.shards[1][0] // tells again of what was told
+	again.Seq = w.shards[1][len(w.shards[1])-1].Seq + 1
+	again.Types = []string{"model.requested"}
+	w.shards[1] = append(w.shards[1], again)
 	w.apply(t, s, 30)
 	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq)} {
 		if !strings.Contains(said.String(), part) {
@@ -461,8 +465,11 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		}
 	}
 	shards, err := s.Shards(t.Context())
-	if err != nil || shards[1].Unreadable != 1 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
+	if err != nil || shards[1].Unreadable != 2 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
 		t.Errorf("shard 1 is %+v, %v", shards[1], err)
+	}
+	if !strings.Contains(said.String(), "tells again") {
+		t.Errorf("a frame that tells again is not reported: %s", said.String())
 	}
 }
 
@@ -559,4 +566,38 @@ func TestQueriesEndWithTheirContext(t *testing.T) {
 		return
 	}
 	t.Error("no error")
+}
+
+// A page of effects costs what is on it, not what there is.
+func TestPagesAreReadInOrder(t *testing.T) { // A81
+	s := open(t, file(t))
+	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(effectsAfter{})},
+		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},
+		{EffectFilter: projections.EffectFilter{Outcome: projections.CallCompleted, Where: map[string]string{"a": "b"}}},
+	} {
+		q.Tenant, q.Limit = "default", 5
+		st, err := q.effects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.read.Query("EXPLAIN QUERY PLAN "+st.text.String(), st.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, step)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(plan, "; "); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE FOR ORDER BY") {
+			t.Errorf("%+v: %s", q, text)
+		}
+	}
 }

@@ -68,7 +68,7 @@ func (g *Gateway) prompt(r request) {
 			g.fail(r.Reply, g.why(err))
 			return
 		}
-		if answer.Timer != "" { // nothing comes of it now
+		if in.Scheduled() { // nothing comes of it now
 			if g.ack(r.Reply) {
 				g.end(r.Reply)
 			}

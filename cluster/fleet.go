@@ -52,9 +52,10 @@ const (
 	viewsAhead = 256
 	// viewsWait is how long a query waits for what the log holds.
 	viewsWait = 2 * time.Second
-	// viewsShare is the part of the machine that keeping the views may take while
-	// nobody asks: one in so many. While they are built it is half a core.
-	viewsShare = 20
+	// viewsShare is the part of the machine that folding may take while nobody
+	// asks: one in so many. Reading the log takes about as much again. While the
+	// views are built it is half a core.
+	viewsShare = 40
 	// viewsRestMost bounds a rest.
 	viewsRestMost = 5 * time.Second
 )

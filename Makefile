@@ -9,6 +9,7 @@ ROUNDS      ?= 300
 SEED        ?= 0
 STEPS       ?= 20000000
 LIVES       ?= 20000
+AGENTS      ?= 100000
 FAULTS      ?= .
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -61,6 +62,10 @@ sim: ## live STEPS (20,000,000) random steps and LIVES (20,000) of real actors, 
 	REPRISE_STEPS=$(STEPS) $(GO) test -count=1 -v -timeout 60m -run '^TestSimulation$$' ./actors/turn
 	REPRISE_LIVES=$(LIVES) $(GO) test -count=1 -v -timeout 30m -run '^TestSimulation$$' ./actors
 	REPRISE_BOUNDARIES=1 $(GO) test -count=1 -v -timeout 10m -run '^TestEveryBoundary' ./actors
+
+.PHONY: soak
+soak: ## touch AGENTS (100,000) agents on one node and see that they leave memory
+	REPRISE_AGENTS=$(AGENTS) $(GO) test -count=1 -v -timeout 60m -run '^TestTouchedAgentsLeaveMemory$$' ./cluster
 
 .PHONY: faults
 faults: ## plant every fault alone (those whose names match FAULTS) and let the simulations find it

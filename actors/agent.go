@@ -25,14 +25,15 @@ type agent struct {
 	parent *actor.PID
 	root   *actor.RootContext
 
-	state turn.State
-	tail  eventlog.Tail
-	ids   index
-	// replies holds the subjects that live inputs named, by input id.
-	replies map[string]string
+	state   turn.State
+	tail    eventlog.Tail
+	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
+	ids     index
+	owing   owing
+	unsaved unsaved
 
-	// busy says that a load or an append is under way; what arrives meanwhile
-	// waits in order.
+	// busy says that a load, an append or the storing of a large input is under
+	// way; what arrives meanwhile waits in order.
 	busy    bool
 	waiting []arrival
 	flight  flight
@@ -52,7 +53,10 @@ type agent struct {
 	// rewritten is the request that hooks have made for the next model call; nil
 	// if they left it as it was.
 	rewritten *providers.Request
-	cancel    func() // of the load or append under way
+	// missing is why the next model call cannot be made, as it was found before
+	// hooks were asked about it.
+	missing error
+	cancel  func() // of what busy tells of
 }
 
 // arrival is a command or an outcome with its sender.
@@ -72,7 +76,7 @@ type flight struct {
 // What the goroutines of an agent report.
 type (
 	loaded struct {
-		loading
+		*loading
 		err error
 	}
 	appended struct {
@@ -99,11 +103,14 @@ func (a *agent) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
+		a.rt.active.Add(1)
 		a.load()
 	case *actor.Stopping:
+		a.rest(a.rt.saveAtEnd)
 		a.stop()
 		a.turnAway()
 	case *actor.Stopped:
+		a.rt.active.Add(-1)
 		a.after.stopped(ctx.ActorSystem().Root)
 	case loaded:
 		a.loaded(m)
@@ -111,6 +118,12 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.appended(m)
 	case stalled:
 		a.stalled(m)
+	case shelved:
+		a.shelved(m)
+	case savedAs:
+		a.saved(m)
+	case lookedUp:
+		a.lookedUp(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
 	case sleep:
@@ -171,7 +184,7 @@ func (a *agent) wake(arr arrival) {
 	a.looked = false
 	for e := range a.running { // clocks jump; those that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
-			a.report(e, turn.TimerDue{Timer: e.Timer})
+			a.report(e, e.Due())
 		}
 	}
 	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
@@ -209,19 +222,49 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	if n, ok := a.ids.find(d.Command.CommandID()); ok {
-		a.answerAgain(sender, d.Command, n)
+	switch at, found, unread := a.ids.find(hashID(d.Command.CommandID())); {
+	case len(unread) > 0:
+		a.lookUp(d, sender, unread)
+	case found:
+		a.again(sender, d.Command, at)
+	default:
+		a.apply(d, sender)
+	}
+}
+
+// again gives the first answer to a command whose id was spent at a place.
+func (a *agent) again(sender *actor.PID, c messages.Command, at place) {
+	a.answerAgain(sender, c, at)
+	a.tellAgain(c, at.n)
+}
+
+// apply takes a command whose id was not spent long ago.
+func (a *agent) apply(d *Deliver, sender *actor.PID) {
+	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
+		a.store(d, in, sender)
 		return
 	}
+	if r, ok := d.Command.(messages.Report); ok && r.Blob != nil && a.state.Awaits(r) {
+		a.fetch(d, r, sender)
+		return
+	}
+	a.decide(d, sender)
+}
+
+// decide gives a command to the machine and appends what follows.
+func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	events, err := a.state.Decide(a.env(), d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):
-		a.answerAgain(sender, d.Command, spent.N)
+		a.again(sender, d.Command, a.ids.recent(spent.N))
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
+		if _, ok := d.Command.(messages.Recall); ok {
+			a.tellAgain(d.Command, 0)
+		}
 	}
 }
 
@@ -231,7 +274,7 @@ func (a *agent) settle(batch []outcome) {
 		return
 	}
 	var events []messages.Event
-	cause := messages.Cause{Type: "effect"}
+	cause, closed := messages.Cause{Type: "effect"}, a.state.Buries()
 	for _, o := range batch {
 		if _, listed := a.running[o.of]; !listed {
 			continue
@@ -249,6 +292,9 @@ func (a *agent) settle(batch []outcome) {
 		}
 	}
 	if len(events) > 0 {
+		if closed != nil {
+			cause = closed.Cause()
+		}
 		a.commit(cause, events, nil)
 		return
 	}
@@ -259,7 +305,7 @@ func (a *agent) settle(batch []outcome) {
 // stays here.
 func (a *agent) told(result any) any {
 	if done, ok := result.(hooksDone); ok {
-		a.rewritten = done.request
+		a.rewritten, a.missing = done.request, done.missing
 		return done.HooksAsked
 	}
 	return result
@@ -268,6 +314,13 @@ func (a *agent) told(result any) any {
 func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	if sender != nil {
 		a.root.Send(sender, &ans)
+	}
+}
+
+// rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
+func (a *agent) rest(events int) {
+	if !a.busy && !a.left && a.broken == nil {
+		a.save(events)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -13,16 +14,22 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
 // TestEveryBoundary plays a long mixed story once without a crash, and then again
-// with a crash at every frame of it, in three ways. Whatever happens, it must end
-// as it did without.
+// with a crash at every frame of it, in three ways. A snapshot is left behind every
+// frame it can be; whoever begins finds any of them, or none. Whatever happens, it must
+// end as it did without.
 func TestEveryBoundary(t *testing.T) { // A24, A6, A2, A10, A13, A20, A21, A22, A23, A25, A27, A40, A41, A42, A43, A46
 	var whole ending
-	synctest.Test(t, func(t *testing.T) { whole = newTale(t, nil, "whole", slowly).play(bomb{}) })
+	synctest.Test(t, func(t *testing.T) {
+		s := newTale(t, nil, "whole", slowly)
+		whole = s.play(bomb{})
+		s.beginAnywhere()
+	})
 	if t.Failed() {
 		return
 	}
@@ -181,6 +188,33 @@ func (s *tale) play(b bomb) ending {
 	node.Stop()
 	<-time.After(s.pace.rest)
 	return s.ending()
+}
+
+// beginAnywhere checks that the agent is the same whichever of its snapshots it
+// begins with: that after each frame, or none.
+func (s *tale) beginAnywhere() {
+	node := s.stage.Start(s.config())
+	defer node.Stop()
+	var ids []string
+	s.look(func(v *view) { ids = slices.Sorted(maps.Keys(v.spent)) })
+	whole, err := node.Runtime().Load(s.t.Context(), s.agent, true, ids)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	versions := s.attic.versions(s.agent, turn.SnapshotName())
+	if frames := s.view.folded; len(versions) < frames/2 {
+		s.t.Errorf("%d snapshots of %d frames", len(versions), frames)
+	}
+	for i := range versions {
+		s.attic.only(s.agent, turn.SnapshotName(), versions[i])
+		quick, err := node.Runtime().Load(s.t.Context(), s.agent, false, ids)
+		if err != nil || !quick.Resumed {
+			s.t.Fatalf("snapshot %d cannot be used: %v", i, err)
+		}
+		if where := differ(whole, quick); where != "" {
+			s.t.Fatalf("the agent that began with snapshot %d is another one\n%s", i, where)
+		}
+	}
 }
 
 // ask gives a command to the node, which may die of it.

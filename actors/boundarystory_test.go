@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -41,6 +43,7 @@ type tale struct {
 	t     *testing.T
 	pace  pace
 	stage *actorstest.Stage
+	attic *attic // nil: snapshots are kept by the log itself
 	agent messages.AgentID
 
 	mu      sync.Mutex
@@ -60,7 +63,12 @@ type scene struct {
 
 func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
 	a := actorstest.Agent("test", key)
-	return &tale{t: t, pace: p, stage: actorstest.New(t, log), agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
+	var kept *attic
+	if log == nil {
+		kept = newAttic(memlog.New(), rand.New(rand.NewPCG(uint64(len(key)), uint64(key[len(key)-1]))))
+		log = kept
+	}
+	return &tale{t: t, pace: p, stage: actorstest.New(t, log), attic: kept, agent: a, runs: make(map[string]int), view: newView(a), scenes: scenes()}
 }
 
 func idle(s *turn.State) bool { return s.Turn == nil }
@@ -187,6 +195,8 @@ func (s *tale) config() actors.Config {
 	cfg := actors.Config{
 		Providers: providers.Set{"a": providers.Func(s.generate), "b": providers.Func(s.generate)},
 		Prices:    map[string]messages.Price{"a/m": {Input: 1, Output: 2}},
+
+		SnapshotEvery: 1,
 	}
 	cfg.Definitions = []actors.Definition{{
 		Kind: "test", Model: "a/m", Fallbacks: []string{"b/n"}, Tools: s.tools(), MaxAttempts: 2, Parallel: 2, PauseAtLimit: true,

@@ -27,7 +27,8 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		First: a.tail.Last + 1, Prev: a.tail.Frame, PrevDigest: a.tail.Digest,
 		Time: now, Cause: cause, Events: events,
 	}
-	a.ids.add(a.state.Spend(f))
+	a.ids.fold(f, a.state.Spend(f))
+	a.owing.fold(f)
 	a.cease(a.state.Effects())
 	a.busy = true
 	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}
@@ -94,34 +95,50 @@ func Summarize(s *turn.State) eventlog.Summary {
 	return sum
 }
 
-// repliesTo lists what the frame's events owe to subjects that inputs named.
+// repliesTo lists what the frame's events, which are folded, owe to subjects that
+// inputs named.
 func (a *agent) repliesTo(f *messages.Frame) []Reply {
 	var list []Reply
 	for i, ev := range f.Events {
 		n := f.First + messages.EventNumber(i)
-		if in, ok := ev.(messages.InputAccepted); ok && in.Reply != "" {
-			if a.replies == nil {
-				a.replies = make(map[string]string)
+		owe := func(input string) {
+			if subject, ok := a.owing.subjects[input]; ok {
+				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
-			a.replies[in.Input] = in.Reply
-			list = append(list, Reply{a.id, in.Reply, in.Input, n, f.Time, ev})
+		}
+		if in, ok := ev.(messages.InputAccepted); ok {
+			owe(in.Input)
 		}
 		if asked, ok := ev.(messages.ApprovalRequested); ok && a.state.Turn != nil && a.state.Turn.ID == asked.Turn {
 			for _, input := range a.state.Turn.Inputs {
-				if subject, ok := a.replies[input]; ok {
-					list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
-				}
+				owe(input)
 			}
+		}
+		if subject, input := scheduleReply(ev); subject != "" {
+			list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 		}
 		ended, _ := messages.Ended(ev)
 		for _, input := range ended {
-			if subject, ok := a.replies[input]; ok {
-				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
-				delete(a.replies, input)
-			}
+			owe(input)
 		}
 	}
 	return list
+}
+
+// scheduleReply is who is told of an input that is to come later: that it was
+// taken, that it was refused when it came, or that it will not come.
+func scheduleReply(ev messages.Event) (subject, input string) {
+	switch ev := ev.(type) {
+	case messages.TimerSet:
+		if ev.Input != nil {
+			return ev.Input.Reply, ev.Input.ID
+		}
+	case messages.TimerFired:
+		return ev.Reply, ev.Input
+	case messages.TimerCancelled:
+		return ev.Reply, ev.Input
+	}
+	return "", ""
 }
 
 func (a *agent) appended(m appended) {
@@ -130,9 +147,12 @@ func (a *agent) appended(m appended) {
 		return
 	}
 	a.busy = false
-	a.tail = m.tail
 	fl := a.flight
 	a.flight = flight{}
+	a.tail, a.newest = m.tail, m.tail.Seq
+	a.ids.placed(fl.frame, m.tail.Seq)
+	a.unsaved.add(fl.frame, fl.size)
+	a.save(a.rt.saveEvery)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
 		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting})
@@ -148,7 +168,11 @@ func (a *agent) appended(m appended) {
 
 // resend hands over the replies of the newest frame again: the owner before us
 // may have died between the append and the sending.
-func (a *agent) resend(f *messages.Frame) { a.owe(a.repliesTo(f)) }
+func (a *agent) resend(f *messages.Frame) {
+	if f != nil { // else nobody waits
+		a.owe(a.repliesTo(f))
+	}
+}
 
 func (a *agent) owe(replies []Reply) {
 	if len(replies) > 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -47,9 +48,20 @@ type Definition struct {
 	// is reserved: its input by size, its answer by Settings.MaxOutputTokens;
 	// where that is zero an answer may exceed the limit by its own length.
 	TurnLimits, AgentLimits messages.Limits
+	// ShowAtMost is how many bytes a model is shown of a text that is kept beside
+	// the log, because it was too large for it. Of a longer one it is shown the
+	// first three quarters and the last quarter of as many bytes, with a line
+	// between them that says how much is left out. Zero: projections.DefaultShow, 1 MiB.
+	ShowAtMost int
 	// PauseAtLimit makes a turn that reaches a limit, MaxSteps included, wait for
 	// a person; else it fails. Either can be resumed with higher ones.
 	PauseAtLimit bool
+	// Compact says when and how what a model sees of the past is made shorter.
+	Compact Compaction
+	// Retain is how long an agent may rest, with nothing to do and nothing to wait
+	// for, before it is archived and deleted. Zero: for ever. An owner that takes
+	// an agent over counts as a sign of life.
+	Retain time.Duration
 	// Hooks are asked at points of every turn.
 	Hooks []Hook
 }
@@ -92,7 +104,7 @@ func (d Definition) Validate(set providers.Set) error {
 	for _, l := range []struct {
 		name  string
 		value int
-	}{{"max_steps", d.MaxSteps}, {"max_queue", d.MaxQueue}, {"max_attempts", d.MaxAttempts}, {"parallel", d.Parallel}} {
+	}{{"max_steps", d.MaxSteps}, {"max_queue", d.MaxQueue}, {"max_attempts", d.MaxAttempts}, {"parallel", d.Parallel}, {"show_at_most", d.ShowAtMost}} {
 		if l.value < 0 {
 			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
 		}
@@ -103,12 +115,18 @@ func (d Definition) Validate(set providers.Set) error {
 	if err := d.validateTools(); err != nil {
 		return err
 	}
+	if err := d.Compact.validate(d.Kind, set); err != nil {
+		return err
+	}
 	return validateHooks(d.Kind, d.Hooks)
 }
 
 func (d Definition) models() []string { return append([]string{d.Model}, d.Fallbacks...) }
 
 func (d Definition) validateLimits() error {
+	if d.Retain < 0 {
+		return fmt.Errorf("agent %s: retain is %s: it must be positive", d.Kind, d.Retain)
+	}
 	if d.ApprovalTimeout < 0 {
 		return fmt.Errorf("agent %s: approval_timeout is %s: it must be positive", d.Kind, d.ApprovalTimeout)
 	}
@@ -173,6 +191,8 @@ type stored struct {
 	AgentLimits       messages.Limits `json:"agent_limits,omitzero"`
 	PauseAtLimit      bool            `json:"pause_at_limit,omitempty"`
 	Hooks             []string        `json:"hooks,omitempty"` // names, as they are asked
+	Compact           Compaction      `json:"compact,omitzero"`
+	ShowAtMost        int             `json:"show_at_most,omitempty"`
 }
 
 type storedTool struct {
@@ -185,6 +205,10 @@ type storedTool struct {
 	Approval          tool.Approval `json:"approval,omitempty"`
 	ApproveRepeats    bool          `json:"approve_repeats,omitempty"`
 	ApprovalTimeoutMS int64         `json:"approval_timeout_ms,omitempty"`
+
+	Agent       string `json:"agent,omitempty"` // the kind that does it
+	Detached    bool   `json:"detached,omitempty"`
+	MaxChildren int    `json:"max_children,omitempty"`
 }
 
 // encode is the definition as it is stored; equal definitions give equal bytes.
@@ -193,17 +217,22 @@ func (d Definition) encode() ([]byte, error) {
 		Kind: d.Kind, Model: d.Model, Instructions: d.Instructions, Settings: d.Settings,
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel,
 		Fallbacks: d.Fallbacks, ToolChoice: d.ToolChoice, StopOn: d.StopOn, ApprovalTimeoutMS: d.ApprovalTimeout.Milliseconds(),
-		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit,
+		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Compact: d.Compact,
+		ShowAtMost: d.ShowAtMost,
 	}
 	for _, h := range sortHooks(d.Hooks) {
 		s.Hooks = append(s.Hooks, h.Name)
 	}
 	for _, t := range d.Tools {
 		spec := t.Spec()
-		s.Tools = append(s.Tools, storedTool{
+		kept := storedTool{
 			Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters, Class: class(spec), TimeoutMS: spec.Timeout.Milliseconds(),
 			Approval: spec.Approval, ApproveRepeats: spec.ApproveRepeats, ApprovalTimeoutMS: spec.ApprovalTimeout.Milliseconds(),
-		})
+		}
+		if child, ok := t.(*AgentTool); ok {
+			kept.Class, kept.Agent, kept.Detached, kept.MaxChildren = turn.ClassChild, child.kind, child.detached, child.maxChildren
+		}
+		s.Tools = append(s.Tools, kept)
 	}
 	return json.Marshal(s)
 }

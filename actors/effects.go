@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -78,26 +79,36 @@ const grace = 5 * time.Second
 func (a *agent) begin(e turn.Effect) func() {
 	switch e.Do {
 	case turn.Wait:
-		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, turn.TimerDue{Timer: e.Timer}) })
+		timer := time.AfterFunc(time.Until(e.Until), func() { a.report(e, e.Due()) })
 		return func() { timer.Stop() }
 	case turn.CallModel:
 		return a.beginModel(e)
+	case turn.Summarize:
+		return a.beginSummary(e)
 	case turn.AskHooks:
 		return a.beginHooks(e)
 	case turn.Begin:
 		a.report(e, turn.TurnDue{})
+	case turn.Bury:
+		a.report(e, turn.BurialDue{})
+	case turn.Purge:
+		return a.beginPurge(e)
 	case turn.RunTool:
 		return a.beginTool(e)
+	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:
+		return a.send(e)
 	case turn.Reconcile:
 		call := a.call(e)
 		gone := turn.ToolReconciled{Call: e.Call}
 		limit := a.timeout(call.Tool)
 		overdue := time.AfterFunc(limit+grace, func() { a.report(e, gone) })
-		cancel := a.run(e, gone, func(ctx context.Context) any {
+		cancel := a.run(e, gone, func(stopped context.Context) any {
 			defer overdue.Stop()
-			ctx, cancel := context.WithTimeout(ctx, limit)
+			ctx, cancel := context.WithTimeout(stopped, limit)
 			defer cancel()
-			return a.reconcile(ctx, e, call)
+			result := a.reconcile(ctx, e, call)
+			overdue.Stop() // what it says is in hand, and is stored for as long as that takes
+			return a.spill(stopped, result)
 		})
 		return func() { overdue.Stop(); cancel() }
 	}
@@ -120,7 +131,9 @@ func (a *agent) beginTool(e turn.Effect) func() {
 	overdue := time.AfterFunc(patience, func() { a.report(e, late) })
 	cancel := a.run(e, erred(call, "panic", "the tool ended its goroutine"), func(ctx context.Context) any {
 		defer overdue.Stop()
-		return a.useTool(ctx, e, call, limit, h)
+		result := a.useTool(ctx, e, call, limit, h)
+		overdue.Stop() // the result is in hand, and is stored for as long as that takes
+		return a.spill(ctx, result)
 	})
 	return func() { overdue.Stop(); cancel() }
 }
@@ -160,7 +173,9 @@ func (a *agent) beginModel(e turn.Effect) func() {
 		req = *a.rewritten
 		req.Agent, req.Call = a.id, e.Call
 	}
-	a.rewritten = nil
+	missing := a.missing
+	a.rewritten, a.missing = nil, nil
+	above := messages.Hearers(a.state.Turn.Callers())
 	gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
 	var j *judging
 	if a.def.judges || a.def.around {
@@ -169,7 +184,15 @@ func (a *agent) beginModel(e turn.Effect) func() {
 			j.denials[tool] = len(r.Text)
 		}
 	}
-	return a.run(e, gone, func(ctx context.Context) any { return a.callModel(ctx, e, m.provider, req, j) })
+	return a.run(e, gone, func(ctx context.Context) any {
+		if missing == nil {
+			req.Items, missing = a.rt.shelf.show(ctx, a.id, req.Items, a.def.showAtMost())
+		}
+		if missing != nil {
+			return unshown(e.Call, missing)
+		}
+		return a.callModel(ctx, e, m.provider, req, j, above)
+	})
 }
 
 // request is what a model is sent; inputs are those that it would be the first
@@ -188,7 +211,13 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		output, _ := a.state.Output(a.def.turn)
 		gone := turn.HooksAsked{Point: turn.TurnEnd}
 		return a.run(e, gone, func(ctx context.Context) any {
-			return h.turnEnd(ctx, HookedEnd{Status: "completed", Output: output})
+			if b := output.Blob; b != nil {
+				var err error
+				if output.Text, err = a.rt.shelf.text(ctx, a.id, *b, math.MaxInt); err != nil {
+					return h.unread(turn.TurnEnd, err)
+				}
+			}
+			return h.turnEnd(ctx, HookedEnd{Status: "completed", Output: output.Text})
 		})
 	}
 	var seen []string
@@ -200,12 +229,17 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 	if t.Model == nil {
 		h.info.Step++
 	}
-	a.rewritten = nil
+	a.rewritten, a.missing = nil, nil
 	atStart := t.AtStart()
 	gone := hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Decisions: []turn.HookDecision{
 		{Hook: "hooks", Point: string(e.Point), Do: turn.HookFailed, Reason: errHookGone.Error()},
 	}}}
 	return a.run(e, gone, func(ctx context.Context) any {
+		items, err := a.rt.shelf.show(ctx, a.id, req.Items, a.def.showAtMost())
+		if err != nil { // the call cannot be made: that is its own failure, and no hook's
+			return hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Seen: seen}, missing: err}
+		}
+		req.Items = items
 		done := h.beforeModel(ctx, req, atStart)
 		done.Seen = seen
 		return done
@@ -221,7 +255,7 @@ var errSilent = fmt.Errorf("the model said nothing for %v", modelSilence)
 
 // callModel calls the model once and gives what came of it, and what hooks and
 // tools make of that; j is nil if there are none to ask.
-func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging) (result any) {
+func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging, above []messages.Caller) (result any) {
 	var shown atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
@@ -242,7 +276,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 			silence.Reset(modelSilence)
 			shown.Store(true)
 			a.tell(func(o Observer) {
-				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text})
+				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
 			})
 		})
 	}
@@ -267,11 +301,22 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		j.answer(ctx)
 		more = j.remembered()
 	}
-	if size, limit := resultSize(answered)+more, a.rt.maxResult(); size > limit {
-		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Shown: shown.Load(),
-			Message: fmt.Sprintf("the answer would take %d bytes in the log: the limit is %d", size, limit)}
+	err = a.spillAnswer(ctx, &answered, more)
+	if size, limit := resultSize(answered)+more, a.rt.maxResult(); err == nil && size > limit {
+		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
+	}
+	if err != nil {
+		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Shown: shown.Load(), Message: err.Error()}
 	}
 	return answered
+}
+
+// unshown is the failure of a model call that could not be made, because what it
+// would show cannot be read.
+func unshown(call messages.CallID, err error) turn.ModelErred {
+	m := modelErred(call, providers.AsError(err), false)
+	m.Ours = true
+	return m
 }
 
 func modelErred(call messages.CallID, err *providers.Error, shown bool) turn.ModelErred {
@@ -336,7 +381,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 		call = h.aroundTool(c, call)
 	}
 	output, err := call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
-	most := a.rt.maxResult()
+	most := a.rt.shelf.most
 	var misfit *tool.ArgumentError
 	switch {
 	case errors.As(err, &misfit):
@@ -372,7 +417,7 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall) (
 		a.rt.logger.Warn("a tool could not tell what became of a call", "agent", a.id.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
-	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.maxResult())}
+	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.shelf.most)}
 }
 
 // maxMessage is the longest text of an error that is kept, in bytes.
@@ -381,7 +426,7 @@ const maxMessage = 16 << 10
 // printable makes text that JSON and msgpack can carry, bad bytes shown, and
 // cuts it where it is longer than most.
 func printable(s string, most int) string {
-	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {
+	if s = valid(s); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + " [cut]"
 	}
 	return s
@@ -398,6 +443,10 @@ func resultSize(result any) int {
 		return eventSize + len(r.Output) + decisionsSize(r.Hooks)
 	case turn.ToolErred:
 		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
+	case turn.Summarized:
+		return eventSize + len(r.Text)
+	case turn.SummaryErred:
+		return eventSize + len(r.Message)
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)
 	case turn.HooksAsked:
@@ -405,7 +454,7 @@ func resultSize(result any) int {
 	case hooksDone:
 		return eventSize + decisionsSize(r.Decisions)
 	case turn.ModelAnswered:
-		size := eventSize + len(r.Model) + len(r.Finish)
+		size := eventSize + len(r.Model) + len(r.Finish) + 2*refsSize(r.Blob)
 		for _, item := range r.Items {
 			size += itemSize(item)
 		}
@@ -431,17 +480,28 @@ func decisionsSize(list []turn.HookDecision) int {
 // it: the text in the turn's output, a call in its request, start and failure.
 func itemSize(item messages.Item) int {
 	size := 2*contentSize(item.Content) + 2*len(item.Arguments) + 3*len(item.Name) + 6*len(item.CallID) +
-		len(item.Output) + len(item.Raw) + len(item.Type) + len(item.Role) + len(item.ID) + len(item.Provider)
+		len(item.Output) + len(item.Raw) + len(item.Type) + len(item.Role) + len(item.ID) + len(item.Provider) +
+		refsSize(item.Blob, item.RawBlob)
 	if item.Type == messages.ItemCall {
 		return size + eventSize
 	}
 	return size + 64
 }
 
+// refsSize is what references to blobs take.
+func refsSize(list ...*messages.Blob) (size int) {
+	for _, b := range list {
+		if b != nil {
+			size += refSize
+		}
+	}
+	return size
+}
+
 func contentSize(c messages.Content) int {
 	size := 0
 	for _, p := range c {
-		size += len(p.Type) + len(p.Text) + len(p.ImageURL) + len(p.Detail) + 32
+		size += len(p.Type) + len(p.Text) + len(p.ImageURL) + len(p.Detail) + 32 + refsSize(p.Blob)
 	}
 	return size
 }

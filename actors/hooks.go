@@ -175,6 +175,8 @@ func bind1(f func(context.Context, HookInfo) (Verdict, error), in HookInfo) func
 type hooksDone struct {
 	turn.HooksAsked
 	request *providers.Request
+	// missing is why the request cannot be made: nobody was asked about it.
+	missing error
 }
 
 // digestRequest is a hash of everything that a rewritten request sends.
@@ -185,6 +187,14 @@ func digestRequest(r providers.Request) string {
 		b = fmt.Append(nil, r)
 	}
 	return string(messages.DigestOf(b))
+}
+
+// unread is what comes of hooks that cannot be asked, because what they would be
+// shown cannot be read.
+func (h hooking) unread(point turn.Point, err error) turn.HooksAsked {
+	return turn.HooksAsked{Point: point, Decisions: []turn.HookDecision{
+		{Hook: "hooks", Point: string(point), Do: turn.HookFailed, Reason: printable(err.Error(), maxMessage)},
+	}}
 }
 
 // turnEnd asks the hooks at the end of a turn; every one is asked.
@@ -352,7 +362,8 @@ func (j *judging) beforeTool(ctx context.Context, c *HookedCall) {
 func (j *judging) approval(ctx context.Context, c *HookedCall) {
 	t := j.def.tools[c.Tool]
 	gated, ok := t.(tool.Gated)
-	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats {
+	_, child := t.(*AgentTool) // whose arguments nobody else looks at
+	if !ok || t.Spec().Approval == tool.Never && !t.Spec().ApproveRepeats && !child {
 		return
 	}
 	need, err := j.askTool(ctx, gated, c)
@@ -418,7 +429,11 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 		}
 		list = append(list, d)
 	})
-	return r, h.fit(list, 2*len(r.Output))
+	taken := 2 * len(r.Output)
+	if taken > h.rt.maxResult()/2 {
+		taken = 0 // it leaves the frame, if it must
+	}
+	return r, h.fit(list, taken)
 }
 
 // aroundModel puts the hooks around a model call, the first outermost.

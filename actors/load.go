@@ -2,7 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,68 +18,84 @@ import (
 type loading struct {
 	state   turn.State
 	tail    eventlog.Tail
+	newest  uint64 // sequence of the newest frame
 	ids     index
-	replies map[string]string
-	// ended are inputs whose terminal event is in the newest frame: their
-	// reply subjects are still known, so that it can be sent again.
-	ended []string
-	last  eventlog.Recorded
+	owing   owing
+	unsaved unsaved
+	// last is the newest frame; nil if a snapshot has told of it.
+	last *messages.Frame
 }
 
 // apply folds the next frame.
 func (l *loading) apply(rec eventlog.Recorded) {
-	for _, input := range l.ended {
-		delete(l.replies, input)
-	}
-	l.ended = nil
-	for _, ev := range rec.Frame.Events {
-		if in, ok := ev.(messages.InputAccepted); ok && in.Reply != "" {
-			if l.replies == nil {
-				l.replies = make(map[string]string)
-			}
-			l.replies[in.Input] = in.Reply
-		}
-		inputs, _ := messages.Ended(ev)
-		l.ended = append(l.ended, inputs...)
-	}
-	l.ids.add(l.state.Apply(rec.Frame))
-	l.tail, l.last = rec.Tail(), rec
+	l.owing.fold(rec.Frame)
+	l.ids.fold(rec.Frame, l.state.Apply(rec.Frame))
+	l.ids.placed(rec.Frame, rec.Seq)
+	l.unsaved.add(rec.Frame, rec.Size)
+	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame
 }
 
-// load replays the log outside the mailbox.
+// load reads the agent outside the mailbox.
 func (a *agent) load() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.busy, a.cancel = true, cancel
-	self, root := a.self, a.root
+	self, root, rt, id, epoch := a.self, a.root, a.rt, a.id, a.epoch
 	go func() {
-		var l loading
-		err := replaySafely(ctx, a.rt.log, a.id, &l)
+		l, err := rt.load(ctx, id, epoch)
 		root.Send(self, loaded{l, err})
 	}()
 }
 
-// replaySafely replays, and takes a panic for damage: events that cannot be
+// load folds the agent's frames: those behind its newest snapshot, or, if there is
+// any doubt about that, all of them.
+func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (*loading, error) {
+	if l, ok := rt.restore(ctx, id); ok {
+		err := replaySafely(l, id, rt.log.ReadFrom(ctx, id, l.tail))
+		if err == nil {
+			err = rt.atTail(ctx, id, l)
+		}
+		if err == nil && l.tail.Epoch < epoch && l.last == nil && len(l.owing.subjects) > 0 {
+			l.last, err = rt.frameAt(ctx, id, place{l.tail.Last, l.newest}) // to be sent again
+		}
+		if err == nil {
+			return l, nil
+		}
+		rt.logger.Debug("a snapshot does not fit the log; the whole log is read", "agent", id.String(), "error", err)
+	}
+	return rt.replay(ctx, id)
+}
+
+// replay folds all of the agent's frames.
+func (rt *Runtime) replay(ctx context.Context, id messages.AgentID) (*loading, error) {
+	l := &loading{}
+	if err := replaySafely(l, id, rt.log.Read(ctx, id, 0)); err != nil {
+		return nil, err
+	}
+	return l, rt.atTail(ctx, id, l)
+}
+
+// replaySafely folds frames, and takes a panic for damage: events that cannot be
 // folded must not take the node along.
-func replaySafely(ctx context.Context, log eventlog.Reader, id messages.AgentID, l *loading) (err error) {
+func replaySafely(l *loading, id messages.AgentID, frames iter.Seq2[eventlog.Recorded, error]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &eventlog.DamageError{Agent: id, Seq: l.tail.Seq, Event: l.tail.Last + 1, Err: fmt.Errorf("an event cannot be folded: %v", p)}
 		}
 	}()
-	return replay(ctx, log, id, l)
-}
-
-// replay folds the agent's frames up to the tail that the log's leader names,
-// plus what no head can be: a foreign message behind it, which the fence must
-// count.
-func replay(ctx context.Context, log eventlog.Reader, id messages.AgentID, l *loading) error {
-	for rec, err := range log.Read(ctx, id, 0) {
+	for rec, err := range frames {
 		if err != nil {
 			return err
 		}
 		l.apply(rec)
 	}
-	tail, err := log.Tail(ctx, id)
+	return nil
+}
+
+// atTail checks that the frames read are all up to the tail that the log's leader
+// names, plus what no head can be: a foreign message behind it, which the fence
+// must count.
+func (rt *Runtime) atTail(ctx context.Context, id messages.AgentID, l *loading) error {
+	tail, err := rt.log.Tail(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -95,19 +113,18 @@ func (a *agent) loaded(m loaded) {
 		a.drain()
 		return
 	}
-	a.state, a.tail, a.ids, a.replies = m.state, m.tail, m.ids, m.replies
+	l := m.loading
+	a.state, a.tail, a.newest, a.ids, a.owing, a.unsaved = l.state, l.tail, l.newest, l.ids, l.owing, l.unsaved
 	switch {
 	case a.tail.Epoch > a.epoch:
 		a.fenced(a.tail.Epoch)
 	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
-		a.resend(m.last.Frame)
+		a.resend(l.last)
 		a.waiting = append([]arrival{{message: goOn{}}}, a.waiting...)
 		a.takeOver()
 	case a.state.Open():
-		a.forget(m.ended)
 		a.recover()
 	default:
-		a.forget(m.ended)
 		a.act() // a paused turn may have timers
 	}
 	a.drain()
@@ -135,46 +152,65 @@ func (a *agent) recover() {
 	a.act()
 }
 
-// forget drops reply subjects that nothing will be sent to any more.
-func (a *agent) forget(inputs []string) {
-	for _, input := range inputs {
-		delete(a.replies, input)
-	}
-}
-
 // readLimit is how long the first answer to a command may take to be read.
 const readLimit = time.Minute
 
-// answerAgain gives the first answer to a command whose id was spent at n. If it
+// answerAgain gives the first answer to a command whose id was spent at a place. If it
 // was another command that spent it, this one is refused: it was not applied.
-func (a *agent) answerAgain(sender *actor.PID, c messages.Command, n messages.EventNumber) {
+func (a *agent) answerAgain(sender *actor.PID, c messages.Command, at place) {
 	if sender == nil {
 		return
 	}
-	root, log, id, reading := a.root, a.rt.log, a.id, a.rt.reading
+	root, rt, id := a.root, a.rt, a.id
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
-		select {
-		case reading <- struct{}{}:
-			defer func() { <-reading }()
-		case <-ctx.Done():
-			root.Send(sender, &messages.Answer{Err: messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")})
-			return
-		}
-		ans := messages.Answer{N: n, Duplicate: true}
-		for rec, err := range log.Read(ctx, id, n) {
-			if err != nil {
-				ans = messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
-			} else {
-				ans = answerOf(rec.Frame)
-				ans.Duplicate = true
-				if first := rec.Frame.Cause.Type; first != c.CommandType() {
-					ans = messages.Answer{Err: messages.Refuse(messages.Conflict, "the id %q was spent by another command (%s), at event %d: this %s was not applied; choose another id", c.CommandID(), first, n, c.CommandType())}
-				}
-			}
-			break
-		}
+		ans := rt.firstAnswer(ctx, id, c, at)
 		root.Send(sender, &ans)
 	}()
+}
+
+func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, c messages.Command, at place) messages.Answer {
+	if err := rt.turnToRead(ctx); err != nil {
+		return messages.Answer{Err: err}
+	}
+	defer func() { <-rt.reading }()
+	f, err := rt.frameAt(ctx, id, at)
+	if err != nil {
+		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
+	}
+	if f.Cause.Type != c.CommandType() {
+		return messages.Answer{Err: messages.Refuse(messages.Conflict, "the id %q was spent by another command (%s), at event %d: this %s was not applied; choose another id", c.CommandID(), f.Cause.Type, at.n, c.CommandType())}
+	}
+	ans := answerOf(f)
+	ans.Duplicate = true
+	return ans
+}
+
+// turnToRead waits until few enough read beside the work.
+func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
+	select {
+	case rt.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")
+	}
+}
+
+// frameAt reads the frame that holds an event: where the place says, or, if it is not
+// there any more, by the number.
+func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, at place) (*messages.Frame, error) {
+	if at.seq > 0 {
+		rec, err := rt.log.FrameAt(ctx, id, at.seq)
+		if err == nil && rec.Frame.First <= at.n && at.n <= rec.Frame.Last() {
+			return rec.Frame, nil
+		}
+	}
+	for rec, err := range rt.log.Read(ctx, id, at.n) {
+		if err != nil {
+			return nil, err
+		}
+		return rec.Frame, nil
+	}
+	return nil, errors.New("the log does not hold it any more")
 }

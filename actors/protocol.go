@@ -47,8 +47,12 @@ func answerOf(f *messages.Frame) messages.Answer {
 			return a
 		}
 	}
-	for _, ev := range f.Events {
+	for i, ev := range f.Events {
 		switch ev := ev.(type) {
+		case messages.TimerSet:
+			if ev.Input != nil {
+				a.N, a.Timer = f.First+messages.EventNumber(i), ev.Timer
+			}
 		case messages.CommandNoop:
 			a.Noop = ev.Reason
 		case messages.TurnAborted:
@@ -97,6 +101,12 @@ type Delta struct {
 	// Kind is text or reasoning.
 	Kind string `json:"type"`
 	Text string `json:"text"`
+	// Child is the agent whose answer it is, where Agent is one above it: Turn and
+	// Call are then Agent's, and Kind is child.text or child.reasoning.
+	Child string `json:"child,omitempty"`
+	// Above are the callers that hear of it, the nearest last. Nil: nobody but the
+	// agent's own followers.
+	Above []messages.Caller `json:"-"`
 }
 
 // Observer is told what agents do. Its methods are called from many

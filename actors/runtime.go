@@ -25,12 +25,27 @@ type Config struct {
 	Prices map[string]messages.Price
 	// Observer is told of commits and deltas. Nil: nobody.
 	Observer Observer
+	// MaxPayload is the largest payload of a result, an answer or an input that
+	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
+	// failure. Zero: DefaultMaxPayload.
+	MaxPayload int
+	// Send stores a command for another agent, so that it comes there at least once,
+	// in the order of what one agent sends to another. It returns when the command
+	// is stored. A task (messages.Task) that its agent refuses must be answered, by
+	// what messages.Refused makes of it. Nil: no tool may be an agent.
+	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
+	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
+	Purger Purger
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
+	// and every activation reads the agent's whole log.
+	SnapshotEvery int
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -44,6 +59,8 @@ type Runtime struct {
 	log       eventlog.Log
 	kinds     map[string]*definition
 	observer  Observer
+	send      func(context.Context, messages.AgentID, messages.Command) error
+	purger    Purger
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
@@ -51,9 +68,15 @@ type Runtime struct {
 	// that asks again must not take its connection from those who work.
 	reading chan struct{}
 	limited limited
+	shelf   shelf
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
+
+	saves                *saves // nil: no snapshots
+	saveEvery, saveAtEnd int    // in events
+	saving               chan struct{}
+	active               atomic.Int64
 }
 
 // definition is a Definition made ready to run.
@@ -79,11 +102,15 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer,
-		idleAfter: cfg.IdleAfter, logger: cfg.Logger,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger,
+		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
+	r.snapshots(cfg)
 	if r.observer == nil {
 		r.observer = nobody{}
+	}
+	if r.send == nil {
+		r.send = func(context.Context, messages.AgentID, messages.Command) error { return errNoPost }
 	}
 	if r.idleAfter == 0 {
 		r.idleAfter = DefaultIdleAfter
@@ -91,8 +118,15 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	if r.logger == nil {
 		r.logger = slog.Default()
 	}
+	r.shelf = shelf{log: cfg.Log, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
+	if r.shelf.most == 0 {
+		r.shelf.most = DefaultMaxPayload
+	}
 	if cfg.MaxFrame > 0 {
 		r.refused(cfg.MaxFrame - frameRest)
+	}
+	if err := checkAgentTools(cfg); err != nil {
+		return nil, err
 	}
 	for _, d := range cfg.Definitions {
 		if r.kinds[d.Kind] != nil {
@@ -121,7 +155,10 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
 	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
-	for _, m := range d.models() {
+	for _, m := range append(d.models(), d.Compact.Model) {
+		if m == "" {
+			continue
+		}
 		provider, name, err := cfg.Providers.Split(m)
 		if err != nil {
 			return nil, err
@@ -136,7 +173,8 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		Digest: string(digest), Model: d.Model, Fallbacks: d.Fallbacks, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
-		Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
+		Compact:    turn.Compact{AtTokens: d.Compact.AtTokens, Keep: d.Compact.Keep, How: d.Compact.How, Model: d.Compact.Model},
+		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
 		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
 		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),
 	}
@@ -159,12 +197,28 @@ func (def *definition) add(t tool.Tool) {
 	if expiry == 0 {
 		expiry = def.ApprovalTimeout
 	}
-	def.turn.Tools[spec.Name] = turn.Tool{
+	def.turn.Tools[spec.Name] = asChild(t, turn.Tool{
 		Class: string(class(spec)), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
 		Expiry: expiry, Stop: slices.Contains(def.StopOn, spec.Name),
-	}
-	def.judges = def.judges || spec.Approval != tool.Never || spec.ApproveRepeats
+	})
+	_, child := t.(*AgentTool)
+	def.judges = def.judges || child || spec.Approval != tool.Never || spec.ApproveRepeats
 }
+
+// snapshots takes over what the configuration says of them.
+func (r *Runtime) snapshots(cfg Config) {
+	if cfg.SnapshotEvery >= 0 {
+		r.saves = &saves{cfg.Log}
+	}
+	r.saveEvery = cfg.SnapshotEvery
+	if r.saveEvery == 0 {
+		r.saveEvery = DefaultSnapshotEvery
+	}
+	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
+}
+
+// InMemory is how many agents are in memory.
+func (r *Runtime) InMemory() int { return int(r.active.Load()) }
 
 // Kinds are the kinds that agents here may be of, sorted.
 func (r *Runtime) Kinds() []string {
@@ -220,7 +274,16 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 	size := 0
 	switch c := c.(type) {
 	case messages.Input:
-		size = contentSize(c.Content) + len(c.Metadata)
+		var least int
+		if size, least = inputSize(c); size > r.shelf.most {
+			return messages.Refuse(messages.TooLarge, "the input has %d bytes: the limit is %d", size, r.shelf.most)
+		}
+		if r.spills(c) {
+			size = least
+		}
+		if size > messages.MaxBody {
+			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
+		}
 	case messages.Decide:
 		size = len(c.Result)
 		if limit := r.maxResult(); size > limit {
@@ -228,6 +291,13 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 		}
 	case messages.SetState:
 		size = len(c.Patch)
+	case messages.Task:
+		size = contentSize(c.Content)
+	case messages.Report:
+		size = len(c.Output) + len(c.Message)
+		for _, w := range c.Waiting {
+			size += eventSize + len(w.Arguments) + len(w.Reason) + len(w.Tool) + len(w.Call)
+		}
 	}
 	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
 		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)

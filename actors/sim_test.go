@@ -1,8 +1,11 @@
 package actors_test
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,7 +76,8 @@ func (c *census) add(l *life) {
 // what can happen to an agent has happened to none.
 func (c *census) check(t *testing.T, lives uint64) {
 	for _, name := range strings.Fields(`
-		agent.activated agent.cleared approval.denied approval.forgotten approval.granted approval.requested
+		agent.activated agent.cleared agent.closed agent.deleted agent.purged approval.denied approval.forgotten approval.granted approval.requested
+		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
 		input.accepted input.dropped input.requeued input.withdrawn
 		model.completed model.failed model.requested model.restarted model.switched state.patched
@@ -81,6 +85,11 @@ func (c *census) check(t *testing.T, lives uint64) {
 		turn.aborted turn.completed turn.failed turn.paused turn.resumed turn.started`) {
 		if lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
 			t.Errorf("no life has seen %s", name)
+		}
+	}
+	for _, name := range []string{"a snapshot of a state", "a page of spent ids"} {
+		if lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
+			t.Errorf("no life has begun with %s", name)
 		}
 	}
 	t.Logf("%d lives, %d acts; events: %v", lives, c.acts, c.types)
@@ -113,6 +122,7 @@ func live(t *testing.T, seed uint64, acts []act) *life {
 		}
 		w.finish()
 		l.wrong = w.wrong
+		l.types["a snapshot of a state"], l.types["a page of spent ids"] = w.attic.given["turn"], w.attic.given["ids"]
 		for _, v := range w.views {
 			for name, n := range v.types {
 				l.types[name] += n
@@ -134,6 +144,7 @@ func (w *world) finish() {
 	if !broken {
 		w.drain()
 		w.agree()
+		w.reload()
 		for _, h := range w.living() {
 			h.end(true)
 		}
@@ -164,6 +175,31 @@ func (w *world) agree() {
 			w.mu.Unlock()
 		}
 	}
+}
+
+// reload checks that an agent that begins with a snapshot is the one that its
+// whole log makes, spent ids included.
+func (w *world) reload() {
+	rt := w.newest().node.Runtime()
+	for _, a := range w.agents {
+		w.mu.Lock()
+		ids := slices.Sorted(maps.Keys(w.fold(a).spent))
+		w.mu.Unlock()
+		whole, err := rt.Load(w.t.Context(), a, true, append(ids, "never"))
+		quick, qerr := rt.Load(w.t.Context(), a, false, append(ids, "never"))
+		if err = errors.Join(err, qerr); err != nil {
+			w.lost("%s cannot be loaded: %v", a, err)
+		} else if where := differ(whole, quick); where != "" {
+			w.lost("%s is another one with a snapshot\n%s", a, where)
+		}
+	}
+}
+
+// lost is fail for who does not hold mu.
+func (w *world) lost(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail(format, args...)
 }
 
 // insist gives a command to the newest node until it is applied: requests of

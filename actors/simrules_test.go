@@ -18,26 +18,34 @@ import (
 type view struct {
 	agent  messages.AgentID
 	texts  bool // models, tools and hooks say what they answer, so that it can be checked
+	store  eventlog.Blobs
+	most   int // of a blob, that a model is shown
 	state  turn.State
 	folded int // frames
 	types  map[string]int
 	last   eventlog.Entry
 	wrong  []string
 
-	inputs   map[string]int                  // accepted ones: how many terminal events
-	turn     messages.TurnID                 // that is open
-	spent    map[string]messages.EventNumber // command ids
-	shown    map[messages.CallID]string      // what a model call must be given
-	started  map[string]bool                 // attempts of tool calls
-	attempts map[messages.CallID]int         // of the open turn's calls
-	keys     map[messages.CallID]string      // theirs
-	timers   map[string]messages.TimerSet    // of the open turn
+	inputs map[string]int                  // accepted ones: how many terminal events
+	turn   messages.TurnID                 // that is open
+	spent  map[string]messages.EventNumber // command ids
+	// ever are all events at which an id was spent, in whatever life of the agent.
+	ever map[string][]messages.EventNumber
+	// kept is the first frame that the log still has to have.
+	kept, tombstone int
+	grave           messages.EventNumber         // the newest tombstone
+	shown           map[messages.CallID]string   // what a model call must be given
+	started         map[string]bool              // attempts of tool calls
+	attempts        map[messages.CallID]int      // of the open turn's calls
+	keys            map[messages.CallID]string   // theirs
+	timers          map[string]messages.TimerSet // of the open turn
+	later           map[string]messages.TimerSet // of the agent itself
 }
 
 func newView(a messages.AgentID) *view {
 	return &view{
-		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber),
-		shown: make(map[messages.CallID]string), started: make(map[string]bool),
+		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber), ever: make(map[string][]messages.EventNumber),
+		shown: make(map[messages.CallID]string), later: make(map[string]messages.TimerSet), started: make(map[string]bool),
 	}
 }
 
@@ -85,11 +93,13 @@ func (v *view) frame(e eventlog.Entry) {
 			v.fail(n, "the frame is older than the one before it")
 		}
 	}
+	v.ends(n, f)
 	if id, ok := turn.SpentBy(f); ok {
 		if at, spent := v.spent[id.ID]; spent {
 			v.fail(id.N, "command %s was applied before, at event %d", id.ID, at)
 		}
 		v.spent[id.ID] = id.N
+		v.ever[id.ID] = append(v.ever[id.ID], id.N)
 	}
 	for i, ev := range f.Events {
 		v.types[ev.EventType()]++
@@ -103,6 +113,37 @@ func (v *view) frame(e eventlog.Entry) {
 	for id, ended := range v.inputs {
 		if ended == 0 && !v.holds(id) {
 			v.fail(n, "input %s was lost", id)
+		}
+	}
+}
+
+// ends holds a tombstone against what was before it: all that was accepted has
+// ended, and nothing of it is known any more. It stands alone, and nothing but its
+// purge follows.
+func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
+	for _, ev := range f.Events {
+		switch ev.(type) {
+		case messages.AgentDeleted:
+			if v.turn != "" || len(f.Events) > 1 {
+				v.fail(n, "a tombstone over turn %q, among %d events", v.turn, len(f.Events))
+			}
+			for id, ended := range v.inputs {
+				if ended != 1 {
+					v.fail(n, "input %s had %d terminal events when the agent was deleted", id, ended)
+				}
+			}
+			if _, spends := turn.SpentBy(f); !spends {
+				v.fail(n, "a delete that comes again would have another effect")
+			}
+			v.grave = n
+			v.inputs, v.spent, v.tombstone = make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
+		case messages.AgentPurged:
+			v.kept = v.tombstone
+		case messages.AgentActivated, messages.AgentClosed:
+		default:
+			if d := v.state.Deleted; d != nil && !d.Purged {
+				v.fail(n, "%s of an agent that is being deleted", ev.EventType())
+			}
 		}
 	}
 }
@@ -147,8 +188,11 @@ func told(s eventlog.Summary) eventlog.Summary {
 // requested notes what the model calls of a frame must be given.
 func (v *view) requested(f *messages.Frame) {
 	for _, ev := range f.Events {
-		if ev, ok := ev.(messages.ModelRequested); ok {
-			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.state.History.Items()}), "\n")
+		switch ev := ev.(type) {
+		case messages.ModelRequested:
+			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.shownItems()}), "\n")
+		case messages.CompactionRequested:
+			v.shown[ev.Call] = aSummary
 		}
 	}
 }
@@ -176,8 +220,36 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.inputEnded(n, ev.Input)
 	case messages.InputDropped:
 		v.inputEnded(n, ev.Input)
+	case messages.HistoryCompacted:
+		if ev.How == messages.CompactSummary && strings.TrimRight(ev.Text, " ") != "answer to "+string(ev.Call) {
+			v.fail(n, "%q is no summary of %s", ev.Text, ev.Call)
+		}
 	default:
+		if messages.OfAgent(ev) {
+			v.schedule(n, at, ev)
+			return
+		}
 		v.work(n, at, ev)
+	}
+}
+
+// aSummary is what a model is given that is to make one, as far as it is held
+// against the log.
+const aSummary = "the conversation so far"
+
+// schedule holds an event of one of the agent's own timers against those before
+// it.
+func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.TimerSet:
+		v.later[ev.Timer] = ev
+	case messages.TimerFired:
+		if set, ok := v.later[ev.Timer]; !ok || at.Before(set.At) {
+			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
+		}
+		delete(v.later, ev.Timer) // a cron line sets it again
+	case messages.TimerCancelled:
+		delete(v.later, ev.Timer)
 	}
 }
 
@@ -204,7 +276,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 	case messages.ModelCompleted:
 		if t := v.state.Turn; t == nil || t.Model == nil || t.Model.ID != ev.Call {
 			v.fail(n, "an answer that nobody awaits")
-		} else if text := ev.Items[0].Content.Text(); v.texts && text != "answer to "+string(ev.Call) {
+		} else if text := v.whole(n, ev).(messages.ModelCompleted).Items[0].Content.Text(); v.texts && strings.TrimRight(text, " ") != "answer to "+string(ev.Call) {
 			v.fail(n, "%q is no answer to %s", text, ev.Call)
 		}
 	case messages.ToolStarted:
@@ -217,7 +289,7 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.attempts[ev.Call], v.keys[ev.Call] = ev.Attempt, ev.Key
 		v.started[attemptOf(ev.Key, ev.Attempt)] = true
 	case messages.ToolCompleted:
-		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(ev.Output, " ") != want {
+		if want := outputOf(v.keys[ev.Call], v.attempts[ev.Call]); v.texts && ev.By != "decision" && strings.TrimRight(v.whole(n, ev).(messages.ToolCompleted).Output, " ") != want {
 			v.fail(n, "the result %q, want %q", ev.Output, want)
 		}
 	case messages.HookDecided:
@@ -272,7 +344,8 @@ func (j *job) awaited(v *view) bool {
 		return true
 	}
 	return slices.ContainsFunc(v.state.Effects(), func(e turn.Effect) bool {
-		return e.Call == j.call && (j.what == "model") == (e.Do == turn.CallModel) && (j.what == "model" || e.Attempt == j.attempt)
+		model := j.what == "model"
+		return e.Call == j.call && model == (e.Do == turn.CallModel || e.Do == turn.Summarize) && (model || e.Attempt == j.attempt)
 	})
 }
 
@@ -282,12 +355,14 @@ type sent struct {
 	agent  messages.AgentID
 	cmd    messages.Command
 	answer *messages.Answer
+	after  messages.EventNumber // the newest tombstone when it was given
 }
 
 // ask gives a command to a node and holds its answer against the log.
 func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
 	s := &sent{host: h, agent: a, cmd: c}
 	w.mu.Lock()
+	s.after = w.fold(a).grave
 	name := a.Key + "/" + c.CommandID()
 	w.asks[name] = append(w.asks[name], s)
 	w.mu.Unlock()
@@ -311,12 +386,14 @@ func (w *world) answered(s *sent, answer messages.Answer) {
 		return
 	}
 	v := w.fold(s.agent)
-	n, ok := v.spent[s.cmd.CommandID()]
+	at := v.ever[s.cmd.CommandID()]
 	switch {
-	case !ok:
+	case len(at) == 0:
 		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer)
-	case n != answer.N:
-		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, n)
+	case answer.N < s.after:
+		w.fail("%s: %s %s was answered with %+v, of a life that ended with event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, s.after)
+	case !slices.Contains(at, answer.N):
+		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, at)
 	}
 }
 
@@ -334,7 +411,7 @@ func (w *world) judge() {
 				w.fail("%s: input %s has %d terminal events", a, id, ended)
 			}
 		}
-		if err := w.readAll(a, v.folded); err != nil {
+		if err := w.readAll(a, v); err != nil {
 			w.fail("%s: %v", a, err)
 		}
 	}
@@ -348,13 +425,13 @@ func (w *world) judgeRefused(name string, list []*sent) {
 			return
 		}
 	}
-	if n, ok := w.views[list[0].agent].spent[list[0].cmd.CommandID()]; ok {
-		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, n)
+	if at := w.views[list[0].agent].ever[list[0].cmd.CommandID()]; len(at) > 0 {
+		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, at)
 	}
 }
 
 // readAll reads the agent's whole log, which checks numbers, chain and sums.
-func (w *world) readAll(a messages.AgentID, want int) error {
+func (w *world) readAll(a messages.AgentID, v *view) error {
 	frames := 0
 	for _, err := range w.stage.Log().Read(context.Background(), a, 0) {
 		if err != nil {
@@ -362,7 +439,7 @@ func (w *world) readAll(a messages.AgentID, want int) error {
 		}
 		frames++
 	}
-	if frames != want {
+	if frames != v.folded-v.kept {
 		return errors.New("the log has other frames than were appended")
 	}
 	return nil

@@ -27,6 +27,7 @@ type world struct {
 	seed   uint64
 	stage  *actorstest.Stage
 	faulty *logtest.Faulty
+	attic  *attic
 	agents []messages.AgentID
 	cfg    actors.Config // of every node, but for what is the node's own
 
@@ -53,7 +54,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for _, a := range w.agents {
 		w.views[a] = newView(a)
-		w.views[a].texts = true
+		w.views[a].texts, w.views[a].store = true, w.stage.Log()
 	}
 	r := w.dice("log")
 	of := []logtest.Fault{
@@ -62,7 +63,11 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.faulty = logtest.NewFaulty(w.stage.Log(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
+	w.attic = newAttic(w.faulty, w.dice("attic"))
 	w.cfg = w.config(w.dice("config"))
+	for _, v := range w.views {
+		v.most = w.cfg.Definitions[0].ShowAtMost
+	}
 	return w
 }
 
@@ -112,7 +117,7 @@ type host struct {
 // start adds a node, which takes over whatever owes work.
 func (w *world) start() *host {
 	h := &host{
-		Log: w.faulty, w: w, gone: make(chan struct{}),
+		Log: w.attic, w: w, gone: make(chan struct{}),
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg
@@ -178,6 +183,7 @@ func (c *capped) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 
 // Append appends, and notes what the node knows of it.
 func (h *host) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	h.named(e)
 	h.note(h.unsure, e.Agent, true)
 	tail, err := h.Log.Append(ctx, e)
 	var conflict *eventlog.ConflictError
@@ -214,6 +220,14 @@ func (h *host) Read(ctx context.Context, a messages.AgentID, from messages.Event
 		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
 	}
 	return h.Log.Read(ctx, a, from)
+}
+
+// ReadFrom reads, or cannot.
+func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	if h.unreadable() {
+		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
+	}
+	return h.Log.ReadFrom(ctx, a, after)
 }
 
 // Tail reads the tail, or cannot.

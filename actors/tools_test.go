@@ -33,7 +33,9 @@ func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
 		call("c6", "nosuch"), scripted.Call{ID: "c7", Name: "fine", Arguments: "{oops"}, scripted.Call{ID: "c8", Name: "typed", Arguments: `{"n":"x"}`},
 		call("c9", "garbled"), call("c10", "fine")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
-	node := s.Start(config(model, fails, panics, leaves, hangs, huge, garbled, typed, fine))
+	cfg := config(model, fails, panics, leaves, hangs, huge, garbled, typed, fine)
+	cfg.MaxPayload = 192 << 10
+	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
@@ -99,7 +101,9 @@ func TestModelFailures(t *testing.T) { // A50, A52
 		t.Run(name, func(t *testing.T) {
 			s := actorstest.New(t, nil)
 			model := scripted.New(c.step)
-			s.Start(config(model)).Must(ada, say("u1", "go"))
+			cfg := config(model)
+			cfg.MaxPayload = 192 << 10
+			s.Start(cfg).Must(ada, say("u1", "go"))
 			all := s.Until(ada, "turn.failed")
 			ends(t, all)
 			failed := actorstest.Of[messages.ModelFailed](all)

@@ -22,8 +22,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+	_ "time/tzdata" // cron lines name zones, whether the host has a database of them or not
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -34,6 +36,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -46,7 +49,8 @@ type Config struct {
 	Data string
 	// Views is the folder where the node keeps the views of the fleet, a cache of
 	// the log. No two nodes may share one. Empty: views in Data, or a temporary
-	// folder where the server is not embedded.
+	// folder where the server is not embedded. With encryption they are kept in
+	// memory alone and built anew at each start.
 	Views string
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
@@ -62,7 +66,16 @@ type Config struct {
 	// Root is the first token of all subjects. Empty: reprise.
 	Root string
 	// Replicas of the streams that the node creates. Zero: 1.
-	Replicas  int
+	Replicas int
+	// WrappingKeys encrypt what is stored: each agent gets a key of its own, which
+	// is kept wrapped by the first of these. The others are older ones, which still
+	// unwrap. Empty: nothing is encrypted. A store that is encrypted does not open
+	// without one of its keys. What was stored before stays as it is, and inputs
+	// that are not applied yet, dead letters and definitions are never encrypted.
+	WrappingKeys []sealed.Key
+	// Archive is the folder that agents are written to before they are deleted
+	// because of their Definition's Retain. Empty: archive, below Data.
+	Archive   string
 	Providers providers.Set
 	Agents    []actors.Definition
 	// Prices are what model calls cost, by provider/model: whole units of money,
@@ -75,8 +88,15 @@ type Config struct {
 	// subject. Permissions are by subject: who may talk to an agent may not
 	// therefore approve its refunds. Called from many goroutines.
 	PromptDecides func(kind, tool string) bool
+	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
+	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
+	MaxPayload int
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
+	// SnapshotEvery is how many events an agent writes, at least, between two
+	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
+	// agent that comes into memory reads its whole log.
+	SnapshotEvery int
 	// Logger hears what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 	// Version is what the node says of itself.
@@ -91,7 +111,9 @@ type Node struct {
 	server   *embedded.Server
 	doors    *nats.Conn
 	conns    []*nats.Conn
-	log      *natslog.Log
+	streams  *natslog.Log // what log is stored in
+	log      *sealed.Log
+	keys     *sealed.Keys // nil: nothing is encrypted
 	views    *views
 	host     *host
 	owner    *owner
@@ -128,7 +150,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -149,16 +171,29 @@ func (n *Node) undo() {
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
 
 func (n *Node) openLog(ctx context.Context) (err error) {
-	n.log, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Logger: n.cfg.Logger})
-	return err
+	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Logger: n.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	if n.keys, err = n.openKeys(ctx); err != nil {
+		return fmt.Errorf("encryption: %w", err)
+	}
+	n.log = sealed.New(n.streams, n.keys)
+	return nil
 }
 
 func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
+	js, err := jetstream.New(n.doors)
+	if err != nil {
+		return err
+	}
 	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Log: n.log, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
-		MaxFrame: n.log.Limit(), IdleAfter: n.cfg.IdleAfter, Logger: n.cfg.Logger,
+		Purger: &purger{js: js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
+		Send:   n.send,
+		Log:    n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
+		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -168,7 +203,11 @@ func (n *Node) openHost(ctx context.Context) error {
 	in, err := inbox.Open(ctx, inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-			return n.host.ask(d.Agent, d)(ctx)
+			answer, err := n.host.ask(d.Agent, d)(ctx)
+			if err == nil {
+				err = n.refused(ctx, d, answer)
+			}
+			return answer, err
 		},
 	})
 	if err != nil {
@@ -185,7 +224,8 @@ func (n *Node) openHost(ctx context.Context) error {
 		OwnerOf: n.ownerOf,
 
 		PromptDecides: n.cfg.PromptDecides,
-		DeadLetters:   n.log.Names().DeadLetters(), Logger: n.cfg.Logger,
+		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
+		Doctor: doctorOf(n.streams, n.log), Store: gateway.StoreFindings{Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf}.Find,
 	})
 	return nil
 }
@@ -269,6 +309,10 @@ func (n *Node) Sync() string {
 
 // Partitions is how many partitions the node owns.
 func (n *Node) Partitions() int { return n.leases.Held() }
+
+// InMemory is how many agents are in this node's memory; the others are in its
+// log alone.
+func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
 
 // Close stops the node. Streams that run through it end with an error that says
 // so; their turns go on at the next start or owner. More than once does nothing.

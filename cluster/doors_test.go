@@ -38,7 +38,7 @@ func TestDiscovery(t *testing.T) { // A100
 		w.ok(json.Unmarshal(msg.Data, &info))
 		prompt, status := info.Endpoints[0], info.Endpoints[1]
 		if info.Name != "agents" || info.Type != micro.InfoResponseType || info.Metadata["agent"] != "assistant" || info.Metadata["owner"] != "default" || info.Metadata["protocol_version"] != "0.3" ||
-			prompt.Name != "prompt" || prompt.Subject != "agents.prompt.assistant.default.main" || prompt.QueueGroup != "agents" || prompt.Metadata["max_payload"] != "384KB" || prompt.Metadata["attachments_ok"] != "false" ||
+			prompt.Name != "prompt" || prompt.Subject != "agents.prompt.assistant.default.main" || prompt.QueueGroup != "agents" || prompt.Metadata["max_payload"] != "1023KB" || prompt.Metadata["attachments_ok"] != "false" ||
 			status.Name != "status" || status.Subject != "agents.status.assistant.default.main" {
 			t.Errorf("%s: %s", subject, msg.Data)
 		}

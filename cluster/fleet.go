@@ -460,14 +460,25 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 	return places, nil
 }
 
-// openViews begins to keep the views of the fleet, in a folder of the node or,
-// where it has none, in a temporary one.
+// viewsName is the name of the file in its folder.
+const viewsName = "fleet.db"
+
+// openViews begins to keep the views of the fleet: in a folder of the node, where
+// it has none in a temporary one, and where what is stored is encrypted in memory.
 func (n *Node) openViews(context.Context) error {
 	dir := n.cfg.Views
 	if dir == "" && n.server != nil {
 		dir = filepath.Join(n.cfg.Data, "views")
 	}
-	if dir == "" {
+	switch {
+	case n.keys != nil && dir != "": // one may be left of a time without encryption
+		if err := fleet.Remove(filepath.Join(dir, viewsName)); err != nil {
+			return fmt.Errorf("remove the views of the fleet, which are not encrypted: %w", err)
+		}
+		fallthrough
+	case n.keys != nil:
+		return n.keepViews("")
+	case dir == "":
 		temporary, err := os.MkdirTemp("", "reprise-views-")
 		if err != nil {
 			return fmt.Errorf("make a folder for the views of the fleet: %w", err)
@@ -475,7 +486,11 @@ func (n *Node) openViews(context.Context) error {
 		n.onClose(func() { _ = os.RemoveAll(temporary) })
 		dir = temporary
 	}
-	n.views = newViews(n.log, filepath.Join(dir, "fleet.db"), n.cfg.Logger)
+	return n.keepViews(filepath.Join(dir, viewsName))
+}
+
+func (n *Node) keepViews(path string) error {
+	n.views = newViews(n.log, path, n.cfg.Logger)
 	n.views.begin()
 	n.onClose(n.views.close)
 	return nil

@@ -14,7 +14,7 @@ import (
 // hostile are bodies that no agent takes, by what the refusal must say.
 var hostile = map[string]struct{ body, code string }{
 	"empty":           {"", "bad_input"},
-	"large":           {strings.Repeat("x", 500<<10), "too_large"},
+	"large":           {`{"content":"hi","metadata":"` + strings.Repeat("x", 500<<10) + `"}`, "too_large"},
 	"binary":          {"\xff\xfe\x00\x01\x02", "bad_input"},
 	"deep JSON":       {strings.Repeat(`{"content":`, 5000) + "1" + strings.Repeat("}", 5000), "bad_input"},
 	"deep msgpack":    {strings.Repeat("\x81\xa1a", 5000) + "\xc0", "bad_input"},

@@ -215,7 +215,7 @@ func TestViewsAsOf(t *testing.T) { // A80
 // A line larger than a message is joined by the reader.
 func TestLargeLines(t *testing.T) { // A80
 	w := newWorld(t)
-	large := strings.Repeat("<&>", 100<<10) // JSON writes six bytes for each
+	large := strings.Repeat("<&>", 50<<10) // JSON writes six bytes for each
 	c := w.node(agents(scripted.New(scripted.Say("long")), nil)).Client()
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(large)))
 	w.until(c, "assistant/a", ofType("turn.completed"))

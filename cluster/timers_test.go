@@ -3,9 +3,13 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
@@ -108,4 +112,85 @@ func (w *world) pausedAgent(key string, due time.Time) {
 	w.ok(err)
 	_, err = log.Append(w.ctx, e)
 	w.ok(err)
+}
+
+// An input that is to come later comes when the node that took it is gone, once,
+// and not before its time.
+func TestScheduledInputAfterRestart(t *testing.T) { // A6 A25
+	w := newWorld(t)
+	n := w.node()
+	for id, in := range map[string]string{"soon": "2s", "later": "1h"} {
+		msg := nats.NewMsg("reprise.in.default.assistant." + id)
+		msg.Data = []byte("is it there?")
+		msg.Header.Set(messages.HeaderIn, in)
+		msg.Header.Set(messages.HeaderID, id)
+		w.ok(w.nc.PublishMsg(msg))
+	}
+	due := w.until(n.Client(), "assistant/soon", ofType("timer.set")).At.Add(2 * time.Second)
+	w.until(n.Client(), "assistant/later", ofType("timer.set"))
+	w.ok(n.Close())
+
+	n = w.node()
+	done := w.until(n.Client(), "assistant/soon", ofType("turn.completed"))
+	if done.At.Before(due) || done.field("output") != "you said is it there?" {
+		t.Errorf("at %s, due %s: %s", done.At, due, done.Data)
+	}
+	events := w.events(n.Client(), "assistant/soon")
+	if count(events, "timer.fired") != 1 || count(events, "input.accepted") != 1 {
+		t.Errorf("it came otherwise than once: %+v", events)
+	}
+	for line, err := range n.Client().Timers(w.ctx, "assistant/later") {
+		if w.ok(err); line.Timer != "later" || line.Text != "is it there?" || line.Next.IsZero() {
+			t.Errorf("waits: %+v", line)
+		}
+	}
+	_, err := n.Client().Do(w.ctx, "assistant/later", messages.Cancel{Timer: "later"})
+	w.ok(err)
+	for line := range n.Client().Timers(w.ctx, "assistant/later") {
+		t.Errorf("cancelled, and waits: %+v", line)
+	}
+}
+
+// A prompt that is to come later is acknowledged once it is in the log; nothing
+// follows, for nothing is answered yet.
+func TestPromptForLater(t *testing.T) { // A6
+	w := newWorld(t)
+	n := w.node()
+	for _, tc := range []struct{ body, header, value, want string }{
+		{"come back", messages.HeaderIn, "1h", `{"type":"status","data":"ack"}`},
+		{`{"prompt":"Good morning","cron":"0 9 * * 1-5","tz":"Europe/Berlin","name":"morning"}`, "", "", `{"type":"status","data":"ack"}`},
+		{"come back", messages.HeaderCron, "0 25 * * *", ""},
+	} {
+		replies, err := w.nc.SubscribeSync(w.nc.NewInbox())
+		w.ok(err)
+		msg := nats.NewMsg("agents.prompt.assistant.default.a")
+		msg.Reply, msg.Data = replies.Subject, []byte(tc.body)
+		if tc.header != "" {
+			msg.Header.Set(tc.header, tc.value)
+		}
+		w.ok(w.nc.PublishMsg(msg))
+		first, err := replies.NextMsgWithContext(w.ctx)
+		w.ok(err)
+		if string(first.Data) != tc.want {
+			t.Errorf("%s: told %s", tc.body, first.Data)
+		}
+		if tc.want == "" {
+			if why := first.Header.Get("Nats-Service-Error"); !strings.Contains(why, "field 2, the hour") {
+				t.Errorf("refused: %s", why)
+			}
+			continue
+		}
+		if last, err := replies.NextMsgWithContext(w.ctx); err != nil || len(last.Data) != 0 {
+			t.Errorf("%s: %v, %v", tc.body, last, err)
+		}
+	}
+	var timers []string
+	for line, err := range n.Client().Timers(w.ctx, "assistant/a") {
+		w.ok(err)
+		timers = append(timers, line.Text+" "+line.Cron)
+	}
+	slices.Sort(timers)
+	if !slices.Equal(timers, []string{"Good morning 0 9 * * 1-5", "come back "}) {
+		t.Errorf("timers: %q", timers)
+	}
 }

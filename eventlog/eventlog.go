@@ -49,7 +49,8 @@ type Phase string
 const (
 	Idle    Phase = "idle"
 	Running Phase = "running"
-	Paused  Phase = "paused" // waits for a person
+	Paused  Phase = "paused"  // waits for a person
+	Gone    Phase = "deleted" // and not made anew since
 )
 
 // Summary is what headers say of an agent as of a frame, so that lists and
@@ -147,6 +148,7 @@ type Log interface {
 	Appender
 	Reader
 	Resumer
+	Finder
 	Follower
 	Shards
 	Purger

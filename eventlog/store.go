@@ -14,7 +14,7 @@ import (
 type Blobs interface {
 	// PutBlob stores what r holds from where it stands, in chunks, and returns once
 	// all of it is on disk. r may be read twice, first for its hash. Storing a blob
-	// again changes nothing.
+	// again changes nothing; after an error it goes on with what is missing.
 	PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error)
 	// Blob streams a blob. messages.NotFound if it is not stored; a reader whose
 	// last Read does not match the hash or the size gives messages.Damaged in
@@ -34,7 +34,8 @@ type Snapshots interface {
 	// PutSnapshot replaces the agent's snapshot of that name, in chunks where it is
 	// large. A crash in the middle leaves none.
 	PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error
-	// Snapshot gives the newest; nil if there is none or what is there is not whole.
+	// Snapshot gives the newest, or one that was a moment ago; nil if there is none
+	// or what is there is not whole.
 	Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error)
 	// ListSnapshots gives the names of all that are kept of the agent, sorted.
 	ListSnapshots(ctx context.Context, a messages.AgentID) ([]string, error)
@@ -78,10 +79,13 @@ type Shards interface {
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
 }
 
-// Stored is a message of a shard. Foreign ones are told with their Head alone.
+// Stored is a message of a shard. Foreign ones are told with their Head alone,
+// but for a frame whose headers cannot be read: its Frame says so.
 type Stored struct {
 	Head
 	// Frame decodes the frame; it checks the checksum, not the chain. An error is a
 	// *DamageError.
 	Frame func() (*messages.Frame, error)
+	// Digest is the frame's own, of the bytes that are stored.
+	Digest func() messages.Digest
 }

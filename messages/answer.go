@@ -8,6 +8,8 @@ type Answer struct {
 	Turn TurnID      `json:"turn,omitempty"`
 	// Disposition is what became of an input.
 	Disposition Disposition `json:"disposition,omitempty"`
+	// Timer is the one that an input for later has set.
+	Timer string `json:"timer,omitempty"`
 	// Noop says why an applied command changed nothing. Empty: it did.
 	Noop string `json:"noop,omitempty"`
 	// Duplicate says that the id was applied before and this is its first answer.

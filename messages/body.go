@@ -19,13 +19,22 @@ const (
 	HeaderDeadline    = "Reprise-Deadline"
 	HeaderReply       = "Reprise-Reply"
 	HeaderPolicy      = "Reprise-Policy"
+	HeaderIn          = "Reprise-In" // these five are the fields of a Schedule
+	HeaderAt          = "Reprise-At"
+	HeaderCron        = "Reprise-Cron"
+	HeaderZone        = "Reprise-Tz"
+	HeaderTimer       = "Reprise-Timer" // its name
 	HeaderContentType = "Content-Type"
 	HeaderMsgID       = "Nats-Msg-Id"
 )
 
-// MaxBody is the largest body of an input or command, in bytes: what fits
-// into a frame beside the events it causes.
+// MaxBody is the largest body of a command, in bytes, and the most that an input
+// may have beside its content: what fits into a frame beside the events it causes.
 const MaxBody = 384 << 10
+
+// MaxInput is the largest body of an input, in bytes: what NATS takes at most. A
+// server's own limit (max_payload) is usually lower.
+const MaxInput = 64 << 20
 
 // Header looks up a header of a message; an absent one is empty.
 type Header func(name string) string
@@ -34,7 +43,7 @@ type Header func(name string) string
 // JSON or msgpack, told apart by Content-Type, else by the first byte.
 // The id is left empty when neither body nor headers have one.
 func ParseInput(a AgentID, header Header, body []byte) (Input, error) {
-	if err := checkBody(body); err != nil {
+	if err := checkBody(body, MaxInput); err != nil {
 		return Input{}, err
 	}
 	in := Input{}
@@ -140,7 +149,10 @@ func fillInput(in *Input, header Header) error {
 		in.Deadline = &t
 	}
 	toUTC(in.Deadline)
-	return checkID(in.ID)
+	if err := fillSchedule(in, header); err != nil {
+		return err
+	}
+	return checkGivenID(in.ID)
 }
 
 func fillID(id *string, header Header) {
@@ -154,9 +166,25 @@ func fillID(id *string, header Header) {
 // MaxID is the longest idempotency key, in bytes.
 const MaxID = 256
 
+// derivedIDs begin the ids of commands between agents. Like those of streamID they
+// can be guessed: nobody else may give one.
+var derivedIDs = []string{"task:", "recall:", "report:"}
+
+// checkGivenID refuses an id that somebody outside may not give.
+func checkGivenID(id string) error {
+	for _, prefix := range derivedIDs {
+		if strings.HasPrefix(id, prefix) {
+			return Refuse(BadInput, "the id %q begins with %q, as those do that agents give one another: choose another", id, prefix)
+		}
+	}
+	return checkID(id)
+}
+
 func checkID(id string) error {
-	if strings.HasPrefix(id, streamID) {
-		return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, streamID)
+	for _, ours := range [...]string{streamID, timerID} {
+		if strings.HasPrefix(id, ours) {
+			return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, ours)
+		}
 	}
 	if len(id) > MaxID {
 		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
@@ -172,12 +200,20 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 	"interrupt": parseCommand(func(c *Interrupt) *string { return &c.ID }, nil),
 	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
 	"clear":     parseCommand(func(c *Clear) *string { return &c.ID }, nil),
+	"delete":    parseCommand(func(c *Delete) *string { return &c.ID }, nil),
 	"withdraw": parseCommand(func(c *Withdraw) *string { return &c.ID }, func(c *Withdraw) error {
 		if c.All == (c.Input != "") {
 			return Refuse(BadInput, "withdraw names what to take back: set either \"input\" to an id that show lists as queued, or \"all\" to true")
 		}
 		return nil
 	}),
+	"cancel": parseCommand(func(c *Cancel) *string { return &c.ID }, func(c *Cancel) error {
+		if c.All == (c.Timer != "") {
+			return Refuse(BadInput, "cancel names what to take back: set either \"timer\" to one that the view timers lists, or \"all\" to true")
+		}
+		return nil
+	}),
+	"compact": parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
 	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
 		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
 	}),
@@ -209,7 +245,7 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "resume", "approve", "deny", "forget", "decide", "set_state"}
+	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state", "delete"}
 }
 
 func namesCall(command string, call CallID) error {
@@ -298,7 +334,7 @@ func (known fields) check(raw []byte) error {
 // ParseCommand reads what was published to an agent's command subject: JSON or
 // msgpack with a type. The id is left empty when nobody gave one.
 func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
-	if err := checkBody(body); err != nil {
+	if err := checkBody(body, MaxBody); err != nil {
 		return nil, err
 	}
 	raw, isObject, err := object(header, body)
@@ -319,18 +355,25 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 		return nil, err
 	}
 	parse, ok := commands[head.Type]
+	fromAgent := between[head.Type]
 	switch {
+	case fromAgent != nil:
+		return fromAgent(raw, header)
 	case ok:
-		return parse(raw, header)
+		c, err := parse(raw, header)
+		if err == nil {
+			err = checkGivenID(c.CommandID())
+		}
+		return c, err
 	case head.Type == "input":
 		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")
 	}
 	return nil, Refuse(UnknownCommand, "command type %q is unknown: this version knows %s", head.Type, strings.Join(CommandTypes(), ", "))
 }
 
-func checkBody(body []byte) error {
-	if len(body) > MaxBody {
-		return Refuse(TooLarge, "the body has %d bytes: the limit is %d", len(body), MaxBody)
+func checkBody(body []byte, most int) error {
+	if len(body) > most {
+		return Refuse(TooLarge, "the body has %d bytes: the limit is %d", len(body), most)
 	}
 	if len(body) == 0 {
 		return Refuse(BadInput, "the body is empty")

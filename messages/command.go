@@ -41,6 +41,8 @@ type Input struct {
 	// Reply is a subject for acceptance and outcome. Empty: none.
 	Reply   string       `json:"reply,omitempty"`
 	Options InputOptions `json:"options,omitzero"`
+	// Schedule makes it come later; zero: at once.
+	Schedule
 }
 
 // InputOptions differ from the definition for the input's own turn; one that
@@ -82,6 +84,15 @@ type Clear struct {
 type Withdraw struct {
 	ID     string `json:"id"`
 	Input  string `json:"input,omitempty"`
+	All    bool   `json:"all,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Cancel takes a timer back that would bring an input, or all of them.
+type Cancel struct {
+	ID string `json:"id"`
+	// Timer is its name, or the id of the input that has set it.
+	Timer  string `json:"timer,omitempty"`
 	All    bool   `json:"all,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -189,6 +200,9 @@ func (Clear) CommandType() string { return "clear" }
 // CommandType is "withdraw".
 func (Withdraw) CommandType() string { return "withdraw" }
 
+// CommandType is "cancel".
+func (Cancel) CommandType() string { return "cancel" }
+
 // CommandType is "approve".
 func (Approve) CommandType() string { return "approve" }
 
@@ -226,6 +240,9 @@ func (c Clear) CommandID() string { return c.ID }
 func (c Withdraw) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
+func (c Cancel) CommandID() string { return c.ID }
+
+// CommandID is the command's idempotency key.
 func (c Approve) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
@@ -261,6 +278,12 @@ func WithID(c Command, id string) Command {
 	case Withdraw:
 		c.ID = id
 		return c
+	case Cancel:
+		c.ID = id
+		return c
+	case Compact:
+		c.ID = id
+		return c
 	case Approve:
 		c.ID = id
 		return c
@@ -268,6 +291,18 @@ func WithID(c Command, id string) Command {
 		c.ID = id
 		return c
 	case Forget:
+		c.ID = id
+		return c
+	case Task:
+		c.ID = id
+		return c
+	case Recall:
+		c.ID = id
+		return c
+	case Report:
+		c.ID = id
+		return c
+	case Delete:
 		c.ID = id
 		return c
 	}
@@ -298,6 +333,8 @@ func Bounded(c Command) error {
 		about = string(c.Turn)
 	case Withdraw:
 		about = c.Input
+	case Cancel:
+		about = c.Timer
 	case Approve:
 		about = string(c.Call) + string(c.Turn) + c.ArgsHash
 	case Deny:
@@ -333,11 +370,19 @@ func ReasonOf(c Command) string {
 		return c.Reason
 	case Withdraw:
 		return c.Reason
+	case Cancel:
+		return c.Reason
+	case Compact:
+		return c.Reason
 	case Approve:
 		return c.Reason
 	case Deny:
 		return c.Reason
 	case Forget:
+		return c.Reason
+	case Recall:
+		return c.Reason
+	case Delete:
 		return c.Reason
 	}
 	return ""

@@ -30,6 +30,8 @@ type AgentCreated struct {
 	Agent string `json:"agent"`
 	// By is what brought it to life: the first input's door.
 	By string `json:"by,omitempty"`
+	// Parent is the full address of the agent that it was made for. Empty: none.
+	Parent string `json:"parent,omitempty"`
 }
 
 // AgentConfigured says that the agent follows another definition from here on.
@@ -58,6 +60,8 @@ type InputAccepted struct {
 	Deadline    *time.Time      `json:"deadline,omitempty"`
 	Reply       string          `json:"reply,omitempty"`
 	Options     InputOptions    `json:"options,omitzero"`
+	// Parent is the call that the input is the task of. Nil: none.
+	Parent *Parent `json:"parent,omitempty"`
 }
 
 // InputRequeued says that a joined input, which no model call has seen, leaves
@@ -77,7 +81,7 @@ type InputWithdrawn struct {
 // InputDropped ends an input that the agent gave up before any model saw it.
 type InputDropped struct {
 	Input string `json:"input"`
-	// By is the command: clear.
+	// By is the command: clear or delete.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -113,8 +117,8 @@ type TurnStarted struct {
 // TurnPaused says that the turn waits for a person.
 type TurnPaused struct {
 	Turn TurnID `json:"turn"`
-	// Reason is a word to branch on: approval, tool_unknown, hook, or the limit
-	// that was reached.
+	// Reason is a word to branch on: approval, tool_unknown, hook, child for one
+	// that waits for a person, or the limit that was reached.
 	Reason  string   `json:"reason"`
 	Calls   []CallID `json:"calls,omitempty"`
 	Message string   `json:"message,omitempty"`
@@ -135,6 +139,8 @@ type TurnCompleted struct {
 	Output string   `json:"output"`
 	Steps  int      `json:"steps"`
 	Usage  Usage    `json:"usage"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // TurnFailed ends a turn without an answer.
@@ -153,8 +159,8 @@ type TurnFailed struct {
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// By is the command: interrupt, abort, clear, or input for one whose policy
-	// is interrupt.
+	// By is the command: interrupt, abort, clear, recall of a parent, or input for
+	// one whose policy is interrupt.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
 	// Note is what the model will read about it. Empty: nothing.
@@ -193,6 +199,9 @@ type ModelCompleted struct {
 	Usage Usage  `json:"usage"`
 	// Cost is what the call cost by the price table of the time; 0 without one.
 	Cost Cost `json:"cost_nanos,omitempty"`
+	// Blob holds the text of the items where it is too large for turn.completed,
+	// should this be the turn's answer. Nil: it is not, or the items have it.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ModelFailed is one failed attempt.
@@ -261,6 +270,8 @@ type ToolCompleted struct {
 	// By is who said so when it was not the tool's run: decision for a person,
 	// reconcile for the tool when it was asked.
 	By string `json:"by,omitempty"`
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // ToolFailed says why a call has no result; the model reads Message.
@@ -268,7 +279,8 @@ type ToolFailed struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
 	// Kind is a word to branch on: error, panic, timeout, unknown_tool,
-	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook.
+	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook,
+	// child for one that has ended without an answer, limit for one too many.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	By      string `json:"by,omitempty"`
@@ -393,13 +405,21 @@ type BudgetRaised struct {
 
 // TimerSet says that something is to happen at a time, also after a restart.
 type TimerSet struct {
+	// Turn is the one that it belongs to. Empty: it is the agent's own.
 	Turn  TurnID `json:"turn"`
-	Timer string `json:"timer"` // unique among the turn's timers
-	// For is what it is for: retry, approval or duration.
+	Timer string `json:"timer"` // unique among those of the turn, or of the agent
+	// For is what it is for: retry, approval or duration of a turn, input of the
+	// agent.
 	For  string    `json:"for"`
 	Call CallID    `json:"call,omitempty"`
 	Set  time.Time `json:"set"` // when it was set
 	At   time.Time `json:"at"`
+	// Input is what the timer brings. Nil: a timer with a cron line is set again
+	// and brings the same.
+	Input *TimedInput `json:"input,omitempty"`
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
 }
 
 // TimerFired says that a timer's time has come.
@@ -408,6 +428,15 @@ type TimerFired struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
+	// Input is the id of the input that it brings.
+	Input string `json:"input,omitempty"`
+	// Missed is how many later times of its cron line have passed, too: it fires
+	// once for all of them. It is counted up to 1000.
+	Missed int `json:"missed,omitempty"`
+	// Refused is why the input was not accepted. Empty: it was.
+	Refused string `json:"refused,omitempty"`
+	// Reply is the subject that is told so. Empty: none.
+	Reply string `json:"reply,omitempty"`
 }
 
 // TimerCancelled says that a timer will not fire.
@@ -416,6 +445,14 @@ type TimerCancelled struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
+	// By is what has taken an agent's timer back: cancel, clear, delete, or cron for a
+	// line that has no next time.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Input is the input that had set it, Reply the subject that is told. Empty:
+	// none.
+	Input string `json:"input,omitempty"`
+	Reply string `json:"reply,omitempty"`
 }
 
 // HookDecided is what a hook wanted, with its reason.

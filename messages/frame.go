@@ -13,7 +13,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// FrameFormat is the newest frame format this version reads and the one it writes.
+// FrameFormat is the frame format that this version writes, and beside that of
+// sealed frames the newest that it reads.
 const FrameFormat = 1
 
 // FrameID names a frame: a ULID.
@@ -53,7 +54,8 @@ type Cause struct {
 //	p    id of the previous frame d    digest of the previous frame (32 bytes)
 //	t    time, ns since 1970      c    cause
 //	w    trace context (W3C)      k    id of the key events are sealed with
-//	ev   events: [type, schema version, data] each
+//	s    sealed cause, where c leaves something out
+//	ev   events: [type, schema version, data] each; in format 2 data is sealed
 //	sum  CRC-32C of the agent's full address and all bytes before this entry
 //
 // The entry sum comes last and is always 9 bytes long; fields may be added
@@ -71,6 +73,8 @@ type Frame struct {
 	Trace      string
 	KeyID      string
 	Events     []Event
+
+	cause []byte // sealed; nil: Cause is all there is
 }
 
 // Last is the number of the frame's last event.
@@ -87,8 +91,16 @@ func checksum(a AgentID, b []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(a.Full()), castagnoli), castagnoli, b)
 }
 
-// EncodeFrame writes f as it is stored for agent a.
+// EncodeFrame writes f as it is stored for agent a. One that was read sealed, and
+// not opened since, is written as it was.
 func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
+	if f.Sealed() {
+		return encodeFrame(a, f, sealedFormat)
+	}
+	return encodeFrame(a, f, FrameFormat)
+}
+
+func encodeFrame(a AgentID, f *Frame, format int) ([]byte, error) {
 	if len(f.Events) == 0 || f.First == 0 {
 		return nil, errors.New("a frame needs an event and the number of its first")
 	}
@@ -98,7 +110,7 @@ func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
 	}
 	var buf bytes.Buffer
 	buf.Grow(1024) // most frames fit
-	w := frameWriter{e: msgpack.GetEncoder()}
+	w := frameWriter{e: msgpack.GetEncoder(), format: format}
 	defer msgpack.PutEncoder(w.e)
 	w.e.Reset(&buf)
 	w.e.SetCustomStructTag("json")
@@ -115,8 +127,9 @@ func EncodeFrame(a AgentID, f *Frame) ([]byte, error) {
 }
 
 type frameWriter struct {
-	e   *msgpack.Encoder
-	err error
+	e      *msgpack.Encoder
+	format int
+	err    error
 }
 
 func (w *frameWriter) do(err error) {
@@ -128,7 +141,7 @@ func (w *frameWriter) do(err error) {
 // head writes every entry before the events.
 func (w *frameWriter) head(f *Frame, prev []byte) {
 	size := 7 // f i e n t ev sum
-	for _, present := range []bool{f.Prev != "", f.Cause != Cause{}, f.Trace != "", f.KeyID != ""} {
+	for _, present := range []bool{f.Prev != "", f.Cause != Cause{}, f.Trace != "", f.KeyID != "", f.cause != nil} {
 		if present {
 			size++
 		}
@@ -137,7 +150,7 @@ func (w *frameWriter) head(f *Frame, prev []byte) {
 		size++ // d
 	}
 	w.do(w.e.EncodeMapLen(size))
-	w.number("f", FrameFormat)
+	w.number("f", uint64(w.format))
 	w.text("i", string(f.ID))
 	w.number("e", uint64(f.Epoch))
 	w.number("n", uint64(f.First))
@@ -158,6 +171,10 @@ func (w *frameWriter) head(f *Frame, prev []byte) {
 	if f.KeyID != "" {
 		w.text("k", f.KeyID)
 	}
+	if f.cause != nil {
+		w.do(w.e.EncodeString("s"))
+		w.do(w.e.EncodeBytes(f.cause))
+	}
 }
 
 func (w *frameWriter) events(events []Event) {
@@ -171,9 +188,21 @@ func (w *frameWriter) events(events []Event) {
 		}
 		w.do(w.e.EncodeArrayLen(3))
 		w.do(w.e.EncodeString(ev.EventType()))
+		if sealed, ok := ev.(SealedEvent); ok {
+			w.sealed(sealed)
+			continue
+		}
 		w.do(w.e.EncodeInt(int64(s.version())))
 		w.do(w.e.Encode(ev))
 	}
+}
+
+func (w *frameWriter) sealed(ev SealedEvent) {
+	if w.format != sealedFormat {
+		w.do(fmt.Errorf("event type %q is sealed", ev.Type))
+	}
+	w.do(w.e.EncodeInt(int64(ev.Version)))
+	w.do(w.e.EncodeBytes(ev.Data))
 }
 
 func (w *frameWriter) number(key string, n uint64) {

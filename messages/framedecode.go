@@ -44,32 +44,33 @@ func readFrame(d *msgpack.Decoder) (*Frame, error) {
 	if err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
-	f, formatKnown := &Frame{}, false
+	f, format := &Frame{}, 0
 	for range entries {
 		key, err := d.DecodeString()
 		if err != nil {
 			return nil, fmt.Errorf("frame: %w", err)
 		}
-		if err := f.readEntry(d, key); err != nil {
+		if err := f.readEntry(d, key, &format); err != nil {
 			return nil, fmt.Errorf("frame entry %q: %w", key, err)
 		}
-		formatKnown = formatKnown || key == "f"
 	}
-	if !formatKnown {
+	switch {
+	case format == 0:
 		return nil, errors.New("the frame has no format version")
+	case format == sealedFormat && f.KeyID == "":
+		return nil, fmt.Errorf("format %d without the id of a key: %w", format, ErrNewer)
 	}
 	return f, nil
 }
 
-func (f *Frame) readEntry(d *msgpack.Decoder, key string) (err error) {
+func (f *Frame) readEntry(d *msgpack.Decoder, key string, format *int) (err error) {
 	switch key {
 	case "f":
-		var format int
-		switch format, err = d.DecodeInt(); {
-		case err == nil && format > FrameFormat:
-			return fmt.Errorf("format %d, this version reads up to %d: %w", format, FrameFormat, ErrNewer)
-		case err == nil && format < 1:
-			return fmt.Errorf("format %d: formats begin at 1", format)
+		switch *format, err = d.DecodeInt(); {
+		case err == nil && *format > sealedFormat:
+			return fmt.Errorf("format %d, this version reads up to %d: %w", *format, sealedFormat, ErrNewer)
+		case err == nil && *format < 1:
+			return fmt.Errorf("format %d: formats begin at 1", *format)
 		}
 	case "i":
 		err = d.Decode((*string)(&f.ID))
@@ -93,15 +94,21 @@ func (f *Frame) readEntry(d *msgpack.Decoder, key string) (err error) {
 		err = d.Decode(&f.Trace)
 	case "k":
 		err = d.Decode(&f.KeyID)
+	case "s":
+		f.cause, err = d.DecodeBytes()
 	case "ev":
-		err = f.readEvents(d)
+		read := readEvent
+		if *format == sealedFormat && f.KeyID != "" {
+			read = readSealed
+		}
+		err = f.readEvents(d, read)
 	default:
 		err = d.Skip()
 	}
 	return err
 }
 
-func (f *Frame) readEvents(d *msgpack.Decoder) error {
+func (f *Frame) readEvents(d *msgpack.Decoder, read func(*msgpack.Decoder, string, int) (Event, error)) error {
 	n, err := d.DecodeArrayLen()
 	if err != nil {
 		return err
@@ -122,13 +129,19 @@ func (f *Frame) readEvents(d *msgpack.Decoder) error {
 		if err != nil {
 			return err
 		}
-		ev, err := readEvent(d, name, version)
+		ev, err := read(d, name, version)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
 		f.Events = append(f.Events, ev)
 	}
 	return nil
+}
+
+// readSealed keeps the data as it is stored.
+func readSealed(d *msgpack.Decoder, name string, version int) (Event, error) {
+	data, err := d.DecodeBytes()
+	return SealedEvent{Type: name, Version: version, Data: data}, err
 }
 
 // readEvent decodes in place when the stored schema is the newest.

@@ -29,6 +29,7 @@ func goldens() map[string]*Frame {
 	for i, f := range ordinaryTurn() {
 		frames[fmt.Sprintf("turn.frame%d", i+1)] = f
 	}
+	frames["blobs"] = blobFrame()
 	frames["first.frame"] = &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: testAgent.Full()}}}
 	return frames
 }

@@ -44,6 +44,10 @@ type Item struct {
 	// cover it. Provider says whose form that is.
 	Raw      json.RawMessage `json:"raw,omitempty"`
 	Provider string          `json:"provider,omitempty"`
+	// Blob holds Output, RawBlob Raw, where it is too large for a frame. Nil: it
+	// is in its field.
+	Blob    *Blob `json:"blob,omitempty"`
+	RawBlob *Blob `json:"raw_blob,omitempty"`
 }
 
 // Text is a message from role that holds only text.
@@ -64,6 +68,9 @@ type Part struct {
 	ImageURL string `json:"image_url,omitempty"`
 	// Detail is how closely a model should look at the image: low, high, auto.
 	Detail string `json:"detail,omitempty"`
+	// Blob holds the text or the address where it is too large for a frame. Nil:
+	// it is in its field. Only events have it: no input can name one.
+	Blob *Blob `json:"blob,omitempty"`
 }
 
 // TextContent is content of one text part.
@@ -85,7 +92,7 @@ func (c Content) Text() string {
 
 // MarshalJSON writes a single text part as a string, anything else as parts.
 func (c Content) MarshalJSON() ([]byte, error) {
-	if len(c) == 1 && c[0].Type == "text" {
+	if len(c) == 1 && c[0].Type == "text" && c[0].Blob == nil {
 		return json.Marshal(c[0].Text)
 	}
 	return json.Marshal([]Part(c))

@@ -21,13 +21,14 @@ const (
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {
-	// View is show, events, history, state, turns, usage, approvals, effects or
-	// replay of an agent; agents, approvals, usage, effects, dlq or views of a
-	// tenant.
+	// View is show, events, history, state, turns, usage, approvals, effects,
+	// children, timers, replay, holdings or blob of an agent; agents, approvals,
+	// usage, effects, dlq or views of a tenant.
+	// Any agent, and the whole store, have doctor too.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`
-	// From is the first event (or line) wanted.
+	// From is the first event (or line, or byte of a blob) wanted.
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
@@ -38,6 +39,8 @@ type Query struct {
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Deleted lists what is left of deleted agents, too; the view is agents.
+	Deleted bool `json:"deleted,omitempty"`
 	// Tool and Outcome choose calls of tools, Model those of models.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
@@ -56,6 +59,27 @@ type Query struct {
 	// Remembered asks for an agent's remembered decisions in place of the calls
 	// that wait for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
+	// Deep, Repair and Rate are of the view doctor: read payloads too, remove what
+	// is only a cache or named by nothing, and the most frames to read in a second.
+	// A rate of zero is the node's choice.
+	Deep   bool `json:"deep,omitempty"`
+	Repair bool `json:"repair,omitempty"`
+	Rate   int  `json:"rate,omitempty"`
+	// Whole puts the payloads that are kept as blobs into the events that name
+	// them. The view is events; history and replay are always whole.
+	Whole bool `json:"whole,omitempty"`
+	// Blob is the one that is wanted, by its hash or by enough of the beginning of
+	// it; its size may be left out. The view is blob.
+	Blob Blob `json:"blob,omitzero"`
+}
+
+// BlobPiece is a piece of a blob: a line of the view blob.
+type BlobPiece struct {
+	// Blob is the whole that it is a piece of.
+	Blob   Blob  `json:"blob"`
+	Offset int64 `json:"offset"`
+	// Data is in base64.
+	Data []byte `json:"data"`
 }
 
 // Approval is a call that waits for a person's approval: a line of the view
@@ -95,6 +119,24 @@ type Remembered struct {
 	At time.Time   `json:"at,omitzero"`
 }
 
+// Timer is an input that is to reach an agent later: a line of the view timers.
+type Timer struct {
+	Agent AgentID `json:"agent"`
+	Timer string  `json:"timer"`
+	// Next is when it comes.
+	Next time.Time `json:"next"`
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
+	// Input is the id of the input that has set it.
+	Input  string `json:"input,omitempty"`
+	Policy Policy `json:"policy,omitempty"`
+	Text   string `json:"text"`
+	// N is its newest timer.set, Set when that was.
+	N   EventNumber `json:"n"`
+	Set time.Time   `json:"set"`
+}
+
 // ParseQuery reads a query's JSON body.
 func ParseQuery(body []byte) (Query, error) {
 	var q Query
@@ -106,6 +148,9 @@ func ParseQuery(body []byte) (Query, error) {
 	}
 	if q.Limit < 0 {
 		return q, Refuse(BadInput, "limit is %d: it must be positive", q.Limit)
+	}
+	if q.Rate < 0 {
+		return q, Refuse(BadInput, "rate is %d: it must be positive", q.Rate)
 	}
 	return q, nil
 }

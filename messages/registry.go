@@ -82,6 +82,22 @@ var schemas = func() map[string]schema {
 		{TimerFired{}, of[TimerFired]()},
 		{TimerCancelled{}, of[TimerCancelled]()},
 		{HookDecided{}, of[HookDecided]()},
+		{ChildSpawned{}, of[ChildSpawned]()},
+		{ChildWaiting{}, of[ChildWaiting]()},
+		{ChildResumed{}, of[ChildResumed]()},
+		{ChildDecided{}, of[ChildDecided]()},
+		{ChildCompleted{}, of[ChildCompleted]()},
+		{ChildFailed{}, of[ChildFailed]()},
+		{ChildAborted{}, of[ChildAborted]()},
+		{ChildStopped{}, of[ChildStopped]()},
+		{ChildReported{}, of[ChildReported]()},
+		{InputRecalled{}, of[InputRecalled]()},
+		{CompactionRequested{}, of[CompactionRequested]()},
+		{CompactionFailed{}, of[CompactionFailed]()},
+		{HistoryCompacted{}, of[HistoryCompacted]()},
+		{AgentClosed{}, of[AgentClosed]()},
+		{AgentDeleted{}, of[AgentDeleted]()},
+		{AgentPurged{}, of[AgentPurged]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}
@@ -93,7 +109,13 @@ var schemas = func() map[string]schema {
 func (e *InputAccepted) inUTC()     { toUTC(e.Deadline) }
 func (e *ModelFailed) inUTC()       { toUTC(e.RetryAt) }
 func (e *ApprovalRequested) inUTC() { toUTC(e.ExpiresAt) }
-func (e *TimerSet) inUTC()          { toUTC(&e.Set); toUTC(&e.At) }
+func (e *TimerSet) inUTC() {
+	toUTC(&e.Set)
+	toUTC(&e.At)
+	if e.Input != nil {
+		toUTC(e.Input.Deadline)
+	}
+}
 
 func toUTC(t *time.Time) {
 	if t != nil {

@@ -26,6 +26,10 @@ func samples() map[string]Event {
 		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
 		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
 		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
+		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
+		ChildStopped{}, ChildReported{}, InputRecalled{},
+		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
+		AgentClosed{}, AgentDeleted{}, AgentPurged{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())

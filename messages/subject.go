@@ -17,6 +17,7 @@ const DefaultRoot = "reprise"
 //	<root>.inq.<part>.<in|ctl>.<t>.<k>.<key> both, as stored
 //	<root>.q.<tenant>.<kind>.<key>           views of one agent
 //	<root>.q.<tenant>                        views of a tenant
+//	<root>.q                                 views of the whole store
 //	<root>.log.<part>.<t>.<k>.<key>          frames
 //	<root>.def.<sha256>                      definitions
 //	<root>.snap.<part>.<t>.<k>.<key>.<name>.<chunk>   snapshots
@@ -50,6 +51,10 @@ func (s Subjects) Query(a AgentID) string { return s.agent("q", a) }
 
 // TenantQuery is where views of a whole tenant are asked for.
 func (s Subjects) TenantQuery(tenant string) string { return s.root() + ".q." + tenant }
+
+// StoreQuery is where views of the whole store are asked for, all tenants
+// together: it is an administrator's.
+func (s Subjects) StoreQuery() string { return s.root() + ".q" }
 
 // Live is where deltas of a are published.
 func (s Subjects) Live(a AgentID) string { return s.agent("live", a) }

@@ -13,7 +13,7 @@ import (
 // Agent is one agent as a list shows it: the row of `reprise ls`.
 type Agent struct {
 	Agent messages.AgentID `json:"agent"`
-	// Phase is idle, running or paused.
+	// Phase is idle, running, paused or deleted.
 	Phase string `json:"phase"`
 	// Turn runs or is paused; empty if the agent is idle.
 	Turn messages.TurnID `json:"turn,omitempty"`
@@ -43,9 +43,15 @@ type AgentStatus struct {
 	// Limit is the limit that a paused turn has reached. It may wait for a person
 	// besides: it does not go on before the limit is raised. Nil: none.
 	Limit *Reached `json:"limit,omitempty"`
+	// Parent is the call that the agent works for, or did last. Nil: it never did.
+	// Children are those of its newest turn.
+	Parent   *messages.Caller `json:"parent,omitempty"`
+	Children []Child          `json:"children,omitempty"`
 	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
 	// has set a limit of the agent.
 	Budget *Accounts `json:"budget,omitempty"`
+	// Deleted is the end of the agent. Nil: it lives.
+	Deleted *Deletion `json:"deleted,omitempty"`
 }
 
 // NewAgentStatus joins a row with what the agent has to do.
@@ -67,9 +73,21 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 	return s
 }
 
-// AgentFilter chooses rows of a list. Empty fields choose all.
+// WithFamily is the status with whom the agent works for, and the children of its
+// newest turn.
+func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
+	s.Parent = c.Parent()
+	if t, ok := turns.Newest(); ok {
+		s.Children = slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != t.Turn })
+	}
+	return s
+}
+
+// AgentFilter chooses rows of a list. Empty fields choose all but what is left
+// of deleted agents: those are chosen by their phase, or with Deleted.
 type AgentFilter struct {
 	Tenant, Kind, Phase string
+	Deleted             bool
 	// After leaves out everything up to this agent in the list's order.
 	After messages.AgentID
 	// Since leaves out agents that nothing has happened to since then.
@@ -80,7 +98,7 @@ type AgentFilter struct {
 
 func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
 	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
-		(f.Phase == "" || f.Phase == r.phase) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
+		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
 
 func compareAgents(a, b messages.AgentID) int {

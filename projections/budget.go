@@ -81,12 +81,20 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 		b.end(ev.Turn)
 	case messages.TurnAborted:
 		b.end(ev.Turn)
+	case messages.AgentDeleted:
+		*b = Budget{}
 	case messages.AgentCleared:
 		b.ended = endedTurn{}
 	case messages.BudgetRaised:
 		b.raised(ev)
+	case messages.ChildStopped: // its turn has ended
+		b.agent.Used = b.agent.Used.add(Use{Tokens: ev.Tokens, Cost: ev.Cost})
+	case messages.HistoryCompacted:
+		b.summary(ev.Turn, Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+	case messages.CompactionFailed:
+		b.summary(ev.Turn, Use{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 	default:
-		if b.turn != nil {
+		if b.turn != nil && !messages.OfAgent(ev) {
 			b.applyTurn(ev)
 		}
 	}
@@ -108,6 +116,10 @@ func (b *Budget) applyTurn(ev messages.Event) {
 		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
 	case messages.ModelFailed:
 		b.use(Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+	case messages.ChildCompleted:
+		b.use(Use{Tokens: ev.Tokens, Cost: ev.Cost})
+	case messages.ChildFailed:
+		b.use(Use{Tokens: ev.Tokens, Cost: ev.Cost})
 	case messages.BudgetReserved:
 		b.turn.Reserved = Use{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -143,7 +155,7 @@ func (b *Budget) started(ev messages.TurnStarted) {
 // waited for.
 func (b *Budget) resumed(ev messages.TurnResumed) {
 	switch b.paused {
-	case "approval", "tool_unknown", "hook":
+	case "approval", "tool_unknown", "hook", "child":
 	default:
 		b.reached = nil
 	}
@@ -176,6 +188,15 @@ func sets(l messages.Limits, name string) bool {
 		return l.MaxDuration != 0
 	}
 	return false
+}
+
+// summary counts what a summary has used, for the turn that waited for it, if one
+// did, and for the agent.
+func (b *Budget) summary(turn messages.TurnID, u Use) {
+	b.agent.Used = b.agent.Used.add(u)
+	if b.turn != nil && turn != "" {
+		b.turn.Used = b.turn.Used.add(u)
+	}
 }
 
 func (b *Budget) use(u Use) { b.agent.Used, b.turn.Used = b.agent.Used.add(u), b.turn.Used.add(u) }

@@ -30,7 +30,7 @@ func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	case messages.ApprovalForgotten:
 		d.forget(ev.Tool)
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		d.list = nil
 	}
 }

@@ -43,9 +43,22 @@ func chain(prev [sha256.Size]byte, item messages.Item) (next [sha256.Size]byte) 
 		for _, s := range [...]string{p.Type, p.Text, p.ImageURL, p.Detail} {
 			writeText(sum, s)
 		}
+		writeBlob(sum, "part", p.Blob)
 	}
+	writeBlob(sum, "output", item.Blob)
+	writeBlob(sum, "raw", item.RawBlob)
 	sum.Sum(next[:0])
 	return next
+}
+
+// writeBlob writes the hash of a blob, with what it is the payload of; nothing for
+// none, so that a history without blobs has the digest that it always had. No part
+// has such a type.
+func writeBlob(h hash.Hash, of string, b *messages.Blob) {
+	if b != nil {
+		writeText(h, "blob of "+of)
+		writeText(h, string(b.SHA256))
+	}
 }
 
 // writeText writes s with its length before it, so that no two lists of texts

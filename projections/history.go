@@ -23,6 +23,9 @@ type History struct {
 	open    []openCall     // calls without a result, oldest first
 	size    int            // of what entries show, in bytes
 
+	compacted messages.EventNumber // that brought the first entry, which stands for others; 0: none does
+	omitted   int                  // items that it stands for
+
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
 	shown []messages.Item
@@ -90,6 +93,9 @@ type HistoryItem struct {
 	N      messages.EventNumber `json:"n"`
 	Turn   messages.TurnID      `json:"turn,omitempty"`
 	Status TurnStatus           `json:"status,omitempty"`
+	// Missing is why a payload that is kept as a blob is not in the item. Empty: it
+	// is, or none was to be put there.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Apply folds event number n. History keeps parts of ev, which must not be
@@ -123,8 +129,10 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.HookDecided:
 		h.say(n, ev.Turn, messages.RoleAssistant, ev.Answer)
 		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		*h = History{}
+	case messages.HistoryCompacted:
+		h.compact(n, ev)
 	default:
 		h.outcome(n, ev)
 	}
@@ -134,7 +142,7 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 func (h *History) outcome(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ToolCompleted:
-		h.settle(n, ev.Turn, ev.Call, ev.Output)
+		h.settleWith(n, ev.Turn, ev.Call, ev.Output, ev.Blob)
 	case messages.ToolFailed:
 		h.settle(n, ev.Turn, ev.Call, ev.Message)
 	case messages.ToolDenied:
@@ -208,7 +216,7 @@ func formOf(item messages.Item) form {
 	if item.Type != messages.ItemMessage || len(item.Content) != 1 ||
 		item.Content[0] != (messages.Part{Type: "text", Text: item.Content[0].Text}) ||
 		item.CallID != "" || item.Name != "" || item.Arguments != "" || item.Output != "" ||
-		item.ID != "" || item.Raw != nil || item.Provider != "" {
+		item.ID != "" || item.Raw != nil || item.Provider != "" || item.HasBlob() {
 		return whole
 	}
 	switch item.Role {
@@ -243,13 +251,21 @@ func (h *History) waitsFor(turn messages.TurnID, call messages.CallID) int {
 }
 
 func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call messages.CallID, output string) {
+	h.settleWith(n, turn, call, output, nil)
+}
+
+// settleWith gives a call its result, or the blob that holds it.
+func (h *History) settleWith(n messages.EventNumber, turn messages.TurnID, call messages.CallID, output string, blob *messages.Blob) {
 	i := h.waitsFor(turn, call)
 	if i < 0 {
 		return
 	}
 	e := &h.entries[h.open[i].index]
 	e.n, e.text = n, output
-	h.size += len(output)
+	if blob != nil {
+		e.form, e.item = whole, &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: blob}
+	}
+	h.size += len(output) + sizeOfBlob(blob)
 	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {
 		h.open = nil
 	}
@@ -327,17 +343,21 @@ func extend(items []messages.Item, entries []entry) []messages.Item {
 func (h *History) Len() int { return len(h.entries) - len(h.open) }
 
 // Size is how much text the items hold, in bytes: messages, arguments and
-// results, and the raw form of items that have none of these. It is kept, not
-// counted, and good for a guess at tokens.
+// results, and the raw form of items that have none of these. Of a blob it counts
+// what a model is shown by default. It is kept, not counted, and good for a guess
+// at tokens.
 func (h *History) Size() int { return h.size }
 
 func sizeOf(item messages.Item) int {
-	size := len(item.Arguments) + len(item.Output)
+	size := len(item.Arguments) + len(item.Output) + sizeOfBlob(item.Blob)
 	for i := range item.Content {
 		size += len(item.Content[i].Text)
+		if item.Content[i].Type == "text" {
+			size += sizeOfBlob(item.Content[i].Blob)
+		}
 	}
 	if size == 0 {
-		return len(item.Raw)
+		return len(item.Raw) + sizeOfBlob(item.RawBlob)
 	}
 	return size
 }
@@ -354,5 +374,5 @@ func (h *History) View() []HistoryItem {
 }
 
 func (e *entry) view() HistoryItem {
-	return HistoryItem{e.asItem(make([]messages.Part, 1)), e.n, e.turn, marks[e.mark]}
+	return HistoryItem{Item: e.asItem(make([]messages.Part, 1)), N: e.n, Turn: e.turn, Status: marks[e.mark]}
 }

@@ -11,14 +11,18 @@ import (
 const (
 	WaitsForApproval = "approval" // may it run: approve or deny
 	WaitsForOutcome  = "unknown"  // what became of it: decide
+	WaitsPaused      = "paused"   // a child's turn that is to be resumed; it has no call
 )
 
 // Waiting is a call that a person must settle.
 type Waiting struct {
-	Call messages.CallID `json:"call"`
-	Turn messages.TurnID `json:"turn"`
-	Tool string          `json:"tool,omitempty"`
-	// Kind is approval or unknown.
+	// Agent is whose call it is, where it is a child's or of one below. Empty: the
+	// agent's own.
+	Agent string          `json:"agent,omitempty"`
+	Call  messages.CallID `json:"call"`
+	Turn  messages.TurnID `json:"turn"`
+	Tool  string          `json:"tool,omitempty"`
+	// Kind is approval or unknown, or paused for a child.
 	Kind string `json:"kind,omitempty"`
 	// Reason is why it waits. Empty: nobody said.
 	Reason string `json:"reason"`
@@ -33,6 +37,10 @@ type Waiting struct {
 	// N is the event since which it waits, At when that was recorded.
 	N  messages.EventNumber `json:"n,omitempty"`
 	At time.Time            `json:"at,omitzero"`
+
+	// by is the agent's own call below which it waits, of turn in.
+	by messages.CallID
+	in messages.TurnID
 }
 
 // Queue is what an agent has yet to begin and what it waits for: accepted
@@ -82,8 +90,12 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 		q.drop(ev.Inputs...)
 	case messages.ModelRequested:
 		q.drop(ev.Inputs...)
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		*q = Queue{at: q.at}
+	case messages.ChildWaiting:
+		q.waitBelow(n, ev)
+	case messages.ChildResumed:
+		q.waitsBelowNoMore(ev.Turn, ev.Call)
 	default:
 		if inputs, ends := messages.Ended(ev); ends {
 			q.drop(inputs...)
@@ -102,7 +114,7 @@ func (q *Queue) applyCall(n messages.EventNumber, ev messages.Event) {
 	case messages.ToolFlagged:
 		q.call(ev.Turn, ev.Call).flagged = ev.Of
 		for i := range q.waiting {
-			if w := &q.waiting[i]; w.Turn == ev.Turn && w.Call == ev.Call {
+			if w := &q.waiting[i]; w.by == "" && w.Turn == ev.Turn && w.Call == ev.Call {
 				w.Flagged = ev.Of
 			}
 		}
@@ -159,18 +171,19 @@ func (q *Queue) waits(w Waiting) {
 }
 
 func (q *Queue) waitsNoMore(turn messages.TurnID, call messages.CallID) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn && w.Call == call })
+	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.by == "" && w.Turn == turn && w.Call == call })
 }
 
 // settle forgets a turn's call.
 func (q *Queue) settle(turn messages.TurnID, call messages.CallID) {
 	q.waitsNoMore(turn, call)
+	q.waitsBelowNoMore(turn, call)
 	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn && c.call == call })
 }
 
 // ended forgets the calls of a turn.
 func (q *Queue) ended(turn messages.TurnID) {
-	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.Turn == turn })
+	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.by == "" && w.Turn == turn || w.by != "" && w.in == turn })
 	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn })
 }
 
@@ -201,16 +214,40 @@ func (q *Queue) idsOf(chosen func(waitingID) bool) (ids []string) {
 // Waiting is the calls that a person must settle, oldest first.
 func (q *Queue) Waiting() []Waiting { return slices.Clone(q.waiting) }
 
-// Approvals is the calls of agent a that wait for approval, oldest first.
+// Approvals is the calls of agent a, and of those below it, that wait for
+// approval, oldest first.
 func (q *Queue) Approvals(a messages.AgentID) []messages.Approval {
 	var list []messages.Approval
 	for _, w := range q.waiting {
 		if w.Kind == WaitsForApproval {
+			whose := a
+			if id, err := messages.ParseAgentID(w.Agent); err == nil {
+				whose = id
+			}
 			list = append(list, messages.Approval{
-				Agent: a, Turn: w.Turn, Call: w.Call, Tool: w.Tool, Arguments: w.Arguments, ArgsHash: w.ArgsHash,
+				Agent: whose, Turn: w.Turn, Call: w.Call, Tool: w.Tool, Arguments: w.Arguments, ArgsHash: w.ArgsHash,
 				Reason: w.Reason, Flagged: w.Flagged, ExpiresAt: w.ExpiresAt, N: w.N, At: w.At,
 			})
 		}
 	}
 	return list
+}
+
+// waitBelow replaces what waits below a call.
+func (q *Queue) waitBelow(n messages.EventNumber, ev messages.ChildWaiting) {
+	q.waitsBelowNoMore(ev.Turn, ev.Call)
+	for _, w := range ev.Waiting {
+		arguments := w.Arguments
+		if w.Cut {
+			arguments += " [cut; agent " + w.Agent + " has them whole]"
+		}
+		q.waiting = append(q.waiting, Waiting{
+			Agent: w.Agent, Turn: w.Turn, Call: w.Call, Tool: w.Tool, Kind: w.Kind, Reason: w.Reason,
+			Arguments: arguments, ArgsHash: w.ArgsHash, N: n, At: q.at, by: ev.Call, in: ev.Turn,
+		})
+	}
+}
+
+func (q *Queue) waitsBelowNoMore(turn messages.TurnID, call messages.CallID) {
+	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.by != "" && w.in == turn && w.by == call })
 }

@@ -70,6 +70,9 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	if now := r.Budget.agent.Limits; now != agentLimits {
 		c.Turn = append(c.Turn, "limits of the agent: "+limitsText(now))
 	}
+	if compacted, ok := ev.(messages.HistoryCompacted); ok {
+		c.History = []string{fmt.Sprintf("* %d items are gone, the message stands for them", compacted.Dropped), "+ " + itemText(messages.Text(messages.RoleDeveloper, compacted.Text))}
+	}
 	if entriesBefore > 0 && len(r.History.entries) == 0 {
 		c.History = []string{fmt.Sprintf("* all %d items are gone", entriesBefore-len(openBefore))}
 	}

@@ -26,7 +26,7 @@ func (s *State) Apply(_ messages.EventNumber, ev messages.Event) {
 		if patch, ok := decodeJSON(ev.Patch); ok {
 			s.value, s.patched = mergePatch(s.current(), patch), true
 		}
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		*s = State{}
 	}
 }

@@ -79,6 +79,8 @@ func fieldText(value any) string {
 		return strconv.Quote(limitsText(value))
 	case json.RawMessage:
 		return string(value)
+	case *messages.Blob:
+		return strconv.Quote(blobText(value))
 	case []messages.Item:
 		texts := make([]string, len(value))
 		for i, item := range value {
@@ -112,6 +114,9 @@ func itemText(item messages.Item) string {
 	case messages.ItemCall:
 		return fmt.Sprintf("call %s: %s(%s)", item.CallID, item.Name, item.Arguments)
 	case messages.ItemCallOutput:
+		if item.Blob != nil {
+			return fmt.Sprintf("result %s: [%s]", item.CallID, blobText(item.Blob))
+		}
 		return fmt.Sprintf("result %s: %s", item.CallID, item.Output)
 	}
 	return string(item.Type) + ": " + contentText(item.Content)
@@ -121,7 +126,12 @@ func itemText(item messages.Item) string {
 func contentText(c messages.Content) string {
 	parts := make([]string, len(c))
 	for i, p := range c {
-		if parts[i] = p.Text; p.ImageURL != "" {
+		switch parts[i] = p.Text; {
+		case p.Blob != nil && p.Type == "text":
+			parts[i] = "[" + blobText(p.Blob) + "]"
+		case p.Blob != nil:
+			parts[i] = "[image: " + blobText(p.Blob) + "]"
+		case p.ImageURL != "":
 			parts[i] = "[image " + p.ImageURL + "]"
 		}
 	}

@@ -96,6 +96,12 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 		t.spent(ev.Turn, ev.Usage, ev.Cost)
 	case messages.ModelFailed:
 		t.spent(ev.Turn, ev.Usage, ev.Cost)
+	case messages.HistoryCompacted:
+		t.spent(ev.Turn, ev.Usage, ev.Cost)
+	case messages.CompactionFailed:
+		t.spent(ev.Turn, ev.Usage, ev.Cost)
+	case messages.AgentDeleted:
+		t.turns = nil
 	case messages.AgentCleared:
 		for i := range t.turns {
 			t.turns[i].Cleared = true

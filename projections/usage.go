@@ -10,10 +10,11 @@ import (
 // ModelCall is what one attempt at a model call consumed.
 type ModelCall struct {
 	// N is the event that says how it ended.
-	N    messages.EventNumber `json:"n"`
-	Turn messages.TurnID      `json:"turn"`
-	Step int                  `json:"step"`
-	Call messages.CallID      `json:"call"`
+	N messages.EventNumber `json:"n"`
+	// Turn is empty for a summary of the history that no turn has waited for.
+	Turn messages.TurnID `json:"turn"`
+	Step int             `json:"step"`
+	Call messages.CallID `json:"call"`
 	// Model is the one that answered as its provider named it, else the one
 	// that was asked.
 	Model string `json:"model,omitempty"`
@@ -72,7 +73,30 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.ModelFailed:
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
-		u.lose(n, func(ModelCall) bool { return true })
+		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
+	case messages.AgentDeleted:
+		*u = Usage{}
+	default:
+		u.applySummary(n, ev)
+	}
+}
+
+// applySummary folds what is said of summaries of the history.
+func (u *Usage) applySummary(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.CompactionRequested:
+		u.asked = append(u.asked, ModelCall{Turn: ev.Turn, Call: ev.Call, Model: ev.Model})
+	case messages.CompactionFailed:
+		c := ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost}
+		if ev.Unknown {
+			c.Failed, c.Lost, c.Cost = "", true, 0
+		}
+		u.add(c)
+	case messages.HistoryCompacted:
+		if ev.Call != "" {
+			u.take(ev.Call)
+			u.add(ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: ev.Model, Usage: ev.Usage, Cost: ev.Cost})
+		}
 	}
 }
 
@@ -138,7 +162,8 @@ func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
 }
 
 // UsageLine is a line of `reprise usage -o json`: first one for each model
-// call, then one for each turn, in the order of their first calls, one for each
+// call, then one for each turn, in the order of their first calls (one without a
+// turn is of summaries that none has waited for), one for each
 // model, by name, and the total. Its names are promises.
 type UsageLine struct {
 	// Type is call, turn, model or total.

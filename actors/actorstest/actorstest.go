@@ -14,10 +14,13 @@
 package actorstest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -49,6 +52,7 @@ func Say(id, text string) messages.Input {
 type Stage struct {
 	t     testing.TB
 	log   *recorder
+	post  post
 	mu    sync.Mutex
 	epoch messages.Epoch
 }
@@ -78,6 +82,9 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 	}
 	n := &Node{t: s.t, epoch: epoch, partitions: make(map[messages.Partition]*actor.PID)}
 	n.log = newMortal(cfg.Log)
+	if cfg.Send == nil {
+		cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error { return s.post.send(n, to, c) }
+	}
 	cfg.Log = n.log
 	if cfg.Observer != nil {
 		cfg.Observer = &witness{cfg.Observer, n.log}
@@ -89,6 +96,7 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 	n.system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
 		actor.WithDeadLetterRequestLogging(false))
 	s.t.Cleanup(n.Stop)
+	s.post.open(n)
 	return n
 }
 
@@ -127,6 +135,24 @@ func (s *Stage) Given(a messages.AgentID, events ...messages.Event) {
 func (s *Stage) Entries(a messages.AgentID) []eventlog.Entry {
 	entries, _ := s.log.entries(a)
 	return entries
+}
+
+// Agents are those that have a frame, sorted.
+func (s *Stage) Agents() []messages.AgentID {
+	s.log.mu.Lock()
+	defer s.log.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.log.stored), func(a, b messages.AgentID) int { return cmp.Compare(a.Full(), b.Full()) })
+}
+
+// Owing are the agents whose newest frame says that they owe work: an owner wakes
+// them.
+func (s *Stage) Owing() (list []messages.AgentID) {
+	for _, a := range s.Agents() {
+		if all := s.Entries(a); all[len(all)-1].Summary.Open {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // More is closed when the next frame is stored.

@@ -3,6 +3,7 @@ package actorstest
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -106,6 +107,27 @@ func (m *mortal) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 	}
 	<-ctx.Done()
 	return eventlog.Tail{}, errDead
+}
+
+// PutBlob stores a blob while the node lives, on the terms of Append.
+func (m *mortal) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+	if m.begin() {
+		b, err := m.Log.PutBlob(ctx, a, r)
+		if m.end() {
+			return b, err
+		}
+	}
+	<-ctx.Done()
+	return messages.Blob{}, errDead
+}
+
+// PutSnapshot stores a snapshot while the node lives.
+func (m *mortal) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	if !m.begin() {
+		return errDead
+	}
+	defer m.end()
+	return m.Log.PutSnapshot(ctx, a, name, snapshot)
 }
 
 // witness is an observer that hears nothing of a dead node.

@@ -75,6 +75,9 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 // owe work, and waits until it has gone on.
 func (n *Node) Wake(a messages.AgentID) messages.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
 
+// Runtime is what the node's agents share.
+func (n *Node) Runtime() *actors.Runtime { return n.runtime }
+
 // Epoch is the one that the node writes under.
 func (n *Node) Epoch() messages.Epoch { return n.epoch }
 

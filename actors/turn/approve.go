@@ -59,6 +59,10 @@ func (d *decision) refuse(c *ToolCall, ev messages.ApprovalDenied) {
 }
 
 func (d *decision) approve(c messages.Approve) error {
+	below := messages.ChildDecided{ArgsHash: c.ArgsHash, Remember: c.Remember, Reason: c.Reason}
+	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
+		return err
+	}
 	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, granted)
 	if call == nil || err != nil {
 		return err
@@ -70,6 +74,10 @@ func (d *decision) approve(c messages.Approve) error {
 }
 
 func (d *decision) deny(c messages.Deny) error {
+	below := messages.ChildDecided{ArgsHash: c.ArgsHash, Text: c.Text, Remember: c.Remember, Reason: c.Reason}
+	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
+		return err
+	}
 	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, denied)
 	if call == nil || err != nil {
 		return err
@@ -115,6 +123,10 @@ func (d *decision) forget(c messages.Forget) error {
 
 // decide settles a call whose outcome is unknown.
 func (d *decision) decide(c messages.Decide) error {
+	below := messages.ChildDecided{Outcome: c.Outcome, Result: c.Result, Reason: c.Reason}
+	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitUnknown, below); done {
+		return err
+	}
 	t := d.s.Turn
 	var call *ToolCall
 	if t != nil && (c.Turn == "" || c.Turn == t.ID) {
@@ -133,7 +145,7 @@ func (d *decision) decide(c messages.Decide) error {
 		return messages.Refuse(messages.Conflict, "call %q cannot run again: tool %q is not defined any more", c.Call, call.Tool)
 	case c.Outcome == messages.OutcomeRetry && (t.held != "" || t.exhausted != ""):
 		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.Call, t.ID)
-	case c.Outcome == messages.OutcomeRetry && t.count(Executing) >= d.env.Definition.Parallel:
+	case c.Outcome == messages.OutcomeRetry && t.running() >= d.env.Definition.Parallel:
 		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
 	}
 	switch c.Outcome {
@@ -158,7 +170,7 @@ func (d *decision) decide(c messages.Decide) error {
 func (d *decision) goOn(reason string) {
 	t := d.s.Turn
 	if t.Paused != "" {
-		if t.count(Requested) == 0 && t.count(Gated)+t.count(Unknown) > 0 {
+		if t.count(Requested) == 0 && t.count(Gated)+t.count(Unknown)+t.waitingBelow() > 0 {
 			return // it waits for more
 		}
 		d.unpause(reason)
@@ -169,7 +181,7 @@ func (d *decision) goOn(reason string) {
 // unpause ends a pause that was for calls; one for another reason goes on.
 func (d *decision) unpause(reason string) {
 	t := d.s.Turn
-	if t.Paused == pausedApproval || t.Paused == pausedUnknown {
+	if t.Paused == pausedApproval || t.Paused == pausedUnknown || t.Paused == pausedChild {
 		d.emit(messages.TurnResumed{Turn: t.ID, Reason: reason})
 		d.startClock()
 	}

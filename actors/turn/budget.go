@@ -95,7 +95,7 @@ func (d *decision) estimate() Used {
 		return Used{}
 	}
 	def := d.env.Definition
-	size := d.s.History.Size() + def.Overhead
+	size := d.s.History.SizeShown(def.ShowAtMost) + def.Overhead
 	model := def.Model
 	if t := d.s.Turn; t != nil {
 		model = d.model()
@@ -169,7 +169,7 @@ func (d *decision) exhaust(o reached) {
 	switch {
 	case !d.env.Definition.PauseAtLimit:
 		d.fail(o.limit, o.message+raiseIt)
-	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.count(Executing) == 0:
+	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.running() == 0:
 		d.pause(o.limit, o.message+raiseIt, nil)
 	}
 }

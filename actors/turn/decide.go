@@ -46,6 +46,8 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
+	// parent is whom an agent that comes to life now works for. Empty: nobody.
+	parent string
 	// spelt are arguments in their one spelling, by how they were written.
 	spelt map[string]string
 }
@@ -65,9 +67,16 @@ func (d *decision) noop(c messages.Command, format string, args ...any) error {
 }
 
 func (d *decision) command(c messages.Command) error {
+	if err := d.refuseDeleted(c); err != nil {
+		return err
+	}
 	switch c := c.(type) {
 	case messages.Input:
 		return d.input(c)
+	case messages.Task:
+		return d.task(c)
+	case messages.Recall:
+		return d.recall(c)
 	case messages.SetState:
 		d.configure()
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
@@ -86,6 +95,10 @@ func (d *decision) command(c messages.Command) error {
 		return nil
 	case messages.Withdraw:
 		return d.withdraw(c)
+	case messages.Cancel:
+		return d.cancelTimer(c)
+	case messages.Compact:
+		return d.compactHistory(c)
 	case messages.Resume:
 		return d.resume(c)
 	case messages.Approve:
@@ -96,38 +109,54 @@ func (d *decision) command(c messages.Command) error {
 		return d.forget(c)
 	case messages.Decide:
 		return d.decide(c)
+	case messages.Report:
+		return d.report(c)
+	case messages.Delete:
+		return d.delete(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
 }
 
 func (d *decision) input(in messages.Input) error {
-	s, t := d.s, d.s.Turn
+	if in.Schedule != (messages.Schedule{}) {
+		return d.schedule(in)
+	}
 	if err := d.refuseInput(in); err != nil {
 		return err
 	}
+	d.accept(in, nil)
+	return nil
+}
+
+// accept takes an input that was not refused; parent is the call that it is the
+// task of, nil for one from outside.
+func (d *decision) accept(in messages.Input, parent *messages.Parent) {
+	s, t := d.s, d.s.Turn
 	accepted := messages.InputAccepted{
 		Input: in.ID, Disposition: messages.Queued, Policy: in.Policy, Content: in.Content,
-		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options,
+		Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options, Parent: parent,
+	}
+	if parent != nil {
+		d.parent = parent.Agent
 	}
 	switch {
 	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyJoin:
 		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
 		d.emit(accepted)
-		return nil
+		return
 	case t != nil && in.Policy == messages.PolicyInterrupt:
 		d.abort("input", "a new input interrupted it", interruptNote(""))
 	case t != nil:
 		d.emit(accepted)
-		return nil
+		return
 	}
 	d.configure()
 	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
 	d.start(s.Queue[len(s.Queue)-1])
-	return nil
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,
@@ -136,6 +165,16 @@ const (
 	maxEnds = 256 << 10
 	endSize = 120
 )
+
+// Refuses is the refusal of an input that Decide would not accept now; nil for one
+// that it would, or whose id is spent.
+func (s *State) Refuses(env Env, in messages.Input) error {
+	d := &decision{s: s, env: env}
+	if _, spent := s.Spent(in.ID); spent {
+		return &SpentError{}
+	}
+	return d.refuseInput(in)
+}
 
 func (d *decision) refuseInput(in messages.Input) error {
 	t, def := d.s.Turn, d.env.Definition
@@ -158,7 +197,7 @@ func (d *decision) refuseInput(in messages.Input) error {
 		return messages.Refuse(messages.Busy, "agent %s has inputs waiting and the input's policy is reject", d.env.Agent)
 	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
-	case size > maxEnds, in.Policy == messages.PolicyInterrupt && size+textSize(in.Content)+len(in.Metadata) > maxEnds+maxEnds/2:
+	case size > maxEnds, in.Policy == messages.PolicyInterrupt && size+inlineSize(in.Content)+len(in.Metadata) > maxEnds+maxEnds/2:
 		return messages.Refuse(messages.QueueFull, "agent %s holds as many inputs as can end at once: try again later", d.env.Agent)
 	}
 	return d.refuseOptions(in.Options)
@@ -189,8 +228,8 @@ func turnID(n messages.EventNumber) messages.TurnID {
 
 // configure tells of the agent's birth and of a definition it has not met.
 func (d *decision) configure() {
-	if d.s.Last == 0 {
-		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full()})
+	if d.s.unborn() {
+		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
 	if def := d.env.Definition; d.s.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
@@ -218,6 +257,7 @@ func (d *decision) start(q Queued) {
 	if max == 0 {
 		max = def.MaxSteps
 	}
+	limits = tighter(limits, d.s.limitsOf(q.ID))
 	limits.MaxSteps = 0
 	if choice == "" {
 		choice = def.ToolChoice
@@ -250,30 +290,30 @@ func (d *decision) proceed() {
 	}
 }
 
-func (d *decision) output() (string, bool) { return d.s.Output(d.env.Definition) }
+func (d *decision) output() (Output, bool) { return d.s.Output(d.env.Definition) }
 
 // Output is what the turn would answer now; false while it has no answer.
-func (s *State) Output(def Definition) (string, bool) {
+func (s *State) Output(def Definition) (Output, bool) {
 	t := s.Turn
 	switch {
 	case t.finish != nil:
-		return *t.finish, true
+		return Output{Text: *t.finish}, true
 	case t.final != nil:
 		return *t.final, true
 	}
 	for _, c := range t.Calls {
 		if c.Completed && def.Tools[c.Tool].Stop {
-			return c.Output, true
+			return Output{c.Output, c.Blob}, true
 		}
 	}
-	return "", false
+	return Output{}, false
 }
 
 // request goes on to the model: to the next step, or to the next attempt at
 // the one that has no answer.
 func (d *decision) request() {
 	t := d.s.Turn
-	if d.limited() {
+	if d.compact() || d.limited() {
 		return
 	}
 	if d.env.Definition.ModelHooks {
@@ -359,11 +399,11 @@ func (s *State) Asks(def Definition) (model, toolChoice string) {
 }
 
 // complete ends the turn with an answer and begins the next.
-func (d *decision) complete(output string) {
+func (d *decision) complete(output Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output.Text, Blob: output.Blob, Steps: t.Steps, Usage: t.Usage})
 	d.startNext()
 }
 
@@ -388,6 +428,7 @@ func (d *decision) requeue(reason string) {
 
 // pause makes the turn wait for a person. The clock of its duration stops.
 func (d *decision) pause(reason, message string, calls []messages.CallID) {
+	d.dropSummary(d.s.Turn.ID, "the turn was paused")
 	d.stopClock()
 	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
 }

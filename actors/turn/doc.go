@@ -15,6 +15,11 @@
 //	                  ▼ │ approve, deny, decide, resume, or an expiry
 //	                paused  (approval, unknown outcome, hook, limit)
 //
+// A delete ends what runs and waits (agent.closed), then the agent itself
+// (agent.deleted, alone in its frame); all that was before is removed, which
+// agent.purged tells. Until then nothing is accepted, and from there on the agent
+// is one that nobody has sent anything to, but for its numbers.
+//
 // # Guarantees
 //
 //   - The same state, environment and command always give the same events.

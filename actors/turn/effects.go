@@ -19,32 +19,65 @@ type Effect struct {
 	Timer string
 	// Point is where hooks are asked.
 	Point Point
+	// ID and N say which command goes to another agent, where no call does.
+	ID string
+	N  messages.EventNumber
 }
 
 // Action says what an Effect is.
 type Action int
 
 // The actions. Each is answered by an outcome that names the call, the timer or
-// the point.
+// the point; of those that send a command to another agent, State.Letter says
+// what and which outcome.
 const (
-	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // TimerDue, at Until
-	RunTool                     // ToolReturned or ToolErred
-	Reconcile                   // ToolReconciled
-	AskHooks                    // HooksAsked
-	Begin                       // TurnDue
+	CallModel    Action = iota + 1 // ModelAnswered or ModelErred
+	Wait                           // TimerDue, at Until; ScheduleDue for one without a turn
+	RunTool                        // ToolReturned or ToolErred
+	Reconcile                      // ToolReconciled
+	AskHooks                       // HooksAsked
+	Begin                          // TurnDue
+	GiveTask                       // TaskGiven, if the call is detached
+	PassDecision                   // none
+	TakeTask                       // none
+	TellParent                     // ParentTold
+	Summarize                      // Summarized or SummaryErred, not before Until
+	Bury                           // BurialDue
+	Purge                          // Purged
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
-	t := s.Turn
-	if t == nil {
-		if len(s.Queue) > 0 {
-			return []Effect{{Do: Begin}}
-		}
-		return nil
+	if del := s.Deleted; del != nil && !del.Purged {
+		return s.burial(del)
 	}
 	var list []Effect
+	t := s.Turn
+	if t == nil && len(s.Queue) > 0 {
+		list = append(list, Effect{Do: Begin})
+	}
+	if t != nil {
+		list = s.turnEffects(t)
+	}
+	list = s.letters(list)
+	if c := s.Summary; c != nil {
+		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
+	}
+	if sc := s.nextSchedule(); sc != nil { // one at a time: there may be many
+		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})
+	}
+	return list
+}
+
+// Due is the outcome of a Wait.
+func (e Effect) Due() any {
+	if e.Turn == "" {
+		return ScheduleDue{Timer: e.Timer, At: e.Until}
+	}
+	return TimerDue{Timer: e.Timer}
+}
+
+func (s *State) turnEffects(t *Turn) (list []Effect) {
 	if t.hook != "" {
 		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
 	}
@@ -53,6 +86,10 @@ func (s *State) Effects() []Effect {
 	}
 	for _, c := range t.Calls {
 		if c.Status != Executing {
+			continue
+		}
+		if c.Child != nil {
+			list = t.childEffects(list, c)
 			continue
 		}
 		e := Effect{Do: RunTool, Turn: t.ID, Call: c.ID, Attempt: c.Attempt}
@@ -70,6 +107,8 @@ func (s *State) Effects() []Effect {
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
+	case s.Deleted != nil:
+		return "deleted"
 	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
 		return "running"
 	case s.Turn == nil:
@@ -83,6 +122,9 @@ func (s *State) Phase() string {
 // Due is the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
 	var due time.Time
+	if sc := s.nextSchedule(); sc != nil {
+		due = sc.At
+	}
 	if s.Turn == nil {
 		return due
 	}
@@ -96,16 +138,28 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
-	if s.Turn == nil {
-		return len(s.Queue) > 0
+	if s.owesOthers() || s.Deleted != nil && !s.Deleted.Purged {
+		return true
 	}
-	return s.Turn.Paused == ""
+	if s.Turn == nil {
+		return len(s.Queue) > 0 || s.Summary != nil
+	}
+	return s.Turn.Paused == "" || s.Summary != nil
 }
 
-// Waiting is how many calls wait for a person.
+// Waiting is how many calls wait for a person, those of children included.
 func (s *State) Waiting() int {
 	if s.Turn == nil {
 		return 0
 	}
-	return len(s.Turn.waiting())
+	n := 0
+	for i := range s.Turn.Calls {
+		switch c := &s.Turn.Calls[i]; {
+		case c.Status == Unknown || c.Status == Gated:
+			n++
+		case c.listsBelow():
+			n += len(c.Child.Waiting)
+		}
+	}
+	return n
 }

@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Apply folds a frame that was read from the log. It never looks at a
 // definition. It returns what Spend does.
 func (s *State) Apply(f *messages.Frame) (evicted SpentID) {
+	if s.Last == 0 { // a tombstone may come first: what was before it is gone
+		s.Last = f.First - 1
+	}
 	for _, ev := range f.Events {
 		s.evolve(ev)
 	}
@@ -39,11 +43,21 @@ func (s *State) Spend(f *messages.Frame) (evicted SpentID) {
 func (s *State) evolve(ev messages.Event) {
 	s.Last++
 	s.History.Apply(s.Last, ev)
+	if messages.OfAgent(ev) {
+		s.evolveSchedule(ev)
+		return
+	}
+	s.evolveTasks(ev)
+	if len(s.Tasks) > 0 {
+		defer s.noteWaits()
+	}
 	switch ev := ev.(type) {
 	case messages.AgentConfigured:
 		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
+	case messages.AgentCreated, messages.AgentClosed, messages.AgentDeleted, messages.AgentPurged:
+		s.evolveDeletion(ev)
 	case messages.AgentCleared:
 		s.Data.Apply(s.Last, ev)
 		s.Remembered, s.Ended, s.done = nil, nil, nil
@@ -59,6 +73,8 @@ func (s *State) evolve(ev messages.Event) {
 		delete(s.Remembered, ev.Tool)
 	case messages.BudgetRaised:
 		s.raised(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		s.evolveSummary(ev)
 	case messages.TurnStarted:
 		s.started(ev)
 	case messages.TurnCompleted:
@@ -74,10 +90,22 @@ func (s *State) evolve(ev messages.Event) {
 	}
 }
 
-func textSize(c messages.Content) int {
+// inlineSize is what the texts of c take in a frame.
+func inlineSize(c messages.Content) int {
 	size := 0
 	for i := range c {
 		size += len(c[i].Text)
+	}
+	return size
+}
+
+// textSize is how much of the texts of c a model is shown, by default.
+func textSize(c messages.Content) int {
+	size := 0
+	for i := range c {
+		if size += len(c[i].Text); c[i].Blob != nil && c[i].Type == "text" {
+			size += int(min(c[i].Blob.Size, projections.DefaultShow))
+		}
 	}
 	return size
 }
@@ -152,11 +180,12 @@ func raises(l messages.Limits, name string) bool {
 func (s *State) started(ev messages.TurnStarted) {
 	t := &Turn{
 		ID: ev.Turn, Inputs: ev.Inputs, Limits: ev.Limits, Steps: ev.Steps,
-		toolChoice: ev.ToolChoice, fresh: ev.Inputs,
+		toolChoice: ev.ToolChoice, fresh: ev.Inputs, callers: s.callersOf(ev.Inputs),
 	}
 	t.Limits.MaxSteps = ev.MaxSteps
 	if e := s.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
 		t.Used, t.toolUsed, t.callIDs = e.Used, e.toolUsed, slices.Clip(e.callIDs)
+		t.callers, t.children = e.callers, e.children
 	} else {
 		s.done = nil
 	}
@@ -167,6 +196,7 @@ func (s *State) ended(e Ended) {
 	if t := s.Turn; t != nil {
 		e.Steps, e.Limits, e.Used = t.Steps, t.Limits, t.Used
 		e.repeat, e.toolChoice, e.toolUsed, e.callIDs = t.Model != nil, t.toolChoice, t.toolUsed, t.callIDs
+		e.callers, e.children = t.callers, t.children
 	}
 	if !e.Failed {
 		s.done = nil
@@ -198,7 +228,7 @@ func (s *State) evolveTurn(ev messages.Event) {
 		}
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
-		t.Model, t.final = nil, answer(ev.Items)
+		t.Model, t.final = nil, answer(ev)
 	case messages.BudgetReserved:
 		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -222,7 +252,7 @@ func (t *Turn) resumed(ev messages.TurnResumed) {
 	switch t.Paused {
 	case pausedHook:
 		t.held = ""
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 	default:
 		t.exhausted = ""
 	}
@@ -243,7 +273,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
 	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
-	t.final, t.again, t.hooked = nil, false, nil
+	t.final, t.again, t.hooked, t.compacted = nil, false, nil, false
 }
 
 // modelFailed counts an attempt that failed. A stream from elsewhere may tell
@@ -282,9 +312,9 @@ func (s *State) count(u Used) {
 }
 
 // answer is the text of an answer that asks for nothing more; nil if it does.
-func answer(items []messages.Item) *string {
+func answer(ev messages.ModelCompleted) *Output {
 	var text []string
-	for _, item := range items {
+	for _, item := range ev.Items {
 		switch item.Type {
 		case messages.ItemCall:
 			return nil
@@ -292,8 +322,10 @@ func answer(items []messages.Item) *string {
 			text = append(text, item.Content.Text())
 		}
 	}
-	whole := strings.Join(text, "\n")
-	return &whole
+	if ev.Blob != nil {
+		return &Output{Blob: ev.Blob}
+	}
+	return &Output{Text: strings.Join(text, "\n")}
 }
 
 // setTimer adds a timer, or replaces the one of its name.
@@ -350,7 +382,7 @@ func (t *Turn) hookDecided(ev messages.HookDecided) {
 		if !end {
 			t.finish = &ev.Answer
 		} else if ev.Answer != "" {
-			t.final, t.finish = &ev.Answer, nil
+			t.final, t.finish = &Output{Text: ev.Answer}, nil
 		}
 	case HookSkip:
 		if ev.Point == pointTurnStart || ev.Point == string(BeforeModel) {
@@ -360,7 +392,7 @@ func (t *Turn) hookDecided(ev messages.HookDecided) {
 		if c := t.call(ev.Call); c != nil && ev.Arguments != "" {
 			c.Arguments, c.Rewritten = ev.Arguments, true
 		} else if end {
-			t.final, t.finish = &ev.Answer, nil
+			t.final, t.finish = &Output{Text: ev.Answer}, nil
 		}
 	case HookContinue:
 		if end && ev.Note != "" {
@@ -422,7 +454,7 @@ func (s *State) evolveCall(ev messages.Event) {
 		s.settle(ev.Call, Unknown)
 	case messages.ToolCompleted:
 		if c := s.settle(ev.Call, Settled); c != nil {
-			c.Completed, c.Output = true, ev.Output
+			c.Completed, c.Output, c.Blob = true, ev.Output, ev.Blob
 		}
 	case messages.ToolFailed:
 		s.settle(ev.Call, Settled)
@@ -433,6 +465,8 @@ func (s *State) evolveCall(ev messages.Event) {
 		s.settle(ev.Call, Settled)
 	case messages.ToolDenied:
 		s.settle(ev.Call, Settled)
+	default:
+		s.evolveChild(ev)
 	}
 }
 
@@ -489,11 +523,11 @@ func (t *Turn) call(id messages.CallID) *ToolCall {
 	return nil
 }
 
-// waiting are the calls that only a person can settle.
+// waiting are the calls that only a person can settle, or a call below them.
 func (t *Turn) waiting() []messages.CallID {
 	var ids []messages.CallID
 	for _, c := range t.Calls {
-		if c.Status == Unknown || c.Status == Gated {
+		if c.Status == Unknown || c.Status == Gated || c.waitsBelow() {
 			ids = append(ids, c.ID)
 		}
 	}

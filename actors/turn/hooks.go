@@ -115,7 +115,7 @@ func (d *decision) tell(list []HookDecision) (failed string) {
 // on, or if an input has joined meanwhile and none wants to finish, as far as
 // the limits allow it: that is what bounds it. asked says that a hook asked to
 // go on before and that others have answered in the model's place: not again.
-func (d *decision) ending(o HooksAsked, output string, joined, asked bool) {
+func (d *decision) ending(o HooksAsked, output Output, joined, asked bool) {
 	t := d.s.Turn
 	again, paused := false, false
 	for _, h := range o.Decisions {

@@ -18,6 +18,8 @@ type (
 		Finish string
 		Model  string
 		Usage  messages.Usage
+		// Blob is that of model.completed.
+		Blob *messages.Blob
 		// Hooks are the decisions about the answer and about its calls as a whole.
 		Hooks []HookDecision
 		// Judged holds what is known of each call that can run, by the id that
@@ -36,9 +38,34 @@ type (
 		// Shown says that a part of the answer was streamed to somebody.
 		Shown bool
 		Usage messages.Usage
+		// Ours says that the request could not be made: no other model would do
+		// better.
+		Ours bool
 	}
 	// TimerDue says that a Wait is over.
 	TimerDue struct{ Timer string }
+	// ScheduleDue says that the Wait for a scheduled input is over; At is its Until.
+	ScheduleDue struct {
+		Timer string
+		At    time.Time
+	}
+	// Summarized is a model's summary of the older part of the history.
+	Summarized struct {
+		Call  messages.CallID
+		Text  string
+		Usage messages.Usage
+	}
+	// SummaryErred is a failed attempt at one.
+	SummaryErred struct {
+		Call       messages.CallID
+		Kind       string
+		Message    string
+		Temporary  bool
+		RetryAfter time.Duration
+		Usage      messages.Usage
+		// Unknown says that it may have used more than it says.
+		Unknown bool
+	}
 	// HooksAsked is what the hooks at a point decided.
 	HooksAsked struct {
 		Point     Point
@@ -54,7 +81,9 @@ type (
 		Call    messages.CallID
 		Attempt int
 		Output  string
-		Hooks   []HookDecision
+		// Blob is that of tool.completed.
+		Blob  *messages.Blob
+		Hooks []HookDecision
 	}
 	// ToolErred is a tool's failure, with the text that the model reads.
 	ToolErred struct {
@@ -70,6 +99,7 @@ type (
 		// Done: Output is the result. NotDone: it may run. Neither: unknown.
 		Done, NotDone bool
 		Output        string
+		Blob          *messages.Blob
 	}
 	// TurnDue says that the next turn can begin.
 	TurnDue struct{}

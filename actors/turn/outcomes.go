@@ -15,6 +15,20 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
+	d.stored(o)
+	if d.s.Deleted != nil {
+		d.deletion(o)
+		return
+	}
+	if d.summaryOutcome(o) {
+		return
+	}
+	if due, ok := o.(ScheduleDue); ok {
+		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+			d.fire(*sc)
+		}
+		return
+	}
 	if d.s.Turn == nil {
 		if _, due := o.(TurnDue); due {
 			d.startNext()
@@ -36,7 +50,7 @@ func (d *decision) outcome(o any) {
 		d.asked(o)
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output})
+			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output, Blob: o.Blob})
 			d.after(c, o.Hooks)
 		}
 	case ToolErred:
@@ -60,7 +74,7 @@ func (d *decision) awaits(call messages.CallID) bool {
 // runs is the tool call if that attempt of it is under way.
 func (d *decision) runs(call messages.CallID, attempt int) *ToolCall {
 	c := d.s.Turn.call(call)
-	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] {
+	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] || c.Child != nil {
 		return nil
 	}
 	return c
@@ -79,7 +93,7 @@ func (d *decision) answered(o ModelAnswered) {
 	m := t.Model
 	items := UniqueCalls(o.Items, t.callIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
-	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost})
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
 	if o.Usage == (messages.Usage{}) { // the server does not say
 		d.settleUnknown(m)
 	} else {
@@ -204,7 +218,7 @@ func (d *decision) advance() {
 		d.startCalls()
 	}
 	switch {
-	case t.count(Executing) > 0:
+	case t.running() > 0:
 	case t.held != "" && t.finish == nil:
 		d.holdHere()
 	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
@@ -217,6 +231,8 @@ func (d *decision) advance() {
 		d.pause(pausedApproval, message, t.waiting())
 	case t.count(Unknown) > 0:
 		d.pause(pausedUnknown, "a person must say what became of what was lost", t.waiting())
+	case t.waitingBelow() > 0:
+		d.pause(pausedChild, "a person must settle what its children wait for", t.waiting())
 	default:
 		d.proceed()
 	}
@@ -224,11 +240,12 @@ func (d *decision) advance() {
 
 func (d *decision) startCalls() {
 	t := d.s.Turn
-	free := d.env.Definition.Parallel - t.count(Executing)
+	free := d.env.Definition.Parallel - t.running()
 	for i := range t.Calls {
 		if t.Calls[i].Status == Requested && free > 0 {
-			d.startTool(&t.Calls[i], "")
-			free--
+			if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
+				free--
+			}
 		}
 	}
 }
@@ -248,6 +265,10 @@ func (d *decision) skipWaiting() {
 // at the first attempt; a tool that is gone by the next one keeps it.
 func (d *decision) startTool(c *ToolCall, reason string) {
 	t := d.s.Turn
+	if d.env.Definition.Tools[c.Tool].Child != "" {
+		d.spawn(c, reason)
+		return
+	}
 	class := d.env.Definition.Tools[c.Tool].Class
 	if class == "" {
 		class = c.Class
@@ -280,7 +301,7 @@ func (d *decision) erred(o ModelErred) {
 	}
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
-	if next := d.fallback(m.Model); next != "" {
+	if next := d.fallback(m.Model); next != "" && !o.Ours {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
 		d.request()
 		return
@@ -321,7 +342,7 @@ func (d *decision) reconciled(o ToolReconciled) {
 	}
 	switch {
 	case o.Done:
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, By: "reconcile"})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
 	case o.NotDone:
 		d.runAgain(c, "reconcile")
 	default:
@@ -341,6 +362,10 @@ func (d *decision) recover() {
 			return // its time was over
 		}
 	}
+	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+		d.lostSummary()
+		return
+	}
 	if m := t.Model; m != nil {
 		switch {
 		case m.underWay():
@@ -352,7 +377,7 @@ func (d *decision) recover() {
 	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.Status != Executing {
+		if c.Status != Executing || c.Child != nil { // what a child does is not lost
 			continue
 		}
 		switch c.Class {

@@ -23,6 +23,8 @@ func (d *decision) resume(c messages.Resume) error {
 	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{}:
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil
+	case len(s.Queue) > 0: // others are about to begin
+		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can go on")
 	case e == nil:
 		return d.noop(c, "there is no turn to resume")
 	case !e.Failed:
@@ -39,7 +41,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		if !raises {
 			return d.noop(c, "turn %s is running", t.ID)
 		}
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 		if !raises {
 			return d.noop(c, "turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
 		}
@@ -58,7 +60,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 			d.stopClock()
 			d.startClock()
 		}
-	case pausedApproval, pausedUnknown:
+	case pausedApproval, pausedUnknown, pausedChild:
 	default:
 		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
 		d.startClock()

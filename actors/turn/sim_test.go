@@ -1,6 +1,8 @@
 package turn_test
 
 import (
+	_ "time/tzdata" // stories name zones
+
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -139,8 +141,8 @@ func (s *sim) anyPrefix() {
 	for _, f := range s.log[:cut] {
 		prefix.live.Apply(f)
 		prefix.check.segment(nil, f.First, f.Events)
-		prefix.spend(f)
 		prefix.append(f)
+		prefix.spend(f)
 	}
 	prefix.wake()
 	prefix.drain()
@@ -156,7 +158,10 @@ type sim struct {
 	live  *turn.State
 	fold  *turn.State // the same life, told by its frames alone
 	log   []*messages.Frame
+	kept  int // the first frame of log that was not removed
 	check checker
+	// tombstone is the newest one's place in log.
+	tombstone int
 	// seen are effects that were listed once, given what came of some of them.
 	// Both may come late.
 	seen   []turn.Effect
@@ -164,6 +169,7 @@ type sim struct {
 	ids    []string
 	spent  map[string]messages.EventNumber // what the shell's index holds, and more
 	old    map[string]bool                 // ids that only the shell's index holds
+	images int                             // after so many frames the folded state goes through a snapshot
 	steps  int
 	acts   int
 	asleep bool // nobody acts: the log is being read
@@ -171,6 +177,7 @@ type sim struct {
 	tame   bool // the world wants the life to end
 	blind  bool // nothing is checked: the log is not the machine's own
 	parent *sim // of one that goes on with a prefix
+	kids   []*kid
 	same   *comparer
 	told   []string // events, as text; only when telling
 }
@@ -185,6 +192,7 @@ func newSim(l life) *sim {
 	s := &sim{life: l, pcg: rand.NewPCG(0, 0), live: &turn.State{}, fold: &turn.State{}, same: newComparer(),
 		spent: map[string]messages.EventNumber{}, old: map[string]bool{}}
 	s.r = rand.New(s.pcg)
+	s.images = 1 + int(l.seed%8)*3
 	s.check = newChecker(s)
 	s.env = turn.Env{
 		Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"},

@@ -22,12 +22,19 @@ var acts = [...]struct {
 	}},
 	{4, func(s *sim) { s.decide(messages.Abort{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "enough")}) }},
 	{2, func(s *sim) { s.decide(messages.Clear{ID: s.id(), Reason: s.one("", "anew")}) }},
+	{2, (*sim).delete},
 	{6, func(s *sim) { s.decide(messages.Withdraw{ID: s.id(), Input: s.anyInput(), All: s.chance(4)}) }},
+	{6, func(s *sim) { s.decide(s.later()) }},
+	{3, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), Timer: s.anyTimer(), All: s.chance(6)}) }},
+	{6, func(s *sim) { s.decide(s.compact()) }},
 	{10, func(s *sim) { s.decide(s.resume()) }},
 	{10, func(s *sim) { s.decide(s.approve()) }},
 	{6, func(s *sim) { s.decide(s.deny()) }},
 	{2, func(s *sim) { s.decide(messages.Forget{ID: s.id(), Tool: s.one("add", "pay", "ship", "mail")}) }},
 	{8, func(s *sim) { s.decide(s.settles()) }},
+	{24, (*sim).kidTells},
+	{5, func(s *sim) { s.decide(s.task()) }},
+	{3, func(s *sim) { s.decide(s.recall()) }},
 	{3, func(s *sim) { s.decide(messages.SetState{ID: s.id(), Patch: s.patch()}) }},
 	{8, (*sim).crash},
 	{10, (*sim).late},
@@ -84,7 +91,7 @@ func (s *sim) comesInTime(e turn.Effect) any {
 func (s *sim) batch() {
 	effects := s.live.Effects()
 	s.r.Shuffle(len(effects), func(i, j int) { effects[i], effects[j] = effects[j], effects[i] })
-	first, whole, came := s.live.Last+1, []messages.Event(nil), len(s.given)
+	first, whole, came, cause := s.live.Last+1, []messages.Event(nil), len(s.given), s.cause(s.live.Buries())
 	for _, e := range effects[:min(len(effects), 3)] {
 		s.given = append(s.given, given{e, s.comesInTime(e)})
 	}
@@ -94,7 +101,7 @@ func (s *sim) batch() {
 			whole = append(whole, events...)
 		}
 	}
-	s.write(first, messages.Cause{Type: "effect"}, whole)
+	s.write(first, cause, whole)
 }
 
 func (s *sim) outcome(e turn.Effect, o any) {
@@ -276,11 +283,17 @@ func (s *sim) seenHash(arguments string) string {
 
 func (s *sim) approve() messages.Approve {
 	call, arguments := s.anyCall(turn.Gated)
+	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
+		call, arguments = below, "{}"
+	}
 	return messages.Approve{ID: s.id(), Call: call, Turn: s.anyTurn(), ArgsHash: s.seenHash(arguments), Remember: s.chance(6)}
 }
 
 func (s *sim) deny() messages.Deny {
 	call, arguments := s.anyCall(turn.Gated)
+	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
+		call, arguments = below, "{}"
+	}
 	c := messages.Deny{ID: s.id(), Call: call, Turn: s.anyTurn(), ArgsHash: s.seenHash(arguments), Remember: s.chance(6)}
 	if text := s.one("", "not now"); s.chance(2) {
 		c.Text = &text
@@ -290,6 +303,9 @@ func (s *sim) deny() messages.Deny {
 
 func (s *sim) settles() messages.Decide {
 	call, _ := s.anyCall(turn.Unknown)
+	if below, ok := s.waitsBelow(messages.WaitUnknown); ok {
+		call = below
+	}
 	return messages.Decide{ID: s.id(), Call: call, Outcome: messages.Outcome(s.one("completed", "failed", "retry", "lost")), Result: s.one("", "so it was")}
 }
 

@@ -29,6 +29,7 @@ type callFacts struct {
 	gated     bool // waits for a decision
 	decision  string
 	flagDue   bool // it repeats an effect and must be flagged
+	child     *childFacts
 }
 
 // verdict is a remembered decision about a tool.
@@ -90,17 +91,19 @@ func (c *checker) inTurn(ev messages.Event) {
 	case messages.ApprovalRequested, messages.ApprovalGranted, messages.ApprovalDenied:
 		c.approvalEvent(ev)
 	default:
-		c.settles(ev)
+		if !c.childEvent(ev) {
+			c.settles(ev)
+		}
 	}
 }
 
 func (c *checker) paused(ev messages.TurnPaused) {
 	o := c.open
-	c.must(o.paused == "" && o.count(running) == 0, "a pause of what is paused, or of what runs")
+	c.must(o.paused == "" && o.count(active) == 0, "a pause of what is paused, or of what runs")
 	c.must(o.model == nil || !o.model.underWay && !o.model.waiting, "a pause while a model call is under way")
 	var waiting []messages.CallID
 	for _, call := range o.calls {
-		if call.gated || call.unknown {
+		if call.gated || call.unknown || stalled(call) {
 			waiting = append(waiting, call.id)
 		}
 	}
@@ -109,6 +112,8 @@ func (c *checker) paused(ev messages.TurnPaused) {
 		c.must(o.count(gated) > 0 && slices.Equal(ev.Calls, waiting), "a pause that waits for nobody")
 	case "tool_unknown":
 		c.must(o.count(gated) == 0 && o.count(unknown) > 0 && slices.Equal(ev.Calls, waiting), "a pause that waits for nobody")
+	case "child":
+		c.must(o.count(gated) == 0 && o.count(unknown) == 0 && o.count(stalled) > 0 && slices.Equal(ev.Calls, waiting), "a pause for no child")
 	case "hook":
 		c.must(o.held, "a pause that no hook wanted")
 	default:
@@ -123,12 +128,12 @@ func (c *checker) resumed() {
 	switch o.paused {
 	case "hook":
 		o.held = false
-	case "approval", "tool_unknown":
+	case "approval", "tool_unknown", "child":
 	default:
 		o.exhausted = ""
 	}
 	if _, ok := c.cmd.(messages.Resume); !ok && c.cmd != nil {
-		c.must(o.paused == "approval" || o.paused == "tool_unknown", "a pause ended by itself")
+		c.must(o.paused == "approval" || o.paused == "tool_unknown" || o.paused == "child", "a pause ended by itself")
 	}
 	o.paused, o.asked = "", map[turn.Point]int{}
 }
@@ -201,7 +206,7 @@ func (c *checker) toolStarted(ev messages.ToolStarted) {
 	c.must(ev.Attempt == call.attempt+1, "the attempts are miscounted")
 	c.must(ev.Attempt == 1 || ev.Class != "once" || ev.Reason == "decision", "a tool of class once ran twice unasked")
 	c.must(!again || ev.Reason != "restart" || c.cmd == nil || c.cmd == any(turn.Recover{}), "a restart without a crash")
-	c.must(call.running || o.count(running) < c.s.env.Definition.Parallel || c.cmd == nil, "too many tools at once")
+	c.must(call.running || o.count(active) < c.s.env.Definition.Parallel || c.cmd == nil, "too many tools at once")
 	want := ""
 	if call.rewritten {
 		want = call.arguments
@@ -267,6 +272,10 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Done && call.class == "check", "a result that no tool told")
 	case messages.Decide:
 		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that nobody decided")
+	case messages.Report:
+		c.must(ev.By == "" && call.running && call.child != nil && cmd.Call == ev.Call && cmd.What == messages.ReportCompleted && cmd.Output == ev.Output, "a result that no child told")
+	case turn.TaskGiven:
+		c.must(call.running && call.child != nil && call.child.detached && cmd.Call == ev.Call && cmd.Attempt == call.attempt, "a task was given that nobody has")
 	default:
 		c.must(false, "a result out of nothing")
 	}
@@ -278,6 +287,10 @@ func (c *checker) toolFailed(call *callFacts, ev messages.ToolFailed) {
 	} else if d, ok := c.cmd.(messages.Decide); ok && ev.By == "decision" {
 		c.must(call.unknown && d.Call == ev.Call && d.Outcome == messages.OutcomeFailed, "a failure that nobody decided")
 	}
+	stops := call.running && call.child != nil && !call.child.detached && ev.Kind == "interrupted"
+	c.must(!stops || call.child.aborted, "a child runs on that nobody waits for")
+	_, reported := c.cmd.(messages.Report)
+	c.must(ev.Kind != "child" || c.cmd == nil || reported && call.child != nil, "a child failed that did not say so")
 	c.must(ev.Message != "", "a failure without a word for the model")
 	if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it says itself that it had no effect
 		c.done = slices.DeleteFunc(c.done, func(d doneFact) bool { return d.id == ev.Call })

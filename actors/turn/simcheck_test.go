@@ -16,9 +16,8 @@ func (s *sim) decide(cmd any) {
 	if isCommand && s.old[c.CommandID()] {
 		return // the shell's index knows it
 	}
-	first := s.live.Last + 1
+	first, cause := s.live.Last+1, s.cause(s.live.Buries())
 	events, err := s.feed(cmd)
-	cause := messages.Cause{Type: "effect"}
 	if isCommand {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
 		s.redelivered(c, events, err)
@@ -75,11 +74,12 @@ func (s *sim) redelivered(c messages.Command, events []messages.Event, err error
 func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []messages.Event) {
 	if len(events) > 0 {
 		f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.env.Now, Cause: cause, Events: events}
-		if evicted := s.live.Spend(f); evicted.ID != "" {
+		evicted := s.live.Spend(f)
+		s.append(f)
+		if evicted.ID != "" {
 			s.old[evicted.ID] = true
 		}
 		s.spend(f)
-		s.append(f)
 		return
 	}
 	s.check.effects()
@@ -93,15 +93,20 @@ func (s *sim) spend(f *messages.Frame) {
 	}
 	s.spent[f.Cause.ID] = f.First
 	for i, ev := range f.Events {
-		if _, ok := ev.(messages.InputAccepted); ok {
+		_, ok := ev.(messages.InputAccepted)
+		if set, is := ev.(messages.TimerSet); ok || is && set.Turn == "" {
 			s.spent[f.Cause.ID] = f.First + messages.EventNumber(i)
 		}
 	}
 }
 
 func (s *sim) append(f *messages.Frame) {
+	s.purged(f)
 	s.log = append(s.log, f)
 	s.fold.Apply(f)
+	if len(s.log)%s.images == 0 {
+		s.imaged()
+	}
 	s.check.effects()
 	s.unchanged()
 	for _, e := range s.live.Effects() {
@@ -142,14 +147,18 @@ func (s *sim) crash() {
 // wake goes on with what the log told.
 func (s *sim) wake() {
 	s.asleep = false
+	lost := s.check.summary.asked
 	s.decide(turn.Recover{})
+	if lost != nil && s.check.summary.asked == lost && !s.blind {
+		s.fail("a summary was lost with its process, and nothing tells of it")
+	}
 }
 
 // fromScratch replays the whole log.
 func (s *sim) fromScratch() {
 	was := s.fold
 	s.fold = &turn.State{}
-	for _, f := range s.log {
+	for _, f := range s.log[s.kept:] {
 		s.fold.Apply(f)
 	}
 	if where := s.same.states(was, s.fold, true); where != "" {
@@ -163,7 +172,7 @@ func (s *sim) fromScratch() {
 // fromBytes replays the whole log as it is stored.
 func (s *sim) fromBytes() {
 	stored := &turn.State{}
-	for _, f := range s.log {
+	for _, f := range s.log[s.kept:] {
 		raw, err := messages.EncodeFrame(s.env.Agent, f)
 		if err != nil {
 			s.fail("a frame cannot be stored\n%v", err)
@@ -181,12 +190,14 @@ func (s *sim) fromBytes() {
 
 // drain lets everything come to its end.
 func (s *sim) drain() {
-	for n := 0; s.live.Turn != nil || len(s.live.Queue) > 0; n++ {
+	for n := 0; s.live.Turn != nil || s.live.Open(); n++ {
 		s.tame = n > 150
 		if n > 600 {
 			s.fail("the agent does not come to rest")
 		}
-		if e, ok := s.anyWork(); ok {
+		if e, ok := s.anyWork(); len(s.awaitedKids()) > 0 && (!ok || s.chance(2)) {
+			s.kidTells()
+		} else if ok {
 			s.outcome(e, s.comesInTime(e))
 		} else {
 			s.person()
@@ -201,7 +212,9 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 	effects := s.live.Effects()
 	n := s.r.IntN(len(effects) + 1)
 	for i := range effects {
-		if e := effects[(i+n)%len(effects)]; !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
+		if e := effects[(i+n)%len(effects)]; s.tame && e.Do == turn.Wait && e.Turn == "" {
+			continue // it would go on for ever
+		} else if !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
 			return e, true
 		}
 	}

@@ -78,8 +78,9 @@ func (c *checker) modelRequested(ev messages.ModelRequested) {
 	c.within(ev)
 	c.chooses(ev)
 	c.admits(ev)
-	if c.cmd != nil {
+	if o.admitted += len(ev.Inputs); c.cmd != nil {
 		c.request(ev)
+		c.sees()
 	}
 	o.joins = 0
 	o.calls, o.answered, o.final, o.asked = nil, false, false, map[turn.Point]int{}
@@ -311,17 +312,36 @@ func (c *checker) effects() {
 		return
 	}
 	c.n = live.Last
-	effects := live.Effects()
 	c.must((live.Turn != nil) == (o != nil), "the state has another turn")
 	c.must(live.Used == c.used, "the agent's use is miscounted")
+	all := live.Effects()
+	mine, letters := c.letters(all)
+	owes := len(all) > len(mine)
+	effects := c.summary.hold(c, c.schedules.wait(c, live, mine))
+	if c.end != lives {
+		c.ending(effects, owes)
+		return
+	}
 	if o == nil {
 		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
-		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && begins == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
+		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && (begins || owes || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
 	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")
 	c.must(live.Turn.Used.Tokens == o.used.Tokens && live.Turn.Used.Cost == o.used.Cost && live.Turn.Used.Ran == o.used.Ran, "the turn's use is miscounted")
-	works, intended := 0, len(o.timers)+o.count(running)
+	c.must(letters == o.ownLetters(), "a task or a decision is not on its way, or one is twice")
+	works, intended := 0, len(o.timers)
+	for _, call := range o.calls {
+		switch {
+		case call.running && call.child == nil:
+			intended++
+		case active(call) && o.paused == "": // it works elsewhere
+			works++
+		}
+	}
+	if a := c.summary.asked; a != nil && a.Turn != "" {
+		intended++
+	}
 	if o.model != nil && o.model.underWay {
 		intended++
 	}
@@ -352,6 +372,8 @@ func (c *checker) effect(e turn.Effect) {
 	case turn.Wait:
 		tm, known := o.timers[e.Timer]
 		c.must(known && tm.At.Equal(e.Until) && !e.Until.IsZero() && e.Until.Location() == time.UTC, "a wait that was not intended")
+	case turn.Summarize:
+		c.must(o.idle(), "a turn waits for a summary and works")
 	case turn.AskHooks:
 		idle := o.count(running) == 0 && (o.model == nil || !o.model.underWay && !o.model.waiting)
 		c.must(idle && o.count(open) == 0 && o.paused == "" && o.asked[e.Point] < 2+o.joins, "hooks are asked while something runs, or without end")

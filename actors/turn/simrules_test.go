@@ -19,6 +19,7 @@ type checker struct {
 	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
+	end    deletion
 	keys   map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
@@ -28,6 +29,12 @@ type checker struct {
 	done       []doneFact // effects of the turn and those it continues
 	used       turn.Used
 	raised     messages.Limits
+	schedules  scheduleFacts
+	summary    summaryFacts
+	// stopping are the children that are to end, children all there ever were, tasks
+	// the inputs that other agents gave.
+	stopping, children map[string]bool
+	tasks              map[string]*taskFacts
 }
 
 type inputFacts struct {
@@ -65,12 +72,15 @@ type openTurn struct {
 	hooked    bool // any hook has decided anything
 	failed    bool // a hook broke where that ends the turn
 	asked     map[turn.Point]int
+	admitted  int    // inputs that a model was shown
 	joins     int    // since a model was asked
 	reason    string // why it failed
+	depth     int    // how many callers are above
 }
 
 func newChecker(s *sim) checker {
-	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{}}
+	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+		stopping: map[string]bool{}, children: map[string]bool{}, tasks: map[string]*taskFacts{}}
 }
 
 func (c *checker) must(ok bool, what string) {
@@ -91,7 +101,9 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 		if c.s.telling {
 			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
 		}
-		c.event(ev)
+		if !c.deleted(ev, len(events) == 1) {
+			c.event(ev)
+		}
 		c.order(ev, events[i+1:])
 	}
 	c.starts(events)
@@ -129,6 +141,7 @@ func (c *checker) starts(events []messages.Event) {
 	if len(events) == 0 || c.cmd == nil {
 		return
 	}
+	c.schedules.whole(c)
 	c.must(c.starting == "", "an input was accepted as started and its turn was not")
 	o := c.open
 	if o == nil {
@@ -148,8 +161,6 @@ func (c *checker) event(ev messages.Event) {
 		c.accepted(ev)
 	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
 		c.inputEvent(ev)
-	case messages.AgentCreated:
-		c.must(c.n == 1, "created twice")
 	case messages.AgentCleared:
 		c.cleared()
 	case messages.ApprovalForgotten:
@@ -158,23 +169,41 @@ func (c *checker) event(ev messages.Event) {
 		delete(c.remembered, ev.Tool)
 	case messages.BudgetRaised:
 		c.limitsRaised(ev)
-	case messages.AgentConfigured, messages.AgentActivated, messages.StatePatched, messages.CommandNoop:
+	case messages.TimerSet, messages.TimerFired, messages.TimerCancelled:
+		if turnOf(ev) == "" {
+			c.scheduleEvent(ev)
+			return
+		}
+		c.turnEvent(ev)
+	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
+		c.compactionEvent(ev)
+	case messages.AgentConfigured, messages.StatePatched, messages.CommandNoop:
 	case messages.TurnStarted:
 		c.started(ev)
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
 		c.must(c.open != nil, "an end of no turn")
 		c.turnEnd(ev)
 	default:
-		c.must(c.open != nil, "an event of no turn")
-		c.must(turnOf(ev) == c.open.id, "an event of another turn")
-		c.inTurn(ev)
+		if c.familyEvent(ev) {
+			return
+		}
+		c.turnEvent(ev)
 	}
+}
+
+func (c *checker) turnEvent(ev messages.Event) {
+	c.must(c.open != nil, "an event of no turn")
+	c.must(turnOf(ev) == c.open.id, "an event of another turn")
+	c.inTurn(ev)
 }
 
 func (c *checker) accepted(ev messages.InputAccepted) {
 	_, known := c.inputs[ev.Input]
 	c.must(!known, "an input was accepted twice")
 	c.inputs[ev.Input] = &inputFacts{n: c.n}
+	brought := c.schedules.came(c, ev)
+	_, due := c.cmd.(turn.ScheduleDue)
+	c.must(brought || !due, "an input came that no timer brought")
 	c.must((ev.Disposition == messages.Started) == (c.open == nil && len(c.queue) == 0 || c.open == nil && ev.Policy == messages.PolicyInterrupt && ev.Disposition == messages.Started), "the disposition is wrong")
 	waiting := len(c.queue)
 	if c.open != nil {
@@ -184,6 +213,13 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 		c.must(in.ID == ev.Input && in.Policy == ev.Policy, "another input was accepted")
 		c.must(waiting < c.s.env.Definition.MaxQueue || in.Policy == messages.PolicyInterrupt, "the queue is longer than it may be")
 		c.must(in.Deadline == nil || c.s.env.Now.Before(*in.Deadline), "an input was accepted after its deadline")
+	}
+	if t, ok := c.cmd.(messages.Task); ok {
+		c.must(t.ID == ev.Input && ev.Parent != nil && ev.Parent.Call == t.Parent.Call, "another task was accepted")
+	}
+	if ev.Parent != nil {
+		c.must(c.tasks[ev.Input] == nil, "a task began that was taken back")
+		c.tasks[ev.Input] = &taskFacts{parent: *ev.Parent}
 	}
 	switch ev.Disposition {
 	case messages.Started:
@@ -210,14 +246,18 @@ func (c *checker) inputEvent(ev messages.Event) {
 		slices.SortStableFunc(c.queue, func(a, b string) int { return int(c.inputs[a].n) - int(c.inputs[b].n) })
 	case messages.InputWithdrawn:
 		w, ok := c.cmd.(messages.Withdraw)
-		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input), "withdrawn without a word")
+		back, recalled := c.cmd.(messages.Recall)
+		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input) || recalled && back.Input == ev.Input, "withdrawn without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
+		c.taskEnds(ev.Input, ev)
 	case messages.InputDropped:
-		_, ok := c.cmd.(messages.Clear)
-		c.must(c.cmd == nil || ok, "dropped without a word")
+		_, cleared := c.cmd.(messages.Clear)
+		_, deleted := c.cmd.(messages.Delete)
+		c.must(c.cmd == nil || cleared && ev.By == "clear" || deleted && ev.By == "delete", "dropped without a word")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
+		c.taskEnds(ev.Input, ev)
 	}
 }
 
@@ -240,6 +280,7 @@ func (c *checker) inputEnds(id string) {
 }
 
 func (c *checker) cleared() {
+	c.must(len(c.schedules.set) == 0, "cleared while inputs are scheduled")
 	c.must(c.open == nil && len(c.queue) == 0, "cleared while something runs or waits")
 	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
 	if c.cmd != nil {
@@ -290,6 +331,11 @@ func (c *checker) started(ev messages.TurnStarted) {
 		c.must(ev.Inputs[0] == first, "not the turn of the input whose turn it is")
 		c.leaves(first)
 		c.done = nil
+		if t := c.tasks[first]; t != nil && !t.early {
+			o.depth = len(t.parent.Above) + 1
+			most := t.parent.Limits.MaxTokens
+			c.must(most == 0 || o.limits.MaxTokens != 0 && o.limits.MaxTokens <= most, "a task may use more than its parent has left")
+		}
 	}
 	c.starting, c.open = "", o
 }
@@ -304,13 +350,16 @@ func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
 		steps-- // its last step has no answer
 	}
 	c.must(ev.Steps == max(steps, 0) && ev.ToolChoice == e.choice, "a turn does not continue where the other failed")
-	o.used, o.acted, o.ids = e.used, e.acted, e.ids
+	o.used, o.acted, o.ids, o.depth = e.used, e.acted, e.ids, e.depth
 }
 
 // turnEnd closes the turn: every call has its result, every input its end,
 // every timer and reservation too.
 func (c *checker) turnEnd(ev messages.Event) {
 	o := c.open
+	for _, id := range o.inputs {
+		c.taskEnds(id, ev)
+	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
@@ -341,6 +390,7 @@ func (c *checker) over(id messages.TurnID, inputs []string, steps int, usage mes
 	c.must(usage == o.usage, "the usage is miscounted")
 	c.must(len(o.timers) == 0, "a timer outlives its turn")
 	c.must(o.model == nil || o.model.reserved == nil, "a turn ended with a reservation that is not settled")
+	c.must(c.summary.asked == nil || c.summary.asked.Turn != id, "a turn ended that waits for a summary")
 	for _, id := range inputs {
 		c.inputEnds(id)
 	}
@@ -357,6 +407,12 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
+	case messages.Recall:
+		ok = ev.By == "recall"
+	case turn.ScheduleDue:
+		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
+	case messages.Delete:
+		ok = ev.By == "delete"
 	case messages.Input:
 		ok, noted = ev.By == "input" && cmd.Policy == messages.PolicyInterrupt, true
 	default:
@@ -387,6 +443,12 @@ func (c *checker) completed(ev messages.TurnCompleted) {
 // drained checks that every accepted input has ended.
 func (c *checker) drained() {
 	c.must(c.open == nil && len(c.queue) == 0, "something waits at rest")
+	c.must(len(c.stopping) == 0, "a child runs on at rest")
+	for id, t := range c.tasks {
+		if !t.over && !t.parent.Detached {
+			c.s.fail("at rest: a parent was not told how its task has ended\n%s", id)
+		}
+	}
 	for id, in := range c.inputs {
 		if in.ended != 1 {
 			c.s.fail("at rest: an input has no terminal event\n%s", id)
@@ -452,6 +514,20 @@ func otherTurnOf(ev messages.Event) messages.TurnID {
 	case messages.BudgetExhausted:
 		return ev.Turn
 	case messages.HookDecided:
+		return ev.Turn
+	case messages.ChildSpawned:
+		return ev.Turn
+	case messages.ChildWaiting:
+		return ev.Turn
+	case messages.ChildResumed:
+		return ev.Turn
+	case messages.ChildDecided:
+		return ev.Turn
+	case messages.ChildCompleted:
+		return ev.Turn
+	case messages.ChildFailed:
+		return ev.Turn
+	case messages.ChildAborted:
 		return ev.Turn
 	}
 	return ""

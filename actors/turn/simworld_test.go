@@ -23,6 +23,9 @@ const (
 	withAgentLimits
 	withDurations
 	withToolChoice
+	withChildren
+	withSchedules
+	withCompaction
 	withChange // of the definition in mid-life
 	allFeatures
 )
@@ -54,6 +57,7 @@ func (s *sim) define() {
 			def.ModelHooks, def.EndHooks = true, true
 		}
 	}
+	def.Compact = s.compactions()
 	s.env.Definition = def
 	s.tell("    definition %+v", def)
 }
@@ -83,6 +87,15 @@ func (s *sim) tools() map[string]turn.Tool {
 			tools[t.name] = tool
 		}
 	}
+	for _, name := range [...]string{"ask", "tell"} {
+		tool := turn.Tool{Class: turn.ClassChild, Child: "helper", Detached: name == "tell", MaxChildren: s.r.IntN(4)}
+		if approval := "always"; s.has(withApprovals, 5) {
+			tool.Approval = approval
+		}
+		if tool.Stop = s.has(withStops, 8); s.has(withChildren, 2) {
+			tools[name] = tool
+		}
+	}
 	return tools
 }
 
@@ -106,13 +119,22 @@ func (s *sim) comes(e turn.Effect) any {
 	case turn.CallModel:
 		return s.modelComes(e)
 	case turn.Wait:
-		return turn.TimerDue{Timer: e.Timer}
+		return e.Due()
 	case turn.AskHooks:
 		return s.hooksCome(e)
 	case turn.Begin:
 		return turn.TurnDue{}
+	case turn.Summarize:
+		return s.summaryComes(e)
+	case turn.Bury:
+		return turn.BurialDue{}
+	case turn.Purge:
+		return turn.Purged{Holdings: messages.Holdings{Frames: 1}}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
+	}
+	if sends(e) {
+		return s.posted(e)
 	}
 	hooks := s.hooks("after_tool", 8)
 	if s.chance(4) {
@@ -162,7 +184,7 @@ func (s *sim) items() (items []messages.Item) {
 	for range calls {
 		items = append(items, messages.Item{
 			Type: messages.ItemCall, CallID: messages.CallID(s.one("c1", "c2", "call_1", "c1_1", "", "")),
-			Name:      s.one("add", "pay", "pay", "ship", "mail", "mail", "mail", "nosuch", ""),
+			Name:      s.one("add", "pay", "pay", "ship", "mail", "mail", "ask", "ask", "tell", "nosuch", ""),
 			Arguments: s.one("{}", "{}", `{"a":1,"b":2}`, `{"b":2, "a":1}`, "{oops", ""),
 		})
 	}

@@ -29,11 +29,23 @@ type State struct {
 	// Raised are limits of the agent that a person has set: they hold in place of
 	// the definition's.
 	Raised messages.Limits
+	// Tasks are the inputs that other agents gave it, Stopping the children that
+	// are to end, each until the other side knows.
+	Tasks    []Task
+	Stopping []Stopping
+	// Schedules are inputs that are to come later, as they were set.
+	Schedules []Schedule
+	// Summary is being made of the older part of History; nil: none is.
+	Summary *Summary
+	// Deleted is set from an agent's end on until it is made anew.
+	Deleted *Deletion
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
 	done  []doneCall
 	spent recent
+	// recalled are tasks that were taken back before they came, the newest ones.
+	recalled []string
 	// lost holds running calls of class check whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
 	lost map[messages.CallID]bool
@@ -67,16 +79,19 @@ type Turn struct {
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
 	toolUsed   bool              // a tool was asked for
+	compacted  bool              // the history was compacted for the next model call, or that was tried
 	callIDs    []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen
 	reserved   *Used             // for the next model call; nil: nothing
 	exhausted  string            // the limit that was reached, until it is raised
 	reached    string            // and what was said of it
-	final      *string           // the answer, when the model asks for nothing more
+	final      *Output           // the answer, when the model asks for nothing more
 	finish     *string           // the answer that a hook ends the turn with
 	again      bool              // at the turn's end a hook has asked for another model call, which was not made
 	held       string            // why a hook wants a person, until the turn is resumed
 	hooked     []string          // hooks that have had their say in this step, as point/name
+	callers    []messages.Caller // for whom it works, the root's first
+	children   int               // how many it and those it continues have asked
 	hook       Point             // where hooks are being asked. Volatile.
 }
 
@@ -149,6 +164,17 @@ type ToolCall struct {
 	// Completed says that it has a result of its tool's, Output.
 	Completed bool
 	Output    string
+	// Blob holds the output where it is too large for a frame. Nil: it is Output.
+	Blob *messages.Blob
+	// Child is the agent that the call is the task of. Nil: it runs here.
+	Child *ChildCall
+}
+
+// Output is what a turn answers: a text, or the blob that holds it.
+type Output struct {
+	Text string
+	// Blob is nil if Text is the answer.
+	Blob *messages.Blob
 }
 
 // doneCall is a call that may have had its effect.
@@ -179,6 +205,8 @@ type Ended struct {
 	callIDs    []messages.CallID
 	toolChoice string
 	toolUsed   bool
+	callers    []messages.Caller
+	children   int
 }
 
 // Queued is an accepted input that waits for its turn.
@@ -213,9 +241,25 @@ type Definition struct {
 	// Overhead is how many bytes each model call has beside the history, and
 	// MaxOutput how many tokens an answer may have. Both are for reservations.
 	Overhead, MaxOutput int
+	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
+	// projections.DefaultShow.
+	ShowAtMost int
+	// Compact says when and how a history is compacted.
+	Compact Compact
 	// ModelHooks and EndHooks say that hooks must be asked before each model
 	// call, and before a turn completes.
 	ModelHooks, EndHooks bool
+}
+
+// Compact says when and how a history is compacted. The zero value never does.
+type Compact struct {
+	// AtTokens is how large a request may be expected to be. 0: as large as it is.
+	AtTokens int
+	// Keep is how many of the newest items stay, at least.
+	Keep int
+	How  string // messages.CompactSummary or CompactWindow
+	// Model is the one that is asked for summaries.
+	Model string
 }
 
 // Tool is what the machine must know of a tool.
@@ -229,6 +273,12 @@ type Tool struct {
 	Expiry time.Duration
 	// Stop ends the turn with the tool's result.
 	Stop bool
+	// Child is the kind of agent that does it. Empty: it runs here. Detached says
+	// that nobody waits for the answer, MaxChildren how many agents one turn may
+	// ask; 0 is messages.MaxChildren.
+	Child       string
+	Detached    bool
+	MaxChildren int
 }
 
 // Env is everything outside the state that a decision may depend on.
@@ -278,13 +328,14 @@ func (r *recent) add(id SpentID) (evicted SpentID) {
 }
 
 // SpentBy gives the command id that a frame spent and the event that tells of
-// it: for an input its input.accepted, else the frame's first.
+// it: for an input its input.accepted or timer.set, else the frame's first.
 func SpentBy(f *messages.Frame) (id SpentID, ok bool) {
 	if f.Cause.Door == "" || f.Cause.ID == "" {
 		return SpentID{}, false
 	}
 	for i, ev := range f.Events {
-		if _, is := ev.(messages.InputAccepted); is {
+		_, accepted := ev.(messages.InputAccepted)
+		if set, is := ev.(messages.TimerSet); accepted || is && set.Input != nil {
 			return SpentID{f.Cause.ID, f.First + messages.EventNumber(i)}, true
 		}
 	}

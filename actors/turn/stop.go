@@ -47,6 +47,7 @@ func (d *decision) abort(by, reason, note string) {
 // included. why is what has happened to the turn.
 func (d *decision) settleCalls(why string) {
 	t := d.s.Turn
+	d.dropSummary(t.ID, why)
 	if m := t.Model; m != nil && m.underWay() {
 		d.settleUnknown(m)
 	}
@@ -55,6 +56,7 @@ func (d *decision) settleCalls(why string) {
 		case Requested, Gated:
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
 		case Executing:
+			d.stopChild(c, why)
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
 		case Unknown:
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
@@ -65,15 +67,26 @@ func (d *decision) settleCalls(why string) {
 // clear takes the agent back to what it was when it was created. Spent ids stay
 // spent, and what was used stays used.
 func (d *decision) clear(c messages.Clear) {
-	if d.s.Turn != nil {
-		d.abort("clear", "clear", "")
-	}
-	reason := each(c.Reason, len(d.s.Queue))
-	for len(d.s.Queue) > 0 {
-		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: "clear", Reason: reason})
-	}
+	d.drop("clear", c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})
 }
+
+// drop ends the running turn and all inputs that wait, for a command that leaves
+// nothing of them.
+func (d *decision) drop(by, why string) {
+	if d.s.Turn != nil {
+		d.abort(by, by, "")
+	}
+	reason := each(why, len(d.s.Queue))
+	for len(d.s.Queue) > 0 {
+		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: by, Reason: reason})
+	}
+	d.dropSummary("", "the agent was "+past[by])
+	d.cancelSchedules(by, why)
+}
+
+// past is what was done to an agent by a command that leaves nothing.
+var past = map[string]string{"clear": "cleared", "delete": "deleted"}
 
 // withdraw takes back inputs that no model has seen and none is asked about.
 func (d *decision) withdraw(c messages.Withdraw) error {

@@ -46,9 +46,10 @@ func TestStories(t *testing.T) {
 }
 
 // play gives the story with the answers as they are now.
-func play(t *testing.T, text string) string {
+func play(t *testing.T, text string) string { return newStage(t).play(text) }
+
+func (s *stage) play(text string) string {
 	var out strings.Builder
-	s := newStage(t)
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -110,7 +111,10 @@ func (s *stage) told() string {
 
 // passed are the hooks that have paused where hooks are to be asked now.
 func (s *stage) passed(e turn.Effect) string {
-	if hooked := s.state.Turn.Hooked(); e.Do == turn.AskHooks && len(hooked) > 0 {
+	if e.Do != turn.AskHooks {
+		return ""
+	}
+	if hooked := s.state.Turn.Hooked(); len(hooked) > 0 {
 		return ", not again " + strings.Join(hooked, " ")
 	}
 	return ""
@@ -124,8 +128,28 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("wait until %s (%s)", clock(e.Until), e.Timer)
 	case turn.RunTool:
 		return fmt.Sprintf("run the tool of %s, attempt %d", e.Call, e.Attempt)
+	case turn.Summarize:
+		text := fmt.Sprintf("ask for a summary (%s)", e.Call)
+		if !e.Until.IsZero() {
+			text += ", not before " + clock(e.Until)
+		}
+		return text
+	case turn.Begin:
+		return "begin the next turn"
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
+	case turn.GiveTask:
+		return fmt.Sprintf("give the task of %s", e.Call)
+	case turn.PassDecision:
+		return fmt.Sprintf("pass a decision down to %s", e.Call)
+	case turn.TakeTask:
+		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
+	case turn.TellParent:
+		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
+	case turn.Bury:
+		return "write the tombstone"
+	case turn.Purge:
+		return "remove all that was before the tombstone"
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }
@@ -152,7 +176,7 @@ func (s *stage) do(line string) {
 }
 
 func (s *stage) decide(cmd any) {
-	first := s.state.Last + 1
+	first, closed := s.state.Last+1, s.state.Buries()
 	events, err := s.state.Decide(s.env, cmd)
 	s.acted = true
 	if err != nil {
@@ -162,6 +186,8 @@ func (s *stage) decide(cmd any) {
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+	} else if closed != nil {
+		cause = closed.Cause()
 	}
 	s.append(first, cause, events)
 }
@@ -181,9 +207,9 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 
 // toldFields are those of events that a reader can do with, in this order.
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
-	"timer", "for", "at", "ran_ms", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
-	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "answer", "arguments", "args_hash", "note", "patch",
-	"tokens", "usage", "cost_nanos", "unknown"}
+	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
+	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "answer", "arguments", "args_hash", "note", "patch",
+	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
 
 // eventText is an event's fields.
 func eventText(ev messages.Event) string {
@@ -221,19 +247,37 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	"at":         shortTime("at"),
 	"retry_at":   shortTime("retry_at"),
 	"expires_at": shortTime("expires_at"),
+	"not_before": shortTime("not_before"),
 	"ran_ms": func(v json.RawMessage) (string, json.RawMessage) {
 		ms, _ := time.ParseDuration(string(v) + "ms")
 		return "ran", quoted(ms.String())
 	},
+	"input": func(v json.RawMessage) (string, json.RawMessage) {
+		var timed messages.TimedInput
+		if json.Unmarshal(v, &timed) != nil {
+			return "input", v
+		}
+		return "input", quoted(timed.ID + ": " + timed.Content.Text())
+	},
 	"cost_nanos": func(v json.RawMessage) (string, json.RawMessage) { return "cost", quoted(costText(v)) },
 	"args_hash":  func(v json.RawMessage) (string, json.RawMessage) { return "args_hash", quoted(string(v[1:9]) + "…") },
-	"limits":     func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
+	"child": func(v json.RawMessage) (string, json.RawMessage) {
+		return "child", quoted(shortKey(strings.Trim(string(v), `"`)))
+	},
+	"parent":  shortParent,
+	"waiting": shortWaiting,
+	"limits":  func(v json.RawMessage) (string, json.RawMessage) { return "limits", quoted(limitsText(v)) },
 	"usage": func(v json.RawMessage) (string, json.RawMessage) {
 		var u messages.Usage
 		if json.Unmarshal(v, &u) != nil || u == (messages.Usage{}) {
 			return "", nil
 		}
 		return "usage", quoted(fmt.Sprintf("%d+%d", u.Input, u.Output))
+	},
+	"blob": func(v json.RawMessage) (string, json.RawMessage) {
+		var b messages.Blob
+		_ = json.Unmarshal(v, &b)
+		return "blob", quoted(fmt.Sprintf("%s…+%d", b.SHA256[:8], b.Size))
 	},
 	// The model that every definition begins with goes without saying.
 	"model": func(v json.RawMessage) (string, json.RawMessage) {

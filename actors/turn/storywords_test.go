@@ -48,6 +48,17 @@ func (s *stage) awaited(opts map[string]string) messages.CallID {
 	return s.state.Turn.Model.ID
 }
 
+// summary is the call of the summary under way, or the one that is named.
+func (s *stage) summary(opts map[string]string) messages.CallID {
+	if call, ok := opts["call"]; ok {
+		return messages.CallID(call)
+	}
+	if s.state.Summary == nil {
+		return "none"
+	}
+	return s.state.Summary.Call
+}
+
 // attempt is the newest attempt of the call, or the one that is named.
 func (s *stage) attempt(call string, opts map[string]string) int {
 	if n, ok := opts["attempt"]; ok {
@@ -77,6 +88,15 @@ func usage(opts map[string]string) messages.Usage {
 	return messages.Usage{Input: number(in), Output: number(out)}
 }
 
+// blob is the one of blob=SIZE that holds text; nil without that.
+func blob(opts map[string]string, text string) *messages.Blob {
+	size, ok := opts["blob"]
+	if !ok {
+		return nil
+	}
+	return &messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(number(size))}
+}
+
 // raised reads limits; prefix stands before their names.
 func (s *stage) raised(opts map[string]string, prefix string) messages.Raised {
 	r := messages.Raised{MaxSteps: number(opts[prefix+"max_steps"]), MaxTokens: number(opts[prefix+"max_tokens"])}
@@ -94,6 +114,26 @@ func (s *stage) raised(opts map[string]string, prefix string) messages.Raised {
 		r.MaxDuration = messages.Span(d)
 	}
 	return r
+}
+
+// schedule reads when an input is to come.
+func (s *stage) schedule(opts map[string]string) messages.Schedule {
+	sc := messages.Schedule{Cron: opts["cron"], Zone: opts["tz"], Name: opts["name"]}
+	if v, ok := opts["in"]; ok {
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sc.In = messages.Span(d)
+	}
+	if v, ok := opts["at"]; ok {
+		t, err := time.Parse(time.RFC3339, v)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		sc.At = &t
+	}
+	return sc
 }
 
 // hook reads what stands behind the word hook: its name, what it wants, and
@@ -143,7 +183,7 @@ func hooksAfter(args []string) (rest []string, hooks []turn.HookDecision) {
 
 // commands are the words that make a command or an outcome.
 var commands = map[string]func(s *stage, args []string) any{
-	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL]
+	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N]
 	"input": func(s *stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),
@@ -152,6 +192,7 @@ var commands = map[string]func(s *stage, args []string) any{
 			deadline := s.env.Now.Add(d)
 			in.Deadline = &deadline
 		}
+		in.Schedule = s.schedule(opts)
 		return in
 	},
 	// interrupt ID ["reason"] [turn=T]
@@ -165,12 +206,53 @@ var commands = map[string]func(s *stage, args []string) any{
 	},
 	// clear ID ["reason"]
 	"clear": func(_ *stage, args []string) any { return messages.Clear{ID: args[0], Reason: at(args, 1)} },
+	// delete ID ["reason"] [last=N]
+	"delete": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Delete{ID: args[0], Reason: at(args, 1), Last: messages.EventNumber(number(opts["last"]))}
+	},
+	// buries: the frame before the tombstone is in the log; purged: nothing is left
+	"buries": func(_ *stage, _ []string) any { return turn.BurialDue{} },
+	"purged": func(_ *stage, _ []string) any { return turn.Purged{Holdings: messages.Holdings{Frames: 7}} },
 	// withdraw ID INPUT|all ["reason"]
 	"withdraw": func(_ *stage, args []string) any {
 		if args[1] == "all" {
 			return messages.Withdraw{ID: args[0], All: true, Reason: at(args, 2)}
 		}
 		return messages.Withdraw{ID: args[0], Input: args[1], Reason: at(args, 2)}
+	},
+	// cancel ID TIMER|all ["reason"]
+	"cancel": func(_ *stage, args []string) any {
+		if args[1] == "all" {
+			return messages.Cancel{ID: args[0], All: true, Reason: at(args, 2)}
+		}
+		return messages.Cancel{ID: args[0], Timer: args[1], Reason: at(args, 2)}
+	},
+	// schedule_due TIMER
+	"schedule_due": func(s *stage, args []string) any {
+		due := turn.ScheduleDue{Timer: args[0], At: s.env.Now}
+		for _, sc := range s.state.Schedules {
+			if sc.Timer == args[0] {
+				due.At = sc.At
+			}
+		}
+		return due
+	},
+	// compact ID ["reason"] [keep=N] [how=summary|window]
+	"compact": func(_ *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Compact{ID: args[0], Keep: number(opts["keep"]), How: opts["how"], Reason: at(args, 1)}
+	},
+	// summary TEXT [call=S] [usage=IN+OUT]
+	"summary": func(s *stage, args []string) any {
+		args, opts := options(args)
+		return turn.Summarized{Call: s.summary(opts), Text: args[0], Usage: usage(opts)}
+	},
+	// summary_errs KIND MESSAGE [temporary=yes] [unknown=yes] [call=S]
+	"summary_errs": func(s *stage, args []string) any {
+		args, opts := options(args)
+		return turn.SummaryErred{Call: s.summary(opts), Kind: args[0], Message: at(args, 1),
+			Temporary: opts["temporary"] == "yes", Unknown: opts["unknown"] == "yes"}
 	},
 	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
 	"approve": func(_ *stage, args []string) any {
@@ -201,7 +283,7 @@ var commands = map[string]func(s *stage, args []string) any{
 	"set_state": func(_ *stage, args []string) any {
 		return messages.SetState{ID: args[0], Patch: json.RawMessage(args[1])}
 	},
-	// answers [TEXT] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
+	// answers [TEXT] [blob=SIZE] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
 	//
 	// A hook before the first call is asked after the model, one behind a call
 	// about that call, unless it names another point.
@@ -234,6 +316,11 @@ var commands = map[string]func(s *stage, args []string) any{
 				j.Misfit = value
 			case key == "call" || key == "usage":
 				opts[key] = value
+			case key == "blob":
+				opts[key] = value
+				said := &o.Items[len(o.Items)-1].Content[0]
+				o.Blob = blob(opts, said.Text)
+				said.Text, said.Blob = "", o.Blob
 			default:
 				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, word))
 			}
@@ -244,12 +331,12 @@ var commands = map[string]func(s *stage, args []string) any{
 		o.Call, o.Usage = s.awaited(opts), usage(opts)
 		return o
 	},
-	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [call=M] [usage=IN+OUT]
+	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [ours=yes] [call=M] [usage=IN+OUT]
 	"errs": func(s *stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
 		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
-			Shown: opts["shown"] == "yes", Usage: usage(opts)}
+			Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *stage, args []string) any {
 		_, opts := options(args)
@@ -276,11 +363,15 @@ var commands = map[string]func(s *stage, args []string) any{
 		}
 		return o
 	},
-	// returns CALL RESULT [attempt=N] [HOOK]…
+	// returns CALL RESULT [attempt=N] [blob=SIZE] [HOOK]…
 	"returns": func(s *stage, args []string) any {
 		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1), Hooks: hooks}
+		o := turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Output: at(args, 1), Hooks: hooks}
+		if o.Blob = blob(opts, o.Output); o.Blob != nil {
+			o.Output = ""
+		}
+		return o
 	},
 	// breaks CALL KIND MESSAGE [attempt=N] [HOOK]…
 	"breaks": func(s *stage, args []string) any {

@@ -37,17 +37,19 @@ var settings = map[string]func(s *stage, args []string){
 		fmt.Fprintf(&s.out, "it is %s\n", clock(s.env.Now))
 	},
 	// definition [digest=D] [max_steps=N] [max_queue=N] [max_attempts=N] [parallel=N] [max_output=N] [overhead=N]
+	// [compact_at=N] [compact_keep=N] [compact_how=summary|window] [compact_model=M]
 	// [without=TOOL] [tool_choice=TOOL] [fallbacks=A,B] [hooks=model,end] [at_limit=pause|fail] [max_…=…] [agent_max_…=…]
 	"definition": func(s *stage, args []string) {
 		_, opts := options(args)
 		d := &s.env.Definition
 		for name, limit := range map[string]*int{"max_steps": &d.MaxSteps, "max_queue": &d.MaxQueue, "max_attempts": &d.MaxAttempts,
-			"parallel": &d.Parallel, "max_output": &d.MaxOutput, "overhead": &d.Overhead} {
+			"parallel": &d.Parallel, "max_output": &d.MaxOutput, "overhead": &d.Overhead,
+			"compact_at": &d.Compact.AtTokens, "compact_keep": &d.Compact.Keep} {
 			if v, ok := opts[name]; ok {
 				*limit = number(v)
 			}
 		}
-		for name, text := range map[string]*string{"digest": &d.Digest, "tool_choice": &d.ToolChoice} {
+		for name, text := range map[string]*string{"digest": &d.Digest, "tool_choice": &d.ToolChoice, "compact_how": &d.Compact.How, "compact_model": &d.Compact.Model} {
 			if v, ok := opts[name]; ok {
 				*text = v
 			}

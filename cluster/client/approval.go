@@ -25,6 +25,12 @@ func (c *Client) Remembered(ctx context.Context, agent string) iter.Seq2[message
 	return decoded[messages.Remembered](c.Query(ctx, agent, messages.Query{View: "approvals", Remembered: true}))
 }
 
+// Timers yields the inputs that are to reach an agent later, those that come first
+// before the others.
+func (c *Client) Timers(ctx context.Context, agent string) iter.Seq2[messages.Timer, error] {
+	return decoded[messages.Timer](c.Query(ctx, agent, messages.Query{View: "timers"}))
+}
+
 // decoded reads a view's lines.
 func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -16,7 +17,8 @@ import (
 // Event is a piece of an answer or a fact of its turn.
 type Event struct {
 	// Type is delta, reasoning, query, notice, or the type of an event such as
-	// tool.started.
+	// tool.started. A piece of the answer of an agent below is child.text or
+	// child.reasoning.
 	Type string `json:"type"`
 	// Text is that of a delta or of reasoning, what a query asks, or a notice:
 	// what a person must know of an answer that could not be used.
@@ -24,6 +26,10 @@ type Event struct {
 	// Question is what the agent asks its caller; Client.Answer answers it. Nil:
 	// the event is no query.
 	Question *Question `json:"question,omitempty"`
+	// Child is the agent whose answer a piece of type child.text is of, ChildCall
+	// the tool call that it works for.
+	Child     string          `json:"child,omitempty"`
+	ChildCall messages.CallID `json:"call,omitempty"`
 	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
 	N     messages.EventNumber `json:"n,omitempty"`
 	Seq   uint64               `json:"seq,omitempty"`
@@ -32,7 +38,8 @@ type Event struct {
 	Step  int                  `json:"step,omitempty"`
 	At    time.Time            `json:"at,omitzero"`
 	Data  json.RawMessage      `json:"data,omitempty"`
-	// Output and Usage are the turn's, on its terminal fact.
+	// Output and Usage are the turn's, on its terminal fact. An output that is kept
+	// as a blob is read.
 	Output string          `json:"output,omitempty"`
 	Usage  *messages.Usage `json:"usage,omitempty"`
 }
@@ -78,13 +85,21 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 			yield(Event{}, err)
 			return
 		}
+		if in.Scheduled() {
+			yield(Event{}, messages.Refuse(messages.BadInput, "an input that comes later has no answer now: send it"))
+			return
+		}
 		in.ID = orNew(in.ID)
 		body, err := json.Marshal(in)
 		if err != nil {
 			yield(Event{}, err)
 			return
 		}
-		s := &asking{yield: yield}
+		s := &asking{yield: yield, read: func(b messages.Blob) (string, error) {
+			var text strings.Builder
+			_, err := c.Blob(ctx, agent, b.SHA256, &text)
+			return text.String(), err
+		}}
 		if err := s.run(ctx, c, messages.Prompt(a), body); err != nil && !s.left {
 			yield(Event{}, err)
 		}
@@ -94,6 +109,7 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 // asking turns the agent protocol's chunks into events.
 type asking struct {
 	yield func(Event, error) bool
+	read  func(messages.Blob) (string, error)
 	left  bool
 	last  messages.EventNumber // the newest fact yielded
 	try   trying
@@ -160,6 +176,12 @@ func (s *asking) message(data []byte) (more bool, err error) {
 			return false, err
 		}
 		return s.give(e), nil
+	case "reprise.child":
+		var e Event
+		if err := json.Unmarshal(chunk.Data, &e); err != nil {
+			return false, err
+		}
+		return s.give(e), nil
 	case "reprise.events":
 		return s.facts(chunk.Data)
 	}
@@ -180,7 +202,7 @@ func (s *asking) facts(data []byte) (more bool, err error) {
 		if e.N <= s.last {
 			continue
 		}
-		if err := e.finish(); err != nil {
+		if err := e.finish(s.read); err != nil {
 			return false, err
 		}
 		s.last = e.N
@@ -206,17 +228,21 @@ func piece(chunkType string, data json.RawMessage) (e Event, err error) {
 }
 
 // finish reads the output and usage of a terminal event.
-func (e *Event) finish() error {
+func (e *Event) finish(read func(messages.Blob) (string, error)) (err error) {
 	if !e.Terminal() {
 		return nil
 	}
 	var end struct {
 		Output string
+		Blob   *messages.Blob
 		Usage  *messages.Usage
 	}
 	if err := json.Unmarshal(e.Data, &end); err != nil {
 		return err
 	}
 	e.Output, e.Usage = end.Output, end.Usage
-	return nil
+	if end.Blob != nil {
+		e.Output, err = read(*end.Blob)
+	}
+	return err
 }

@@ -120,7 +120,11 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 
 // unsent says of what could not be published whether trying again can help.
 func (c *Client) unsent(err error) error {
-	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return messages.Refuse(messages.TooLarge, "this is larger than the NATS server at %s takes (%d bytes with its envelope, max_payload): send it in parts, send a reference to it, or raise max_payload there",
+			c.nc.ConnectedUrlRedacted(), c.nc.MaxPayload())
+	case errors.Is(err, nats.ErrReconnectBufExceeded):
 		return messages.Refuse(messages.Unavailable, "the connection to NATS is broken and being made again: try again with the same id")
 	}
 	return err

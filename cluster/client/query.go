@@ -30,6 +30,11 @@ func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Quer
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), behind)
 }
 
+// QueryStore asks for a view of the whole store, all tenants together: doctor.
+func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
+}
+
 func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, behind []func(uint64)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		left, lines, limit := false, 0, q.Limit

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (g *Gateway) describe(verb, kind, id string) any {
 	switch verb {
 	case micro.InfoVerb.String():
 		return micro.Info{ServiceIdentity: self, Type: micro.InfoResponseType, Description: "a Reprise agent of kind " + kind, Endpoints: []micro.EndpointInfo{
-			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": "384KB", "attachments_ok": "false"}},
+			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": fmt.Sprintf("%dKB", (g.Conn.MaxPayload()-forwardRoom)>>10), "attachments_ok": "false"}},
 			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue, Metadata: map[string]string{}},
 		}}
 	case micro.StatsVerb.String():

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,9 @@ const (
 	headerFor     = "Reprise-Forwarded-For"
 	headerReplyTo = "Reprise-Forwarded-Reply"
 )
+
+// forwardRoom is what a forwarded request may have beside the original.
+const forwardRoom = 1 << 10
 
 // request is what came to a door.
 type request struct {
@@ -83,7 +87,11 @@ func (g *Gateway) elsewhere(p messages.Partition, r request, id string) bool {
 		out.Header.Set(messages.HeaderID, id)
 	}
 	out.Reply = g.expectReceipt(receipt{pending: true, reply: r.Reply, owner: owner, partition: p})
-	if err := g.Conn.PublishMsg(out); err != nil {
+	switch err := g.Conn.PublishMsg(out); {
+	case errors.Is(err, nats.ErrMaxPayload):
+		g.receipts.take(out.Reply)
+		g.fail(r.Reply, messages.Refuse(messages.TooLarge, "the request has %d bytes, which is too near to what the NATS server takes (%d, max_payload) to be sent on to the agent's node: make it %d bytes shorter", r.Size(), g.Conn.MaxPayload(), forwardRoom))
+	case err != nil:
 		g.noReceipt(out.Reply)
 	}
 	return true

@@ -14,7 +14,8 @@
 //   - Whoever prompts decides about a call that waits for approval only if
 //     Config.PromptDecides says so, by an answer that nobody else was asked for,
 //     and with one effect however often it is given. The stream tells of an
-//     answer that had none.
+//     answer that had none. Of a call of an agent below, only who may decide about
+//     that agent's calls, too, is asked; the agent that was prompted passes it on.
 //   - Views are read from the log: they show what is committed and nothing else.
 //     Those of a whole tenant wait, two seconds at most, until they tell of all
 //     that was committed when they were asked; else they say how much they lack.
@@ -35,6 +36,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -68,9 +70,14 @@ type Config struct {
 	// until the command subject has decided. Set it where those who prompt are
 	// those who answer for what is done, as on a laptop.
 	PromptDecides func(kind, tool string) bool
-	// DeadLetters is the name of the stream of dead letters.
-	DeadLetters string
-	Logger      *slog.Logger
+	// Doctor examines the log. Nil: the view doctor is refused.
+	Doctor *doctor.Doctor
+	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
+	Store func(context.Context) []doctor.Finding
+	// DeadLetters is the name of the stream of dead letters, Inbox that of the
+	// inputs that are not applied yet.
+	DeadLetters, Inbox string
+	Logger             *slog.Logger
 }
 
 // Gateway is a node's open doors.
@@ -83,10 +90,14 @@ type Gateway struct {
 	receipts receipts
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
-	again   chan struct{}
+	again chan struct{}
+	// reading bounds how many blobs are read for callers at once.
+	reading chan struct{}
 	queries queries
 	opened  time.Time
 	prompts atomic.Int64
+	// examining has room for one examination of the store at a time.
+	examining chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
@@ -96,7 +107,7 @@ type Gateway struct {
 
 // New makes doors that are still closed.
 func New(cfg Config) *Gateway {
-	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce)}
+	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
 	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
@@ -117,6 +128,7 @@ func (g *Gateway) Open() (err error) {
 		{"agents.status.*.*.*", promptQueue, g.status},
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
+		{g.Subjects.StoreQuery(), "q", g.queryStore},
 		{g.receipts.prefix + "*", "", g.received},
 		{g.queries.prefix + "*", "", g.answered},
 		{g.direct(g.Self), "", g.forwarded},

@@ -46,8 +46,18 @@ func (h *Hub) Committed(c actors.Commit) {
 	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
 }
 
-// Delta hands a piece of an answer to the agent's followers and publishes it.
+// Delta hands a piece of an answer to the agent's followers, and to those of the
+// agents above it, and publishes it for each.
 func (h *Hub) Delta(d actors.Delta) {
+	h.delta(d)
+	for _, caller := range d.Above {
+		if a, err := messages.ParseAgentID(caller.Agent); err == nil {
+			h.delta(actors.Delta{Agent: a, Turn: caller.Turn, Call: caller.Call, Kind: "child." + d.Kind, Text: d.Text, Child: d.Agent.String()})
+		}
+	}
+}
+
+func (h *Hub) delta(d actors.Delta) {
 	h.each(d.Agent, func(f *feed) { f.push(item{delta: &d}) })
 	if b, err := json.Marshal(d); err == nil {
 		_ = h.conn.Publish(h.subjects.Live(d.Agent), b) // not kept: nobody is owed a delta

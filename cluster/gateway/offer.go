@@ -83,8 +83,9 @@ type offers struct {
 
 // askedAbout names a question.
 type askedAbout struct {
-	turn messages.TurnID
-	call messages.CallID
+	agent messages.AgentID
+	turn  messages.TurnID
+	call  messages.CallID
 }
 
 // offers are for a stream to a caller who may decide; nil if nobody who
@@ -129,13 +130,13 @@ func (o *offers) ask() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for is, q := range o.about {
-		if q.prompt != "" && !slices.ContainsFunc(pending, func(p messages.Approval) bool { return askedAbout{p.Turn, p.Call} == is }) {
+		if q.prompt != "" && !slices.ContainsFunc(pending, func(p messages.Approval) bool { return askedAbout{p.Agent, p.Turn, p.Call} == is }) {
 			q.prompt = ""
 		}
 	}
 	for _, p := range pending {
-		is := askedAbout{p.Turn, p.Call}
-		if o.about[is] == nil && o.g.PromptDecides(o.agent.Kind, p.Tool) {
+		is := askedAbout{p.Agent, p.Turn, p.Call}
+		if o.about[is] == nil && o.mayDecide(p) {
 			q := &query{offers: o, approval: p, prompt: question(p, int(o.g.Conn.MaxPayload())/16)}
 			q.approval.Arguments = ""
 			o.g.queries.put(q)
@@ -143,6 +144,12 @@ func (o *offers) ask() {
 			o.send(q, "")
 		}
 	}
+}
+
+// mayDecide says whether whoever prompts the agent may decide about a call: of a
+// call below it only who may do so there, too.
+func (o *offers) mayDecide(p messages.Approval) bool {
+	return o.g.PromptDecides(o.agent.Kind, p.Tool) && (p.Agent == o.agent || o.g.PromptDecides(p.Agent.Kind, p.Tool))
 }
 
 // send asks q's question; o.mu is held. note goes before it.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +21,7 @@ type page struct {
 
 	buf   bytes.Buffer
 	lines int
+	sent  int                  // bytes
 	next  messages.EventNumber // where the next page begins; 0: there is none
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
@@ -36,12 +38,20 @@ const (
 	defaultLimit = 1000
 	maxLimit     = 10_000
 	messageSize  = 64 << 10
+	// pageSize is how many bytes a page may have when another line begins: what
+	// a reader must hold that is slower than we are.
+	pageSize = 16 << 20
 )
 
 // line adds a line that tells of event n and says whether the page has room
 // for more. A page ends between two events.
 func (p *page) line(n messages.EventNumber, v any) (more bool) {
-	if p.lines >= p.most() && n != p.last {
+	return p.lineWith(n, v, (*page).write)
+}
+
+// lineWith is line for a value whose JSON is written by write.
+func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)) (more bool) {
+	if (p.lines >= p.most() || p.sent >= pageSize) && n != p.last {
 		p.next = n
 		return false
 	}
@@ -50,13 +60,18 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 		p.err = err
 		return false
 	}
-	p.buf.Write(b)
-	p.buf.WriteByte('\n')
+	write(p, b)
+	p.write([]byte{'\n'})
 	p.lines, p.last = p.lines+1, n
 	if p.eager || p.buf.Len() >= messageSize {
 		return p.flush()
 	}
-	return true
+	return p.err == nil
+}
+
+func (p *page) write(b []byte) {
+	p.buf.Write(b)
+	p.sent += len(b)
 }
 
 // most is how many lines the page has room for.
@@ -91,6 +106,9 @@ func (p *page) flush() bool {
 // finish sends the end, with the place where the next page begins. A page that
 // is not whole has no end but an error.
 func (p *page) finish() error {
+	if refused := new(messages.Error); errors.As(p.err, &refused) {
+		return refused
+	}
 	if !p.flush() {
 		return messages.Refuse(messages.Unavailable, "the view was cut short: %v", p.err)
 	}

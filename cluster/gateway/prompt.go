@@ -19,7 +19,8 @@ import (
 // chunk is a message of a prompt's streamed reply. Types beyond status,
 // response and query are ours and ignored by other clients: reprise.events
 // carries facts of one frame, a list in the shape of `reprise events -o json`;
-// reprise.waiting says that the prompt is not accepted yet.
+// reprise.waiting says that the prompt is not accepted yet; reprise.child is a
+// piece of the answer of an agent below, with the call that it works for.
 type chunk struct {
 	Type string `json:"type"`
 	Data any    `json:"data"`
@@ -65,6 +66,12 @@ func (g *Gateway) prompt(r request) {
 		}
 		if err != nil {
 			g.fail(r.Reply, g.why(err))
+			return
+		}
+		if answer.Timer != "" { // nothing comes of it now
+			if g.ack(r.Reply) {
+				g.end(r.Reply)
+			}
 			return
 		}
 		g.stream(a, in.ID, r.Reply, answer, after, feed)
@@ -118,6 +125,7 @@ func unwrap(data []byte) ([]byte, error) {
 // streaming is one prompt's reply on its way.
 type streaming struct {
 	g     *Gateway
+	agent messages.AgentID
 	to    string
 	input string
 	turn  messages.TurnID
@@ -145,7 +153,7 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 	if !g.ack(to) {
 		return
 	}
-	s := &streaming{g: g, to: to, input: input, after: after, offers: g.offers(a, to)}
+	s := &streaming{g: g, agent: a, to: to, input: input, after: after, offers: g.offers(a, to)}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,
@@ -282,6 +290,9 @@ func (s *streaming) leave(ev messages.Event) {
 // ends says whether an event ends the input, and what its sender is told if
 // there is no answer.
 func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
+	if _, deleted := ev.(messages.AgentDeleted); deleted { // before its end could be told
+		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
+	}
 	inputs, _ := messages.Ended(ev)
 	if !slices.Contains(inputs, s.input) {
 		return false, nil

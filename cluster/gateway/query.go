@@ -56,9 +56,9 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	case "events":
 		return g.events(p, a, q)
 	case "history":
-		var h projections.History
-		err := g.fold(a, q.At, &h)
-		return lines(p, q, err, h.View) // paged by line: an answer of several calls is not in the order of its events
+		return g.history(p, a, q)
+	case "blob":
+		return g.blob(p, a, q)
 	case "state":
 		var s projections.State
 		if err := g.fold(a, q.At, &s); err != nil {
@@ -78,12 +78,24 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return lines(p, q, err, u.Lines)
 	case "approvals":
 		return g.approvals(p, a, q)
+	case "children":
+		var c projections.Children
+		err := g.fold(a, q.At, &c)
+		return lines(p, q, err, c.List)
+	case "timers":
+		var t projections.Timers
+		err := g.fold(a, q.At, &t)
+		return lines(p, q, err, func() []messages.Timer { return t.Lines(a) })
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":
 		return g.show(p, a, q)
+	case "holdings":
+		return g.holdings(p, a)
+	case "doctor":
+		return g.examineAgent(p, a, q)
 	}
-	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects and replay", q.View)
+	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings, blob and doctor", q.View)
 }
 
 // lines pages a list, unless err says that there is none; lines are numbered
@@ -118,6 +130,9 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 func (g *Gateway) fold(a messages.AgentID, n messages.EventNumber, views ...projections.View) error {
 	var last messages.EventNumber
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, n, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -139,6 +154,15 @@ func exists(a messages.AgentID, n, last messages.EventNumber) error {
 	return nil
 }
 
+// kept refuses an event from before the first frame that is stored: it was
+// deleted.
+func kept(a messages.AgentID, n messages.EventNumber, first *messages.Frame) error {
+	if n != 0 && n < first.First {
+		return messages.Refuse(messages.NotFound, "what happened to agent %s before event %d was deleted: there is no event %d any more", a, first.First, n)
+	}
+	return nil
+}
+
 // followFor is how long one request follows an agent; the reader asks again
 // for what comes next, so that nothing is kept for readers that have gone.
 const followFor = 30 * time.Second
@@ -147,7 +171,13 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	from := max(q.From, 1)
 	feed, leave := g.Hub.follow(a)
 	defer leave()
-	give := func(f fact) bool { return p.line(f.n, f.json()) }
+	m := g.marks(a)
+	give := func(f fact) bool {
+		if q.Whole {
+			return m.event(p, f)
+		}
+		return p.line(f.n, f.json())
+	}
 	w := &watcher{
 		log: g.Log, agent: a, feed: feed, next: from, fact: give,
 		delta:      func(actors.Delta) bool { return true },
@@ -185,7 +215,11 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 	var r projections.Replay
 	var last messages.EventNumber
+	m := g.marks(a)
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && last == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
@@ -195,15 +229,16 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 				return exists(a, q.At, n)
 			}
 			last = n
-			change := r.Step(n, rec.Frame.Time, rec.Seq, ev)
+			ev, _ = messages.Whole(ev, m.fill) // a mark is always given
+			change := r.Step(n, rec.Frame.Time, rec.Seq, messages.WithoutBlobs(ev))
 			if n < q.From {
 				continue
 			}
 			var text bytes.Buffer
-			if err := change.WriteText(&text); err != nil {
+			if err := m.change(change).WriteText(&text); err != nil {
 				return err
 			}
-			if !p.line(n, struct {
+			if !m.line(p, n, struct {
 				projections.Change
 				Text string `json:"text"`
 			}{change, text.String()}) {
@@ -218,12 +253,17 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var queue projections.Queue
 	var turns projections.Turns
 	var budget projections.Budget
+	var children projections.Children
+	var life projections.Life
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
+		if err == nil && row.Events == 0 {
+			err = kept(a, q.At, rec.Frame)
+		}
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -236,6 +276,10 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	p.line(0, projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget))
+	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children)
+	if status.Deleted = life.End(); status.Deleted != nil {
+		status.Phase = projections.PhaseDeleted
+	}
+	p.line(0, status)
 	return nil
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -10,7 +11,7 @@ import (
 
 // text streams what an event of the turn holds of its answer.
 func (s *streaming) text(f fact) {
-	switch ev := f.ev.(type) {
+	switch ev := s.whole(f.ev).(type) {
 	case messages.ModelRequested:
 		s.asked = ev.Call
 	case messages.ModelCompleted:
@@ -34,6 +35,41 @@ func (s *streaming) text(f fact) {
 	}
 }
 
+// whole is what a model or a turn answers with the texts that it keeps as blobs.
+func (s *streaming) whole(ev messages.Event) messages.Event {
+	switch ev.(type) {
+	case messages.ModelCompleted, messages.TurnCompleted:
+	default:
+		return ev
+	}
+	if len(messages.BlobsOf(ev)) == 0 {
+		return ev
+	}
+	whole, err := s.g.whole(s.agent, ev)
+	if err != nil {
+		s.tell()
+		s.g.reply(s.to, chunk{"reprise.notice", "A part of the answer cannot be shown: " + messages.AsError(err).Message})
+		return ev
+	}
+	return whole
+}
+
+// speak streams a text, in several messages if it is long.
+func (s *streaming) speak(kind, text string) (more bool) {
+	most := min(messageSize, int(s.g.Conn.MaxPayload())/8) // escaped it may take six times as much
+	for len(text) > most {
+		end := most
+		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		if !s.g.reply(s.to, chunk{kind, text[:end]}) {
+			return false
+		}
+		text = text[end:]
+	}
+	return s.g.reply(s.to, chunk{kind, text})
+}
+
 // plain is a text without line breaks: parts of an answer are joined by them
 // here and not there.
 func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
@@ -43,12 +79,14 @@ func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
 func (s *streaming) say(n messages.EventNumber, text string) {
 	if n > s.after {
 		s.tell()
-		s.g.reply(s.to, chunk{"response", text})
+		s.speak("response", text)
 	}
 }
 
 func (s *streaming) delta(d actors.Delta) (more bool) {
 	switch {
+	case d.Child != "":
+		return d.Turn != s.turn || s.g.reply(s.to, chunk{"reprise.child", d})
 	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.joined:
 	case d.Kind == "text":
 		if d.Call != s.call {
@@ -56,9 +94,9 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 			s.shown.Reset()
 		}
 		s.shown.WriteString(d.Text)
-		return s.g.reply(s.to, chunk{"response", d.Text})
+		return s.speak("response", d.Text)
 	default:
-		return s.g.reply(s.to, chunk{"reprise." + d.Kind, d.Text})
+		return s.speak("reprise."+d.Kind, d.Text)
 	}
 	return true
 }
@@ -92,7 +130,7 @@ func (s *streaming) rest(call messages.CallID) {
 	}
 	if rest != "" {
 		s.tell()
-		s.g.reply(s.to, chunk{"response", rest})
+		s.speak("response", rest)
 	}
 	s.shown.Reset()
 	s.call = ""

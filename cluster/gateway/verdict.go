@@ -28,7 +28,8 @@ func (g *Gateway) answered(r request) {
 		return
 	}
 	c := messages.WithID(v.Command(q.approval), "query:"+rand.Text())
-	delivered <- g.Deliver(&actors.Deliver{Agent: q.approval.Agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "prompt"}})
+	// The agent that was prompted passes on what is about a call below it.
+	delivered <- g.Deliver(&actors.Deliver{Agent: q.offers.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "prompt"}})
 }
 
 // heeded waits for what became of an answer. One that had its effect is told by

@@ -13,12 +13,12 @@ import (
 
 // apply gives one message to its agent and settles it: acknowledged when the
 // agent has it, a dead letter when it never will. When ctx ends first it is
-// left for the next owner.
-func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) {
+// left for the next owner. It says whether the message has deleted the agent.
+func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) (deleted bool) {
 	d, reply, err := b.parse(a, msg)
 	if err != nil {
 		b.refuse(ctx, a, msg, reply, messages.AsError(err))
-		return
+		return false
 	}
 	answer, err := b.deliver(ctx, d)
 	switch {
@@ -26,6 +26,9 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) {
 	case answer.Err != nil:
 		b.refuse(ctx, a, msg, reply, answer.Err)
 	default:
+		if _, deleted = d.Command.(messages.Delete); deleted && b.forget(ctx, a, msg.seq) != nil {
+			return true // ctx ended
+		}
 		if _, isInput := d.Command.(messages.Input); reply != "" && (!isInput || answer.Duplicate) {
 			b.cfg.Told(reply, a, answer)
 		}
@@ -33,6 +36,7 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) {
 			b.cfg.Logger.Warn("an input was applied but not acknowledged; it will come again and change nothing", "agent", a.String(), "error", err)
 		}
 	}
+	return deleted
 }
 
 // parse reads a message as a command with an id, and checks its reply subject.

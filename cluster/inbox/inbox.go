@@ -10,6 +10,8 @@
 //     reorder them.
 //   - An input without an id gets one from its place in the stream, so that a
 //     redelivery is the same input.
+//   - What was published before a delete is settled before it and does not come
+//     again after it, even if its acknowledgement was lost.
 //   - A new owner makes the consumer anew: what was not acknowledged comes
 //     again, in order, at once.
 package inbox
@@ -78,7 +80,7 @@ const stray = "stray"
 // back asks a consumer that is gone, and takes nothing from its successor's.
 func (b *Inbox) Pull(p messages.Partition, epoch messages.Epoch) (stop func()) {
 	return b.start(fmt.Sprintf("p%s-e%d", p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
-		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]message), inHand: make(map[uint64]struct{})}
+		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]message), inHand: make(map[uint64]struct{}), deleted: make(map[messages.AgentID]uint64)}
 		defer l.running.Wait()
 		for {
 			msg, err := next()
@@ -193,7 +195,10 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 	if err != nil {
 		return err
 	}
-	created := stream.CachedInfo().Created
+	origins, err := natslog.OriginsOf(stream.CachedInfo().Created, stream.CachedInfo().Config)
+	if err != nil {
+		return err
+	}
 	if err := remove(ctx, stream, name); err != nil {
 		return err
 	}
@@ -228,6 +233,7 @@ func (b *Inbox) consume(ctx context.Context, name string, filters []string, h ha
 			cancel()
 			return message{}, err
 		}
-		return message{msg, meta.Sequence.Stream, messages.StreamInputID(created, meta.Sequence.Stream)}, nil
+		seq := meta.Sequence.Stream
+		return message{msg, seq, messages.StreamInputID(origins.Of(seq), seq)}, nil
 	})
 }

@@ -17,6 +17,9 @@ type lanes struct {
 	mu      sync.Mutex
 	waiting map[messages.AgentID][]message
 	inHand  map[uint64]struct{} // sequences that are not settled
+	// deleted are the sequences of the newest deletes: what was published before
+	// one of them is over, however late it comes again.
+	deleted map[messages.AgentID]uint64
 }
 
 // take puts a message into its agent's lane. One that is there already, sent
@@ -63,8 +66,15 @@ func (l *lanes) run(a messages.AgentID) {
 		}
 		msg := queue[0]
 		l.waiting[a] = queue[1:]
+		over := msg.seq < l.deleted[a]
 		l.mu.Unlock()
-		l.inbox.apply(l.ctx, a, msg)
+		if over {
+			_ = msg.Ack() // it is gone from the stream already
+		} else if l.inbox.apply(l.ctx, a, msg) {
+			l.mu.Lock()
+			l.deleted[a] = msg.seq
+			l.mu.Unlock()
+		}
 		l.settled(msg)
 	}
 }

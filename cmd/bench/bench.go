@@ -35,8 +35,8 @@ type Options struct {
 	Idle int
 	// Fleet is how many agents the views are built of. Zero: 100,000.
 	Fleet int
-	// Events lists the lengths of history that activation reads. Empty: 10,
-	// 1,000 and 10,000.
+	// Events lists the lengths of the logs of agents that activation reads. Empty:
+	// 100, 10,000 and 100,000.
 	Events []int
 	// Others is how many agents work beside those that are interrupted. Zero: 500.
 	Others int
@@ -77,7 +77,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Others = 500
 	}
 	if len(o.Events) == 0 {
-		o.Events = []int{10, 1000, 10000}
+		o.Events = []int{100, 10_000, 100_000}
 	}
 	if len(o.ModelServer) == 0 {
 		self, err := os.Executable()
@@ -110,6 +110,7 @@ var figures = []figure{
 	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
+	{"snapshots", "turns with snapshots beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
 	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},

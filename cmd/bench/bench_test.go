@@ -104,7 +104,7 @@ func TestInputs(t *testing.T) {
 
 func TestActivation(t *testing.T) {
 	rows := measure(t, tiny(t, "activation"))
-	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50")
+	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50", "activation with 40 events, whole log, p50")
 	for _, r := range rows {
 		if r.Value == 0 {
 			t.Errorf("%s took no time", r.Figure)
@@ -113,7 +113,11 @@ func TestActivation(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent")
+	has(t, measure(t, tiny(t, "memory")), []int{20}, "memory of an idle active agent", "memory of an agent that has left it")
+}
+
+func TestSnapshots(t *testing.T) {
+	has(t, measure(t, tiny(t, "snapshots")), []int{1, 3}, "turns with snapshots", "turns without snapshots")
 }
 
 func TestViews(t *testing.T) { // A81

@@ -53,9 +53,19 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 	return def, nil
 }
 
-// turns appends n ordinary turns.
+// longest is how many turns an agent's history shows at most: 1,000 items.
+const longest = 250
+
+// turns appends n ordinary turns. Where there are more than the longest history
+// has, the agent is cleared now and then, so that the last ones fill it.
 func (h *history) turns(ctx context.Context, n int) error {
 	for i := range n {
+		if i > 0 && (n-i)%longest == 0 {
+			c := messages.Clear{ID: "clear-" + strconv.Itoa(i)}
+			if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Door: "ctl"}, c); err != nil {
+				return err
+			}
+		}
 		in := messages.Input{ID: "history-" + strconv.Itoa(i), Content: messages.TextContent(userInput)}
 		if err := h.append(ctx, messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}, in); err != nil {
 			return err

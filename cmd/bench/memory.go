@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprise-dev/reprise/cluster"
 )
 
 // memory counts the bytes of idle agents that stay in memory. What the node
@@ -23,14 +25,7 @@ func (l *lab) memory(ctx context.Context) error {
 		}
 		defer func() { err = errors.Join(err, node.Close()) }()
 		empty := heap(ctx)
-		var next atomic.Int64
-		if err := crowd(ctx, 64, func(ctx context.Context) (more bool, err error) {
-			i := int(next.Add(1))
-			if i > l.Idle {
-				return false, nil
-			}
-			return true, ask(ctx, node.Client(), agentID(i, 0))
-		}); err != nil {
+		if err := l.touchIdle(ctx, node); err != nil {
 			return err
 		}
 		if err := s.emptied(ctx); err != nil {
@@ -41,11 +36,48 @@ func (l *lab) memory(ctx context.Context) error {
 			return err
 		}
 		left := heap(ctx)
-		bytes := max(0, full-left-(empty-server))
-		return l.out.add(Row{
-			Figure: "memory of an idle active agent", Agents: l.Idle, Sync: s.sync,
-			Value: float64(bytes) / float64(l.Idle), Unit: "bytes",
-		})
+		bytes := float64(max(0, full-left-(empty-server))) / float64(l.Idle)
+		gone, err := l.gone(ctx, s)
+		return errors.Join(err, l.out.add(
+			Row{Figure: "memory of an idle active agent", Agents: l.Idle, Sync: s.sync, Value: bytes, Unit: "bytes"},
+			Row{Figure: "memory of an agent that has left it", Agents: l.Idle, Sync: s.sync, Value: gone, Unit: "bytes"}.of(bytes, "an idle active one"),
+		))
+	})
+}
+
+// gone is what stays of agents that have left memory, in bytes each. The node is
+// measured before they come and after they have gone; the streams are emptied.
+func (l *lab) gone(ctx context.Context, s *store) (bytes float64, err error) {
+	l.say("sync %s, %d agents: memory of agents that have left it", s.sync, l.Idle)
+	cfg := s.config(twoStep)
+	cfg.IdleAfter = forgetful
+	node, err := cluster.Start(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, node.Close()) }()
+	empty := heap(ctx)
+	if err := l.touchIdle(ctx, node); err != nil {
+		return 0, err
+	}
+	if err := rest(ctx, node); err != nil {
+		return 0, err
+	}
+	if err := s.emptied(ctx); err != nil {
+		return 0, err
+	}
+	return float64(max(0, heap(ctx)-empty)) / float64(l.Idle), nil
+}
+
+// touchIdle lets each of the agents do a turn.
+func (l *lab) touchIdle(ctx context.Context, node *cluster.Node) error {
+	var next atomic.Int64
+	return crowd(ctx, 64, func(ctx context.Context) (more bool, err error) {
+		i := int(next.Add(1))
+		if i > l.Idle {
+			return false, nil
+		}
+		return true, ask(ctx, node.Client(), agentID(i, 0))
 	})
 }
 

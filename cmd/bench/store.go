@@ -31,6 +31,8 @@ type store struct {
 	js     jetstream.JetStream
 	names  natslog.Names
 	logger *slog.Logger
+	// snapshotEvery is the nodes'.
+	snapshotEvery int
 	// frames are those of an ordinary turn, as the log holds them.
 	frames []frame
 }
@@ -97,11 +99,28 @@ var echo = tool.New(toolName, "Say it back", tool.Pure, func(_ context.Context, 
 // node starts one on the store whose agents think with p. more are other kinds
 // of agent, which use that provider too.
 func (s *store) node(ctx context.Context, p providers.Provider, more ...actors.Definition) (*cluster.Node, error) {
-	return cluster.Start(ctx, cluster.Config{
+	return cluster.Start(ctx, s.config(p, more...))
+}
+
+func (s *store) config(p providers.Provider, more ...actors.Definition) cluster.Config {
+	return cluster.Config{
 		Conn: s.conns[0], Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
 		Providers: providers.Set{"bench": p},
 		Agents:    append(more, actors.Definition{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}),
-	})
+
+		SnapshotEvery: s.snapshotEvery,
+	}
+}
+
+// forgetful is a node's IdleAfter where agents are to leave memory soon.
+const forgetful = 100 * time.Millisecond
+
+// rest waits until no agent is in the node's memory.
+func rest(ctx context.Context, node *cluster.Node) error {
+	for node.InMemory() > 0 && ctx.Err() == nil {
+		sleep(ctx, forgetful/20)
+	}
+	return context.Cause(ctx)
 }
 
 // agentID is a worker's agent of a generation.

@@ -35,6 +35,47 @@ func TestCheckNamesThePlace(t *testing.T) {
 	}
 }
 
+// buried is the event of a tombstone.
+type buried struct{}
+
+func (buried) EventType() string { return eventlog.Deleted }
+
+// A tombstone may be the first frame that is left; nothing else may be, and a
+// tombstone with a tail before it must follow that tail.
+func TestCheckTombstones(t *testing.T) { // A108
+	a := logtest.Agent("ada")
+	tail := logtest.Entry(t, a, eventlog.Tail{}).Tail(7)
+	noop := messages.CommandNoop{Command: "abort"}
+	for _, c := range []struct {
+		what   string
+		behind eventlog.Tail
+		spoil  func(*messages.Frame)
+		good   bool
+	}{
+		{"first in the log", eventlog.Tail{}, func(*messages.Frame) {}, true},
+		{"behind a foreign message", eventlog.Tail{Seq: 3}, func(*messages.Frame) {}, true},
+		{"behind what it follows", tail, func(*messages.Frame) {}, true},
+		{"first, with another event", eventlog.Tail{}, func(f *messages.Frame) { f.Events = append(f.Events, noop) }, false},
+		{"first, another event alone", eventlog.Tail{}, func(f *messages.Frame) { f.Events[0] = noop }, false},
+		{"behind a gap", tail, func(f *messages.Frame) { f.First++ }, false},
+		{"behind another frame", tail, func(f *messages.Frame) { f.Prev = "another" }, false},
+	} {
+		f := *logtest.Entry(t, a, tail).Frame
+		f.Events = []messages.Event{buried{}}
+		c.spoil(&f)
+		err := eventlog.Check(c.behind, eventlog.Recorded{Agent: a, Seq: 9, Frame: &f})
+		if (err == nil) != c.good {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if c.behind == (eventlog.Tail{}) {
+			entry := eventlog.Entry{Agent: a, Frame: &f, Bytes: []byte("x"), Summary: eventlog.Summary{Phase: eventlog.Idle}}
+			if entry.Validate() == nil {
+				t.Errorf("%s: may be appended to an agent that has no frame", c.what)
+			}
+		}
+	}
+}
+
 // answers is a log that gives the next error each time, and then succeeds.
 type answers struct {
 	errs []error

@@ -117,8 +117,9 @@ func (f *Faulty) PutSnapshot(ctx context.Context, a messages.AgentID, name strin
 	return f.call(ctx, fault, func() error {
 		f.mu.Lock()
 		if f.before != nil {
-			was := f.before[kept{a, name}]
-			f.before[kept{a, name}] = [2][]byte{was[1], bytes.Clone(snapshot)}
+			if was := f.before[kept{a, name}]; !bytes.Equal(was[1], snapshot) {
+				f.before[kept{a, name}] = [2][]byte{was[1], bytes.Clone(snapshot)}
+			}
 		}
 		f.mu.Unlock()
 		return f.Log.PutSnapshot(ctx, a, name, snapshot)

@@ -22,6 +22,9 @@ type Opened struct {
 	// fence or checks; with foreign, without any header. Tests that need it are
 	// skipped if it is nil.
 	Inject func(t *testing.T, e eventlog.Entry, foreign bool)
+	// Sealed says that the log keeps other bytes than those that it is given. Tests
+	// that compare them are skipped.
+	Sealed bool
 	// Tamper flips a bit of a stored blob. Tests that need it are skipped if it is
 	// nil.
 	Tamper func(t *testing.T, a messages.AgentID, b messages.Blob)
@@ -30,7 +33,7 @@ type Opened struct {
 // Run runs the suite. open is called once for each test and gives a log that
 // no other test sees.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
-	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, purging, damage, following, sharding, definitions, blobs, snapshots} {
+	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, purging, damage, finding, following, sharding, definitions, blobs, snapshots} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) { test(t, open(t)) })
 		}

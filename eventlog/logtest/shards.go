@@ -120,6 +120,19 @@ var sharding = map[string]func(*testing.T, Opened){
 		}
 		s.end(t)
 	},
+	"each pause of a shard is told": func(t *testing.T, o Opened) {
+		a := Agent("ada")
+		tail := grow(t, o.Log, a, eventlog.Tail{}, 1)[0]
+		s := readShard(t, o.Log, shardOf(t, o.Log, a), tail.Seq)
+		s.past(t)
+		for range 3 {
+			tail = grow(t, o.Log, a, tail, 1)[0]
+			if past := s.past(t); len(past) != 1 || !same(t, past[0], tail) {
+				t.Errorf("%d messages before the pause, want one", len(past))
+			}
+		}
+		s.end(t)
+	},
 	// A29
 	"a damaged frame in a shard is told, and its neighbours read": func(t *testing.T, o Opened) {
 		needInject(t, o)

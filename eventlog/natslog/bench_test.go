@@ -1,18 +1,26 @@
 package natslog_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -165,4 +173,168 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+}
+
+// The store beside the log, on a server that syncs as `reprise serve` does and
+// on one that does not.
+func BenchmarkStore(b *testing.B) {
+	for _, sync := range []embedded.Sync{embedded.SyncAlways, embedded.SyncRelaxed} {
+		b.Run(fmt.Sprintf("sync=%v", sync), func(b *testing.B) { benchmarkStore(b, sync) })
+	}
+}
+
+func benchmarkStore(b *testing.B, sync embedded.Sync) {
+	l := openSynced(b, sync)
+	ctx, a := context.Background(), messages.AgentID{Tenant: "default", Kind: "bench", Key: "store"}
+	snapshot, payload := make([]byte, 200<<10), make([]byte, 10<<20)
+	fresh := func(p []byte) { _, _ = rand.NewChaCha8([32]byte{byte(time.Now().UnixNano())}).Read(p) }
+	fresh(snapshot)
+	b.Run("PutSnapshot=200KB", func(b *testing.B) {
+		for b.Loop() {
+			if err := l.PutSnapshot(ctx, a, "state", snapshot); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Snapshot=200KB", func(b *testing.B) {
+		for b.Loop() {
+			if got, err := l.Snapshot(ctx, a, "state"); err != nil || len(got) != len(snapshot) {
+				b.Fatal(len(got), err)
+			}
+		}
+	})
+	var blob messages.Blob
+	n := uint64(0)
+	b.Run("PutBlob=10MiB", func(b *testing.B) {
+		b.SetBytes(int64(len(payload)))
+		for b.Loop() {
+			n++
+			binary.LittleEndian.PutUint64(payload, n) // another hash
+			var err error
+			if blob, err = l.PutBlob(ctx, a, bytes.NewReader(payload)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Blob=10MiB", func(b *testing.B) {
+		b.SetBytes(int64(len(payload)))
+		for b.Loop() {
+			r, err := l.Blob(ctx, a, blob)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if got, err := io.Copy(io.Discard, r); err != nil || got != blob.Size {
+				b.Fatal(got, err)
+			}
+			_ = r.Close()
+		}
+	})
+}
+
+// openSynced opens a log on a server of its own.
+func openSynced(b *testing.B, sync embedded.Sync) *natslog.Log {
+	b.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: b.TempDir(), DontListen: true, Sync: sync, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(nc.Close)
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+// BenchmarkReadFrom reads on in a stream of 100,000 messages of 1,000 other
+// agents; BenchmarkReadShard reads all of them.
+func BenchmarkReadFrom(b *testing.B) {
+	l, a, tails := crowd(b)
+	for _, behind := range []int{0, 16, 64, 500} {
+		b.Run(fmt.Sprintf("behind=%d", behind), func(b *testing.B) {
+			for b.Loop() {
+				n := 0
+				for _, err := range l.ReadFrom(context.Background(), a, tails[len(tails)-1-behind]) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					n++
+				}
+				if n != behind {
+					b.Fatalf("%d frames of %d", n, behind)
+				}
+			}
+		})
+	}
+	b.Run("Read of all", func(b *testing.B) {
+		for b.Loop() {
+			for _, err := range l.Read(context.Background(), a, 1) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	b.Run("Read of the newest", func(b *testing.B) {
+		for b.Loop() {
+			for _, err := range l.Read(context.Background(), a, tails[len(tails)-1].Last) {
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
+	shard := int(a.Partition()) / (messages.Partitions / l.Shards())
+	for _, decode := range []bool{false, true} {
+		b.Run(fmt.Sprintf("ReadShard/decode=%v", decode), func(b *testing.B) {
+			total := 0
+			for b.Loop() {
+				for m, err := range l.ReadShard(context.Background(), shard, 0) {
+					if err == nil && m.Agent == (messages.AgentID{}) {
+						break
+					}
+					if total++; err == nil && decode {
+						_, err = m.Frame()
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "frames/s")
+		})
+	}
+}
+
+// crowd gives an agent whose 1,000 frames lie among 100,000 of its neighbours.
+func crowd(b *testing.B) (l *natslog.Log, a messages.AgentID, tails []eventlog.Tail) {
+	l = openSynced(b, embedded.SyncRelaxed)
+	neighbours := logtest.Neighbours(1001)
+	a = neighbours[0]
+	grow := func(tail eventlog.Tail, a messages.AgentID) eventlog.Tail {
+		e, err := benchEntry(a, tail)
+		if err == nil {
+			tail, err = l.Append(context.Background(), e)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		return tail
+	}
+	others := make([]eventlog.Tail, len(neighbours))
+	for range 100 {
+		for i, other := range neighbours[1:] {
+			others[i] = grow(others[i], other)
+			if i%100 == 0 {
+				tails = append(tails, grow(others[1000], a))
+				others[1000] = tails[len(tails)-1]
+			}
+		}
+	}
+	return l, a, tails
 }

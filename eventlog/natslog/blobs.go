@@ -61,11 +61,11 @@ func (l *Log) blob(a messages.AgentID, b messages.Blob) parcel {
 	return parcel{stream: l.names.Blobs(a.Partition()), subject: l.subjects.Blobs(a) + "." + string(b.SHA256), digest: b.SHA256, size: b.Size}
 }
 
-// whole says whether all of the parcel is stored. Its last chunk is stored after
-// all others.
+// whole says whether all of the parcel is stored, as far as any server knows.
+// Its last chunk is stored after all others.
 func (c *conn) whole(ctx context.Context, p parcel) (bool, error) {
 	last := p.chunks - 1
-	m, err := c.sure(ctx, p.stream, p.place(last))
+	m, err := c.direct(ctx, p.stream, p.place(last))
 	return err == nil && p.check(last, m) == nil, err
 }
 
@@ -230,7 +230,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 }
 
 func (r *blobReader) damaged(err error) error {
-	return messages.Refuse(messages.Damaged, "blob %s of %s is damaged: %v; restore it from a backup, or store the same bytes again", r.want.SHA256, r.agent, err)
+	return messages.Refuse(messages.Damaged, "blob %s of %s is damaged: %v; restore it from a backup", r.want.SHA256, r.agent, err)
 }
 
 // ListBlobs yields the agent's blobs; see eventlog.Blobs.

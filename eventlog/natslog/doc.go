@@ -9,8 +9,13 @@
 //
 //	ROOT_LOG_<n>  n = 0…15   <root>.log.<p>.>  for p = 4n … 4n+3    kept for ever
 //	ROOT_DEF                 <root>.def.<sha256, hex>               one message each, for ever
+//	ROOT_BLOB_<n> n = 0…3    <root>.blob.<p>.>  for p = 16n … 16n+15  one message each, for ever
+//	ROOT_SNAP                <root>.snap.>                          one message each, the newest
 //	ROOT_IN                  <root>.in.> <root>.ctl.> <root>.inq.>  work queue
 //	ROOT_DLQ                 <root>.dlq.>                           30 days
+//	ROOT_RESTORE             <root>.restore.>                       while a backup is restored
+//
+// A restored ROOT_IN has metadata reprise-origins; see [Origins].
 //
 // ROOT_IN stores <root>.<in|ctl>.<tenant>.<kind>.<key> as
 // <root>.inq.<p>.<in|ctl>.<tenant>.<kind>.<key>.
@@ -34,6 +39,47 @@
 // at the end of a line.
 // A message without Reprise-Frame is foreign: it is reported and skipped.
 //
+// # Blobs and snapshots
+//
+// Both are cut into chunks of 224 KiB, or of half of the server's max_payload if
+// that is less. A chunk is one message:
+//
+//	<root>.blob.<p>.<tenant>.<kind>.<key>.<sha256, hex>.<chunk>
+//	<root>.snap.<p>.<tenant>.<kind>.<key>.<name>.<chunk>
+//
+//	Nats-Expected-Stream   the stream
+//	Reprise-Chunk          sha256 chunk chunks size crc32c    9f86d0… 0 47 10485760 1c291ca3
+//
+// sha256 and size are the whole's, crc32c is the chunk's; chunks are counted from
+// 0. An empty blob or snapshot is one empty chunk.
+//
+// The last chunk of a blob is stored when all others are: it tells that the blob
+// is there. A place that is taken refuses what comes (discard new per subject),
+// so that storing a chunk again is harmless. The streams are fsynced as the log
+// is.
+//
+// A chunk of a snapshot replaces the one before, chunk 0 last, so that a crash in
+// the middle leaves a mix of two, which counts as none. With one replica the
+// stream's persist_mode is async: a put waits for no disk, not even with
+// sync_always, and a crash of the server may take the newest snapshots. It
+// knows no such mode for more replicas; there a snapshot costs what a frame does.
+// To raise the replicas of the stream, set its persist_mode to default first.
+//
+// Both are read by direct get, which any replica answers. A blob is what its hash
+// says, and where a replica is behind, its leader is asked. A snapshot may be an
+// older one: who reads it checks it against the log.
+//
+// # Reading on
+//
+// The fence in a frame's header is the sequence of the message before it on its
+// subject. So [Log.ReadFrom], and [Log.Read] of what is new, get the newest
+// message and then walk back by sequence, for a scan by subject looks at every
+// block of the stream. Frames that were copied from another stream have no fence,
+// and a walk would be long from far away: there a consumer scans from the known
+// place on.
+//
+// A shard ([Log.ReadShard]) is a stream of the log.
+//
 // # Guarantees
 //
 //   - Whatever decides who owns an agent is read from the stream's leader,
@@ -43,6 +89,7 @@
 //   - A foreign message moves the fence and nothing else: [Log.Tail] gives the
 //     newest frame with the sequence of the newest message, and Append finds
 //     the new fence by itself.
+//   - A purge leaves the newest message of an agent, and so the fence.
 //   - Nothing waits for ever: an append gives up after two seconds with its
 //     outcome unknown, a reader that gets nothing ends with an error.
 package natslog

@@ -104,7 +104,7 @@ func (f *feed) next(ctx context.Context) (*delivery, error) {
 		return nil, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen)
 	}
 	f.seen++
-	return &delivery{stored{meta.Sequence.Stream, m.Subject, m.Header, m.Data}, meta.Timestamp, meta.NumPending}, nil
+	return &delivery{stored{seq: meta.Sequence.Stream, subject: m.Subject, header: m.Header, data: m.Data}, meta.Timestamp, meta.NumPending}, nil
 }
 
 func (f *feed) receive(ctx context.Context) (*nats.Msg, error) {

@@ -201,7 +201,7 @@ func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more
 			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, *seen-1)
 		}
 		n++
-		m := &delivery{stored: stored{meta.Sequence.Stream, msg.Subject(), msg.Headers(), msg.Data()}, time: meta.Timestamp}
+		m := &delivery{stored: stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, time: meta.Timestamp}
 		if !f.take(m) {
 			return n, false, nil
 		}

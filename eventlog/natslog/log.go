@@ -82,6 +82,9 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natslog: %w", err)
 	}
+	if err := checkRestored(ctx, js, l.names); err != nil {
+		return nil, err
+	}
 	if err := ensure(ctx, js, streams(c.Subjects, c.Replicas)); err != nil {
 		return nil, err
 	}

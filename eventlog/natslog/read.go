@@ -37,7 +37,7 @@ func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventN
 		}
 		source := each(all)
 		if len(all) == 0 {
-			source = l.scan(ctx, a, 0, newest.seq)
+			source = ahead(ctx, a, l.scan(ctx, a, 0, newest.seq))
 		}
 		l.records(a, tail, source, func(r eventlog.Recorded, err error) bool {
 			return err == nil && r.Frame.Last() < from || yield(r, err)
@@ -77,11 +77,11 @@ func (l *Log) records(a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*sto
 
 // record makes a frame of a message and checks that it follows tail.
 func record(a messages.AgentID, tail eventlog.Tail, m *stored) (eventlog.Recorded, error) {
-	f, err := decode(a, m)
-	if err != nil {
-		return eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: tail.Last + 1, Err: err}
+	d := m.decoded(a)
+	if d.err != nil {
+		return eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Seq: m.seq, Event: tail.Last + 1, Err: d.err}
 	}
-	r := eventlog.Recorded{Agent: a, Seq: m.seq, Frame: f, Digest: messages.DigestOf(m.data), Size: len(m.data)}
+	r := eventlog.Recorded{Agent: a, Seq: m.seq, Frame: d.frame, Digest: d.digest, Size: len(m.data)}
 	return r, eventlog.Check(tail, r)
 }
 

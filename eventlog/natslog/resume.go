@@ -12,17 +12,19 @@ import (
 )
 
 // A walk goes back from an agent's newest message by the fence that each frame
-// was appended with: it is the sequence of the message before. A walk costs a
-// request for each frame, a scan looks at every block of the stream on the way.
+// was appended with: it is the sequence of the message before, which the server
+// has checked. A walk costs a request for each frame, a scan looks at every
+// block of the stream on the way.
 const (
-	walkFrames = 512     // of ReadFrom, at most
-	walkEvents = 256     // of Read, at most
+	walkFrames = 256     // at most
+	walkEvents = 1024    // how far back ReadFrom may have to go; most frames have several
+	walkTail   = 128     // how far back Read may have to go, in events
 	walkBytes  = 8 << 20 // that it holds in memory, at most
 )
 
 // ReadFrom yields the frames behind after; see eventlog.Resumer. If they are too
-// many to walk back, or somebody else has published among them, or a restore
-// has renumbered the log, it scans the stream from after on.
+// many to walk back, or somebody else has published among them, or they came
+// from another stream and have no fence, it scans the stream from after on.
 func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	if after.Frame == "" {
 		return l.Read(ctx, a, 1)
@@ -46,9 +48,11 @@ func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tai
 	if err != nil || after.Seq == 0 || seqOf(newest) < after.Seq {
 		return false, nil, err
 	}
-	w := l.walk(a, newest, walkFrames)
-	if err := w.back(ctx, func(m *stored) bool { return m.seq <= after.Seq }); err != nil {
-		return false, nil, err
+	w := l.walk(a, newest)
+	if h, err := parseHeading(newest.header); err == nil && h.last <= after.Last+walkEvents {
+		if err := w.back(ctx, func(m *stored) bool { return m.seq <= after.Seq }); err != nil {
+			return false, nil, err
+		}
 	}
 	if w.arrived {
 		all := w.all()
@@ -82,10 +86,10 @@ func (m *stored) is(t eventlog.Tail) bool {
 // that is near its newest message, with the tail that they must follow.
 func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Tail, all []*stored, err error) {
 	h, err := parseHeading(newest.header)
-	if err != nil || from <= 1 || h.last > from+walkEvents {
+	if err != nil || from <= 1 || h.last > from+walkTail {
 		return eventlog.Tail{}, nil, nil
 	}
-	w := l.walk(a, newest, walkEvents)
+	w := l.walk(a, newest)
 	err = w.back(ctx, func(m *stored) bool {
 		h, err := parseHeading(m.header)
 		return len(w.found) > 1 && (err != nil || h.last < from)
@@ -104,22 +108,13 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 type walk struct {
 	l       *Log
 	agent   messages.AgentID
-	frames  int       // that may still be found
 	found   []*stored // newest first
 	bytes   int
 	arrived bool
 }
 
-func (l *Log) walk(a messages.AgentID, newest *stored, most int) *walk {
-	return &walk{l: l, agent: a, frames: most, found: []*stored{newest}, bytes: len(newest.data)}
-}
-
-// leadsTo says whether next is numbered as the frame behind m. That it is, the
-// chain must show.
-func (m *stored) leadsTo(next *stored) bool {
-	h, err := parseHeading(m.header)
-	n, nerr := parseHeading(next.header)
-	return err == nil && nerr == nil && m.subject == next.subject && h.last+1 == n.first
+func (l *Log) walk(a messages.AgentID, newest *stored) *walk {
+	return &walk{l: l, agent: a, found: []*stored{newest}, bytes: len(newest.data)}
 }
 
 // all gives what was found, oldest first.
@@ -132,7 +127,7 @@ func (w *walk) all() []*stored {
 // arrived then. It gives up, which is no error, where there is no way on.
 func (w *walk) back(ctx context.Context, end func(*stored) bool) error {
 	p := w.agent.Partition()
-	for range w.frames {
+	for range walkFrames {
 		m := w.found[len(w.found)-1]
 		if !m.isFrame() {
 			return nil
@@ -148,7 +143,7 @@ func (w *walk) back(ctx context.Context, end func(*stored) bool) error {
 		if err != nil {
 			return err
 		}
-		if before == nil || !before.leadsTo(m) {
+		if before == nil || before.subject != m.subject {
 			return nil
 		}
 		w.found, w.bytes = append(w.found, before), w.bytes+len(before.data)

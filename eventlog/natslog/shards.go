@@ -82,8 +82,8 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 			return true
 		}
 		s := eventlog.Stored{Head: head}
-		if !head.Foreign {
-			s.Frame = m.decoder(head)
+		if m.isFrame() {
+			s.Frame, s.Digest = m.decoder(head), func() messages.Digest { return messages.DigestOf(m.data) }
 		}
 		return give(s)
 	}

@@ -1,32 +1,388 @@
 package natslog_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// tamper flips a bit in the middle chunk of a stored blob.
+// stored is the message on a subject of a stream.
+func stored(t *testing.T, c natslog.Config, stream, subject string) (jetstream.Stream, *jetstream.RawStreamMsg) {
+	t.Helper()
+	s, err := jetStream(t, c).Stream(context.Background(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetLastMsgForSubject(context.Background(), subject)
+	if err != nil {
+		t.Fatalf("%s: %v", subject, err)
+	}
+	for name := range m.Header {
+		if name != "Reprise-Chunk" { // others say where it was found
+			m.Header.Del(name)
+		}
+	}
+	return s, m
+}
+
+func removeMsg(t *testing.T, s jetstream.Stream, m *jetstream.RawStreamMsg) {
+	t.Helper()
+	if err := s.DeleteMsg(context.Background(), m.Sequence); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func publish(t *testing.T, c natslog.Config, m *nats.Msg) {
+	t.Helper()
+	if _, err := jetStream(t, c).PublishMsg(context.Background(), m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func chunkOf(c natslog.Config, a messages.AgentID, b messages.Blob, chunk int) string {
+	return fmt.Sprintf("%s.%s.%d", c.Subjects.Blobs(a), b.SHA256, chunk)
+}
+
+// tamper flips a bit in chunk 1 of a stored blob.
 func tamper(t *testing.T, c natslog.Config, a messages.AgentID, b messages.Blob) {
 	t.Helper()
-	ctx, prefix := context.Background(), c.Subjects.Blobs(a)+"."+string(b.SHA256)+"."
-	stream, err := jetStream(t, c).Stream(ctx, natslog.NamesOf(c.Subjects).Blobs(a.Partition()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := stream.GetLastMsgForSubject(ctx, prefix+"1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.DeleteMsg(ctx, m.Sequence); err != nil {
-		t.Fatal(err)
-	}
+	s, m := stored(t, c, natslog.NamesOf(c.Subjects).Blobs(a.Partition()), chunkOf(c, a, b, 1))
+	removeMsg(t, s, m)
 	m.Data[len(m.Data)/2] ^= 1
-	if _, err := jetStream(t, c).PublishMsg(ctx, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}); err != nil {
+	publish(t, c, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+}
+
+// bytesOf are n bytes, no two chunks of which are the same.
+func bytesOf(n int, what string) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < n; i++ {
+		_, _ = fmt.Fprintf(&b, "%s %d\n", what, i)
+	}
+	return b.Bytes()[:n]
+}
+
+func putBlob(t *testing.T, l eventlog.Blobs, a messages.AgentID, payload []byte) messages.Blob {
+	t.Helper()
+	b, err := l.PutBlob(context.Background(), a, bytes.NewReader(payload))
+	if err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+func getBlob(l eventlog.Blobs, a messages.AgentID, b messages.Blob) ([]byte, error) {
+	r, err := l.Blob(context.Background(), a, b)
+	if err != nil {
+		return nil, err
+	}
+	got, err := io.ReadAll(r)
+	return got, errors.Join(err, r.Close())
+}
+
+func wantCode(t *testing.T, err error, code messages.Code, parts ...string) {
+	t.Helper()
+	var e *messages.Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("%v, want %s", err, code)
+	}
+	for _, part := range parts {
+		if err != nil && !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not say %q", err, part)
+		}
+	}
+}
+
+// A damaged or missing chunk is told by its place.
+func TestBlobDamageHasAPlace(t *testing.T) { // A29
+	l, c := open(t, 1)
+	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "blob")
+	b := putBlob(t, l, a, payload)
+	tamper(t, c, a, b)
+	_, err := getBlob(l, a, b)
+	s, m := stored(t, c, l.Names().Blobs(a.Partition()), chunkOf(c, a, b, 1))
+	wantCode(t, err, messages.Damaged, "chunk 1 of 0 to 3", chunkOf(c, a, b, 1), fmt.Sprintf("sequence %d", m.Sequence), "backup")
+	removeMsg(t, s, m)
+	got, err := getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, "chunk 1 of 0 to 3", "is missing")
+	if !bytes.Equal(got, payload[:224<<10]) {
+		t.Errorf("%d bytes came before the missing chunk, want chunk 0", len(got))
+	}
+}
+
+// Chunks that do not say what they are, and the right chunks in a wrong place.
+func TestBlobOfForeignChunks(t *testing.T) { // A29
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	b := messages.Blob{SHA256: messages.DigestOf([]byte("x")), Size: 1}
+	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: []byte("x")})
+	_, err := getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, "chunk 0", "Reprise-Chunk")
+
+	other := putBlob(t, l, a, []byte("y"))
+	_, m := stored(t, c, l.Names().Blobs(a.Partition()), chunkOf(c, a, other, 0))
+	b.SHA256 = messages.DigestOf([]byte("z"))
+	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: m.Data, Header: m.Header})
+	_, err = getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, "chunk 0")
+
+	// A chunk that is whole, but not what the blob's hash says.
+	b.SHA256 = messages.DigestOf([]byte("q"))
+	sum := crc32.Checksum([]byte("y"), crc32.MakeTable(crc32.Castagnoli))
+	m.Header.Set("Reprise-Chunk", fmt.Sprintf("%s 0 1 1 %08x", b.SHA256, sum))
+	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: []byte("y"), Header: m.Header})
+	_, err = getBlob(l, a, b)
+	wantCode(t, err, messages.Damaged, string(b.SHA256))
+	publish(t, c, &nats.Msg{Subject: c.Subjects.Snapshots(a) + ".state.0", Data: []byte("y"), Header: m.Header})
+	if got, err := l.Snapshot(context.Background(), a, "state"); got != nil || err != nil {
+		t.Errorf("a snapshot with another hash: %q, %v", got, err)
+	}
+}
+
+// A blob whose writer died before the last chunk is not there; storing it again
+// completes it, whatever its chunks were cut like.
+func TestHalfABlob(t *testing.T) { // A36
+	l, c := open(t, 1)
+	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "half")
+	b := putBlob(t, l, a, payload)
+	name := l.Names().Blobs(a.Partition())
+	s, m := stored(t, c, name, chunkOf(c, a, b, 3))
+	removeMsg(t, s, m)
+	_, err := getBlob(l, a, b)
+	wantCode(t, err, messages.NotFound)
+	for b, err := range l.ListBlobs(t.Context(), a) {
+		if err != nil || b.Size != 3*224<<10 {
+			t.Errorf("half a blob is listed as %+v, %v", b, err)
+		}
+	}
+	putBlob(t, l, a, payload)
+	if got, err := getBlob(l, a, b); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+
+	s, m = stored(t, c, name, chunkOf(c, a, b, 3))
+	removeMsg(t, s, m)
+	s, m = stored(t, c, name, chunkOf(c, a, b, 1))
+	removeMsg(t, s, m)
+	publish(t, c, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data[:1000]}) // as a smaller server cuts
+	putBlob(t, l, a, payload)
+	if got, err := getBlob(l, a, b); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// A crash in the middle of replacing a snapshot leaves chunks of two.
+func TestHalfASnapshot(t *testing.T) {
+	l, c := open(t, 1)
+	ctx, a := context.Background(), logtest.Agent("ada")
+	subject := func(chunk int) string { return fmt.Sprintf("%s.state.%d", c.Subjects.Snapshots(a), chunk) }
+	older, newer := bytesOf(700<<10, "older"), bytesOf(700<<10, "newer")
+	put := func(snapshot []byte) {
+		t.Helper()
+		if err := l.PutSnapshot(ctx, a, "state", snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(snapshot []byte) {
+		t.Helper()
+		if got, err := l.Snapshot(ctx, a, "state"); err != nil || !bytes.Equal(got, snapshot) || (got == nil) != (snapshot == nil) {
+			t.Errorf("%d bytes, %v; want %d others", len(got), err, len(snapshot))
+		}
+	}
+	for chunk := range 4 {
+		put(newer)
+		_, m := stored(t, c, l.Names().Snapshots(), subject(chunk))
+		put(older)
+		want(older)
+		publish(t, c, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		want(nil)
+		s, m := stored(t, c, l.Names().Snapshots(), subject(chunk))
+		removeMsg(t, s, m)
+		want(nil)
+		m.Data[0] ^= 1
+		publish(t, c, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		want(nil)
+		publish(t, c, &nats.Msg{Subject: m.Subject, Data: []byte("who am I")})
+		want(nil)
+	}
+	put(older)
+	want(older)
+	put(newer[:300<<10]) // leaves nothing of what was larger
+	want(newer[:300<<10])
+	s, _ := stored(t, c, l.Names().Snapshots(), subject(0))
+	info, err := s.Info(ctx)
+	if err != nil || info.State.Msgs != 2 {
+		t.Errorf("%d chunks are kept, %v; want 2", info.State.Msgs, err)
+	}
+}
+
+// An administrator may switch direct reads off, and a small server cuts small.
+func TestStoreOnOtherServers(t *testing.T) { // A36
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, MaxPayload: 64 << 10, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet}
+	l, err := natslog.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, js, a := context.Background(), jetStream(t, c), logtest.Agent("ada")
+	for _, direct := range []bool{true, false} {
+		for _, name := range []string{l.Names().Snapshots(), l.Names().Blobs(a.Partition())} {
+			s, err := js.Stream(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config := s.CachedInfo().Config
+			config.AllowDirect = direct
+			if _, err := js.UpdateStream(ctx, config); err != nil {
+				t.Fatal(err)
+			}
+		}
+		payload := bytesOf(200<<10, fmt.Sprint(direct))
+		if got, err := getBlob(l, a, putBlob(t, l, a, payload)); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("direct %v: a blob of %d bytes, %v", direct, len(got), err)
+		}
+		if _, err := getBlob(l, a, messages.Blob{SHA256: messages.DigestOf([]byte("none"))}); err == nil {
+			t.Errorf("direct %v: a blob that nobody stored", direct)
+		}
+		if err := l.PutSnapshot(ctx, a, "state", payload); err != nil {
+			t.Error(err)
+		}
+		if got, err := l.Snapshot(ctx, a, "state"); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("direct %v: a snapshot of %d bytes, %v", direct, len(got), err)
+		}
+	}
+}
+
+// A snapshot costs no fsync, on a server that syncs always.
+func TestSnapshotsDoNotWaitForTheDisk(t *testing.T) {
+	l, c := open(t, 1)
+	s, err := jetStream(t, c).Stream(context.Background(), l.Names().Snapshots())
+	if err != nil || s.CachedInfo().Config.PersistMode != jetstream.AsyncPersistMode {
+		t.Errorf("%+v, %v", s.CachedInfo().Config, err)
+	}
+	for _, name := range []string{l.Names().Log(0), l.Names().Blobs(0)} {
+		s, err := jetStream(t, c).Stream(context.Background(), name)
+		if err != nil || s.CachedInfo().Config.PersistMode != jetstream.DefaultPersistMode {
+			t.Errorf("%+v, %v", s.CachedInfo().Config, err)
+		}
+	}
+}
+
+// What was acknowledged is on disk, and what was purged is not, whenever the
+// server dies.
+func TestStoreAfterACrash(t *testing.T) { // A36, A108
+	for _, sync := range []embedded.Sync{embedded.SyncAlways, embedded.SyncRelaxed} {
+		dir := t.TempDir()
+		l := openDir(t, dir, sync)
+		agents, payload := logtest.Neighbours(2), bytesOf(2<<20, "crash")
+		var tails [2][]eventlog.Tail
+		for range 20 {
+			for i, a := range agents {
+				var tail eventlog.Tail
+				if n := len(tails[i]); n > 0 {
+					tail = tails[i][n-1]
+				}
+				tails[i] = append(tails[i], grow(t, l, a, tail, 1)...)
+			}
+		}
+		kept, gone := putBlob(t, l, agents[0], payload), putBlob(t, l, agents[1], payload)
+		if err := l.Purge(t.Context(), agents[1], tails[1][15].Seq); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.RemoveBlobs(t.Context(), agents[1]); err != nil {
+			t.Fatal(err)
+		}
+
+		crashed := t.TempDir()
+		if err := os.CopyFS(crashed, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		l = openDir(t, crashed, sync)
+		if got, err := getBlob(l, agents[0], kept); err != nil || !bytes.Equal(got, payload) {
+			t.Errorf("sync %s: %d bytes, %v", sync, len(got), err)
+		}
+		_, err := getBlob(l, agents[1], gone)
+		wantCode(t, err, messages.NotFound)
+		if got, err := readFrom(l, agents[0], tails[0][0]); err != nil || len(got) != 19 {
+			t.Errorf("sync %s: %d frames, %v", sync, len(got), err)
+		}
+		if got, err := readFrom(l, agents[1], tails[1][15]); err != nil || len(got) != 4 {
+			t.Errorf("sync %s: %d frames behind the purge, %v", sync, len(got), err)
+		}
+		if _, err := readFrom(l, agents[1], tails[1][14]); !errors.Is(err, eventlog.ErrElsewhere) {
+			t.Errorf("sync %s: a purged frame came back: %v", sync, err)
+		}
+	}
+}
+
+// A server that is shut down in order keeps its snapshots.
+func TestSnapshotsAfterARestart(t *testing.T) {
+	dir, a, want := t.TempDir(), logtest.Agent("ada"), bytesOf(500<<10, "restart")
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snapshot := range [][]byte{bytesOf(900<<10, "older"), want} {
+		if err := l.PutSnapshot(t.Context(), a, "state", snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nc.Close()
+	if err := srv.Shutdown(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := openDir(t, dir, embedded.SyncAlways).Snapshot(t.Context(), a, "state"); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
+	}
+}
+
+// openDir opens a log on a server of its own in dir.
+func openDir(t *testing.T, dir string, sync embedded.Sync) *natslog.Log {
+	t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: sync, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	l, err := natslog.Open(context.Background(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

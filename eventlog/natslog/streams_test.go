@@ -80,8 +80,20 @@ var dangerous = map[string]struct {
 	"a log in the administrator's taste": {log0, func(c *jetstream.StreamConfig) {
 		c.Description, c.Compression, c.Discard, c.AllowDirect = "mine", jetstream.S2Compression, jetstream.DiscardOld, true
 	}, nil},
+	"blobs that age":             {blob0, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, []string{"max_age is 1h0m0s"}},
+	"blobs overwritten":          {blob0, func(c *jetstream.StreamConfig) { c.Discard, c.DiscardNewPerSubject = jetstream.DiscardOld, false }, []string{"max_msgs_per_subject is 1 with discard DiscardOld"}},
+	"blobs in memory":            {blob0, func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, []string{"storage is Memory"}},
+	"blobs bounded":              {blob0, func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 30 }, []string{"max_bytes is 1073741824"}},
+	"blobs written late":         {blob0, func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }, []string{"persist_mode is async"}},
+	"snapshots never replaced":   {natslog.Names.Snapshots, func(c *jetstream.StreamConfig) { c.Discard, c.DiscardNewPerSubject = jetstream.DiscardNew, true }, []string{"discard is DiscardNew", "set it to old"}},
+	"snapshots not acknowledged": {natslog.Names.Snapshots, func(c *jetstream.StreamConfig) { c.NoAck = true }, []string{"no_ack is true"}},
+	"snapshots in the administrator's taste": {natslog.Names.Snapshots, func(c *jetstream.StreamConfig) {
+		c.Storage, c.PersistMode, c.MaxAge, c.MaxBytes, c.AllowDirect = jetstream.MemoryStorage, jetstream.DefaultPersistMode, time.Hour, 1<<20, false
+	}, nil},
 	"dead letters kept longer": {natslog.Names.DeadLetters, func(c *jetstream.StreamConfig) { c.MaxAge *= 2 }, nil},
 }
+
+func blob0(n natslog.Names) string { return n.Blobs(0) }
 
 func log0(n natslog.Names) string { return n.Log(0) }
 

@@ -56,6 +56,7 @@ type stored struct {
 	subject string
 	header  nats.Header
 	data    []byte
+	early   *decoded // nil: nobody has decoded it ahead
 }
 
 func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }

@@ -34,6 +34,7 @@ const deleted = "agent.deleted" // eventlog.Deleted, which this room does not kn
 func matters(eventType string) bool {
 	switch eventType {
 	case "model.requested", "model.completed", "model.failed", "model.restarted",
+		"compaction.requested", "compaction.failed", "history.compacted",
 		"tool.requested", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped", "tool.unknown", "tool.flagged",
 		"approval.requested", "approval.granted", "approval.denied", "hook.decided",
 		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared", deleted:

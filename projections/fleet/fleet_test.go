@@ -62,6 +62,7 @@ func (w *world) turn(a messages.AgentID) {
 	asked := messages.ModelRequested{Turn: turn, Step: 1, Attempt: 1, Call: model, Model: "demo/" + []string{"a", "b"}[w.rand.IntN(2)]}
 	w.say(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
 	usage := messages.Usage{Input: 10 + w.rand.IntN(90), Output: w.rand.IntN(50), Cached: 3, Reasoning: 1}
+	w.summary(a, turn, usage)
 	switch w.rand.IntN(6) {
 	case 0:
 		w.say(a, messages.ModelFailed{Turn: turn, Step: 1, Call: model, Kind: "timeout", Usage: usage, Cost: 7}, messages.TurnFailed{Turn: turn, Reason: "model"})
@@ -84,6 +85,24 @@ func (w *world) turn(a messages.AgentID) {
 		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "pure", Attempt: 1})
 	}
 	w.say(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
+}
+
+// summary has the agent's history compacted now and then, or not: a summary uses
+// what it uses.
+func (w *world) summary(a messages.AgentID, turn messages.TurnID, usage messages.Usage) {
+	call := messages.CallID("s" + string(turn))
+	waits := []messages.TurnID{"", turn}[w.rand.IntN(2)]
+	switch w.rand.IntN(9) {
+	case 0:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "network", Usage: usage, Cost: 11})
+	case 1:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.say(a, messages.HistoryCompacted{Turn: waits, Call: call, Model: "demo/s", How: messages.CompactSummary, Usage: usage, Cost: 13})
+	case 2:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"}) // it is lost
+		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "restarted", Unknown: true, Tokens: 5})
+	}
 }
 
 // live has many agents live through many turns, in one another's way.

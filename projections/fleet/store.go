@@ -82,7 +82,9 @@ type Store struct {
 }
 
 // Open opens the file, or makes it. One that is damaged, or of another version,
-// is thrown away; the logger hears of it. The folder must exist.
+// is thrown away; the logger hears of it. The folder must exist. Without a path
+// the views are in memory and gone when the store is closed; queries then wait
+// for a batch that is being applied.
 func Open(ctx context.Context, path string, logger *slog.Logger) (*Store, error) {
 	s := &Store{path: path, logger: logger}
 	err := s.open(ctx)
@@ -96,8 +98,11 @@ func Open(ctx context.Context, path string, logger *slog.Logger) (*Store, error)
 	return s, s.open(ctx)
 }
 
-// Remove deletes a file that no Store has open.
+// Remove deletes a file that no Store has open; without a path it does nothing.
 func Remove(path string) error {
+	if path == "" {
+		return nil
+	}
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -115,7 +120,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 			_ = s.Close()
 		}
 	}()
-	if s.write, err = sql.Open("sqlite", s.url("_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)")); err != nil {
+	if s.write, err = sql.Open("sqlite", s.url("_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)", "_pragma=secure_delete(1)")); err != nil {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
@@ -124,6 +129,10 @@ func (s *Store) open(ctx context.Context) (err error) {
 	}
 	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
 		return err
+	}
+	if s.path == "" { // what is in memory belongs to one connection
+		s.read = s.write
+		return s.load(ctx)
 	}
 	if s.read, err = sql.Open("sqlite", s.url("_pragma=query_only(1)")); err != nil {
 		return err
@@ -134,6 +143,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 
 func (s *Store) url(options ...string) string {
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(s.path)}).EscapedPath()}
+	if s.path == "" {
+		u.Opaque = ":memory:"
+	}
 	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-8192)"
 	for _, o := range options {
 		u.RawQuery += "&" + o
@@ -172,15 +184,16 @@ func (s *Store) load(ctx context.Context) (err error) {
 
 // Close closes the file. Queries under way fail.
 func (s *Store) Close() (err error) {
-	for _, db := range []*sql.DB{s.read, s.write} {
-		if db != nil {
-			err = errors.Join(err, db.Close())
-		}
+	if s.read != nil && s.read != s.write {
+		err = s.read.Close()
+	}
+	if s.write != nil {
+		err = errors.Join(err, s.write.Close())
 	}
 	return err
 }
 
-// Path is where the file is.
+// Path is where the file is; empty if there is none.
 func (s *Store) Path() string { return s.path }
 
 // Shard is how far a shard was read; for the goroutine that applies.

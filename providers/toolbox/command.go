@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// DefaultMaxOutput is how much a program may write when its tool does not say.
-const DefaultMaxOutput = 1 << 20
+// DefaultMaxOutput is how much a program may write when its tool does not say: as
+// much as a node keeps of a result, if nobody has changed that.
+const DefaultMaxOutput = 64 << 20
 
 // CommandConfig makes a tool of a program.
 //

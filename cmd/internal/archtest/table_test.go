@@ -70,6 +70,8 @@ var homes = []home{
 		"a library does not read terminals"},
 	{"github.com/goccy/go-yaml", []string{"cmd/internal/config"}, nil,
 		"one place reads files that people write"},
+	{"github.com/netresearch/go-cron", []string{"messages"}, nil,
+		"a cron line means the same at every door and to every owner"},
 	{"github.com/expr-lang/expr", []string{"cmd/internal/config"}, nil,
 		"one place judges expressions that people write"},
 }

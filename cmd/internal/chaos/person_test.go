@@ -52,22 +52,22 @@ func patient(l *life, agent string, c messages.Command) error {
 
 // verdict is what the person says of a call, and the event that will tell of it.
 func (w *world) verdict(c waitingCall, r *rand.Rand) (messages.Command, string, error) {
-	id := fmt.Sprintf("person-%s-%d", c.Call, c.N)
+	id := fmt.Sprintf("person-%s-%d", c.callOf.Call, c.N)
 	if c.Type == "tool.unknown" {
 		return w.lookUp(id, c, r)
 	}
 	hash, remember := field(c.Event).ArgsHash, r.IntN(20) == 0
 	if r.IntN(4) == 0 {
 		text := "denied"
-		return messages.Deny{ID: id, Call: c.Call, ArgsHash: hash, Text: &text}, "approval.denied", nil
+		return messages.Deny{ID: id, Call: c.callOf.Call, ArgsHash: hash, Text: &text}, "approval.denied", nil
 	}
-	return messages.Approve{ID: id, Call: c.Call, ArgsHash: hash, Remember: remember}, "approval.granted", nil
+	return messages.Approve{ID: id, Call: c.callOf.Call, ArgsHash: hash, Remember: remember}, "approval.granted", nil
 }
 
 // lookUp waits until no program of an earlier life is left and says of a call
 // whose outcome is unknown what the ledger has.
 func (w *world) lookUp(id string, c waitingCall, r *rand.Rand) (messages.Command, string, error) {
-	d := messages.Decide{ID: id, Call: c.Call, Outcome: messages.OutcomeCompleted}
+	d := messages.Decide{ID: id, Call: c.callOf.Call, Outcome: messages.OutcomeCompleted}
 	if err := w.calm(w.ctx); err != nil {
 		return d, "", err
 	}
@@ -76,13 +76,13 @@ func (w *world) lookUp(id string, c waitingCall, r *rand.Rand) (messages.Command
 	w.book.mu.Unlock()
 	var want entry
 	if err := json.Unmarshal([]byte(asked.Arguments), &want); err != nil {
-		return d, "", fmt.Errorf("call %s of %s: %w", c.Call, c.Agent, err)
+		return d, "", fmt.Errorf("call %s of %s: %w", c.callOf.Call, c.callOf.Agent, err)
 	}
 	lines, err := os.ReadFile(w.ledger())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d, "", err
 	}
-	key := strings.Join([]string{c.Agent, string(c.Turn), string(c.Call)}, "/")
+	key := strings.Join([]string{c.callOf.Agent, string(c.Turn), string(c.callOf.Call)}, "/")
 	if done, ok := effectOf(lines, asked.Tool, key); ok && done.Input == want.Input && done.Position == want.Position {
 		d.Result = done.result()
 		return d, "tool.completed", nil

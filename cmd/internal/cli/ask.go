@@ -85,7 +85,7 @@ func (f *inputFlags) input(text string) (messages.Input, error) {
 func (a *app) text(args []string) (string, error) {
 	text := strings.Join(args, " ")
 	if text == "-" {
-		b, err := io.ReadAll(io.LimitReader(a.in, messages.MaxBody+1))
+		b, err := io.ReadAll(io.LimitReader(a.in, messages.MaxInput+1))
 		if err != nil {
 			return "", err
 		}
@@ -96,29 +96,38 @@ func (a *app) text(args []string) (string, error) {
 		return "", fail("send text as UTF-8; a file of another kind has to be turned into text before", "the input is not text: it holds bytes that are no UTF-8")
 	case strings.TrimSpace(text) == "":
 		return "", usage("the text is empty: give it as an argument, or - to read standard input")
-	case len(text) > messages.MaxBody:
-		return "", fail("send it in parts, or a reference to it", "the input is larger than %d bytes", messages.MaxBody)
+	case len(text) > messages.MaxInput:
+		return "", fail("send it in parts, or a reference to it", "the input is larger than %d bytes", messages.MaxInput)
 	}
 	return text, nil
 }
 
 func (a *app) ask() *cobra.Command {
 	var f inputFlags
+	var later laterFlags
 	cmd := &cobra.Command{
 		Use: "ask AGENT TEXT... | ask AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
 		Short: "Ask an agent and stream its answer",
 		Long: `Ask an agent and stream its answer to standard output; - reads the text from
 standard input. With -o json each piece of text and each fact of the turn is one
-line of JSON, the last one with output and usage.
+line of JSON, the last one with output and usage. What agents below say on the way
+are lines of type child.text, with their address and the call they work for.
 
 The turn goes on if this command is stopped. If a tool wants approval, whoever sits
 at the terminal is asked. Exit code 3: the turn waits for a person.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if later != (laterFlags{}) {
+				return usage("ask waits for the answer, which would come later: use `%s send` with --in, --at or --cron, and `%s events %s --follow` to see what comes of it", a.started, a.started, args[0])
+			}
 			return a.runAsk(cmd.Context(), f, args[0], args[1:])
 		},
 	}
 	f.inputs(cmd)
+	later.flags(cmd)
+	for _, name := range []string{"in", "at", "cron", "tz", "name"} {
+		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
+	}
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")
 	return a.connects(cmd, 0)
 }

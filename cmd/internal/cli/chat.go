@@ -190,7 +190,7 @@ type plainLines struct{ scanner *bufio.Scanner }
 
 func newPlainLines(in io.Reader) plainLines {
 	s := bufio.NewScanner(in)
-	s.Buffer(nil, messages.MaxBody)
+	s.Buffer(nil, messages.MaxInput)
 	return plainLines{s}
 }
 

@@ -28,6 +28,7 @@ const (
 	groupChange = "change"
 	groupDecide = "decide"
 	groupCheck  = "check"
+	groupKeep   = "keep"
 )
 
 // app is one run of the program.
@@ -96,6 +97,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		&cobra.Group{ID: groupLook, Title: "See what happened:"},
 		&cobra.Group{ID: groupChange, Title: "Change what an agent does:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide what waits for a person:"},
+		&cobra.Group{ID: groupKeep, Title: "Keep copies:"},
 		&cobra.Group{ID: groupCheck, Title: "Check and measure:"},
 	)
 	root.AddCommand(a.commands()...)
@@ -106,9 +108,10 @@ func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
 		a.dev(), a.serve(),
 		a.ask(), a.chat(), a.send(),
-		a.ls(), a.show(), a.events(), a.history(), a.state(), a.turns(), a.usage(), a.effects(), a.replay(), a.dlq(),
-		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.resume(), a.setState(),
+		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.usage(), a.effects(), a.timers(), a.replay(), a.dlq(),
+		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
 		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
+		a.backup(), a.restore(),
 		a.check(), a.doctor(), a.views(), a.bench(), a.version(),
 	}
 }

@@ -46,6 +46,14 @@ func demoAgents(model string, cfg *cluster.Config) error {
 			Instructions: "You help the customers of a shop. Be brief. Use your tool to pay an order back.",
 			Tools:        []tool.Tool{demoRefund()},
 		},
+		{
+			Kind: "team", Model: model,
+			Instructions: "You lead a team. Be brief. Ask the one of your team who can do it, and tell what came of it.",
+			Tools: []tool.Tool{
+				actors.AsTool("support", "Ask support to pay back an order of a customer"),
+				actors.AsTool("assistant", "Ask an assistant who tells the time"),
+			},
+		},
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/demo"
 )
@@ -20,7 +21,7 @@ import (
 const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
-	data, listen, config, model, sync string
+	data, listen, config, model, sync, keys string
 }
 
 func (a *app) dev() *cobra.Command {
@@ -31,8 +32,8 @@ func (a *app) dev() *cobra.Command {
 		Long: `Run one node with an embedded NATS server: nothing to install.
 
 The agents are those of ./reprise.yaml, or of --config. Without a file there
-are demo agents, assistant, parrot and support, which use OpenAI if OPENAI_API_KEY
-is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
+are demo agents, assistant, parrot, support and team, which asks two of them, and
+which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"))
 		},
@@ -43,6 +44,7 @@ is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline
 	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+" if there is one)")
 	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
+	keyFlag(cmd, &f.keys)
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does")
 	return cmd
 }
@@ -79,11 +81,14 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
 	switch {
 	case file == "":
 		cfg.PromptDecides = func(string, string) bool { return true }
+		if cfg.WrappingKeys, err = wrappingKeys(f.keys, config.EncryptionConfig{}); err != nil {
+			return file, err
+		}
 		return file, demoAgents(f.model, cfg)
 	case f.model != "":
 		return file, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
-	return file, fromFile(file, cfg, true) // who talks to it owns it
+	return file, fromFile(file, f.keys, cfg, true) // who talks to it owns it
 }
 
 // inUse says that somebody listens at the address already.
@@ -128,6 +133,8 @@ func (n *node) tryThis(url string, demo bool) {
 	try("events", agent.String(), " --follow")
 	if demo {
 		try("ask", "support/t1", ` "Refund 9900 cents for order 7"`)
+		try("ask", "team/t1", ` "Ask support to refund 9900 cents for order 7"`)
+		try("tree", "team/t1", "")
 	}
 	server := ""
 	if url != "nats://"+usualAddress {

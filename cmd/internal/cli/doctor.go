@@ -16,15 +16,37 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
+type doctorFlags struct {
+	tenant string
+	// quick leaves the store unread.
+	quick bool
+	query messages.Query
+}
+
 func (a *app) doctor() *cobra.Command {
-	var tenant string
+	f := doctorFlags{query: messages.Query{View: "doctor"}}
 	cmd := &cobra.Command{
-		Use: "doctor", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "Look whether a node can be reached and what needs care",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), tenant) },
+		Use: "doctor [AGENT]", GroupID: groupCheck, Args: cobra.MaximumNArgs(1),
+		Short: "Look whether a node can be reached, what needs care, and whether the store is sound",
+		Long: `Look whether a node can be reached, what needs care, and whether the store is sound.
+
+A node reads every agent's log through, of all tenants, or that of one agent:
+numbering, chain, checksums, headers against frames, and that the payloads which
+events name are there. Each problem is told with its place and what to do. The
+node goes on working; --rate says how fast it may read. It changes nothing
+without --repair, and then only what is a cache or is named by nothing.
+The whole store is asked for on the subject <root>.q, an administrator's.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runDoctor(cmd.Context(), f, strings.Join(args, ""))
+		},
 	}
-	tenantFlag(cmd, &tenant)
-	return a.connects(cmd, defaultTimeout)
+	tenantFlag(cmd, &f.tenant)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
+	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare their hashes")
+	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
+	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
+	return a.connects(cmd, 0)
 }
 
 // finding is one thing that doctor looked at.
@@ -35,33 +57,81 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-func (a *app) runDoctor(ctx context.Context, tenant string) error {
-	if err := messages.ValidateToken("tenant", tenant); err != nil {
+func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
+	switch {
+	case agent != "" && f.query.Repair:
+		return usage("--repair is for the whole store: leave the agent out")
+	case f.query.Rate < 0:
+		return usage("--rate %d: it must be positive", f.query.Rate)
+	case agent != "" && f.quick:
+		return usage("--quick reads no agent: leave one of them out")
+	case agent != "":
+		if agent, err = address(agent); err != nil {
+			return err
+		}
+	}
+	if err := messages.ValidateToken("tenant", f.tenant); err != nil {
 		return usage("%v", err)
 	}
-	found := a.examine(ctx, tenant)
-	ill := slices.ContainsFunc(found, func(f finding) bool { return f.Status == "fail" })
+	var found []finding
+	if agent == "" {
+		found = a.examine(ctx, f.tenant)
+		a.findings(found)
+	}
+	if !f.quick && !ill(found) {
+		result, err := a.examineStore(ctx, agent, f.query)
+		if err != nil {
+			return err
+		}
+		a.findings([]finding{result})
+		found = append(found, result)
+	}
 	if a.json() {
 		err := a.object(struct {
 			OK     bool      `json:"ok"`
 			Checks []finding `json:"checks"`
-		}{!ill, found})
+		}{!ill(found), found})
 		if err != nil {
 			return err
 		}
-	} else {
-		for _, f := range found {
-			status := fmt.Sprintf("%-4s", f.Status)
-			if f.Status == "fail" || f.Status == "warn" {
-				status = a.red(a.out, status)
-			}
-			a.printf("%s  %-12s  %s\n", status, f.Check, projections.Printable(f.Detail, 0))
-		}
 	}
-	if ill {
+	if ill(found) {
 		return silent(exitFailed)
 	}
 	return nil
+}
+
+func ill(found []finding) bool {
+	return slices.ContainsFunc(found, func(f finding) bool { return f.Status == "fail" })
+}
+
+// findings writes what was looked at, for people.
+func (a *app) findings(found []finding) {
+	if a.json() {
+		return
+	}
+	for _, f := range found {
+		status := fmt.Sprintf("%-4s", f.Status)
+		if f.Status == "fail" || f.Status == "warn" {
+			status = a.red(a.out, status)
+		}
+		a.printf("%s  %-12s  %s\n", status, f.Check, projections.Printable(f.Detail, 0))
+	}
+}
+
+// examineStore has a node read the store, or one agent.
+func (a *app) examineStore(ctx context.Context, agent string, q messages.Query) (finding, error) {
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return finding{}, err
+	}
+	defer done()
+	x := a.examination()
+	if err := x.remote(ctx, c, agent, q); err != nil {
+		x.line.end()
+		return finding{}, err
+	}
+	return x.result(), nil
 }
 
 func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
@@ -75,6 +145,8 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 		return []finding{{"server", "fail", what}}
 	}
 	defer done()
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
 	return append([]finding{{"server", "ok", c.Server() + " answers"}},
 		a.backlog(ctx, c), a.population(ctx, c, tenant), a.deadLetters(ctx, c, tenant),
 		finding{"sync", "note", "unknown from here: a node says when it starts whether what is acknowledged is on disk"},

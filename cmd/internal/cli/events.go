@@ -25,7 +25,8 @@ func (a *app) events() *cobra.Command {
 		Use: "events AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Show the log of an agent, event by event",
 		Long: `Show the log of an agent, event by event. The text form shortens long data;
--o json has it whole, one object a line.`,
+-o json has it whole, one object a line. What is too large for the log itself is
+named by its size and hash, as a blob; --whole puts it back.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.From = messages.EventNumber(from)
 			return a.runEvents(cmd.Context(), args[0], q)
@@ -33,6 +34,7 @@ func (a *app) events() *cobra.Command {
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show")
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
+	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with what happens, until Ctrl-C")
 	return a.connects(cmd, 0)
 }

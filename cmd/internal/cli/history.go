@@ -58,6 +58,9 @@ func (a *app) item(item projections.HistoryItem) {
 			text += "\n[image " + projections.Printable(part.ImageURL, 120) + "]"
 		}
 	}
+	if item.Missing != "" {
+		text += "[" + projections.Printable(item.Missing, 0) + "]"
+	}
 	if item.CallID != "" {
 		title += " " + string(item.CallID)
 	}

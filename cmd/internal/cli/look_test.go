@@ -8,7 +8,7 @@ import (
 func TestLook(t *testing.T) {
 	w := newWorld(t)
 	w.dev()
-	w.run("ls").exits(0, "no agents")
+	w.run("ls").exits(0, "no such agents")
 	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0)
 
 	events := w.run("events", "assistant/main", "-o", "json").exits(0).objects()
@@ -38,7 +38,7 @@ func TestLook(t *testing.T) {
 		}
 	}
 	w.run("ls", "--kind", "assistant", "--phase", "idle").exits(0, "AGENT", "assistant/main")
-	w.run("ls", "--phase", "asleep").exits(2, "idle, running or paused")
+	w.run("ls", "--phase", "asleep").exits(2, "idle, running, paused or deleted")
 }
 
 func lookHistory(t *testing.T, w *world) {

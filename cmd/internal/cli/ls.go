@@ -35,15 +35,16 @@ func (a *app) ls() *cobra.Command {
 	kindFlag(cmd, &q)
 	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents to which something has happened since then: 90m, 24h, 7d, a date or a time")
 	limitFlag(cmd, &q)
-	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running or paused")
+	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running, paused or deleted")
+	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "what is left of deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
 }
 
 func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error {
 	switch q.Phase {
-	case "", "idle", "running", "paused":
+	case "", "idle", "running", "paused", projections.PhaseDeleted:
 	default:
-		return usage("--phase %q: write idle, running or paused", q.Phase)
+		return usage("--phase %q: write idle, running, paused or deleted", q.Phase)
 	}
 	rows, err := a.table("AGENT\tPHASE\tTURN\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
 		return a.tenantLines(ctx, tenant, q, each)

@@ -103,6 +103,7 @@ type nodeStatus struct {
 	NATS       string         `json:"nats"`
 	Data       string         `json:"data,omitempty"`
 	Sync       string         `json:"sync"`
+	Encrypted  bool           `json:"encrypted"`
 	Kinds      []string       `json:"kinds"`
 	Agents     map[string]int `json:"agents"`
 	Partitions int            `json:"partitions"`
@@ -111,7 +112,7 @@ type nodeStatus struct {
 
 func (n *node) status(running *cluster.Node) nodeStatus {
 	s := nodeStatus{
-		Type: "ready", Mode: n.mode, Node: running.ID(), NATS: reachable(running.URL()), Sync: running.Sync(),
+		Type: "ready", Mode: n.mode, Node: running.ID(), NATS: reachable(running.URL()), Sync: running.Sync(), Encrypted: running.Encrypted(),
 		Agents: running.Agents(), Partitions: running.Partitions(), Version: versionText(), Kinds: []string{},
 	}
 	if n.embedded() {
@@ -134,7 +135,11 @@ func (n *node) readyLine(running *cluster.Node) string {
 	for _, count := range s.Agents {
 		known += count
 	}
-	parts = append(parts, "sync "+s.Sync, fmt.Sprintf("%d agents known", known))
+	encryption := "encryption off"
+	if s.Encrypted {
+		encryption = "encryption on"
+	}
+	parts = append(parts, "sync "+s.Sync, encryption, fmt.Sprintf("%d agents known", known))
 	if c := s.Agents["running"]; c > 0 {
 		parts = append(parts, fmt.Sprintf("%d being recovered", c))
 	}

@@ -105,7 +105,7 @@ func TestServe(t *testing.T) {
 	w.run("serve", "--replicas", "3").exits(2, "--replicas")
 	first := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always", "-o", "json")
 	o := object(t, first.ready)
-	wantKeys(t, o, "type", "mode", "node", "nats", "data", "sync", "kinds", "agents", "partitions", "version")
+	wantKeys(t, o, "type", "mode", "node", "nats", "data", "sync", "encrypted", "kinds", "agents", "partitions", "version")
 	url, _ := o["nats"].(string)
 	if o["sync"] != "always" || o["partitions"] != 64.0 || o["version"] != "v9.8.7-test" {
 		t.Errorf("ready: %v", o)

@@ -119,9 +119,9 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	if err := t.client.Answer(ctx, q, line); err != nil {
 		return false, err
 	}
-	heeded := t.settled[place] || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
+	heeded := t.settled[place] || t.rests == "" || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
 		askedAgain := ev.Type == "query" && callOf(*ev.Question) == place
-		return t.settled[place] || askedAgain || ev.Type == "notice" || ev.Terminal()
+		return t.settled[place] || t.heardBelow(ev) || askedAgain || ev.Type == "notice" || ev.Terminal()
 	})
 	if !heeded {
 		t.app.note("the answer has had no effect so far")
@@ -144,8 +144,15 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 		t.app.note("%s", projections.Printable(err.Error(), 0)) // somebody else was faster
 		return false, nil
 	}
+	if err == nil && w.Agent != "" && t.rests != "" { // it is passed on to an agent below
+		t.lookAhead(ctx, heeding, func(ev client.Event) bool { return t.heardBelow(ev) || ev.Terminal() })
+	}
 	return false, err
 }
+
+// heardBelow says that an agent below has told what it waits for now, or that
+// the turn goes on.
+func (t *turn) heardBelow(ev client.Event) bool { return t.rests == "" || ev.Type == "child.waiting" }
 
 // question asks until the answer can be read. An empty line means that there is
 // none.

@@ -72,24 +72,32 @@ func (a *app) client(ctx context.Context) (c *client.Client, within context.Cont
 		within, end = context.WithTimeout(within, a.remote.timeout)
 		cancel = func() { end(); lost(nil) }
 	}
-	o, file := a.remote.options, ""
-	o.Lost = func() { a.gone.Store(true); lost(errLost) }
-	if o.URL == "" && o.Context == "" {
-		if !a.remote.chosen {
-			o.URL = os.Getenv("NATS_URL")
-		}
-		if o.URL == "" {
-			if o.URL, file, err = a.localAddress(); err != nil {
-				cancel()
-				return nil, nil, nil, err
-			}
-		}
+	o, file, err := a.server()
+	if err != nil {
+		cancel()
+		return nil, nil, nil, err
 	}
+	o.Lost = func() { a.gone.Store(true); lost(errLost) }
 	if c, err = client.Connect(within, o); err != nil {
 		cancel()
 		return nil, nil, nil, a.unreachable(err, file)
 	}
 	return c, within, func() { c.Close(); cancel() }, nil
+}
+
+// server finds the server that the flags choose; file is where its address was
+// read, if it was.
+func (a *app) server() (o client.Options, file string, err error) {
+	if o = a.remote.options; o.URL != "" || o.Context != "" {
+		return o, "", nil
+	}
+	if !a.remote.chosen {
+		o.URL = os.Getenv("NATS_URL")
+	}
+	if o.URL == "" {
+		o.URL, file, err = a.localAddress()
+	}
+	return o, file, err
 }
 
 // errLost says that the server has gone away while a command waited for it.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,21 +11,28 @@ import (
 
 func (a *app) send() *cobra.Command {
 	var f inputFlags
+	var later laterFlags
 	cmd := &cobra.Command{
 		Use: "send AGENT TEXT... | send AGENT -", GroupID: groupTalk, Args: cobra.MinimumNArgs(2),
 		Short: "Store an input for an agent and return",
 		Long: `Store an input for an agent and return: once this prints its id it is not lost.
-It may still be refused, which --reply and dlq ls tell.`,
+It may still be refused, which --reply and dlq ls tell.
+
+With --in, --at or --cron it comes later, whether this command or any node runs
+meanwhile or not: timers lists what is to come, cancel takes it back.`,
+		Example: `  reprise send assistant/main "Has the parcel come?" --in 2h
+  reprise send assistant/main "Good morning" --cron "0 9 * * 1-5" --tz Europe/Berlin --name morning`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runSend(cmd.Context(), f, args[0], args[1:])
+			return a.runSend(cmd.Context(), f, later, args[0], args[1:])
 		},
 	}
 	f.inputs(cmd)
+	later.flags(cmd)
 	cmd.Flags().StringVar(&f.reply, "reply", "", "NATS subject to which acceptance and outcome are published")
 	return a.connects(cmd, defaultTimeout)
 }
 
-func (a *app) runSend(ctx context.Context, f inputFlags, agent string, words []string) error {
+func (a *app) runSend(ctx context.Context, f inputFlags, later laterFlags, agent string, words []string) error {
 	id, err := messages.ParseAgentID(agent)
 	if err != nil {
 		return usage("%v", err)
@@ -36,6 +44,12 @@ func (a *app) runSend(ctx context.Context, f inputFlags, agent string, words []s
 	in, err := f.input(text)
 	if err != nil {
 		return err
+	}
+	if in.Schedule, err = later.schedule(time.Now()); err != nil {
+		return err
+	}
+	if in.Cron != "" && in.Deadline != nil {
+		return usage("--deadline and --cron exclude one another: an input that comes again and again has no last moment")
 	}
 	c, ctx, done, err := a.client(ctx)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 )
 
 type serveFlags struct {
-	data, listen, config, sync string
-	views                      string
-	replicas                   int
-	idle                       time.Duration
+	data, listen, config, sync, keys string
+	views                            string
+	replicas                         int
+	idle                             time.Duration
 }
 
 func (a *app) serve() *cobra.Command {
@@ -42,6 +42,7 @@ ends it at once.`,
 	fs.StringVar(&f.views, "views", "", "folder of the views of the fleet, a cache of this node alone (default: in --data, or with --nats a temporary one)")
 	fs.IntVar(&f.replicas, "replicas", 1, "copies of each stream that is created")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
+	keyFlag(cmd, &f.keys)
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log more of what the node does")
 	return cmd
 }
@@ -66,7 +67,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, Version: versionText(),
 		Views: f.views, Providers: withDemo(), Logger: a.logger(slog.LevelInfo),
 	}
-	if err := fromFile(f.config, &cfg, false); err != nil {
+	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {
 		return err
 	}
 	if external {

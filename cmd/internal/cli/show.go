@@ -50,6 +50,9 @@ func (a *app) status(s projections.AgentStatus) error {
 	if s.Turn != "" {
 		row("turn", "%s", s.Turn)
 	}
+	if end := s.Deleted; end != nil {
+		row("deleted", "%s", endText(end))
+	}
 	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))
@@ -58,6 +61,12 @@ func (a *app) status(s projections.AgentStatus) error {
 	}
 	for _, id := range s.Joined {
 		row("joined", "%s", id)
+	}
+	if s.Parent != nil {
+		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
+	}
+	for _, c := range s.Children {
+		row("asks", "%s, call %s: %s", c.Agent, c.Call, c.Status)
 	}
 	if s.Budget != nil {
 		if s.Budget.Turn != nil {

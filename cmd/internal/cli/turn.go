@@ -157,6 +157,7 @@ func (t *turn) show(ev client.Event) error {
 		text := safe(ev.Text)
 		t.open = !strings.HasSuffix(text, "\n")
 		t.app.printf("%s", text)
+	case ev.Child != "": // what another agent says is not the answer
 	case ev.Type == "reasoning":
 		if t.app.verbose {
 			_, _ = fmt.Fprint(t.app.err, t.app.dim(t.app.err, safe(ev.Text)))
@@ -189,9 +190,11 @@ func eventText(kind string, step int, data json.RawMessage) string {
 func askLine(ev client.Event) any {
 	if ev.N == 0 {
 		return struct {
-			Type string `json:"type"`
-			Text string `json:"text"`
-		}{ev.Type, ev.Text}
+			Type  string          `json:"type"`
+			Text  string          `json:"text"`
+			Child string          `json:"child,omitempty"`
+			Call  messages.CallID `json:"call,omitempty"`
+		}{ev.Type, ev.Text, ev.Child, ev.ChildCall}
 	}
 	fact := projections.EventJSON{N: ev.N, Seq: ev.Seq, Frame: ev.Frame, Type: ev.Type, Turn: ev.Turn, Step: ev.Step, At: ev.At, Data: ev.Data}
 	if !ev.Terminal() {

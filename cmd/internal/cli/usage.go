@@ -65,7 +65,9 @@ func (a *app) runUsage(ctx context.Context, agent string, at messages.EventNumbe
 		of := l.Type
 		switch l.Type {
 		case "turn":
-			of = "turn " + string(l.Turn)
+			if of = "turn " + string(l.Turn); l.Turn == "" {
+				of = "no turn (summaries)"
+			}
 		case "model":
 			of = l.Model
 		}

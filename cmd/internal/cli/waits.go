@@ -12,6 +12,13 @@ import (
 
 // waitText is a call that waits for a person, for a person.
 func waitText(w projections.Waiting) string {
+	if agent := w.Agent; agent != "" {
+		w.Agent = ""
+		if w.Kind == projections.WaitsPaused {
+			return fmt.Sprintf("%s, which is paused: %s", short(agent), w.Reason)
+		}
+		return short(agent) + ", " + waitText(w)
+	}
 	switch {
 	case w.Tool == "":
 		return "call " + string(w.Call)
@@ -27,6 +34,9 @@ func waitText(w projections.Waiting) string {
 
 // settle is how a person settles a call that waits.
 func (a *app) settle(agent string, w projections.Waiting) string {
+	if w.Kind == projections.WaitsPaused {
+		return a.goOn(short(w.Agent), "", limit{})
+	}
 	call, turn := quoted(string(w.Call)), ""
 	if w.Turn != "" {
 		turn = " --turn " + quoted(string(w.Turn))
@@ -41,7 +51,15 @@ func (a *app) settle(agent string, w projections.Waiting) string {
 // besides says whether a paused turn waits for something that is no call: a
 // limit that must be raised, or a hook.
 func besides(s projections.AgentStatus) bool {
-	return s.Limit != nil || s.Paused != "" && s.Paused != projections.WaitsForApproval && s.Paused != "tool_unknown"
+	return s.Limit != nil || s.Paused != "" && s.Paused != projections.WaitsForApproval && s.Paused != "tool_unknown" && s.Paused != "child"
+}
+
+// short is an address as a person writes it.
+func short(agent string) string {
+	if id, err := messages.ParseAgentID(agent); err == nil {
+		return id.String()
+	}
+	return agent
 }
 
 // standing is what a paused agent waits for and how to go on: calls, and what

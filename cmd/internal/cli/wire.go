@@ -23,7 +23,7 @@ const wordDelay = 20 * time.Millisecond
 
 // fromFile puts what a reprise.yaml defines into cfg. promptApproves holds for
 // agents of which the file does not say whether whoever prompts them decides.
-func fromFile(path string, cfg *cluster.Config, promptApproves bool) error {
+func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) error {
 	c, err := config.Load(path)
 	if err != nil {
 		return err
@@ -31,7 +31,10 @@ func fromFile(path string, cfg *cluster.Config, promptApproves bool) error {
 	if cfg.Agents, err = definitions(c, toolbox.Command); err != nil {
 		return err
 	}
-	cfg.Prices = c.Prices
+	cfg.Prices, cfg.Archive = c.Prices, c.RetainTo
+	if cfg.WrappingKeys, err = wrappingKeys(keyFile, c.Encryption); err != nil {
+		return err
+	}
 	approves := make(map[string]bool)
 	for _, a := range c.Agents {
 		approves[a.Kind] = promptApproves
@@ -58,7 +61,7 @@ func definitions(c *config.Config, command func(toolbox.CommandConfig) (tool.Too
 		slices.Sort(env)
 		return command(toolbox.CommandConfig{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Command: t.Command, Dir: t.Dir,
-			Env: env, Class: t.Class, Reconcile: t.Reconcile, Timeout: t.Timeout, KeyField: t.KeyField,
+			Env: env, Class: t.Class, Reconcile: t.Reconcile, Timeout: t.Timeout, MaxOutput: t.MaxOutput, KeyField: t.KeyField,
 			Approval: t.Approval, ApproveIf: t.ApproveIf, ApproveRepeats: t.ApproveRepeats, ApprovalTimeout: t.ApprovalTimeout,
 		})
 	}, toolbox.Names()...)

@@ -16,6 +16,9 @@ func (r *reader) agents(n *node) {
 	})
 }
 
+// maxPayload is the largest number of bytes that a limit of payloads may be.
+const maxPayload = 1 << 30
+
 func (r *reader) agent(f field) AgentConfig {
 	a := AgentConfig{Kind: f.name}
 	var choice, stops *node
@@ -34,9 +37,12 @@ func (r *reader) agent(f field) AgentConfig {
 		"max_queue":        r.count("max_queue", &a.MaxQueue),
 		"max_attempts":     r.count("max_attempts", &a.MaxAttempts),
 		"parallel":         r.count("parallel", &a.Parallel),
+		"show_at_most":     r.countTo(maxPayload, "show_at_most", &a.ShowAtMost),
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
+		"compact":          func(n *node) { r.compact(n, &a) },
 		"settings":         func(n *node) { r.settings(n, &a) },
+		"retain":           r.days("retain", &a.Retain),
 	})
 	r.hasModel(f, owner)
 	r.choices(choice, stops, &a)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -24,6 +25,11 @@ type Config struct {
 	Providers []ProviderConfig
 	// Prices are by provider/model. Nil: none are written.
 	Prices map[string]messages.Price
+	// Encryption says where the wrapping key is. Zero: the file does not say.
+	Encryption EncryptionConfig
+	// RetainTo is the folder that agents are archived in before they are deleted.
+	// Empty: archive, below the data folder.
+	RetainTo string
 
 	places map[string]place // where tools are declared and named
 }
@@ -53,6 +59,9 @@ type AgentConfig struct {
 	MaxQueue        int
 	MaxAttempts     int
 	Parallel        int
+	// ShowAtMost is how many bytes a model is shown of a text that is too large for
+	// the log. Zero: actors.Definition's default.
+	ShowAtMost int
 	// TurnLimits are budget.turn; the steps of a turn are MaxSteps.
 	TurnLimits messages.Limits
 	// AgentLimits are budget.agent: for all turns together.
@@ -60,19 +69,38 @@ type AgentConfig struct {
 	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
 	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
 	PauseAtLimit bool
+	// Compact says when and how what a model sees of the past is made shorter.
+	Compact actors.Compaction
 	// PromptApproves says whether whoever prompts the agent may decide about its
 	// calls that wait for approval. Otherwise only who may publish commands to it
 	// decides. Nil: the file does not say.
 	PromptApproves *bool
+	// Retain is how long an agent may rest before it is archived and deleted. Zero:
+	// for ever.
+	Retain time.Duration
 }
 
 // models are all models of the agent, the one to begin with first.
-func (a AgentConfig) models() []string { return append([]string{a.Model}, a.Fallbacks...) }
+func (a AgentConfig) models() []string {
+	list := append([]string{a.Model}, a.Fallbacks...)
+	if a.Compact.Model != "" {
+		list = append(list, a.Compact.Model)
+	}
+	return list
+}
 
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
-// standard input and answers on standard output.
+// standard input and answers on standard output, or an agent.
 type ToolConfig struct {
 	Name string
+	// Agent is the kind of agent that does it; Command is then empty. Without
+	// Parameters it has one argument, input.
+	Agent string
+	// Detached is wait: false: the call does not wait for the agent's answer.
+	Detached bool
+	// MaxChildren is how many agents a turn may ask before this tool refuses. Zero:
+	// messages.MaxChildren.
+	MaxChildren int
 	// Command is the program and its arguments; a relative program is found
 	// from Dir.
 	Command     []string
@@ -103,6 +131,8 @@ type ToolConfig struct {
 	KeyField string
 	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
 	Timeout time.Duration
+	// MaxOutput is the most bytes of output. Zero: toolbox.DefaultMaxOutput.
+	MaxOutput int
 	// Env is set on top of what the program gets otherwise.
 	Env map[string]Secret
 	// Dir is where the program runs: the folder of the file, or dir seen from it.

@@ -29,6 +29,7 @@ agents:
     max_queue: 1_000
     max_attempts: ${STEPS}
     parallel: 4
+    show_at_most: 2_000_000
     tool_choice: lookup
     stop_on: [lookup]
     approval_timeout: 1h
@@ -37,6 +38,7 @@ agents:
       agent: {max_steps: 5000, max_tokens: 50000000, max_cost: "${STEPS}", max_duration: 24h}
     when_reached: pause
     prompt_approves: true
+    compact: {at_tokens: 60_000, keep: 30, how: summary, model: "${MODEL}", instructions: Be brief.}
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
   42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
   several: {models: [openai/gpt-5.5, "${MODEL}"], tools: [clock], tool_choice: required}
@@ -54,6 +56,7 @@ tools:
     approval_timeout: 10m
     key_field: idempotency_key
     timeout: 1m30s
+    max_output: 0x1000000
     env: {TOKEN: "${SECRET}"}
     dir: scripts
   bare: {command: [/bin/true], description: Nothing, approval: never, approve_repeats: false}
@@ -80,10 +83,11 @@ func TestParse(t *testing.T) {
 			Instructions: "You are terse.\nYou serve Ada; ${this} stays.\n",
 			Tools:        []string{"clock", "lookup"},
 			ToolChoice:   "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
-			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
+			MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4, ShowAtMost: 2_000_000,
 			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
 			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
 			PauseAtLimit: true, PromptApproves: new(true),
+			Compact:  actors.Compaction{AtTokens: 60_000, Keep: 30, How: messages.CompactSummary, Model: "demo/demo", Instructions: "Be brief."},
 			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
 		}, {Kind: "42", Model: "demo/demo"}, {
 			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",
@@ -91,7 +95,7 @@ func TestParse(t *testing.T) {
 		Tools: []ToolConfig{{
 			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
 			Parameters: json.RawMessage(`{"properties":{"exact":{"default":true,"type":"boolean"},"word":{"maxLength":16,"pattern":"^${1}$","type":"string"}},"required":["word"],"type":"object"}`),
-			Class:      tool.Keyed, Timeout: 90 * time.Second,
+			Class:      tool.Keyed, Timeout: 90 * time.Second, MaxOutput: 1 << 24,
 			Approval: tool.Asked, ApproveRepeats: true, ApprovalTimeout: 10 * time.Minute, KeyField: "idempotency_key",
 			Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, Dir: filepath.FromSlash("conf/scripts"),
 		}, {
@@ -237,9 +241,10 @@ func TestDefinitions(t *testing.T) {
 	a := c.Agents[0]
 	want := actors.Definition{
 		Kind: "assistant", Model: "openai/gpt-5.5", Instructions: a.Instructions, Settings: a.Settings, Tools: d.Tools,
-		MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4,
+		MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4, ShowAtMost: 2_000_000,
 		ToolChoice: "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
 		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: true,
+		Compact: a.Compact,
 	}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got  %+v\nwant %+v", d, want)

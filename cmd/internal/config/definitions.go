@@ -61,6 +61,10 @@ func (c *Config) declared(
 			found.add(at, "choose another name", "a tool called %s is built in", shown(tc.Name))
 			continue
 		}
+		if tc.Agent != "" {
+			out[tc.Name] = tc.agentTool()
+			continue
+		}
 		t, err := command(tc)
 		if err != nil {
 			found.add(at, "mend its command", "tool %s cannot be made: %v", shown(tc.Name), err)
@@ -74,8 +78,8 @@ func (c *Config) declared(
 func (a AgentConfig) definition() actors.Definition {
 	return actors.Definition{
 		Kind: a.Kind, Model: a.Model, Fallbacks: a.Fallbacks, Instructions: a.Instructions, Settings: a.Settings,
-		MaxSteps: a.MaxSteps, MaxQueue: a.MaxQueue, MaxAttempts: a.MaxAttempts, Parallel: a.Parallel,
+		MaxSteps: a.MaxSteps, MaxQueue: a.MaxQueue, MaxAttempts: a.MaxAttempts, Parallel: a.Parallel, ShowAtMost: a.ShowAtMost,
 		ToolChoice: a.ToolChoice, StopOn: a.StopOn, ApprovalTimeout: a.ApprovalTimeout,
-		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: a.PauseAtLimit,
+		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: a.PauseAtLimit, Compact: a.Compact, Retain: a.Retain,
 	}
 }

@@ -21,6 +21,7 @@ type reader struct {
 	places map[string]place
 	models []use
 	costs  []costly
+	asked  []asking // agents that are tools
 	// lenient leaves unset variables empty: the provider is not used.
 	lenient bool
 }
@@ -37,12 +38,16 @@ func (r *reader) root(n *node) {
 		"tools":     r.tools,
 		"providers": func(*node) {},
 		"prices":    func(*node) {},
+
+		"encryption": r.encryption,
+		"retain_to":  r.folder("retain_to", &r.config.RetainTo),
 	})
 	if agents := n.get("agents"); agents == nil {
 		r.add(n.at, "add agents: with one agent below it", "there are no agents")
 	} else if agents.kind == empty || agents.kind == mapping && len(agents.fields) == 0 {
 		r.add(agents.at, "add one, such as assistant: {model: openai/gpt-5.5}", "there are no agents")
 	}
+	r.agentsAsked()
 	r.providers(n.get("providers"))
 	r.prices(n.get("prices"))
 }
@@ -74,6 +79,8 @@ func elsewhere(name string, known []string) string {
 		return "move it below settings:"
 	case slices.Contains(known, "settings") && slices.Contains(limits, name):
 		return "move it below budget: {turn: …}, or below budget: {agent: …} for all turns together"
+	case slices.Contains(known, "compact") && (name == "at_tokens" || name == "keep"):
+		return "move it below compact:"
 	case slices.Contains(known, "turn") && slices.Contains(limits, name):
 		return "write it below turn:, or below agent: for all turns together"
 	case name == "max_steps" && slices.Contains(known, "max_tokens"):

@@ -34,6 +34,9 @@ func (r *reader) tool(f field) ToolConfig {
 		Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 	}
 	owner := titled("tool", f.name)
+	if agent := f.value.get("agent"); agent != nil {
+		return r.agentTool(f, owner, t)
+	}
 	r.fields(f.value, owner, map[string]func(*node){
 		"command":     func(n *node) { t.Command = r.command(n, "command") },
 		"reconcile":   func(n *node) { t.Reconcile = r.command(n, "reconcile") },
@@ -41,6 +44,7 @@ func (r *reader) tool(f field) ToolConfig {
 		"parameters":  func(n *node) { r.parameters(n, &t) },
 		"class":       func(n *node) { r.class(n, &t) },
 		"timeout":     r.duration("timeout", &t.Timeout),
+		"max_output":  r.countTo(maxPayload, "max_output", &t.MaxOutput),
 		"env":         func(n *node) { t.Env = r.environment(n) },
 		"dir":         func(n *node) { r.dir(n, &t) },
 		"approval":    func(*node) {}, // these two are read once the parameters are
@@ -53,7 +57,7 @@ func (r *reader) tool(f field) ToolConfig {
 		return t
 	}
 	if f.value.get("command") == nil {
-		r.add(f.at, "add command: [./program]", "%s has no command", owner)
+		r.add(f.at, "add command: [./program], or agent: and the name of an agent", "%s has no command", owner)
 	}
 	if f.value.get("description") == nil {
 		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)

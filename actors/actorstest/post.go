@@ -1,0 +1,119 @@
+package actorstest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// post brings commands from agent to agent, as the stored inputs of a cluster
+// do: at least once, one by one for each agent, by way of the newest node. What
+// a node that has ended did not answer is given to the next one. The zero value
+// is empty.
+type post struct {
+	mu    sync.Mutex
+	node  *Node // the newest
+	lanes map[messages.AgentID]*lane
+	// sent is every command so far, in order.
+	sent []Letter
+}
+
+// Letter is a command that one agent has sent to another.
+type Letter struct {
+	To      messages.AgentID
+	Command messages.Command
+}
+
+// lane is what waits for one agent.
+type lane struct {
+	waiting []messages.Command
+	busy    bool
+}
+
+// Letters are the commands that agents have sent to one another, in order.
+func (s *Stage) Letters() []Letter {
+	s.post.mu.Lock()
+	defer s.post.mu.Unlock()
+	return append([]Letter(nil), s.post.sent...)
+}
+
+// open has a node deliver from here on.
+func (p *post) open(n *Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.node = n
+	for to := range p.lanes {
+		p.begin(to)
+	}
+}
+
+// send stores a command of a node that lives.
+func (p *post) send(from *Node, to messages.AgentID, c messages.Command) error {
+	from.log.mu.RLock() // a node that dies now dies before or after
+	defer from.log.mu.RUnlock()
+	if from.log.isDead {
+		return errDead
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.put(to, c)
+	return nil
+}
+
+// put stores a command; p.mu is held.
+func (p *post) put(to messages.AgentID, c messages.Command) {
+	if p.lanes == nil {
+		p.lanes = make(map[messages.AgentID]*lane)
+	}
+	if p.lanes[to] == nil {
+		p.lanes[to] = new(lane)
+	}
+	p.sent = append(p.sent, Letter{to, c})
+	p.lanes[to].waiting = append(p.lanes[to].waiting, c)
+	p.begin(to)
+}
+
+// begin has a lane worked off, if nobody does; p.mu is held.
+func (p *post) begin(to messages.AgentID) {
+	if l := p.lanes[to]; !l.busy && len(l.waiting) > 0 {
+		l.busy = true
+		go p.run(to, l)
+	}
+}
+
+// run works a lane off. It ends when the newest node has: the next one goes on.
+func (p *post) run(to messages.AgentID, l *lane) {
+	for {
+		p.mu.Lock()
+		node := p.node
+		if len(l.waiting) == 0 || node.gone() {
+			l.busy = false
+			p.mu.Unlock()
+			return
+		}
+		c := l.waiting[0]
+		p.mu.Unlock()
+		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Door: "ctl", Reason: messages.ReasonOf(c)}})()
+		if answer.Err != nil && answer.Err.Code == messages.Unavailable {
+			<-time.After(time.Millisecond) // it is tried again
+			continue
+		}
+		p.mu.Lock()
+		l.waiting = l.waiting[1:]
+		if answer.Err != nil {
+			if parent, report, ok := messages.Refused(to, c, answer.Err); ok {
+				p.put(parent, report)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// gone says that the node has stopped.
+func (n *Node) gone() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stopped
+}

@@ -1,0 +1,426 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// shelf is a log whose blobs go through a test's hands.
+type shelf struct {
+	eventlog.Log
+	put func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error)
+	get func(messages.Blob) error
+}
+
+func (s *shelf) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+	store := func() (messages.Blob, error) { return s.Log.PutBlob(ctx, a, r) }
+	if s.put == nil {
+		return store()
+	}
+	return s.put(ctx, store)
+}
+
+func (s *shelf) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
+	if s.get != nil {
+		if err := s.get(b); err != nil {
+			return nil, err
+		}
+	}
+	return s.Log.Blob(ctx, a, b)
+}
+
+// many is a text that is too large for a frame.
+func many(of string) string { return strings.Repeat(of, 256<<10/len(of)) }
+
+func giving(name, text string, runs *atomic.Int32) *tool.Typed[none] {
+	return toolOf(name, tool.Once, func(context.Context) (string, error) { runs.Add(1); return text, nil })
+}
+
+func blobsOf(t *testing.T, s *actorstest.Stage, a messages.AgentID) (list []messages.Blob) {
+	t.Helper()
+	for b, err := range s.Log().ListBlobs(context.Background(), a) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// A process that dies when a result is stored and the frame that names it is not:
+// the call is in doubt, as after any crash, and what was stored harms nobody.
+func TestCrashAfterBlob(t *testing.T) { // A20, A36
+	var runs atomic.Int32
+	s := actorstest.New(t, nil)
+	stored := make(chan struct{})
+	var once sync.Once
+	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
+	cfg := config(model, toolOf("large", tool.Keyed, func(context.Context) (string, error) {
+		return many(fmt.Sprint("run ", runs.Add(1), " ")), nil
+	}))
+	cfg.Log = &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+		b, err := store()
+		once.Do(func() { close(stored); <-ctx.Done() })
+		return b, err
+	}}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	<-stored
+	node.Crash()
+	if count(s.Events(ada), "tool.completed") != 0 {
+		t.Fatal("the result is in the log of a node that has crashed")
+	}
+	s.Start(cfg).Wake(ada)
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	done := actorstest.Of[messages.ToolCompleted](all)
+	if want := messages.DigestOf([]byte(many("run 2 "))); len(done) != 1 || done[0].Blob == nil || done[0].Blob.SHA256 != want || runs.Load() != 2 {
+		t.Errorf("%d runs, %+v", runs.Load(), done)
+	}
+	if n := len(blobsOf(t, s, ada)); n != 2 { // one is an orphan
+		t.Errorf("%d blobs", n)
+	}
+}
+
+// What came of an effect cannot be had again: it is kept for as long as the store
+// does not take it.
+func TestBlobStoreAway(t *testing.T) { // A30, A36
+	var runs, tries atomic.Int32
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
+	cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+		switch tries.Add(1) {
+		case 1:
+			return messages.Blob{}, errors.New("no connection")
+		case 2:
+			_, _ = store() // its answer is lost
+			return messages.Blob{}, errors.New("no answer")
+		}
+		return store()
+	}}
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	ends(t, all)
+	if runs.Load() != 1 || tries.Load() != 3 || count(all, "tool.completed") != 1 || len(blobsOf(t, s, ada)) != 1 {
+		t.Errorf("%d runs, %d tries, %v", runs.Load(), tries.Load(), s.Types(ada))
+	}
+}
+
+// An interrupt does not wait for a store that takes nothing.
+func TestInterruptWhileStoring(t *testing.T) { // A14, A36
+	var runs atomic.Int32
+	tried := make(chan struct{}, 100)
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done")), giving("large", many("x"), &runs))
+	cfg.Log = &shelf{Log: s.Log(), put: func(context.Context, func() (messages.Blob, error)) (messages.Blob, error) {
+		tried <- struct{}{}
+		return messages.Blob{}, errors.New("no connection")
+	}}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	<-tried
+	node.Must(ada, messages.Interrupt{ID: "i1"})
+	node.Must(ada, say("u2", "and now"))
+	ends(t, s.Until(ada, "turn.completed"))
+}
+
+// Inputs keep their order while a large one is stored, and whoever waits is told
+// when the node stops.
+func TestInputWhileStoring(t *testing.T) { // A1, A36
+	for _, stops := range []bool{false, true} {
+		t.Run(fmt.Sprint("stops ", stops), func(t *testing.T) {
+			storing, goOn := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			s := actorstest.New(t, nil)
+			cfg := config(echo())
+			cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+				once.Do(func() { close(storing) })
+				<-goOn
+				return store()
+			}}
+			node := s.Start(cfg)
+			large := node.Ask(ada, say("u1", many("x")))
+			<-storing
+			behind := node.Ask(ada, say("u2", "small"))
+			again := node.Ask(ada, say("u1", many("x")))
+			if stops {
+				node.Stop()
+				close(goOn)
+				for _, wait := range []func() messages.Answer{large, behind, again} {
+					wantCode(t, wait(), messages.Unavailable)
+				}
+				return
+			}
+			close(goOn)
+			first, second := large(), behind()
+			if first.Err != nil || second.Err != nil || first.N >= second.N {
+				t.Errorf("%+v, %+v", first, second)
+			}
+			if a := again(); !a.Duplicate || a.N != first.N {
+				t.Errorf("%+v", a)
+			}
+			all := s.Until(ada, "turn.completed", 2)
+			ends(t, all)
+			in := actorstest.Of[messages.InputAccepted](all)[0]
+			if in.Content[0].Text != "" || in.Content[0].Blob == nil || in.Content[0].Blob.Size != 256<<10 {
+				t.Errorf("%.300v", in)
+			}
+			if out := actorstest.Of[messages.TurnCompleted](all)[0]; out.Output != "" || out.Blob == nil || out.Blob.Size != 256<<10+int64(len("heard ")) {
+				t.Errorf("%.300v", out)
+			}
+		})
+	}
+}
+
+// An input that is refused leaves nothing behind.
+func TestRefusedInputIsNotStored(t *testing.T) { // A5, A36
+	gate := scripted.NewGate()
+	s := actorstest.New(t, nil)
+	node := s.Start(config(scripted.New(scripted.Held(gate, scripted.Say("done")))))
+	node.Must(ada, say("u1", "go"))
+	wantCode(t, node.Do(ada, under(messages.PolicyReject, "u2", many("x"))), messages.Busy)
+	wantCode(t, node.Do(ada, say("u3", strings.Repeat("x", actors.DefaultMaxPayload+1))), messages.TooLarge)
+	if list := blobsOf(t, s, ada); list != nil {
+		t.Errorf("%v", list)
+	}
+	gate.Release()
+	s.Until(ada, "turn.completed")
+}
+
+// An input whose store is away is refused, not lost without a word.
+func TestInputStoreAway(t *testing.T) { // A30, A36
+	synctest.Test(t, func(t *testing.T) {
+		s := actorstest.New(t, nil)
+		var away atomic.Bool
+		away.Store(true)
+		cfg := config(echo())
+		cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			if away.Load() {
+				return messages.Blob{}, errors.New("no connection")
+			}
+			return store()
+		}}
+		node := s.Start(cfg)
+		wait := node.Ask(ada, say("u1", many("x")))
+		behind := node.Ask(ada, say("u2", "small"))
+		wantCode(t, wait(), messages.Unavailable)
+		if a := behind(); a.Err != nil {
+			t.Error(a.Err)
+		}
+		away.Store(false)
+		node.Must(ada, say("u1", many("x")))
+		ends(t, s.Until(ada, "turn.completed", 2))
+		end(node)
+	})
+}
+
+// What a model is shown of a large text, to the byte.
+func TestShownExcerpt(t *testing.T) { // A36
+	text := many("äbc") // two bytes, one, one
+	sum := messages.DigestOf([]byte(text))
+	for most, want := range map[int][2]string{
+		4:       {"äb", "c"},
+		5:       {"äbc", "c"},
+		6:       {"äbc", "c"},
+		8:       {"äbcä", "bc"},
+		12:      {"äbcäbcä"[:9], "bc"},
+		16:      {"äbcäbcäbc", "äbc"},
+		1 << 30: {text, ""},
+	} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			var runs atomic.Int32
+			model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
+			s := actorstest.New(t, nil)
+			s.Start(with(config(model, giving("large", text, &runs)), func(d *actors.Definition) { d.ShowAtMost = most })).Must(ada, say("u1", "go"))
+			s.Until(ada, "turn.completed")
+			got := model.Requests()[1].Items[2].Output
+			if want[1] == "" {
+				if got != text {
+					t.Errorf("%d bytes, want all %d", len(got), len(text))
+				}
+				return
+			}
+			head, rest, _ := strings.Cut(got, "\n")
+			note, tail, _ := strings.Cut(rest, "\n")
+			left := len(text) - len(head) - len(tail)
+			if said := fmt.Sprintf("[%d bytes are left out here; the whole, %d bytes, is kept under sha256 %s]", left, len(text), sum); note != said {
+				t.Errorf("it says %q, want %q", note, said)
+			}
+			if len(head) > most-most/4 || len(tail) > most/4 || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) ||
+				len(head) < most-most/4-1 || len(tail) < most/4-1 {
+				t.Errorf("%q … %q", head, tail)
+			}
+		})
+	}
+}
+
+// Hooks see what passes: what a model is shown before it is asked, results and
+// answers whole.
+func TestHooksSeeBlobs(t *testing.T) { // A62, A36
+	var runs atomic.Int32
+	seen := make(map[string]int)
+	var mu sync.Mutex
+	note := func(point string, size int) (actors.Verdict, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[point] = size
+		return actors.Verdict{}, nil
+	}
+	hook := actors.Hook{
+		Name: "watch",
+		BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
+			last := r.Items[len(r.Items)-1]
+			if last.HasBlob() {
+				t.Error("a hook is shown a reference")
+			}
+			return note("before_model", len(last.Output))
+		},
+		AfterTool: func(_ context.Context, _ actors.HookInfo, _ actors.HookedCall, r actors.HookedResult) (actors.Verdict, error) {
+			return note("after_tool", len(r.Output))
+		},
+		AfterModel: func(_ context.Context, _ actors.HookInfo, r providers.Response) (actors.Verdict, error) {
+			return note("after_model", len(r.Items[0].Content.Text()))
+		},
+		TurnEnd: func(_ context.Context, _ actors.HookInfo, end actors.HookedEnd) (actors.Verdict, error) {
+			return note("turn_end", len(end.Output))
+		},
+	}
+	s := actorstest.New(t, nil)
+	s.Start(with(config(scripted.New(scripted.Ask(call("c1", "large")), scripted.Say(many("y"))), giving("large", many("x"), &runs)),
+		func(d *actors.Definition) { d.Hooks, d.ShowAtMost = []actors.Hook{hook}, 100<<10 })).Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	mu.Lock()
+	defer mu.Unlock()
+	if n := seen["before_model"]; n < 100<<10 || n > 101<<10 || seen["after_tool"] != 256<<10 || seen["after_model"] != 256<<10 || seen["turn_end"] != 256<<10 {
+		t.Errorf("%v", seen)
+	}
+}
+
+// A payload that is gone fails the call that would show it, with or without hooks;
+// no other model is asked, and no hook about half a request.
+func TestBlobGone(t *testing.T) { // A29, A36
+	for _, c := range []struct {
+		name  string
+		err   error
+		kind  string
+		hooks bool
+	}{
+		{"missing", messages.Refuse(messages.NotFound, "not here"), "blob_missing", false},
+		{"damaged", messages.Refuse(messages.Damaged, "chunk 3 is not as it was"), "blob_damaged", false},
+		{"missing, with hooks", messages.Refuse(messages.NotFound, "not here"), "blob_missing", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var runs, asked atomic.Int32
+			var gone atomic.Bool
+			gone.Store(true)
+			model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
+			s := actorstest.New(t, nil)
+			cfg := with(config(model, giving("large", many("x"), &runs)), func(d *actors.Definition) {
+				d.Fallbacks = []string{"scripted/other"}
+				if c.hooks {
+					d.Hooks = []actors.Hook{{Name: "count", BeforeModel: func(context.Context, actors.HookInfo, providers.Request) (actors.Verdict, error) {
+						asked.Add(1)
+						return actors.Verdict{}, nil
+					}}}
+				}
+			})
+			cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
+				if gone.Load() {
+					return c.err
+				}
+				return nil
+			}}
+			node := s.Start(cfg)
+			node.Must(ada, say("u1", "go"))
+			all := s.Until(ada, "turn.failed")
+			ends(t, all)
+			failed := actorstest.Of[messages.ModelFailed](all)
+			if len(failed) != 1 || failed[0].Kind != c.kind || !strings.Contains(failed[0].Message, "tool.completed of call c1") ||
+				count(all, "model.switched") != 0 || model.Calls() != 1 || c.hooks && asked.Load() != 1 {
+				t.Errorf("%d model calls, %d hooks, %+v", model.Calls(), asked.Load(), failed)
+			}
+			gone.Store(false)
+			node.Must(ada, messages.Resume{ID: "r1"})
+			s.Until(ada, "turn.completed")
+			if got := model.Requests()[1].Items[2].Output; got != many("x") || runs.Load() != 1 {
+				t.Errorf("%d bytes after %d runs", len(got), runs.Load())
+			}
+		})
+	}
+}
+
+// A store that cannot be read for a while is a passing failure.
+func TestBlobUnreadable(t *testing.T) { // A36, A50
+	var runs, reads atomic.Int32
+	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	cfg := config(model, giving("large", many("x"), &runs))
+	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
+		if reads.Add(1) == 1 {
+			return errors.New("no connection")
+		}
+		return nil
+	}}
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	if failed := actorstest.Of[messages.ModelFailed](all); len(failed) != 1 || failed[0].Kind != "network" || failed[0].RetryAt == nil {
+		t.Errorf("%+v", failed)
+	}
+}
+
+// What models are shown is kept at hand: each blob is read once.
+func TestBlobsAreReadOnce(t *testing.T) { // A36
+	var runs, reads atomic.Int32
+	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Ask(call("c2", "large")), scripted.Say("done"), scripted.Say("done"))
+	s := actorstest.New(t, nil)
+	cfg := config(model, giving("large", many("x"), &runs))
+	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error { reads.Add(1); return nil }}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "and?"))
+	s.Until(ada, "turn.completed", 2)
+	if reads.Load() != 1 || len(blobsOf(t, s, ada)) != 1 { // both results are the same bytes
+		t.Errorf("%d reads", reads.Load())
+	}
+}
+
+// An agent with many large results holds none of them in memory.
+func TestHistoryHoldsReferences(t *testing.T) { // A36
+	var runs atomic.Int32
+	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say(many("y")))
+	s := actorstest.New(t, nil)
+	s.Start(config(model, giving("large", many("x"), &runs))).Must(ada, say("u1", many("z")))
+	s.Until(ada, "turn.completed")
+	var state turn.State
+	for _, e := range s.Entries(ada) {
+		if state.Apply(e.Frame); len(e.Bytes) > 8<<10 {
+			t.Errorf("a frame of %d bytes: %v", len(e.Bytes), e.Types())
+		}
+	}
+	items := state.History.Items()
+	for _, item := range items {
+		if len(fmt.Sprint(item)) > 1<<10 {
+			t.Errorf("the history holds %.100v", item)
+		}
+	}
+	if n := state.History.Size(); len(items) != 4 || n < 3*256<<10 {
+		t.Errorf("%d items, said to show %d bytes", len(items), n)
+	}
+}

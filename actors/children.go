@@ -1,0 +1,191 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// How long an agent waits before it sends once more what nothing was heard of.
+// What is sent is stored for its agent, so this is a second net: for a store that
+// has lost it, or an owner that never came to it.
+const (
+	sendAgain     = time.Minute
+	sendAgainMost = time.Hour
+)
+
+var errNoPost = errors.New("nothing can be sent to other agents here (Config.Send)")
+
+// send gives a command to another agent. One whose effect ends with its being
+// stored reports that; any other is sent again, now and then.
+func (a *agent) send(e turn.Effect) (cancel func()) {
+	l, ok := a.state.Letter(a.id, e)
+	if !ok {
+		return func() {}
+	}
+	l.Command = a.bounded(l.Command)
+	ctx, cancel := context.WithCancel(context.Background())
+	a.rt.crew.run(func() {
+		for again := sendAgain; a.deliverTo(ctx, l); again = min(2*again, sendAgainMost) {
+			if l.Stored != nil {
+				a.report(e, l.Stored)
+				return
+			}
+			select {
+			case <-time.After(again):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return cancel
+}
+
+// deliverTo tries until the command is stored for its agent; false if ctx ended
+// first.
+func (a *agent) deliverTo(ctx context.Context, l turn.Letter) bool {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, a.rt.send(ctx, l.To, l.Command) },
+		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+			a.rt.limited.warn(a.rt.logger, "a command for another agent cannot be stored; it is tried until it is",
+				"agent", a.id.String(), "to", l.To.String(), "command", l.Command.CommandType(), "error", err)
+		}))
+	return err == nil && ctx.Err() == nil
+}
+
+// bounded is a command between agents as large as a message may be: an answer
+// that does not fit is a failure of its call, and of what waits below the
+// arguments are left out first.
+func (a *agent) bounded(c messages.Command) messages.Command {
+	r, ok := c.(messages.Report)
+	if !ok {
+		return c
+	}
+	if limit := a.rt.maxResult(); len(r.Output) > limit || !fitsBody(r) && r.Output != "" {
+		r.What, r.Reason, r.Output = messages.ReportFailed, "too_large", ""
+		r.Message = "its answer is too large to be handed over; it stands in its own history"
+	}
+	if !fitsBody(r) {
+		waiting := make([]messages.Wait, len(r.Waiting))
+		for i, w := range r.Waiting {
+			w.Arguments, w.Cut = "", true
+			waiting[i] = w
+		}
+		r.Waiting = waiting
+	}
+	for !fitsBody(r) && len(r.Waiting) > 1 {
+		r.Waiting = r.Waiting[:len(r.Waiting)/2]
+	}
+	r.Message = printable(r.Message, maxMessage)
+	return r
+}
+
+// fetch makes a child's answer that is too large for a frame the agent's own, before
+// the report is decided upon. The agent is busy meanwhile.
+func (a *agent) fetch(d *Deliver, r messages.Report, sender *actor.PID) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
+	a.busy, a.cancel = true, cancel
+	a.flight = flight{sender: sender}
+	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt.crew.run(func() {
+		defer cancel()
+		with := *d
+		var err error
+		with.Command, err = rt.fetched(ctx, id, r)
+		root.Send(self, shelved{&with, err})
+	})
+}
+
+// fetched is the report with a blob of the agent's own. An answer that is stored no
+// more, or damaged, is a failure of its call; any other error may pass.
+func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, r messages.Report) (messages.Report, error) {
+	child, err := messages.ParseAgentID(r.Child)
+	if err != nil {
+		return r, err
+	}
+	text, err := rt.shelf.read(ctx, child, *r.Blob, math.MaxInt)
+	if err == nil {
+		r.Blob, err = rt.shelf.keep(ctx, id, text)
+		return r, err
+	}
+	why := rt.shelf.unread(ctx, child, *r.Blob, err)
+	if why.Kind != blobMissing && why.Kind != blobDamaged {
+		return r, err
+	}
+	r.What, r.Reason, r.Message, r.Blob = messages.ReportFailed, string(why.Kind), printable(why.Message, maxMessage), nil
+	return r, nil
+}
+
+func fitsBody(c messages.Command) bool {
+	b, err := messages.Body(c)
+	return err == nil && len(b) <= messages.MaxBody
+}
+
+// tellAgain tells the parent of a task that has come again, or is taken back
+// after its end, how it ended, if it has: what was told before may be lost.
+func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
+	input := ""
+	switch c := c.(type) {
+	case messages.Task:
+		input = c.ID
+	case messages.Recall:
+		input = c.Input
+		if known, ok := a.state.Spent(input); ok {
+			n = known
+		} else {
+			at, found, unread := a.ids.find(hashID(input))
+			if !found && len(unread) == 0 {
+				return
+			}
+			n = at.n // 0 if only a page on disk could tell: the whole log is looked through
+		}
+	default:
+		return
+	}
+	for i := range a.state.Tasks {
+		if a.state.Tasks[i].Input == input {
+			return // it has yet to end, or is being told of
+		}
+	}
+	rt, id := a.rt, a.id
+	rt.crew.run(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+		defer cancel()
+		if to, r, ok := reportOf(ctx, rt.log, id, input, n); ok {
+			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
+				rt.limited.warn(rt.logger, "the end of a task cannot be told again", "agent", id.String(), "to", to.String(), "error", err)
+			}
+		}
+	})
+}
+
+// reportOf reads how the task that was accepted at n has ended, by playing the
+// log up to its end.
+func reportOf(ctx context.Context, log eventlog.Reader, id messages.AgentID, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
+	var l loading
+	for rec, err := range log.Read(ctx, id, 0) {
+		if err != nil {
+			return to, r, false
+		}
+		l.apply(rec)
+		if rec.Frame.Last() < n {
+			continue
+		}
+		for _, e := range l.state.Effects() {
+			letter, is := l.state.Letter(id, e)
+			if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
+				return letter.To, r, true
+			}
+		}
+	}
+	return to, r, false
+}

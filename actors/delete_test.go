@@ -1,0 +1,240 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// kept is what a log holds of an agent, event by event.
+func kept(t *testing.T, log eventlog.Log, a messages.AgentID) (types []string) {
+	t.Helper()
+	for rec, err := range log.Read(context.Background(), a, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range rec.Frame.Events {
+			types = append(types, ev.EventType())
+		}
+	}
+	return types
+}
+
+// wantNothing checks that nothing is stored of an agent but its end.
+func wantNothing(t *testing.T, log eventlog.Log, a messages.AgentID) {
+	t.Helper()
+	types := slices.DeleteFunc(kept(t, log, a), func(e string) bool { return e == "agent.activated" })
+	if got := strings.Join(types, " "); got != "agent.deleted agent.purged" {
+		t.Errorf("the log holds %s", got)
+	}
+	for b := range log.ListBlobs(context.Background(), a) {
+		t.Errorf("blob %s is still there", b.SHA256)
+	}
+	if names, err := log.ListSnapshots(context.Background(), a); len(names) > 0 || err != nil {
+		t.Errorf("snapshots %v are still there, %v", names, err)
+	}
+}
+
+// keep stores a blob and a snapshot of an agent.
+func keep(t *testing.T, log eventlog.Log, a messages.AgentID) {
+	t.Helper()
+	if _, err := log.PutBlob(context.Background(), a, strings.NewReader("large "+a.Key)); err != nil {
+		t.Fatal(err)
+	}
+	if err := log.PutSnapshot(context.Background(), a, "left", []byte("of "+a.Key)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDelete(t *testing.T) { // A108
+	gate := scripted.NewGate()
+	model := scripted.New(scripted.Say("hello"), scripted.Held(gate, scripted.Say("never")), scripted.Say("who?")).For(bob, scripted.Say("I stay"))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(bob, say("u1", "hi"))
+	node.Must(ada, say("u1", "hi"))
+	s.Until(ada, "turn.completed")
+	s.Until(bob, "turn.completed")
+	keep(t, s.Log(), ada)
+	keep(t, s.Log(), bob)
+	for i := range 70 { // more than the state remembers
+		node.Must(ada, messages.Resume{ID: fmt.Sprint("r", i)})
+	}
+	node.Must(ada, say("u2", "a secret"))
+	<-gate.Reached()
+	node.Must(ada, say("u3", "and another"))
+	answer := node.Must(ada, messages.Delete{ID: "d1", Reason: "she asked for it"})
+	all := s.Until(ada, "agent.purged")
+	ends(t, all)
+	wantNothing(t, s.Log(), ada)
+	if answer.Turn == "" || answer.Turn != actorstest.Of[messages.TurnAborted](all)[0].Turn {
+		t.Errorf("the answer %+v does not name the turn that was aborted", answer)
+	}
+	gone := actorstest.Of[messages.AgentPurged](all)[0].Holdings
+	if before := len(all) - 2; gone.Events != before || gone.Blobs != 1 || gone.Snapshots < 1 || gone.BlobBytes != int64(len("large ada")) {
+		t.Errorf("purged %+v, there were %d events", gone, before)
+	}
+	tombstone := s.Frames(ada)[len(s.Frames(ada))-2]
+	if again := node.Must(ada, messages.Delete{ID: "d1"}); !again.Duplicate || again.N != tombstone.First {
+		t.Errorf("the same delete again: %+v", again)
+	}
+	if refused := node.Do(ada, messages.Delete{ID: "d2"}); refused.Err == nil || refused.Err.Code != messages.NotFound {
+		t.Errorf("the delete of what is deleted: %+v", refused)
+	}
+	if anew := node.Must(ada, say("u1", "who am I?")); anew.Duplicate || anew.N <= tombstone.First {
+		t.Errorf("the id of a former life: %+v", anew)
+	}
+	s.Until(ada, "turn.completed", 2)
+	wantItems(t, model.Requests()[len(model.Requests())-1], "user who am I?")
+	if types := kept(t, s.Log(), bob); types[0] != "agent.created" {
+		t.Errorf("the neighbour begins with %s", types[0])
+	}
+	if blobs := slices.Collect(func(yield func(messages.Blob) bool) {
+		for b := range s.Log().ListBlobs(context.Background(), bob) {
+			yield(b)
+		}
+	}); len(blobs) != 1 {
+		t.Errorf("the neighbour has blobs %v", blobs)
+	}
+}
+
+func TestDeleteInterrupted(t *testing.T) { // A108
+	for name, given := range map[string][]messages.Event{
+		"before the tombstone": {messages.AgentClosed{Command: "d1", Reason: "she asked for it"}},
+		"before the purge":     {messages.AgentDeleted{Reason: "she asked for it"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := actorstest.New(t, nil)
+			s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.InputAccepted{Input: "u1", Content: messages.TextContent("hi"), Disposition: messages.Queued},
+				messages.InputDropped{Input: "u1", By: "delete"})
+			s.Given(ada, given...)
+			keep(t, s.Log(), ada)
+			node := s.Start(config(echo()))
+			if a := node.Wake(ada); a.Err != nil {
+				t.Fatal(a.Err)
+			}
+			s.Until(ada, "agent.purged")
+			wantNothing(t, s.Log(), ada)
+			if a := node.Must(ada, say("u1", "hi")); a.Duplicate {
+				t.Errorf("the id of a former life: %+v", a)
+			}
+		})
+	}
+}
+
+// held is a log whose purges do not come back until it is let go.
+type held struct {
+	eventlog.Log
+	reached, free chan struct{}
+}
+
+func (l *held) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
+	select {
+	case l.reached <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-l.free:
+		return l.Log.Purge(ctx, a, before)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// fences hears of agents that met a newer owner.
+type fences chan messages.AgentID
+
+func (fences) Committed(actors.Commit) {}
+func (fences) Owed([]actors.Reply)     {}
+func (fences) Delta(actors.Delta)      {}
+
+func (f fences) Fenced(a messages.AgentID, _ messages.Epoch) {
+	select {
+	case f <- a:
+	default:
+	}
+}
+
+func TestDeleteTakenOver(t *testing.T) { // A108
+	s := actorstest.New(t, nil)
+	log := &held{s.Log(), make(chan struct{}), make(chan struct{})}
+	cfg, replaced := config(echo()), make(fences, 1)
+	cfg.Log, cfg.Observer = log, replaced
+	first := s.Start(cfg)
+	first.Must(ada, say("u1", "a secret"))
+	s.Until(ada, "turn.completed")
+	keep(t, s.Log(), ada)
+	first.Must(ada, messages.Delete{ID: "d1"})
+	<-log.reached
+	second := s.Start(config(echo()))
+	if a := second.Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	s.Until(ada, "agent.purged")
+	wantNothing(t, s.Log(), ada)
+	second.Must(ada, say("u1", "hello"))
+	s.Until(ada, "turn.completed", 2)
+	keep(t, s.Log(), ada) // of the new life
+	end := len(s.Entries(ada))
+	close(log.free) // the first owner goes on where it was
+	<-replaced      // and meets the second
+	if a := first.Do(ada, say("u2", "from before")); a.Err == nil || a.Err.Code != messages.Unavailable {
+		t.Errorf("a stale owner answered %+v", a)
+	}
+	if n := len(s.Entries(ada)); n != end {
+		t.Errorf("a stale owner wrote: %v", s.Types(ada))
+	}
+	var blobs int
+	for _, err := range s.Log().ListBlobs(context.Background(), ada) {
+		if blobs++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, _ := s.Log().ListSnapshots(context.Background(), ada); blobs != 1 || len(names) == 0 {
+		t.Errorf("a stale owner removed what is of the new life: %d blobs, snapshots %v", blobs, names)
+	}
+}
+
+// failing is a log whose purges fail at first.
+type failing struct {
+	eventlog.Log
+	times int
+}
+
+var errNotNow = errors.New("not now")
+
+func (l *failing) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
+	if l.times--; l.times >= 0 {
+		return errNotNow
+	}
+	return l.Log.Purge(ctx, a, before)
+}
+
+func TestDeleteTriesAgain(t *testing.T) { // A108
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.Log = &failing{s.Log(), 2}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "hi"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, messages.Delete{ID: "d1"})
+	for _, c := range []messages.Command{say("u2", "still there?"), messages.Clear{ID: "c1"}, messages.Delete{ID: "d2"}} {
+		if a := node.Do(ada, c); a.Err != nil && a.Err.Code != messages.Unavailable && a.Err.Code != messages.NotFound {
+			t.Errorf("%s while it is being deleted: %+v", c.CommandType(), a)
+		}
+	}
+	s.Until(ada, "agent.purged")
+	if types := kept(t, s.Log(), ada); types[0] != "agent.deleted" {
+		t.Errorf("the log begins with %s", types[0])
+	}
+}

@@ -1,0 +1,82 @@
+package actors_test
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// What headers say of an agent is compared with what its events make of it.
+func TestHeadsAreExamined(t *testing.T) { // A29
+	log := memlog.New()
+	agent := func(key string, change func(*eventlog.Summary)) messages.AgentID {
+		t.Helper()
+		a := logtest.Agent(key)
+		e := logtest.Entry(t, a, eventlog.Tail{}, messages.AgentCreated{Agent: a.Full()},
+			messages.InputAccepted{Input: "u1", Disposition: "started", Turn: "t2", Policy: messages.PolicyQueue},
+			messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 20})
+		e.Summary = eventlog.Summary{Phase: eventlog.Running, Turn: "t2", Open: true}
+		change(&e.Summary)
+		if _, err := log.Append(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	agent("right", func(*eventlog.Summary) {})
+	wrong := map[messages.AgentID]bool{
+		agent("phase", func(s *eventlog.Summary) { s.Phase = eventlog.Idle }): true,
+		agent("owes", func(s *eventlog.Summary) { s.Open = false }):           true,
+		agent("turn", func(s *eventlog.Summary) { s.Turn = "t9" }):            true,
+	}
+	examine := func(o doctor.Options, log doctor.Log) (found []doctor.Finding) {
+		t.Helper()
+		d := doctor.New(doctor.Config{Log: log, Checks: []doctor.Check{actors.ExamineHeads(log)}})
+		for shard := range d.Shards() {
+			if _, err := d.Shard(t.Context(), shard, o, func(f doctor.Finding) { found = append(found, f) }, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return found
+	}
+	if found := examine(doctor.Options{}, log); len(found) != 0 {
+		t.Errorf("it was not to look deep: %+v", found)
+	}
+	found := examine(doctor.Options{Deep: true}, log)
+	for _, f := range found {
+		if !wrong[f.Agent] || f.Check != "head" || f.Event != 3 || !strings.Contains(f.Detail, "its events make it running in turn t2, owing work") || f.Remedy == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(found) != len(wrong) {
+		t.Errorf("%d found, want %d", len(found), len(wrong))
+	}
+	// One that has gone on since its log was read is not called ill.
+	if found := examine(doctor.Options{Deep: true}, ahead{log, t}); len(found) != 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// ahead is a log whose agents go on before they are read one by one.
+type ahead struct {
+	*memlog.Log
+	t *testing.T
+}
+
+func (l ahead) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	tail, err := l.Tail(ctx, a)
+	if err == nil {
+		_, err = l.Append(ctx, logtest.Entry(l.t, a, tail))
+	}
+	if err != nil {
+		l.t.Error(err)
+	}
+	return l.Log.Read(ctx, a, from)
+}

@@ -1,0 +1,83 @@
+package actors
+
+import (
+	"context"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Pages of ids are small here, so that short lives have some, and snapshots are
+// written however large the last one was.
+func init() { pageIDs, snapshotShare = 4, 1<<30 }
+
+// PageIDs is how many ids a full page has here.
+func PageIDs() int { return pageIDs }
+
+// Activation is what a load finds.
+type Activation struct {
+	State   *turn.State
+	Tail    any
+	Replies map[string]string
+	Ended   []string
+	// Spent says of each id whether it is held to be spent, and where; those that
+	// the state itself knows are left out.
+	Spent map[string]messages.EventNumber
+	// Resumed says that it began with a snapshot.
+	Resumed bool
+}
+
+// Load loads an agent; whole: from its whole log.
+func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids []string) (Activation, error) {
+	var l *loading
+	var err error
+	if whole {
+		l, err = r.replay(ctx, a)
+	} else {
+		l, err = r.load(ctx, a, 0)
+	}
+	if err != nil {
+		return Activation{}, err
+	}
+	found := Activation{
+		State: &l.state, Tail: l.tail, Replies: l.owing.subjects, Ended: l.owing.ended,
+		Spent: make(map[string]messages.EventNumber), Resumed: l.unsaved.size > 0,
+	}
+	for _, id := range ids {
+		m := lookedUp{of: &Deliver{Command: messages.Input{ID: id}}}
+		var unread []pageRef
+		if m.at, m.found, unread = l.ids.find(hashID(id)); len(unread) > 0 {
+			r.lookUp(ctx, a, unread, &m)
+		}
+		if m.err != nil {
+			return found, m.err
+		}
+		if m.found {
+			found.Spent[id] = m.at.n
+		}
+	}
+	return found, nil
+}
+
+// SnapshotOf is the number of the newest event that a snapshot has; 0 if it cannot be read.
+func SnapshotOf(a messages.AgentID, b []byte) messages.EventNumber {
+	var s saved
+	if messages.DecodeSnapshot(a, turn.SnapshotName(), b, &s) != nil {
+		return 0
+	}
+	return s.Tail.Last
+}
+
+// SnapshotBytes is what snapshots take of an agent whose log and whose snapshot
+// grow by so many bytes with each of its events.
+func SnapshotBytes(events, log, snapshot int) (written int) {
+	u, size := unsaved{}, 0
+	for range events {
+		u.events, u.bytes, size = u.events+1, u.bytes+log, size+snapshot
+		if u.due(DefaultSnapshotEvery, 4) {
+			written += size
+			u = unsaved{size: size}
+		}
+	}
+	return written
+}

@@ -1,0 +1,35 @@
+package actors
+
+import "github.com/reprise-dev/reprise/messages"
+
+// owing knows the subjects that inputs have named for their facts, while there may
+// be something to send there. The zero value owes nothing.
+type owing struct {
+	// subjects are by input id.
+	subjects map[string]string
+	// ended are the inputs whose terminal event is in the newest frame: their
+	// subjects are still known, so that it can be sent again.
+	ended []string
+}
+
+// fold folds the next frame.
+func (o *owing) fold(f *messages.Frame) {
+	for _, input := range o.ended {
+		delete(o.subjects, input)
+	}
+	o.ended = nil
+	for _, ev := range f.Events {
+		if in, ok := ev.(messages.InputAccepted); ok && in.Reply != "" {
+			if o.subjects == nil {
+				o.subjects = make(map[string]string)
+			}
+			o.subjects[in.Input] = in.Reply
+		}
+		inputs, _ := messages.Ended(ev)
+		for _, input := range inputs {
+			if _, ok := o.subjects[input]; ok {
+				o.ended = append(o.ended, input)
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// PutBlob stores a blob, or is lost on its way there or back.
+func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+	w := h.w
+	if w.calm() {
+		return h.Log.PutBlob(ctx, a, r)
+	}
+	dice := w.dice("blob", w.reads.Add(1))
+	fate := dice.IntN(8)
+	if fate == 0 {
+		return messages.Blob{}, errNoConnection
+	}
+	if fate < 3 {
+		select {
+		case <-time.After(time.Duration(dice.IntN(3000)) * time.Millisecond):
+		case <-ctx.Done():
+			return messages.Blob{}, ctx.Err()
+		}
+	}
+	b, err := h.Log.PutBlob(ctx, a, r)
+	if fate == 3 {
+		return messages.Blob{}, errNoConnection
+	}
+	return b, err
+}
+
+// Blob reads a blob, or cannot.
+func (h *host) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (io.ReadCloser, error) {
+	if h.unreadable() {
+		return nil, errNoConnection
+	}
+	return h.Log.Blob(ctx, a, b)
+}
+
+// named holds that what a frame names is stored before it is.
+func (h *host) named(e eventlog.Entry) {
+	for _, ev := range e.Frame.Events {
+		for _, b := range messages.BlobsOf(ev) {
+			if _, err := readBlob(h.w.stage.Log(), e.Agent, b); err != nil {
+				h.w.mu.Lock()
+				h.w.fail("%s: %s is appended and names blob %s: %v", e.Agent, ev.EventType(), b.SHA256, err)
+				h.w.mu.Unlock()
+			}
+		}
+	}
+}
+
+func readBlob(store eventlog.Blobs, a messages.AgentID, b messages.Blob) (string, error) {
+	r, err := store.Blob(context.Background(), a, b)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = r.Close() }()
+	bytes, err := io.ReadAll(r)
+	return string(bytes), err
+}
+
+// whole is an event with its payloads in it. What names a blob holds nothing of it.
+func (v *view) whole(n messages.EventNumber, ev messages.Event) messages.Event {
+	whole, err := messages.Whole(ev, func(b messages.Blob, _ messages.BlobForm) (string, error) { return readBlob(v.store, v.agent, b) })
+	if err != nil {
+		v.fail(n, "%v", err)
+		return ev
+	}
+	if left := messages.WithoutBlobs(ev); len(messages.BlobsOf(ev)) > 0 && len(fmt.Sprint(left)) > len(fmt.Sprint(messages.WithoutBlobs(whole)))-minKept {
+		v.fail(n, "%s names a blob and holds what is in it", ev.EventType())
+	}
+	return whole
+}
+
+// minKept is the least that is worth a blob.
+const minKept = 1 << 10
+
+// shownItems is the history as a model must be given it.
+func (v *view) shownItems() []messages.Item {
+	items := v.state.History.Items()
+	for i := range items {
+		if !items[i].HasBlob() {
+			continue
+		}
+		items = append([]messages.Item(nil), items...)
+		item, err := items[i].Whole(func(b messages.Blob, _ messages.BlobForm) (string, error) {
+			text, err := readBlob(v.store, v.agent, b)
+			return shownText(text, b, v.most), err
+		})
+		if err != nil {
+			v.fail(v.state.Last, "%v", err)
+		}
+		items[i] = item
+	}
+	return items
+}
+
+// shownText is what a model is shown of an ASCII text that is kept as a blob.
+func shownText(text string, b messages.Blob, most int) string {
+	if most == 0 {
+		most = projections.DefaultShow
+	}
+	if len(text) <= most {
+		return text
+	}
+	head, tail := text[:most-most/4], text[len(text)-most/4:]
+	return strings.Join([]string{head, fmt.Sprintf("[%d bytes are left out here; the whole, %d bytes, is kept under sha256 %s]",
+		len(text)-most, len(text), b.SHA256), tail}, "\n")
+}

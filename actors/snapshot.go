@@ -1,0 +1,172 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// saved is a snapshot of an agent: what a replay of its frames up to Tail builds
+// up. It is never trusted more than the log: one that does not fit is rebuilt.
+type saved struct {
+	Tail    eventlog.Tail     `json:"tail"`
+	Image   turn.Image        `json:"image"`
+	IDs     storedIndex       `json:"ids"`
+	Replies map[string]string `json:"replies"`
+	Ended   []string          `json:"ended"`
+}
+
+const (
+	// DefaultSnapshotEvery is how many events an agent writes between two
+	// snapshots, at least.
+	DefaultSnapshotEvery = 64
+	// An agent that leaves memory is worth a snapshot with fewer.
+	snapshotAtEnd = 32
+	// savesAtOnce is how many snapshots a node writes at the same time. Another
+	// one is not waited for, but skipped.
+	savesAtOnce = 4
+	saveLimit   = time.Minute
+)
+
+// snapshotShare is what part of the last snapshot's size the frames behind it
+// have together before another one is written: what snapshots take stays in
+// proportion to the log.
+var snapshotShare = 4 // larger in tests
+
+// unsaved counts what has come since the newest snapshot.
+type unsaved struct {
+	events int
+	bytes  int
+	// size is that of the snapshot, in bytes; 0 if there is none.
+	size int
+	// under says that one is being written.
+	under bool
+}
+
+func (u *unsaved) add(f *messages.Frame, bytes int) {
+	u.events += len(f.Events)
+	u.bytes += bytes
+}
+
+// due says whether a snapshot is to be written that is worth so many events.
+func (u *unsaved) due(events, share int) bool {
+	return !u.under && u.events >= events && u.bytes >= u.size/share
+}
+
+// savedAs says what came of the writing of a snapshot.
+type savedAs struct {
+	size  int
+	pages []int // full pages of ids that the store has now
+	err   error
+}
+
+// save leaves a snapshot if at least so many events have come since the last one
+// and no other is being written. The state must be as the log has it. The mailbox
+// only takes the image; the rest is done beside it, and may end after the agent
+// has gone: a snapshot that comes late replaces a newer one at worst, and costs
+// the next activation the reading of a longer tail.
+func (a *agent) save(events int) {
+	u := &a.unsaved
+	if a.rt.saves == nil || !u.due(events, snapshotShare) {
+		return
+	}
+	select {
+	case a.rt.saving <- struct{}{}:
+	default:
+		return
+	}
+	im, err := a.state.Image()
+	s := saved{Tail: a.tail, Image: im, IDs: a.ids.store(), Replies: maps.Clone(a.owing.subjects), Ended: a.owing.ended}
+	s.Tail.Seq = a.newest // behind it may be foreign messages
+	pages := make(map[int]idList)
+	for _, i := range a.ids.unstored() {
+		pages[i] = a.ids.pages[i].ids
+	}
+	*u = unsaved{size: u.size, under: true}
+	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt.crew.run(func() {
+		defer func() { <-rt.saving }()
+		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
+		defer cancel()
+		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
+		if err == nil {
+			m.size, m.err = rt.saves.putAgent(ctx, id, &s, pages)
+		}
+		root.Send(self, m)
+	})
+}
+
+// putAgent stores a snapshot, after the pages that it counts on.
+func (s *saves) putAgent(ctx context.Context, a messages.AgentID, snapshot *saved, pages map[int]idList) (int, error) {
+	for i, ids := range pages {
+		if _, err := s.put(ctx, a, pageName(i), &storedPage{ids}); err != nil {
+			return 0, err
+		}
+	}
+	return s.put(ctx, a, turn.SnapshotName(), snapshot)
+}
+
+func (a *agent) saved(m savedAs) {
+	a.unsaved.under = false
+	if m.err != nil { // another one is tried when it is due
+		a.rt.limited.warn(a.rt.logger, "a snapshot could not be written; the agent is loaded from an older one or from its whole log", "agent", a.id.String(), "error", m.err)
+		return
+	}
+	a.unsaved.size = m.size
+	a.ids.isStored(m.pages)
+	a.rest(a.rt.saveEvery) // it may be due again
+}
+
+// restore begins a loading with the newest snapshot, and says whether there is
+// one that can be read. What is wrong with one is not worth more than a line for
+// who looks for it: the log has it all.
+func (rt *Runtime) restore(ctx context.Context, id messages.AgentID) (l *loading, ok bool) {
+	if rt.saves == nil {
+		return nil, false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			rt.logger.Debug("a snapshot cannot be used", "agent", id.String(), "panic", fmt.Sprint(p))
+			ok = false
+		}
+	}()
+	var s saved
+	size, err := rt.saves.get(ctx, id, turn.SnapshotName(), &s)
+	if size == 0 && err == nil {
+		return nil, false
+	}
+	if err == nil {
+		l, err = s.loading(size)
+	}
+	if err != nil {
+		rt.logger.Debug("a snapshot cannot be used", "agent", id.String(), "error", err)
+		return nil, false
+	}
+	return l, true
+}
+
+// loading is where the reading of the log goes on.
+func (s *saved) loading(size int) (*loading, error) {
+	state, err := s.Image.State()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.IDs.restore()
+	if err != nil {
+		return nil, err
+	}
+	s.Tail.Time = s.Tail.Time.UTC()
+	if state.Last != s.Tail.Last || s.Tail.Last == 0 {
+		return nil, fmt.Errorf("the state is as of event %d, the snapshot as of %d", state.Last, s.Tail.Last)
+	}
+	return &loading{
+		state: *state, tail: s.Tail, newest: s.Tail.Seq, ids: ids,
+		owing: owing{s.Replies, s.Ended}, unsaved: unsaved{size: size},
+	}, nil
+}

@@ -1,0 +1,380 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// shelves is a log that tells what becomes of snapshots, and holds up or loses
+// what it is told to.
+type shelves struct {
+	eventlog.Log
+
+	mu     sync.Mutex
+	put    map[string][]byte // the newest of each name
+	more   chan struct{}     // closed with the next one
+	scans  int               // reads of a whole log
+	lose   func(name string) error
+	paging chan chan struct{} // nil: pages are read at once
+	noLog  bool
+}
+
+func newShelves(log eventlog.Log) *shelves {
+	return &shelves{Log: log, put: make(map[string][]byte), more: make(chan struct{}), lose: func(string) error { return nil }}
+}
+
+func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+	if err := l.Log.PutSnapshot(ctx, a, name, b); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.put[name] = b
+	close(l.more)
+	l.more = make(chan struct{})
+	return nil
+}
+
+func (l *shelves) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
+	l.mu.Lock()
+	err, paging := l.lose(name), l.paging
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if paging != nil && strings.HasPrefix(name, "ids-") {
+		held := make(chan struct{})
+		paging <- held
+		<-held
+	}
+	return l.Log.Snapshot(ctx, a, name)
+}
+
+func (l *shelves) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.noLog {
+		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
+	}
+	if from == 0 {
+		l.scans++
+	}
+	return l.Log.Read(ctx, a, from)
+}
+
+func (l *shelves) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// scanned gives the reads of whole logs since it was asked last.
+func (l *shelves) scanned() (n int) {
+	l.set(func() { n, l.scans = l.scans, 0 })
+	return n
+}
+
+// await waits for a snapshot of the agent as of its newest event.
+func (l *shelves) await(a messages.AgentID, s *actorstest.Stage) {
+	last := messages.EventNumber(len(s.Events(a)))
+	for {
+		l.mu.Lock()
+		b, more := l.put[turn.SnapshotName()], l.more
+		l.mu.Unlock()
+		if actors.SnapshotOf(a, b) == last {
+			return
+		}
+		<-more
+	}
+}
+
+// patch is a command that is one event.
+func patch(i int) messages.SetState {
+	return messages.SetState{ID: fmt.Sprint("p", i), Patch: []byte(fmt.Sprintf(`{"n":%d}`, i))}
+}
+
+// manyIDs are more than the state and the newest page hold.
+func manyIDs() int { return 64 + 3*actors.PageIDs() + 2 }
+
+// aged is an agent that has spent many ids, and left a snapshot.
+func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Config) {
+	log := newShelves(on)
+	s := actorstest.New(t, log)
+	cfg := config(echo())
+	cfg.SnapshotEvery = 1
+	node := s.Start(cfg)
+	for i := range manyIDs() {
+		node.Must(ada, patch(i))
+	}
+	log.await(ada, s)
+	node.Stop()
+	return s, log, cfg
+}
+
+// wantAgain checks that the ids were spent where they were, and a new one was not.
+func wantAgain(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
+	t.Helper()
+	before := len(s.Events(ada))
+	for _, i := range []int{0, 1, actors.PageIDs(), 2 * actors.PageIDs(), 3*actors.PageIDs() + 1, manyIDs() - 1} {
+		want := messages.EventNumber(i + 3)
+		if i == 0 {
+			want = 1 // agent.created and agent.configured stand in its frame
+		}
+		if a := node.Must(ada, patch(i)); !a.Duplicate || a.N != want {
+			t.Errorf("p%d is answered with %+v, want event %d", i, a, want)
+		}
+	}
+	wantCode(t, node.Do(ada, messages.Abort{ID: "p0"}), messages.Conflict)
+	if now := len(s.Events(ada)); now > before+1 { // but for agent.activated
+		t.Errorf("%d new events", now-before)
+	}
+	if a := node.Must(ada, patch(before+1000)); a.Duplicate {
+		t.Errorf("a new id is answered with %+v", a)
+	}
+}
+
+// An id that was spent long ago is known whatever became of snapshots and pages,
+// and a snapshot saves the reading of the whole log.
+func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
+	pages := func(ctx context.Context, log eventlog.Log) (names []string) {
+		all, _ := log.ListSnapshots(ctx, ada)
+		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, "ids-") })
+	}
+	for name, c := range map[string]struct {
+		harm  func(ctx context.Context, l *shelves)
+		scans int
+	}{
+		"whole":            {func(context.Context, *shelves) {}, 0},
+		"no pages":         {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada, pages(ctx, l)...) }, 1},
+		"a page is gone":   {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada, pages(ctx, l)[0]) }, 1},
+		"unreadable pages": {func(_ context.Context, l *shelves) { l.lose = losePages }, 1},
+		"damaged pages": {func(ctx context.Context, l *shelves) {
+			for _, page := range pages(ctx, l) {
+				_ = l.Log.PutSnapshot(ctx, ada, page, []byte("x"))
+			}
+		}, 1},
+		"pages in disorder": {func(ctx context.Context, l *shelves) {
+			first, _ := l.Log.Snapshot(ctx, ada, pages(ctx, l)[0])
+			for _, page := range pages(ctx, l) {
+				_ = l.Log.PutSnapshot(ctx, ada, page, first)
+			}
+		}, 1},
+		"a damaged snapshot": {func(ctx context.Context, l *shelves) {
+			_ = l.Log.PutSnapshot(ctx, ada, turn.SnapshotName(), []byte("x"))
+		}, 1},
+		"no snapshot": {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada) }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, log, cfg := aged(t, memlog.New())
+			log.scanned()
+			log.set(func() { c.harm(t.Context(), log) })
+			node := s.Start(cfg)
+			wantAgain(t, s, node)
+			node.Crash()
+			wantAgain(t, s, s.Start(cfg))
+			if n := log.scanned(); n < c.scans || c.scans == 0 && n > 0 {
+				t.Errorf("the whole log was read %d times", n)
+			}
+		})
+	}
+}
+
+// The same over JetStream, where a snapshot is read by sequence.
+func TestOldIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
+	s, log, cfg := aged(t, openNATS(t))
+	log.scanned()
+	wantAgain(t, s, s.Start(cfg))
+	if n := log.scanned(); n > 0 {
+		t.Errorf("the whole log was read %d times", n)
+	}
+	if err := log.RemoveSnapshots(t.Context(), ada); err != nil {
+		t.Fatal(err)
+	}
+	wantAgain(t, s, s.Start(cfg))
+	if log.scanned() == 0 {
+		t.Error("the whole log was not read")
+	}
+}
+
+// An agent that leaves memory leaves a snapshot if enough has come since the last
+// one.
+func TestSnapshotAtRest(t *testing.T) { // A95
+	log := newShelves(memlog.New())
+	s := actorstest.New(t, log)
+	cfg := config(echo())
+	cfg.IdleAfter = 4 * time.Millisecond
+	node := s.Start(cfg)
+	for i := range 20 {
+		node.Must(ada, patch(i))
+	}
+	log.await(ada, s)
+	for i := range 3 {
+		node.Must(bob, patch(i))
+	}
+	node.Stop()
+	if node.Runtime().InMemory() != 0 {
+		t.Errorf("%d agents are in memory", node.Runtime().InMemory())
+	}
+	if all, err := log.ListSnapshots(t.Context(), bob); err != nil || len(all) > 0 {
+		t.Errorf("an agent of 5 events has left %v, %v", all, err)
+	}
+}
+
+var errPage = errors.New("no such disk")
+
+func losePages(name string) error {
+	if strings.HasPrefix(name, "ids-") {
+		return errPage
+	}
+	return nil
+}
+
+// While nobody can say whether an id was spent, its command is not applied.
+func TestOldIDsWithoutPagesAndLog(t *testing.T) { // A8
+	s, log, cfg := aged(t, memlog.New())
+	node := s.Start(cfg)
+	node.Must(ada, patch(1000))
+	log.set(func() { log.lose, log.noLog = losePages, true })
+	before := len(s.Events(ada))
+	wantCode(t, node.Do(ada, patch(0)), messages.Unavailable)
+	if now := len(s.Events(ada)); now != before {
+		t.Errorf("%d new events", now-before)
+	}
+	log.set(func() { log.noLog = false })
+	if a := node.Must(ada, patch(0)); !a.Duplicate || a.N != 1 {
+		t.Errorf("answered with %+v", a)
+	}
+}
+
+// A page is read outside the mailbox: others go on, what comes for the agent waits
+// in order, and an agent that stops meanwhile answers everybody.
+func TestPagesAreReadAside(t *testing.T) {
+	s, log, cfg := aged(t, memlog.New())
+	paging := make(chan chan struct{})
+	log.set(func() { log.paging = paging })
+	node := s.Start(cfg)
+	node.Must(ada, patch(1000))
+	old, next := node.Ask(ada, patch(1)), node.Ask(ada, patch(1001))
+	held := <-paging
+	node.Must(bob, patch(0))
+	if events := actorstest.Of[messages.StatePatched](s.Events(ada)); string(events[len(events)-1].Patch) != string(patch(1000).Patch) {
+		t.Error("a command overtook one whose id was being looked up")
+	}
+	close(held)
+	if a, b := old(), next(); !a.Duplicate || a.N != 4 || b.Err != nil || b.Duplicate {
+		t.Errorf("answered with %+v, %+v", a, b)
+	}
+	if a := node.Must(ada, patch(2)); !a.Duplicate { // of the same page: it is kept
+		t.Errorf("answered with %+v", a)
+	}
+	old = node.Ask(ada, patch(actors.PageIDs()))
+	held = <-paging
+	node.Stop()
+	wantCode(t, old(), messages.Unavailable)
+	close(held)
+}
+
+// What was owed to a sender is sent again after a takeover, though a snapshot has
+// told of the frame and the log's tail need not be read.
+func TestRepliesAreOwedBehindSnapshot(t *testing.T) { // A60
+	log := newShelves(memlog.New())
+	s := actorstest.New(t, log)
+	cfg := config(scripted.New(scripted.Say("hello")))
+	cfg.SnapshotEvery = 1
+	node := s.Start(cfg)
+	in := say("u1", "hi")
+	in.Reply = "box.1"
+	node.Must(ada, in)
+	s.Until(ada, "turn.completed")
+	log.await(ada, s)
+	node.Stop()
+	log.scanned()
+	heard := newEar()
+	cfg.Observer = heard
+	s.Start(cfg).Must(ada, patch(1))
+	if got := heard.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != "turn.completed" {
+		t.Errorf("owed %+v", got)
+	}
+}
+
+// A snapshot of a log that was replaced, as by a restore, is not believed.
+func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A87
+	_, old, cfg := aged(t, memlog.New())
+	log := newShelves(memlog.New())
+	for name, b := range old.put {
+		if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := actorstest.New(t, log)
+	node := s.Start(cfg)
+	if a := node.Must(ada, patch(0)); a.Duplicate || a.N != 1 {
+		t.Errorf("answered with %+v", a)
+	}
+	for i := range 2 * manyIDs() {
+		node.Must(ada, messages.SetState{ID: fmt.Sprint("other", i), Patch: []byte(`{}`)})
+	}
+	node.Crash()
+	if a := s.Start(cfg).Must(ada, patch(3)); a.Duplicate {
+		t.Errorf("answered with %+v", a)
+	}
+}
+
+// What cannot be stored harms nobody, and no snapshots are written or read where
+// none are wanted.
+func TestWithoutSnapshots(t *testing.T) {
+	for name, every := range map[string]int{"off": -1, "failing": 1} {
+		t.Run(name, func(t *testing.T) {
+			log := newShelves(noRoom{memlog.New()})
+			s := actorstest.New(t, log)
+			cfg := config(echo())
+			cfg.SnapshotEvery = every
+			node := s.Start(cfg)
+			for i := range manyIDs() {
+				node.Must(ada, patch(i))
+			}
+			wantAgain(t, s, node)
+			node.Crash()
+			wantAgain(t, s, s.Start(cfg))
+			if len(log.put) > 0 {
+				t.Errorf("%d snapshots", len(log.put))
+			}
+		})
+	}
+}
+
+// noRoom is a log that takes no snapshots.
+type noRoom struct{ eventlog.Log }
+
+func (noRoom) PutSnapshot(context.Context, messages.AgentID, string, []byte) error {
+	return errors.New("no space left on device")
+}
+
+// What is written of snapshots stays in proportion to the log, however large they
+// have become.
+func TestSnapshotsAreProportional(t *testing.T) {
+	for _, events := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		const log = 400
+		if share := float64(actors.SnapshotBytes(events, log, log)) / float64(events*log); share > 6 {
+			t.Errorf("%d events: snapshots take %.1f times the log", events, share)
+		}
+		if share := float64(actors.SnapshotBytes(events, log, log/100)) / float64(events*log); share > 4.5 {
+			t.Errorf("%d events of little consequence: snapshots take %.1f times the log", events, share)
+		}
+	}
+}

@@ -1,0 +1,743 @@
+package turn
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// An agent as a tool. A call of such a tool is started like any other, but runs
+// in an agent of its own: tool.started and child.spawned stand in one frame, the
+// task goes out as an effect, and the outcome comes as a report, which is a
+// command. What is owed to another agent is listed as an effect for as long as
+// the log does not say that it has come there, so no crash loses it:
+//
+//	GiveTask      until the call has its outcome
+//	PassDecision  until the child tells what it waits for then
+//	TakeTask      until the child has ended (child.stopped)
+//	TellParent    until it is stored for the parent (child.reported)
+
+// pausedChild is why a turn is paused whose children wait for a person.
+const pausedChild = "child"
+
+// ClassChild is the class of calls that are children.
+const ClassChild = "child"
+
+// ChildCall is the agent that a call is the task of.
+type ChildCall struct {
+	Agent string // its full address
+	Input string
+	// Limits are its share of what was left.
+	Limits   messages.Limits
+	Detached bool
+	// N is the child's event as of which Waiting is known.
+	N messages.EventNumber
+	// Waiting is what it and those below it wait for; Busy says that something
+	// goes on there meanwhile.
+	Waiting []messages.Wait
+	Busy    bool
+	// Decided is what a person has decided about those, and is on its way.
+	Decided []messages.ChildDecided
+}
+
+// Stopping is a child that nobody waits for any more and that has not said that
+// it has ended.
+type Stopping struct {
+	Turn         messages.TurnID
+	Call         messages.CallID
+	Child, Input string
+	Reason       string
+}
+
+// Task is an input that is another agent's call, until its end has been
+// reported.
+type Task struct {
+	Input  string
+	Parent messages.Parent
+
+	waits string // names what it waits for; empty: nothing
+	// changed is the event since which the parent is to be told something else,
+	// told up to which it was.
+	changed, told messages.EventNumber
+	end           *messages.Report // what is told of its end; nil: it has not ended
+}
+
+// Letter is a command for another agent.
+type Letter struct {
+	To      messages.AgentID
+	Command messages.Command
+	// Stored is the outcome to feed back once the command is stored for its
+	// agent. Nil: it is sent again, now and then, until the effect is listed no
+	// more.
+	Stored any
+}
+
+type (
+	// TaskGiven says that the task of a detached call is stored for its child.
+	TaskGiven struct {
+		Call    messages.CallID
+		Attempt int
+	}
+	// ParentTold says that what was so as of event Upto is stored for the parent.
+	ParentTold struct {
+		Input string
+		Upto  messages.EventNumber
+	}
+)
+
+// Letter is the command that an effect is to send; false if it is no such effect
+// or is listed no more.
+func (s *State) Letter(self messages.AgentID, e Effect) (Letter, bool) {
+	var l Letter
+	address := ""
+	switch e.Do {
+	case GiveTask:
+		c := s.childCall(e)
+		if c == nil {
+			return l, false
+		}
+		address, l.Command = c.Child.Agent, s.taskOf(self, c)
+		if c.Child.Detached {
+			l.Stored = TaskGiven{c.ID, c.Attempt}
+		}
+	case PassDecision:
+		c := s.childCall(e)
+		if c == nil {
+			return l, false
+		}
+		for _, ev := range c.Child.Decided {
+			if ev.ID == e.ID {
+				address, l.Command = ev.Agent, decisionOf(ev)
+			}
+		}
+	case TakeTask:
+		for _, st := range s.Stopping {
+			if st.Turn == e.Turn && st.Call == e.Call {
+				caller := messages.Caller{Agent: self.Full(), Turn: st.Turn, Call: st.Call}
+				address = st.Child
+				l.Command = messages.Recall{ID: messages.RecallID(caller), Input: st.Input, Parent: messages.Parent{Caller: caller}, Reason: st.Reason}
+			}
+		}
+	case TellParent:
+		for i := range s.Tasks {
+			if task := &s.Tasks[i]; task.Input == e.ID && task.owes() {
+				address, l.Command = task.Parent.Agent, s.reportOf(self, task)
+				l.Stored = ParentTold{task.Input, task.changed}
+			}
+		}
+	}
+	to, err := messages.ParseAgentID(address)
+	l.To = to
+	return l, l.Command != nil && err == nil
+}
+
+func (s *State) childCall(e Effect) *ToolCall {
+	if t := s.Turn; t != nil && t.ID == e.Turn {
+		if c := t.call(e.Call); c != nil && c.Child != nil && c.Status == Executing {
+			return c
+		}
+	}
+	return nil
+}
+
+// taskOf is what a child is given to do: the argument input alone if it is a
+// text and there is no other, else the arguments as they are.
+func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
+	text := c.Arguments
+	var fields map[string]json.RawMessage
+	var only string
+	if json.Unmarshal([]byte(c.Arguments), &fields) == nil && len(fields) == 1 && json.Unmarshal(fields["input"], &only) == nil {
+		text = only
+	}
+	t := s.Turn
+	return messages.Task{ID: c.Child.Input, Content: messages.TextContent(text), Parent: messages.Parent{
+		Caller: messages.Caller{Agent: self.Full(), Turn: t.ID, Call: c.ID, Detached: c.Child.Detached},
+		Above:  t.callers, Limits: c.Child.Limits,
+	}}
+}
+
+func decisionOf(ev messages.ChildDecided) messages.Command {
+	switch ev.Command {
+	case "approve":
+		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason}
+	case "deny":
+		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason}
+	}
+	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason}
+}
+
+func (s *State) reportOf(self messages.AgentID, task *Task) messages.Report {
+	r := messages.Report{What: messages.ReportGoing}
+	if task.end != nil {
+		r = *task.end
+	} else if task.waits != "" {
+		r.What, r.Waiting, r.Busy = messages.ReportWaiting, s.Waits(self), s.Turn.Paused == ""
+	}
+	r.ID = messages.ReportID(self.Full(), task.Input, task.changed)
+	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.changed
+	return r
+}
+
+// Waits is what the turn and those below it wait for, at most messages.MaxWaits
+// of it.
+func (s *State) Waits(self messages.AgentID) []messages.Wait {
+	t := s.Turn
+	if t == nil {
+		return nil
+	}
+	var list []messages.Wait
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		w := messages.Wait{Agent: self.Full(), Turn: t.ID, Call: c.ID, Tool: c.Tool}
+		switch {
+		case c.Status == Gated:
+			w.Kind, w.ArgsHash = messages.WaitApproval, messages.HashArguments(c.Arguments)
+		case c.Status == Unknown:
+			w.Kind = messages.WaitUnknown
+		case c.listsBelow():
+			list = append(list, c.Child.Waiting...)
+			continue
+		default:
+			continue
+		}
+		w.Arguments, w.Cut = short(c.Arguments)
+		list = append(list, w)
+	}
+	switch t.Paused {
+	case "", pausedApproval, pausedUnknown, pausedChild:
+	default:
+		reason := t.Paused
+		if said := t.held + t.reached; said != "" {
+			reason += ": " + said
+		}
+		reason, _ = short(reason)
+		list = append(list, messages.Wait{Agent: self.Full(), Turn: t.ID, Kind: messages.WaitPaused, Reason: reason})
+	}
+	return list[:min(len(list), messages.MaxWaits)]
+}
+
+func short(s string) (text string, cut bool) {
+	if len(s) <= messages.MaxWaitText {
+		return s, false
+	}
+	return strings.ToValidUTF8(s[:messages.MaxWaitText], ""), true
+}
+
+// listsBelow says that the call is a child with something that a person must
+// settle, waitsBelow that nothing else goes on there.
+func (c *ToolCall) listsBelow() bool {
+	return c.Status == Executing && c.Child != nil && len(c.Child.Waiting) > 0
+}
+
+func (c *ToolCall) waitsBelow() bool { return c.listsBelow() && !c.Child.Busy }
+
+// running is how many calls are under way and wait for nobody.
+func (t *Turn) running() int { return t.count(Executing) - t.waitingBelow() }
+
+func (t *Turn) waitingBelow() int {
+	n := 0
+	for i := range t.Calls {
+		if t.Calls[i].waitsBelow() {
+			n++
+		}
+	}
+	return n
+}
+
+func (task *Task) owes() bool { return !task.Parent.Detached && task.changed > task.told }
+
+// owesOthers says that another agent is to be told something.
+func (s *State) owesOthers() bool {
+	if len(s.Stopping) > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.owes() }) {
+		return true
+	}
+	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c ToolCall) bool {
+		return c.Status == Executing && c.Child != nil && (c.Child.Detached || len(c.Child.Decided) > 0)
+	})
+}
+
+// childEffects are those about a call that is a child.
+func (t *Turn) childEffects(list []Effect, c ToolCall) []Effect {
+	if len(c.Child.Waiting) == 0 {
+		list = append(list, Effect{Do: GiveTask, Turn: t.ID, Call: c.ID, Attempt: c.Attempt})
+	}
+	for _, ev := range c.Child.Decided {
+		list = append(list, Effect{Do: PassDecision, Turn: t.ID, Call: c.ID, ID: ev.ID})
+	}
+	return list
+}
+
+// letters are the effects that do not belong to the running turn.
+func (s *State) letters(list []Effect) []Effect {
+	for _, st := range s.Stopping {
+		list = append(list, Effect{Do: TakeTask, Turn: st.Turn, Call: st.Call})
+	}
+	for i := range s.Tasks {
+		if task := &s.Tasks[i]; task.owes() {
+			list = append(list, Effect{Do: TellParent, ID: task.Input, N: task.changed})
+		}
+	}
+	return list
+}
+
+// spawn intends the task of a call, within the bounds of depth, number and
+// budget.
+func (d *decision) spawn(c *ToolCall, reason string) {
+	t, tool := d.s.Turn, d.env.Definition.Tools[c.Tool]
+	limits, why := d.share()
+	most := tool.MaxChildren
+	if most == 0 {
+		most = messages.MaxChildren
+	}
+	switch {
+	case len(t.callers) >= messages.MaxCallers:
+		why = "there are as many agents above this one as may be: do it without asking another"
+	case t.children >= most:
+		why = "this turn has asked as many agents as it may: go on without"
+	}
+	if why != "" {
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "limit", Message: "not asked: " + why})
+		return
+	}
+	caller := messages.Caller{Agent: d.env.Agent.Full(), Turn: t.ID, Call: c.ID}
+	child := messages.ChildOf(d.env.Agent, tool.Child, t.ID, c.ID)
+	ev := messages.ToolStarted{
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, Class: ClassChild, Key: d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
+		Attempt: c.Attempt + 1, Reason: reason,
+	}
+	if c.Rewritten {
+		ev.Arguments = c.Arguments
+	}
+	d.emit(ev)
+	d.emit(messages.ChildSpawned{
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, Child: child.Full(), Input: messages.TaskID(caller), Limits: limits, Detached: tool.Detached,
+	})
+}
+
+// share is what the next child may use: what is left to the turn and to the
+// agent, in equal parts for all children that are about to begin. Time is not
+// divided: they run side by side. why is said if nothing is left.
+func (d *decision) share() (share messages.Limits, why string) {
+	t := d.s.Turn
+	among, out := 0, Used{}
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		if c.Status == Requested && d.env.Definition.Tools[c.Tool].Child != "" {
+			among++
+		}
+		if c.Status == Executing && c.Child != nil {
+			out = out.add(Used{Tokens: c.Child.Limits.MaxTokens, Cost: c.Child.Limits.MaxCost})
+		}
+	}
+	among = max(among, 1)
+	ran := int64(0)
+	if tm := t.timer(durationTimer); tm != nil {
+		ran = d.ran(tm)
+	}
+	for _, l := range [...]struct {
+		limits messages.Limits
+		used   Used
+	}{{t.Limits, t.Used.add(out)}, {d.agentLimits(), d.s.Used.add(out)}} {
+		m, left := l.limits, messages.Limits{}
+		if m.MaxTokens != 0 {
+			if left.MaxTokens = (m.MaxTokens - l.used.Tokens) / among; left.MaxTokens <= 0 {
+				return share, "nothing is left of the budget of tokens (max_tokens)"
+			}
+		}
+		if m.MaxCost != 0 {
+			if left.MaxCost = (m.MaxCost - l.used.Cost) / messages.Cost(among); left.MaxCost <= 0 {
+				return share, "nothing is left of the budget of money (max_cost)"
+			}
+		}
+		if m.MaxDuration != 0 {
+			left.MaxDuration = max(m.MaxDuration-l.used.Ran-ran, 1)
+		}
+		share = tighter(share, left)
+	}
+	return share, ""
+}
+
+// tighter is the lower of each limit.
+func tighter(a, b messages.Limits) messages.Limits {
+	return messages.Limits{
+		MaxSteps:  lower(a.MaxSteps, b.MaxSteps),
+		MaxTokens: lower(a.MaxTokens, b.MaxTokens), MaxCost: lower(a.MaxCost, b.MaxCost), MaxDuration: lower(a.MaxDuration, b.MaxDuration),
+	}
+}
+
+func lower[N int | int64 | messages.Cost](a, b N) N {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// task accepts another agent's call as an input.
+func (d *decision) task(c messages.Task) error {
+	if slices.Contains(d.s.recalled, c.ID) {
+		return d.noop(c, "it was taken back before it came")
+	}
+	in := messages.Input{ID: c.ID, Content: c.Content}
+	if err := d.refuseInput(in); err != nil {
+		return err
+	}
+	d.accept(in, &c.Parent)
+	return nil
+}
+
+// recall takes a task back.
+func (d *decision) recall(c messages.Recall) error {
+	t := d.s.Turn
+	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
+	_, known := d.s.Spent(c.Input)
+	switch {
+	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
+		return d.noop(c, "the task has ended")
+	case i < 0 && d.s.Deleted != nil && !d.s.Deleted.Purged:
+		return d.noop(c, "the agent is being deleted: no task comes to it any more")
+	case i < 0:
+		d.parent = c.Parent.Agent
+		d.configure()
+		d.emit(messages.InputRecalled{Input: c.Input, Parent: c.Parent, Reason: c.Reason})
+	case t != nil && slices.Contains(t.Inputs, c.Input):
+		d.abort(c.CommandType(), c.Reason, "")
+		d.startNext()
+	default:
+		d.emit(messages.InputWithdrawn{Input: c.Input, Reason: c.Reason})
+	}
+	return nil
+}
+
+// Awaits says that a report is of a child that a call waits for, and newer than what
+// is known.
+func (s *State) Awaits(r messages.Report) bool {
+	c := s.childCall(Effect{Turn: r.Turn, Call: r.Call})
+	return c != nil && c.Child.Agent == r.Child && !c.Child.Detached && r.N > c.Child.N
+}
+
+// report hears what became of a child.
+func (d *decision) report(c messages.Report) error {
+	for _, st := range d.s.Stopping {
+		if st.Turn != c.Turn || st.Call != c.Call || st.Child != c.Child {
+			continue
+		}
+		if !c.What.Ends() {
+			return d.noop(c, "call %q of turn %s is not awaited any more", c.Call, c.Turn)
+		}
+		d.emit(messages.ChildStopped{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, How: string(c.What), Spent: c.Spent})
+		return nil
+	}
+	call := d.s.childCall(Effect{Turn: c.Turn, Call: c.Call})
+	switch {
+	case call == nil || call.Child.Agent != c.Child || call.Child.Detached:
+		return d.noop(c, "call %q of turn %s is not awaited", c.Call, c.Turn)
+	case c.N <= call.Child.N && c.What != messages.ReportRefused:
+		return d.noop(c, "something newer is known of child %s", c.Child)
+	}
+	d.told(call, c)
+	return nil
+}
+
+// told goes on with what a child has said.
+func (d *decision) told(call *ToolCall, c messages.Report) {
+	t := d.s.Turn
+	switch c.What {
+	case messages.ReportWaiting:
+		d.emit(messages.ChildWaiting{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Waiting: c.Waiting, Busy: c.Busy})
+		if c.Busy {
+			d.unpause("a child goes on")
+		}
+		d.advance()
+	case messages.ReportGoing:
+		d.emit(messages.ChildResumed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N})
+		d.unpause("a child goes on")
+		d.advance()
+	case messages.ReportCompleted:
+		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Spent: c.Spent})
+		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
+		d.goOn("a child has ended")
+	default:
+		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Spent: c.Spent}
+		if ev.Reason == "" {
+			ev.Reason = string(c.What)
+		}
+		d.emit(ev)
+		message := "agent " + c.Child + " gave no answer (" + ev.Reason + ")"
+		if c.Message != "" {
+			message += ": " + c.Message
+		}
+		d.emit(messages.ToolFailed{Turn: t.ID, Call: call.ID, Kind: "child", Message: message})
+		d.goOn("a child has ended")
+	}
+}
+
+// passDown gives a decision to the call below that waits for it. done says that
+// there is one, or that the decision is refused.
+func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.CallID, kind string, ev messages.ChildDecided) (done bool, err error) {
+	t := d.s.Turn
+	if t == nil {
+		return false, nil
+	}
+	if own := t.call(id); own != nil && (of == "" || of == t.ID) && (own.Status == Gated || own.Status == Unknown) {
+		return false, nil
+	}
+	var found []messages.ChildDecided
+	changed := false
+	for i := range t.Calls {
+		if !t.Calls[i].listsBelow() {
+			continue
+		}
+		for _, w := range t.Calls[i].Child.Waiting {
+			if w.Call != id || of != "" && w.Turn != of || w.Kind != kind {
+				continue
+			}
+			if ev.ArgsHash != "" && ev.ArgsHash != w.ArgsHash {
+				changed = true
+				continue
+			}
+			hit := ev
+			hit.Turn, hit.Call, hit.Agent, hit.Of, hit.Waits = t.ID, t.Calls[i].ID, w.Agent, w.Turn, w.Call
+			hit.ArgsHash = w.ArgsHash
+			found = append(found, hit)
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", id, found[0].Agent, found[1].Agent)
+	case len(found) == 1:
+		ev = found[0]
+		ev.Command, ev.ID = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), c.CommandID())
+		d.emit(ev)
+		return true, nil
+	case changed:
+		return true, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
+	}
+	return false, nil
+}
+
+// stopChild tells of a call whose child is to stop with its turn.
+func (d *decision) stopChild(c *ToolCall, why string) {
+	if c.Child != nil && !c.Child.Detached {
+		d.emit(messages.ChildAborted{Turn: d.s.Turn.ID, Call: c.ID, Child: c.Child.Agent, Input: c.Child.Input, Reason: why})
+	}
+}
+
+// stored goes on when a command is stored for another agent.
+func (d *decision) stored(o any) {
+	switch o := o.(type) {
+	case ParentTold:
+		for i := range d.s.Tasks {
+			if task := &d.s.Tasks[i]; task.Input == o.Input && task.owes() && task.changed == o.Upto {
+				what := d.s.reportOf(d.env.Agent, task).What
+				d.emit(messages.ChildReported{Input: o.Input, Upto: o.Upto, What: what})
+				return
+			}
+		}
+	case TaskGiven:
+		if d.s.Turn == nil {
+			return
+		}
+		c := d.s.childCall(Effect{Turn: d.s.Turn.ID, Call: o.Call})
+		if c != nil && c.Child.Detached && c.Attempt == o.Attempt {
+			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
+			d.goOn("a child has begun")
+		}
+	}
+}
+
+// evolveChild folds what is told of the turn's children.
+func (s *State) evolveChild(ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ChildSpawned:
+		if c := s.Turn.call(ev.Call); c != nil {
+			c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
+			s.Turn.children++
+		}
+	case messages.ChildWaiting:
+		s.waitsBelow(ev.Call, ev.N, ev.Waiting, ev.Busy)
+	case messages.ChildResumed:
+		s.waitsBelow(ev.Call, ev.N, nil, false)
+	case messages.ChildDecided:
+		if c := s.Turn.call(ev.Call); c != nil && c.Child != nil {
+			c.Child.Decided = slices.DeleteFunc(slices.Clone(c.Child.Decided), func(o messages.ChildDecided) bool {
+				return o.Agent == ev.Agent && o.Of == ev.Of && o.Waits == ev.Waits
+			})
+			c.Child.Decided = append(c.Child.Decided, ev)
+		}
+	case messages.ChildCompleted:
+		s.usedBelow(ev.Spent)
+	case messages.ChildFailed:
+		s.usedBelow(ev.Spent)
+	}
+}
+
+// waitsBelow notes what a child waits for. A decision that is on its way to a
+// call that still waits stays on its way.
+func (s *State) waitsBelow(call messages.CallID, n messages.EventNumber, list []messages.Wait, busy bool) {
+	c := s.Turn.call(call)
+	if c == nil || c.Child == nil {
+		return
+	}
+	c.Child.N, c.Child.Waiting, c.Child.Busy = n, list, busy
+	c.Child.Decided = slices.DeleteFunc(slices.Clone(c.Child.Decided), func(ev messages.ChildDecided) bool {
+		return !slices.ContainsFunc(list, func(w messages.Wait) bool { return w.Agent == ev.Agent && w.Turn == ev.Of && w.Call == ev.Waits })
+	})
+	if len(c.Child.Decided) == 0 {
+		c.Child.Decided = nil
+	}
+}
+
+// usedBelow counts what a child has used as the turn's.
+func (s *State) usedBelow(spent messages.Spent) {
+	s.Turn.Usage = s.Turn.Usage.Add(spent.Usage)
+	s.count(Used{Tokens: spent.Tokens, Cost: spent.Cost})
+}
+
+// evolveTasks folds what concerns the agent's own parents, before the event
+// itself changes the turn.
+func (s *State) evolveTasks(ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.InputAccepted:
+		if ev.Parent != nil {
+			s.Tasks = append(s.Tasks, Task{Input: ev.Input, Parent: *ev.Parent})
+		}
+	case messages.InputRecalled:
+		if s.recalled = append(s.recalled, ev.Input); len(s.recalled) > recentIDs {
+			s.recalled = slices.Clone(s.recalled[1:])
+		}
+		s.Tasks = append(s.Tasks, Task{
+			Input: ev.Input, Parent: ev.Parent, changed: s.Last,
+			end: &messages.Report{What: messages.ReportWithdrawn, Message: ev.Reason},
+		})
+	case messages.ChildReported:
+		s.reported(ev)
+	case messages.ChildAborted:
+		s.Stopping = append(s.Stopping, Stopping{ev.Turn, ev.Call, ev.Child, ev.Input, ev.Reason})
+	case messages.ChildStopped:
+		s.Stopping = slices.DeleteFunc(slices.Clone(s.Stopping), func(st Stopping) bool {
+			return st.Turn == ev.Turn && st.Call == ev.Call && st.Child == ev.Child
+		})
+		if len(s.Stopping) == 0 {
+			s.Stopping = nil
+		}
+		s.Used = s.Used.add(Used{Tokens: ev.Tokens, Cost: ev.Cost})
+	}
+	if len(s.Tasks) > 0 {
+		s.endTasks(ev)
+	}
+}
+
+func (s *State) reported(ev messages.ChildReported) {
+	for i := range s.Tasks {
+		task := &s.Tasks[i]
+		if task.Input != ev.Input {
+			continue
+		}
+		task.told = max(task.told, ev.Upto)
+		if task.end != nil && task.told >= task.changed {
+			s.dropTask(i)
+		}
+		return
+	}
+}
+
+func (s *State) dropTask(i int) {
+	if s.Tasks = slices.Delete(slices.Clone(s.Tasks), i, i+1); len(s.Tasks) == 0 {
+		s.Tasks = nil
+	}
+}
+
+// endTasks notes how the tasks end that ev is the terminal event of.
+func (s *State) endTasks(ev messages.Event) {
+	inputs, ends := messages.Ended(ev)
+	if !ends {
+		return
+	}
+	for i := len(s.Tasks) - 1; i >= 0; i-- {
+		task := &s.Tasks[i]
+		if task.end != nil || !slices.Contains(inputs, task.Input) {
+			continue
+		}
+		if task.Parent.Detached {
+			s.dropTask(i)
+			continue
+		}
+		task.waits, task.changed, task.end = "", s.Last, s.endOf(ev)
+	}
+}
+
+func (s *State) endOf(ev messages.Event) *messages.Report {
+	r := new(messages.Report)
+	if t := s.Turn; t != nil && t.ID == projections.TurnOf(ev) {
+		r.Spent = messages.Spent{Usage: t.Usage, Cost: t.Used.Cost, Tokens: t.Used.Tokens}
+	}
+	switch ev := ev.(type) {
+	case messages.TurnCompleted:
+		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
+	case messages.TurnFailed:
+		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Reason, ev.Message
+	case messages.TurnAborted:
+		r.What, r.Message = messages.ReportAborted, ev.Reason
+	case messages.InputWithdrawn:
+		r.What, r.Message = messages.ReportWithdrawn, ev.Reason
+	case messages.InputDropped:
+		r.What, r.Message = messages.ReportDropped, ev.Reason
+	}
+	return r
+}
+
+// noteWaits notes whether the task of the running turn waits for something else
+// than its parent knows of.
+func (s *State) noteWaits() {
+	t := s.Turn
+	if t == nil {
+		return
+	}
+	waits := s.waitsKey()
+	for i := range s.Tasks {
+		if task := &s.Tasks[i]; task.end == nil && task.waits != waits && slices.Contains(t.Inputs, task.Input) {
+			task.waits, task.changed = waits, s.Last
+		}
+	}
+}
+
+// waitsKey names everything that the turn waits for. Empty: nothing.
+func (s *State) waitsKey() string {
+	list := s.Waits(messages.AgentID{})
+	if len(list) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(s.Turn.Paused)
+	for _, w := range list {
+		b.WriteString("\x00" + w.Agent + "\x00" + string(w.Turn) + "\x00" + string(w.Call) + "\x00" + w.Kind)
+	}
+	return b.String()
+}
+
+// callersOf are the callers above the turn of these inputs.
+func (s *State) callersOf(inputs []string) []messages.Caller {
+	for i := range s.Tasks {
+		if slices.Contains(inputs, s.Tasks[i].Input) {
+			return s.Tasks[i].Parent.Chain()
+		}
+	}
+	return nil
+}
+
+// Callers are those that the running turn works for, the root's first. Nil:
+// nobody.
+func (t *Turn) Callers() []messages.Caller { return t.callers }
+
+// limitsOf are what a parent has left for the turn of an input.
+func (s *State) limitsOf(input string) messages.Limits {
+	for i := range s.Tasks {
+		if s.Tasks[i].Input == input {
+			return s.Tasks[i].Parent.Limits
+		}
+	}
+	return messages.Limits{}
+}

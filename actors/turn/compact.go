@@ -1,0 +1,322 @@
+package turn
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Summary is one that a model is asked for: of the history up to event Upto.
+type Summary struct {
+	// Turn waits for it. Empty: none does.
+	Turn    messages.TurnID
+	Call    messages.CallID
+	Attempt int
+	Upto    messages.EventNumber
+	// Digest is that of the part of the history that it stands for.
+	Digest messages.Digest
+	Model  string
+	Keep   int
+	// NotBefore is when the attempt may begin. Zero: at once.
+	NotBefore time.Time
+	// Tokens and Cost are what it is expected to use.
+	Tokens int
+	Cost   messages.Cost
+	Reason string
+}
+
+// maxSummaries is how often a summary is tried before the history is cut without.
+const maxSummaries = 3
+
+// DefaultKeep is how many items a compaction keeps that nobody has told.
+const DefaultKeep = 20
+
+// worthwhile is which part of a request that is too large must go for a
+// compaction: one that takes little away would come before each step.
+const worthwhile = 8
+
+// compact makes room before the turn's next model call, if that would be too
+// large, and says whether the turn waits for a summary. It is tried once a step:
+// what is too large after that is sent as it is.
+func (d *decision) compact() (waits bool) {
+	t, def := d.s.Turn, d.env.Definition
+	if def.Compact.AtTokens == 0 || t.compacted || t.exhausted != "" || d.s.Summary != nil {
+		return false
+	}
+	size := d.requestSize()
+	if size <= def.Compact.AtTokens*bytesPerToken || !d.affordable(t) {
+		return false
+	}
+	cut := d.s.History.Cut(d.keep(0))
+	if cut.Size*worthwhile < size {
+		return false
+	}
+	reason := fmt.Sprintf("the next model call would have about %d tokens (at_tokens: %d)", tokensOf(size), def.Compact.AtTokens)
+	if def.Compact.How == messages.CompactWindow {
+		d.window(cut, t.ID, reason)
+		return false
+	}
+	return d.summarize(Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut)
+}
+
+// affordable says that the turn may make another model call, but for what the
+// compaction is to save.
+func (d *decision) affordable(t *Turn) bool {
+	switch d.over(t.Limits, d.agentLimits()).limit {
+	case "", "max_tokens", "max_cost":
+		return true
+	}
+	return false
+}
+
+// keep is how many items are to stay.
+func (d *decision) keep(wanted int) int {
+	switch {
+	case wanted > 0:
+		return wanted
+	case d.env.Definition.Compact.Keep > 0:
+		return d.env.Definition.Compact.Keep
+	}
+	return DefaultKeep
+}
+
+// compactHistory is what a person asks for.
+func (d *decision) compactHistory(c messages.Compact) error {
+	how := c.How
+	if how == "" {
+		how = d.env.Definition.Compact.How
+	}
+	cut := d.s.History.Cut(d.keep(c.Keep))
+	switch {
+	case cut.Upto == 0:
+		return d.noop(c, "nothing can be compacted: the history has %d items, and the newest %d of them and the inputs of the turn at hand stay", d.s.History.Len(), d.keep(c.Keep))
+	case how == messages.CompactWindow:
+		d.window(cut, "", c.Reason)
+	case d.s.Summary != nil:
+		return messages.Refuse(messages.Busy, "a summary of the history is being made (call %s): wait for it, or compact it with how window", d.s.Summary.Call)
+	default:
+		d.summarize(Summary{Keep: d.keep(c.Keep), Reason: c.Reason}, cut)
+	}
+	return nil
+}
+
+// window lets a line stand for what is left out.
+func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason string) {
+	d.emit(messages.HistoryCompacted{
+		Turn: turn, Upto: cut.Upto, Dropped: cut.Dropped, Kept: cut.Kept, How: messages.CompactWindow,
+		Text:   fmt.Sprintf("Earlier parts of this conversation, %d items, are left out here.", d.s.History.Omitted()+cut.Dropped),
+		Reason: reason,
+	})
+}
+
+// because is why a window is in the place of a summary that was wanted for a reason.
+func because(why, reason string) string {
+	if reason == "" {
+		return why
+	}
+	return why + "; " + reason
+}
+
+// summarize intends an attempt at a summary, and says whether it did: one that a
+// limit does not allow becomes a window.
+func (d *decision) summarize(s Summary, cut projections.Cut) bool {
+	def := d.env.Definition
+	s.Model = def.Compact.Model
+	if s.Model == "" {
+		s.Model = def.Model
+	}
+	need := Used{}
+	if d.budgeted() {
+		u := messages.Usage{Input: tokensOf(cut.Size), Output: def.MaxOutput}
+		need = Used{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
+		if d.tooMuch(need) {
+			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
+			return false
+		}
+	}
+	ev := messages.CompactionRequested{
+		Turn: s.Turn, Call: messages.CallID(fmt.Sprintf("s%d", d.next())), Attempt: s.Attempt + 1, Upto: cut.Upto, Digest: string(cut.Digest),
+		Model: s.Model, Keep: s.Keep, Tokens: need.Tokens, Cost: need.Cost, Reason: s.Reason,
+	}
+	if !s.NotBefore.IsZero() {
+		at := stored(s.NotBefore)
+		ev.NotBefore = &at
+	}
+	d.emit(ev)
+	return true
+}
+
+// tooMuch says that a limit does not allow so much more.
+func (d *decision) tooMuch(need Used) bool {
+	over := func(l messages.Limits, u Used) bool {
+		return l.MaxTokens != 0 && u.Tokens+need.Tokens > l.MaxTokens || l.MaxCost != 0 && u.Cost+need.Cost > l.MaxCost
+	}
+	t := d.s.Turn
+	return over(d.agentLimits(), d.s.Used) || t != nil && over(t.Limits, t.Used)
+}
+
+// requestSize is how many bytes the next model call is expected to have.
+func (d *decision) requestSize() int {
+	size := d.s.History.SizeShown(d.env.Definition.ShowAtMost) + d.env.Definition.Overhead
+	if t := d.s.Turn; t != nil {
+		for _, q := range t.Unseen {
+			size += q.Size
+		}
+	}
+	return size
+}
+
+func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken }
+
+// summaryOutcome is what came of a summary.
+func (d *decision) summaryOutcome(o any) (handled bool) {
+	c := d.s.Summary
+	switch o := o.(type) {
+	case Summarized:
+		if c != nil && c.Call == o.Call {
+			d.summarized(*c, o)
+		}
+		return true
+	case SummaryErred:
+		if c != nil && c.Call == o.Call {
+			d.summaryErred(*c, o)
+		}
+		return true
+	case Recover:
+		if c != nil && c.Turn == "" {
+			d.lostSummary()
+		}
+	}
+	return false
+}
+
+// summarized puts a summary in its place, unless that is another one by now: then
+// it is made again.
+func (d *decision) summarized(c Summary, o Summarized) {
+	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
+	if d.s.History.DigestBefore(c.Upto) != c.Digest {
+		d.emit(messages.CompactionFailed{
+			Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: "changed",
+			Message: "the history is not what the summary was made of any more", Usage: o.Usage, Cost: cost,
+		})
+		d.summaryAgain(c, time.Time{})
+		return
+	}
+	dropped, kept := d.s.History.Drops(c.Upto)
+	d.emit(messages.HistoryCompacted{
+		Turn: c.Turn, Upto: c.Upto, Dropped: dropped, Kept: kept, How: messages.CompactSummary, Text: o.Text,
+		Call: c.Call, Model: c.Model, Usage: o.Usage, Cost: cost, Reason: c.Reason,
+	})
+	d.afterSummary(c)
+}
+
+func (d *decision) summaryErred(c Summary, o SummaryErred) {
+	ev := messages.CompactionFailed{
+		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
+		Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage),
+	}
+	if o.Unknown && o.Usage == (messages.Usage{}) {
+		ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost
+	}
+	d.emit(ev)
+	if !o.Temporary {
+		c.Attempt = maxSummaries
+	}
+	d.summaryAgain(c, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
+}
+
+// lostSummary goes on after a summary whose process is gone.
+func (d *decision) lostSummary() {
+	c := *d.s.Summary
+	d.giveUp(c, "restarted", "its process was lost before the summary was recorded")
+	d.summaryAgain(c, time.Time{})
+}
+
+// giveUp records that nobody hears what comes of a summary.
+func (d *decision) giveUp(c Summary, kind, message string) {
+	d.emit(messages.CompactionFailed{
+		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: kind, Message: message, Unknown: true, Tokens: c.Tokens, Cost: c.Cost,
+	})
+}
+
+// dropSummary gives up the summary that the turn waits for; of no turn, any.
+func (d *decision) dropSummary(turn messages.TurnID, why string) {
+	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
+		d.giveUp(*c, "interrupted", why)
+	}
+}
+
+// summaryAgain tries again what has failed. After the last attempt what would
+// have been summarized is left out.
+func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
+	cut := d.s.History.Cut(c.Keep)
+	switch {
+	case cut.Upto == 0:
+	case c.Attempt >= maxSummaries:
+		d.window(cut, c.Turn, because("no summary could be made", c.Reason))
+	default:
+		c.NotBefore = notBefore
+		if d.summarize(c, cut) {
+			return
+		}
+	}
+	d.afterSummary(c)
+}
+
+// afterSummary goes on with the turn that has waited for a summary.
+func (d *decision) afterSummary(c Summary) {
+	if t := d.s.Turn; t != nil && t.ID == c.Turn {
+		d.request()
+	}
+}
+
+// evolveSummary folds what is said of a compaction.
+func (s *State) evolveSummary(ev messages.Event) {
+	t := s.Turn
+	switch ev := ev.(type) {
+	case messages.CompactionRequested:
+		s.Summary = &Summary{
+			Turn: ev.Turn, Call: ev.Call, Attempt: ev.Attempt, Upto: ev.Upto, Digest: messages.Digest(ev.Digest), Model: ev.Model,
+			Keep: ev.Keep, Tokens: ev.Tokens, Cost: ev.Cost, Reason: ev.Reason,
+		}
+		if ev.NotBefore != nil {
+			s.Summary.NotBefore = *ev.NotBefore
+		}
+		if t != nil && t.ID == ev.Turn {
+			t.compacted = true
+		}
+	case messages.CompactionFailed:
+		s.summaryOver(ev.Call)
+		used := Used{Tokens: ev.Usage.Tokens(), Cost: ev.Cost}
+		if ev.Unknown {
+			used.Tokens = ev.Tokens
+		}
+		s.useForSummary(ev.Turn, ev.Usage, used)
+		if t != nil && t.ID == ev.Turn && ev.Kind == "interrupted" {
+			t.compacted = false
+		}
+	case messages.HistoryCompacted:
+		s.summaryOver(ev.Call)
+		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+		if t != nil && t.ID == ev.Turn {
+			t.compacted = true
+		}
+	}
+}
+
+func (s *State) summaryOver(call messages.CallID) {
+	if c := s.Summary; c != nil && call != "" && c.Call == call {
+		s.Summary = nil
+	}
+}
+
+// useForSummary counts what a summary has used, for the turn that waited for it
+// and for the agent.
+func (s *State) useForSummary(turn messages.TurnID, u messages.Usage, used Used) {
+	s.Used = s.Used.add(used)
+	if t := s.Turn; t != nil && t.ID == turn {
+		t.Usage, t.Used = t.Usage.Add(u), t.Used.add(used)
+	}
+}

@@ -1,0 +1,382 @@
+package turn_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// kid is a child as the world has it: it reports late, twice, out of order, and
+// ends once.
+type kid struct {
+	turn  messages.TurnID
+	call  messages.CallID
+	agent string
+	n     messages.EventNumber
+	taken bool // its task was taken back
+	sent  []messages.Report
+}
+
+func (k *kid) ended() bool { return len(k.sent) > 0 && k.sent[len(k.sent)-1].What.Ends() }
+
+// kid is the child of a call, known from now on.
+func (s *sim) kid(turn messages.TurnID, call messages.CallID, agent string, n messages.EventNumber) *kid {
+	for _, k := range s.kids {
+		if k.turn == turn && k.call == call && k.agent == agent {
+			return k
+		}
+	}
+	k := &kid{turn: turn, call: call, agent: agent, n: n}
+	s.kids = append(s.kids, k)
+	return k
+}
+
+// awaited are the children that the agent waits for, or for whose end.
+func (s *sim) awaitedKids() (list []*kid) {
+	if t := s.live.Turn; t != nil {
+		for _, c := range t.Calls {
+			if c.Status == turn.Executing && c.Child != nil && !c.Child.Detached {
+				list = append(list, s.kid(t.ID, c.ID, c.Child.Agent, c.Child.N))
+			}
+		}
+	}
+	for _, st := range s.live.Stopping {
+		list = append(list, s.kid(st.Turn, st.Call, st.Child, 0))
+	}
+	return list
+}
+
+// kidTells has a child tell something: usually one that is awaited.
+func (s *sim) kidTells() {
+	list := s.awaitedKids()
+	if len(list) == 0 || s.chance(6) && !s.tame {
+		list = s.kids
+	}
+	if len(list) > 0 {
+		s.decide(s.reports(list[s.r.IntN(len(list))]))
+	}
+}
+
+// reports is what a child tells next; now and then what it told before, or what
+// was so before.
+func (s *sim) reports(k *kid) messages.Report {
+	if k.ended() || len(k.sent) > 0 && s.chance(6) && !s.tame {
+		return k.sent[len(k.sent)-1-s.r.IntN(min(len(k.sent), 3)*s.wild()+1-s.wild())]
+	}
+	r := messages.Report{Turn: k.turn, Call: k.call, Child: k.agent, What: messages.ReportGoing}
+	k.n += messages.EventNumber(1 + s.r.IntN(3))
+	r.N = k.n
+	switch {
+	case k.taken || s.tame || s.chance(3):
+		r.What = messages.ReportWhat(s.one("completed", "completed", "failed", "aborted", "withdrawn", "refused"))
+		r.Output, r.Message = s.one("", "done"), s.one("", "no")
+		r.Usage, r.Cost = messages.Usage{Input: s.r.IntN(9), Output: s.r.IntN(9)}, messages.Cost(s.r.IntN(999))
+		r.Tokens = r.Usage.Tokens() + s.r.IntN(3)
+		if r.What == messages.ReportRefused {
+			r.N, r.Spent = 0, messages.Spent{}
+		}
+	case s.r.IntN(3) > 0:
+		r.What, r.Busy = messages.ReportWaiting, s.chance(3)
+		for i := range 1 + s.r.IntN(2) {
+			r.Waiting = append(r.Waiting, messages.Wait{
+				Agent: s.one("default/low/a", "default/low/b"), Turn: "t4", Call: messages.CallID([]string{s.one("w0", "c1", "c2"), "w1"}[i]),
+				Kind: s.one("approval", "approval", "unknown", "paused"), ArgsHash: messages.HashArguments("{}"),
+			})
+		}
+	case s.chance(4): // from before what was told last
+		r.N -= min(r.N, 5)
+	}
+	r.ID = fmt.Sprint("kid ", k.agent, k.n, s.parent != nil)
+	k.sent = append(k.sent, r)
+	return r
+}
+
+// wild is 1 while the world does not want the life to end.
+func (s *sim) wild() int {
+	if s.tame {
+		return 0
+	}
+	return 1
+}
+
+// sends says that an effect sends a command to another agent.
+func sends(e turn.Effect) bool { return e.Do >= turn.GiveTask && e.Do <= turn.TellParent }
+
+// posted is what comes of a command for another agent.
+func (s *sim) posted(e turn.Effect) any {
+	l, ok := s.live.Letter(s.env.Agent, e)
+	if !ok {
+		return nil
+	}
+	switch c := l.Command.(type) {
+	case messages.Task:
+		s.kid(e.Turn, e.Call, l.To.Full(), 0)
+	case messages.Recall:
+		s.kid(e.Turn, e.Call, l.To.Full(), 0).taken = true
+	case messages.Report:
+		if !s.blind && c.N == 0 {
+			s.fail("a report of no event\n%+v", c)
+		}
+	}
+	return l.Stored
+}
+
+// waitsBelow is a call below that waits, usually.
+func (s *sim) waitsBelow(kind string) (messages.CallID, bool) {
+	if t := s.live.Turn; t != nil && s.chance(2) {
+		for _, c := range t.Calls {
+			if c.Child != nil && len(c.Child.Waiting) > 0 {
+				if w := c.Child.Waiting[s.r.IntN(len(c.Child.Waiting))]; w.Kind == kind || s.chance(4) {
+					return w.Call, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+func (s *sim) task() messages.Task {
+	t := messages.Task{ID: s.id(), Content: messages.TextContent("do it"), Parent: messages.Parent{
+		Caller: messages.Caller{Agent: "default/boss/b", Turn: "t3", Call: messages.CallID(s.one("b1", "b2")), Detached: s.chance(4)},
+	}}
+	if s.has(withLimits, 4) {
+		t.Parent.Limits.MaxTokens = 50 + s.r.IntN(200)
+	}
+	for range max(0, s.r.IntN(20)-11) {
+		t.Parent.Above = append(t.Parent.Above, messages.Caller{Agent: "default/boss/a", Turn: "t3", Call: "b1"})
+	}
+	return t
+}
+
+func (s *sim) recall() messages.Recall {
+	input := s.anyInput()
+	if s.chance(6) {
+		input = fmt.Sprint("id", s.r.IntN(len(s.ids)+3)) // one that may come later
+	}
+	return messages.Recall{ID: s.id(), Input: input, Parent: messages.Parent{Caller: messages.Caller{Agent: "default/boss/b", Turn: "t3", Call: "b1"}}}
+}
+
+// childFacts is a call that is a child.
+type childFacts struct {
+	agent, input string
+	detached     bool
+	tokens       int
+	n            messages.EventNumber
+	waiting      []messages.Wait
+	busy         bool
+	decided      map[string]bool // by the place of what waits
+	aborted      bool
+}
+
+func (k *childFacts) stalled() bool { return len(k.waiting) > 0 && !k.busy }
+
+func placeOf(agent string, turn messages.TurnID, call messages.CallID) string {
+	return agent + " " + string(turn) + " " + string(call)
+}
+
+// taskFacts is an input that is another agent's call.
+type taskFacts struct {
+	parent messages.Parent
+	ended  messages.ReportWhat
+	told   messages.EventNumber
+	over   bool // the end was told
+	early  bool // it was taken back before it came
+}
+
+// active says that a call is under way and waits for nobody.
+func active(c *callFacts) bool { return c.running && (c.child == nil || !c.child.stalled()) }
+
+func stalled(c *callFacts) bool { return c.running && c.child != nil && c.child.stalled() }
+
+// childEvent checks what is told of the turn's children; false if ev is
+// something else.
+func (c *checker) childEvent(ev messages.Event) bool {
+	r, told := c.cmd.(messages.Report)
+	told = told || c.cmd == nil
+	switch ev := ev.(type) {
+	case messages.ChildSpawned:
+		c.spawned(ev)
+	case messages.ChildWaiting:
+		k := c.child(ev.Call, ev.Child)
+		c.must(told && ev.N > k.n && len(ev.Waiting) > 0 && (c.cmd == nil || r.What == messages.ReportWaiting), "a child waits that did not say so, or an old report counts")
+		k.n, k.waiting, k.busy = ev.N, ev.Waiting, ev.Busy
+		for place := range k.decided {
+			if !slices.ContainsFunc(ev.Waiting, func(w messages.Wait) bool { return placeOf(w.Agent, w.Turn, w.Call) == place }) {
+				delete(k.decided, place)
+			}
+		}
+	case messages.ChildResumed:
+		k := c.child(ev.Call, ev.Child)
+		c.must(told && ev.N > k.n && (c.cmd == nil || r.What == messages.ReportGoing), "a child goes on that did not say so, or an old report counts")
+		k.n, k.waiting, k.busy, k.decided = ev.N, nil, false, nil
+	case messages.ChildDecided:
+		c.decidedBelow(ev)
+	case messages.ChildCompleted:
+		c.child(ev.Call, ev.Child)
+		c.must(told && (c.cmd == nil || r.What == messages.ReportCompleted && r.Spent == ev.Spent), "a child completed that did not say so")
+		c.usedBelow(ev.Spent)
+	case messages.ChildFailed:
+		c.child(ev.Call, ev.Child)
+		c.must(told && (c.cmd == nil || r.What.Ends() && r.What != messages.ReportCompleted && r.Spent == ev.Spent), "a child failed that did not say so")
+		c.usedBelow(ev.Spent)
+	case messages.ChildAborted:
+		k := c.child(ev.Call, ev.Child)
+		c.must(!k.detached && !k.aborted && k.input == ev.Input, "a child is to stop twice, or goes by itself")
+		k.aborted = true
+		c.stopping[placeOf(ev.Child, ev.Turn, ev.Call)] = true
+	default:
+		return false
+	}
+	return true
+}
+
+// child is the child of a running call.
+func (c *checker) child(id messages.CallID, agent string) *childFacts {
+	call := c.open.call(id)
+	c.must(call != nil && call.running && call.child != nil && call.child.agent == agent, "something is told of no child")
+	return call.child
+}
+
+func (c *checker) spawned(ev messages.ChildSpawned) {
+	o, call := c.open, c.open.call(ev.Call)
+	c.must(call != nil && call.running && call.child == nil && call.class == turn.ClassChild, "a child of no call")
+	c.must(!c.children[ev.Child], "two calls have one child")
+	c.children[ev.Child] = true
+	left := o.limits.MaxTokens - o.used.Tokens
+	for _, other := range o.calls {
+		if other.running && other.child != nil {
+			left -= other.child.tokens
+		}
+	}
+	c.must(o.limits.MaxTokens == 0 || c.cmd == nil || ev.Limits.MaxTokens > 0 && ev.Limits.MaxTokens <= left, "a child may use more than is left")
+	c.must(o.depth < messages.MaxCallers, "a child is too deep")
+	call.child = &childFacts{agent: ev.Child, input: ev.Input, detached: ev.Detached, tokens: ev.Limits.MaxTokens}
+}
+
+func (c *checker) decidedBelow(ev messages.ChildDecided) {
+	call := c.open.call(ev.Call)
+	c.must(call != nil && call.running && call.child != nil, "a decision about no child")
+	place := placeOf(ev.Agent, ev.Of, ev.Waits)
+	c.must(slices.ContainsFunc(call.child.waiting, func(w messages.Wait) bool { return placeOf(w.Agent, w.Turn, w.Call) == place }), "a decision about what does not wait below")
+	of := c.open.id // the turn that the decision is about
+	switch cmd := c.cmd.(type) {
+	case messages.Approve:
+		of = cmp.Or(cmd.Turn, of)
+	case messages.Deny:
+		of = cmp.Or(cmd.Turn, of)
+	case messages.Decide:
+		of = cmp.Or(cmd.Turn, of)
+	}
+	own := c.open.call(ev.Waits)
+	c.must(c.cmd == nil || own == nil || !own.gated && !own.unknown || of != c.open.id, "a decision went below that is about an own call")
+	if call.child.decided == nil {
+		call.child.decided = make(map[string]bool)
+	}
+	call.child.decided[place] = true
+}
+
+func (c *checker) usedBelow(spent messages.Spent) {
+	u := turn.Used{Tokens: spent.Tokens, Cost: spent.Cost}
+	c.open.usage = c.open.usage.Add(spent.Usage)
+	c.open.used.Tokens, c.open.used.Cost = c.open.used.Tokens+u.Tokens, c.open.used.Cost+u.Cost
+	c.used.Tokens, c.used.Cost = c.used.Tokens+u.Tokens, c.used.Cost+u.Cost
+}
+
+// familyEvent checks what is told outside of turns; false if ev is something else.
+func (c *checker) familyEvent(ev messages.Event) bool {
+	switch ev := ev.(type) {
+	case messages.ChildStopped:
+		place := placeOf(ev.Child, ev.Turn, ev.Call)
+		c.must(c.stopping[place], "a child stopped that was not to, or twice")
+		delete(c.stopping, place)
+		c.used.Tokens, c.used.Cost = c.used.Tokens+ev.Tokens, c.used.Cost+ev.Cost
+	case messages.ChildReported:
+		t := c.tasks[ev.Input]
+		c.must(t != nil && !t.parent.Detached && !t.over && ev.Upto > t.told && ev.Upto <= c.n, "a report for nobody, or of what was told")
+		c.must(!ev.What.Ends() || ev.What == t.ended, "an end was told that was none, or another")
+		t.told, t.over = ev.Upto, ev.What.Ends()
+	case messages.InputRecalled:
+		_, known := c.inputs[ev.Input]
+		c.must(!known || strings.HasPrefix(ev.Input, "timer:"), "an input was refused beforehand that had come") // no command brought that
+		c.tasks[ev.Input] = &taskFacts{parent: ev.Parent, ended: messages.ReportWithdrawn, early: true}
+	default:
+		return false
+	}
+	return true
+}
+
+// taskEnds notes how a task has ended.
+func (c *checker) taskEnds(id string, ev messages.Event) {
+	t := c.tasks[id]
+	if t == nil || t.early { // one of its id that is no task
+		return
+	}
+	c.must(t.ended == "", "a task ended twice")
+	switch ev.(type) {
+	case messages.TurnCompleted:
+		t.ended = messages.ReportCompleted
+	case messages.TurnFailed:
+		t.ended = messages.ReportFailed
+	case messages.TurnAborted:
+		t.ended = messages.ReportAborted
+	case messages.InputWithdrawn:
+		t.ended = messages.ReportWithdrawn
+	case messages.InputDropped:
+		t.ended = messages.ReportDropped
+	}
+}
+
+// letters checks what goes to other agents, and gives the other effects and how
+// many of the turn's are letters.
+func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
+	takes, tells, owed := 0, 0, 0
+	for _, e := range effects {
+		if !sends(e) {
+			rest = append(rest, e)
+			continue
+		}
+		l, ok := c.s.live.Letter(c.s.env.Agent, e)
+		c.must(ok, "there is no command for an effect that sends one")
+		switch e.Do {
+		case turn.GiveTask:
+			call := c.open.call(e.Call)
+			c.must(call != nil && call.running && call.child != nil && len(call.child.waiting) == 0 && l.To.Full() == call.child.agent, "a task goes to no child")
+			if own++; call.child.n == 0 { // it has never told anything
+				owed++
+			}
+		case turn.PassDecision:
+			own++
+			owed++
+		case turn.TakeTask:
+			c.must(c.stopping[placeOf(l.To.Full(), e.Turn, e.Call)], "a task is taken back that is awaited")
+			takes++
+		case turn.TellParent:
+			t := c.tasks[e.ID]
+			c.must(t != nil && !t.parent.Detached && !t.over && e.N > t.told, "a parent is told what it knows")
+			tells++
+		}
+	}
+	c.must(takes == len(c.stopping), "a child runs on that nobody waits for")
+	for _, t := range c.tasks {
+		c.must(t.ended == "" || t.over || t.parent.Detached || tells > 0, "a parent is not told that its task has ended")
+	}
+	c.must(takes+tells+owed == 0 || c.s.live.Open(), "an agent that owes something to another may be forgotten")
+	return rest, own
+}
+
+// ownLetters is how many effects of the turn send something.
+func (o *openTurn) ownLetters() (n int) {
+	for _, call := range o.calls {
+		if call.running && call.child != nil {
+			if len(call.child.waiting) == 0 {
+				n++
+			}
+			n += len(call.child.decided)
+		}
+	}
+	return n
+}

@@ -1,0 +1,237 @@
+package cluster_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// secret is what nobody may find who has no right to.
+const secret = "xyzzy-4711"
+
+// holding counts the messages of all streams that hold the text, in subject,
+// headers or body.
+func (w *world) holding(text string) (found []string) {
+	w.t.Helper()
+	names := w.js.StreamNames(w.ctx)
+	for name := range names.Name() {
+		stream, err := w.js.Stream(w.ctx, name)
+		w.ok(err)
+		info, err := stream.Info(w.ctx)
+		w.ok(err)
+		for seq := info.State.FirstSeq; seq > 0 && seq <= info.State.LastSeq; seq++ {
+			raw, err := stream.GetMsg(w.ctx, seq)
+			if errors.Is(err, jetstream.ErrMsgNotFound) {
+				continue
+			}
+			w.ok(err)
+			head, err := json.Marshal(raw.Header)
+			w.ok(err)
+			if strings.Contains(raw.Subject+string(head)+string(raw.Data), text) {
+				found = append(found, name+" "+raw.Subject)
+			}
+		}
+	}
+	w.ok(names.Err())
+	return found
+}
+
+func (w *world) show(c *client.Client, agent string) (s projections.AgentStatus) {
+	w.t.Helper()
+	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "show"}) {
+		w.ok(err)
+		w.ok(json.Unmarshal(line, &s))
+	}
+	return s
+}
+
+func (w *world) holdings(c *client.Client, agent string) (h messages.AgentHoldings) {
+	w.t.Helper()
+	for line, err := range c.Query(w.ctx, agent, messages.Query{View: "holdings"}) {
+		w.ok(err)
+		w.ok(json.Unmarshal(line, &h))
+	}
+	return h
+}
+
+func (w *world) listed(c *client.Client, q messages.Query) (agents []string) {
+	w.t.Helper()
+	q.View = "agents"
+	for line, err := range c.QueryTenant(w.ctx, messages.DefaultTenant, q) {
+		w.ok(err)
+		var row projections.Agent
+		w.ok(json.Unmarshal(line, &row))
+		agents = append(agents, row.Agent.String()+" "+row.Phase)
+	}
+	return agents
+}
+
+func TestDeletedForGood(t *testing.T) { // A108
+	w := newWorld(t)
+	never := scripted.NewGate()
+	model := scripted.New(scripted.Say("you said "+secret), scripted.Held(never, scripted.Say("never")))
+	first := w.node(agents(model, nil))
+	c := first.Client()
+	w.say(c, "assistant/a", "u1", "remember "+secret)
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"content":"","metadata":"`+secret+`"}`)))
+	w.letters(c, messages.DefaultTenant, 1)
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u2","content":"again `+secret+`"}`)))
+	<-never.Reached()
+	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u3","content":"and again `+secret+`"}`)))
+	held := w.holdings(c, "assistant/a")
+	if held.Letters != 1 || held.Frames < 3 || held.Events < 9 || held.Bytes == 0 || held.Deleted || held.Sealed {
+		t.Errorf("it holds %+v", held)
+	}
+	answer, err := c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d1", Reason: "she asked for it"})
+	w.ok(err)
+	if answer.Turn == "" {
+		t.Errorf("no turn was aborted: %+v", answer)
+	}
+	w.ok(first.Close()) // whatever is left to do is the next one's
+	second := w.node()
+	c = second.Client()
+	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.eventually("what was sent is gone", func() bool { return len(w.holding(secret)) == 0 })
+	s := w.show(c, "assistant/a")
+	if s.Phase != "deleted" || s.Deleted == nil || s.Deleted.Reason != "she asked for it" || s.Deleted.At.IsZero() || s.Deleted.Removed == nil {
+		t.Errorf("show tells %+v of %+v", s.Deleted, s)
+	}
+	for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "history"}) {
+		t.Errorf("its history is %s, %v", line, err)
+	}
+	for _, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "history", At: 2}) {
+		if err == nil || messages.AsError(err).Code != messages.NotFound || !strings.Contains(err.Error(), "deleted") {
+			t.Errorf("its history as of event 2: %v", err)
+		}
+	}
+	if live, all := w.listed(c, messages.Query{}), w.listed(c, messages.Query{Deleted: true}); len(live) != 0 || len(all) != 1 || all[0] != "assistant/a deleted" {
+		t.Errorf("listed are %v and %v", live, all)
+	}
+	if _, err := c.Do(w.ctx, "assistant/none", messages.Delete{}); messages.AsError(err).Code != messages.NotFound {
+		t.Errorf("the delete of nobody: %v", err)
+	}
+	if again, err := c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d1"}); err != nil || !again.Duplicate {
+		t.Errorf("the same delete: %+v, %v", again, err)
+	}
+	if got := w.say(c, "assistant/a", "u1", "who am I?"); got.text != "you said who am I?" || got.end.N <= s.Deleted.N {
+		t.Errorf("the new life says %q, event %d", got.text, got.end.N)
+	}
+	if live := w.listed(c, messages.Query{}); len(live) != 1 || live[0] != "assistant/a idle" {
+		t.Errorf("listed is %v", live)
+	}
+}
+
+// key is a wrapping key made of one byte.
+func key(b byte) sealed.Key { return sealed.Key(bytes.Repeat([]byte{b}, len(sealed.Key{}))) }
+
+func under(keys ...sealed.Key) change { return func(c *cluster.Config) { c.WrappingKeys = keys } }
+
+// files are those below a folder that hold the text.
+func files(t *testing.T, dir, text string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if bytes.Contains(b, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestEncryptedAtRest(t *testing.T) { // A108
+	w := newWorld(t)
+	n := w.node(under(key(1)))
+	if !n.Encrypted() {
+		t.Error("the node does not say that it encrypts")
+	}
+	w.say(n.Client(), "assistant/a", "u1", "remember "+secret)
+	w.say(n.Client(), "assistant/b", "u1", "and "+secret)
+	_, err := n.Client().Do(w.ctx, "assistant/a", messages.SetState{Patch: json.RawMessage(`{"x":"` + secret + `"}`), Reason: "to test"})
+	w.ok(err)
+	if got := w.say(n.Client(), "assistant/a", "u2", "and again "+secret); !strings.Contains(got.text, secret) {
+		t.Errorf("it says %q", got.text)
+	}
+	w.eventually("its inputs are applied", func() bool { return len(w.holding("set_state")) <= 1 })
+	w.ok(n.Close())
+	for _, cfg := range []cluster.Config{w.config(), w.config(under(key(2)))} {
+		if other, err := cluster.Start(w.ctx, cfg); err == nil || !strings.Contains(err.Error(), key(1).ID()) {
+			t.Errorf("with %d other keys: %v", len(cfg.WrappingKeys), err)
+			if err == nil {
+				_ = other.Close()
+			}
+		}
+	}
+	w.ok(w.srv.Shutdown())
+	if found := files(t, w.dir, secret); len(found) > 0 {
+		t.Errorf("%v hold what was said", found)
+	}
+
+	// A copy from before the delete, without the keys, as a backup is.
+	copied := t.TempDir()
+	w.ok(os.CopyFS(copied, os.DirFS(w.dir)))
+	w.restart(w.dir)
+	n = w.node(under(key(2), key(1)))
+	if wrapped, err := n.RotateKeys(w.ctx); err != nil {
+		t.Errorf("%d keys were wrapped anew, %v", wrapped, err)
+	}
+	w.ok(n.Close())
+	n = w.node(under(key(2)))
+	if s := w.holdings(n.Client(), "assistant/a"); !s.Sealed {
+		t.Errorf("it holds %+v", s)
+	}
+	_, err = n.Client().Do(w.ctx, "assistant/a", messages.Delete{})
+	w.ok(err)
+	if removed := w.until(n.Client(), "assistant/a", ofType("agent.purged")); !strings.Contains(string(removed.Data), `"sealed":true`) {
+		t.Errorf("purged %s", removed.Data)
+	}
+	if got := w.say(n.Client(), "assistant/a", "u1", "who am I?"); got.text != "you said who am I?" {
+		t.Errorf("the new life says %q", got.text)
+	}
+	w.ok(n.Close())
+	w.ok(w.srv.Shutdown())
+
+	w.restart(copied)
+	w.ok(w.js.DeleteStream(w.ctx, "KV_reprise_keys"))
+	n = w.node(under(key(2)))
+	for line, err := range n.Client().Query(w.ctx, "assistant/a", messages.Query{View: "history"}) {
+		if err == nil || !strings.Contains(err.Error(), sealed.ErrNoKey.Error()) {
+			t.Errorf("the copy tells %s, %v", line, err)
+		}
+	}
+	if _, err := w.ask(n.Client(), "assistant/a", input("u9", "are you there?")); err == nil || messages.AsError(err).Code != messages.Damaged {
+		t.Errorf("an agent without its key answers: %v", err)
+	}
+}
+
+// restart runs the world's server on another folder.
+func (w *world) restart(dir string) {
+	w.t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: w.log.logger()})
+	w.ok(err)
+	w.srv, w.url = srv, srv.ClientURL()
+	w.nc = w.connect()
+	w.js, err = jetstream.New(w.nc)
+	w.ok(err)
+}

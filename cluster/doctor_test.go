@@ -1,0 +1,150 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// examined asks a node to examine the whole store.
+func (w *world) examined(c *client.Client, q messages.Query) (found []doctor.Finding, sum doctor.Counts) {
+	w.t.Helper()
+	q.View = "doctor"
+	for line, err := range c.QueryStore(w.ctx, q) {
+		w.ok(err)
+		var e gateway.Examined
+		w.ok(json.Unmarshal(line, &e))
+		if e.Finding != nil {
+			found = append(found, *e.Finding)
+		}
+		if e.Type == "examined" {
+			sum.Add(*e.Counts)
+		}
+	}
+	return found, sum
+}
+
+func TestDoctorView(t *testing.T) { // A29, A36
+	w := newWorld(t)
+	text := lines("d", 300<<10)
+	cfg := agents(scripted.Func(func(r messagesRequest) scripted.Step {
+		if last := r.Items[len(r.Items)-1]; last.Role == messages.RoleUser && last.Content.Text() == "go" {
+			return calling("function")
+		}
+		return scripted.Say("done")
+	}), func(d *actors.Definition) { d.Tools = []tool.Tool{giving("function", text)} })
+	c := w.node(cfg).Client()
+	w.say(c, "assistant/large", "u1", "go")
+	w.say(c, "other/assistant/small", "u1", "hello")
+	found, sum := w.examined(c, messages.Query{Deep: true})
+	if len(found) != 0 || sum.Agents != 2 || sum.Blobs != 1 || sum.Problems != 0 {
+		t.Fatalf("%+v %+v", found, sum)
+	}
+	var both sync.WaitGroup // two who ask take turns
+	for range 2 {
+		both.Go(func() {
+			if found, sum := w.examined(c, messages.Query{}); len(found) != 0 || sum.Agents != 2 {
+				t.Errorf("%+v %+v", found, sum)
+			}
+		})
+	}
+	both.Wait()
+
+	// The payload's first chunk is spoilt, then all of it is gone.
+	done := w.until(c, "assistant/large", ofType("tool.completed")).N
+	chunk := w.stored("REPRISE_BLOB")[0]
+	name, err := w.js.StreamNameBySubject(w.ctx, chunk.Subject)
+	w.ok(err)
+	stream, err := w.js.Stream(w.ctx, name)
+	w.ok(err)
+	w.ok(stream.DeleteMsg(w.ctx, chunk.Sequence))
+	chunk.Data[7] ^= 1
+	_, err = w.js.PublishMsg(w.ctx, &nats.Msg{Subject: chunk.Subject, Header: chunk.Header, Data: chunk.Data})
+	w.ok(err)
+	if found, _ := w.examined(c, messages.Query{}); len(found) != 0 {
+		t.Errorf("payloads were read, though nobody asked to look deep: %+v", found)
+	}
+	ill := func(what string, q messages.Query, parts ...string) {
+		t.Helper()
+		found, sum := w.examined(c, q)
+		if len(found) != 1 || sum.Problems != 1 || found[0].Check != "blob" || found[0].Agent.String() != "assistant/large" || found[0].Event > done || found[0].Event == 0 {
+			t.Fatalf("%s: %+v %+v", what, found, sum)
+		}
+		for _, part := range append(parts, string(messages.DigestOf([]byte(text)))) {
+			if !strings.Contains(found[0].Detail, part) {
+				t.Errorf("%s: %q is missing in %q", what, part, found[0].Detail)
+			}
+		}
+	}
+	ill("spoilt", messages.Query{Deep: true, Repair: true}, "cannot be read")
+	w.ok(stream.Purge(w.ctx))
+	ill("gone", messages.Query{Rate: 1000}, "is not stored")
+
+	refused := func(q messages.Query, code messages.Code) {
+		t.Helper()
+		for _, err := range c.QueryStore(w.ctx, q) {
+			if messages.AsError(err).Code != code {
+				t.Errorf("%+v: %v", q, err)
+			}
+		}
+	}
+	refused(messages.Query{View: "agents"}, messages.BadInput)
+	refused(messages.Query{View: "doctor", From: 17}, messages.BadInput)
+	refused(messages.Query{View: "doctor", Rate: -1}, messages.BadInput)
+	for _, err := range c.Query(w.ctx, "assistant/large", messages.Query{View: "doctor", Repair: true}) {
+		if messages.AsError(err).Code != messages.BadInput {
+			t.Errorf("an agent was repaired: %v", err)
+		}
+	}
+}
+
+// What the store stands on is examined too.
+func TestDoctorOfStreams(t *testing.T) {
+	w := newWorld(t)
+	c := w.node(agents(scripted.New(), nil)).Client()
+	stream, err := w.js.Stream(w.ctx, "REPRISE_DLQ")
+	w.ok(err)
+	cfg := stream.CachedInfo().Config
+	cfg.MaxAge = cfg.MaxAge / 2
+	_, err = w.js.UpdateStream(w.ctx, cfg)
+	w.ok(err)
+	found, _ := w.examined(c, messages.Query{})
+	if len(found) != 1 || found[0].Check != "store" || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "REPRISE_DLQ") || !strings.Contains(found[0].Detail, "max_age") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// Doctor works where no node runs.
+func TestDoctorAlone(t *testing.T) {
+	w := newWorld(t)
+	n := w.node(agents(scripted.New(scripted.Say("done")), nil))
+	w.say(n.Client(), "assistant/a", "u1", "hello")
+	w.ok(n.Close())
+	nc, err := natslog.Connect(w.url)
+	w.ok(err)
+	t.Cleanup(nc.Close)
+	d, err := cluster.Doctor(w.ctx, nc, "", 1, nil)
+	w.ok(err)
+	var sum doctor.Counts
+	for shard := range d.Shards() {
+		counts, err := d.Shard(w.ctx, shard, doctor.Options{}, func(f doctor.Finding) { t.Errorf("%+v", f) }, nil)
+		w.ok(err)
+		sum.Add(counts)
+	}
+	if sum.Agents != 1 || sum.Frames == 0 {
+		t.Errorf("%+v", sum)
+	}
+}

@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// openKeys gives the agents' keys; nil if nothing is to be encrypted. A store
+// that is encrypted is refused without its wrapping key: what would be written
+// plain, and all that cannot be read, would be found out too late.
+func (n *Node) openKeys(ctx context.Context) (*sealed.Keys, error) {
+	if len(n.cfg.WrappingKeys) > 0 {
+		bucket, err := n.streams.MakeKeys(ctx, n.cfg.Replicas)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := sealed.Open(ctx, bucket, n.cfg.WrappingKeys...)
+		if err == nil && len(n.cfg.WrappingKeys) > 1 {
+			n.rotates(keys)
+		}
+		return keys, err
+	}
+	bucket, err := n.streams.FindKeys(ctx)
+	if err != nil || bucket == nil {
+		return nil, err
+	}
+	ids, err := sealed.Encrypted(ctx, bucket)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return nil, fmt.Errorf("this store is encrypted under wrapping key %s: start it with that key (reprise: --key-file or REPRISE_KEY)", strings.Join(ids, " or "))
+}
+
+// rotates wraps all keys by the newest wrapping key while the node runs.
+func (n *Node) rotates(keys *sealed.Keys) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		wrapped, err := keys.Rotate(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			n.cfg.Logger.Warn("the agents' keys could not all be wrapped by the newest wrapping key; the older ones are needed still", "error", err)
+		default:
+			n.cfg.Logger.Info("the agents' keys are wrapped by the newest wrapping key; once every node has it the older ones can go", "wrapped", wrapped)
+		}
+	})
+	n.onClose(func() { cancel(); running.Wait() })
+}
+
+// Encrypted says whether what agents are told and do is sealed where it is stored.
+func (n *Node) Encrypted() bool { return n.keys != nil }
+
+// RotateKeys wraps the keys of all agents by the first of Config.WrappingKeys, and
+// says how many were wrapped by another. From then on the store knows only that
+// one. Give it to every node first. A node that starts with several does it by
+// itself.
+func (n *Node) RotateKeys(ctx context.Context) (int, error) {
+	if n.keys == nil {
+		return 0, errors.New("nothing is encrypted here: there are no keys to rotate")
+	}
+	return n.keys.Rotate(ctx)
+}
+
+// shredder is what forgets the keys of deleted agents.
+func (n *Node) shredder() shredder {
+	if n.keys == nil {
+		return noKeys{}
+	}
+	return n.keys
+}
+
+// noKeys is the shredder where nothing is encrypted.
+type noKeys struct{}
+
+// Shred finds no key.
+func (noKeys) Shred(context.Context, messages.AgentID, func(context.Context) (bool, error)) (bool, error) {
+	return false, nil
+}

@@ -1,0 +1,75 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// holdings tells what is stored of an agent now, and what a delete of it would
+// remove.
+func (g *Gateway) holdings(p *page, a messages.AgentID) error {
+	ctx, cancel := context.WithTimeout(g.ctx, time.Minute)
+	defer cancel()
+	line := messages.AgentHoldings{Agent: a}
+	var life projections.Life
+	for rec, err := range g.Log.Read(ctx, a, 0) {
+		if err != nil {
+			return err
+		}
+		projections.Fold(rec.Frame, 0, &life)
+		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
+		line.Last = rec.Frame.Last()
+		line.Holdings.Sealed = line.Holdings.Sealed || rec.Frame.KeyID != ""
+	}
+	if err := exists(a, 0, line.Last); err != nil {
+		return err
+	}
+	line.Deleted = life.End() != nil
+	for b, err := range g.Log.ListBlobs(ctx, a) {
+		if err != nil {
+			return err
+		}
+		line.Blobs, line.BlobBytes = line.Blobs+1, line.BlobBytes+b.Size
+	}
+	snapshots, err := g.Log.ListSnapshots(ctx, a)
+	if err != nil {
+		return err
+	}
+	line.Snapshots = len(snapshots)
+	if line.Letters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
+		return err
+	}
+	waiting := strings.TrimSuffix(g.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
+	if line.Waiting, err = g.held(ctx, g.Inbox, waiting); err != nil {
+		return err
+	}
+	p.line(0, line)
+	return nil
+}
+
+// held is how many messages a stream holds on subjects that the filter matches.
+func (g *Gateway) held(ctx context.Context, stream, filter string) (int, error) {
+	s, err := g.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter))
+	}
+	if err != nil {
+		return 0, messages.Refuse(messages.Unavailable, "stream %s cannot be looked at now: %v", stream, err)
+	}
+	n := 0
+	for _, count := range info.State.Subjects {
+		n += int(count)
+	}
+	return n, nil
+}

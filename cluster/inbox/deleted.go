@@ -1,0 +1,32 @@
+package inbox
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// forget removes what was published to an agent before the delete with sequence
+// seq. All of that was settled before the delete was; but one whose
+// acknowledgement was lost would come again, and a deleted agent does not know
+// its id any more: it would come to life by it. The error is ctx's.
+func (b *Inbox) forget(ctx context.Context, a messages.AgentID, seq uint64) error {
+	subject := strings.TrimSuffix(b.cfg.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = 2 * time.Second
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		stream, err := b.js.Stream(ctx, b.name)
+		if err == nil {
+			err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq))
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+		b.cfg.Logger.Warn("what was sent to a deleted agent before its end cannot be removed; it is tried again", "agent", a.String(), "error", err)
+	}))
+	return err
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) backup() *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use: "backup FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
+		Short: "Copy the whole store to a file, while it runs",
+		Long: `Copy the whole store to a file, while it runs; - writes to standard output.
+
+What was acknowledged before it began is in the file: inputs that wait, dead
+letters, all logs, definitions and payloads. Each stream is as it was at one
+moment, not all at the same one: restored agents go on as after a crash then.
+
+Keys of encrypted agents are left out, so that who finds a backup does not find
+the keys to it: keep a copy of the bucket <root>_keys and of the wrapping key
+apart. It needs an administrator's permissions: $JS.API.STREAM.> and
+$JS.SNAPSHOT.>. The file has its name only when it is whole.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.runBackup(ctx, args[0], force)
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if there is one")
+	return a.connects(cmd, 0)
+}
+
+func (a *app) runBackup(ctx context.Context, name string, force bool) error {
+	if _, err := os.Stat(name); name != "-" && err == nil && !force {
+		return fail("choose another name, or replace it with --force", "%s is there already", name)
+	}
+	o, file, err := a.server()
+	if err != nil {
+		return err
+	}
+	server, options, err := o.Resolve()
+	if err != nil {
+		return err
+	}
+	nc, err := natslog.Connect(server, options...)
+	if err != nil {
+		return a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+	}
+	defer nc.Close()
+	ctx, cancel := a.limited(ctx)
+	defer cancel()
+	line := a.progress()
+	cfg := backup.Config{Conn: nc, Root: o.Root, Version: versionText(), Progress: func(p backup.Progress) {
+		line.show("backup %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
+	}}
+	var m *backup.Manifest
+	write := func(w io.Writer) (err error) {
+		m, err = backup.Write(ctx, w, cfg)
+		line.end()
+		return err
+	}
+	if name == "-" {
+		if err := write(a.out); err != nil {
+			return err
+		}
+		a.note("%s", told(m))
+		return nil
+	}
+	if err := whole(name, write); err != nil {
+		return err
+	}
+	if a.json() {
+		return a.object(m)
+	}
+	a.printf("%s: %s\n", name, told(m))
+	return nil
+}
+
+// limited bounds ctx by --timeout, if it is given.
+func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if a.remote.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, a.remote.timeout)
+}
+
+// told says what is in a backup in one line.
+func told(m *backup.Manifest) string {
+	return projections.Printable(fmt.Sprintf("%d streams of root %s, %d messages, %s, begun %s by %s", len(m.Streams), m.Root, m.Messages(), size(m.Size()), m.Begun.UTC().Format(time.DateTime), m.Version), 0)
+}
+
+// whole writes a file under another name and gives it its own when it is whole
+// and on disk. A process that is killed leaves <name>.<digits>.part.
+func whole(name string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		if err = os.Rename(f.Name(), name); err == nil {
+			return syncPath(filepath.Dir(name))
+		}
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}
+
+// syncPath forces a file or folder to disk.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// syncTree forces everything below a folder to disk. What is being removed
+// meanwhile is passed over.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && (d.Type().IsRegular() || d.IsDir()) {
+			err = syncPath(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) && path != dir {
+			return nil
+		}
+		return err
+	})
+}

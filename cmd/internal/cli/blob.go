@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) blob() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "blob AGENT SHA256", GroupID: groupLook, Args: cobra.ExactArgs(2),
+		Short: "Write a payload that is too large for an agent's log",
+		Long: `Write a payload that is too large for an agent's log, and is kept beside it, to
+standard output or to a file. Events name it by its hash; the beginning of that will
+do. The bytes are checked against the hash as they pass: exit code 1 if they do not
+match, whatever was written.`,
+		Example: `  reprise blob assistant/main 3f1c9a0b2d4e -f report.txt`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runBlob(cmd.Context(), args[0], messages.Digest(args[1]), file)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write, which must not exist (default: standard output)")
+	return a.connects(cmd, 0)
+}
+
+func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, file string) error {
+	agent, err := address(agent)
+	switch {
+	case err != nil:
+		return err
+	case hash == "":
+		return usage("the hash is empty: give the one that an event names")
+	case a.json() && file == "":
+		return usage("-o json tells of a file that was written: name one with -f")
+	}
+	ctx, stop := interruptible(ctx)
+	defer stop()
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if file == "" {
+		out := a.out
+		if isTerminal(out) {
+			out = harmless{out}
+		}
+		_, err := c.Blob(ctx, agent, hash, out)
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fail("name another file with -f", "%v", err)
+	}
+	b, err := c.Blob(ctx, agent, hash, f)
+	if shut := f.Close(); err == nil {
+		err = shut
+	}
+	if err != nil {
+		_ = os.Remove(file) // what is half written serves nobody
+		return err
+	}
+	if a.json() {
+		return a.object(struct {
+			messages.Blob
+			File string `json:"file"`
+		}{b, file})
+	}
+	a.printf("%s: %d bytes\n", file, b.Size)
+	return nil
+}
+
+// harmless is a terminal that what passes cannot steer.
+type harmless struct{ to io.Writer }
+
+// Write writes p with what is not printable made visible.
+func (h harmless) Write(p []byte) (int, error) {
+	_, err := io.WriteString(h.to, safe(string(p)))
+	return len(p), err
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// deletion is what the flags of delete say.
+type deletion struct {
+	changeFlags
+	dryRun, yes bool
+}
+
+func (a *app) delete() *cobra.Command {
+	var f deletion
+	cmd := &cobra.Command{
+		Use: "delete AGENT", GroupID: groupChange, Args: cobra.ExactArgs(1),
+		Short: "Remove an agent and all that is stored of it, for good",
+		Long: `Remove an agent and all that is stored of it, for good. Its turn is aborted, inputs
+that wait are dropped, and its events, blobs, snapshots, dead letters and key are
+removed. A tombstone stays: it tells when and why, and keeps the numbers of its
+events. An input that is sent later makes the agent anew, and meets nothing of what
+was.
+
+On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
+would go.`,
+		Example: `  reprise delete support/t1 --dry-run
+  reprise delete support/t1 --yes --reason "the customer asked for it"`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runDelete(cmd.Context(), args[0], f) },
+	}
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
+	agent, err := address(agent)
+	if err != nil {
+		return err
+	}
+	asks := !f.yes && !f.dryRun
+	if asks && !isTerminal(a.in) {
+		return usage("delete removes %s for good: look with --dry-run, then say --yes", agent)
+	}
+	cl, ctx, closes, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer closes()
+	if f.dryRun || asks {
+		held, err := holdings(ctx, cl, agent)
+		if err != nil {
+			return err
+		}
+		if f.dryRun && a.json() {
+			return a.object(held)
+		}
+		a.tellHoldings(held)
+		if f.dryRun || held.Deleted {
+			return nil
+		}
+		if !a.sure(agent) {
+			return fail("nothing was removed", "%s stays", agent)
+		}
+	}
+	return a.deleteNow(ctx, cl, agent, messages.Delete{ID: f.id, Reason: f.reason})
+}
+
+func holdings(ctx context.Context, cl *client.Client, agent string) (held messages.AgentHoldings, err error) {
+	for line, err := range cl.Query(ctx, agent, messages.Query{View: "holdings"}) {
+		if err != nil {
+			return held, err
+		}
+		held = raw[messages.AgentHoldings](line)
+	}
+	return held, nil
+}
+
+// tellHoldings says what a delete would remove.
+func (a *app) tellHoldings(held messages.AgentHoldings) {
+	if held.Deleted {
+		a.printf("%s is deleted: a tombstone of %d events is all that is left\n", held.Agent, held.Events)
+		return
+	}
+	a.printf("%s would lose for good\n", held.Agent)
+	line := func(format string, args ...any) { a.printf("  "+format+"\n", args...) }
+	line("%d events in %d frames, %s", held.Events, held.Frames, sizeText(held.Bytes))
+	line("%d blobs, %s", held.Blobs, sizeText(held.BlobBytes))
+	line("%d snapshots", held.Snapshots)
+	line("%d dead letters", held.Letters)
+	if held.Sealed {
+		line("the key that its events are sealed with: copies and backups of them become unreadable")
+	}
+	if held.Waiting > 0 {
+		line("and what follows from %d inputs and commands that are not applied yet", held.Waiting)
+	}
+}
+
+// sizeText is a number of bytes for a person.
+func sizeText(n int64) string {
+	switch {
+	case n < 10<<10:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
+}
+
+// sure asks the person at the terminal.
+func (a *app) sure(agent string) bool {
+	a.printf("Delete %s? Write yes: ", agent)
+	line, _ := bufio.NewReader(a.in).ReadString('\n')
+	return strings.TrimSpace(strings.ToLower(line)) == "yes"
+}
+
+// deleteNow deletes the agent and waits until nothing is left of it.
+func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c messages.Delete) error {
+	answer, err := cl.Do(ctx, agent, c)
+	if err != nil {
+		return err
+	}
+	end, err := purged(ctx, cl, agent, answer.N)
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.object(struct {
+			changed
+			Removed *messages.Holdings `json:"removed,omitempty"`
+		}{changed{agent, answer}, end})
+	}
+	a.became(agent, answer, func(turn messages.TurnID) string {
+		what := "deleted"
+		if end != nil {
+			what = fmt.Sprintf("deleted with %d events and %d blobs (%s)", end.Events, end.Blobs, sizeText(end.Bytes+end.BlobBytes))
+		}
+		if turn != "" {
+			what += fmt.Sprintf("; turn %s was aborted", turn)
+		}
+		return what
+	})
+	return nil
+}
+
+// purged waits until what a delete that was answered with event n removes is
+// gone, and says what that was; nil if the agent lives again.
+func purged(ctx context.Context, cl *client.Client, agent string, n messages.EventNumber) (*messages.Holdings, error) {
+	for line, err := range cl.Query(ctx, agent, messages.Query{View: "events", From: n, Follow: true}) {
+		if err != nil {
+			return nil, err
+		}
+		switch ev := raw[projections.EventJSON](line); ev.Type {
+		case (messages.AgentPurged{}).EventType():
+			held := raw[messages.AgentPurged](ev.Data).Holdings
+			return &held, nil
+		case (messages.AgentCreated{}).EventType():
+			return nil, nil
+		}
+	}
+	return nil, ctx.Err()
+}
+
+// endText says when and why an agent was deleted.
+func endText(end *projections.Deletion) string {
+	text := "what it did is being ended"
+	if end.N != 0 {
+		text = fmt.Sprintf("at %s, event %d", end.At.UTC().Format(time.DateTime), end.N)
+		if end.Removed == nil {
+			text += ", and being removed"
+		}
+	}
+	return text + because(end.Reason)
+}

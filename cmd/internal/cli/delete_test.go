@@ -1,0 +1,87 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestDelete(t *testing.T) { // A108
+	w := holder(t)
+	w.dev()
+	w.run("ask", "worker/a", "hello", "--id", "first").exits(0)
+	asking := w.begin("", "ask", "worker/a", "use hold")
+	w.started()
+	waiting := w.begin("", "ask", "worker/a", "and then", "--id", "second")
+	w.awaitInput("worker/a", "second")
+	w.run("delete", "worker/a").exits(2, "--dry-run", "--yes")
+	w.run("delete", "worker/a", "--dry-run").exits(0, "worker/a would lose", "events in", "0 blobs", "0 dead letters")
+	dry := w.run("delete", "worker/a", "--dry-run", "-o", "json").exits(0).objects()[0]
+	wantKeys(t, dry, "agent", "last", "frames", "events", "bytes", "blobs", "blob_bytes", "snapshots", "letters", "sealed", "waiting")
+	w.run("show", "worker/a").exits(0, "running")
+	w.run("delete", "worker/a", "--yes", "--id", "d", "--reason", "the customer asked").exits(0, "worker/a: deleted with", "was aborted")
+	w.run("delete", "worker/a", "--yes", "--id", "d").exits(0, "applied before")
+	asking().exits(1, "aborted by delete")
+	waiting().exits(1, "dropped by delete", "the customer asked")
+	w.run("show", "worker/a").exits(0, "deleted", "the customer asked")
+	if r := w.run("history", "worker/a").exits(0); r.out != "" {
+		t.Errorf("its history is %s", r.out)
+	}
+	if events := w.run("events", "worker/a", "-o", "json").exits(0).objects(); len(events) != 2 || events[0]["type"] != "agent.deleted" || events[1]["type"] != "agent.purged" {
+		t.Errorf("its events are %v", events)
+	}
+	w.run("replay", "worker/a").exits(0, "agent.deleted")
+	w.run("history", "worker/a", "--at", "2").exits(1, "deleted")
+	w.run("ls").exits(0, "no agents")
+	w.run("ls", "--deleted").exits(0, "worker/a", "deleted")
+	w.run("ls", "--phase", "deleted").exits(0, "worker/a")
+	w.run("delete", "worker/a", "--yes").exits(1, "was deleted")
+	w.run("delete", "worker/a", "--dry-run").exits(0, "is deleted")
+	w.run("delete", "worker/none", "--yes").exits(1, "does not exist")
+	w.run("delete", "worker/none", "--dry-run").exits(1, "does not exist")
+	w.run("ask", "worker/a", "hello", "--id", "first").exits(0)
+	w.run("ls").exits(0, "worker/a", "idle")
+	if r := w.run("history", "worker/a").exits(0); strings.Contains(r.out, "use hold") {
+		t.Errorf("the new life knows of the old one:\n%s", r.out)
+	}
+}
+
+func TestEncryption(t *testing.T) {
+	const one, other = "0101010101010101010101010101010101010101010101010101010101010101", "0202020202020202020202020202020202020202020202020202020202020202"
+	w := newWorld(t)
+	w.file("key", one+"\n")
+	w.file("bad", "not a key")
+	w.file("other", other+","+one)
+	w.run("dev", "--key-file", "none").exits(1, "none")
+	w.run("dev", "--key-file", "bad").exits(1, "bad", "openssl rand -hex 32")
+	n := w.node("dev", "--listen", "127.0.0.1:0", "--key-file", "key")
+	if !strings.Contains(n.ready, "encryption on") {
+		t.Errorf("it says %s", n.ready)
+	}
+	w.run("ask", "assistant/main", "What is 17 times 3? xyzzy-4711").exits(0, "51")
+	w.run("delete", "assistant/main", "--dry-run").exits(0, "the key")
+	n.end(syscall.SIGTERM)
+	if err := filepath.WalkDir(w.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), "xyzzy-4711") {
+			t.Errorf("%s holds what was said", path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.run("dev", "--listen", "127.0.0.1:0").exits(1, "encrypted", "--key-file", "REPRISE_KEY")
+	w.file("reprise.yaml", small+"encryption: {key: \""+other+"\"}\n")
+	w.run("dev", "--listen", "127.0.0.1:0").exits(1, "not the store's")
+	w.file("reprise.yaml", small+"encryption: {key_file: other}\n")
+	n = w.node("dev", "--listen", "127.0.0.1:0")
+	w.run("history", "assistant/main").exits(0, "xyzzy-4711")
+	n.end(syscall.SIGTERM)
+}

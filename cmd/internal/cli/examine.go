@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// examination tells what a doctor finds, line by line, and sums it up.
+type examination struct {
+	app  *app
+	line *progress
+	sum  doctor.Counts
+	// warned is how many findings need care and are no problem, ill how many are
+	// problems with no agent.
+	warned, ill int
+	// whole says that it came to its end.
+	whole bool
+}
+
+func (a *app) examination() *examination { return &examination{app: a, line: a.progress()} }
+
+// finding tells one thing that is wrong.
+func (x *examination) finding(f doctor.Finding) {
+	x.line.end()
+	a := x.app
+	switch {
+	case f.Repaired:
+	case f.Status == doctor.Warn:
+		x.warned++
+	default:
+		x.ill++
+	}
+	if a.json() {
+		_ = a.object(struct {
+			Type string `json:"type"`
+			doctor.Finding
+		}{"finding", f}) // an object of plain fields; a closed pipe is told at the end
+		return
+	}
+	status := a.red(a.out, fmt.Sprintf("%-4s", f.Status))
+	if f.Repaired {
+		status = "done"
+	}
+	a.printf("%s  %-12s  %s%s\n", status, f.Check, place(f), projections.Printable(f.Detail, 0))
+	if f.Remedy != "" {
+		a.printf("%20s%s\n", "", projections.Printable(f.Remedy, 0))
+	}
+}
+
+// place says where a finding is.
+func place(f doctor.Finding) string {
+	if f.Agent == (messages.AgentID{}) {
+		return ""
+	}
+	text := f.Agent.String()
+	if f.Event > 0 {
+		text += fmt.Sprintf(" at event %d", f.Event)
+	}
+	if f.Seq > 0 {
+		text += fmt.Sprintf(" (%s)", strings.TrimSpace(fmt.Sprintf("%s sequence %d", f.Stream, f.Seq)))
+	}
+	return projections.Printable(text, 0) + ": "
+}
+
+// result sums up.
+func (x *examination) result() finding {
+	x.line.end()
+	c := x.sum
+	text := fmt.Sprintf("%d agents with %d frames, %d events and %d payloads were read", c.Agents, c.Frames, c.Events, c.Blobs)
+	for _, more := range []struct {
+		n    int
+		what string
+	}{{x.ill, "problems"}, {x.warned, "things that need care"}, {c.Repaired, "repaired"}, {c.Untold, "more that are not told"}} {
+		if more.n > 0 {
+			text += fmt.Sprintf(", %d %s", more.n, more.what)
+		}
+	}
+	status := "ok"
+	switch {
+	case x.ill > 0 || c.Problems > 0:
+		status = "fail"
+	case x.warned > 0:
+		status = "warn"
+	}
+	if !x.whole {
+		return finding{"log", "fail", "not all could be examined: " + text}
+	}
+	return finding{"log", status, text}
+}
+
+// remote has a node examine the store, or one agent if it is named.
+func (x *examination) remote(ctx context.Context, c *client.Client, agent string, q messages.Query) error {
+	var lines iter.Seq2[json.RawMessage, error]
+	if lines = c.QueryStore(ctx, q); agent != "" {
+		lines = c.Query(ctx, agent, q)
+	}
+	for line, err := range lines {
+		if err != nil {
+			return err
+		}
+		e := raw[gateway.Examined](line)
+		switch {
+		case e.Finding != nil:
+			x.finding(*e.Finding)
+		case e.Type == "examined" && e.Counts != nil:
+			x.sum.Add(*e.Counts)
+			x.line.show("examine: %d of %d parts, %d agents, %d frames", e.Shard, e.Shards, x.sum.Agents, x.sum.Frames)
+			x.whole = e.Shard == e.Shards
+		case e.Counts != nil:
+			x.line.show("examine: part %d of %d, %d agents, %d frames", e.Shard, e.Shards, x.sum.Agents+e.Counts.Agents, x.sum.Frames+e.Counts.Frames)
+		}
+	}
+	return nil
+}
+
+// local examines a store that no node runs on.
+func (x *examination) local(ctx context.Context, d *doctor.Doctor) error {
+	for shard := range d.Shards() {
+		counts, err := d.Shard(ctx, shard, doctor.Options{}, x.finding, func(c doctor.Counts) {
+			x.line.show("examine: part %d of %d, %d agents, %d frames", shard+1, d.Shards(), x.sum.Agents+c.Agents, x.sum.Frames+c.Frames)
+		})
+		x.sum.Add(counts)
+		if err != nil {
+			return err
+		}
+	}
+	x.whole = true
+	return nil
+}

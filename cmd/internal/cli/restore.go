@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+type restoreFlags struct {
+	again, dry, unchecked bool
+	replicas              int
+	// rooted says that --root was given.
+	rooted bool
+}
+
+func (a *app) restore() *cobra.Command {
+	var f restoreFlags
+	cmd := &cobra.Command{
+		Use: "restore FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
+		Short: "Make a store of a backup",
+		Long: `Make a store of a backup.
+
+With --nats, --context or NATS_URL the streams are made on that server, which
+must have none of the installation's and no node running. Otherwise, and with
+--data, a new folder is made for ` + "`reprise serve --data`" + `. The file is checked whole
+before anything is written, and the store when it is made (see doctor).
+
+A restore that is cut short leaves nothing that a node would start on. Agents go
+on from their newest event in the backup as after a crash: tools that are safe to
+run again may run again, others wait for a person.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			f.rooted = cmd.Flags().Changed("root")
+			return a.runRestore(ctx, args[0], f)
+		},
+	}
+	a.serverFlags(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&a.remote.data, "data", defaultData, "folder to make, without --nats and --context (and NATS_URL, unless this is given)")
+	fs.BoolVar(&f.again, "again", false, "remove what an earlier restore to that server has left that was cut short")
+	fs.BoolVar(&f.dry, "dry-run", false, "check the file and say what is in it")
+	fs.BoolVar(&f.unchecked, "no-check", false, "do not read the store through when it is made")
+	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream (0: as many as it had)")
+	return cmd
+}
+
+func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error {
+	if name == "-" {
+		return usage("a backup is read twice: write it to a file first")
+	}
+	if f.replicas < 0 {
+		return usage("--replicas %d: it must be positive", f.replicas)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	m, err := a.verify(file)
+	if err != nil || f.dry {
+		return err
+	}
+	o := a.remote.options
+	if o.Root = m.Root; f.rooted {
+		o.Root = a.remote.options.Root
+	}
+	if o.URL == "" && o.Context == "" && !a.remote.chosen {
+		o.URL = os.Getenv("NATS_URL")
+	}
+	line := a.progress()
+	cfg := backup.RestoreConfig{Again: f.again, Replicas: f.replicas}
+	cfg.Root, cfg.Progress = o.Root, func(p backup.Progress) {
+		line.show("restore %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
+	}
+	r := &restoring{app: a, file: file, cfg: cfg, check: !f.unchecked, line: line}
+	if o.URL == "" && o.Context == "" {
+		err = r.folder(ctx, a.remote.data)
+	} else {
+		err = r.server(ctx, o)
+	}
+	line.end()
+	if err == nil && r.ill {
+		return fail("what is wrong was wrong when the backup was made; agents that are not named are not affected", "the store is restored as it was, and not sound")
+	}
+	return err
+}
+
+// verify checks the file and says what is in it.
+func (a *app) verify(file *os.File) (*backup.Manifest, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	line, read := a.progress(), int64(0)
+	m, err := backup.Verify(file, func(n int) {
+		read += int64(n)
+		line.show("check the file %3.0f%%", 100*float64(read)/float64(max(1, info.Size())))
+	})
+	line.end()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file.Name(), err)
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	if a.json() {
+		return m, a.object(m)
+	}
+	a.printf("%s is whole: %s\n", file.Name(), told(m))
+	return m, nil
+}
+
+// restoring is one restore of a file that is whole.
+type restoring struct {
+	app   *app
+	file  *os.File
+	cfg   backup.RestoreConfig
+	check bool
+	// ill says that something is wrong with what was restored.
+	ill  bool
+	line *progress
+}
+
+// server restores to a running NATS server.
+func (r *restoring) server(ctx context.Context, o client.Options) error {
+	server, options, err := o.Resolve()
+	if err != nil {
+		return err
+	}
+	if r.cfg.Conn, err = natslog.Connect(server, options...); err != nil {
+		return r.app.unreachable(messages.Refuse(messages.Unavailable, "%v", err), "")
+	}
+	defer r.cfg.Conn.Close()
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	r.say("restored; start a node with `" + r.app.started + " serve --nats …`")
+	return nil
+}
+
+// folder restores into a new folder of an embedded server. It has another name
+// until it is whole.
+func (r *restoring) folder(ctx context.Context, dir string) error {
+	dir = filepath.Clean(dir)
+	switch left, err := os.ReadDir(dir); {
+	case err == nil && len(left) > 0:
+		return fail("choose a new folder with --data, or move this one away", "the folder %s is not empty", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if left, _ := filepath.Glob(dir + ".restoring-*"); len(left) > 0 {
+		r.app.note("an earlier restore was cut short, or runs still, and has left %s: remove it when nobody uses it", left[0])
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	half, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".restoring-*")
+	if err != nil {
+		return err
+	}
+	if err := r.fill(ctx, half); err != nil {
+		return errors.Join(err, os.RemoveAll(half))
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // it is empty
+		return fail("move it away; what was restored is whole in "+half, "the folder %s has been filled meanwhile", dir)
+	}
+	if err := errors.Join(os.Rename(half, dir), syncPath(filepath.Dir(dir))); err != nil {
+		return err
+	}
+	r.say("restored to " + dir + "; start a node with `" + r.app.started + " serve --data " + dir + "`")
+	return nil
+}
+
+// fill restores into an empty folder and puts all of it on disk.
+func (r *restoring) fill(ctx context.Context, dir string) error {
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: r.app.logger(slog.LevelError)})
+	if err != nil {
+		return err
+	}
+	if r.cfg.Conn, err = srv.Connect(); err != nil {
+		return errors.Join(err, srv.Shutdown())
+	}
+	r.cfg.Replicas = 1
+	err = r.run(ctx)
+	r.cfg.Conn.Close()
+	if err = errors.Join(err, srv.Shutdown()); err != nil {
+		return err
+	}
+	return syncTree(dir)
+}
+
+// run restores over the connection and checks what was made.
+func (r *restoring) run(ctx context.Context) error {
+	_, err := backup.Restore(ctx, r.file, r.cfg)
+	r.line.end()
+	if err != nil || !r.check {
+		return err
+	}
+	d, err := cluster.Doctor(ctx, r.cfg.Conn, r.cfg.Root, r.cfg.Replicas, r.app.logger(slog.LevelError))
+	if err != nil {
+		return fmt.Errorf("open what was restored: %w", err)
+	}
+	x := r.app.examination()
+	if err := x.local(ctx, d); err != nil {
+		return fmt.Errorf("examine what was restored: %w", err)
+	}
+	result := x.result()
+	r.ill = result.Status == "fail"
+	r.app.findings([]finding{result})
+	return nil
+}
+
+func (r *restoring) say(text string) {
+	if !r.app.json() {
+		r.app.printf("%s\n", text)
+	}
+}

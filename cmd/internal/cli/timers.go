@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// laterFlags say when an input is to come.
+type laterFlags struct{ in, at, cron, zone, name string }
+
+func (f *laterFlags) flags(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.in, "in", "", "send the input after a time, such as 90m or 24h, at most ten years")
+	fs.StringVar(&f.at, "at", "", "send it at a time, such as 2026-11-22T09:00 (in the zone --tz, else this machine's) or with its zone 2026-11-22T09:00:00Z")
+	fs.StringVar(&f.cron, "cron", "", "send it again and again: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
+	fs.StringVar(&f.zone, "tz", "", "time zone of --cron or --at, such as Europe/Berlin (default of --cron: UTC)")
+	fs.StringVar(&f.name, "name", "", "what its timer is called (default: the input's id)")
+}
+
+// tolerance is how long ago --at may be: who types a time means one to come.
+const tolerance = time.Minute
+
+// schedule reads the flags.
+func (f *laterFlags) schedule(now time.Time) (messages.Schedule, error) {
+	s := messages.Schedule{Cron: f.cron, Zone: f.zone, Name: f.name}
+	if f.in != "" {
+		d, err := time.ParseDuration(f.in)
+		if err != nil {
+			return s, usage("--in %q: write a number with a unit, such as 90m or 24h", f.in)
+		}
+		if d <= 0 {
+			return s, usage("--in %s: it must be positive", f.in)
+		}
+		s.In = messages.Span(d)
+	}
+	if f.at != "" {
+		at, err := f.time(now)
+		if err != nil {
+			return s, err
+		}
+		s.At, s.Zone = &at, ""
+	}
+	_, err := s.First(now)
+	if err != nil {
+		return s, usage("%s", messages.AsError(err).Message)
+	}
+	return s, nil
+}
+
+// time reads --at.
+func (f *laterFlags) time(now time.Time) (time.Time, error) {
+	zone := time.Local
+	if f.zone != "" {
+		var err error
+		if zone, err = time.LoadLocation(f.zone); err != nil {
+			return time.Time{}, usage("--tz %q is unknown: write a name of the IANA time zone database, such as Europe/Berlin or UTC", f.zone)
+		}
+	}
+	at, err := time.Parse(time.RFC3339, f.at)
+	for _, form := range [...]string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"} {
+		if err != nil {
+			at, err = time.ParseInLocation(form, f.at, zone)
+		}
+	}
+	switch {
+	case err != nil:
+		return at, usage("--at %q: write a time such as 2026-11-22T09:00, or with its zone 2026-11-22T09:00:00Z", f.at)
+	case now.Sub(at) > tolerance:
+		return at, usage("--at %s has passed, %s ago", at.Format(time.RFC3339), now.Sub(at).Round(time.Second))
+	}
+	return at.UTC(), nil
+}
+
+func (a *app) timers() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use: "timers AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "List the inputs that are to reach an agent later",
+		Long: `List the inputs that are to reach an agent later, as send --in, --at and --cron
+have set them. Each comes once when its time has come, also if no node ran then; one
+that comes again and again comes once for all the times it has missed, and timer.fired
+says how many.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runTimers(cmd.Context(), args[0], messages.EventNumber(at))
+		},
+	}
+	asOf(cmd, &at)
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runTimers(ctx context.Context, agent string, at messages.EventNumber) error {
+	rows, err := a.table("TIMER\tNEXT\tCRON\tTEXT", func(each func(json.RawMessage) error) error {
+		return a.agentLines(ctx, agent, messages.Query{View: "timers", At: at}, each)
+	}, func(line json.RawMessage) string {
+		t := raw[messages.Timer](line)
+		next, again := t.Next, t.Cron
+		if zone, err := time.LoadLocation(t.Zone); err == nil {
+			next = next.In(zone)
+		}
+		if t.Zone != "" {
+			again += " " + t.Zone
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(t.Timer, 80), next.Format("2006-01-02 15:04:05 MST"),
+			projections.Printable(again, 80), projections.Printable(t.Text, 80))
+	})
+	switch {
+	case err != nil || a.json():
+	case rows == 0:
+		a.note("no input is scheduled for %s", agent)
+	default:
+		a.note("`%s cancel %s TIMER` takes one back, --all takes back all", a.started, agent)
+	}
+	return err
+}
+
+func (a *app) cancel() *cobra.Command {
+	var f changeFlags
+	var all bool
+	cmd := &cobra.Command{
+		Use: "cancel AGENT TIMER | cancel AGENT --all", GroupID: groupChange, Args: cobra.RangeArgs(1, 2),
+		Short: "Take back an input that is to come later, or all of them",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) == 2) {
+				return usage("name one timer, as timers lists it, or give --all: not both")
+			}
+			c := messages.Cancel{ID: f.id, All: all, Reason: f.reason}
+			did := plainly("cancelled every timer")
+			if !all {
+				c.Timer = args[1]
+				did = plainly("cancelled timer %s", c.Timer)
+			}
+			return a.change(cmd.Context(), args[0], c, did)
+		},
+	}
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "take back every input that is to come later")
+	return a.connects(cmd, defaultTimeout)
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// An input for later outlives its node, and is listed and taken back.
+func TestTimers(t *testing.T) { // A6
+	w := newWorld(t)
+	node := w.dev()
+	w.run("timers", "assistant/a").exits(1, "does not exist")
+	id := strings.TrimSpace(w.run("send", "assistant/a", "What is 6 times 7?", "--in", "2s").exits(0).out)
+	w.run("send", "assistant/a", "Good morning", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--name", "morning").exits(0)
+	w.run("send", "assistant/a", "Happy new year", "--at", "2031-01-01T00:00", "--tz", "Asia/Tokyo", "--id", "year").exits(0)
+	w.until("assistant/a", "the last timer", func(ev map[string]any) bool { return data(ev)["timer"] == "year" })
+	node.kill()
+
+	w.dev()
+	fired := of(w.await("assistant/a", "turn.completed"), "timer.fired")
+	if len(fired) != 1 || data(fired[0])["input"] != id {
+		t.Errorf("fired: %v", fired)
+	}
+	w.run("timers", "assistant/a").exits(0, "morning", "09:00:00 CE", "0 9 * * 1-5 Europe/Berlin", "Good morning", "year", "cancel assistant/a TIMER")
+	lines := w.run("timers", "assistant/a", "-o", "json").exits(0).objects()
+	if len(lines) != 2 || lines[1]["timer"] != "year" || lines[1]["next"] != "2030-12-31T15:00:00Z" || lines[1]["text"] != "Happy new year" {
+		t.Errorf("timers: %v", lines)
+	}
+	w.run("cancel", "assistant/a", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
+	w.run("cancel", "assistant/a", "morning").exits(1, "no timer", "morning")
+	w.run("cancel", "assistant/a").exits(2, "--all")
+	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every timer")
+	w.run("cancel", "assistant/a", "--all").exits(0, "nothing changed")
+	w.run("timers", "assistant/a").exits(0, "no input is scheduled")
+	if lines := w.run("timers", "assistant/a", "--at", "5", "-o", "json").exits(0).objects(); len(lines) != 3 {
+		t.Errorf("timers as of event 5: %v", lines)
+	}
+}
+
+func TestTimersThatMeanNothing(t *testing.T) { // A102
+	w := newWorld(t)
+	for _, tc := range [][]string{ // before anything is sent
+		{"field 1, the minute", "--cron", "61 9 * * *"},
+		{"has 4 fields", "--cron", "0 9 * *"},
+		{"IANA", "--cron", "0 9 * * *", "--tz", "Europe/Berln"},
+		{"IANA", "--at", "2031-01-01T00:00", "--tz", "Europe/Berln"},
+		{"has passed", "--at", "2020-01-01T00:00:00Z"},
+		{"write a time", "--at", "tomorrow"},
+		{"ten years", "--at", "2099-01-01T00:00:00Z"},
+		{"ten years", "--in", "90000h"},
+		{"must be positive", "--in", "-1h"},
+		{"with a unit", "--in", "2"},
+		{"exclude one another", "--in", "2h", "--cron", "@daily"},
+		{"set in, at or cron", "--name", "x"},
+		{"no last moment", "--cron", "@daily", "--deadline", "1h"},
+	} {
+		w.run(append([]string{"send", "assistant/a", "hi"}, tc[1:]...)...).exits(2, tc[0])
+	}
+	w.run("ask", "assistant/a", "hi", "--in", "2h").exits(2, "send", "events assistant/a --follow")
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// maxTree is how many agents a tree shows; what is below the last one is left
+// out, and said so.
+const maxTree = 1000
+
+func (a *app) tree() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use: "tree AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
+		Short: "Show an agent and the agents that its tool calls brought to life",
+		Long: `Show an agent, the agents that its tool calls brought to life, those that theirs
+did, and so on: what each is doing, what its own model calls used and cost, and the
+sum. With -o json each agent is one line, a parent before its children, with depth and
+parent; the last line is the sum.
+
+With --at: as AGENT knew it at that event. Its children are then not looked into.`,
+		Example: `  reprise tree team/main`,
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runTree(cmd.Context(), args[0], at) },
+	}
+	cmd.Flags().Uint64Var(&at, "at", 0, "as of this event of AGENT")
+	return a.connects(cmd, defaultTimeout)
+}
+
+// treeLine is an agent of a tree. Its names are promises.
+type treeLine struct {
+	Type   string               `json:"type"` // agent
+	Agent  messages.AgentID     `json:"agent"`
+	Parent string               `json:"parent,omitempty"`
+	Depth  int                  `json:"depth"`
+	Call   messages.CallID      `json:"call,omitempty"` // of the parent's, that it is
+	Tool   string               `json:"tool,omitempty"`
+	Status string               `json:"status,omitempty"` // as its parent knows it
+	Phase  string               `json:"phase,omitempty"`
+	Turn   messages.TurnID      `json:"turn,omitempty"`
+	Events messages.EventNumber `json:"events,omitempty"`
+	// Waiting are the agent's own calls that a person must settle.
+	Waiting []projections.Waiting `json:"waiting,omitempty"`
+	// Usage and Cost are of its own model calls.
+	Usage messages.Usage `json:"usage"`
+	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
+	// Missing says why the agent itself could not be asked.
+	Missing string `json:"missing,omitempty"`
+}
+
+// treeSum is the last line of a tree.
+type treeSum struct {
+	Type   string         `json:"type"` // total
+	Agents int            `json:"agents"`
+	Usage  messages.Usage `json:"usage"`
+	Cost   messages.Cost  `json:"cost_nanos,omitempty"`
+	// LeftOut says that there are more agents than are shown.
+	LeftOut bool `json:"left_out,omitempty"`
+}
+
+// walk goes through a tree, a parent before its children.
+type walk struct {
+	client *client.Client
+	at     messages.EventNumber
+	give   func(treeLine) error
+	sum    treeSum
+}
+
+func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
+	root, err := messages.ParseAgentID(agent)
+	if err != nil {
+		return err
+	}
+	c, ctx, closes, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer closes()
+	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	if !a.json() {
+		_, _ = fmt.Fprintln(table, "AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR")
+	}
+	w := &walk{client: c, at: messages.EventNumber(at), sum: treeSum{Type: "total"}, give: func(line treeLine) error {
+		if a.json() {
+			return a.object(line)
+		}
+		_, err := fmt.Fprintln(table, treeText(line))
+		return err
+	}}
+	err = w.visit(ctx, treeLine{Type: "agent", Agent: root})
+	switch {
+	case err != nil:
+	case a.json():
+		err = a.object(w.sum)
+	default:
+		_, _ = fmt.Fprintf(table, "%d agents\t\t\t%d\t%d\t%s\t\n", w.sum.Agents, w.sum.Usage.Input, w.sum.Usage.Output, w.sum.Cost)
+	}
+	if flushed := table.Flush(); err == nil {
+		err = flushed
+	}
+	if err == nil && w.sum.LeftOut {
+		a.note("there are more agents than the %d shown; ask for the tree of one of them", maxTree)
+	}
+	return err
+}
+
+func treeText(l treeLine) string {
+	phase := l.Phase
+	if l.Status != "" && l.Status != phase {
+		phase = strings.TrimSpace(phase + " (" + l.Status + ")")
+	}
+	var waits []string
+	for _, w := range l.Waiting {
+		waits = append(waits, waitText(w))
+	}
+	if l.Missing != "" {
+		waits = append(waits, l.Missing)
+	}
+	return fmt.Sprintf("%s%s\t%s\t%s\t%d\t%d\t%s\t%s", strings.Repeat("  ", l.Depth), l.Agent, phase, projections.Printable(string(l.Turn), 64),
+		l.Usage.Input, l.Usage.Output, l.Cost, projections.Printable(strings.Join(waits, "; "), 160))
+}
+
+// visit gives an agent and those below it. The root must exist; a child need not
+// have begun yet.
+func (w *walk) visit(ctx context.Context, line treeLine) error {
+	if w.sum.Agents >= maxTree {
+		w.sum.LeftOut = true
+		return nil
+	}
+	children, err := w.look(ctx, &line)
+	var refused *messages.Error
+	if line.Depth > 0 && errors.As(err, &refused) && !refused.Temporary() {
+		line.Missing, err = refused.Message, nil
+	}
+	if err != nil {
+		return err
+	}
+	w.sum.Agents++
+	w.sum.Usage, w.sum.Cost = w.sum.Usage.Add(line.Usage), w.sum.Cost.Plus(line.Cost)
+	if err := w.give(line); err != nil {
+		return err
+	}
+	for _, c := range children {
+		below := treeLine{Type: "agent", Agent: c.Agent, Parent: line.Agent.String(), Depth: line.Depth + 1, Call: c.Call, Tool: c.Tool, Status: c.Status}
+		if w.at != 0 { // as its parent knew it
+			below.Usage, below.Cost = c.Usage, c.Cost
+			w.sum.Agents++
+			w.sum.Usage, w.sum.Cost = w.sum.Usage.Add(c.Usage), w.sum.Cost.Plus(c.Cost)
+			if err := w.give(below); err != nil {
+				return err
+			}
+			continue
+		}
+		if line.Depth > messages.MaxCallers {
+			w.sum.LeftOut = true
+			continue
+		}
+		if err := w.visit(ctx, below); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look asks an agent what it does, what it has used, and whom it asks.
+func (w *walk) look(ctx context.Context, line *treeLine) (children []projections.Child, err error) {
+	agent := line.Agent.String()
+	ask := func(view string, each func(json.RawMessage)) {
+		if err != nil {
+			return
+		}
+		for l, failed := range w.client.Query(ctx, agent, messages.Query{View: view, At: w.at}) {
+			if err = failed; err != nil {
+				return
+			}
+			each(l)
+		}
+	}
+	ask("show", func(l json.RawMessage) {
+		s := raw[projections.AgentStatus](l)
+		line.Phase, line.Turn, line.Events = s.Phase, s.Turn, s.Events
+		for _, own := range s.Waiting {
+			if own.Agent == "" || w.at != 0 {
+				line.Waiting = append(line.Waiting, own)
+			}
+		}
+	})
+	ask("usage", func(l json.RawMessage) {
+		if u := raw[projections.UsageLine](l); u.Type == "total" {
+			line.Usage, line.Cost = u.Usage, u.Cost
+		}
+	})
+	ask("children", func(l json.RawMessage) { children = append(children, raw[projections.Child](l)) })
+	return children, err
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// office is a boss who has a manager, who has a clerk, whose payments a person
+// must let.
+const family = `
+agents:
+  boss: {model: demo/demo, tools: [manager]}
+  manager: {model: demo/demo, tools: [clerk]}
+  clerk: {model: demo/demo, tools: [pay]}
+tools:
+  manager: {agent: manager, description: Ask the manager}
+  clerk: {agent: clerk, description: Ask the clerk}
+  pay:
+    command: [/bin/sh, -c, 'cat >>paid; echo paid']
+    description: Pay an amount
+    parameters: {type: object, properties: {amount: {type: integer}}, required: [amount]}
+    approval: always
+`
+
+// TestTree asks through two agents for what a person must let, shows the tree,
+// decides at its root, and finds that all has ended.
+func TestTree(t *testing.T) { // A45, A72
+	w := newWorld(t)
+	w.file("reprise.yaml", family)
+	w.dev()
+	w.run("ask", "boss/b", "Ask the manager to ask the clerk to pay an amount of 50").
+		exits(3, "turn t4 waits for a person (child)", "clerk/sub-", `pay({"amount":50})`)
+	tree := w.run("tree", "boss/b", "-o", "json").exits(0).objects()
+	if len(tree) != 4 {
+		t.Fatalf("the tree is %v", tree)
+	}
+	input := 0.0
+	for i, kind := range []string{"boss", "manager", "clerk"} {
+		line := tree[i]
+		if !strings.HasPrefix(line["agent"].(string), kind+"/") || line["depth"] != float64(i) || line["phase"] != "paused" {
+			t.Errorf("line %d is %v", i, line)
+		}
+		if i > 0 && (line["parent"] != tree[i-1]["agent"] || line["status"] != "waiting") {
+			t.Errorf("line %d is %v", i, line)
+		}
+		_, waits := line["waiting"]
+		if waits != (kind == "clerk") {
+			t.Errorf("line %d is %v", i, line)
+		}
+		input += line["usage"].(map[string]any)["input_tokens"].(float64)
+	}
+	if sum := tree[3]; sum["agents"] != 3.0 || sum["usage"].(map[string]any)["input_tokens"] != input || input == 0 {
+		t.Errorf("the sum is %v of %v", sum, input)
+	}
+	w.run("tree", "boss/b").exits(0, "boss/b", "  manager/sub-", "    clerk/sub-", "paused (waiting)", "3 agents")
+	w.run("show", "boss/b").exits(0, "asks", "waits for  clerk/sub-")
+	clerk := tree[2]["agent"].(string)
+	w.run("show", clerk).exits(0, "works for  manager/sub-")
+	if all := w.run("approvals", "-o", "json").exits(0).objects(); len(all) != 1 || all[0]["agent"] != clerk {
+		t.Errorf("approvals of all: %v", all)
+	}
+	calls := w.pendingCalls("boss/b")
+	if len(calls) != 1 {
+		t.Fatalf("the boss lists %v", calls)
+	}
+	w.run("approve", "boss/b", calls[0]).exits(0, "approved pay")
+	w.await("boss/b", "turn.completed")
+	if paid := w.lines("paid"); len(paid) != 1 {
+		t.Errorf("paid %v", paid)
+	}
+	w.run("tree", "boss/b").exits(0, "idle (completed)")
+	w.run("tree", "boss/b", "--at", "10").exits(0, "manager/sub-", "2 agents")
+	w.run("tree", "boss/none").exits(1, "does not exist")
+}

@@ -1,0 +1,32 @@
+package config
+
+import "path/filepath"
+
+// EncryptionConfig is the section encryption: where the wrapping key is. At most
+// one of its fields is set.
+type EncryptionConfig struct {
+	// Key holds the wrapping keys, separated by commas, the newest first.
+	Key Secret
+	// KeyFile holds them in a file: an absolute path, or seen from the folder of
+	// the file.
+	KeyFile string
+}
+
+func (r *reader) encryption(n *node) {
+	e := &r.config.Encryption
+	var key string
+	r.fields(n, "encryption", map[string]func(*node){
+		"key":      r.line("key", &key),
+		"key_file": r.line("key_file", &e.KeyFile),
+	})
+	e.Key = Secret(key)
+	if n.kind == mapping && n.get("key") != nil && n.get("key_file") != nil {
+		r.add(n.at, "keep one of them", "encryption has both key and key_file")
+	}
+	if e.KeyFile != "" && !filepath.IsAbs(e.KeyFile) {
+		e.KeyFile = filepath.Join(filepath.Dir(r.config.File), e.KeyFile)
+	}
+	if n.kind == mapping && key == "" && e.KeyFile == "" {
+		r.add(n.at, `write key: "${REPRISE_KEY}", or key_file: and a path; or remove the section`, "encryption names no key")
+	}
+}

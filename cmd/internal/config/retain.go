@@ -1,0 +1,45 @@
+package config
+
+import (
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// day is the unit of long durations.
+const day = 24 * time.Hour
+
+// days reads a duration that may be written in days, such as 400d.
+func (r *reader) days(name string, into *time.Duration) func(*node) {
+	return func(n *node) {
+		number, inDays := strings.CutSuffix(n.text, "d")
+		if n.kind != text || !inDays {
+			r.duration(name, into)(n)
+			return
+		}
+		d, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(d > 0) || d*float64(day) > math.MaxInt64 {
+			r.add(n.at, "write a number with a unit, such as 400d or 12h", "%s is not a duration", name)
+			return
+		}
+		*into = time.Duration(d * float64(day))
+	}
+}
+
+// folder reads a path, seen from the folder of the file.
+func (r *reader) folder(name string, into *string) func(*node) {
+	return func(n *node) {
+		s, ok := r.text(n, name)
+		switch {
+		case !ok:
+		case s == "":
+			r.add(n.at, "write a path, or remove the line", "%s is empty", name)
+		case filepath.IsAbs(s):
+			*into = s
+		default:
+			*into = filepath.Join(filepath.Dir(r.config.File), s)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// young is how old a payload must be before it counts as named by nothing: it
+// is stored before the frame that names it.
+const young = time.Hour
+
+// blobs compares the payloads that are stored with those that frames name.
+func (v *visit) blobs(ctx context.Context, a messages.AgentID, p *patient) error {
+	if v.cfg.Blobs == nil || v.cfg.Named == nil {
+		return nil
+	}
+	stored := make(map[messages.Digest]messages.Blob)
+	for b, err := range v.cfg.Blobs.ListBlobs(ctx, a) {
+		if err != nil {
+			return err
+		}
+		stored[b.SHA256] = b
+	}
+	v.mu.Lock()
+	v.counts.Blobs += len(stored)
+	v.mu.Unlock()
+	var all []Finding
+	for hash, r := range p.named {
+		f, err := v.named(ctx, a, messages.Blob{SHA256: hash, Size: r.size}, stored)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			f.Agent, f.Event = a, r.by
+			all = append(all, *f)
+		}
+		delete(stored, hash)
+	}
+	orphans, err := v.orphans(ctx, a, p, stored)
+	if err != nil || len(all) == 0 && len(orphans) == 0 {
+		return err
+	}
+	// It may have gone on, or been deleted, since its log was read.
+	if tail, err := v.cfg.Log.Tail(ctx, a); err != nil || tail.Frame != p.tail.Frame {
+		return err
+	}
+	for _, f := range all {
+		v.found(f)
+	}
+	return v.remove(ctx, a, p, orphans)
+}
+
+// named looks at a payload that an event names.
+func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, stored map[messages.Digest]messages.Blob) (*Finding, error) {
+	f := &Finding{Check: "blob", Status: Fail, Remedy: "the event stays, and what needs the payload says that it is missing; restore a backup elsewhere if it must be read"}
+	there, ok := stored[b.SHA256]
+	switch {
+	case !ok:
+		f.Detail = fmt.Sprintf("its payload %s is not stored", b.SHA256)
+		return f, nil
+	case b.Size >= 0 && there.Size != b.Size:
+		f.Detail = fmt.Sprintf("its payload %s has %d bytes, not %d", b.SHA256, there.Size, b.Size)
+		return f, nil
+	case !v.Deep:
+		return nil, nil
+	}
+	r, err := v.cfg.Blobs.Blob(ctx, a, there)
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+		err = errors.Join(err, r.Close())
+	}
+	var refused *messages.Error
+	if errors.As(err, &refused) && (refused.Code == messages.Damaged || refused.Code == messages.NotFound) {
+		f.Detail = fmt.Sprintf("its payload %s of %d bytes cannot be read: %v", b.SHA256, there.Size, err)
+		return f, nil
+	}
+	return nil, err
+}
+
+// orphans are the payloads that nothing names and that are not young, of an agent
+// all of whose frames could be read.
+func (v *visit) orphans(ctx context.Context, a messages.AgentID, p *patient, left map[messages.Digest]messages.Blob) (old []messages.Blob, err error) {
+	if p.blind {
+		return nil, nil
+	}
+	for _, hash := range slices.Sorted(maps.Keys(left)) {
+		at := time.Time{}
+		if v.cfg.BlobStored != nil {
+			if at, err = v.cfg.BlobStored(ctx, a, left[hash]); err != nil {
+				return nil, err
+			}
+		}
+		if v.cfg.Now().Sub(at) >= young {
+			old = append(old, left[hash])
+		}
+	}
+	return old, nil
+}
+
+// remove tells of payloads that nothing names, and removes them if it may. An
+// agent that owes work may be about to name one.
+func (v *visit) remove(ctx context.Context, a messages.AgentID, p *patient, orphans []messages.Blob) error {
+	for _, b := range orphans {
+		f := Finding{
+			Check: "blob", Status: Warn, Agent: a,
+			Detail: fmt.Sprintf("payload %s of %d bytes is named by no event: a crash came between storing it and its event", b.SHA256, b.Size),
+			Remedy: "it only takes room; doctor --repair removes it while the agent is idle",
+		}
+		if v.Repair && p.idle && v.cfg.BlobStored != nil {
+			if err := v.cfg.Blobs.RemoveBlobs(ctx, a, b.SHA256); err != nil {
+				return err
+			}
+			f.Repaired, f.Remedy = true, ""
+		}
+		v.found(f)
+	}
+	return nil
+}

@@ -1,0 +1,369 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// The states of a finding.
+const (
+	Fail = "fail" // something is wrong
+	Warn = "warn" // something needs care; no agent is ill of it
+)
+
+// Finding is one thing that is wrong, with its place.
+type Finding struct {
+	Check  string           `json:"check"`
+	Status string           `json:"status"`
+	Agent  messages.AgentID `json:"agent,omitzero"`
+	// Event is the first that cannot be trusted. Zero: it is about none.
+	Event messages.EventNumber `json:"event,omitempty"`
+	// Stream and Seq are the message's. Empty and zero: it is about none.
+	Stream string `json:"stream,omitempty"`
+	Seq    uint64 `json:"seq,omitempty"`
+	Detail string `json:"detail"`
+	Remedy string `json:"remedy,omitempty"`
+	// Repaired says that it is not there any more.
+	Repaired bool `json:"repaired,omitempty"`
+}
+
+// Counts are how much was examined and found.
+type Counts struct {
+	Agents   int `json:"agents"`
+	Frames   int `json:"frames"`
+	Events   int `json:"events"`
+	Blobs    int `json:"blobs"`
+	Foreign  int `json:"foreign"`
+	Problems int `json:"problems"` // that are there still
+	Repaired int `json:"repaired"`
+	// Untold are problems beyond the most that are told of one shard.
+	Untold int `json:"untold,omitempty"`
+}
+
+// Add adds what was found elsewhere.
+func (c *Counts) Add(d Counts) {
+	c.Agents, c.Frames, c.Events, c.Blobs = c.Agents+d.Agents, c.Frames+d.Frames, c.Events+d.Events, c.Blobs+d.Blobs
+	c.Foreign, c.Problems, c.Repaired, c.Untold = c.Foreign+d.Foreign, c.Problems+d.Problems, c.Repaired+d.Repaired, c.Untold+d.Untold
+}
+
+// Options say how to examine.
+type Options struct {
+	// Deep reads payloads too, and runs checks that read an agent once more.
+	Deep bool
+	// Repair removes what can be made again or is named by nothing.
+	Repair bool
+	// Rate is the most messages of the log to read in a second. Zero: as many as come.
+	Rate int
+}
+
+// Check examines one agent whose log is sound. It may run for several agents at
+// once. Its error ends the examination; what is wrong with the agent it tells.
+type Check func(ctx context.Context, s Subject, o Options, tell func(Finding)) error
+
+// Subject is an agent whose log is sound up to Tail.
+type Subject struct {
+	Agent messages.AgentID
+	Tail  eventlog.Tail
+	// Stream and Summary are those of the newest frame; Stream is empty and Summary
+	// not known where the agent was examined alone.
+	Stream  string
+	Summary eventlog.Summary
+}
+
+// Log is what a doctor reads.
+type Log interface {
+	eventlog.Reader
+	eventlog.Shards
+}
+
+// Config says what to examine.
+type Config struct {
+	Log Log
+	// Stream is the name of a shard for findings.
+	Stream func(shard int) string
+	// Blobs are the payloads beside the log. Nil: they are not examined.
+	Blobs eventlog.Blobs
+	// BlobStored says when a payload was stored. Nil: it is not known, and none that
+	// nothing names is removed.
+	BlobStored func(context.Context, messages.AgentID, messages.Blob) (time.Time, error)
+	// Named are the payloads that a frame names, as they are stored; a negative size
+	// is not known. readable is false where that cannot be told. Nil: Blobs are not
+	// examined.
+	Named func(*messages.Frame) (named []messages.Blob, readable bool)
+	// Checks are run for each agent.
+	Checks []Check
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time
+}
+
+// Doctor examines a log. Safe for concurrent use.
+type Doctor struct{ cfg Config }
+
+// New makes a doctor.
+func New(cfg Config) *Doctor {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Stream == nil {
+		cfg.Stream = func(shard int) string { return fmt.Sprintf("shard %d", shard) }
+	}
+	return &Doctor{cfg}
+}
+
+// Shards is how many shards there are to examine.
+func (d *Doctor) Shards() int { return d.cfg.Log.Shards() }
+
+// mostTold bounds what is told of one shard.
+const mostTold = 1000
+
+// visit is one examination.
+type visit struct {
+	*Doctor
+	Options
+	stream string
+	pace   pace
+
+	mu     sync.Mutex
+	counts Counts
+	told   int
+	tell   func(Finding)
+	more   func(Counts) // hears of progress; nil: nobody
+	agents map[messages.AgentID]*patient
+}
+
+// patient is what is known of an agent.
+type patient struct {
+	tail  eventlog.Tail
+	says  eventlog.Summary // as the headers of its newest frame say
+	ill   bool             // its log is damaged
+	idle  bool             // it owes no work
+	blind bool             // some frame does not tell what it names
+	named map[messages.Digest]reference
+}
+
+// reference is a payload that an event names.
+type reference struct {
+	size int64
+	by   messages.EventNumber // first of the frame
+}
+
+func (d *Doctor) visit(stream string, o Options, tell func(Finding), more func(Counts)) *visit {
+	return &visit{Doctor: d, Options: o, stream: stream, tell: tell, more: more, pace: pace{rate: o.Rate}, agents: make(map[messages.AgentID]*patient)}
+}
+
+// found tells a finding and counts it.
+func (v *visit) found(f Finding) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if f.Repaired {
+		v.counts.Repaired++
+	} else if f.Status == Fail {
+		v.counts.Problems++
+	}
+	if v.told++; v.told > mostTold {
+		v.counts.Untold++
+		return
+	}
+	v.tell(f)
+}
+
+// Shard examines all agents of one shard, up to what was its end when the call
+// began or later. tell hears of each finding and progress, if given, now and
+// then how far it has come, never both at once. The error says that the log could not be read.
+func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Finding), progress func(Counts)) (Counts, error) {
+	v := d.visit(d.cfg.Stream(shard), o, tell, progress)
+	for m, err := range d.cfg.Log.ReadShard(ctx, shard, 0) {
+		if err != nil {
+			return v.counts, fmt.Errorf("read %s: %w", v.stream, err)
+		}
+		if m.Agent == (messages.AgentID{}) {
+			break // that was all
+		}
+		v.message(m)
+		if err := v.pace.next(ctx); err != nil {
+			return v.counts, err
+		}
+	}
+	return v.counts, v.examine(ctx)
+}
+
+// message examines one message.
+func (v *visit) message(m eventlog.Stored) {
+	p := v.patient(m.Agent)
+	switch {
+	case m.Frame == nil:
+		v.foreign(m)
+	case !p.ill:
+		f, err := m.Frame()
+		if err == nil {
+			err = v.frame(p, eventlog.Recorded{Agent: m.Agent, Seq: m.Seq, Frame: f, Digest: m.Digest()})
+			p.says, p.idle = m.Summary, !m.Open
+		}
+		if err != nil {
+			p.ill = true
+			v.damage(m.Agent, p.tail, m.Seq, err)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.counts.Frames++; v.more != nil && v.counts.Frames%1000 == 0 {
+		v.more(v.counts)
+	}
+}
+
+func (v *visit) patient(a messages.AgentID) *patient {
+	p := v.agents[a]
+	if p == nil {
+		p = &patient{named: make(map[messages.Digest]reference)}
+		v.agents[a] = p
+		v.counts.Agents++
+	}
+	return p
+}
+
+// frame sees that a frame follows the one before it, and notes what it names.
+func (v *visit) frame(p *patient, r eventlog.Recorded) error {
+	if err := eventlog.Check(p.tail, r); err != nil {
+		return err
+	}
+	p.tail = r.Tail()
+	v.counts.Events += len(r.Frame.Events)
+	if v.cfg.Named == nil {
+		return nil
+	}
+	if len(r.Frame.Events) == 1 && r.Frame.Events[0].EventType() == eventlog.Deleted {
+		clear(p.named) // they went with the events
+	}
+	named, readable := v.cfg.Named(r.Frame)
+	p.blind = p.blind || !readable
+	for _, b := range named {
+		if _, known := p.named[b.SHA256]; !known {
+			p.named[b.SHA256] = reference{b.Size, r.Frame.First}
+		}
+	}
+	return nil
+}
+
+func (v *visit) foreign(m eventlog.Stored) {
+	v.counts.Foreign++
+	v.found(Finding{
+		Check: "foreign", Status: Warn, Agent: m.Agent, Stream: v.stream, Seq: m.Seq,
+		Detail: "a message that is no frame stands on the agent's log subject; it is skipped",
+		Remedy: "let nobody but nodes publish to the log's subjects",
+	})
+}
+
+// damage tells of an agent's first damage.
+func (v *visit) damage(a messages.AgentID, tail eventlog.Tail, seq uint64, err error) {
+	f := Finding{
+		Check: "log", Status: Fail, Agent: a, Event: tail.Last + 1, Stream: v.stream, Seq: seq, Detail: err.Error(),
+		Remedy: "the agent is left untouched and does no more work, others are not affected: its events before this one can be read; restore a backup elsewhere for the rest",
+	}
+	var damage *eventlog.DamageError
+	if errors.As(err, &damage) {
+		f.Event, f.Seq, f.Detail = max(f.Event, damage.Event), damage.Seq, damage.Err.Error()
+	}
+	if errors.Is(err, messages.ErrNewer) {
+		f.Remedy = "a later version wrote it: run that version, or a later one"
+	}
+	v.found(f)
+}
+
+// Agent examines one agent, as Shard does. messages.NotFound if it has no events.
+func (d *Doctor) Agent(ctx context.Context, a messages.AgentID, o Options, tell func(Finding)) (Counts, error) {
+	v := d.visit("", o, tell, nil)
+	p := v.patient(a)
+	for r, err := range d.cfg.Log.Read(ctx, a, 0) {
+		if err == nil {
+			v.counts.Frames++
+			err = v.frame(p, r)
+		}
+		var damage *eventlog.DamageError
+		if errors.As(err, &damage) {
+			p.ill = true
+			v.damage(a, p.tail, damage.Seq, err)
+			break
+		}
+		if err != nil {
+			return v.counts, err
+		}
+		if err := v.pace.next(ctx); err != nil {
+			return v.counts, err
+		}
+	}
+	if p.tail.Last == 0 && !p.ill {
+		return v.counts, messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", a)
+	}
+	return v.counts, v.examine(ctx)
+}
+
+// atOnce is how many agents are examined at the same time once the log is read.
+const atOnce = 4
+
+// examine runs what looks beyond the log, for each agent whose log is sound.
+func (v *visit) examine(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	places := make(chan struct{}, atOnce)
+	var running sync.WaitGroup
+	for a, p := range v.sound() {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() {
+			defer func() { <-places }()
+			if err := v.one(ctx, a, p); err != nil {
+				cancel(fmt.Errorf("examine %s: %w", a, err))
+			}
+		})
+	}
+	running.Wait()
+	return context.Cause(ctx)
+}
+
+// sound are the agents whose log was read to its end, in order.
+func (v *visit) sound() iter.Seq2[messages.AgentID, *patient] {
+	return func(yield func(messages.AgentID, *patient) bool) {
+		byName := func(a, b messages.AgentID) int {
+			if a.Full() < b.Full() {
+				return -1
+			}
+			return 1
+		}
+		for _, a := range slices.SortedFunc(maps.Keys(v.agents), byName) {
+			if p := v.agents[a]; !p.ill && p.tail.Last > 0 && !yield(a, p) {
+				return
+			}
+		}
+	}
+}
+
+func (v *visit) one(ctx context.Context, a messages.AgentID, p *patient) error {
+	if err := v.blobs(ctx, a, p); err != nil {
+		return err
+	}
+	for _, check := range v.cfg.Checks {
+		if err := check(ctx, Subject{a, p.tail, v.stream, p.says}, v.Options, v.found); err != nil {
+			return err
+		}
+	}
+	if v.more != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.more(v.counts)
+	}
+	return nil
+}

@@ -1,0 +1,266 @@
+package doctor_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// grow appends n frames of one event.
+func grow(t *testing.T, l *memlog.Log, a messages.AgentID, tail eventlog.Tail, n int) eventlog.Tail {
+	t.Helper()
+	for range n {
+		tail = append1(t, l, logtest.Entry(t, a, tail))
+	}
+	return tail
+}
+
+func append1(t *testing.T, l *memlog.Log, e eventlog.Entry) eventlog.Tail {
+	t.Helper()
+	tail, err := l.Append(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tail
+}
+
+// named reads the payloads off the reasons of a test's events.
+func named(f *messages.Frame) (all []messages.Blob, readable bool) {
+	for _, ev := range f.Events {
+		var b messages.Blob
+		noop, _ := ev.(messages.CommandNoop)
+		if n, _ := fmt.Sscanf(noop.Reason, "names %s %d", &b.SHA256, &b.Size); n == 2 {
+			all = append(all, b)
+		}
+		if noop.Reason == "sealed" {
+			return nil, false
+		}
+	}
+	return all, true
+}
+
+func naming(b messages.Blob) messages.Event {
+	return messages.CommandNoop{Command: "abort", Reason: fmt.Sprintf("names %s %d", b.SHA256, b.Size)}
+}
+
+// examined examines every shard of the log.
+func examined(t *testing.T, cfg doctor.Config, o doctor.Options) (all []doctor.Finding, sum doctor.Counts) {
+	t.Helper()
+	d := doctor.New(cfg)
+	for shard := range d.Shards() {
+		counts, err := d.Shard(t.Context(), shard, o, func(f doctor.Finding) { all = append(all, f) }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.Add(counts)
+	}
+	return all, sum
+}
+
+func TestDamageIsFound(t *testing.T) { // A29
+	for name, spoil := range map[string]func(eventlog.Entry) eventlog.Entry{
+		"a flipped bit": func(e eventlog.Entry) eventlog.Entry {
+			e.Bytes = bytes.Clone(e.Bytes)
+			e.Bytes[len(e.Bytes)/2] ^= 1
+			return e
+		},
+		"a gap": func(e eventlog.Entry) eventlog.Entry {
+			e.Frame.First++
+			return logtest.Encode(t, e)
+		},
+		"a broken chain": func(e eventlog.Entry) eventlog.Entry {
+			e.Frame.PrevDigest = messages.DigestOf([]byte("another"))
+			return logtest.Encode(t, e)
+		},
+		"an older epoch": func(e eventlog.Entry) eventlog.Entry {
+			e.Frame.Epoch--
+			return logtest.Encode(t, e)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := memlog.New()
+			agents := logtest.Neighbours(3)
+			ill := agents[0]
+			tail := grow(t, l, ill, eventlog.Tail{Epoch: 3}, 2)
+			seq := l.Inject(spoil(logtest.Entry(t, ill, tail)), false)
+			l.Inject(logtest.Entry(t, ill, tail), false) // what follows is not told as well
+			grow(t, l, agents[1], eventlog.Tail{}, 4)
+			strange := l.Inject(eventlog.Entry{Agent: agents[2], Bytes: []byte("who am I")}, true)
+			grow(t, l, agents[2], eventlog.Tail{Seq: strange}, 1)
+
+			all, sum := examined(t, doctor.Config{Log: l}, doctor.Options{})
+			if len(all) != 2 || sum.Problems != 1 || sum.Foreign != 1 || sum.Agents != 3 {
+				t.Fatalf("%+v %+v", all, sum)
+			}
+			i := slices.IndexFunc(all, func(f doctor.Finding) bool { return f.Check == "log" })
+			f, foreign := all[i], all[1-i]
+			if f.Agent != ill || f.Event != 3 || f.Seq != seq || f.Status != doctor.Fail || f.Remedy == "" || !strings.HasPrefix(f.Stream, "shard ") {
+				t.Errorf("%+v", f)
+			}
+			if foreign.Check != "foreign" || foreign.Agent != agents[2] || foreign.Seq != strange || foreign.Status != doctor.Warn {
+				t.Errorf("%+v", foreign)
+			}
+			var one []doctor.Finding
+			if _, err := doctor.New(doctor.Config{Log: l}).Agent(t.Context(), ill, doctor.Options{}, func(f doctor.Finding) { one = append(one, f) }); err != nil || len(one) != 1 || one[0].Event != 3 || one[0].Seq != seq {
+				t.Errorf("of the agent alone: %+v, %v", one, err)
+			}
+		})
+	}
+}
+
+func TestSoundLog(t *testing.T) {
+	l := memlog.New()
+	agents := logtest.Neighbours(3)
+	tail := grow(t, l, agents[0], eventlog.Tail{}, 5)
+	grow(t, l, agents[1], eventlog.Tail{}, 5)
+	tail = append1(t, l, logtest.Entry(t, agents[0], tail, messages.CommandNoop{Command: "abort"}, messages.CommandNoop{Command: "clear"}))
+	all, sum := examined(t, doctor.Config{Log: l}, doctor.Options{Rate: 1_000_000})
+	if want := (doctor.Counts{Agents: 2, Frames: 11, Events: 12}); len(all) != 0 || sum != want {
+		t.Errorf("%+v %+v", all, sum)
+	}
+	_, err := doctor.New(doctor.Config{Log: l}).Agent(t.Context(), agents[2], doctor.Options{}, nil)
+	if messages.AsError(err).Code != messages.NotFound {
+		t.Errorf("an agent that is not there: %v", err)
+	}
+	asked := make(chan messages.AgentID, 3)
+	failing := errors.New("the snapshots are away")
+	cfg := doctor.Config{Log: l, Checks: []doctor.Check{func(_ context.Context, s doctor.Subject, _ doctor.Options, _ func(doctor.Finding)) error {
+		asked <- s.Agent
+		if s.Agent == agents[0] && (s.Tail != tail || s.Summary.Phase != eventlog.Idle || s.Stream == "") {
+			t.Errorf("%+v, want the tail %+v", s, tail)
+		}
+		if s.Agent == agents[1] {
+			return failing
+		}
+		return nil
+	}}}
+	if _, err := doctor.New(cfg).Shard(t.Context(), int(agents[0].Partition()), doctor.Options{}, nil, nil); !errors.Is(err, failing) || len(asked) == 0 {
+		t.Errorf("a check that fails: %v", err)
+	}
+}
+
+func TestBlobs(t *testing.T) {
+	l := memlog.New()
+	a, b := logtest.Agent("ada"), logtest.Agent("bob")
+	put := func(a messages.AgentID, text string) messages.Blob {
+		t.Helper()
+		blob, err := l.PutBlob(t.Context(), a, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return blob
+	}
+	good, spoilt, orphan := put(a, "good"), put(a, "spoilt"), put(a, "orphan")
+	missing := messages.Blob{SHA256: messages.DigestOf([]byte("missing")), Size: 7}
+	short := put(b, "short")
+	tail := append1(t, l, logtest.Entry(t, a, eventlog.Tail{}, naming(good), naming(spoilt)))
+	append1(t, l, logtest.Entry(t, a, tail, naming(missing)))
+	append1(t, l, logtest.Entry(t, b, eventlog.Tail{}, naming(messages.Blob{SHA256: short.SHA256, Size: 99}), naming(short)))
+	l.Tamper(a, spoilt.SHA256, func(b []byte) []byte { b[0] ^= 1; return b })
+	sealed := logtest.Agent("sealed")
+	put(sealed, "of an event that cannot be read")
+	append1(t, l, logtest.Entry(t, sealed, eventlog.Tail{}, messages.CommandNoop{Command: "abort", Reason: "sealed"}))
+
+	age := 59 * time.Minute
+	cfg := doctor.Config{Log: l, Blobs: l, Named: named, BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
+		return time.Now().Add(-age), nil
+	}}
+	about := func(all []doctor.Finding, b messages.Blob) (found []doctor.Finding) {
+		for _, f := range all {
+			if strings.Contains(f.Detail, string(b.SHA256)) {
+				found = append(found, f)
+			}
+		}
+		return found
+	}
+	all, sum := examined(t, cfg, doctor.Options{Repair: true})
+	if sum.Problems != 2 || len(all) != 2 || sum.Blobs != 5 || sum.Repaired != 0 {
+		t.Fatalf("young: %+v %+v", all, sum)
+	}
+	if f := about(all, missing); len(f) != 1 || f[0].Event != 3 || f[0].Agent != a {
+		t.Errorf("missing: %+v", f)
+	}
+	if f := about(all, short); len(f) != 1 || !strings.Contains(f[0].Detail, "5 bytes, not 99") {
+		t.Errorf("short: %+v", f)
+	}
+	age = 61 * time.Minute
+	all, sum = examined(t, cfg, doctor.Options{Deep: true})
+	if sum.Problems != 3 || len(about(all, spoilt)) != 1 || len(about(all, good)) != 0 {
+		t.Errorf("deep: %+v %+v", all, sum)
+	}
+	if f := about(all, orphan); len(f) != 1 || f[0].Status != doctor.Warn || f[0].Repaired {
+		t.Errorf("orphan: %+v", f)
+	}
+	all, sum = examined(t, cfg, doctor.Options{Repair: true})
+	if f := about(all, orphan); len(f) != 1 || !f[0].Repaired || sum.Repaired != 1 {
+		t.Errorf("repaired: %+v %+v", f, sum)
+	}
+	if all, _ = examined(t, cfg, doctor.Options{}); len(about(all, orphan)) != 0 {
+		t.Errorf("after the repair: %+v", all)
+	}
+	for _, keep := range []messages.Blob{good, spoilt} {
+		if len(about(all, keep)) != 0 {
+			t.Errorf("%s was removed", keep.SHA256)
+		}
+	}
+}
+
+// racing is a log whose agents go on while they are examined.
+type racing struct {
+	*memlog.Log
+	t *testing.T
+}
+
+func (r racing) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	tail, err := r.Log.Tail(ctx, a)
+	if err != nil {
+		return tail, err
+	}
+	return append1(r.t, r.Log, logtest.Entry(r.t, a, tail)), nil
+}
+
+// A payload is stored before the event that names it: of an agent that has gone
+// on meanwhile none is removed.
+func TestAgentGoesOnMeanwhile(t *testing.T) {
+	l := memlog.New()
+	a := logtest.Agent("ada")
+	b, err := l.PutBlob(t.Context(), a, strings.NewReader("about to be named"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	grow(t, l, a, eventlog.Tail{}, 1)
+	cfg := doctor.Config{Log: racing{l, t}, Blobs: l, Named: named, BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
+		return time.Time{}, nil
+	}}
+	all, sum := examined(t, cfg, doctor.Options{Repair: true})
+	if len(all) != 0 || sum.Repaired != 0 {
+		t.Errorf("%+v %+v", all, sum)
+	}
+	if r, err := l.Blob(t.Context(), a, b); err != nil {
+		t.Error(err)
+	} else if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlySoMuchIsTold(t *testing.T) {
+	l := memlog.New()
+	a := logtest.Agent("ada")
+	for range 1100 {
+		l.Inject(eventlog.Entry{Agent: a, Bytes: []byte("who am I")}, true)
+	}
+	if all, sum := examined(t, doctor.Config{Log: l}, doctor.Options{}); len(all) != 1000 || sum.Untold != 100 || sum.Foreign != 1100 {
+		t.Errorf("%d told, %+v", len(all), sum)
+	}
+}

@@ -1,0 +1,62 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// ShardName is the name of a shard's stream.
+func (l *Log) ShardName(shard int) string { return l.names.log(shard) }
+
+// BlobStored is when the newest chunk of a blob was stored; now, if it is not
+// there.
+func (l *Log) BlobStored(ctx context.Context, a messages.AgentID, b messages.Blob) (time.Time, error) {
+	p := l.blob(a, b)
+	stream, err := l.conn(a.Partition()).js.Stream(ctx, p.stream)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("look up stream %s: %w", p.stream, err)
+	}
+	m, err := stream.GetLastMsgForSubject(ctx, p.subject+".>")
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return time.Now(), nil
+	case err != nil:
+		return time.Time{}, fmt.Errorf("look up blob %s of %s: %w", b.SHA256, a, err)
+	}
+	return m.Time, nil
+}
+
+// Unsound says of every stream whose settings could lose or change what is
+// stored, or that is gone, what is wrong with it.
+func (l *Log) Unsound(ctx context.Context) (found []error) {
+	for _, want := range streams(l.subjects, 1) {
+		have, err := l.conns[0].js.Stream(ctx, want.Name)
+		if err != nil {
+			found = append(found, fmt.Errorf("stream %s: %w", want.Name, err))
+			continue
+		}
+		for _, danger := range dangers(want, have.CachedInfo().Config) {
+			found = append(found, fmt.Errorf("stream %s cannot be trusted: %s", want.Name, danger))
+		}
+	}
+	return found
+}
+
+// Oldest is when the input that has waited longest was stored, and how many
+// wait. Zero: none does.
+func (l *Log) Oldest(ctx context.Context) (since time.Time, waiting uint64, err error) {
+	stream, err := l.conns[0].js.Stream(ctx, l.names.Inbox())
+	if err != nil {
+		return time.Time{}, 0, fmt.Errorf("look up stream %s: %w", l.names.Inbox(), err)
+	}
+	if state := stream.CachedInfo().State; state.Msgs > 0 {
+		return state.FirstTime, state.Msgs, nil
+	}
+	return time.Time{}, 0, nil
+}

@@ -1,0 +1,342 @@
+package backup_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// site is an installation on a server of its own.
+type site struct {
+	t  *testing.T
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &site{t, nc, js}
+}
+
+func (s *site) open() *natslog.Log {
+	s.t.Helper()
+	l, err := natslog.Open(s.t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return l
+}
+
+func (s *site) config() backup.Config { return backup.Config{Conn: s.nc, Version: "v0"} }
+
+func (s *site) backup() []byte {
+	s.t.Helper()
+	var file bytes.Buffer
+	if _, err := backup.Write(s.t.Context(), &file, s.config()); err != nil {
+		s.t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+func (s *site) restore(file []byte, again bool) error {
+	_, err := backup.Restore(s.t.Context(), bytes.NewReader(file), backup.RestoreConfig{Config: s.config(), Again: again})
+	return err
+}
+
+// publish stores an input and gives its sequence.
+func (s *site) publish(a messages.AgentID, text string) uint64 {
+	s.t.Helper()
+	ack, err := s.js.Publish(s.t.Context(), messages.Subjects{}.In(a), []byte(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return ack.Sequence
+}
+
+// grow appends n frames of one event.
+func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, n int) eventlog.Tail {
+	t.Helper()
+	for range n {
+		var err error
+		if tail, err = eventlog.Commit(t.Context(), l, logtest.Entry(t, a, tail)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tail
+}
+
+// inputID is the id that an input without one has in the queue as it is.
+func (s *site) inputID(seq uint64) string {
+	s.t.Helper()
+	stream, err := s.js.Stream(s.t.Context(), natslog.NamesOf(messages.Subjects{}).Inbox())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	origins, err := natslog.OriginsOf(stream.CachedInfo().Created, stream.CachedInfo().Config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return messages.StreamInputID(origins.Of(seq), seq)
+}
+
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	l := one.open()
+	agents := logtest.Neighbours(5)
+	tails := make(map[messages.AgentID]eventlog.Tail)
+	for i, a := range agents {
+		tails[a] = grow(t, l, a, eventlog.Tail{}, 10+i)
+	}
+	hash, err := l.PutDefinition(t.Context(), []byte("a definition"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.publish(agents[0], "first")
+	seq := one.publish(agents[1], "second")
+	file := one.backup()
+
+	two := newSite(t)
+	if err := two.restore(file, false); err != nil {
+		t.Fatal(err)
+	}
+	r := two.open()
+	for a, tail := range tails {
+		got, err := r.Tail(t.Context(), a)
+		if err != nil || got != tail {
+			t.Errorf("%s: tail %+v, %v; want %+v", a, got, err, tail)
+		}
+		var last messages.EventNumber
+		for rec, err := range r.Read(t.Context(), a, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = rec.Frame.Last()
+		}
+		if last != tail.Last {
+			t.Errorf("%s: %d events, want %d", a, last, tail.Last)
+		}
+		grow(t, r, a, got, 1) // the fence holds
+	}
+	if b, err := r.Definition(t.Context(), hash); err != nil || string(b) != "a definition" {
+		t.Errorf("definition %q, %v", b, err)
+	}
+	if got, want := two.inputID(seq), one.inputID(seq); got != want {
+		t.Errorf("the id of input %d is %s, was %s: it would run twice", seq, got, want)
+	}
+	// What came after the backup is not in it, but its id may be spent in a log
+	// that was copied later: the next input of that number is another.
+	lost, next := one.publish(agents[0], "lost"), two.publish(agents[0], "next")
+	if lost != next || one.inputID(lost) == two.inputID(next) {
+		t.Errorf("inputs %d and %d after the backup have the ids %s and %s", lost, next, one.inputID(lost), two.inputID(next))
+	}
+
+	three := newSite(t)
+	if err := three.restore(two.backup(), false); err != nil {
+		t.Fatal(err)
+	}
+	if three.inputID(seq) != one.inputID(seq) || three.inputID(next) != two.inputID(next) || three.inputID(next+1) == two.inputID(next+1) {
+		t.Errorf("ids after a second restore: %s %s %s", three.inputID(seq), three.inputID(next), three.inputID(next+1))
+	}
+}
+
+func TestOccupied(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	l := one.open()
+	grow(t, l, logtest.Agent("ada"), eventlog.Tail{}, 3)
+	file := one.backup()
+	if err := one.restore(file, true); !errors.Is(err, backup.ErrOccupied) || !strings.Contains(err.Error(), "LOG_") {
+		t.Errorf("restored over an installation: %v", err)
+	}
+	wantTail := logtest.Agent("ada")
+	if tail, err := l.Tail(t.Context(), wantTail); err != nil || tail.Last != 3 {
+		t.Errorf("the installation was touched: %+v, %v", tail, err)
+	}
+	two := newSite(t)
+	two.open() // its streams are there, and empty
+	if err := two.restore(file, false); err != nil {
+		t.Errorf("restore over empty streams: %v", err)
+	}
+	three := newSite(t)
+	kv, err := three.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "reprise_members", Storage: jetstream.MemoryStorage})
+	if err == nil {
+		_, err = kv.Put(t.Context(), "node", nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := three.restore(file, false); !errors.Is(err, backup.ErrOccupied) || !strings.Contains(err.Error(), "alive") {
+		t.Errorf("restored under a living node: %v", err)
+	}
+	other := backup.RestoreConfig{Config: newSite(t).config()}
+	other.Root = "other"
+	if _, err := backup.Restore(t.Context(), bytes.NewReader(file), other); err == nil || !strings.Contains(err.Error(), "--root reprise") {
+		t.Errorf("restored under another root: %v", err)
+	}
+}
+
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	tail := grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	file := one.backup()
+	two := newSite(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := backup.RestoreConfig{Config: two.config()}
+	cfg.Progress = func(p backup.Progress) {
+		if p.Number == 10 {
+			cancel()
+		}
+	}
+	if _, err := backup.Restore(ctx, bytes.NewReader(file), cfg); err == nil || !strings.Contains(err.Error(), "--again") {
+		t.Fatalf("restore: %v", err)
+	}
+	if _, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{two.nc}, Logger: quiet}); !errors.Is(err, natslog.ErrRestoring) {
+		t.Errorf("half an installation was opened: %v", err)
+	}
+	if _, err := backup.Write(t.Context(), io.Discard, two.config()); !errors.Is(err, natslog.ErrRestoring) {
+		t.Errorf("half an installation was backed up: %v", err)
+	}
+	if err := two.restore(file, false); err == nil || !strings.Contains(err.Error(), "--again") {
+		t.Errorf("a second restore: %v", err)
+	}
+	if err := two.restore(file, true); err != nil {
+		t.Fatalf("a second restore, from anew: %v", err)
+	}
+	if got, err := two.open().Tail(t.Context(), logtest.Agent("ada")); err != nil || got != tail {
+		t.Errorf("tail %+v, %v", got, err)
+	}
+}
+
+func TestDamagedFile(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 40)
+	file := one.backup()
+	m, err := backup.Verify(bytes.NewReader(file), nil)
+	if err != nil || m.Messages() != 40 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	two := newSite(t)
+	refused := func(what string, bad []byte) {
+		t.Helper()
+		err := two.restore(bad, false)
+		if !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		for range two.js.StreamNames(t.Context()).Name() {
+			t.Fatalf("%s: a stream was made", what)
+		}
+	}
+	refused("empty", nil)
+	refused("text", []byte(strings.Repeat("no backup\n", 200)))
+	const padding = 3 * 512 // of the archive's last entry and end, which say nothing
+	for at := 0; at < len(file)-padding; at += 1 + len(file)/50 {
+		refused(fmt.Sprintf("cut at %d of %d", at, len(file)), file[:at])
+	}
+	// A flipped bit anywhere but in the archive's own padding and times.
+	for _, find := range []string{"REPRISE_LOG_1/0", `"sha256"`, `"begun"`, `"last"`} {
+		bad := bytes.Clone(file)
+		bad[bytes.LastIndex(bad, []byte(find))+3] ^= 1
+		refused("a flipped bit in "+find, bad)
+	}
+	data := bytes.Index(file, []byte("\xff\x06\x00\x00S2sTwO"))
+	for i := range 20 {
+		bad := bytes.Clone(file)
+		bad[data+i] ^= 4
+		refused(fmt.Sprintf("a flipped bit in byte %d of a stream", i), bad)
+	}
+	newer := bytes.Replace(file, []byte(`"format": 1`), []byte(`"format": 9`), 1)
+	if err := two.restore(newer, false); err == nil || !strings.Contains(err.Error(), "format 9") {
+		t.Errorf("a newer format: %v", err)
+	}
+}
+
+func TestOriginsAreRead(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1767322800123)
+	for text, good := range map[string]bool{"5": true, "1:9 5": true, "": false, "1:9": false, "x": false, "1:x 5": false} {
+		_, err := natslog.OriginsOf(at, jetstream.StreamConfig{Name: "IN", Metadata: map[string]string{"reprise-origins": text}})
+		if (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// An input that is applied while the backup is taken is in the queue's copy or
+// in the log's, whichever stream is copied first.
+func TestAppliedMeanwhile(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	l := one.open()
+	a := inPartition(0)
+	seq := one.publish(a, "wanted")
+	inbox := natslog.NamesOf(messages.Subjects{}).Inbox()
+	queue, err := one.js.Stream(t.Context(), inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, applied := one.config(), false
+	cfg.Progress = func(p backup.Progress) {
+		if p.Number == 2 && !applied { // the first stream is copied
+			applied = true
+			grow(t, l, a, eventlog.Tail{}, 1)
+			if err := queue.DeleteMsg(t.Context(), seq); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	var file bytes.Buffer
+	if _, err := backup.Write(t.Context(), &file, cfg); err != nil || !applied {
+		t.Fatal(err, applied)
+	}
+	two := newSite(t)
+	if err := two.restore(file.Bytes(), false); err != nil {
+		t.Fatal(err)
+	}
+	if tail, err := two.open().Tail(t.Context(), a); err != nil || tail.Last != 1 {
+		t.Errorf("neither in the queue nor in the log: %+v, %v", tail, err)
+	}
+}
+
+// inPartition is an agent of a partition.
+func inPartition(p messages.Partition) messages.AgentID {
+	for i := 0; ; i++ {
+		if a := logtest.Agent(fmt.Sprintf("k%d", i)); a.Partition() == p {
+			return a
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Bucket is the key-value bucket of the agents' keys. It is read from its leader
+// and never from a copy. Make it with [Log.Keys]. Safe for concurrent use.
+type Bucket struct {
+	c       *conn
+	stream  string
+	subject string // before the names
+}
+
+var _ sealed.Bucket = (*Bucket)(nil)
+
+// KeysOf is the name of the stream behind the bucket of an installation's keys. A
+// backup leaves it out: whoever has both can read what was deleted.
+func KeysOf(s messages.Subjects) string { return "KV_" + root(s) + "_keys" }
+
+func (l *Log) bucket() *Bucket {
+	return &Bucket{c: l.conns[0], stream: KeysOf(l.subjects), subject: "$KV." + root(l.subjects) + "_keys."}
+}
+
+// FindKeys gives the bucket of the agents' keys; nil if there is none, as in an
+// installation that was never encrypted.
+func (l *Log) FindKeys(ctx context.Context) (*Bucket, error) {
+	b := l.bucket()
+	_, err := b.c.js.Stream(ctx, b.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// MakeKeys gives the bucket of the agents' keys, and makes it, with so many
+// replicas, if there is none.
+func (l *Log) MakeKeys(ctx context.Context, replicas int) (*Bucket, error) {
+	b := l.bucket()
+	return b, ensureOne(ctx, b.c.js, jetstream.StreamConfig{
+		Name: b.stream, Description: "reprise: the wrapped keys of the agents", Subjects: []string{b.subject + ">"},
+		Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgsPerSubject: keptValues, MaxMsgSize: -1, MaxConsumers: -1,
+		Replicas: max(1, replicas), Duplicates: shortest, AllowRollup: true, DiscardNewPerSubject: true,
+	})
+}
+
+// keptValues is how many values of a name the server lets be. Put removes the one
+// that it replaces by itself, since the server would not write over it.
+const keptValues = 64
+
+// Get gives a value; see sealed.Bucket.
+func (b *Bucket) Get(ctx context.Context, name string) (value []byte, revision uint64, err error) {
+	m, err := b.c.newest(ctx, b.stream, b.subject+name)
+	if err != nil || m == nil || m.header.Get("KV-Operation") != "" {
+		return nil, 0, err
+	}
+	return m.data, m.seq, nil
+}
+
+// Put stores a value; see sealed.Bucket. What it replaces is overwritten on disk.
+func (b *Bucket) Put(ctx context.Context, name string, value []byte, revision uint64) error {
+	_, err := b.c.publish(ctx, &nats.Msg{Subject: b.subject + name, Data: value, Header: nats.Header{
+		headerStream: {b.stream},
+		headerFence:  {strconv.FormatUint(revision, 10)},
+	}})
+	if conflicting(err) {
+		return sealed.ErrTaken
+	}
+	if err == nil && revision != 0 {
+		err = b.Erase(ctx, name, revision)
+	}
+	return err
+}
+
+// Erase removes a value and those before it; see sealed.Bucket. The server writes
+// over it.
+func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error {
+	ask, err := json.Marshal(struct {
+		Seq uint64 `json:"seq"`
+	}{revision})
+	if err != nil {
+		return err
+	}
+	answer, err := b.c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.MSG.DELETE." + b.stream, Data: ask})
+	if err != nil {
+		return fmt.Errorf("erase a key: %w", err)
+	}
+	var got struct {
+		Error   *jetstream.APIError `json:"error"`
+		Success bool                `json:"success"`
+	}
+	err = json.Unmarshal(answer.Data, &got)
+	switch {
+	case err != nil:
+		return fmt.Errorf("erase a key: %w", err)
+	case got.Error != nil:
+		if m, err := b.c.at(ctx, b.stream, revision); err != nil || m != nil {
+			return fmt.Errorf("erase a key: %w", got.Error)
+		}
+	}
+	return b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
+}
+
+// List gives all names; see sealed.Bucket.
+func (b *Bucket) List(ctx context.Context) ([]string, error) {
+	s, err := b.c.js.Stream(ctx, b.stream)
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.Info(ctx, jetstream.WithSubjectFilter(b.subject+">"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for subject := range info.State.Subjects {
+		names = append(names, strings.TrimPrefix(subject, b.subject))
+	}
+	slices.Sort(names)
+	return names, nil
+}

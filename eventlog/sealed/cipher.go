@@ -1,0 +1,52 @@
+package sealed
+
+import (
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+)
+
+// dataKey is the key of one agent. It is a messages.Sealer, safe for concurrent
+// use.
+type dataKey struct {
+	id     string // 16 hex digits
+	secret []byte
+	aead   cipher.AEAD
+	nonces []byte // key of the HMAC that makes nonces
+}
+
+func newDataKey(id string, secret []byte) *dataKey {
+	return &dataKey{id: id, secret: secret, aead: newGCM(derive(secret, "seal", 32)), nonces: derive(secret, "nonce", 32)}
+}
+
+// Seal encrypts plain, bound to about; see messages.Sealer.
+func (k *dataKey) Seal(plain, about []byte) []byte {
+	nonce := k.mac(about, plain)[:k.aead.NonceSize()]
+	out := make([]byte, 0, len(nonce)+len(plain)+k.aead.Overhead())
+	return k.aead.Seal(append(out, nonce...), nonce, plain, about)
+}
+
+var errCut = errors.New("the sealed bytes are cut off")
+
+// Open decrypts what Seal made; see messages.Sealer.
+func (k *dataKey) Open(sealed, about []byte) ([]byte, error) {
+	n := k.aead.NonceSize()
+	if len(sealed) < n+k.aead.Overhead() {
+		return nil, errCut
+	}
+	return k.aead.Open(nil, sealed[:n], sealed[n:], about)
+}
+
+// mac is the HMAC of several byte strings, each told apart from the next.
+func (k *dataKey) mac(parts ...[]byte) []byte {
+	m := hmac.New(sha256.New, k.nonces)
+	var size [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(size[:], uint64(len(p)))
+		m.Write(size[:])
+		m.Write(p)
+	}
+	return m.Sum(nil)
+}

@@ -1,0 +1,139 @@
+package sealed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Log is a log whose agents' data is sealed. Make it with [New]. Safe for
+// concurrent use.
+type Log struct {
+	eventlog.Log
+	keys *Keys
+}
+
+var _ eventlog.Log = (*Log)(nil)
+
+// New seals what is written to log under the keys. Without keys (nil) nothing is
+// sealed, and what is sealed cannot be read.
+func New(log eventlog.Log, keys *Keys) *Log { return &Log{log, keys} }
+
+// Overhead is more than sealing adds to a frame of the usual number of events, in
+// bytes.
+const Overhead = 8 << 10
+
+// clears says that a frame tells nothing of what the agent was told or did.
+func clears(f *messages.Frame) bool {
+	for _, ev := range f.Events {
+		switch ev.(type) {
+		case messages.AgentActivated, messages.AgentDeleted, messages.AgentPurged:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// Append seals the frame and stores it; see eventlog.Appender. If the key cannot
+// be read nothing was stored, and the same entry may be tried again.
+func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if l.keys == nil || clears(e.Frame) {
+		return l.Log.Append(ctx, e)
+	}
+	key, err := l.keys.writing(ctx, e.Agent)
+	if err != nil {
+		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
+	}
+	if e.Bytes, err = messages.SealFrame(e.Agent, e.Frame, key.id, key); err != nil {
+		return eventlog.Tail{}, err
+	}
+	return l.Log.Append(ctx, e)
+}
+
+// Tail is the agent's newest tail; see eventlog.Reader. The key that the next
+// append seals with is read anew: whoever owned the agent before may have deleted
+// it.
+func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if l.keys != nil {
+		l.keys.forget(a)
+	}
+	return l.Log.Tail(ctx, a)
+}
+
+// Read yields the agent's frames, opened; see eventlog.Reader. What cannot be
+// opened is a *eventlog.DamageError that wraps ErrNoKey or ErrOff where that is
+// why.
+func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	return l.opened(ctx, l.Log.Read(ctx, a, from))
+}
+
+// ReadFrom yields the frames behind after, opened; see eventlog.Resumer.
+func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	return l.opened(ctx, l.Log.ReadFrom(ctx, a, after))
+}
+
+func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for rec, err := range frames {
+			if err == nil {
+				if rec.Frame, err = l.open(ctx, rec.Agent, rec.Seq, rec.Frame); err != nil {
+					rec = eventlog.Recorded{}
+				}
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// open gives a frame as it was before it was sealed.
+func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messages.Frame) (*messages.Frame, error) {
+	if !f.Sealed() {
+		return f, nil
+	}
+	damaged := func(err error) error {
+		return &eventlog.DamageError{Agent: a, Seq: seq, Event: f.First, Err: err}
+	}
+	if l.keys == nil {
+		return nil, damaged(ErrOff)
+	}
+	key, err := l.keys.reading(ctx, a, f.KeyID)
+	switch {
+	case errors.Is(err, ErrNoKey):
+		return nil, damaged(err)
+	case err != nil:
+		return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, err)
+	}
+	plain, err := f.Unseal(a, key)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return plain, nil
+}
+
+// ReadShard yields what the shard holds; see eventlog.Shards. Frames are opened
+// when they are asked for.
+func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		for s, err := range l.Log.ReadShard(ctx, shard, after) {
+			if decode := s.Frame; err == nil && decode != nil {
+				s.Frame = func() (*messages.Frame, error) {
+					f, err := decode()
+					if err != nil {
+						return nil, err
+					}
+					return l.open(ctx, s.Agent, s.Seq, f)
+				}
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package messages
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// blobFrame has a blob wherever one may be.
+func blobFrame() *Frame {
+	b := func(of string) *Blob { return &Blob{SHA256: DigestOf([]byte(of)), Size: int64(len(of)) << 20} }
+	return sampleFrame(
+		InputAccepted{Input: "u1", Disposition: Started, Turn: "t2", Content: Content{
+			{Type: "text", Blob: b("text")}, {Type: "image_url", Detail: "low", Blob: b("image")}, {Type: "text", Text: "small"}}},
+		ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Items: []Item{
+			{Type: ItemMessage, Role: RoleAssistant, Content: Content{{Type: "text", Blob: b("answer")}}, RawBlob: b("raw"), Provider: "openai"},
+			{Type: ItemCallOutput, CallID: "c0", Blob: b("output")}}, Blob: b("answer")},
+		ToolCompleted{Turn: "t2", Call: "c1", Blob: b("result")},
+		TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Steps: 1, Blob: b("answer")},
+		TurnAborted{Turn: "t2"})
+}
+
+func TestWhole(t *testing.T) { // A36
+	var forms []BlobForm
+	for _, ev := range blobFrame().Events {
+		before, _ := json.Marshal(ev)
+		named := BlobsOf(ev)
+		n := 0
+		whole, err := Whole(ev, func(b Blob, form BlobForm) (string, error) {
+			if b != named[n] {
+				t.Errorf("%s: %v is asked for, %v is named", ev.EventType(), b, named[n])
+			}
+			n++
+			forms = append(forms, form)
+			return `"` + string(b.SHA256[:8]) + `"`, nil
+		})
+		if after, _ := json.Marshal(ev); err != nil || string(before) != string(after) {
+			t.Errorf("%s was changed, or %v:\n%s\n%s", ev.EventType(), err, before, after)
+		}
+		text, _ := json.Marshal(WithoutBlobs(whole))
+		for _, b := range named {
+			if !strings.Contains(string(text), string(b.SHA256[:8])) || strings.Contains(string(text), string(b.SHA256)) {
+				t.Errorf("%s: want the payload of %v and no reference to it:\n%s", ev.EventType(), b, text)
+			}
+		}
+		if len(named) == 0 && !reflect.DeepEqual(whole, ev) {
+			t.Errorf("%s names nothing and was changed", ev.EventType())
+		}
+	}
+	if want := []BlobForm{BlobText, BlobImage, BlobText, BlobJSON, BlobText, BlobText, BlobText}; !reflect.DeepEqual(forms, want) {
+		t.Errorf("forms %v, want %v", forms, want)
+	}
+}
+
+func TestWholeFails(t *testing.T) {
+	lost := errors.New("lost")
+	for _, ev := range blobFrame().Events {
+		_, err := Whole(ev, func(Blob, BlobForm) (string, error) { return "", lost })
+		if names := len(BlobsOf(ev)) > 0; names != errors.Is(err, lost) {
+			t.Errorf("%s: %v", ev.EventType(), err)
+		}
+	}
+}
+
+// No input can name a blob: it would show its sender what is not theirs.
+func TestInputsNameNoBlobs(t *testing.T) { // A102
+	body := `{"content":[{"type":"text","text":"x","blob":{"sha256":"` + strings.Repeat("a", 64) + `","size":1}}]}`
+	in, err := ParseInput(testAgent, headers(), []byte(body))
+	if err != nil || in.Content.HasBlob() {
+		t.Errorf("%+v, %v", in, err)
+	}
+}

@@ -1,0 +1,70 @@
+package messages
+
+import (
+	"strings"
+	"testing"
+)
+
+func noHeader(string) string { return "" }
+
+// What one agent gives another comes back from its body as it was, on a command
+// subject alone, and nobody else can take its id beforehand.
+func TestCommandsBetweenAgents(t *testing.T) {
+	parent := Parent{Caller: Caller{Agent: "default/boss/b", Turn: "t3", Call: "c1"}, Above: []Caller{{Agent: "default/root/r", Turn: "t4", Call: "c<1>"}}, Limits: Limits{MaxTokens: 7}}
+	for _, c := range []Command{
+		Task{ID: TaskID(parent.Caller), Content: TextContent("do <it>"), Parent: parent},
+		Recall{ID: RecallID(parent.Caller), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
+		Report{ID: ReportID("default/leaf/l", "i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Spent: Spent{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
+			Waiting: []Wait{{Agent: "default/leaf/l", Turn: "t1", Call: "c", Tool: "pay", Kind: WaitApproval, Arguments: "{}", ArgsHash: "h"}}},
+	} {
+		body, err := Body(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseCommand(testAgent, noHeader, body)
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		again, _ := Body(got)
+		if string(again) != string(body) {
+			t.Errorf("%s comes back as %s", body, again)
+		}
+		if _, err := ParseInput(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "only inputs are accepted here") {
+			t.Errorf("as an input: %v", err)
+		}
+		if _, err := ParseInput(testAgent, noHeader, []byte(`{"id":"`+c.CommandID()+`","content":"hello"}`)); err == nil {
+			t.Errorf("an input may take the id %s", c.CommandID())
+		}
+		if _, err := ParseCommand(testAgent, noHeader, []byte(`{"type":"abort","id":"`+c.CommandID()+`"}`)); err == nil {
+			t.Errorf("a command may take the id %s", c.CommandID())
+		}
+	}
+}
+
+// A child's address fits into a subject, and is the same for the same call alone.
+func TestChildrenAreFoundAgain(t *testing.T) { // A71
+	boss := AgentID{"acme", "boss", strings.Repeat("k", MaxToken)}
+	child := ChildOf(boss, "leaf", "t3", "call of any kind ☃")
+	if err := child.Validate(); err != nil || child.Tenant != "acme" || child.Kind != "leaf" {
+		t.Errorf("%s: %v", child, err)
+	}
+	if child != ChildOf(boss, "leaf", "t3", "call of any kind ☃") {
+		t.Error("another try is another child")
+	}
+	for _, other := range []AgentID{ChildOf(boss, "leaf", "t3", "c"), ChildOf(boss, "leaf", "t4", "call of any kind ☃"), ChildOf(testAgent, "leaf", "t3", "call of any kind ☃")} {
+		if other.Key == child.Key {
+			t.Error("two calls have one child")
+		}
+	}
+}
+
+// Those above a detached call hear nothing of what goes on below it.
+func TestHearers(t *testing.T) {
+	a, b, c := Caller{Agent: "a"}, Caller{Agent: "b", Detached: true}, Caller{Agent: "c"}
+	for _, h := range []struct{ chain, want []Caller }{{nil, nil}, {[]Caller{a, c}, []Caller{a, c}}, {[]Caller{a, b, c}, []Caller{c}}, {[]Caller{a, b}, []Caller{}}} {
+		got := Hearers(h.chain)
+		if len(got) != len(h.want) || len(got) > 0 && got[0] != h.want[0] {
+			t.Errorf("of %v hear %v, want %v", h.chain, got, h.want)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	cron "github.com/netresearch/go-cron"
+)
+
+// ForInput is what TimerSet.For says of a timer that brings an input.
+const ForInput = "input"
+
+// Schedule says when an input is to reach its agent: after In, at At, or again
+// and again by Cron; no more than one of them is set. The zero value is at once.
+type Schedule struct {
+	// In counts from when the owner of the agent accepts it, at most MaxDelay.
+	In Span `json:"in,omitempty"`
+	// At is at most MaxDelay away. One that has passed is at once.
+	At *time.Time `json:"at,omitempty"`
+	// Cron is a line as in ParseCron, read in the time zone Zone.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
+	// Name is what the timer is called, unique among the agent's. Empty: the
+	// input's id.
+	Name string `json:"name,omitempty"`
+}
+
+// MaxDelay is how far ahead an input may be scheduled: ten years.
+const MaxDelay = 3653 * 24 * time.Hour
+
+// Scheduled says that the input is to come later.
+func (s Schedule) Scheduled() bool { return s.In != 0 || s.At != nil || s.Cron != "" }
+
+// Check refuses a schedule that means nothing.
+func (s Schedule) Check() error {
+	set := 0
+	for _, is := range [...]bool{s.In != 0, s.At != nil, s.Cron != ""} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case set > 1:
+		return Refuse(BadInput, "in, at and cron exclude one another: an input comes after a time, at a time, or again and again")
+	case set == 0 && s.Name != "":
+		return Refuse(BadInput, "name %q: it names the timer of an input that is to come later: set in, at or cron, too", s.Name)
+	case s.Cron == "" && s.Zone != "":
+		return Refuse(BadInput, "tz %q: it is the time zone of a cron line, and there is none; the zone of at is a part of it", s.Zone)
+	case s.In < 0:
+		return Refuse(BadInput, "in is %s: it must be positive", time.Duration(s.In))
+	case time.Duration(s.In) > MaxDelay:
+		return Refuse(BadInput, "in is %s: the limit is ten years (87672h)", time.Duration(s.In))
+	}
+	if len(s.Name) > MaxID {
+		return Refuse(BadInput, "the name of the timer is %d bytes long: the limit is %d", len(s.Name), MaxID)
+	}
+	if !utf8.ValidString(s.Name) || strings.ContainsFunc(s.Name, unicode.IsControl) {
+		return Refuse(BadInput, "the name %q of the timer holds control characters or is no UTF-8", s.Name)
+	}
+	if s.Cron == "" {
+		return nil
+	}
+	_, err := ParseCron(s.Cron, s.Zone)
+	return err
+}
+
+// First is when the input comes for the first time, as seen from now. It refuses
+// what Check does, and a time that is too far away.
+func (s Schedule) First(now time.Time) (time.Time, error) {
+	if err := s.Check(); err != nil {
+		return time.Time{}, err
+	}
+	switch {
+	case s.Cron != "":
+		c, err := ParseCron(s.Cron, s.Zone)
+		if err != nil {
+			return time.Time{}, err
+		}
+		return c.Next(now), nil
+	case s.At != nil && s.At.Sub(now) > MaxDelay:
+		return time.Time{}, Refuse(BadInput, "at is %s: the limit is ten years from now", s.At.UTC().Format(time.RFC3339))
+	case s.At != nil:
+		return *s.At, nil
+	}
+	return now.Add(time.Duration(s.In)), nil
+}
+
+// TimedInput is the input that a timer brings.
+type TimedInput struct {
+	// ID is the one it was sent with. If it comes again and again, TimerInputID
+	// makes one each time.
+	ID       string          `json:"id"`
+	Policy   Policy          `json:"policy,omitempty"`
+	Content  Content         `json:"content"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Deadline *time.Time      `json:"deadline,omitempty"`
+	Reply    string          `json:"reply,omitempty"`
+	Options  InputOptions    `json:"options,omitzero"`
+}
+
+// timerID begins the ids of TimerInputID. Nobody may give one.
+const timerID = "timer:"
+
+// TimerInputID is the idempotency key of the input that a timer with a cron line
+// brings; n is the timer.set that it fires for.
+func TimerInputID(timer string, n EventNumber) string {
+	return fmt.Sprintf("%s%s:%d", timerID, timer, n)
+}
+
+// Cron is a cron line in a time zone. Make it with ParseCron.
+type Cron struct {
+	schedule cron.Schedule
+	zone     *time.Location
+	// hourly says that the line chooses no hour.
+	hourly bool
+}
+
+// cronFields are the fields of a cron line, in their order.
+var cronFields = [...]struct{ name, values string }{
+	{"the minute", "0-59"}, {"the hour", "0-23"}, {"the day of the month", "1-31"},
+	{"the month", "1-12 or JAN-DEC"}, {"the day of the week", "0-7 (0 and 7 are Sunday) or SUN-SAT"},
+}
+
+// cronWords stand for a whole line.
+var cronWords = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
+
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// maxCron is the longest cron line, in bytes.
+const maxCron = 256
+
+// ParseCron reads a cron line: minute, hour, day of the month, month and day of
+// the week, each a number, *, a range, a list or a step, or one of @hourly,
+// @daily, @weekly, @monthly and @yearly. zone is a name of the IANA time zone
+// database; empty means UTC. The refusal names the field that is wrong.
+func ParseCron(line, zone string) (Cron, error) {
+	if len(line) > maxCron {
+		return Cron{}, Refuse(BadInput, "the cron line has %d bytes: the limit is %d", len(line), maxCron)
+	}
+	location, err := parseZone(zone)
+	if err != nil {
+		return Cron{}, err
+	}
+	fields := strings.Fields(line)
+	if err := checkCron(line, fields); err != nil {
+		return Cron{}, err
+	}
+	schedule, err := cronParser.Parse(strings.Join(fields, " "))
+	if err != nil {
+		return Cron{}, Refuse(BadInput, "cron %q: %v", line, err)
+	}
+	c := Cron{schedule, location, fields[0] == "@hourly" || len(fields) > 1 && strings.HasPrefix(fields[1], "*")}
+	if c.Next(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return Cron{}, Refuse(BadInput, "cron %q: that time never comes; there is no such day in any year", line)
+	}
+	return c, nil
+}
+
+func parseZone(zone string) (*time.Location, error) {
+	if zone == "" {
+		return time.UTC, nil
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		return nil, Refuse(BadInput, "tz %q is unknown: write a name of the IANA time zone database, such as Europe/Berlin or UTC", zone)
+	}
+	return location, nil
+}
+
+// checkCron says which field is wrong.
+func checkCron(line string, fields []string) error {
+	switch {
+	case len(fields) == 0:
+		return Refuse(BadInput, "the cron line is empty: write five fields such as \"0 9 * * 1-5\"")
+	case fields[0][0] == '@' && (len(fields) > 1 || !slices.Contains(cronWords, fields[0])):
+		return Refuse(BadInput, "cron %q: write one of %s, or five fields such as \"0 9 * * 1-5\"", line, strings.Join(cronWords, ", "))
+	case fields[0][0] == '@':
+		return nil
+	case strings.Contains(fields[0], "="):
+		return Refuse(BadInput, "cron %q: the time zone does not stand in the line: set tz (--tz)", line)
+	case len(fields) != len(cronFields):
+		return Refuse(BadInput, "cron %q has %d fields: write five, which are minute, hour, day of the month, month and day of the week, such as \"0 9 * * 1-5\"", line, len(fields))
+	}
+	for i, f := range cronFields {
+		alone := []string{"*", "*", "*", "*", "*"}
+		alone[i] = fields[i]
+		if _, err := cronParser.Parse(strings.Join(alone, " ")); err != nil {
+			return Refuse(BadInput, "cron %q: field %d, %s, is %q: write %s, or *, a list such as 1,2, a range such as 1-3 or a step such as */2", line, i+1, f.name, fields[i], f.values)
+		}
+	}
+	return nil
+}
+
+// Next is the first time after t; zero if there is none. Where clocks are set
+// forward, a time that is left out comes as much later; where they are set back,
+// a time that comes twice counts once, unless the line chooses no hour.
+func (c Cron) Next(t time.Time) time.Time {
+	next := t.In(c.zone)
+	for range 120 { // of an hour that comes twice no more minutes are left out
+		next = c.schedule.Next(next)
+		if next.IsZero() {
+			return time.Time{}
+		}
+		if c.hourly || !again(next) {
+			break
+		}
+	}
+	return next.UTC()
+}
+
+// again says that the clocks, set back, have shown this time before.
+func again(t time.Time) bool {
+	start, _ := t.ZoneBounds()
+	if start.IsZero() {
+		return false
+	}
+	_, is := t.Zone()
+	_, was := start.Add(-1).Zone()
+	return t.Sub(start) < time.Duration(was-is)*time.Second
+}
+
+// fillSchedule completes an input's schedule from its headers, and checks it.
+func fillSchedule(in *Input, header Header) error {
+	s := &in.Schedule
+	for name, field := range map[string]*string{HeaderCron: &s.Cron, HeaderZone: &s.Zone, HeaderTimer: &s.Name} {
+		if *field == "" {
+			*field = header(name)
+		}
+	}
+	if h := header(HeaderIn); h != "" && s.In == 0 {
+		d, err := time.ParseDuration(h)
+		if err != nil || d == 0 {
+			return Refuse(BadInput, "%s %q: write a duration such as 90m or 24h", HeaderIn, h)
+		}
+		s.In = Span(d)
+	}
+	if h := header(HeaderAt); h != "" && s.At == nil {
+		t, err := time.Parse(time.RFC3339Nano, h)
+		if err != nil {
+			return Refuse(BadInput, "%s %q: write an RFC 3339 time such as 2026-01-02T15:04:05Z", HeaderAt, h)
+		}
+		s.At = &t
+	}
+	toUTC(s.At)
+	if s.Cron != "" && in.Deadline != nil {
+		return Refuse(BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
+	}
+	return s.Check()
+}
+
+// OfAgent says that an event is about one of the agent's own timers.
+func OfAgent(ev Event) bool {
+	switch ev := ev.(type) {
+	case TimerSet:
+		return ev.Turn == "" && ev.For == ForInput
+	case TimerFired:
+		return ev.Turn == ""
+	case TimerCancelled:
+		return ev.Turn == ""
+	}
+	return false
+}

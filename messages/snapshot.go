@@ -1,0 +1,92 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// SnapshotFormat is the snapshot format that this version reads and writes.
+const SnapshotFormat = 1
+
+// EncodeSnapshot writes v, a pointer to a struct, as the snapshot of that name
+// that agent a has: one msgpack map of
+//
+//	f    format version
+//	v    what [Pack] makes of v
+//	sum  CRC-32C of the agent's full address, the name, and all bytes before this entry
+//
+// The entry sum comes last and is always 9 bytes long.
+func EncodeSnapshot(a AgentID, name string, v any) ([]byte, error) {
+	packed, err := Pack(v)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %s of %s: %w", name, a, err)
+	}
+	b := make([]byte, 0, len(packed)+len(snapshotHead)+sumSize)
+	b = append(append(b, snapshotHead...), packed...)
+	sum := snapshotSum(a, name, b)
+	return binary.BigEndian.AppendUint32(append(b, sumEntry...), sum), nil
+}
+
+// snapshotHead is a snapshot up to its value: a map of three, the format, the
+// key of the value.
+var snapshotHead = []byte{0x83, 0xa1, 'f', SnapshotFormat, 0xa1, 'v'}
+
+func snapshotSum(a AgentID, name string, b []byte) uint32 {
+	return checksum(a, append([]byte(name+"\x00"), b...))
+}
+
+// DecodeSnapshot reads into v, a pointer to a struct, what EncodeSnapshot has
+// written for the same agent under the same name. It checks the checksum first. After
+// an error v may be half written; nothing that b can hold makes it panic.
+func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
+	cut := len(b) - sumSize
+	if cut < len(snapshotHead) || !bytes.Equal(b[cut:len(b)-4], sumEntry) {
+		return errors.New("the snapshot has no checksum at its end: it is cut off or damaged")
+	}
+	if want, got := binary.BigEndian.Uint32(b[len(b)-4:]), snapshotSum(a, name, b[:cut]); want != got {
+		return fmt.Errorf("checksum is %08x, the bytes give %08x: the snapshot is damaged or another one's", want, got)
+	}
+	if !bytes.HasPrefix(b, snapshotHead) {
+		return fmt.Errorf("the snapshot is not of format %d", SnapshotFormat)
+	}
+	return Unpack(b[len(snapshotHead):cut], v)
+}
+
+// Pack writes v, a pointer to a struct, as a msgpack map of its exported fields,
+// named by their json tags where they have one. It is for what [Unpack] of the
+// same build reads; what is kept for good has a format of its own.
+func Pack(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	e := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(e)
+	e.Reset(&buf)
+	e.SetCustomStructTag("json")
+	e.UseCompactInts(true)
+	e.UseCompactFloats(true)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// Unpack reads into v, a pointer to a struct, what Pack has written. A field that
+// v does not have is an error. After an error v may be half written; nothing that
+// b can hold makes it panic.
+func Unpack(b []byte, v any) (err error) {
+	if err := checkMsgpack(b); err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil { // of the decoder: b fits together, and not to v
+			err = fmt.Errorf("cannot be decoded: %v", p)
+		}
+	}()
+	d := decoder(b)
+	defer msgpack.PutDecoder(d)
+	d.DisallowUnknownFields(true)
+	return d.Decode(v)
+}

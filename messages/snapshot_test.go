@@ -1,0 +1,91 @@
+package messages
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// packable has a field of each sort that snapshots hold.
+type packable struct {
+	Text  string            `json:"text"`
+	Bytes []byte            `json:"bytes"`
+	List  []Item            `json:"list"`
+	Map   map[string]Limits `json:"map"`
+	Next  *packable         `json:"next"`
+	Plain int
+}
+
+func samplePackable() *packable {
+	return &packable{
+		Text: "a", Bytes: []byte{1, 2}, List: []Item{Text(RoleUser, "hi"), {Type: ItemCall, CallID: "c1", Raw: []byte(`{}`)}},
+		Map: map[string]Limits{"x": {MaxSteps: 3}}, Next: &packable{Text: "b"}, Plain: -7,
+	}
+}
+
+func TestSnapshotBytes(t *testing.T) { // A27, A87
+	want := samplePackable()
+	b, err := EncodeSnapshot(testAgent, "turn-1", want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got packable
+	if err := DecodeSnapshot(testAgent, "turn-1", b, &got); err != nil || !reflect.DeepEqual(&got, want) {
+		t.Errorf("%v\n%+v\n%+v", err, got, want)
+	}
+	other := testAgent
+	other.Key += "x"
+	for name, err := range map[string]error{
+		"another agent":  DecodeSnapshot(other, "turn-1", b, &got),
+		"another name":   DecodeSnapshot(testAgent, "turn-2", b, &got),
+		"cut off":        DecodeSnapshot(testAgent, "turn-1", b[:len(b)-1], &got),
+		"empty":          DecodeSnapshot(testAgent, "turn-1", nil, &got),
+		"another format": DecodeSnapshot(testAgent, "turn-1", resummed(bytes.Replace(b, []byte{'f', SnapshotFormat}, []byte{'f', 99}, 1)), &got),
+		"another struct": DecodeSnapshot(testAgent, "turn-1", b, &struct{ Text int }{}),
+		"fewer fields": DecodeSnapshot(testAgent, "turn-1", b, &struct {
+			Text string `json:"text"`
+		}{}),
+	} {
+		if err == nil {
+			t.Errorf("%s: was decoded", name)
+		}
+	}
+	for i := range b {
+		hurt := bytes.Clone(b)
+		hurt[i] ^= 1
+		if DecodeSnapshot(testAgent, "turn-1", hurt, &got) == nil {
+			t.Errorf("a flipped bit in byte %d was not seen", i)
+		}
+	}
+}
+
+// resummed is a snapshot with its checksum made to fit.
+func resummed(b []byte) []byte {
+	if len(b) < sumSize {
+		return b
+	}
+	cut := len(b) - sumSize
+	sum := snapshotSum(testAgent, "turn-1", b[:cut])
+	return append(append(bytes.Clone(b[:cut]), sumEntry...), byte(sum>>24), byte(sum>>16), byte(sum>>8), byte(sum))
+}
+
+// What fits together is decoded or refused, whatever it holds.
+func FuzzSnapshot(f *testing.F) {
+	b, err := EncodeSnapshot(testAgent, "turn-1", samplePackable())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:len(b)/2])
+	f.Add([]byte(strings.Repeat("\x91", 200)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got packable
+		if DecodeSnapshot(testAgent, "turn-1", resummed(b), &got) != nil {
+			return
+		}
+		if _, err := EncodeSnapshot(testAgent, "turn-1", &got); err != nil {
+			t.Errorf("what was decoded does not encode: %v", err)
+		}
+	})
+}

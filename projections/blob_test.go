@@ -1,0 +1,82 @@
+package projections_test
+
+import (
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// blobbed is an agent's history in which the payloads are kept as blobs, or stand in
+// the events.
+func blobbed(blob func(text string) (string, *messages.Blob)) *projections.History {
+	h := &projections.History{}
+	n := messages.EventNumber(0)
+	tell := func(ev messages.Event) { n++; h.Apply(n, ev) }
+	text, ref := blob("input")
+	tell(messages.InputAccepted{Input: "u1", Content: messages.Content{{Type: "text", Text: text, Blob: ref}}})
+	tell(messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
+	tell(messages.ModelRequested{Turn: "t2", Call: "m3", Inputs: []string{"u1"}})
+	tell(messages.ModelCompleted{Turn: "t2", Call: "m3", Items: []messages.Item{{Type: messages.ItemCall, CallID: "c1", Name: "x", Arguments: "{}"}}})
+	text, ref = blob("result")
+	tell(messages.ToolCompleted{Turn: "t2", Call: "c1", Output: text, Blob: ref})
+	text, ref = blob("answer")
+	tell(messages.ModelCompleted{Turn: "t2", Call: "m6", Items: []messages.Item{{Type: messages.ItemMessage, Role: messages.RoleAssistant, Content: messages.Content{{Type: "text", Text: text, Blob: ref}}}}, Blob: ref})
+	tell(messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: text, Blob: ref})
+	return h
+}
+
+func sized(size int64) func(string) (string, *messages.Blob) {
+	return func(text string) (string, *messages.Blob) {
+		return "", &messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: size}
+	}
+}
+
+// A history keeps what it is told of a blob and shows it in the same places.
+func TestHistoryOfBlobs(t *testing.T) { // A36
+	inline := blobbed(func(text string) (string, *messages.Blob) { return text, nil })
+	blobs := blobbed(sized(100))
+	if inline.Len() != 4 || blobs.Len() != 4 {
+		t.Fatalf("%d and %d items", inline.Len(), blobs.Len())
+	}
+	texts := map[messages.Digest]string{}
+	for _, text := range []string{"input", "result", "answer"} {
+		texts[messages.DigestOf([]byte(text))] = text
+	}
+	for i, item := range blobs.Items() {
+		whole, err := item.Whole(func(b messages.Blob, _ messages.BlobForm) (string, error) { return texts[b.SHA256], nil })
+		if want := inline.Items()[i]; err != nil || whole.Output != want.Output || whole.Content.Text() != want.Content.Text() || whole.CallID != want.CallID || whole.Role != want.Role {
+			t.Errorf("item %d is %+v, want %+v", i, whole, want)
+		}
+	}
+	if blobs.Digest() == inline.Digest() || blobs.Digest() != blobbed(sized(100)).Digest() {
+		t.Error("the digest does not tell what is kept where")
+	}
+	other := blobbed(func(text string) (string, *messages.Blob) {
+		return "", &messages.Blob{SHA256: messages.DigestOf([]byte(text + "!")), Size: 100}
+	})
+	if other.Digest() == blobs.Digest() {
+		t.Error("other blobs give the same digest")
+	}
+}
+
+func TestSizeOfBlobs(t *testing.T) {
+	const arguments = len("{}")
+	for _, c := range []struct {
+		size      int64
+		most      int
+		want, def int
+	}{
+		{100, 0, 300, 300},
+		{100, 40, 120, 300},
+		{5 << 20, 0, 3 << 20, 3 << 20},
+		{5 << 20, projections.DefaultShow, 3 << 20, 3 << 20},
+		{5 << 20, 2 << 20, 6 << 20, 3 << 20},
+		{5 << 20, 9 << 20, 15 << 20, 3 << 20},
+	} {
+		h := blobbed(sized(c.size))
+		if got, def := h.SizeShown(c.most), h.Size(); got != c.want+arguments || def != c.def+arguments {
+			t.Errorf("%d bytes, at most %d: %d and %d, want %d and %d", c.size, c.most, got, def, c.want+arguments, c.def+arguments)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package projections
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Cut is where a compaction may take the older part of a history away.
+type Cut struct {
+	// Upto is the newest event of that part. Zero: nothing can go.
+	Upto messages.EventNumber
+	// Dropped is how many items go, beside the message that stands for those that
+	// went before, Kept how many stay, Size how many bytes of text goes.
+	Dropped, Kept, Size int
+	// Digest is the hash of what goes.
+	Digest messages.Digest
+}
+
+// Cut finds what can go if so many of the newest items, at least one, are to
+// stay: all before the newest turn that can stay whole or, where that is less than
+// half of what could go, all before one of its steps. A call and its result are never parted, nor are the
+// items of one answer. Inputs of a turn that is cut through stay.
+func (h *History) Cut(keep int) Cut {
+	at := h.cutAt(len(h.entries) - max(keep, 1))
+	if at == 0 {
+		return Cut{}
+	}
+	c := Cut{Upto: upto(h.entries[h.standIn():at])}
+	if h.prefix(c.Upto) != at {
+		return Cut{} // a log from elsewhere
+	}
+	var sum [sha256.Size]byte
+	part := make([]messages.Part, 1)
+	turn := h.entries[at].turn
+	for i := range at {
+		e := &h.entries[i]
+		item := e.asItem(part)
+		sum = chain(sum, item)
+		if !e.staysIn(turn) {
+			c.Size += sizeOf(item)
+		}
+	}
+	if c.Dropped, c.Kept = h.Drops(c.Upto); c.Dropped == 0 {
+		return Cut{}
+	}
+	c.Digest = messages.Digest(hex.EncodeToString(sum[:]))
+	return c
+}
+
+// cutAt is the last place to cut that is no later than most; 0: there is none.
+func (h *History) cutAt(most int) int {
+	step, turn, open := 0, 0, 0
+	size, stays, toStep, toTurn := 0, 0, 0, 0 // in bytes; stays is the inputs of the turn at hand
+	part := make([]messages.Part, 1)
+	first := h.standIn()
+	for i := first; i < len(h.entries) && i <= most; i++ {
+		e := &h.entries[i]
+		if e.n == 0 {
+			break // a result that has not come
+		}
+		if i > first && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, first):i]) {
+			step, toStep = i, size-stays
+			if e.turn != h.entries[i-1].turn {
+				turn, toTurn, stays, toStep = i, size, 0, size
+			}
+		}
+		switch {
+		case e.form == result || e.form == whole && e.item.Type == messages.ItemCallOutput:
+			open--
+		case e.form == whole && e.item.Type == messages.ItemCall:
+			open++
+		}
+		entry := sizeOf(e.asItem(part))
+		if size += entry; e.staysIn(e.turn) {
+			stays += entry
+		}
+	}
+	if 2*toTurn >= toStep {
+		return turn
+	}
+	return step
+}
+
+// maxCalls is how far back the newest event before an item is looked for: results
+// stand in the order of their calls, not of their events.
+const maxCalls = 256
+
+func upto(entries []entry) messages.EventNumber {
+	newest := messages.EventNumber(0)
+	for i := range entries {
+		newest = max(newest, entries[i].n)
+	}
+	return newest
+}
+
+// staysIn says that the entry is an input of the turn: it stays where that is cut
+// through.
+func (e *entry) staysIn(turn messages.TurnID) bool {
+	if e.turn != turn {
+		return false
+	}
+	return e.form == userText || e.form == whole && e.item.Type == messages.ItemMessage && e.item.Role == messages.RoleUser
+}
+
+// standIn is 1 if the first entry stands for others, which went before: it goes
+// with what follows it, though its event may be a later one.
+func (h *History) standIn() int {
+	if h.compacted != 0 && len(h.entries) > 0 && h.entries[0].n == h.compacted {
+		return 1
+	}
+	return 0
+}
+
+// prefix is how many entries stand for events up to n, and nothing else.
+func (h *History) prefix(n messages.EventNumber) int {
+	at := h.standIn()
+	for at < len(h.entries) && h.entries[at].n != 0 && h.entries[at].n <= n {
+		at++
+	}
+	return at
+}
+
+// Before is the items that stand for events up to n, oldest first, on the terms
+// of Items.
+func (h *History) Before(n messages.EventNumber) []messages.Item {
+	return extend(nil, h.entries[:h.prefix(n)])
+}
+
+// DigestBefore is Cut.Digest of the items that stand for events up to n.
+func (h *History) DigestBefore(n messages.EventNumber) messages.Digest {
+	var sum [sha256.Size]byte
+	part := make([]messages.Part, 1)
+	for i := range h.prefix(n) {
+		sum = chain(sum, h.entries[i].asItem(part))
+	}
+	return messages.Digest(hex.EncodeToString(sum[:]))
+}
+
+// Drops is Cut.Dropped and Cut.Kept of a compaction up to event n.
+func (h *History) Drops(n messages.EventNumber) (dropped, kept int) {
+	at := h.prefix(n)
+	kept = h.Len()
+	for i := range at {
+		if at < len(h.entries) && h.entries[i].staysIn(h.entries[at].turn) {
+			continue
+		}
+		if kept--; h.entries[i].n != h.compacted {
+			dropped++
+		}
+	}
+	return dropped, kept
+}
+
+// Omitted is how many items are not shown any more, because a message stands for
+// them.
+func (h *History) Omitted() int { return h.omitted }
+
+// compact folds event number n.
+func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) {
+	at := h.prefix(ev.Upto)
+	turn := messages.TurnID("")
+	if at < len(h.entries) {
+		turn = h.entries[at].turn
+	}
+	old := h.entries
+	h.entries = make([]entry, 0, len(old)-at+1)
+	h.size = 0
+	h.add(n, "", messages.Text(messages.RoleDeveloper, ev.Text))
+	for i := range old {
+		e := &old[i]
+		if i < at && (turn == "" || !e.staysIn(turn)) {
+			if e.n != h.compacted {
+				h.omitted++
+			}
+			continue
+		}
+		h.entries = append(h.entries, *e)
+		if e.n != 0 {
+			h.size += sizeOf(e.asItem(make([]messages.Part, 1)))
+		}
+	}
+	gone := len(old) - len(h.entries)
+	for i := range h.open {
+		h.open[i].index -= gone
+	}
+	h.compacted, h.shown, h.digested, h.sum = n, nil, 0, [sha256.Size]byte{}
+}

@@ -1,0 +1,232 @@
+package projections
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Clone is a History that stays as it is while h goes on. It shares with h what
+// neither changes: the texts and the items.
+func (h *History) Clone() *History {
+	c := *h
+	c.entries, c.waiting, c.open = slices.Clone(h.entries), slices.Clone(h.waiting), slices.Clone(h.open)
+	c.shown = nil
+	return &c
+}
+
+// storedHistory is a History in its binary form. Most of what entries hold is in
+// Packed, entry by entry:
+//
+//	1 byte   form, mark << 3, and sameTurn if the turn is that of the entry before
+//	varint   event number, less the one before
+//	text     turn, unless sameTurn
+//	text     call, of a result
+//	text     of all forms but whole
+//
+// A text has its length before it, as a uvarint. Entries of form whole take the
+// next of Items.
+type storedHistory struct {
+	Entries int             `json:"entries"`
+	Packed  []byte          `json:"packed"`
+	Items   []messages.Item `json:"items"`
+	Waiting []storedInput   `json:"waiting"`
+	Open    []storedCall    `json:"open"`
+	Size    int             `json:"size"`
+	// Compacted and Omitted tell of the first entry.
+	Compacted messages.EventNumber `json:"compacted"`
+	Omitted   int                  `json:"omitted"`
+	Digested  int                  `json:"digested"`
+	Sum       []byte               `json:"sum"`
+}
+
+type storedInput struct {
+	ID      string           `json:"id"`
+	Content messages.Content `json:"content"`
+}
+
+type storedCall struct {
+	Turn  messages.TurnID `json:"turn"`
+	Index int             `json:"index"`
+}
+
+const (
+	formBits = 3
+	sameTurn = 1 << 7
+)
+
+// MarshalBinary writes the history for UnmarshalBinary of the same build.
+func (h *History) MarshalBinary() ([]byte, error) {
+	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Digested: h.digested, Sum: h.sum[:]}
+	var turn messages.TurnID
+	var last messages.EventNumber
+	s.Packed = make([]byte, 0, h.size+16*len(h.entries))
+	for i := range h.entries {
+		e := &h.entries[i]
+		head := byte(e.form) | byte(e.mark)<<formBits
+		if e.turn == turn {
+			head |= sameTurn
+		}
+		s.Packed = binary.AppendVarint(append(s.Packed, head), int64(e.n)-int64(last))
+		if e.turn != turn {
+			s.Packed = packText(s.Packed, string(e.turn))
+		}
+		turn, last = e.turn, e.n
+		switch e.form {
+		case whole:
+			s.Items = append(s.Items, *e.item)
+			continue
+		case result:
+			s.Packed = packText(s.Packed, string(e.call))
+		}
+		s.Packed = packText(s.Packed, e.text)
+	}
+	for _, w := range h.waiting {
+		s.Waiting = append(s.Waiting, storedInput{w.id, w.content})
+	}
+	for _, o := range h.open {
+		s.Open = append(s.Open, storedCall{o.turn, o.index})
+	}
+	return messages.Pack(&s)
+}
+
+func packText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// errHistory says that bytes are no history.
+var errHistory = errors.New("the bytes hold no history")
+
+// UnmarshalBinary reads what MarshalBinary has written. An error leaves h as it
+// was.
+func (h *History) UnmarshalBinary(b []byte) error {
+	var s storedHistory
+	if err := messages.Unpack(b, &s); err != nil {
+		return err
+	}
+	n := History{size: s.Size, compacted: s.Compacted, omitted: s.Omitted, digested: s.Digested}
+	if s.Digested < 0 || s.Digested > s.Entries || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
+		return errHistory
+	}
+	if err := n.unpack(&s); err != nil {
+		return err
+	}
+	for _, w := range s.Waiting {
+		n.waiting = append(n.waiting, waitingInput{w.ID, w.Content})
+	}
+	for _, o := range s.Open {
+		if o.Index < 0 || o.Index >= len(n.entries) || n.entries[o.Index].form != result {
+			return errHistory
+		}
+		n.open = append(n.open, openCall{o.Turn, n.entries[o.Index].call, o.Index})
+	}
+	*h = n
+	return nil
+}
+
+// unpack reads the entries.
+func (h *History) unpack(s *storedHistory) error {
+	if s.Entries < 0 || s.Entries > len(s.Packed) {
+		return errHistory
+	}
+	if s.Entries > 0 {
+		h.entries = make([]entry, s.Entries)
+	}
+	r, items := packedReader{b: s.Packed}, s.Items
+	var turn messages.TurnID
+	var last messages.EventNumber
+	for i := range h.entries {
+		e := &h.entries[i]
+		head := r.byte()
+		e.form, e.mark = form(head&(1<<formBits-1)), mark(head&^sameTurn>>formBits)
+		if e.form > developerText || e.mark > aborted {
+			return errHistory
+		}
+		last += messages.EventNumber(r.varint())
+		if head&sameTurn == 0 {
+			turn = messages.TurnID(r.text())
+		}
+		e.n, e.turn = last, turn
+		switch e.form {
+		case whole:
+			if len(items) == 0 {
+				return errHistory
+			}
+			item := items[0] // on its own: it may outlive the others
+			e.item, items = &item, items[1:]
+			continue
+		case result:
+			e.call = messages.CallID(r.text())
+		}
+		e.text = r.text()
+	}
+	if r.short || len(r.b) > 0 || len(items) > 0 {
+		return errHistory
+	}
+	return nil
+}
+
+// packedReader reads from the front of b. Past its end it gives zeros, and is
+// short.
+type packedReader struct {
+	b     []byte
+	short bool
+}
+
+func (r *packedReader) byte() byte {
+	if len(r.b) == 0 {
+		r.short = true
+		return 0
+	}
+	c := r.b[0]
+	r.b = r.b[1:]
+	return c
+}
+
+func (r *packedReader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.short, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *packedReader) text() string {
+	size, n := binary.Uvarint(r.b)
+	if n <= 0 || size > uint64(len(r.b)-n) {
+		r.short, r.b = true, nil
+		return ""
+	}
+	text := string(r.b[n : n+int(size)])
+	r.b = r.b[n+int(size):]
+	return text
+}
+
+// MarshalBinary writes the state for UnmarshalBinary: no bytes if no patch has
+// come, else its canonical form.
+func (s *State) MarshalBinary() ([]byte, error) {
+	if !s.patched {
+		return []byte{}, nil // nil would be read as no state at all
+	}
+	return s.JSON(), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary has written. An error leaves s as it
+// was.
+func (s *State) UnmarshalBinary(b []byte) error {
+	if len(b) == 0 {
+		*s = State{}
+		return nil
+	}
+	value, ok := decodeJSON(b)
+	if !ok {
+		return errors.New("the bytes hold no JSON")
+	}
+	*s = State{value, true}
+	return nil
+}

@@ -1,0 +1,181 @@
+package projections
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// manyEvents are what n turns of an ordinary agent leave, and a turn that is
+// under way: every form of entry, and every mark.
+func manyEvents(n int) (events []messages.Event) {
+	long := strings.Repeat("word ", 40)
+	for i := range n {
+		turn, in := messages.TurnID(fmt.Sprint("t", i)), fmt.Sprint("u", i)
+		call := messages.CallID(fmt.Sprint("c", i))
+		events = append(events, input(in, long), started(turn, in), answer(turn, "let me see", call), done(turn, call, long))
+		switch i % 4 {
+		case 0:
+			events = append(events, messages.TurnFailed{Turn: turn})
+		case 1:
+			events = append(events, messages.TurnAborted{Turn: turn, Note: "stopped"})
+		default:
+			events = append(events, answer(turn, long), messages.TurnCompleted{Turn: turn})
+		}
+	}
+	for cut := range messages.EventNumber(2) { // the second one takes in the first
+		events = append(events, messages.HistoryCompacted{Upto: 12 + 6*cut, Text: "what went before", How: "summary"})
+	}
+	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b"), done("tn", "b", "B"),
+		messages.TurnFailed{Turn: "tn"}, messages.TurnStarted{Turn: "tm", Continues: "tn"}, input("later", "and then"))
+}
+
+func restored(t testing.TB, h *History) *History {
+	t.Helper()
+	b, err := h.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &History{}
+	if err := back.UnmarshalBinary(b); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// At every event a history that was stored and read is the one that was not, and
+// goes on as it does.
+func TestHistoryBinary(t *testing.T) { // A27, A87
+	events := manyEvents(9)
+	live, stored := &History{}, &History{}
+	for i, ev := range events {
+		live.Apply(messages.EventNumber(i+1), ev)
+		stored.Apply(messages.EventNumber(i+1), ev)
+		if i%3 == 0 {
+			stored.Digest()
+		}
+		stored = restored(t, stored)
+		if lines(live) != lines(stored) || live.Digest("x") != restored(t, stored).Digest("x") || live.Size() != stored.Size() || live.Len() != stored.Len() ||
+			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
+			t.Fatalf("after event %d\n%s\n%s", i+1, lines(live), lines(stored))
+		}
+		again := *stored
+		again.digested, again.sum = live.digested, live.sum
+		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) {
+			t.Fatalf("after event %d\n%+v\n%+v", i+1, a, b)
+		}
+	}
+}
+
+// Every field of a history and its parts is one that the binary form has, or is
+// known to be none of its business.
+func TestHistoryBinaryHasAllFields(t *testing.T) {
+	for kind, known := range map[reflect.Type]string{
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted shown digested sum",
+		reflect.TypeFor[entry]():        "n turn text item call form mark",
+		reflect.TypeFor[waitingInput](): "id content",
+		reflect.TypeFor[openCall]():     "turn call index",
+		reflect.TypeFor[State]():        "value patched",
+	} {
+		for i := range kind.NumField() {
+			if name := kind.Field(i).Name; !strings.Contains(" "+known+" ", " "+name+" ") {
+				t.Errorf("%s.%s is new: write and read it in projections/snapshot.go, use it in manyEvents, raise turn.FoldVersion, and name it here", kind, name)
+			}
+		}
+	}
+	if developerText >= 1<<formBits || aborted<<formBits >= sameTurn {
+		t.Error("forms or marks have outgrown their bits")
+	}
+}
+
+// A clone stays as it is.
+func TestHistoryClone(t *testing.T) {
+	events := manyEvents(5)
+	h := told(events[:len(events)-6]...)
+	clone := h.Clone()
+	before := lines(clone)
+	for i, ev := range events[len(events)-6:] {
+		h.Apply(messages.EventNumber(len(events)-5+i), ev)
+	}
+	if lines(clone) != before || lines(h) == before {
+		t.Error("a clone went on with what it was made of")
+	}
+}
+
+func TestStateBinary(t *testing.T) { // A87
+	for _, patch := range []string{"", `{}`, `{"a":{"b":[1,2.50,1e400,"x<y"]}}`, `null`, `7`} {
+		var s, back State
+		if patch != "" {
+			s.Apply(1, messages.StatePatched{Patch: []byte(patch)})
+		}
+		b, err := s.MarshalBinary()
+		if err == nil {
+			err = back.UnmarshalBinary(b)
+		}
+		if err != nil || !reflect.DeepEqual(s, back) {
+			t.Errorf("%s: %v, %+v, %+v", patch, err, s, back)
+		}
+	}
+}
+
+// Whatever the bytes hold, they are read or refused, and what was read can be
+// used.
+func FuzzHistoryBinary(f *testing.F) {
+	b, err := told(manyEvents(4)...).MarshalBinary()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h := &History{}
+		if h.UnmarshalBinary(b) != nil {
+			return
+		}
+		h.Items()
+		h.View()
+		h.Digest()
+		back := restored(t, h)
+		if lines(h) != lines(back) {
+			t.Error("reads otherwise the second time")
+		}
+		if s := (&State{}); s.UnmarshalBinary(b) == nil && !bytes.Equal(b, nil) {
+			s.JSON()
+		}
+	})
+}
+
+// BenchmarkHistoryBinary stores and reads a history of 1,000 items.
+func BenchmarkHistoryBinary(b *testing.B) {
+	h := told(manyEvents(220)...)
+	stored, err := h.MarshalBinary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := h.MarshalBinary(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := new(History).UnmarshalBinary(stored); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(h.Len()), "items")
+	})
+	b.Run("clone", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Clone()
+		}
+	})
+}

@@ -35,12 +35,17 @@ func newAttic(log eventlog.Log, dice *rand.Rand) *attic {
 
 var errAttic = errors.New("the attic is locked")
 
-// only makes it give that snapshot in place of all others of the name, and the
-// newest of everything else, undamaged.
-func (k *attic) only(a messages.AgentID, name string, snapshot []byte) {
+// tidied makes it keep and give everything undamaged, and the newest of a name.
+func (k *attic) tidied() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tidy = true
+}
+
+// only makes it give that snapshot in place of all others of the name.
+func (k *attic) only(a messages.AgentID, name string, snapshot []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.kept[a][name] = [][]byte{snapshot}
 }
 

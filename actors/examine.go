@@ -20,7 +20,7 @@ func ExamineHeads(log eventlog.Reader) doctor.Check {
 			return nil
 		}
 		f := doctor.Finding{Check: "head", Status: doctor.Fail, Agent: s.Agent, Event: s.Tail.Last, Stream: s.Stream, Seq: s.Tail.Seq}
-		state, tail, err := folded(ctx, log, s.Agent)
+		state, tail, err := foldedTo(ctx, log, s.Agent, 0)
 		var damage *eventlog.DamageError
 		switch {
 		case errors.As(err, &damage):
@@ -40,9 +40,10 @@ func ExamineHeads(log eventlog.Reader) doctor.Check {
 	}
 }
 
-// folded is the state that all of an agent's frames make; none if they cannot be
-// opened. It takes a panic for damage.
-func folded(ctx context.Context, log eventlog.Reader, a messages.AgentID) (state *turn.State, tail eventlog.Tail, err error) {
+// foldedTo is the state that an agent's frames make up to the one that ends with
+// event last, or all of them if that is 0; none if they cannot be opened. It takes a
+// panic for damage.
+func foldedTo(ctx context.Context, log eventlog.Reader, a messages.AgentID, last messages.EventNumber) (state *turn.State, tail eventlog.Tail, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &eventlog.DamageError{Agent: a, Seq: tail.Seq, Event: tail.Last + 1, Err: fmt.Errorf("an event cannot be folded: %v", p)}
@@ -57,7 +58,9 @@ func folded(ctx context.Context, log eventlog.Reader, a messages.AgentID) (state
 			return nil, eventlog.Tail{}, nil
 		}
 		state.Apply(rec.Frame)
-		tail = rec.Tail()
+		if tail = rec.Tail(); tail.Last == last {
+			break
+		}
 	}
 	return state, tail, nil
 }

@@ -81,3 +81,22 @@ func SnapshotBytes(events, log, snapshot int) (written int) {
 	}
 	return written
 }
+
+// SaveEach leaves a snapshot as of each frame of an agent.
+func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
+	l := &loading{}
+	for rec, err := range r.log.Read(ctx, a, 0) {
+		if err != nil {
+			return err
+		}
+		l.apply(rec)
+		s, pages, err := snapshotOf(&l.state, l.tail, &l.ids, &l.owing)
+		if err != nil {
+			return err
+		}
+		if _, err := r.saves.putAgent(ctx, a, s, pages); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -35,7 +35,7 @@ type Hook struct {
 	// Skip and Finish end the turn with Text; Pause waits for resume.
 	TurnStart func(context.Context, HookInfo) (Verdict, error)
 	// BeforeModel is asked before each attempt at a model call. The request is a
-	// copy; it is sent changed only by Rewrite, which sends Request instead; Skip and Finish end the turn with Text and
+	// copy, with as much of large texts as the model is shown (ShowAtMost); it is sent changed only by Rewrite, which sends Request instead; Skip and Finish end the turn with Text and
 	// call no model; Pause waits for resume.
 	BeforeModel func(context.Context, HookInfo, providers.Request) (Verdict, error)
 	// AfterModel is asked about each answer. Rewrite takes the items of Response
@@ -49,7 +49,7 @@ type Hook struct {
 	// gives it Text as its result; Pause makes it wait for approval; Finish ends
 	// the turn with Text.
 	BeforeTool func(context.Context, HookInfo, HookedCall) (Verdict, error)
-	// AfterTool is asked about each result before that is on record: a crash in
+	// AfterTool is asked about each result, whole, before that is on record: a crash in
 	// between leaves a call of class once in doubt, so let it be short. Rewrite gives the model Text instead;
 	// Finish ends the turn with Text; Pause waits for resume before the next
 	// step. Skip leaves the result as it is and asks no further hook.

@@ -81,13 +81,9 @@ func (a *agent) save(events int) {
 	default:
 		return
 	}
-	im, err := a.state.Image()
-	s := saved{Tail: a.tail, Image: im, IDs: a.ids.store(), Replies: maps.Clone(a.owing.subjects), Ended: a.owing.ended}
-	s.Tail.Seq = a.newest // behind it may be foreign messages
-	pages := make(map[int]idList)
-	for _, i := range a.ids.unstored() {
-		pages[i] = a.ids.pages[i].ids
-	}
+	tail := a.tail
+	tail.Seq = a.newest // behind it may be foreign messages
+	s, pages, err := snapshotOf(&a.state, tail, &a.ids, &a.owing)
 	*u = unsaved{size: u.size, under: true}
 	rt, id, root, self := a.rt, a.id, a.root, a.self
 	rt.crew.run(func() {
@@ -96,10 +92,21 @@ func (a *agent) save(events int) {
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
 		if err == nil {
-			m.size, m.err = rt.saves.putAgent(ctx, id, &s, pages)
+			m.size, m.err = rt.saves.putAgent(ctx, id, s, pages)
 		}
 		root.Send(self, m)
 	})
+}
+
+// snapshotOf is a snapshot that shares with what it is taken of only what does not
+// change, and the pages that must be stored before it.
+func snapshotOf(state *turn.State, tail eventlog.Tail, ids *index, owed *owing) (*saved, map[int]idList, error) {
+	im, err := state.Image()
+	pages := make(map[int]idList)
+	for _, i := range ids.unstored() {
+		pages[i] = ids.pages[i].ids
+	}
+	return &saved{Tail: tail, Image: im, IDs: ids.store(), Replies: maps.Clone(owed.subjects), Ended: owed.ended}, pages, err
 }
 
 // putAgent stores a snapshot, after the pages that it counts on.

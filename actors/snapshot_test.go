@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -32,6 +33,8 @@ type shelves struct {
 	lose   func(name string) error
 	paging chan chan struct{} // nil: pages are read at once
 	noLog  bool
+	noRoom bool
+	reads  int // of a part of a log
 }
 
 func newShelves(log eventlog.Log) *shelves {
@@ -39,11 +42,14 @@ func newShelves(log eventlog.Log) *shelves {
 }
 
 func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.noRoom {
+		return errPage
+	}
 	if err := l.Log.PutSnapshot(ctx, a, name, b); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.put[name] = b
 	close(l.more)
 	l.more = make(chan struct{})
@@ -73,6 +79,8 @@ func (l *shelves) Read(ctx context.Context, a messages.AgentID, from messages.Ev
 	}
 	if from == 0 {
 		l.scans++
+	} else {
+		l.reads++
 	}
 	return l.Log.Read(ctx, a, from)
 }
@@ -190,6 +198,9 @@ func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 			if n := log.scanned(); n < c.scans || c.scans == 0 && n > 0 {
 				t.Errorf("the whole log was read %d times", n)
 			}
+			if log.reads > 0 {
+				t.Error("a first answer was not read from its place")
+			}
 		})
 	}
 }
@@ -264,29 +275,69 @@ func TestOldIDsWithoutPagesAndLog(t *testing.T) { // A8
 // A page is read outside the mailbox: others go on, what comes for the agent waits
 // in order, and an agent that stops meanwhile answers everybody.
 func TestPagesAreReadAside(t *testing.T) {
-	s, log, cfg := aged(t, memlog.New())
-	paging := make(chan chan struct{})
-	log.set(func() { log.paging = paging })
-	node := s.Start(cfg)
-	node.Must(ada, patch(1000))
-	old, next := node.Ask(ada, patch(1)), node.Ask(ada, patch(1001))
-	held := <-paging
-	node.Must(bob, patch(0))
-	if events := actorstest.Of[messages.StatePatched](s.Events(ada)); string(events[len(events)-1].Patch) != string(patch(1000).Patch) {
-		t.Error("a command overtook one whose id was being looked up")
-	}
-	close(held)
-	if a, b := old(), next(); !a.Duplicate || a.N != 4 || b.Err != nil || b.Duplicate {
-		t.Errorf("answered with %+v, %+v", a, b)
-	}
-	if a := node.Must(ada, patch(2)); !a.Duplicate { // of the same page: it is kept
-		t.Errorf("answered with %+v", a)
-	}
-	old = node.Ask(ada, patch(actors.PageIDs()))
-	held = <-paging
-	node.Stop()
-	wantCode(t, old(), messages.Unavailable)
-	close(held)
+	synctest.Test(t, func(t *testing.T) {
+		s, log, cfg := aged(t, memlog.New())
+		paging := make(chan chan struct{})
+		log.set(func() { log.paging = paging })
+		node := s.Start(cfg)
+		node.Must(ada, patch(1000))
+		events := len(s.Events(ada))
+		old, next := node.Ask(ada, patch(1)), node.Ask(ada, patch(1001))
+		held := <-paging
+		node.Must(bob, patch(0))
+		synctest.Wait()
+		if len(s.Events(ada)) != events {
+			t.Error("a command overtook one whose id was being looked up")
+		}
+		close(held)
+		if a, b := old(), next(); !a.Duplicate || a.N != 4 || b.Err != nil || b.Duplicate {
+			t.Errorf("answered with %+v, %+v", a, b)
+		}
+		if a := node.Must(ada, patch(2)); !a.Duplicate { // of the same page: it is kept
+			t.Errorf("answered with %+v", a)
+		}
+		old = node.Ask(ada, patch(actors.PageIDs()))
+		held = <-paging
+		node.Stop()
+		wantCode(t, old(), messages.Unavailable)
+		close(held)
+		end(node)
+	})
+}
+
+// A foreign message behind the newest frame does not make a snapshot useless.
+func TestSnapshotBeforeForeignMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memlog.New()
+		log := newShelves(store)
+		log.lose = func(string) error { return errPage }
+		s := actorstest.New(t, log)
+		cfg := config(echo())
+		cfg.IdleAfter = time.Second
+		node := s.Start(cfg)
+		log.set(func() { log.noRoom = true })
+		for i := range 20 {
+			node.Must(ada, patch(i))
+		}
+		leave := func() {
+			<-time.After(5 * time.Second)
+			synctest.Wait()
+			if n := node.Runtime().InMemory(); n != 0 {
+				t.Fatalf("%d agents are in memory", n)
+			}
+		}
+		leave()
+		store.Inject(eventlog.Entry{Agent: ada, Bytes: []byte("hello")}, true)
+		log.set(func() { log.noRoom = false })
+		node.Wake(ada)
+		leave()
+		log.set(func() { log.lose = func(string) error { return nil } })
+		log.scanned()
+		if a := node.Must(ada, patch(100)); a.Duplicate || log.scanned() != 0 {
+			t.Errorf("answered with %+v, and the whole log was read", a)
+		}
+		end(node)
+	})
 }
 
 // What was owed to a sender is sent again after a takeover, though a snapshot has

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -115,7 +116,7 @@ func TestLargeResults(t *testing.T) { // A36
 	printed := strings.Repeat("abcdefghijklmno\n", size/16)[:size-1] + "x"
 	for name, most := range map[string]int{"an excerpt": 0, "whole": 2 * size} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newWorld(t).patient()
 			model := scripted.New(calling("function", "program"), scripted.Say("done"))
 			cfg := agents(model, func(d *actors.Definition) {
 				d.Tools, d.ShowAtMost = []tool.Tool{giving("function", text), program}, most
@@ -151,10 +152,19 @@ func TestLargeResults(t *testing.T) { // A36
 	}
 }
 
-// The ways to read what is kept beside the log.
-func TestBlobViews(t *testing.T) { // A36
-	text := lines("b", 20<<20) // more than a page of bytes
-	w := newWorld(t)
+// patient gives a test that moves much as long as it takes on a busy machine.
+func (w *world) patient() *world {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	w.t.Cleanup(cancel)
+	w.ctx = ctx
+	return w
+}
+
+// A payload of more than one page of bytes comes whole to who asked for it and to
+// who reads it, by its hash or the beginning of that.
+func TestBlobPages(t *testing.T) { // A36
+	text := lines("b", 9<<20)
+	w := newWorld(t).patient()
 	n := w.node(agents(scripted.New(calling("function")), func(d *actors.Definition) {
 		d.Tools, d.StopOn = []tool.Tool{giving("function", text)}, []string{"function"}
 	}))
@@ -163,20 +173,42 @@ func TestBlobViews(t *testing.T) { // A36
 	if got.end.Output != text || got.text != text {
 		t.Errorf("the answer has %d bytes, %d of them were streamed", len(got.end.Output), len(got.text))
 	}
+	named := w.blobOf(got.end)
+	if want := (messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(len(text))}); named != want {
+		t.Errorf("the fact says %.100s, want %v", got.end.Data, want)
+	}
+	for _, hash := range []messages.Digest{named.SHA256, named.SHA256[:12]} {
+		var b bytes.Buffer
+		if blob, err := c.Blob(w.ctx, "assistant/a", hash, &b); err != nil || blob != named || b.String() != text {
+			t.Errorf("%s: %d bytes, %v, %v", hash, b.Len(), blob, err)
+		}
+	}
+}
+
+// blobOf is the blob that a fact of an ask names in place of its output.
+func (w *world) blobOf(e client.Event) messages.Blob {
+	w.t.Helper()
 	var named struct {
 		Output string
 		Blob   messages.Blob
 	}
-	w.ok(json.Unmarshal(got.end.Data, &named))
-	if want := (messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(len(text))}); named.Output != "" || named.Blob != want {
-		t.Errorf("the fact says %.100s, want %v", got.end.Data, want)
+	w.ok(json.Unmarshal(e.Data, &named))
+	if named.Output != "" {
+		w.t.Errorf("it holds %d bytes", len(named.Output))
 	}
-	for _, hash := range []messages.Digest{named.Blob.SHA256, named.Blob.SHA256[:12]} {
-		var b bytes.Buffer
-		if blob, err := c.Blob(w.ctx, "assistant/a", hash, &b); err != nil || blob != named.Blob || b.String() != text {
-			t.Errorf("%s: %d bytes, %v, %v", hash, b.Len(), blob, err)
-		}
-	}
+	return named.Blob
+}
+
+// The views that show what is kept beside the log, and what they say of a wrong
+// question.
+func TestBlobViews(t *testing.T) { // A36
+	text := lines("b", 400<<10)
+	w := newWorld(t).patient()
+	n := w.node(agents(scripted.New(calling("function")), func(d *actors.Definition) {
+		d.Tools, d.StopOn = []tool.Tool{giving("function", text)}, []string{"function"}
+	}))
+	c := n.Client()
+	named := w.blobOf(w.say(c, "assistant/a", "u1", "go").end)
 	for _, q := range []messages.Query{{View: "events"}, {View: "events", Whole: true}} {
 		outputs := 0
 		for line, err := range c.Query(w.ctx, "assistant/a", q) {
@@ -211,7 +243,7 @@ func TestBlobViews(t *testing.T) { // A36
 	if _, err := c.Blob(w.ctx, "assistant/a", "feed", &bytes.Buffer{}); !errors.As(err, &refused) || refused.Code != messages.NotFound || !strings.Contains(err.Error(), "feed") {
 		t.Errorf("an unknown hash: %v", err)
 	}
-	for _, q := range []messages.Query{{View: "blob"}, {View: "blob", Blob: named.Blob, From: 1 << 40}} {
+	for _, q := range []messages.Query{{View: "blob"}, {View: "blob", Blob: named, From: 1 << 40}} {
 		for _, err := range c.Query(w.ctx, "assistant/a", q) {
 			if !errors.As(err, &refused) || refused.Code != messages.BadInput {
 				t.Errorf("%+v: %v", q, err)
@@ -224,7 +256,7 @@ func TestBlobViews(t *testing.T) { // A36
 // what and where, others go on, and once it is put back the turn is resumed.
 func TestBlobRemoved(t *testing.T) { // A29, A36
 	text := lines("c", 300<<10)
-	w := newWorld(t)
+	w := newWorld(t).patient()
 	cfg := agents(scripted.Func(func(r messagesRequest) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Role == messages.RoleUser && last.Content.Text() == "go" {
 			return calling("function")
@@ -284,7 +316,7 @@ func TestBlobRemoved(t *testing.T) { // A29, A36
 // Many large results in one step.
 func TestManyLargeResults(t *testing.T) { // A36
 	const calls = 20
-	w := newWorld(t)
+	w := newWorld(t).patient()
 	var tools []tool.Tool
 	var names []string
 	for i := range calls {
@@ -307,7 +339,7 @@ func TestManyLargeResults(t *testing.T) { // A36
 func TestLargeAnswer(t *testing.T) { // A36
 	text := lines("d", 2<<20)
 	raw, _ := json.Marshal(map[string]string{"encrypted": lines("e", 3<<20)})
-	w := newWorld(t)
+	w := newWorld(t).patient()
 	answer := scripted.Step{Items: []messages.Item{messages.Text(messages.RoleAssistant, text), {Type: "mystery", Raw: raw, Provider: "test"}}}
 	model := scripted.New(answer, scripted.Say("done"))
 	cfg := agents(model, nil)
@@ -332,7 +364,7 @@ func TestLargeAnswer(t *testing.T) { // A36
 
 // What NATS lets through is taken by every door; what it does not, the client says.
 func TestLargeInputs(t *testing.T) { // A36, A102
-	w := newWorld(t)
+	w := newWorld(t).patient()
 	n := w.node()
 	c := n.Client()
 	text := lines("f", 900<<10)
@@ -371,7 +403,7 @@ func TestLargeInputs(t *testing.T) { // A36, A102
 // A turn of many steps is like any other.
 func TestManySteps(t *testing.T) { // A26
 	const steps = 500
-	w := newWorld(t)
+	w := newWorld(t).patient()
 	n := w.node(agents(scripted.Func(func(r messagesRequest) scripted.Step {
 		if len(r.Items) == 1+2*(steps-1) {
 			return scripted.Say("done")
@@ -380,5 +412,29 @@ func TestManySteps(t *testing.T) { // A26
 	}), func(d *actors.Definition) { d.Tools, d.MaxSteps = []tool.Tool{giving("function", "ok")}, steps }))
 	if got := w.say(n.Client(), "assistant/a", "u1", "go"); got.end.Output != "done" {
 		t.Errorf("%+v", got.end)
+	}
+}
+
+// A prompt that no envelope fits around any more is taken by its agent's node, and
+// told why it cannot be sent on by another.
+func TestPromptAsLargeAsNATSTakes(t *testing.T) { // A36, A102
+	w := newWorld(t).patient()
+	short := scripted.Func(func(messagesRequest) scripted.Step { return scripted.Say("done") })
+	w.node(agents(short, nil))
+	w.node(agents(short, nil))
+	body := strings.Repeat("x", int(w.nc.MaxPayload())-20)
+	taken, told := 0, 0
+	for i := 0; i < 500 && (taken == 0 || told == 0); i++ { // whose door it comes to is chance
+		switch got := w.request(fmt.Sprintf("agents.prompt.assistant.default.a%d", i), body); {
+		case got.code == "":
+			taken++
+		case got.code == "400" && strings.Contains(got.reason, "max_payload"):
+			told++
+		case !strings.Contains(got.reason, "changing hands") && !strings.Contains(got.reason, "has changed"): // as it does when a node comes
+			t.Fatalf("%+v", got)
+		}
+	}
+	if taken == 0 || told == 0 {
+		t.Errorf("%d were taken, %d refused", taken, told)
 	}
 }

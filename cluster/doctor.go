@@ -21,15 +21,15 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return doctorOf(log, log), nil
+	return doctorOf(log, log, actors.ExamineHeads(log)), nil
 }
 
 // doctorOf examines the log that is stored in streams, and payloads as they are
 // stored there.
-func doctorOf(streams *natslog.Log, log doctor.Log) *doctor.Doctor {
+func doctorOf(streams *natslog.Log, log doctor.Log, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
 		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, Named: namedBy,
-		Checks: []doctor.Check{actors.ExamineHeads(log)},
+		Checks: checks,
 	})
 }
 

@@ -9,9 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
@@ -146,5 +148,75 @@ func TestDoctorAlone(t *testing.T) {
 	}
 	if sum.Agents != 1 || sum.Frames == 0 {
 		t.Errorf("%+v", sum)
+	}
+}
+
+// Snapshots are held against the log.
+func TestDoctorOfSnapshots(t *testing.T) { // A27
+	w := newWorld(t)
+	c := w.node(agents(echo(), nil)).Client()
+	agent := "assistant/a"
+	for range 20 { // more events than lie between two snapshots
+		w.say(c, agent, "", "hello")
+	}
+	nc, err := natslog.Connect(w.url)
+	w.ok(err)
+	t.Cleanup(nc.Close)
+	log, err := natslog.Open(w.ctx, natslog.Config{Conns: []*nats.Conn{nc}})
+	w.ok(err)
+	id, err := messages.ParseAgentID(agent)
+	w.ok(err)
+	var good []byte
+	for good == nil && w.ctx.Err() == nil {
+		good, err = log.Snapshot(w.ctx, id, turn.SnapshotName())
+		w.ok(err)
+	}
+	if found, sum := w.examined(c, messages.Query{Deep: true}); len(found) != 0 || sum.Agents != 1 {
+		t.Fatalf("%+v %+v", found, sum)
+	}
+	only := func(what string, q messages.Query, status, detail string) doctor.Finding {
+		t.Helper()
+		found, _ := w.examined(c, q)
+		if len(found) != 1 || found[0].Check != "snapshot" || found[0].Status != status || !strings.Contains(found[0].Detail, detail) {
+			t.Fatalf("%s: %+v", what, found)
+		}
+		return found[0]
+	}
+	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), good[:len(good)-1]))
+	only("cut", messages.Query{}, doctor.Warn, "cannot be read")
+
+	var kept struct {
+		Tail  eventlog.Tail `json:"tail"`
+		Image turn.Image    `json:"image"`
+
+		IDs     any               `json:"ids"`
+		Replies map[string]string `json:"replies"`
+		Ended   []string          `json:"ended"`
+	}
+	w.ok(messages.DecodeSnapshot(id, turn.SnapshotName(), good, &kept))
+	state, err := kept.Image.State()
+	w.ok(err)
+	state.Apply(&messages.Frame{Events: []messages.Event{messages.AgentCleared{}}})
+	kept.Image, err = state.Image()
+	w.ok(err)
+	wrong, err := messages.EncodeSnapshot(id, turn.SnapshotName(), &kept)
+	w.ok(err)
+	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), wrong))
+	if found, _ := w.examined(c, messages.Query{}); len(found) != 0 {
+		t.Errorf("it was not to look deep: %+v", found)
+	}
+	behind := kept
+	behind.Tail.Last += 1000
+	ahead, err := messages.EncodeSnapshot(id, turn.SnapshotName(), &behind)
+	w.ok(err)
+	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), ahead))
+	only("ahead of the log", messages.Query{}, doctor.Fail, "events were lost at its end")
+	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), wrong))
+	only("wrong", messages.Query{Deep: true}, doctor.Fail, "not what a replay")
+	if f := only("repaired", messages.Query{Deep: true, Repair: true}, doctor.Fail, "not what a replay"); !f.Repaired {
+		t.Errorf("%+v", f)
+	}
+	if b, err := log.Snapshot(w.ctx, id, turn.SnapshotName()); b != nil || err != nil {
+		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -52,11 +52,16 @@ func TestHistoryOfBlobs(t *testing.T) { // A36
 	if blobs.Digest() == inline.Digest() || blobs.Digest() != blobbed(sized(100)).Digest() {
 		t.Error("the digest does not tell what is kept where")
 	}
-	other := blobbed(func(text string) (string, *messages.Blob) {
-		return "", &messages.Blob{SHA256: messages.DigestOf([]byte(text + "!")), Size: 100}
-	})
-	if other.Digest() == blobs.Digest() {
-		t.Error("other blobs give the same digest")
+	for _, which := range []string{"input", "result", "answer"} {
+		other := blobbed(func(text string) (string, *messages.Blob) {
+			if text == which {
+				text += "!"
+			}
+			return sized(100)(text)
+		})
+		if other.Digest() == blobs.Digest() {
+			t.Errorf("another %s gives the same digest", which)
+		}
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 )
 
 // EventJSON is one event as `reprise events -o json` shows it, one object a
-// line. Its names are promises.
+// line. Its names are promises. Data names a payload that is too large for the log
+// as "blob":{"sha256","size"}, and leaves its field ("output", "text") empty.
 type EventJSON struct {
 	N messages.EventNumber `json:"n"`
 	// Seq is the log's own number of the frame: a hint, copies renumber.

@@ -19,6 +19,8 @@
 //   - Views are read from the log: they show what is committed and nothing else.
 //     Those of a whole tenant wait, two seconds at most, until they tell of all
 //     that was committed when they were asked; else they say how much they lack.
+//   - What the log names as a blob is poured into views piece by piece; a reader
+//     of one that is gone is told which it was and where it belongs.
 package gateway
 
 import (

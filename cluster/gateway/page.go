@@ -40,7 +40,7 @@ const (
 	messageSize  = 64 << 10
 	// pageSize is how many bytes a page may have when another line begins: what
 	// a reader must hold that is slower than we are.
-	pageSize = 16 << 20
+	pageSize = 8 << 20
 )
 
 // line adds a line that tells of event n and says whether the page has room

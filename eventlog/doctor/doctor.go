@@ -266,7 +266,7 @@ func (v *visit) foreign(m eventlog.Stored) {
 func (v *visit) damage(a messages.AgentID, tail eventlog.Tail, seq uint64, err error) {
 	f := Finding{
 		Check: "log", Status: Fail, Agent: a, Event: tail.Last + 1, Stream: v.stream, Seq: seq, Detail: err.Error(),
-		Remedy: "the agent is left untouched and does no more work, others are not affected: its events before this one can be read; restore a backup elsewhere for the rest",
+		Remedy: "nothing is repaired, and other agents are not affected: the agent does no more work, unless a snapshot lies behind the place; its events before it can be read, and a backup restored elsewhere may have the rest",
 	}
 	var damage *eventlog.DamageError
 	if errors.As(err, &damage) {

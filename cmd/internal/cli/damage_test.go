@@ -64,7 +64,11 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	}
 	for _, key := range []string{"flipped", "gap", "newer"} {
 		before := w.stored(key)
-		w.run("ask", "assistant/"+key, "What is 5 times 3?").exits(1, "damaged at event", "sequence")
+		verb := []string{"ask", "assistant/" + key, "What is 5 times 3?"}
+		if key == "flipped" { // below its snapshot, from which the agent goes on
+			verb = []string{"replay", "assistant/" + key}
+		}
+		w.run(verb...).exits(1, "damaged at event", "sequence")
 		w.run("doctor", "assistant/"+key).exits(1, "fail  log", "assistant/"+key)
 		if after := w.stored(key); after != before {
 			t.Errorf("%s was touched: %d messages, then %d", key, before, after)

@@ -1,0 +1,109 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// ExamineSnapshots sees that an agent's snapshot can be read and knows of no
+// event that its log has not, and, if it is to look deep, that a replay gives the
+// same. It removes a bad one if it is to repair: a snapshot is a cache.
+func ExamineSnapshots(log interface {
+	eventlog.Reader
+	eventlog.Snapshots
+}) doctor.Check {
+	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
+		f, err := examineSnapshot(ctx, log, s, o.Deep)
+		if err != nil || f == nil {
+			return err
+		}
+		f.Check, f.Agent = "snapshot", s.Agent
+		f.Remedy = "it is a cache: doctor --repair removes it, and it is made again of the log; an agent in memory keeps what it has until it sleeps"
+		if o.Repair {
+			if err := log.RemoveSnapshots(ctx, s.Agent); err != nil {
+				return err
+			}
+			f.Repaired, f.Remedy = true, ""
+		}
+		tell(*f)
+		return nil
+	}
+}
+
+func examineSnapshot(ctx context.Context, log interface {
+	eventlog.Reader
+	eventlog.Snapshots
+}, s doctor.Subject, deep bool) (*doctor.Finding, error) {
+	name := turn.SnapshotName()
+	b, err := log.Snapshot(ctx, s.Agent, name)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	var kept saved
+	if err := messages.DecodeSnapshot(s.Agent, name, b, &kept); err != nil {
+		return &doctor.Finding{Status: doctor.Warn, Detail: fmt.Sprintf("snapshot %s cannot be read and is passed over: %v", name, err)}, nil
+	}
+	upTo := kept.Tail.Last
+	if upTo > s.Tail.Last {
+		tail, err := log.Tail(ctx, s.Agent)
+		if err != nil || upTo <= tail.Last {
+			return nil, err // it has gone on meanwhile
+		}
+		return &doctor.Finding{Status: doctor.Fail, Event: tail.Last + 1, Detail: fmt.Sprintf("a snapshot was made at event %d and the log ends with %d: events were lost at its end, or an older copy of the log was put in place", upTo, tail.Last)}, nil
+	}
+	if !deep {
+		return nil, nil
+	}
+	replayed, tail, err := foldedTo(ctx, log, s.Agent, upTo)
+	var damage *eventlog.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return nil, nil // which the examination of heads tells
+	case err != nil || replayed == nil:
+		return nil, err
+	}
+	if tail.Frame == kept.Tail.Frame && tail.Digest == kept.Tail.Digest && same(s.Agent, replayed, &kept.Image) {
+		return nil, nil
+	}
+	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
+}
+
+// same says whether a state, once it is kept and read again, is what a snapshot
+// has.
+func same(a messages.AgentID, state *turn.State, snapshot *turn.Image) bool {
+	image, err := state.Image()
+	var again turn.Image
+	if err == nil {
+		again, err = rewritten(a, &image)
+	}
+	if err != nil {
+		return false
+	}
+	one, err := again.State()
+	if err != nil {
+		return false
+	}
+	two, err := snapshot.State()
+	if err != nil {
+		return false
+	}
+	one.History.Digest() // which is kept, once it was asked for
+	two.History.Digest()
+	return reflect.DeepEqual(one, two)
+}
+
+// rewritten is an image after it was kept and read again.
+func rewritten(a messages.AgentID, image *turn.Image) (again turn.Image, err error) {
+	b, err := messages.EncodeSnapshot(a, turn.SnapshotName(), image)
+	if err == nil {
+		err = messages.DecodeSnapshot(a, turn.SnapshotName(), b, &again)
+	}
+	return again, err
+}

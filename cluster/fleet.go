@@ -44,19 +44,20 @@ type views struct {
 }
 
 const (
-	// viewsBatch is the most messages that one transaction takes in, viewsBusy for
-	// how long it gathers them.
-	viewsBatch = 2000
-	viewsBusy  = 250 * time.Millisecond
+	// viewsBatch is the most messages that one transaction takes in, viewsGather
+	// for how long it gathers them when nobody asks.
+	viewsBatch  = 2000
+	viewsGather = time.Second
 	// viewsAhead is how many messages are read ahead.
 	viewsAhead = 256
 	// viewsWait is how long a query waits for what the log holds.
 	viewsWait = 2 * time.Second
-	// viewsShare is the part of the machine that keeping the views may take while
-	// nobody asks: one in so many. While they are built it is half a core.
-	viewsShare = 20
-	// viewsRest bounds a rest: from below, so that frames gather, and from above.
-	viewsRest, viewsRestMost = 100 * time.Millisecond, 5 * time.Second
+	// viewsShare is the part of the machine that folding may take while nobody
+	// asks: one in so many. Reading the log takes about as much again. While the
+	// views are built it is half a core.
+	viewsShare = 40
+	// viewsRestMost bounds a rest.
+	viewsRestMost = 5 * time.Second
 )
 
 func newViews(log eventlog.Shards, path string, logger *slog.Logger) *views {
@@ -134,8 +135,13 @@ type keeper struct {
 	// building are the shards that have not been read to their end, sure those
 	// that are known to be the ones that were read.
 	building, sure map[int]bool
-	begun          time.Time
-	frames         int
+	// goals are what the shards held at first.
+	goals  []uint64
+	begun  time.Time
+	frames int
+
+	gathered *fleet.Batch
+	worked   time.Duration // on it
 }
 
 // keep keeps the file until something fails.
@@ -155,6 +161,9 @@ func (v *views) keep(well func()) error {
 		v.set(nil, err)
 		_ = store.Close()
 	}()
+	if k.goals, err = v.ends(ctx); err != nil {
+		return err
+	}
 	for shard := range v.log.Shards() {
 		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
 		k.follow(shard)
@@ -169,59 +178,76 @@ func (v *views) keep(well func()) error {
 	}
 }
 
-// batch takes in what has come, commits it and rests.
+// batch takes in what comes, commits it and rests.
 func (k *keeper) batch() error {
-	b, begun := k.store.Batch(), time.Time{}
-	for gathering := true; gathering; {
-		var m toldOf
-		if begun.IsZero() { // nothing yet: wait for it
-			select {
-			case m = <-k.told:
-			case <-k.ctx.Done():
-				return k.ctx.Err()
-			}
-			begun = time.Now()
-		} else {
-			select {
-			case m = <-k.told:
-			default:
-				gathering = false
-				continue
-			}
-		}
-		switch {
-		case m.here:
-			k.sure[m.shard] = true
-			k.publish()
-		case m.idle:
-			k.built(m.shard)
-		case m.elsewhere:
-			if err := k.again(b, m.shard); err != nil {
-				return err
-			}
-			b = k.store.Batch()
-		default:
-			if err := b.Add(k.ctx, m.shard, m.Stored); err != nil {
-				return err
-			}
-		}
-		gathering = b.Len() < k.most && time.Since(begun) < viewsBusy
-	}
-	if err := k.commit(b); err != nil {
+	k.gathered, k.worked = k.store.Batch(), 0
+	if err := k.gather(); err != nil {
 		return err
 	}
-	k.rest(time.Since(begun))
+	if err := k.commit(); err != nil {
+		return err
+	}
+	k.rest()
 	return nil
 }
 
-func (k *keeper) commit(b *fleet.Batch) error {
-	if b.Len() == 0 {
+// gather folds what comes into the batch, for a while if nobody asks: an agent's
+// frames are written once if they come together.
+func (k *keeper) gather() error {
+	var enough <-chan time.Time
+	for k.gathered.Len() < k.most {
+		if k.gathered.Len() > 0 && len(k.told) == 0 && k.asked.Load() > 0 {
+			return nil
+		}
+		select {
+		case m := <-k.told:
+			if err := k.take(m); err != nil {
+				return err
+			}
+			if enough == nil && k.gathered.Len() > 0 {
+				enough = time.After(viewsGather)
+			}
+		case <-k.kick:
+		case <-enough:
+			return nil
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		}
+	}
+	return nil
+}
+
+// take takes in what a reader tells.
+func (k *keeper) take(m toldOf) error {
+	begun := time.Now()
+	defer func() { k.worked += time.Since(begun) }()
+	switch {
+	case m.here:
+		k.sure[m.shard] = true
+		k.publish()
+	case m.idle:
+		k.built(m.shard)
+	case m.elsewhere:
+		return k.again(m.shard)
+	default:
+		return k.gathered.Add(k.ctx, m.shard, m.Stored)
+	}
+	return nil
+}
+
+func (k *keeper) commit() error {
+	frames := k.gathered.Len()
+	if frames == 0 {
 		return nil
 	}
-	if err := b.Commit(k.ctx); err != nil {
+	begun := time.Now()
+	err := k.gathered.Commit(k.ctx)
+	k.worked += time.Since(begun)
+	k.gathered = k.store.Batch()
+	if err != nil {
 		return err
 	}
-	k.frames += b.Len()
+	k.frames += frames
 	k.publish()
 	return nil
 }
@@ -231,16 +257,20 @@ func (k *keeper) publish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for shard := range k.log.Shards() {
-		if k.sure[shard] {
-			k.at[shard] = k.store.Shard(shard).Seq
+		if !k.sure[shard] {
+			continue
+		}
+		k.at[shard] = k.store.Shard(shard).Seq
+		if shard < len(k.goals) && k.at[shard] >= k.goals[shard] {
+			k.built(shard)
 		}
 	}
 	k.tell()
 }
 
 // again reads a shard from its beginning.
-func (k *keeper) again(b *fleet.Batch, shard int) error {
-	if err := k.commit(b); err != nil {
+func (k *keeper) again(shard int) error {
+	if err := k.commit(); err != nil {
 		return err
 	}
 	k.logger.Warn("a shard of the log is not the one that the views of the fleet were built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
@@ -263,12 +293,12 @@ func (k *keeper) built(shard int) {
 
 // rest lets others work, in proportion to how long was worked, unless somebody
 // asks.
-func (k *keeper) rest(worked time.Duration) {
-	rest := worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - worked
+func (k *keeper) rest() {
+	rest := k.worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - k.worked
 	if len(k.building) > 0 {
-		rest = min(rest, worked)
+		rest = min(rest, k.worked)
 	}
-	timer := time.NewTimer(min(max(rest, viewsRest), viewsRestMost))
+	timer := time.NewTimer(min(rest, viewsRestMost))
 	defer timer.Stop()
 	for k.asked.Load() == 0 {
 		select {

@@ -17,18 +17,28 @@ func keeps(dir string) change { return func(c *cluster.Config) { c.Views = dir }
 // fleetOf is everything that a node's views of the fleet say.
 func (w *world) fleetOf(n *cluster.Node) string {
 	w.t.Helper()
+	text, behind := "", true
+	w.eventually("the views catch up", func() bool {
+		text, behind = w.fleetNow(n)
+		return !behind
+	})
+	return text
+}
+
+func (w *world) fleetNow(n *cluster.Node) (_ string, late bool) {
+	w.t.Helper()
 	var text strings.Builder
 	queries := []messages.Query{{View: "approvals"}, {View: "effects"}, {View: "effects", Tool: "refund", Where: map[string]string{"order": "8"}}}
 	for _, by := range fleet.By {
 		queries = append(queries, messages.Query{View: "usage", By: by})
 	}
 	for _, q := range queries {
-		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(behind uint64) { w.t.Errorf("%s is %d behind", q.View, behind) }) {
+		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(uint64) { late = true }) {
 			w.ok(err)
 			text.WriteString(q.View + " " + string(line) + "\n")
 		}
 	}
-	return text.String()
+	return text.String(), late
 }
 
 // Every node's views of the fleet tell the same of the agents of all nodes, and

@@ -64,7 +64,8 @@ type Effect struct {
 	// Reason is why it waits, is unknown or was skipped.
 	Reason string `json:"reason,omitempty"`
 	// Output is the beginning of what the model reads of it, at most MaxPreview
-	// bytes; OutputBytes is the size of the whole.
+	// bytes; OutputBytes is the size of the whole. Of one that is kept as a blob
+	// the size alone is told.
 	Output      string `json:"output,omitempty"`
 	OutputBytes int    `json:"output_bytes,omitempty"`
 	// Flagged is the earlier call that this one repeats. Empty: none is known.
@@ -139,6 +140,8 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 		e.giveUp(n, func(c *Effect) bool { return c.Turn == turn })
 	case messages.AgentCleared:
 		e.giveUp(n, func(*Effect) bool { return true })
+	case messages.AgentDeleted:
+		*e = Effects{at: e.at}
 	default:
 		e.outcome(n, ev)
 	}
@@ -148,7 +151,11 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 func (e *Effects) outcome(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ToolCompleted:
-		e.end(n, ev.Turn, ev.Call, Effect{Outcome: CallCompleted, By: ev.By}, ev.Output)
+		c := Effect{Outcome: CallCompleted, By: ev.By, OutputBytes: len(ev.Output)}
+		if ev.Blob != nil {
+			c.OutputBytes = int(ev.Blob.Size)
+		}
+		e.end(n, ev.Turn, ev.Call, c, ev.Output)
 	case messages.ToolFailed:
 		e.end(n, ev.Turn, ev.Call, Effect{Outcome: CallFailed, Kind: ev.Kind, By: ev.By}, ev.Message)
 	case messages.ToolDenied:
@@ -225,7 +232,7 @@ func (e *Effects) end(n messages.EventNumber, turn messages.TurnID, call message
 	if c.By == "" && c.Outcome == CallDenied {
 		c.By = c.ApprovedBy
 	}
-	c.Output, c.OutputBytes = beginning(output), len(output)
+	c.Output, c.OutputBytes = beginning(output), max(how.OutputBytes, len(output))
 	c.Ended, c.EndedAt = n, e.at
 	e.open = slices.DeleteFunc(e.open, func(i int) bool { return &e.list[i] == c })
 }

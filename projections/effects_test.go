@@ -74,6 +74,17 @@ func TestEffectsEndWithTheirTurn(t *testing.T) { // A12, A42
 	}
 }
 
+func TestEffectsKeptAsBlobs(t *testing.T) {
+	blob := &messages.Blob{SHA256: "x", Size: 1 << 20}
+	got := effectsOf(messages.ToolRequested{Turn: "t", Call: "c"}, messages.ToolCompleted{Turn: "t", Call: "c", Blob: blob})
+	if len(got) != 1 || got[0].OutputBytes != 1<<20 || got[0].Output != "" {
+		t.Errorf("got %+v", got)
+	}
+	if got := effectsOf(messages.ToolRequested{Turn: "t", Call: "c"}, messages.AgentDeleted{}); len(got) != 0 {
+		t.Errorf("a deleted agent has %+v", got)
+	}
+}
+
 // A fold that goes on from the calls that were open tells the same of them.
 func TestEffectsAfter(t *testing.T) { // A80
 	for seed := range uint64(40) {

@@ -21,6 +21,10 @@
 //   - CPU is the whole process's: the embedded server, the node and those who
 //     ask.
 //
+// The views of a fleet are measured on a file of their own, from frames that are
+// decoded as those of a log; writing those frames is not counted. Of pages the
+// slowest of five is told, as its rows would be sent.
+//
 // # Guarantees
 //
 //   - Every ratio is to something measured in the same run, on the same store,

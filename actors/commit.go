@@ -114,12 +114,31 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 				owe(input)
 			}
 		}
+		if subject, input := scheduleReply(ev); subject != "" {
+			list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
+		}
 		ended, _ := messages.Ended(ev)
 		for _, input := range ended {
 			owe(input)
 		}
 	}
 	return list
+}
+
+// scheduleReply is who is told of an input that is to come later: that it was
+// taken, that it was refused when it came, or that it will not come.
+func scheduleReply(ev messages.Event) (subject, input string) {
+	switch ev := ev.(type) {
+	case messages.TimerSet:
+		if ev.Input != nil {
+			return ev.Input.Reply, ev.Input.ID
+		}
+	case messages.TimerFired:
+		return ev.Reply, ev.Input
+	case messages.TimerCancelled:
+		return ev.Reply, ev.Input
+	}
+	return "", ""
 }
 
 func (a *agent) appended(m appended) {

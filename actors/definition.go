@@ -60,6 +60,8 @@ type Definition struct {
 	// for, before it is archived and deleted. Zero: for ever. An owner that takes
 	// an agent over counts as a sign of life.
 	Retain time.Duration
+	// Compact says when and how what a model sees of the past is made shorter.
+	Compact Compaction
 	// Hooks are asked at points of every turn.
 	Hooks []Hook
 }
@@ -111,6 +113,9 @@ func (d Definition) Validate(set providers.Set) error {
 		return err
 	}
 	if err := d.validateTools(); err != nil {
+		return err
+	}
+	if err := d.Compact.validate(d.Kind, set); err != nil {
 		return err
 	}
 	return validateHooks(d.Kind, d.Hooks)
@@ -186,6 +191,7 @@ type stored struct {
 	AgentLimits       messages.Limits `json:"agent_limits,omitzero"`
 	PauseAtLimit      bool            `json:"pause_at_limit,omitempty"`
 	Hooks             []string        `json:"hooks,omitempty"` // names, as they are asked
+	Compact           Compaction      `json:"compact,omitzero"`
 	ShowAtMost        int             `json:"show_at_most,omitempty"`
 }
 
@@ -211,7 +217,7 @@ func (d Definition) encode() ([]byte, error) {
 		Kind: d.Kind, Model: d.Model, Instructions: d.Instructions, Settings: d.Settings,
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel,
 		Fallbacks: d.Fallbacks, ToolChoice: d.ToolChoice, StopOn: d.StopOn, ApprovalTimeoutMS: d.ApprovalTimeout.Milliseconds(),
-		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit,
+		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Compact: d.Compact,
 		ShowAtMost: d.ShowAtMost,
 	}
 	for _, h := range sortHooks(d.Hooks) {

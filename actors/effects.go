@@ -83,6 +83,8 @@ func (a *agent) begin(e turn.Effect) func() {
 		return func() { timer.Stop() }
 	case turn.CallModel:
 		return a.beginModel(e)
+	case turn.Summarize:
+		return a.beginSummary(e)
 	case turn.AskHooks:
 		return a.beginHooks(e)
 	case turn.Begin:
@@ -441,6 +443,10 @@ func resultSize(result any) int {
 		return eventSize + len(r.Output) + decisionsSize(r.Hooks)
 	case turn.ToolErred:
 		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
+	case turn.Summarized:
+		return eventSize + len(r.Text)
+	case turn.SummaryErred:
+		return eventSize + len(r.Message)
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)
 	case turn.HooksAsked:

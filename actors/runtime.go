@@ -155,7 +155,10 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
 	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
-	for _, m := range d.models() {
+	for _, m := range append(d.models(), d.Compact.Model) {
+		if m == "" {
+			continue
+		}
 		provider, name, err := cfg.Providers.Split(m)
 		if err != nil {
 			return nil, err
@@ -170,6 +173,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		Digest: string(digest), Model: d.Model, Fallbacks: d.Fallbacks, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
+		Compact:    turn.Compact{AtTokens: d.Compact.AtTokens, Keep: d.Compact.Keep, How: d.Compact.How, Model: d.Compact.Model},
 		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
 		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
 		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),

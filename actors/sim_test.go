@@ -77,6 +77,7 @@ func (c *census) add(l *life) {
 func (c *census) check(t *testing.T, lives uint64) {
 	for _, name := range strings.Fields(`
 		agent.activated agent.cleared agent.closed agent.deleted agent.purged approval.denied approval.forgotten approval.granted approval.requested
+		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
 		input.accepted input.dropped input.requeued input.withdrawn
 		model.completed model.failed model.requested model.restarted model.switched state.patched

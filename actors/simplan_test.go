@@ -40,7 +40,7 @@ func (a act) String() string {
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
 	say say say say say say join join join join interrupting rejecting large
-	interrupt abort clear delete withdraw withdraw resume approve deny forget decide set
+	interrupt abort clear delete withdraw withdraw later later tick cancel compact resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop wake wake`)
@@ -135,6 +135,16 @@ func (w *world) command(a act) messages.Command {
 		return messages.Input{ID: id, Content: text, Policy: messages.PolicyReject}
 	case "large":
 		return messages.Input{ID: id, Content: messages.TextContent(strings.Repeat("x", 10<<10+a.n*30))}
+	case "later":
+		in := messages.Input{ID: id, Content: text, Policy: messages.Policies()[a.n%4]}
+		in.In = messages.Span(time.Duration(1+a.n%40) * time.Second)
+		return in
+	case "tick":
+		in := messages.Input{ID: id, Content: text, Policy: messages.Policies()[a.n%4]}
+		in.Cron, in.Name = "* * * * *", []string{"", "tick"}[a.n%2]
+		return in
+	case "compact":
+		return messages.Compact{ID: id, Keep: 1 + a.n%4, How: []string{"", messages.CompactSummary, messages.CompactWindow}[a.n%3]}
 	case "set":
 		return messages.SetState{ID: id, Patch: json.RawMessage(fmt.Sprintf(`{"k%d":%d}`, a.n%3, a.n))}
 	case "interrupt":
@@ -165,6 +175,11 @@ func (w *world) decision(a act, id string) messages.Command {
 			return messages.Withdraw{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
 		}
 		return messages.Withdraw{ID: id, All: true}
+	case "cancel":
+		if len(s.Schedules) > 0 && a.n%4 > 0 {
+			return messages.Cancel{ID: id, Timer: s.Schedules[a.n%len(s.Schedules)].Timer}
+		}
+		return messages.Cancel{ID: id, All: true}
 	case "forget":
 		known := append(slices.Sorted(maps.Keys(s.Remembered)), "pay")
 		return messages.Forget{ID: id, Tool: known[0]}
@@ -282,12 +297,16 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
-	busy := s.Turn != nil || s.Open()
+	busy, later := s.Turn != nil || s.Open() || s.Summary != nil, len(s.Schedules) > 0
 	w.mu.Unlock()
+	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
+	if later { // else it would go on for ever
+		w.ask(h, a, messages.Cancel{ID: id + "d", All: true})
+		return true
+	}
 	if !busy {
 		return false
 	}
-	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
 	for _, c := range calls {
 		switch c.Status {
 		case turn.Gated:

@@ -39,12 +39,13 @@ type view struct {
 	attempts        map[messages.CallID]int      // of the open turn's calls
 	keys            map[messages.CallID]string   // theirs
 	timers          map[string]messages.TimerSet // of the open turn
+	later           map[string]messages.TimerSet // of the agent itself
 }
 
 func newView(a messages.AgentID) *view {
 	return &view{
 		agent: a, types: make(map[string]int), inputs: make(map[string]int), spent: make(map[string]messages.EventNumber), ever: make(map[string][]messages.EventNumber),
-		shown: make(map[messages.CallID]string), started: make(map[string]bool),
+		shown: make(map[messages.CallID]string), later: make(map[string]messages.TimerSet), started: make(map[string]bool),
 	}
 }
 
@@ -135,7 +136,7 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 				v.fail(n, "a delete that comes again would have another effect")
 			}
 			v.grave = n
-			v.inputs, v.spent, v.tombstone = make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
+			v.later, v.inputs, v.spent, v.tombstone = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
 		case messages.AgentPurged:
 			v.kept = v.tombstone
 		case messages.AgentActivated, messages.AgentClosed:
@@ -187,8 +188,11 @@ func told(s eventlog.Summary) eventlog.Summary {
 // requested notes what the model calls of a frame must be given.
 func (v *view) requested(f *messages.Frame) {
 	for _, ev := range f.Events {
-		if ev, ok := ev.(messages.ModelRequested); ok {
+		switch ev := ev.(type) {
+		case messages.ModelRequested:
 			v.shown[ev.Call] = strings.Join(brief(providers.Request{Items: v.shownItems()}), "\n")
+		case messages.CompactionRequested:
+			v.shown[ev.Call] = aSummary
 		}
 	}
 }
@@ -216,8 +220,36 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.inputEnded(n, ev.Input)
 	case messages.InputDropped:
 		v.inputEnded(n, ev.Input)
+	case messages.HistoryCompacted:
+		if ev.How == messages.CompactSummary && strings.TrimRight(ev.Text, " ") != "answer to "+string(ev.Call) {
+			v.fail(n, "%q is no summary of %s", ev.Text, ev.Call)
+		}
 	default:
+		if messages.OfAgent(ev) {
+			v.schedule(n, at, ev)
+			return
+		}
 		v.work(n, at, ev)
+	}
+}
+
+// aSummary is what a model is given that is to make one, as far as it is held
+// against the log.
+const aSummary = "the conversation so far"
+
+// schedule holds an event of one of the agent's own timers against those before
+// it.
+func (v *view) schedule(n messages.EventNumber, at time.Time, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.TimerSet:
+		v.later[ev.Timer] = ev
+	case messages.TimerFired:
+		if set, ok := v.later[ev.Timer]; !ok || at.Before(set.At) {
+			v.fail(n, "timer %s fired at %v, it was set for %v", ev.Timer, at, set.At)
+		}
+		delete(v.later, ev.Timer) // a cron line sets it again
+	case messages.TimerCancelled:
+		delete(v.later, ev.Timer)
 	}
 }
 
@@ -312,7 +344,8 @@ func (j *job) awaited(v *view) bool {
 		return true
 	}
 	return slices.ContainsFunc(v.state.Effects(), func(e turn.Effect) bool {
-		return e.Call == j.call && (j.what == "model") == (e.Do == turn.CallModel) && (j.what == "model" || e.Attempt == j.attempt)
+		model := j.what == "model"
+		return e.Call == j.call && model == (e.Do == turn.CallModel || e.Do == turn.Summarize) && (model || e.Attempt == j.attempt)
 	})
 }
 

@@ -33,6 +33,9 @@ func (w *world) config(r *rand.Rand) actors.Config {
 	if r.IntN(6) == 0 {
 		d.StopOn = []string{"add"}
 	}
+	if r.IntN(3) == 0 {
+		d.Compact = actors.Compaction{AtTokens: 40 + r.IntN(200), Keep: 1 + r.IntN(4), How: []string{"", messages.CompactWindow}[r.IntN(2)]}
+	}
 	d.ShowAtMost = []int{0, 0, 3000}[r.IntN(3)]
 	return actors.Config{
 		Definitions: []actors.Definition{d}, IdleAfter: time.Duration(1+r.IntN(40)) * time.Second,
@@ -132,6 +135,10 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	w := h.w
 	this := fmt.Sprint("model call ", req.Call, " of ", req.Agent.Key)
 	shows := strings.Join(brief(req), "\n")
+	summary := req.Instructions == actors.SummaryInstructions
+	if summary {
+		shows = aSummary
+	}
 	j, err := h.begin(ctx, &job{agent: req.Agent, what: "model", call: req.Call}, this, func(v *view) bool {
 		want, ok := v.shown[req.Call]
 		if ok && want != shows {
@@ -163,7 +170,9 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	case 3:
 		panic("a provider that fails")
 	}
-	resp.Items = answers(req, r)
+	if resp.Items = answers(req, r); summary {
+		resp.Items = resp.Items[:1]
+	}
 	if r.IntN(8) == 0 {
 		resp.Items[0].Content[0].Text += strings.Repeat(" ", r.IntN(20<<10))
 	}

@@ -27,7 +27,7 @@ const (
 	// snapshots, at least.
 	DefaultSnapshotEvery = 64
 	// An agent that leaves memory is worth a snapshot with fewer.
-	snapshotAtEnd = 16
+	snapshotAtEnd = 32
 	// savesAtOnce is how many snapshots a node writes at the same time. Another
 	// one is not waited for, but skipped.
 	savesAtOnce = 4

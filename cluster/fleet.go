@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,9 +52,9 @@ const (
 	viewsAhead = 256
 	// viewsWait is how long a query waits for what the log holds.
 	viewsWait = 2 * time.Second
-	// viewsShare is how many times as long as it works the keeper rests, when
-	// nobody asks: its share of one core is a tenth. While it builds it is a half.
-	viewsShare = 9
+	// viewsShare is the part of the machine that keeping the views may take while
+	// nobody asks: one in so many. While they are built it is half a core.
+	viewsShare = 20
 	// viewsRest bounds a rest: from below, so that frames gather, and from above.
 	viewsRest, viewsRestMost = 100 * time.Millisecond, 5 * time.Second
 )
@@ -263,11 +264,11 @@ func (k *keeper) built(shard int) {
 // rest lets others work, in proportion to how long was worked, unless somebody
 // asks.
 func (k *keeper) rest(worked time.Duration) {
-	share := viewsShare
+	rest := worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - worked
 	if len(k.building) > 0 {
-		share = 1
+		rest = min(rest, worked)
 	}
-	timer := time.NewTimer(min(max(time.Duration(share)*worked, viewsRest), viewsRestMost))
+	timer := time.NewTimer(min(max(rest, viewsRest), viewsRestMost))
 	defer timer.Stop()
 	for k.asked.Load() == 0 {
 		select {
@@ -359,7 +360,7 @@ func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
 	late := time.NewTimer(viewsWait)
 	defer late.Stop()
 	for {
-		store, behind, why, moved := v.behind(ends)
+		store, behind, moved, why := v.behind(ends)
 		if store != nil && behind == 0 {
 			return store, 0, nil
 		}
@@ -378,7 +379,7 @@ func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
 }
 
 // behind is how many messages the views lack of those up to ends.
-func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error, moved <-chan struct{}) {
+func (v *views) behind(ends []uint64) (store *fleet.Store, behind uint64, moved <-chan struct{}, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for shard, end := range ends {
@@ -388,7 +389,7 @@ func (v *views) behind(ends []uint64) (_ *fleet.Store, behind uint64, why error,
 		}
 		behind += end - min(end, at)
 	}
-	return v.store, behind, v.why, v.moved
+	return v.store, behind, v.moved, v.why
 }
 
 // ends are the sequences of the shards' newest messages.

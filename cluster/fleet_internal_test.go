@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,6 +145,9 @@ func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 		t.Errorf("opened again: same %v, warned %s", got == want, warned)
 	}
 	for name, turns := range map[string]int{"longer": 6, "shorter": 2, "empty": 0} {
+		if got, _ := build(first, path); got != want {
+			t.Errorf("before a %s log: other views than at first", name)
+		}
 		other := memlog.New()
 		story(t, other, 20, turns, "other")
 		fresh, _ := build(other, filepath.Join(t.TempDir(), "fleet.db"))
@@ -207,6 +213,47 @@ func TestViewsTellTheirLag(t *testing.T) {
 		places, err := v.Places(t.Context())
 		if err != nil || len(places) != log.Shards() || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 2 }) {
 			t.Errorf("places %+v, %v", places, err)
+		}
+	})
+}
+
+// broken is a log whose readers fail after every third message, some times.
+type broken struct {
+	*memlog.Log
+	left *atomic.Int32
+}
+
+func (l broken) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		given := 0
+		for m, err := range l.Log.ReadShard(ctx, shard, after) {
+			if given++; given > 3 && l.left.Add(-1) >= 0 {
+				yield(eventlog.Stored{}, errors.New("the connection was lost"))
+				return
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// A reader that fails goes on where it was.
+func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
+	log := memlog.New()
+	story(t, log, 5, 3, "x")
+	synctest.Test(t, func(t *testing.T) {
+		var words safeWords
+		v := newViews(broken{log, new(atomic.Int32)}, filepath.Join(t.TempDir(), "fleet.db"), slog.New(slog.NewTextHandler(&words, nil)))
+		v.log.(broken).left.Store(6)
+		v.begin()
+		defer v.close()
+		<-time.After(time.Minute)
+		if got := strings.Count(said(t, v), `"outcome":"completed"`); got != 15 {
+			t.Errorf("%d calls are completed", got)
+		}
+		if text := words.String(); strings.Count(text, "the connection was lost") != 6 || strings.Contains(text, "opened again") || strings.Contains(text, "is not the one") {
+			t.Errorf("it is said: %s", text)
 		}
 	})
 }

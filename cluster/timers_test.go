@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,5 +148,49 @@ func TestScheduledInputAfterRestart(t *testing.T) { // A6 A25
 	w.ok(err)
 	for line := range n.Client().Timers(w.ctx, "assistant/later") {
 		t.Errorf("cancelled, and waits: %+v", line)
+	}
+}
+
+// A prompt that is to come later is acknowledged once it is in the log; nothing
+// follows, for nothing is answered yet.
+func TestPromptForLater(t *testing.T) { // A6
+	w := newWorld(t)
+	n := w.node()
+	for _, tc := range []struct{ body, header, value, want string }{
+		{"come back", messages.HeaderIn, "1h", `{"type":"status","data":"ack"}`},
+		{`{"prompt":"Good morning","cron":"0 9 * * 1-5","tz":"Europe/Berlin","name":"morning"}`, "", "", `{"type":"status","data":"ack"}`},
+		{"come back", messages.HeaderCron, "0 25 * * *", ""},
+	} {
+		replies, err := w.nc.SubscribeSync(w.nc.NewInbox())
+		w.ok(err)
+		msg := nats.NewMsg("agents.prompt.assistant.default.a")
+		msg.Reply, msg.Data = replies.Subject, []byte(tc.body)
+		if tc.header != "" {
+			msg.Header.Set(tc.header, tc.value)
+		}
+		w.ok(w.nc.PublishMsg(msg))
+		first, err := replies.NextMsgWithContext(w.ctx)
+		w.ok(err)
+		if string(first.Data) != tc.want {
+			t.Errorf("%s: told %s", tc.body, first.Data)
+		}
+		if tc.want == "" {
+			if why := first.Header.Get("Nats-Service-Error"); !strings.Contains(why, "field 2, the hour") {
+				t.Errorf("refused: %s", why)
+			}
+			continue
+		}
+		if last, err := replies.NextMsgWithContext(w.ctx); err != nil || len(last.Data) != 0 {
+			t.Errorf("%s: %v, %v", tc.body, last, err)
+		}
+	}
+	var timers []string
+	for line, err := range n.Client().Timers(w.ctx, "assistant/a") {
+		w.ok(err)
+		timers = append(timers, line.Text+" "+line.Cron)
+	}
+	slices.Sort(timers)
+	if !slices.Equal(timers, []string{"Good morning 0 9 * * 1-5", "come back "}) {
+		t.Errorf("timers: %q", timers)
 	}
 }

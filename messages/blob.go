@@ -50,6 +50,13 @@ func Whole(ev Event, fill BlobFill) (Event, error) {
 	case TurnCompleted:
 		e.Output, err = whole(e.Output, e.Blob, BlobText, fill)
 		ev = e
+	case TimerSet:
+		if e.Input != nil {
+			in := *e.Input
+			in.Content, err = in.Content.Whole(fill)
+			e.Input = &in
+			ev = e
+		}
 	}
 	return ev, err
 }
@@ -162,6 +169,13 @@ func WithoutBlobs(ev Event) Event {
 		return e
 	case TurnCompleted:
 		e.Blob = nil
+		return e
+	case TimerSet:
+		if e.Input != nil {
+			in := *e.Input
+			in.Content = in.Content.WithoutBlobs()
+			e.Input = &in
+		}
 		return e
 	}
 	return ev

@@ -435,6 +435,8 @@ type TimerFired struct {
 	Missed int `json:"missed,omitempty"`
 	// Refused is why the input was not accepted. Empty: it was.
 	Refused string `json:"refused,omitempty"`
+	// Reply is the subject that is told so. Empty: none.
+	Reply string `json:"reply,omitempty"`
 }
 
 // TimerCancelled says that a timer will not fire.
@@ -443,10 +445,14 @@ type TimerCancelled struct {
 	Timer string `json:"timer"`
 	// Ran is how long it had run, in milliseconds.
 	Ran int64 `json:"ran_ms"`
-	// By is what has taken an agent's timer back: cancel, clear, or cron for a
+	// By is what has taken an agent's timer back: cancel, clear, delete, or cron for a
 	// line that has no next time.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	// Input is the input that had set it, Reply the subject that is told. Empty:
+	// none.
+	Input string `json:"input,omitempty"`
+	Reply string `json:"reply,omitempty"`
 }
 
 // HookDecided is what a hook wanted, with its reason.

@@ -17,6 +17,7 @@ const DefaultRoot = "reprise"
 //	<root>.inq.<part>.<in|ctl>.<t>.<k>.<key> both, as stored
 //	<root>.q.<tenant>.<kind>.<key>           views of one agent
 //	<root>.q.<tenant>                        views of a tenant
+//	<root>.q                                 views of the whole store
 //	<root>.log.<part>.<t>.<k>.<key>          frames
 //	<root>.def.<sha256>                      definitions
 //	<root>.snap.<part>.<t>.<k>.<key>.<name>.<chunk>   snapshots

@@ -52,31 +52,35 @@ func (h *History) Cut(keep int) Cut {
 // cutAt is the last place to cut that is no later than most; 0: there is none.
 func (h *History) cutAt(most int) int {
 	step, turn, open := 0, 0, 0
-	for i := range h.entries {
-		if i > most {
-			break
-		}
+	size, stays, toStep, toTurn := 0, 0, 0, 0 // in bytes; stays is the inputs of the turn at hand
+	part := make([]messages.Part, 1)
+	first := h.standIn()
+	for i := first; i < len(h.entries) && i <= most; i++ {
 		e := &h.entries[i]
 		if e.n == 0 {
 			break // a result that has not come
 		}
-		if i > 0 && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, h.standIn()):i]) {
-			step = i
+		if i > first && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, first):i]) {
+			step, toStep = i, size-stays
 			if e.turn != h.entries[i-1].turn {
-				turn = i
+				turn, toTurn, stays, toStep = i, size, 0, size
 			}
 		}
 		switch {
-		case e.form == result:
+		case e.form == result || e.form == whole && e.item.Type == messages.ItemCallOutput:
 			open--
-		case e.item != nil && e.item.Type == messages.ItemCall:
+		case e.form == whole && e.item.Type == messages.ItemCall:
 			open++
 		}
+		entry := sizeOf(e.asItem(part))
+		if size += entry; e.staysIn(e.turn) {
+			stays += entry
+		}
 	}
-	if turn >= step/2 {
+	if 2*toTurn >= toStep {
 		return turn
 	}
-	return step // else next to nothing would go
+	return step
 }
 
 // maxCalls is how far back the newest event before an item is looked for: results

@@ -44,7 +44,7 @@ func talk(steps int) (h *History, n messages.EventNumber) {
 	}
 	for s := range steps {
 		a, b := messages.CallID(fmt.Sprint("a", s)), messages.CallID(fmt.Sprint("b", s))
-		apply(messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: a}, {Type: messages.ItemCall, CallID: b}}},
+		apply(messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: a, Arguments: `{"x":1}`}, {Type: messages.ItemCall, CallID: b}}},
 			messages.ToolCompleted{Turn: "t3", Call: b, Output: "2"}, messages.ToolCompleted{Turn: "t3", Call: a, Output: "1"})
 	}
 	return h, n
@@ -61,7 +61,9 @@ func TestCut(t *testing.T) { // A86
 		{0, 3, 2, 3, "d:… u:u2 a:a2 u:u3"},
 		{0, 4, 0, 5, "u:u1 a:a1 u:u2 a:a2 u:u3"}, // the input of a turn that is cut through stays
 		{0, 5, 0, 5, "u:u1 a:a1 u:u2 a:a2 u:u3"},
-		{2, 1, 4, 9, "d:… u:u3 call:a0 call:b0 result:a0 result:b0 call:a1 call:b1 result:a1 result:b1"}, // the turn can stay whole
+		{1, 1, 4, 5, "d:… u:u3 call:a0 call:b0 result:a0 result:b0"},
+		{2, 1, 8, 5, "d:… u:u3 call:a1 call:b1 result:a1 result:b1"},
+		{2, 5, 4, 9, "d:… u:u3 call:a0 call:b0 result:a0 result:b0 call:a1 call:b1 result:a1 result:b1"}, // the turn can stay whole
 		{3, 1, 12, 5, "d:… u:u3 call:a2 call:b2 result:a2 result:b2"},
 		{3, 0, 12, 5, "d:… u:u3 call:a2 call:b2 result:a2 result:b2"},
 		{3, 4, 12, 5, "d:… u:u3 call:a2 call:b2 result:a2 result:b2"},
@@ -117,5 +119,20 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	h.Apply(n+7, messages.AgentCleared{})
 	if h.Omitted() != 0 || h.Len() != 0 {
 		t.Error("cleared, and something is left")
+	}
+}
+
+// A result that is kept as a blob belongs to its call as any other does.
+func TestCutBehindABlob(t *testing.T) { // A36, A86
+	h, n := talk(0)
+	for _, id := range []messages.CallID{"c1", "c2", "c3"} {
+		h.Apply(n+1, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: id}}})
+		h.Apply(n+2, messages.ToolCompleted{Turn: "t3", Call: id, Blob: &messages.Blob{SHA256: "d", Size: 1 << 20}})
+		n += 2
+	}
+	cut := h.Cut(2)
+	h.Apply(n+1, messages.HistoryCompacted{Upto: cut.Upto, Text: "…"})
+	if got := compacted(h); got != "d:… u:u3 call:c3 result:c3" {
+		t.Errorf("%s: %+v", got, cut)
 	}
 }

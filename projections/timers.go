@@ -31,7 +31,7 @@ func (t *Timers) Apply(n messages.EventNumber, ev messages.Event) {
 		if i := t.find(ev.Turn, ev.Timer); i >= 0 {
 			t.list = slices.Delete(t.list, i, i+1)
 		}
-	case messages.AgentCleared:
+	case messages.AgentCleared, messages.AgentDeleted:
 		t.list = nil
 	}
 }

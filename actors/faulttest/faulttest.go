@@ -141,7 +141,7 @@ func (f Fault) plant(t *testing.T, dir string) (overlay string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, overlay := filepath.Join(dir, f.File), filepath.Join(dir, "overlay.json")
+	changed, overlay := filepath.Join(dir, filepath.Base(f.File)), filepath.Join(dir, "overlay.json")
 	raw, err := json.Marshal(map[string]map[string]string{"Replace": {place: changed}})
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,7 @@ func (d *decision) tooMuch(need Used) bool {
 
 // requestSize is how many bytes the next model call is expected to have.
 func (d *decision) requestSize() int {
-	size := d.s.History.Size() + d.env.Definition.Overhead
+	size := d.s.History.SizeShown(d.env.Definition.ShowAtMost) + d.env.Definition.Overhead
 	if t := d.s.Turn; t != nil {
 		for _, q := range t.Unseen {
 			size += q.Size

@@ -24,7 +24,7 @@ type Schedule struct {
 const (
 	maxSchedules    = 1000
 	maxScheduled    = 1 << 20
-	maxScheduleEnds = 128 << 10
+	maxScheduleEnds = 160 << 10
 )
 
 // schedule accepts an input that is to come later.
@@ -50,10 +50,10 @@ func (d *decision) schedule(in messages.Input) error {
 }
 
 func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time) error {
-	size, ends := contentSize(in.Content)+len(in.Metadata), endSize+len(timer)
+	size, ends := contentSize(in.Content)+len(in.Metadata), scheduleEnd(timer, in.ID, in.Reply)
 	for _, sc := range d.s.Schedules {
 		size += contentSize(sc.Input.Content) + len(sc.Input.Metadata)
-		ends += endSize + len(sc.Timer)
+		ends += scheduleEnd(sc.Timer, sc.Input.ID, sc.Input.Reply)
 	}
 	switch {
 	case d.s.scheduled(timer) != nil:
@@ -70,6 +70,11 @@ func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time)
 		return messages.Refuse(messages.QueueFull, "agent %s has as many inputs scheduled as can be cancelled at once: cancel some, or give shorter names", d.env.Agent)
 	}
 	return d.refuseOptions(in.Options)
+}
+
+// scheduleEnd is what a timer.cancelled takes.
+func scheduleEnd(timer, input, reply string) int {
+	return endSize + len(timer) + len(input) + len(reply)
 }
 
 func contentSize(c messages.Content) int {
@@ -97,7 +102,7 @@ func (d *decision) fire(sc Schedule) {
 	fired := messages.TimerFired{Timer: sc.Timer, Ran: max(d.env.Now.Sub(sc.Set).Milliseconds(), 0), Input: in.ID}
 	refused := d.refuseInput(in)
 	if refused != nil {
-		fired.Refused = messages.AsError(refused).Message
+		fired.Refused, fired.Reply = messages.AsError(refused).Message, sc.Input.Reply
 	}
 	var next time.Time
 	if sc.Cron != "" {
@@ -108,7 +113,7 @@ func (d *decision) fire(sc Schedule) {
 	case !next.IsZero():
 		d.emit(messages.TimerSet{Timer: sc.Timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(next), Cron: sc.Cron, Zone: sc.Zone})
 	case sc.Cron != "":
-		d.emit(messages.TimerCancelled{Timer: sc.Timer, By: "cron", Reason: "its line has no next time here: the line or its time zone is not known any more"})
+		d.emit(messages.TimerCancelled{Timer: sc.Timer, By: "cron", Input: sc.Input.ID, Reply: sc.Input.Reply, Reason: "its line has no next time here: the line or its time zone is not known any more"})
 	}
 	if refused == nil {
 		d.accept(in, nil)
@@ -161,7 +166,7 @@ func (d *decision) cancelSchedules(by, reason string) {
 }
 
 func (d *decision) cancelSchedule(sc Schedule, by, reason string) {
-	d.emit(messages.TimerCancelled{Timer: sc.Timer, Ran: max(d.env.Now.Sub(sc.Set).Milliseconds(), 0), By: by, Reason: reason})
+	d.emit(messages.TimerCancelled{Timer: sc.Timer, Ran: max(d.env.Now.Sub(sc.Set).Milliseconds(), 0), By: by, Reason: reason, Input: sc.Input.ID, Reply: sc.Input.Reply})
 }
 
 // scheduled is the schedule of that timer, good until the next event; nil if

@@ -147,7 +147,11 @@ func (s *sim) crash() {
 // wake goes on with what the log told.
 func (s *sim) wake() {
 	s.asleep = false
+	lost := s.check.summary.asked
 	s.decide(turn.Recover{})
+	if lost != nil && s.check.summary.asked == lost && !s.blind {
+		s.fail("a summary was lost with its process, and nothing tells of it")
+	}
 }
 
 // fromScratch replays the whole log.

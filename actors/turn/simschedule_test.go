@@ -105,6 +105,7 @@ func (f *scheduleFacts) came(c *checker, ev messages.InputAccepted) bool {
 	if f.fired == nil {
 		return false
 	}
+	c.must(ev.Policy == f.policy, "a scheduled input has another policy")
 	c.must(f.fired.Input == ev.Input && f.again == "", "a timer fired, and another input came, or it was not set again")
 	f.fired = nil
 	return true

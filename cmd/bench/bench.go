@@ -33,6 +33,8 @@ type Options struct {
 	Window time.Duration
 	// Idle is how many agents the memory figure counts. Zero: 10,000.
 	Idle int
+	// Fleet is how many agents the views are built of. Zero: 100,000.
+	Fleet int
 	// Events lists the lengths of the logs of agents that activation reads. Empty:
 	// 100, 10,000 and 100,000.
 	Events []int
@@ -67,6 +69,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Idle == 0 {
 		o.Idle = 10000
+	}
+	if o.Fleet == 0 {
+		o.Fleet = 100000
 	}
 	if o.Others == 0 {
 		o.Others = 500
@@ -107,6 +112,7 @@ var figures = []figure{
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
 	{"snapshots", "turns with snapshots beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
+	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},
 }

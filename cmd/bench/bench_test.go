@@ -27,7 +27,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Setenv("REPRISE_BENCH_MODEL_SERVER", "1")
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
 	}
 }
 
@@ -118,6 +118,11 @@ func TestMemory(t *testing.T) {
 
 func TestSnapshots(t *testing.T) {
 	has(t, measure(t, tiny(t, "snapshots")), []int{1, 3}, "turns with snapshots", "turns without snapshots")
+}
+
+func TestViews(t *testing.T) { // A81
+	rows := measure(t, tiny(t, "views"))
+	has(t, rows, []int{300}, "views built", "approvals", "usage --by agent --since 24h", "effects --tool --where")
 }
 
 func TestInterrupt(t *testing.T) {

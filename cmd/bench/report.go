@@ -15,7 +15,8 @@ type Row struct {
 	Figure string `json:"figure"`
 	// Agents is how many were at work at once.
 	Agents int `json:"agents"`
-	// Sync is the store's mode: always or relaxed.
+	// Sync is the store's mode: always or relaxed; cache for the views of a fleet,
+	// whose file is one.
 	Sync  string  `json:"sync"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`

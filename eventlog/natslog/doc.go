@@ -13,6 +13,9 @@
 //	ROOT_SNAP                <root>.snap.>                          one message each, the newest
 //	ROOT_IN                  <root>.in.> <root>.ctl.> <root>.inq.>  work queue
 //	ROOT_DLQ                 <root>.dlq.>                           30 days
+//	ROOT_RESTORE             <root>.restore.>                       while a backup is restored
+//
+// A restored ROOT_IN has metadata reprise-origins; see [Origins].
 //
 // ROOT_IN stores <root>.<in|ctl>.<tenant>.<kind>.<key> as
 // <root>.inq.<p>.<in|ctl>.<tenant>.<kind>.<key>.

@@ -34,6 +34,7 @@ const deleted = "agent.deleted" // eventlog.Deleted, which this room does not kn
 func matters(eventType string) bool {
 	switch eventType {
 	case "model.requested", "model.completed", "model.failed", "model.restarted",
+		"compaction.requested", "compaction.failed", "history.compacted",
 		"tool.requested", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped", "tool.unknown", "tool.flagged",
 		"approval.requested", "approval.granted", "approval.denied", "hook.decided",
 		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared", deleted:
@@ -142,7 +143,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	var last uint64
 	var raw []byte
 	var c carry
-	err := b.s.write.QueryRowContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
+	err := b.s.find.QueryRowContext(ctx, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:

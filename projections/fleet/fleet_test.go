@@ -62,6 +62,7 @@ func (w *world) turn(a messages.AgentID) {
 	asked := messages.ModelRequested{Turn: turn, Step: 1, Attempt: 1, Call: model, Model: "demo/" + []string{"a", "b"}[w.rand.IntN(2)]}
 	w.say(a, messages.InputAccepted{Input: string(turn)}, messages.TurnStarted{Turn: turn}, asked)
 	usage := messages.Usage{Input: 10 + w.rand.IntN(90), Output: w.rand.IntN(50), Cached: 3, Reasoning: 1}
+	w.summary(a, turn, usage)
 	switch w.rand.IntN(6) {
 	case 0:
 		w.say(a, messages.ModelFailed{Turn: turn, Step: 1, Call: model, Kind: "timeout", Usage: usage, Cost: 7}, messages.TurnFailed{Turn: turn, Reason: "model"})
@@ -84,6 +85,24 @@ func (w *world) turn(a messages.AgentID) {
 		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "pure", Attempt: 1})
 	}
 	w.say(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
+}
+
+// summary has the agent's history compacted now and then, or not: a summary uses
+// what it uses.
+func (w *world) summary(a messages.AgentID, turn messages.TurnID, usage messages.Usage) {
+	call := messages.CallID("s" + string(turn))
+	waits := []messages.TurnID{"", turn}[w.rand.IntN(2)]
+	switch w.rand.IntN(9) {
+	case 0:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "network", Usage: usage, Cost: 11})
+	case 1:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"})
+		w.say(a, messages.HistoryCompacted{Turn: waits, Call: call, Model: "demo/s", How: messages.CompactSummary, Usage: usage, Cost: 13})
+	case 2:
+		w.say(a, messages.CompactionRequested{Turn: waits, Call: call, Model: "demo/s"}) // it is lost
+		w.say(a, messages.CompactionFailed{Turn: waits, Call: call, Kind: "restarted", Unknown: true, Tokens: 5})
+	}
 }
 
 // live has many agents live through many turns, in one another's way.
@@ -435,6 +454,10 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		t.Fatal(err)
 	}
 	defer s.Close()
+	again := w.shards[1][0] // tells again of what was told
+	again.Seq = w.shards[1][len(w.shards[1])-1].Seq + 1
+	again.Types = []string{"model.requested"}
+	w.shards[1] = append(w.shards[1], again)
 	w.apply(t, s, 30)
 	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq)} {
 		if !strings.Contains(said.String(), part) {
@@ -442,8 +465,11 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 		}
 	}
 	shards, err := s.Shards(t.Context())
-	if err != nil || shards[1].Unreadable != 1 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
+	if err != nil || shards[1].Unreadable != 2 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
 		t.Errorf("shard 1 is %+v, %v", shards[1], err)
+	}
+	if !strings.Contains(said.String(), "tells again") {
+		t.Errorf("a frame that tells again is not reported: %s", said.String())
 	}
 }
 
@@ -540,4 +566,38 @@ func TestQueriesEndWithTheirContext(t *testing.T) {
 		return
 	}
 	t.Error("no error")
+}
+
+// A page of effects costs what is on it, not what there is.
+func TestPagesAreReadInOrder(t *testing.T) { // A81
+	s := open(t, file(t))
+	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(effectsAfter{})},
+		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},
+		{EffectFilter: projections.EffectFilter{Outcome: projections.CallCompleted, Where: map[string]string{"a": "b"}}},
+	} {
+		q.Tenant, q.Limit = "default", 5
+		st, err := q.effects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := s.read.Query("EXPLAIN QUERY PLAN "+st.text.String(), st.args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, step)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(plan, "; "); !strings.Contains(text, "SEARCH e USING INDEX") || strings.Contains(text, "SCAN") || strings.Contains(text, "B-TREE FOR ORDER BY") {
+			t.Errorf("%+v: %s", q, text)
+		}
+	}
 }

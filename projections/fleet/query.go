@@ -62,16 +62,7 @@ type effectsAfter struct {
 // Effects yields the calls of tools that q chooses, oldest first by when they
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
-	var after effectsAfter
-	err := readCursor(q.After, &after)
-	var st statement
-	st.add(`SELECT e.at, a.kind, a.key, e.n, e.line FROM effects e JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
-	st.effects(q)
-	if q.After != "" {
-		st.add(` AND e.at >= ? AND (e.at, a.kind, a.key, e.n) > (?, ?, ?, ?)`, after.At, after.At, after.Kind, after.Key, after.N)
-	}
-	st.add(` ORDER BY e.at, a.kind, a.key, e.n`)
-	st.limit(q.Limit)
+	st, err := q.effects()
 	return rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) {
 		var at effectsAfter
 		var line []byte
@@ -80,8 +71,30 @@ func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	})
 }
 
-// effects adds what the filter wants of a call.
-func (s *statement) effects(q Query) {
+// effects is the statement of Effects. Its index gives the rows in their order,
+// but for those of the same time, so that a page costs what it passes over.
+func (q Query) effects() (st statement, err error) {
+	var after effectsAfter
+	err = readCursor(q.After, &after)
+	index := "effects_at"
+	switch {
+	case q.Tool != "":
+		index = "effects_tool"
+	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
+		index = "effects_outcome"
+	}
+	st.add(`SELECT e.at, a.kind, a.key, e.n, e.line FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	st.calls(q)
+	if q.After != "" {
+		st.add(` AND e.at >= ? AND (e.at, a.kind, a.key, e.n) > (?, ?, ?, ?)`, after.At, after.At, after.Kind, after.Key, after.N)
+	}
+	st.add(` ORDER BY e.at, a.kind, a.key, e.n`)
+	st.limit(q.Limit)
+	return st, err
+}
+
+// calls adds what the filter wants of a call.
+func (s *statement) calls(q Query) {
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
 	}
@@ -118,8 +131,8 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	err := readCursor(q.After, &after)
 	q.Outcome = projections.CallWaiting
 	var st statement
-	st.add(`SELECT a.kind, a.key, e.n, e.line FROM effects e JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
-	st.effects(q)
+	st.add(`SELECT a.kind, a.key, e.n, e.line FROM effects e INDEXED BY effects_outcome CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
+	st.calls(q)
 	if q.After != "" {
 		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
 	}

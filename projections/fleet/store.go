@@ -77,6 +77,7 @@ type Store struct {
 	logger *slog.Logger
 	write  *sql.DB
 	read   *sql.DB
+	find   *sql.Stmt     // of write: an agent
 	shards map[int]Shard // as committed; of the goroutine that applies
 }
 
@@ -126,6 +127,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
+	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
+		return err
+	}
 	if s.path == "" { // what is in memory belongs to one connection
 		s.read = s.write
 		return s.load(ctx)
@@ -142,7 +146,7 @@ func (s *Store) url(options ...string) string {
 	if s.path == "" {
 		u.Opaque = ":memory:"
 	}
-	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)"
+	u.RawQuery = "_pragma=busy_timeout(5000)&_pragma=temp_store(MEMORY)&_pragma=cache_size(-8192)"
 	for _, o := range options {
 		u.RawQuery += "&" + o
 	}

@@ -24,16 +24,23 @@ type hourAt struct {
 	spentAt
 }
 
-func (w *writer) do(statement string, args ...any) (changed int64) {
+// prepared is the statement, made ready once; nil after an error.
+func (w *writer) prepared(statement string) *sql.Stmt {
 	if w.err != nil {
-		return 0
+		return nil
 	}
 	prepared := w.statements[statement]
 	if prepared == nil {
-		if prepared, w.err = w.tx.PrepareContext(w.ctx, statement); w.err != nil {
-			return 0
-		}
+		prepared, w.err = w.tx.PrepareContext(w.ctx, statement)
 		w.statements[statement] = prepared // it ends with the transaction
+	}
+	return prepared
+}
+
+func (w *writer) do(statement string, args ...any) (changed int64) {
+	prepared := w.prepared(statement)
+	if w.err != nil {
+		return 0
 	}
 	result, err := prepared.ExecContext(w.ctx, args...)
 	if err == nil {
@@ -65,10 +72,10 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	if len(c.Effects)+len(c.Asked) > 0 {
 		raw = w.json(c)
 	}
+	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, carry) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, carry = excluded.carry RETURNING id`)
 	if w.err == nil {
-		w.err = w.tx.QueryRowContext(w.ctx, `INSERT INTO agents (shard, tenant, kind, key, last, carry) VALUES (?, ?, ?, ?, ?, ?)
-			ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, carry = excluded.carry RETURNING id`,
-			f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), raw).Scan(&f.id)
+		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), raw).Scan(&f.id)
 	}
 	for _, e := range calls {
 		w.effect(f.id, e)

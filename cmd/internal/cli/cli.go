@@ -109,7 +109,7 @@ func (a *app) commands() []*cobra.Command {
 		a.dev(), a.serve(),
 		a.ask(), a.chat(), a.send(),
 		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.usage(), a.effects(), a.timers(), a.replay(), a.dlq(),
-		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.resume(), a.setState(), a.delete(),
+		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
 		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
 		a.backup(), a.restore(),
 		a.check(), a.doctor(), a.views(), a.bench(), a.version(),

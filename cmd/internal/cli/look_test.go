@@ -8,7 +8,7 @@ import (
 func TestLook(t *testing.T) {
 	w := newWorld(t)
 	w.dev()
-	w.run("ls").exits(0, "no agents")
+	w.run("ls").exits(0, "no such agents")
 	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0)
 
 	events := w.run("events", "assistant/main", "-o", "json").exits(0).objects()

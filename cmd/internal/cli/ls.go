@@ -57,7 +57,7 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 			waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
 	if err == nil && rows == 0 && !a.json() {
-		a.note("no such agents; one is made by the first input to it")
+		a.note("no agents; one is made by the first input to it")
 	}
 	return err
 }

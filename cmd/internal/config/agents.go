@@ -40,6 +40,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"show_at_most":     r.countTo(maxPayload, "show_at_most", &a.ShowAtMost),
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
+		"compact":          func(n *node) { r.compact(n, &a) },
 		"settings":         func(n *node) { r.settings(n, &a) },
 		"retain":           r.days("retain", &a.Retain),
 	})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -68,6 +69,8 @@ type AgentConfig struct {
 	// PauseAtLimit is when_reached: pause. A turn that reaches one of its limits,
 	// MaxSteps too, waits for a person to raise it. Otherwise it fails.
 	PauseAtLimit bool
+	// Compact says when and how what a model sees of the past is made shorter.
+	Compact actors.Compaction
 	// PromptApproves says whether whoever prompts the agent may decide about its
 	// calls that wait for approval. Otherwise only who may publish commands to it
 	// decides. Nil: the file does not say.
@@ -78,7 +81,13 @@ type AgentConfig struct {
 }
 
 // models are all models of the agent, the one to begin with first.
-func (a AgentConfig) models() []string { return append([]string{a.Model}, a.Fallbacks...) }
+func (a AgentConfig) models() []string {
+	list := append([]string{a.Model}, a.Fallbacks...)
+	if a.Compact.Model != "" {
+		list = append(list, a.Compact.Model)
+	}
+	return list
+}
 
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
 // standard input and answers on standard output, or an agent.

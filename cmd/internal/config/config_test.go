@@ -38,6 +38,7 @@ agents:
       agent: {max_steps: 5000, max_tokens: 50000000, max_cost: "${STEPS}", max_duration: 24h}
     when_reached: pause
     prompt_approves: true
+    compact: {at_tokens: 60_000, keep: 30, how: summary, model: "${MODEL}", instructions: Be brief.}
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
   42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
   several: {models: [openai/gpt-5.5, "${MODEL}"], tools: [clock], tool_choice: required}
@@ -86,6 +87,7 @@ func TestParse(t *testing.T) {
 			TurnLimits:   messages.Limits{MaxTokens: 200_000, MaxCost: 250_000_000, MaxDuration: 600_000},
 			AgentLimits:  messages.Limits{MaxSteps: 5000, MaxTokens: 50_000_000, MaxCost: 7_000_000_000, MaxDuration: 86_400_000},
 			PauseAtLimit: true, PromptApproves: new(true),
+			Compact:  actors.Compaction{AtTokens: 60_000, Keep: 30, How: messages.CompactSummary, Model: "demo/demo", Instructions: "Be brief."},
 			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
 		}, {Kind: "42", Model: "demo/demo"}, {
 			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",
@@ -242,6 +244,7 @@ func TestDefinitions(t *testing.T) {
 		MaxSteps: 20, MaxQueue: 1000, MaxAttempts: 7, Parallel: 4, ShowAtMost: 2_000_000,
 		ToolChoice: "lookup", StopOn: []string{"lookup"}, ApprovalTimeout: time.Hour,
 		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: true,
+		Compact: a.Compact,
 	}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got  %+v\nwant %+v", d, want)

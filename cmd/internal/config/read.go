@@ -79,6 +79,8 @@ func elsewhere(name string, known []string) string {
 		return "move it below settings:"
 	case slices.Contains(known, "settings") && slices.Contains(limits, name):
 		return "move it below budget: {turn: …}, or below budget: {agent: …} for all turns together"
+	case slices.Contains(known, "compact") && (name == "at_tokens" || name == "keep"):
+		return "move it below compact:"
 	case slices.Contains(known, "turn") && slices.Contains(limits, name):
 		return "write it below turn:, or below agent: for all turns together"
 	case name == "max_steps" && slices.Contains(known, "max_tokens"):

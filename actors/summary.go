@@ -1,0 +1,159 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// Compaction says when and how the history that a model sees is made shorter. The
+// log keeps everything. The zero value does so only when a person asks for it.
+type Compaction struct {
+	// AtTokens is how large a model call may be expected to be, by the size of its
+	// text: before a larger one the history is compacted, if that takes away an
+	// eighth of it. Zero: never.
+	AtTokens int `json:"at_tokens,omitempty"`
+	// Keep is how many of the newest items stay, at least. Default 20.
+	Keep int `json:"keep,omitempty"`
+	// How is messages.CompactSummary, the default: a model says what was said; or
+	// messages.CompactWindow: a line says that something was left out.
+	How string `json:"how,omitempty"`
+	// Model is asked for summaries, as provider/model. Default: the agent's.
+	Model string `json:"model,omitempty"`
+	// Instructions are what it is told to do. Default: SummaryInstructions.
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// SummaryInstructions are what a model is told that makes a summary.
+const SummaryInstructions = `You shorten a conversation between a user and an assistant for the assistant, which goes on with it and sees only your text of what was said before.
+Keep what it needs: what the user wants and has decided, names, numbers, addresses and other facts, what tools were called for and what came of it, what was promised and is not done yet.
+Leave out greetings, repetition and detours. Write plain text in the language of the conversation, at most 500 words, and nothing else.`
+
+func (c Compaction) validate(kind string, set providers.Set) error {
+	switch {
+	case c.AtTokens < 0 || c.Keep < 0:
+		return fmt.Errorf("agent %s: at_tokens and keep of compact must be positive", kind)
+	case c.How != "" && c.How != messages.CompactSummary && c.How != messages.CompactWindow:
+		return fmt.Errorf("agent %s: compact how %q: write summary or window", kind, c.How)
+	}
+	if c.Model == "" {
+		return nil
+	}
+	if _, _, err := set.Split(c.Model); err != nil {
+		return fmt.Errorf("agent %s: compact: %w", kind, err)
+	}
+	return nil
+}
+
+// The most bytes of one item that a summary is made of, and of a summary.
+const (
+	maxTranscribed = 8 << 10
+	maxSummary     = 32 << 10
+)
+
+// beginSummary asks a model for a summary of the older part of the history.
+func (a *agent) beginSummary(e turn.Effect) func() {
+	s := a.state.Summary
+	m := a.def.models[s.Model]
+	instructions := a.def.Compact.Instructions
+	if instructions == "" {
+		instructions = SummaryInstructions
+	}
+	items := a.state.History.Before(s.Upto)
+	req := providers.Request{
+		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
+	}
+	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
+	return a.run(e, gone, func(ctx context.Context) any {
+		shown, err := a.rt.shelf.show(ctx, a.id, items, maxTranscribed)
+		if err != nil {
+			return summaryErred(e.Call, providers.AsError(err))
+		}
+		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
+		return a.callSummary(ctx, e, m.provider, req)
+	})
+}
+
+// transcript is a conversation as a text: a model that is given calls as items
+// wants the tools, too, and may use them.
+func transcript(items []messages.Item) string {
+	var b strings.Builder
+	b.WriteString("This is the conversation to shorten.\n")
+	for _, item := range items {
+		text := ""
+		switch item.Type {
+		case messages.ItemMessage, messages.ItemRefusal:
+			role := item.Role
+			if role == messages.RoleDeveloper {
+				role = "note"
+			}
+			text = role + ": " + item.Content.Text()
+		case messages.ItemCall:
+			text = "assistant calls " + item.Name + " with " + item.Arguments
+		case messages.ItemCallOutput:
+			text = "result: " + item.Output
+		}
+		if text != "" {
+			b.WriteString("\n" + printable(text, maxTranscribed) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// callSummary calls the model once, not before its time.
+func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request) (result any) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.rt.logger.Error("a model provider panicked", "agent", a.id.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			result = turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Unknown: true}
+		}
+	}()
+	if wait := time.Until(e.Until); wait > 0 {
+		due := time.NewTimer(wait)
+		defer due.Stop()
+		select {
+		case <-due.C:
+		case <-ctx.Done():
+			return nil // nobody awaits it
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
+	silence := time.AfterFunc(modelSilence, func() {
+		cancel(errSilent)
+		time.AfterFunc(grace, func() { a.report(e, summaryErred(e.Call, silent)) }) // too late if it has ended
+	})
+	defer silence.Stop()
+	resp, err := p.Generate(ctx, req, func(providers.Delta) { silence.Reset(modelSilence) })
+	if context.Cause(ctx) == errSilent {
+		err = silent
+	}
+	if err != nil {
+		return summaryErred(e.Call, providers.AsError(err))
+	}
+	var texts []string
+	for _, item := range resp.Items {
+		if item.Type == messages.ItemMessage {
+			texts = append(texts, item.Content.Text())
+		}
+	}
+	text := strings.TrimSpace(strings.Join(texts, "\n"))
+	if text == "" {
+		return turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
+	}
+	return turn.Summarized{Call: e.Call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
+}
+
+func summaryErred(call messages.CallID, err *providers.Error) turn.SummaryErred {
+	return turn.SummaryErred{
+		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Temporary: err.Temporary,
+		RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(),
+	}
+}

@@ -1,0 +1,248 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// shortens is a model that echoes, and makes summaries as summary says.
+func shortens(summary func(r providers.Request) scripted.Step) *scripted.Model {
+	return scripted.Func(func(r providers.Request) scripted.Step {
+		if r.Instructions == actors.SummaryInstructions {
+			return summary(r)
+		}
+		return scripted.Say("heard " + r.Items[len(r.Items)-1].Content.Text())
+	})
+}
+
+func compacts(cfg actors.Config, c actors.Compaction) actors.Config {
+	return with(cfg, func(d *actors.Definition) { d.Compact = c })
+}
+
+// seen is the history that a model would see after these events.
+func seen(all []messages.Event) string {
+	var h projections.History
+	for i, ev := range all {
+		h.Apply(messages.EventNumber(i+1), ev)
+	}
+	return strings.Join(brief(providers.Request{Items: h.Items()}), "; ")
+}
+
+// Before a call that would be too large the turn waits for a summary, which
+// another model makes; what was said before it can still be seen as of then.
+func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
+	model := shortens(func(providers.Request) scripted.Step {
+		return scripted.Step{Text: "they talk about one and two", Usage: messages.Usage{Input: 40, Output: 7}}
+	})
+	s := actorstest.New(t, nil)
+	node := s.Start(compacts(config(model), actors.Compaction{AtTokens: 20, Keep: 1, Model: "scripted/small"}))
+	for i, text := range []string{"one", "two", "three, which is a longer text than those that were said before it"} {
+		node.Must(ada, say(fmt.Sprint("u", i), text))
+		s.Until(ada, "turn.completed", i+1)
+	}
+	all := s.Events(ada)
+	ends(t, all)
+	requests := model.Requests()
+	wantItems(t, requests[2], "user This is the conversation to shorten.\n\nuser: one\n\nassistant: heard one\n\nuser: two\n\nassistant: heard two\n")
+	if requests[2].Model != "small" || len(requests) != 4 {
+		t.Errorf("%d requests, the summary of %q", len(requests), requests[2].Model)
+	}
+	wantItems(t, requests[3], "developer they talk about one and two", "user three, which is a longer text than those that were said before it")
+	done := actorstest.Of[messages.HistoryCompacted](all)
+	if len(done) != 1 || done[0].Dropped != 4 || done[0].How != messages.CompactSummary || done[0].Usage.Input != 40 {
+		t.Errorf("compacted: %+v", done)
+	}
+	if was := seen(all[:done[0].Upto+1]); !strings.HasPrefix(was, "user one; assistant heard one; user two; assistant heard two") {
+		t.Errorf("before it the model saw %s", was)
+	}
+}
+
+// While a summary is made for a person an input runs; another compaction meanwhile
+// has it made again.
+func TestSummaryAndCompetingFacts(t *testing.T) { // A86
+	gate := scripted.NewGate()
+	var made atomic.Int32
+	model := shortens(func(providers.Request) scripted.Step {
+		if made.Add(1) == 1 {
+			return scripted.Held(gate, scripted.Say("the first"))
+		}
+		return scripted.Say("the second")
+	})
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	talk := func(n int) {
+		node.Must(ada, say(fmt.Sprint("u", n), fmt.Sprint(n)))
+		s.Until(ada, "turn.completed", n)
+	}
+	for n := range 4 {
+		talk(n + 1)
+	}
+	node.Must(ada, messages.Compact{ID: "k1", Keep: 2, Reason: "tidy up"})
+	<-gate.Reached()
+	talk(5)
+	wantCode(t, node.Do(ada, messages.Compact{ID: "k2", Keep: 2}), messages.Busy)
+	node.Must(ada, messages.Compact{ID: "k3", Keep: 6, How: messages.CompactWindow})
+	gate.Release()
+	all := s.Until(ada, "history.compacted", 2)
+	failed := actorstest.Of[messages.CompactionFailed](all)
+	if len(failed) != 1 || failed[0].Kind != "changed" || made.Load() != 2 {
+		t.Errorf("failed %+v, %d were made", failed, made.Load())
+	}
+	if now := seen(all); now != "developer the second; user 5; assistant heard 5" {
+		t.Errorf("the model sees %s", now)
+	}
+	if texts := actorstest.Of[messages.InputAccepted](all); len(texts) != 5 {
+		t.Errorf("%d inputs remain", len(texts))
+	}
+}
+
+// A summary that cannot be made becomes a line after some attempts, at growing
+// distances; one of a model that panics or says nothing, too.
+func TestSummaryThatFails(t *testing.T) { // A86, A102
+	passing := &providers.Error{Kind: providers.Network, Message: "gone", Temporary: true}
+	for name, tc := range map[string]struct {
+		step  func() scripted.Step
+		tries int
+	}{
+		"passing":   {func() scripted.Step { return scripted.Fail(passing) }, 3},
+		"for good":  {func() scripted.Step { return scripted.Fail(errors.New("no such model")) }, 1},
+		"no text":   {func() scripted.Step { return scripted.Say(" ") }, 3},
+		"a panic":   {func() scripted.Step { panic("a model that fails") }, 1},
+		"only then": {nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				model := shortens(func(providers.Request) scripted.Step {
+					if tries++; tc.step == nil {
+						return [...]scripted.Step{scripted.Fail(passing), scripted.Fail(passing), scripted.Say("at last")}[tries-1]
+					}
+					return tc.step()
+				})
+				s := actorstest.New(t, nil)
+				node := s.Start(config(model))
+				defer end(node)
+				for n := range 2 {
+					node.Must(ada, say(fmt.Sprint("u", n), "hello"))
+					s.Until(ada, "turn.completed", n+1)
+				}
+				began := time.Now()
+				node.Must(ada, messages.Compact{ID: "k", Keep: 2})
+				all := s.Until(ada, "history.compacted")
+				want := "developer Earlier parts of this conversation, 2 items, are left out here."
+				if tc.step == nil {
+					want = "developer at last"
+				}
+				if !strings.HasPrefix(seen(all), want) || tries != tc.tries || tc.tries > 1 && time.Since(began) < 700*time.Millisecond {
+					t.Errorf("%s, after %d tries and %s", seen(all), tries, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
+// Whoever stops a turn that waits for a summary stops that, too; one that is lost
+// with its process is made again.
+func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
+	stopped := make(chan struct{})
+	hang := true
+	model := providerFunc(func(ctx context.Context, r providers.Request) (providers.Response, error) {
+		if r.Instructions != actors.SummaryInstructions {
+			return providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "yes")}}, nil
+		}
+		if hang {
+			<-ctx.Done()
+			stopped <- struct{}{}
+			return providers.Response{}, ctx.Err()
+		}
+		return providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "in short")}}, nil
+	})
+	cfg := compacts(config(model), actors.Compaction{AtTokens: 10, Keep: 1})
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "a text that is long enough to be a large part of it all"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "and another one"))
+	s.Until(ada, "compaction.requested")
+	node.Must(ada, messages.Interrupt{ID: "i"})
+	<-stopped
+	node.Must(ada, say("u3", "and a third one"))
+	s.Until(ada, "compaction.requested", 2)
+	go node.Crash()
+	<-stopped
+	hang = false
+	node = s.Start(cfg)
+	node.Wake(ada)
+	all := s.Until(ada, "turn.completed", 2)
+	ends(t, all)
+	failed := actorstest.Of[messages.CompactionFailed](all)
+	if len(failed) != 2 || failed[0].Kind != "interrupted" || failed[1].Kind != "restarted" {
+		t.Errorf("failed: %+v", failed)
+	}
+	if now := seen(all); !strings.HasPrefix(now, "developer in short; user and a third one; assistant yes") {
+		t.Errorf("the model sees %s", now)
+	}
+}
+
+// providerFunc is a provider of one function.
+type providerFunc func(ctx context.Context, r providers.Request) (providers.Response, error)
+
+// Generate calls it.
+func (f providerFunc) Generate(ctx context.Context, r providers.Request, _ func(providers.Delta)) (providers.Response, error) {
+	return f(ctx, r)
+}
+
+// A turn of many steps stays as short as it is told to.
+func TestLongTurnIsCompacted(t *testing.T) { // A86
+	largest, steps := 0, 0
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		size := 0
+		for _, item := range r.Items {
+			size += len(item.Content.Text()) + len(item.Output) + len(item.Arguments)
+		}
+		largest = max(largest, size)
+		if r.Items[len(r.Items)-1].Type != messages.ItemCallOutput && steps > 0 || r.Items[0].Content.Text() != "count" && r.Items[1].Content.Text() != "count" {
+			t.Errorf("the model is given %v", brief(r))
+		}
+		if steps++; steps == 60 {
+			return scripted.Say("done")
+		}
+		return scripted.Ask(call(fmt.Sprint("c", steps), "tell"))
+	})
+	tell := toolOf("tell", tool.Pure, func(context.Context) (string, error) { return strings.Repeat("x", 100), nil })
+	s := actorstest.New(t, nil)
+	node := s.Start(with(compacts(config(model, tell), actors.Compaction{AtTokens: 300, Keep: 4, How: messages.CompactWindow}),
+		func(d *actors.Definition) { d.MaxSteps = 100 }))
+	node.Must(ada, say("u1", "count"))
+	all := s.Until(ada, "turn.completed")
+	if n := count(all, "history.compacted"); largest > 1300 || n < 5 || n > 30 {
+		t.Errorf("%d bytes at most, %d compactions", largest, n)
+	}
+}
+
+func TestCompactionIsChecked(t *testing.T) { // A102
+	for want, c := range map[string]actors.Compaction{
+		"must be positive":        {AtTokens: -1},
+		"write summary or window": {How: "zip"},
+		"compact":                 {Model: "nobody/x"},
+	} {
+		d := actors.Definition{Kind: "k", Model: "scripted/m", Compact: c}
+		if err := d.Validate(providers.Set{"scripted": scripted.New()}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

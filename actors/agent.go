@@ -31,8 +31,6 @@ type agent struct {
 	ids     index
 	owing   owing
 	unsaved unsaved
-	// written is closed when the newest snapshot has been written. Nil: there was none.
-	written <-chan struct{}
 
 	// busy says that a load, an append or the storing of a large input is under
 	// way; what arrives meanwhile waits in order.

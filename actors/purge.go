@@ -31,15 +31,8 @@ func deletes(f *messages.Frame) bool {
 // beginPurge removes what is stored of a deleted agent, until it is done or the
 // agent stops. Whoever owns the agent next does it again from the beginning.
 func (a *agent) beginPurge(e turn.Effect) func() {
-	p, written := purge{rt: a.rt, agent: a.id, tombstone: a.state.Deleted.N, tail: a.tail}, a.written
+	p := purge{rt: a.rt, agent: a.id, tombstone: a.state.Deleted.N, tail: a.tail}
 	return a.run(e, nil, func(ctx context.Context) any {
-		if written != nil { // else it would be left behind
-			select {
-			case <-written:
-			case <-ctx.Done():
-				return nil
-			}
-		}
 		held, err := backoff.Retry(ctx, func() (messages.Holdings, error) { return p.run(ctx) },
 			backoff.WithBackOff(pauses()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(p.waits))
 		if err != nil {

@@ -73,7 +73,7 @@ type savedAs struct {
 // the next activation the reading of a longer tail.
 func (a *agent) save(events int) {
 	u := &a.unsaved
-	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, snapshotShare) {
+	if a.rt.saves == nil || !u.due(events, snapshotShare) {
 		return
 	}
 	select {
@@ -89,10 +89,9 @@ func (a *agent) save(events int) {
 		pages[i] = a.ids.pages[i].ids
 	}
 	*u = unsaved{size: u.size, under: true}
-	rt, id, root, self, written := a.rt, a.id, a.root, a.self, make(chan struct{})
-	a.written = written
+	rt, id, root, self := a.rt, a.id, a.root, a.self
 	rt.crew.run(func() {
-		defer func() { close(written); <-rt.saving }()
+		defer func() { <-rt.saving }()
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}

@@ -136,7 +136,7 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 				v.fail(n, "a delete that comes again would have another effect")
 			}
 			v.grave = n
-			v.inputs, v.spent, v.tombstone = make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
+			v.later, v.inputs, v.spent, v.tombstone = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
 		case messages.AgentPurged:
 			v.kept = v.tombstone
 		case messages.AgentActivated, messages.AgentClosed:

@@ -230,7 +230,7 @@ func TestSnapshotAtRest(t *testing.T) { // A95
 	cfg := config(echo())
 	cfg.IdleAfter = 4 * time.Millisecond
 	node := s.Start(cfg)
-	for i := range 20 {
+	for i := range 40 {
 		node.Must(ada, patch(i))
 	}
 	log.await(ada, s)
@@ -316,7 +316,7 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 		cfg.IdleAfter = time.Second
 		node := s.Start(cfg)
 		log.set(func() { log.noRoom = true })
-		for i := range 20 {
+		for i := range 40 {
 			node.Must(ada, patch(i))
 		}
 		leave := func() {

@@ -181,7 +181,7 @@ func TestCanceled(t *testing.T) {
 		o := tiny(t, name)
 		o.Window = time.Minute
 		o.Idle = 1 << 20
-		o.Events, o.Fleet = []int{1 << 20}, 1 << 20
+		o.Events, o.Fleet = []int{1 << 20}, 1<<20
 		o.Out = &bytes.Buffer{}
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 		start := time.Now()

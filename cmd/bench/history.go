@@ -27,6 +27,7 @@ type history struct {
 	epoch messages.Epoch
 	state turn.State
 	tail  eventlog.Tail
+	more  int // messages that each answer has beside its usual one
 }
 
 // definitionOf is what the machine knows of the node's agents, as the agent's
@@ -53,12 +54,19 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 	return def, nil
 }
 
-// longest is how many turns an agent's history shows at most: 1,000 items.
-const longest = 250
+const (
+	// itemsPerTurn is how many items an ordinary turn adds to the history, longest
+	// how many turns a history shows at most.
+	itemsPerTurn = 4
+	longest      = 250
+)
 
-// turns appends n ordinary turns. Where there are more than the longest history
-// has, the agent is cleared now and then, so that the last ones fill it.
+// turns appends n ordinary turns, after which the history shows 1,000 items,
+// however many turns there are. Where they are more than the longest history has,
+// the agent is cleared now and then, so that the last ones fill it; where they are
+// fewer, their answers have more messages.
 func (h *history) turns(ctx context.Context, n int) error {
+	h.more = itemsPerTurn * (max(n, longest) - n) / n
 	for i := range n {
 		if i > 0 && (n-i)%longest == 0 {
 			c := messages.Clear{ID: "clear-" + strconv.Itoa(i)}
@@ -95,6 +103,11 @@ func (h *history) outcome(ctx context.Context, e turn.Effect) (any, error) {
 			req.Items = []messages.Item{{Type: messages.ItemCallOutput}}
 		}
 		resp, err := twoStep.Generate(ctx, req, nil)
+		for range h.more {
+			if h.state.Turn.Steps > 1 {
+				resp.Items = append(resp.Items[:len(resp.Items):len(resp.Items)], messages.Text(messages.RoleAssistant, userInput))
+			}
+		}
 		return turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage}, err
 	}
 	return nil, fmt.Errorf("an ordinary turn wants effect %d", e.Do)

@@ -54,7 +54,7 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 		if err == nil {
 			err = rt.atTail(ctx, id, l)
 		}
-		if err == nil && l.tail.Epoch < epoch && l.last == nil && len(l.owing.subjects) > 0 {
+		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.owing.any() {
 			l.last, err = rt.frameAt(ctx, id, place{l.tail.Last, l.newest}) // to be sent again
 		}
 		if err == nil {

@@ -162,7 +162,7 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for want, q := range map[string]messages.Query{
 		`outcome "done": write requested, waiting`:                                   {View: "effects", Outcome: "done"},
-		`phase "busy": write idle, running, paused or deleted`:                                {View: "agents", Phase: "busy"},
+		`phase "busy": write idle, running, paused or deleted`:                       {View: "agents", Phase: "busy"},
 		`by "week": write agent, kind, model, day or hour`:                           {View: "usage", By: "week"},
 		`view agents takes kind, phase, since or cursor: tool is not among them`:     {View: "agents", Tool: "x"},
 		`view views takes no filters: kind is not among them`:                        {View: "views", Kind: "x"},

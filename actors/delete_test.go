@@ -296,6 +296,43 @@ func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	}
 }
 
+// slowFrames is a log that gives a frame by its place when it is let go.
+type slowFrames struct {
+	eventlog.Log
+	reached, free chan struct{}
+}
+
+func (l *slowFrames) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
+	close(l.reached)
+	<-l.free
+	return l.Log.FrameAt(ctx, a, seq)
+}
+
+// A first answer that was purged while it was being read is not taken from another
+// frame.
+func TestFirstAnswerIsPurged(t *testing.T) { // A8, A108
+	s := actorstest.New(t, nil)
+	log := &slowFrames{s.Log(), make(chan struct{}), make(chan struct{})}
+	cfg := config(echo())
+	cfg.Log = log
+	node := s.Start(cfg)
+	for n, id := range []string{"d1", "d2"} {
+		node.Must(ada, say("u1", "hi"))
+		s.Until(ada, "turn.completed", n+1)
+		var again func() messages.Answer
+		if n == 1 {
+			again = node.Ask(ada, messages.Delete{ID: "d1"})
+			<-log.reached
+		}
+		node.Must(ada, messages.Delete{ID: id})
+		s.Until(ada, "agent.purged", n+1)
+		if n == 1 {
+			close(log.free)
+			wantCode(t, again(), messages.Unavailable)
+		}
+	}
+}
+
 // lockedBuffer is what a node has logged. Safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex

@@ -74,8 +74,8 @@ func (t *AgentTool) Parameters(schema json.RawMessage) *AgentTool {
 }
 
 // Detached is the same tool without an answer: the call is over when its child is
-// sure to begin. Such a child goes on by itself: nobody stops it, and it is not
-// bound by the caller's budget.
+// sure to begin. Such a child goes on by itself: nobody stops it, and what it uses
+// does not count as the caller's, of whose budget its share bounds it.
 func (t *AgentTool) Detached() *AgentTool {
 	c := *t
 	c.detached = true

@@ -160,7 +160,7 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 	rt.crew.run(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
-		if to, r, ok := reportOf(ctx, rt.log, id, input, n); ok {
+		if to, r, ok := rt.reportOf(ctx, id, input, n); ok {
 			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
 				rt.limited.warn(rt.logger, "the end of a task cannot be told again", "agent", id.String(), "to", to.String(), "error", err)
 			}
@@ -170,21 +170,38 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 
 // reportOf reads how the task that was accepted at n has ended, by playing the
 // log up to its end.
-func reportOf(ctx context.Context, log eventlog.Reader, id messages.AgentID, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
+func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
+	if rt.turnToRead(ctx) != nil {
+		return to, r, false
+	}
+	defer func() { <-rt.reading }()
 	var l loading
-	for rec, err := range log.Read(ctx, id, 0) {
-		if err != nil {
-			return to, r, false
-		}
-		l.apply(rec)
-		if rec.Frame.Last() < n {
-			continue
-		}
-		for _, e := range l.state.Effects() {
-			letter, is := l.state.Letter(id, e)
-			if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
-				return letter.To, r, true
+	err := replaySafely(&l, id, func(fold func(eventlog.Recorded, error) bool) {
+		for rec, err := range rt.log.Read(ctx, id, 0) {
+			if !fold(rec, err) {
+				return
 			}
+			if rec.Frame.Last() < n {
+				continue
+			}
+			if to, r, ok = ended(&l.state, id, input); ok {
+				return
+			}
+		}
+	})
+	if err != nil {
+		rt.limited.warn(rt.logger, "how a task has ended cannot be read", "agent", id.String(), "error", err)
+	}
+	return to, r, ok
+}
+
+// ended is what a parent is to be told of the end of a task; ok is false if that is
+// not what is to be told now.
+func ended(s *turn.State, id messages.AgentID, input string) (to messages.AgentID, r messages.Report, ok bool) {
+	for _, e := range s.Effects() {
+		letter, is := s.Letter(id, e)
+		if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
+			return letter.To, r, true
 		}
 	}
 	return to, r, false

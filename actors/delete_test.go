@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -237,4 +239,114 @@ func TestDeleteTriesAgain(t *testing.T) { // A108
 	if types := kept(t, s.Log(), ada); types[0] != "agent.deleted" {
 		t.Errorf("the log begins with %s", types[0])
 	}
+}
+
+// While an agent is being deleted nothing is stored for an input that it refuses.
+func TestDeleteKeepsNothingOfRefusedInputs(t *testing.T) { // A36, A108
+	s := actorstest.New(t, nil)
+	log := &held{s.Log(), make(chan struct{}), make(chan struct{})}
+	cfg := config(echo())
+	cfg.Log = log
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "a secret"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, messages.Delete{ID: "d1"})
+	<-log.reached // what is stored has been listed
+	wantCode(t, node.Do(ada, say("u2", many("and another "))), messages.Unavailable)
+	close(log.free)
+	s.Until(ada, "agent.purged")
+	wantNothing(t, s.Log(), ada)
+}
+
+// slowPages is a log that holds the first page of spent ids until it is let go.
+type slowPages struct {
+	eventlog.Log
+	once          sync.Once
+	reached, free chan struct{}
+}
+
+func (l *slowPages) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+	if strings.HasPrefix(name, "ids-") {
+		l.once.Do(func() { close(l.reached); <-l.free })
+	}
+	return l.Log.PutSnapshot(ctx, a, name, b)
+}
+
+// A snapshot that is being written when the tombstone comes is of no consequence
+// to what comes after.
+func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
+	s := actorstest.New(t, nil)
+	log := &slowPages{Log: s.Log(), reached: make(chan struct{}), free: make(chan struct{})}
+	var said lockedBuffer
+	cfg := config(echo())
+	cfg.Log, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError}))
+	node := s.Start(cfg)
+	for i := range manyIDs() {
+		node.Must(ada, patch(i))
+	}
+	<-log.reached
+	node.Must(ada, messages.Delete{ID: "d1"})
+	close(log.free)
+	s.Until(ada, "agent.purged")
+	if a := node.Must(ada, patch(0)); a.Duplicate {
+		t.Errorf("the id of a former life: %+v", a)
+	}
+	if got := said.String(); got != "" {
+		t.Errorf("the node says %s", got)
+	}
+}
+
+// slowFrames is a log that gives a frame by its place when it is let go.
+type slowFrames struct {
+	eventlog.Log
+	reached, free chan struct{}
+}
+
+func (l *slowFrames) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
+	close(l.reached)
+	<-l.free
+	return l.Log.FrameAt(ctx, a, seq)
+}
+
+// A first answer that was purged while it was being read is not taken from another
+// frame.
+func TestFirstAnswerIsPurged(t *testing.T) { // A8, A108
+	s := actorstest.New(t, nil)
+	log := &slowFrames{s.Log(), make(chan struct{}), make(chan struct{})}
+	cfg := config(echo())
+	cfg.Log = log
+	node := s.Start(cfg)
+	for n, id := range []string{"d1", "d2"} {
+		node.Must(ada, say("u1", "hi"))
+		s.Until(ada, "turn.completed", n+1)
+		var again func() messages.Answer
+		if n == 1 {
+			again = node.Ask(ada, messages.Delete{ID: "d1"})
+			<-log.reached
+		}
+		node.Must(ada, messages.Delete{ID: id})
+		s.Until(ada, "agent.purged", n+1)
+		if n == 1 {
+			close(log.free)
+			wantCode(t, again(), messages.Unavailable)
+		}
+	}
+}
+
+// lockedBuffer is what a node has logged. Safe for concurrent use.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

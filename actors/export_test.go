@@ -20,6 +20,8 @@ type Activation struct {
 	Tail    any
 	Replies map[string]string
 	Ended   []string
+	// Scheduled says that word of a scheduled input is owed.
+	Scheduled bool
 	// Spent says of each id whether it is held to be spent, and where; those that
 	// the state itself knows are left out.
 	Spent map[string]messages.EventNumber
@@ -40,7 +42,7 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 		return Activation{}, err
 	}
 	found := Activation{
-		State: &l.state, Tail: l.tail, Replies: l.owing.subjects, Ended: l.owing.ended,
+		State: &l.state, Tail: l.tail, Replies: l.owing.subjects, Ended: l.owing.ended, Scheduled: l.owing.scheduled,
 		Spent: make(map[string]messages.EventNumber), Resumed: l.unsaved.size > 0,
 	}
 	for _, id := range ids {

@@ -202,9 +202,12 @@ func (x *index) unstored() []int {
 }
 
 // isStored notes that the store has these pages now; they need not be in memory.
+// Those of an agent that was deleted meanwhile are none any more.
 func (x *index) isStored(pages []int) {
 	for _, i := range pages {
-		x.pages[i].stored, x.pages[i].ids = true, nil
+		if i < len(x.pages) {
+			x.pages[i].stored, x.pages[i].ids = true, nil
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 		if err == nil {
 			err = rt.atTail(ctx, id, l)
 		}
-		if err == nil && l.tail.Epoch < epoch && l.last == nil && len(l.owing.subjects) > 0 {
+		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.owing.any() {
 			l.last, err = rt.frameAt(ctx, id, place{l.tail.Last, l.newest}) // to be sent again
 		}
 		if err == nil {
@@ -201,8 +201,7 @@ func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
 // there any more, by the number.
 func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, at place) (*messages.Frame, error) {
 	if at.seq > 0 {
-		rec, err := rt.log.FrameAt(ctx, id, at.seq)
-		if err == nil && rec.Frame.First <= at.n && at.n <= rec.Frame.Last() {
+		if rec, err := rt.log.FrameAt(ctx, id, at.seq); err == nil && holds(rec.Frame, at.n) {
 			return rec.Frame, nil
 		}
 	}
@@ -210,7 +209,12 @@ func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, at place) (
 		if err != nil {
 			return nil, err
 		}
-		return rec.Frame, nil
+		if holds(rec.Frame, at.n) {
+			return rec.Frame, nil
+		}
+		break // it was purged
 	}
 	return nil, errors.New("the log does not hold it any more")
 }
+
+func holds(f *messages.Frame, n messages.EventNumber) bool { return f.First <= n && n <= f.Last() }

@@ -10,20 +10,29 @@ type owing struct {
 	// ended are the inputs whose terminal event is in the newest frame: their
 	// subjects are still known, so that it can be sent again.
 	ended []string
+	// scheduled says that the newest frame owes somebody word of an input that is to
+	// come later.
+	scheduled bool
 }
+
+// any says that there may be something in the newest frame to send again.
+func (o *owing) any() bool { return len(o.subjects) > 0 || o.scheduled }
 
 // fold folds the next frame.
 func (o *owing) fold(f *messages.Frame) {
 	for _, input := range o.ended {
 		delete(o.subjects, input)
 	}
-	o.ended = nil
+	o.ended, o.scheduled = nil, false
 	for _, ev := range f.Events {
 		if in, ok := ev.(messages.InputAccepted); ok && in.Reply != "" {
 			if o.subjects == nil {
 				o.subjects = make(map[string]string)
 			}
 			o.subjects[in.Input] = in.Reply
+		}
+		if subject, _ := scheduleReply(ev); subject != "" {
+			o.scheduled = true
 		}
 		inputs, _ := messages.Ended(ev)
 		for _, input := range inputs {

@@ -161,3 +161,20 @@ func TestScheduledInputsAreRepliedTo(t *testing.T) {
 		}
 	})
 }
+
+// What is too large for the log itself is stored beside it, whatever the agent does
+// when its timer is set.
+func TestLargeScheduledInputOfBusyAgent(t *testing.T) { // A13, A36
+	gate := scripted.NewGate()
+	defer gate.Release()
+	s := actorstest.New(t, nil)
+	node := s.Start(with(config(scripted.New(scripted.Held(gate, scripted.Say("done")))), func(d *actors.Definition) { d.MaxQueue = 1 }))
+	node.Must(ada, say("u1", "hi"))
+	<-gate.Reached()
+	node.Must(ada, say("u2", "and then"))
+	node.Must(ada, later("u3", many("large "), after(time.Hour)))
+	set := actorstest.Of[messages.TimerSet](s.Events(ada))
+	if len(set) != 1 || !set[0].Input.Content.HasBlob() || len(blobsOf(t, s, ada)) != 1 {
+		t.Errorf("set %d timers; the content is in the log itself", len(set))
+	}
+}

@@ -20,6 +20,8 @@ type saved struct {
 	IDs     storedIndex       `json:"ids"`
 	Replies map[string]string `json:"replies"`
 	Ended   []string          `json:"ended"`
+	// Scheduled is that of owing.
+	Scheduled bool `json:"scheduled"`
 }
 
 const (
@@ -108,7 +110,7 @@ func snapshotOf(state *turn.State, tail eventlog.Tail, ids *index, owed *owing) 
 	for _, i := range ids.unstored() {
 		pages[i] = ids.pages[i].ids
 	}
-	return &saved{Tail: tail, Image: im, IDs: ids.store(), Replies: maps.Clone(owed.subjects), Ended: owed.ended}, pages, err
+	return &saved{Tail: tail, Image: im, IDs: ids.store(), Replies: maps.Clone(owed.subjects), Ended: owed.ended, Scheduled: owed.scheduled}, pages, err
 }
 
 // putAgent stores a snapshot, after the pages that it counts on.
@@ -176,6 +178,6 @@ func (s *saved) loading(size int) (*loading, error) {
 	}
 	return &loading{
 		state: *state, tail: s.Tail, newest: s.Tail.Seq, ids: ids,
-		owing: owing{s.Replies, s.Ended}, unsaved: unsaved{size: size},
+		owing: owing{s.Replies, s.Ended, s.Scheduled}, unsaved: unsaved{size: size},
 	}, nil
 }

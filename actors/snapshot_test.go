@@ -343,23 +343,29 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 // What was owed to a sender is sent again after a takeover, though a snapshot has
 // told of the frame and the log's tail need not be read.
 func TestRepliesAreOwedBehindSnapshot(t *testing.T) { // A60
-	log := newShelves(memlog.New())
-	s := actorstest.New(t, log)
-	cfg := config(scripted.New(scripted.Say("hello")))
-	cfg.SnapshotEvery = 1
-	node := s.Start(cfg)
-	in := say("u1", "hi")
-	in.Reply = "box.1"
-	node.Must(ada, in)
-	s.Until(ada, "turn.completed")
-	log.await(ada, s)
-	node.Stop()
-	log.scanned()
-	heard := newEar()
-	cfg.Observer = heard
-	s.Start(cfg).Must(ada, patch(1))
-	if got := heard.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != "turn.completed" {
-		t.Errorf("owed %+v", got)
+	for want, in := range map[string]messages.Input{
+		"turn.completed": say("u1", "hi"),
+		"timer.set":      later("u1", "hi", after(time.Hour)),
+	} {
+		t.Run(want, func(t *testing.T) {
+			log := newShelves(memlog.New())
+			s := actorstest.New(t, log)
+			cfg := config(scripted.New(scripted.Say("hello")))
+			cfg.SnapshotEvery = 1
+			node := s.Start(cfg)
+			in.Reply = "box.1"
+			node.Must(ada, in)
+			s.Until(ada, want)
+			log.await(ada, s)
+			node.Stop()
+			log.scanned()
+			heard := newEar()
+			cfg.Observer = heard
+			s.Start(cfg).Must(ada, patch(1))
+			if got := heard.heard(); len(got) == 0 || log.scanned() != 0 || got[0].Subject != "box.1" || got[0].Event.EventType() != want {
+				t.Errorf("owed %+v", got)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 // make soak with it, touches more. It comes before all parallel tests, for it
 // looks at the heap.
 func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
-	agentsTouched, patience := 5_000, time.Minute
+	agentsTouched, patience := 5_000, 5*time.Minute
 	if n, err := strconv.Atoi(os.Getenv("REPRISE_AGENTS")); err == nil {
 		agentsTouched, patience = n, time.Hour
 	} else if testing.Short() {
@@ -33,7 +33,11 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 	defer cancel()
 	log := &logged{}
 	cfg := cluster.Config{Data: t.TempDir(), Sync: "relaxed", Logger: log.logger(), IdleAfter: 200 * time.Millisecond}
+	var node atomic.Pointer[cluster.Node]
 	agents(providers.Func(func(context.Context, providers.Request, func(providers.Delta)) (providers.Response, error) {
+		if n := node.Load(); n != nil && n.InMemory() < 1 {
+			t.Error("an agent that asks a model is not in memory")
+		}
 		return providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "hello to you")}}, nil
 	}), nil)(&cfg)
 	n, err := cluster.Start(ctx, cfg)
@@ -41,6 +45,7 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 		t.Fatal(err)
 	}
 	defer func() { _ = n.Close() }()
+	node.Store(n)
 	text := strings.Repeat("word ", min(8<<10, 200<<20/agentsTouched)/5) // less than all disks have
 	touch(ctx, t, n, "first", 500, text)                                 // what the process needs once and for all
 	rest(ctx, t, n)
@@ -57,7 +62,7 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 			t.Errorf("%s: %v", agent, err)
 		}
 	}
-	if got := n.InMemory(); got < 1 || got > 2 {
+	if got := n.InMemory(); got > 2 {
 		t.Errorf("%d agents are in memory", got)
 	}
 }

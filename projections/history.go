@@ -263,7 +263,7 @@ func (h *History) settleWith(n messages.EventNumber, turn messages.TurnID, call 
 	e := &h.entries[h.open[i].index]
 	e.n, e.text = n, output
 	if blob != nil {
-		e.form, e.item = whole, &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: blob}
+		e.form, e.call, e.item = whole, "", &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: blob}
 	}
 	h.size += len(output) + sizeOfBlob(blob)
 	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {

@@ -30,7 +30,8 @@ func manyEvents(n int) (events []messages.Event) {
 	for cut := range messages.EventNumber(2) { // the second one takes in the first
 		events = append(events, messages.HistoryCompacted{Upto: 12 + 6*cut, Text: "what went before", How: "summary"})
 	}
-	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b"), done("tn", "b", "B"),
+	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b", "large"), done("tn", "b", "B"),
+		messages.ToolCompleted{Turn: "tn", Call: "large", Blob: &messages.Blob{SHA256: "00", Size: 1 << 20}},
 		messages.TurnFailed{Turn: "tn"}, messages.TurnStarted{Turn: "tm", Continues: "tn"}, input("later", "and then"))
 }
 

@@ -173,6 +173,14 @@ func (s *State) Refuses(env Env, in messages.Input) error {
 	if _, spent := s.Spent(in.ID); spent {
 		return &SpentError{}
 	}
+	if err := d.refuseDeleted(in); err != nil {
+		return err
+	}
+	if in.Schedule != (messages.Schedule{}) {
+		in.Content = nil // which may become small
+		_, _, err := d.whenDue(in)
+		return err
+	}
 	return d.refuseInput(in)
 }
 

@@ -29,24 +29,28 @@ const (
 
 // schedule accepts an input that is to come later.
 func (d *decision) schedule(in messages.Input) error {
-	now := stored(d.env.Now)
-	at, err := in.First(now)
+	timer, at, err := d.whenDue(in)
 	if err != nil {
-		return err
-	}
-	timer := in.Name
-	if timer == "" {
-		timer = in.ID
-	}
-	if err := d.refuseSchedule(in, timer, at); err != nil {
 		return err
 	}
 	d.configure()
 	d.emit(messages.TimerSet{
-		Timer: timer, For: messages.ForInput, Set: now, At: stored(at), Cron: in.Cron, Zone: in.Zone,
+		Timer: timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(at), Cron: in.Cron, Zone: in.Zone,
 		Input: &messages.TimedInput{ID: in.ID, Policy: in.Policy, Content: in.Content, Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options},
 	})
 	return nil
+}
+
+// whenDue is the timer of an input that is to come later and when it comes first,
+// or its refusal.
+func (d *decision) whenDue(in messages.Input) (timer string, at time.Time, err error) {
+	if at, err = in.First(stored(d.env.Now)); err != nil {
+		return "", at, err
+	}
+	if timer = in.Name; timer == "" {
+		timer = in.ID
+	}
+	return timer, at, d.refuseSchedule(in, timer, at)
 }
 
 func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time) error {

@@ -176,7 +176,11 @@ func (e *Ended) restore(w *keptEnded) {
 // inUTC forgets the zone of the machine that decodes, for times that no turn has.
 func (s *State) inUTC() {
 	for i := range s.Schedules {
-		s.Schedules[i].Set, s.Schedules[i].At = inUTC(s.Schedules[i].Set), inUTC(s.Schedules[i].At)
+		sc := &s.Schedules[i]
+		sc.Set, sc.At = inUTC(sc.Set), inUTC(sc.At)
+		if sc.Input.Deadline != nil {
+			*sc.Input.Deadline = inUTC(*sc.Input.Deadline)
+		}
 	}
 	if c := s.Summary; c != nil {
 		c.NotBefore = inUTC(c.NotBefore)

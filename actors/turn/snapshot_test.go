@@ -69,6 +69,23 @@ func TestImageHasAllFields(t *testing.T) { // A27, A87
 	}
 }
 
+// A state that was stored knows nothing of the zone of the machine that reads it.
+func TestImageForgetsZone(t *testing.T) { // A27
+	got, err := imaged(fullState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := got.Schedules[0]
+	for name, at := range map[string]time.Time{
+		"set": sc.Set, "at": sc.At, "deadline": *sc.Input.Deadline, "summary": got.Summary.NotBefore,
+		"retry": got.Turn.Model.RetryAt, "timer": got.Turn.Timers[0].At,
+	} {
+		if at.Location() != time.UTC {
+			t.Errorf("%s is in %s", name, at.Location())
+		}
+	}
+}
+
 // fullState is a state without a zero value in it; each list and map has one
 // element.
 func fullState() *turn.State {

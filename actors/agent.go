@@ -40,6 +40,9 @@ type agent struct {
 	// broken is why the agent cannot act: its log is damaged, or its owner has
 	// been replaced. Every command is answered with it.
 	broken *messages.Error
+	// damaged says that broken is because the log cannot be read, and that a delete
+	// may end the agent all the same.
+	damaged bool
 	// looked says that a wake had an agent without events loaded again.
 	looked bool
 	// left says that the partition was asked to let the agent go.
@@ -120,6 +123,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.stalled(m)
 	case shelved:
 		a.shelved(m)
+	case buried:
+		a.buried(m)
 	case savedAs:
 		a.saved(m)
 	case lookedUp:
@@ -215,6 +220,10 @@ func (a *agent) env() turn.Env {
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	if a.broken != nil {
+		if c, ok := d.Command.(messages.Delete); ok && c.Last == 0 && a.damaged && !a.left {
+			a.bury(d.cause(), c, sender)
+			return
+		}
 		a.answer(sender, messages.Answer{Err: a.broken})
 		return
 	}

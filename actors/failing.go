@@ -18,7 +18,7 @@ func (a *agent) fail(err error) {
 	switch {
 	case a.left: // and broken says why
 	case errors.As(err, &damage):
-		a.broken = messages.Refuse(messages.Damaged, "%v", err)
+		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v", err), !errors.Is(err, messages.ErrNewer)
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)

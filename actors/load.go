@@ -68,7 +68,12 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 // replay folds all of the agent's frames.
 func (rt *Runtime) replay(ctx context.Context, id messages.AgentID) (*loading, error) {
 	l := &loading{}
-	if err := replaySafely(l, id, rt.log.Read(ctx, id, 0)); err != nil {
+	err := replaySafely(l, id, rt.log.Read(ctx, id, 0))
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) && rt.uncover(ctx, id) {
+		l = &loading{}
+		err = replaySafely(l, id, rt.log.Read(ctx, id, 0))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return l, rt.atTail(ctx, id, l)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,7 +32,7 @@ func deletes(f *messages.Frame) bool {
 // beginPurge removes what is stored of a deleted agent, until it is done or the
 // agent stops. Whoever owns the agent next does it again from the beginning.
 func (a *agent) beginPurge(e turn.Effect) func() {
-	p := purge{rt: a.rt, agent: a.id, tombstone: a.state.Deleted.N, tail: a.tail}
+	p := purge{rt: a.rt, agent: a.id, tombstone: a.state.Deleted.N, tail: a.tail, newest: a.newest}
 	return a.run(e, nil, func(ctx context.Context) any {
 		held, err := backoff.Retry(ctx, func() (messages.Holdings, error) { return p.run(ctx) },
 			backoff.WithBackOff(pauses()), backoff.WithMaxElapsedTime(0), backoff.WithNotify(p.waits))
@@ -49,6 +50,8 @@ type purge struct {
 	tombstone messages.EventNumber
 	// tail is the agent's newest frame: as long as it is, nobody else owns the agent.
 	tail eventlog.Tail
+	// newest is its sequence.
+	newest uint64
 }
 
 // run removes everything once and says what it was. If somebody else has
@@ -107,9 +110,14 @@ func (p *purge) mine(ctx context.Context) (bool, error) {
 	return tail.Frame == p.tail.Frame, err
 }
 
-// count gives the tombstone's place in the log and what is before it.
+// count gives the tombstone's place in the log and what is before it, up to where
+// the log is damaged.
 func (p *purge) count(ctx context.Context) (at uint64, held messages.Holdings, err error) {
 	for rec, err := range p.rt.log.Read(ctx, p.agent, 0) {
+		if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+			at, err := p.place(ctx)
+			return at, held, err
+		}
 		if err != nil {
 			return 0, held, err
 		}
@@ -118,7 +126,27 @@ func (p *purge) count(ctx context.Context) (at uint64, held messages.Holdings, e
 		}
 		held.Frames, held.Events, held.Bytes = held.Frames+1, held.Events+len(rec.Frame.Events), held.Bytes+int64(rec.Size)
 	}
-	return 0, held, fmt.Errorf("the tombstone of %s, event %d, is not in the log", p.agent, p.tombstone)
+	return 0, held, p.missing()
+}
+
+// place is the tombstone's place in a log that is damaged before it.
+func (p *purge) place(ctx context.Context) (uint64, error) {
+	if rec, err := p.rt.log.FrameAt(ctx, p.agent, p.newest); err == nil && rec.Frame.First == p.tombstone {
+		return p.newest, nil
+	}
+	for rec, err := range p.rt.log.Read(ctx, p.agent, p.tombstone) {
+		if err != nil {
+			return 0, err
+		}
+		if rec.Frame.First == p.tombstone {
+			return rec.Seq, nil
+		}
+	}
+	return 0, p.missing()
+}
+
+func (p *purge) missing() error {
+	return fmt.Errorf("the tombstone of %s, event %d, is not in the log", p.agent, p.tombstone)
 }
 
 func (p *purge) waits(err error, _ time.Duration) {

@@ -244,6 +244,15 @@ func TestDamagedAgent(t *testing.T) { // A29
 	if info, err := stream.GetLastMsgForSubject(w.ctx, subject); err != nil || info.Sequence != last.Sequence+1 && string(info.Data) != string(bad.Data) {
 		t.Errorf("the damaged agent was touched: %v", err)
 	}
+
+	_, err = c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d", Last: 1})
+	if messages.AsError(err).Code != messages.Damaged {
+		t.Errorf("a delete of what was known of it: %v", err)
+	}
+	_, err = c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d2"})
+	w.ok(err)
+	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.say(c, "assistant/a", "1", "hello again")
 }
 
 func TestStartRefuses(t *testing.T) {

@@ -50,6 +50,10 @@ type Purger interface {
 	// having removed nothing, if that is not so. If nothing is there, that is no
 	// error. Purging again changes nothing. Safe for concurrent use.
 	Purge(ctx context.Context, a messages.AgentID, before uint64) error
+	// TailByHead is the agent's newest tail as the headers of its newest frame tell
+	// it, from the same place as Tail. It is there for a frame that fails its
+	// checks too, so that a damaged agent can be given a tombstone.
+	TailByHead(ctx context.Context, a messages.AgentID) (Tail, error)
 }
 
 // Resumer reads on from a known place.

@@ -66,6 +66,13 @@ type AgentHoldings struct {
 	Last EventNumber `json:"last"`
 	// Deleted says that this is what is left of a deleted agent.
 	Deleted bool `json:"deleted,omitempty"`
+	// Damaged is why its log cannot be read to the end; Holdings counts what is
+	// before that.
+	Damaged string `json:"damaged,omitempty"`
+	// Children is how many agents it has called to life. They are agents of their
+	// own, and stay. ChildAgents are the first of them.
+	Children    int       `json:"children,omitempty"`
+	ChildAgents []AgentID `json:"child_agents,omitempty"`
 	Holdings
 	// Waiting is how many inputs and commands are not applied yet. A delete comes
 	// behind them.

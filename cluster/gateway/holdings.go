@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -19,11 +20,16 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 	defer cancel()
 	line := messages.AgentHoldings{Agent: a}
 	var life projections.Life
+	var children projections.Children
 	for rec, err := range g.Log.Read(ctx, a, 0) {
+		if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+			line.Damaged, line.Last = err.Error(), max(line.Last, damage.Event)
+			break
+		}
 		if err != nil {
 			return err
 		}
-		projections.Fold(rec.Frame, 0, &life)
+		projections.Fold(rec.Frame, 0, &life, &children)
 		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
 		line.Last = rec.Frame.Last()
 		line.Holdings.Sealed = line.Holdings.Sealed || rec.Frame.KeyID != ""
@@ -32,6 +38,9 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 		return err
 	}
 	line.Deleted = life.End() != nil
+	if !line.Deleted {
+		line.Children, line.ChildAgents = family(children.List())
+	}
 	for b, err := range g.Log.ListBlobs(ctx, a) {
 		if err != nil {
 			return err
@@ -52,6 +61,23 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 	}
 	p.line(0, line)
 	return nil
+}
+
+// mostNamed is how many children are told by their address.
+const mostNamed = 20
+
+// family counts the agents among children, each once, and names the first.
+func family(children []projections.Child) (n int, first []messages.AgentID) {
+	seen := make(map[messages.AgentID]bool)
+	for _, child := range children {
+		if seen[child.Agent] {
+			continue
+		}
+		if seen[child.Agent] = true; len(first) < mostNamed {
+			first = append(first, child.Agent)
+		}
+	}
+	return len(seen), first
 }
 
 // held is how many messages a stream holds on subjects that the filter matches.

@@ -94,6 +94,31 @@ var following = map[string]func(*testing.T, Opened){
 		}
 		f.end(t)
 	},
+	"a foreign message hides no frame of the past": func(t *testing.T, o Opened) { // A29
+		needInject(t, o)
+		agents := Neighbours(3)
+		ada := grow(t, o.Log, agents[0], eventlog.Tail{}, 3)[2]
+		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("who am I")}, true)
+		bob := grow(t, o.Log, agents[1], eventlog.Tail{}, 1200)[1199]
+		o.Inject(t, eventlog.Entry{Agent: agents[0], Bytes: []byte("and who are you")}, true)
+		o.Inject(t, eventlog.Entry{Agent: agents[2], Bytes: []byte("alone")}, true)
+		f := follow(t, o.Log, agents[0].Partition())
+		newest := make(map[messages.AgentID]eventlog.Head)
+		for h := f.next(t); h.Agent != (messages.AgentID{}); h = f.next(t) {
+			if !h.Foreign {
+				newest[h.Agent] = h
+			}
+		}
+		for a, tail := range map[messages.AgentID]eventlog.Tail{agents[0]: ada, agents[1]: bob} {
+			if h := newest[a]; h.Seq != tail.Seq || h.Last != tail.Last || h.Epoch != tail.Epoch || len(h.Types) == 0 {
+				t.Errorf("%s: head %+v, want %+v", a, h, tail)
+			}
+		}
+		if len(newest) != 2 {
+			t.Errorf("%d agents have frames, want 2", len(newest))
+		}
+		f.end(t)
+	},
 	"a follower that breaks off leaves": func(t *testing.T, o Opened) {
 		a := Agent("ada")
 		grow(t, o.Log, a, eventlog.Tail{}, 1)

@@ -52,14 +52,14 @@ func await(ctx context.Context, more <-chan struct{}) bool {
 }
 
 // newest gives the newest head of each agent, oldest first, and the sequence
-// that what comes is behind.
+// that what comes is behind. Where that is foreign it gives the newest frame's too.
 func (l *Log) newest(p messages.Partition) (past []eventlog.Head, at uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seen := make(map[messages.AgentID]bool)
+	seen := make(map[messages.AgentID]bool) // whether a frame was
 	for _, m := range slices.Backward(l.parts[p].all) {
-		if !seen[m.head.Agent] {
-			seen[m.head.Agent] = true
+		if frame, known := seen[m.head.Agent]; !known || !frame && !m.head.Foreign {
+			seen[m.head.Agent] = !m.head.Foreign
 			past = append(past, m.head)
 		}
 	}

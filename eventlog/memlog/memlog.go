@@ -145,6 +145,16 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 	return tail, nil
 }
 
+// TailByHead is the tail whatever the newest frame holds; see eventlog.Purger.
+func (l *Log) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if err := cmp.Or(ctx.Err(), a.Validate()); err != nil {
+		return eventlog.Tail{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tail(a), nil
+}
+
 // Read yields the agent's frames as of the call; see eventlog.Reader. All
 // frames are verified from the first on, whatever from is.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {

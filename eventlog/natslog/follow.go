@@ -26,16 +26,25 @@ import (
 // appends, which with sync_always costs a third of their rate.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
+		var hidden hidden
+		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
+			if ok && !f.told {
+				hidden.note(head)
+			}
 			return !ok || yield(head, nil)
 		}
 		f.idle = func() bool {
 			f.idle = nil // it is told once
+			more := true
+			if more, failed = l.unhide(ctx, hidden, yield); failed != nil || !more {
+				return false
+			}
 			return yield(eventlog.Head{}, nil)
 		}
-		if err := f.follow(ctx); err != nil {
+		if err := cmp.Or(f.follow(ctx), failed); err != nil {
 			yield(eventlog.Head{}, fmt.Errorf("follow partition %v: %w", p, err))
 		}
 	}

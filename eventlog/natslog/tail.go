@@ -35,6 +35,11 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 	return h.tail(m, fence), nil
 }
 
+// TailByHead is the tail as headers tell it; see eventlog.Purger.
+func (l *Log) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	return l.tail(ctx, a)
+}
+
 // tail is Tail by headers alone, so that a damaged or newer frame still
 // decides a conflict.
 func (l *Log) tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {

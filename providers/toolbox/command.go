@@ -45,7 +45,7 @@ type CommandConfig struct {
 	Dir string
 	// Env is added to what the program inherits: "NAME=value" sets a variable,
 	// "NAME" passes on one that would be withheld. Withheld, in any case of
-	// letters, are *API_KEY, *APIKEY*, *TOKEN, *SECRET*, *PASSWORD*, *PASSWD*
+	// letters, are *_KEY, *APIKEY*, *TOKEN, *SECRET*, *PASSWORD*, *PASSWD*
 	// and *PRIVATE_KEY*. REPRISE_IDEMPOTENCY_KEY, REPRISE_AGENT, REPRISE_TURN,
 	// REPRISE_CALL and REPRISE_ATTEMPT are always those of the call.
 	Env []string

@@ -85,8 +85,8 @@ func TestCommandBoundsOutput(t *testing.T) {
 	}
 }
 
-func TestCommandEnvironment(t *testing.T) {
-	for _, e := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET_WORD", "DB_PASSWORD", "KEPT_TOKEN"} {
+func TestCommandEnvironment(t *testing.T) { // A56
+	for _, e := range []string{"OPENAI_API_KEY", "REPRISE_KEY", "GITHUB_TOKEN", "MY_SECRET_WORD", "DB_PASSWORD", "KEPT_TOKEN"} {
 		t.Setenv(e, "hidden")
 	}
 	t.Setenv("PLAIN", "seen")
@@ -100,7 +100,7 @@ func TestCommandEnvironment(t *testing.T) {
 			t.Errorf("the environment lacks %s", want)
 		}
 	}
-	for _, never := range []string{"OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET_WORD", "forged"} {
+	for _, never := range []string{"OPENAI_API_KEY", "\nREPRISE_KEY=", "GITHUB_TOKEN", "MY_SECRET_WORD", "forged"} {
 		if strings.Contains(got, never) {
 			t.Errorf("the environment has %s", never)
 		}

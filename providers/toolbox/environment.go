@@ -44,5 +44,5 @@ func secret(name string) bool {
 			return true
 		}
 	}
-	return strings.HasSuffix(name, "API_KEY") || strings.HasSuffix(name, "TOKEN")
+	return strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "TOKEN")
 }

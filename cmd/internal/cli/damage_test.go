@@ -92,6 +92,39 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	node = w.node("serve", "--data", "again", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 	w.run("ask", "assistant/sound", "What is 6 times 3?", "--data", "again").exits(0, "18")
 	node.end(syscall.SIGTERM)
+
+	// Who must not be stored can be deleted, whatever state it is in.
+	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	w.run("delete", "assistant/newer", "--yes").exits(1, "newer version")
+	w.run("ask", "assistant/hole", "What is 17 times 3?").exits(0)
+	w.run("ask", "assistant/hole", "What is 4 times 3?").exits(0)
+	node.end(syscall.SIGTERM) // and a snapshot of it is left
+	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	w.lose("hole")
+	for _, key := range []string{"hole", "gap"} {
+		w.run("delete", "assistant/"+key, "--dry-run").exits(0, "its log is damaged")
+		w.run("delete", "assistant/"+key, "--yes", "--reason", "she asked for it").exits(0, "deleted")
+		if left := w.stored(key); left != 2 {
+			t.Errorf("%s: %d messages are left, want tombstone and purged", key, left)
+		}
+		w.run("show", "assistant/"+key).exits(0, "deleted", "she asked for it")
+		w.run("ask", "assistant/"+key, "What is 7 times 3?").exits(0, "21")
+		if out := w.run("history", "assistant/"+key).exits(0, "7 times 3").out; strings.Contains(out, "4 times 3") {
+			t.Errorf("%s remembers:\n%s", key, out)
+		}
+		w.run("doctor", "assistant/"+key, "--deep").exits(0, "ok    log")
+	}
+	w.run("doctor").exits(1, "2 problems") // flipped and newer
+
+	// A crash came between a damaged agent's tombstone and the rest.
+	w.publishFrame("sound", func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
+	w.publishFrame("sound", func(f *messages.Frame) { f.Events = []messages.Event{messages.AgentDeleted{}} }, func(_ string, b []byte) []byte { return b })
+	node.end(syscall.SIGTERM)
+	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	w.run("send", "assistant/sound", "What is 8 times 3?").exits(0)
+	w.run("ask", "assistant/sound", "What is 9 times 3?").exits(0, "27")
+	w.run("doctor", "assistant/sound", "--deep").exits(0, "ok    log")
+	node.end(syscall.SIGTERM)
 }
 
 func agentID(key string) messages.AgentID {
@@ -125,6 +158,26 @@ func (w *world) stored(key string) uint64 {
 		w.t.Fatal(err)
 	}
 	return info.State.Subjects[subject]
+}
+
+// lose removes the second message of an agent's log.
+func (w *world) lose(key string) {
+	w.t.Helper()
+	stream, subject := w.stream(key), messages.Subjects{}.Log(agentID(key))
+	var m *jetstream.RawStreamMsg
+	var err error
+	for range 2 {
+		from := uint64(1)
+		if m != nil {
+			from = m.Sequence + 1
+		}
+		if m, err = stream.GetMsg(w.t.Context(), from, jetstream.WithGetMsgSubject(subject)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := stream.DeleteMsg(w.t.Context(), m.Sequence); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // publishRaw stores a message on an agent's log subject, as nobody but its

@@ -29,7 +29,8 @@ func (a *app) delete() *cobra.Command {
 that wait are dropped, and its events, blobs, snapshots, dead letters and key are
 removed. A tombstone stays: it tells when and why, and keeps the numbers of its
 events. An input that is sent later makes the agent anew, and meets nothing of what
-was.
+was. Children are stopped and stay: they are agents of their own. An agent whose log
+is damaged can be deleted too; its children and its parent hear nothing then.
 
 On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
 would go.`,
@@ -101,9 +102,28 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 	if held.Sealed {
 		line("the key that its events are sealed with: copies and backups of them become unreadable")
 	}
+	if held.Children > 0 {
+		line("and would leave %s", childrenText(held))
+	}
+	if held.Damaged != "" {
+		line("its log is damaged, and counted up to there: %s", projections.Printable(held.Damaged, 0))
+		line("what it did cannot be ended in order: its children and its parent hear nothing")
+	}
 	if held.Waiting > 0 {
 		line("and what follows from %d inputs and commands that are not applied yet", held.Waiting)
 	}
+}
+
+// childrenText says which agents of their own stay behind.
+func childrenText(held messages.AgentHoldings) string {
+	var names []string
+	for _, a := range held.ChildAgents {
+		names = append(names, a.String())
+	}
+	if more := held.Children - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%d children, each an agent of its own with its own log: %s", held.Children, strings.Join(names, ", "))
 }
 
 // sizeText is a number of bytes for a person.

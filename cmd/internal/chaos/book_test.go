@@ -62,8 +62,9 @@ type book struct {
 	waiting []waitingCall    // not yet looked at by the person
 	calls   map[callOf]client.Event
 	decided []decided
-	acks    int // of inputs
-	again   int // sent once more under an id that was acknowledged
+	child   string // that was brought to life last
+	acks    int    // of inputs
+	again   int    // sent once more under an id that was acknowledged
 	// differ are events that readers were shown twice, and differently.
 	differ []violation
 }
@@ -163,6 +164,8 @@ func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 			delete(b.open, id)
 		}
 		switch e.Type {
+		case "child.spawned":
+			b.child = field(e).Child
 		case "tool.requested":
 			b.calls[callOf{agent, field(e).Call}] = e
 		case "tool.unknown", "approval.requested":

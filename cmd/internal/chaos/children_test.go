@@ -20,7 +20,7 @@ import (
 // their tasks as what was sent.
 func (e *evidence) readChildren(ctx context.Context, c *client.Client) error {
 	for _, tenant := range tenants {
-		for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "agents"}) {
+		for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "agents", Deleted: true}) {
 			var row projections.Agent
 			if err == nil {
 				err = json.Unmarshal(line, &row)
@@ -32,6 +32,7 @@ func (e *evidence) readChildren(ctx context.Context, c *client.Client) error {
 			if row.Agent.Kind != "helper" && row.Agent.Kind != "middle" {
 				continue
 			}
+			e.logs[agent] = nil // that of one which was to be deleted was read before
 			if err := e.readLog(ctx, c, agent); err != nil {
 				return err
 			}
@@ -118,7 +119,7 @@ func (t *trial) offspring() {
 	}
 	for _, ev := range t.log {
 		f := field(ev)
-		if ev.Type != "input.accepted" || f.Parent == nil || isMortal(f.Parent.Agent) || isMortals(f.Content.Text()) {
+		if ev.Type != "input.accepted" || f.Parent == nil || t.removed(f.Parent.Agent) || isMortal(f.Parent.Agent) || isMortals(f.Content.Text()) {
 			continue
 		}
 		if of := tasks(t.logs[f.Parent.Agent])[f.Input]; of == nil || field(of.spawned).Child != t.agent {
@@ -127,9 +128,40 @@ func (t *trial) offspring() {
 	}
 }
 
+// removed says that an agent that works for others was deleted.
+func (e *evidence) removed(agent string) bool {
+	log := e.logs[agent]
+	return slices.Contains(e.children, agent) && len(log) > 0 && log[0].Type == "agent.deleted"
+}
+
+// removedForGood holds that only the tombstone of such an agent is left: no task
+// makes it anew.
+func (t *trial) removedForGood() {
+	asked := false
+	for _, s := range t.sent {
+		asked = asked || s.Command == "delete" && s.Agent == t.agent
+	}
+	if !asked {
+		t.wrong(t.log[:1], "it was deleted, and nobody asked for that")
+	}
+	for i, ev := range t.log {
+		switch ev.Type {
+		case "agent.deleted", "agent.purged", "agent.activated", "command.noop":
+		default:
+			t.wrong([]client.Event{t.log[0], ev}, "%s of an agent that was deleted", ev.Type)
+		}
+		if want := t.log[0].N + messages.EventNumber(i); ev.N != want {
+			t.wrong([]client.Event{ev}, "event number %d where %d is due", ev.N, want)
+		}
+	}
+}
+
 // agree holds the end of a call against the log of the child.
 func (t *trial) agree(input string, c *task, f fields) {
 	end := c.ends[0]
+	if t.removed(f.Child) {
+		return
+	}
 	told := field(end)
 	below := t.logs[f.Child]
 	if told.N == 0 {

@@ -362,11 +362,15 @@ var commands = []string{
 	"set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state",
 	"interrupt", "interrupt", "interrupt", "abort", "abort", "abort", "withdraw", "withdraw", "withdraw",
 	"resume", "resume", "resume", "forget", "forget", "clear",
+	"delete", "delete", "delete",
 }
 
 // command sends a command that is no input.
 func (p *publisher) command() {
 	kind := commands[p.random.IntN(len(commands))]
+	if kind == "delete" && p.w.book.newChild() == "" {
+		return
+	}
 	s := p.enter(kind)
 	var c messages.Command
 	switch kind {
@@ -377,6 +381,9 @@ func (p *publisher) command() {
 		c = messages.Interrupt{ID: s.ID, Reason: s.ID}
 	case "abort":
 		c = messages.Abort{ID: s.ID, Reason: s.ID}
+	case "delete":
+		p.w.book.write(func() { s.Agent = p.w.book.child })
+		c = messages.Delete{ID: s.ID, Reason: s.ID}
 	case "clear":
 		c = messages.Clear{ID: s.ID, Reason: s.ID}
 	case "forget":
@@ -391,6 +398,13 @@ func (p *publisher) command() {
 		return err
 	})
 	p.settle(s, life, err)
+}
+
+// newChild is the agent that a call brought to life last.
+func (b *book) newChild() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.child
 }
 
 // anyOpen is an input of the agent that has not ended, or one that never was.

@@ -46,20 +46,22 @@ func newMortal(w *world, i int) *mortal {
 	}
 }
 
-// run lives until no load is wanted any more; the last life is not ended.
+// run lives until no load is wanted any more, and once more then.
 func (m *mortal) run() {
 	for {
 		m.life, m.sent = m.life+1, make(map[string]bool)
-		if err := m.live(); err != nil {
+		last := false
+		select {
+		case <-m.w.stopping:
+			last = true
+		default:
+		}
+		if err := m.live(last); err != nil {
 			m.w.fault("life %d of %s: %v", m.life, m.agent, err)
 			return
 		}
-		select {
-		case <-m.w.stopping:
+		if last || m.w.ctx.Err() != nil {
 			return
-		case <-m.w.ctx.Done():
-			return
-		default:
 		}
 		if err := m.die(); err != nil {
 			m.w.fault("the end of life %d of %s: %v", m.life, m.agent, err)
@@ -68,8 +70,9 @@ func (m *mortal) run() {
 	}
 }
 
-// live sends some inputs: of the first the answers are awaited.
-func (m *mortal) live() error {
+// live sends some inputs: of the first the answers are awaited. Unless the life
+// is the last one, a call below it may wait for a person who never comes.
+func (m *mortal) live(last bool) error {
 	for n := range 2 + m.random.IntN(2) {
 		if err := m.ask(n); err != nil {
 			return err
@@ -80,6 +83,9 @@ func (m *mortal) live() error {
 	}
 	for n := 4; n < 4+m.random.IntN(3); n++ {
 		in := m.input(n, m.plan())
+		if !last && m.random.IntN(3) == 0 {
+			in = m.input(n, plan{{"keyed", []string{"ask:" + gated, "deep:" + gated, gated}[m.random.IntN(3)]}})
+		}
 		if n == 5 {
 			in.In = messages.Span(2 * time.Second)
 		}

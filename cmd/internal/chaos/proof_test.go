@@ -169,12 +169,17 @@ func (e *evidence) String() string {
 			later++
 		}
 	}
-	lives := 0
+	lives, removed := 0, 0
+	for _, agent := range e.children {
+		if e.removed(agent) {
+			removed++
+		}
+	}
 	for _, m := range e.mortals {
 		lives += m.life
 	}
-	return fmt.Sprintf("%d agents, %d of them children, %d lives of %d mortals, %d payloads, %d lines of the ledger, %d dead letters (%d of them taken later), events %v",
-		len(e.logs), len(e.children), lives, len(e.mortals), e.blobs, len(e.ledger), len(e.letters), later, types)
+	return fmt.Sprintf("%d agents, %d of them children (%d deleted), %d lives of %d mortals, %d payloads, %d lines of the ledger, %d dead letters (%d of them taken later), events %v",
+		len(e.logs), len(e.children), removed, lives, len(e.mortals), e.blobs, len(e.ledger), len(e.letters), later, types)
 }
 
 // accepted finds an input's acceptance in the log of the agent it was for.
@@ -212,6 +217,11 @@ func (e *evidence) prove() (all []violation) {
 	}
 	for _, agent := range slices.Sorted(maps.Keys(e.logs)) {
 		t := &trial{evidence: e, agent: agent, log: e.logs[agent], earned: earned}
+		if e.removed(agent) {
+			t.removedForGood()
+			all = append(all, t.found...)
+			continue
+		}
 		checks := []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands, t.offspring}
 		for _, m := range e.mortals {
 			if m.agent == agent {
@@ -529,7 +539,7 @@ func (t *trial) commands() {
 	}
 	silent := make(map[string]int)
 	for _, s := range t.sent {
-		if s.Agent != t.agent || s.Command == "input" || s.Command == "task" {
+		if s.Agent != t.agent || s.Command == "input" || s.Command == "task" || s.Command == "delete" {
 			continue
 		}
 		switch n := effects[s.ID]; {
@@ -569,13 +579,19 @@ func (t *trial) invocations() {
 		}
 	}
 	for a, n := range ran {
-		if !intended[a] && !strings.Contains(a.key, "/m0/") && !strings.Contains(a.key, "/m1/") { // their logs are gone
+		if agent := agentOf(a.key); !intended[a] && !isMortal(agent) && !t.removed(agent) { // their logs are gone
 			t.wrong(nil, "attempt %d of %s ran, and no tool.started in a log says so", a.n, a.key)
 		}
 		if n > 1 {
 			t.wrong(nil, "attempt %d of %s ran %d times", a.n, a.key, n)
 		}
 	}
+}
+
+// agentOf is whose call has an idempotency key.
+func agentOf(key string) string {
+	parts := strings.Split(key, "/")
+	return strings.Join(parts[:max(len(parts)-2, 0)], "/")
 }
 
 // effects holds that nothing was done twice: neither under one key, nor for the

@@ -133,6 +133,17 @@ func (e *evidence) resting() bool {
 			return false
 		}
 	}
+	for _, m := range e.mortals {
+		came := 0
+		for _, ev := range e.logs[m.agent] {
+			if ev.Type == "input.accepted" {
+				came++
+			}
+		}
+		if came < len(m.sent) {
+			return false
+		}
+	}
 	for _, log := range e.logs {
 		for _, c := range tasks(log) {
 			if len(c.ends) == 0 {

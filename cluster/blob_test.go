@@ -313,6 +313,35 @@ func TestBlobRemoved(t *testing.T) { // A29, A36
 	w.until(c, "assistant/a", func(e event) bool { return e.Type == "turn.completed" && e.N > got.end.N })
 }
 
+// A blob of an encrypted store is asked for by the hash of what it holds, though
+// it is stored under another.
+func TestSealedBlob(t *testing.T) { // A36, A108
+	texts := []string{lines("sealed", 600<<10), lines("and another", 600<<10)}
+	w := newWorld(t).patient()
+	n := w.node(agents(scripted.Func(func(r messagesRequest) scripted.Step {
+		if last := r.Items[len(r.Items)-1]; last.Role == messages.RoleUser {
+			return calling("first", "second", "again")
+		}
+		return scripted.Say("done")
+	}), func(d *actors.Definition) {
+		d.Tools = []tool.Tool{giving("first", texts[0]), giving("second", texts[1]), giving("again", texts[0])}
+	}), under(key(1)))
+	c := n.Client()
+	w.say(c, "assistant/a", "u1", "go")
+	for _, text := range texts {
+		hash := messages.DigestOf([]byte(text))
+		for _, asked := range []messages.Digest{hash, hash[:20]} {
+			var got bytes.Buffer
+			if b, err := c.Blob(w.ctx, "assistant/a", asked, &got); err != nil || got.String() != text || b.SHA256 != hash {
+				t.Errorf("blob %s: %d bytes of %+v, %v", asked, got.Len(), b, err)
+			}
+		}
+	}
+	if _, err := c.Blob(w.ctx, "assistant/a", "00ff00ff00ff", new(bytes.Buffer)); messages.AsError(err).Code != messages.NotFound {
+		t.Errorf("a blob that is none: %v", err)
+	}
+}
+
 // Many large results in one step.
 func TestManyLargeResults(t *testing.T) { // A36
 	const calls = 20

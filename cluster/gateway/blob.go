@@ -316,14 +316,9 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 	if b.SHA256 == "" {
 		return b, messages.Refuse(messages.BadInput, "the view blob wants the hash of one: set \"blob\" to {\"sha256\":…} as an event names it")
 	}
-	var found []messages.Blob
-	for have, err := range g.Log.ListBlobs(g.ctx, a) {
-		if err != nil {
-			return b, err
-		}
-		if strings.HasPrefix(string(have.SHA256), string(b.SHA256)) {
-			found = append(found, have)
-		}
+	found, err := g.listed(a, b)
+	if err != nil {
+		return b, err
 	}
 	switch len(found) {
 	case 1:
@@ -332,4 +327,44 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 		return b, messages.Refuse(messages.NotFound, "agent %s has no blob %q: its events name those that it has or had; one that is gone must be put back from a backup", a, b.SHA256)
 	}
 	return b, messages.Refuse(messages.BadInput, "%d blobs of agent %s begin with %q: write more of the hash", len(found), a, b.SHA256)
+}
+
+// listed are the agent's blobs whose hash begins so. The store lists those that
+// are sealed by another hash than their events do, so the log is read where the
+// list alone does not tell.
+func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.Blob, err error) {
+	for have, err := range g.Log.ListBlobs(g.ctx, a) {
+		switch {
+		case err != nil:
+			return nil, err
+		case have.SHA256 == b.SHA256:
+			return []messages.Blob{have}, nil
+		case strings.HasPrefix(string(have.SHA256), string(b.SHA256)):
+			found = append(found, have)
+		}
+	}
+	named := sealedBlobs{}
+	if err := g.fold(a, 0, named); err != nil && messages.AsError(err).Code != messages.NotFound {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(have messages.Blob) bool { return named[have.SHA256].Stored != "" })
+	for _, have := range named {
+		same := func(other messages.Blob) bool { return other.SHA256 == have.SHA256 } // stored twice, say
+		if strings.HasPrefix(string(have.SHA256), string(b.SHA256)) && !slices.ContainsFunc(found, same) {
+			found = append(found, have)
+		}
+	}
+	return found, nil
+}
+
+// sealedBlobs are those that events name, by the hash that a store lists them by.
+type sealedBlobs map[messages.Digest]messages.Blob
+
+// Apply takes the blobs of an event in.
+func (s sealedBlobs) Apply(_ messages.EventNumber, ev messages.Event) {
+	for _, b := range messages.BlobsOf(ev) {
+		if b.Stored != "" {
+			s[b.Stored] = b
+		}
+	}
 }

@@ -20,15 +20,17 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) (del
 		b.refuse(ctx, a, msg, reply, messages.AsError(err))
 		return false
 	}
+	_, deletes := d.Command.(messages.Delete)
+	if deletes && b.forget(ctx, a, msg.seq) != nil {
+		return false // ctx ended
+	}
 	answer, err := b.deliver(ctx, d)
 	switch {
 	case err != nil: // ctx ended
 	case answer.Err != nil:
 		b.refuse(ctx, a, msg, reply, answer.Err)
 	default:
-		if _, deleted = d.Command.(messages.Delete); deleted && b.forget(ctx, a, msg.seq) != nil {
-			return true // ctx ended
-		}
+		deleted = deletes
 		if _, isInput := d.Command.(messages.Input); reply != "" && (!isInput || answer.Duplicate) {
 			b.cfg.Told(reply, a, answer)
 		}

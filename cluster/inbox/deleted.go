@@ -12,9 +12,10 @@ import (
 )
 
 // forget removes what was published to an agent before the delete with sequence
-// seq. All of that was settled before the delete was; but one whose
-// acknowledgement was lost would come again, and a deleted agent does not know
-// its id any more: it would come to life by it. The error is ctx's.
+// seq, which comes next. All of that is settled; but one whose acknowledgement was
+// lost would come again, and a deleted agent does not know its id any more: it
+// would come to life by it. So it is gone before the agent hears of the delete:
+// whoever comes after a crash finds none. The error is ctx's.
 func (b *Inbox) forget(ctx context.Context, a messages.AgentID, seq uint64) error {
 	subject := strings.TrimSuffix(b.cfg.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
 	pause := backoff.NewExponentialBackOff()

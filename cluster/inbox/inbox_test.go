@@ -25,25 +25,33 @@ type told struct {
 
 // Every command and policy that a body can name reaches its agent in order; one
 // that the agent refuses is told to its sender and kept with the reason.
-func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
+// installation is a server with the streams of a node.
+type installation struct {
+	ctx  context.Context
+	conn *nats.Conn
+	js   jetstream.JetStream
+	log  *natslog.Log
+}
+
+func install(t *testing.T) installation {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	quiet := slog.New(slog.DiscardHandler)
+	t.Cleanup(cancel)
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = srv.Shutdown() }()
+	t.Cleanup(func() { _ = srv.Shutdown() })
 	nc, err := nats.Connect(srv.ClientURL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	stored, err := natslog.Connect(srv.ClientURL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stored.Close()
+	t.Cleanup(stored.Close)
 	log, err := natslog.Open(ctx, natslog.Config{Conns: []*nats.Conn{stored}, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +60,17 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 	if err != nil {
 		t.Fatal(err)
 	}
+	return installation{ctx, nc, js, log}
+}
 
-	a := messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
+var (
+	quiet = slog.New(slog.DiscardHandler)
+	a     = messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
+)
+
+func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
+	at := install(t)
+	ctx, nc, js, log := at.ctx, at.conn, at.js, at.log
 	came, answers := make(chan *actors.Deliver, 1), make(chan told, 1)
 	var refuses atomic.Pointer[messages.Error]
 	b, err := Open(ctx, Config{
@@ -142,5 +159,63 @@ func checkLetter(ctx context.Context, t *testing.T, js jetstream.JetStream, stre
 			t.Errorf("the dead letter of %s says %v", body, h)
 		}
 		return
+	}
+}
+
+// An input was applied and its acknowledgement lost. When the agent hears of its
+// delete the input is gone: whatever happens from then on, it cannot come again
+// and bring the agent back to life.
+func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
+	at := install(t)
+	var subjects messages.Subjects
+	for subject, body := range map[string]string{
+		subjects.In(a): `{"id":"1","content":"hello"}`,
+		subjects.In(messages.AgentID{Tenant: a.Tenant, Kind: a.Kind, Key: "t2"}): `{"id":"1","content":"hello"}`,
+	} {
+		if _, err := at.js.Publish(at.ctx, subject, []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, err := at.js.Publish(at.ctx, subjects.Ctl(a), []byte(`{"type":"delete","id":"2"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := at.js.Stream(at.ctx, at.log.Names().Inbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := stream.CreateConsumer(at.ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: subjects.InboxOf(a.Partition())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored uint64
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(ctx context.Context, _ *actors.Deliver) (messages.Answer, error) {
+			info, err := stream.Info(ctx)
+			if err == nil {
+				stored = info.State.Msgs
+			}
+			return messages.Answer{N: 9}, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		msg, err := consumer.Next(jetstream.FetchContext(at.ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meta.Sequence.Stream == last.Sequence {
+			if deleted := b.apply(at.ctx, a, message{msg, last.Sequence, ""}); !deleted || stored != 2 {
+				t.Errorf("deleted %t, with %d messages stored when the agent was told, want the delete and another agent's", deleted, stored)
+			}
+			return
+		}
 	}
 }

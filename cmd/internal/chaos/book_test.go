@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
@@ -24,6 +25,11 @@ type sent struct {
 	Command string
 	Policy  messages.Policy
 	Plan    plan
+	// Said is the id in its text, if that is another: of an agent's task.
+	Said string
+	// Delay is how much later it is to come than At, when it was first sent.
+	Delay time.Duration
+	At    time.Time
 	// Life is that of the node when it was acknowledged; 0: it was not.
 	Life int
 	// Refused is the code of a refusal at the door. Empty: none.
@@ -34,6 +40,14 @@ type sent struct {
 // about it may be refused.
 func (s *sent) owed() bool {
 	return s.Life > 0 && s.Refused == "" && s.Policy != messages.PolicyReject
+}
+
+// answer is what its turn says in the end, if all goes well.
+func (s *sent) answer() string {
+	if s.Said != "" {
+		return s.Plan.output(s.Said)
+	}
+	return s.Plan.output(s.ID)
 }
 
 // book is what the bookkeeper knows: what was acknowledged, and what readers
@@ -48,8 +62,9 @@ type book struct {
 	waiting []waitingCall    // not yet looked at by the person
 	calls   map[callOf]client.Event
 	decided []decided
-	acks    int // of inputs
-	again   int // sent once more under an id that was acknowledged
+	child   string // that was brought to life last
+	acks    int    // of inputs
+	again   int    // sent once more under an id that was acknowledged
 	// differ are events that readers were shown twice, and differently.
 	differ []violation
 }
@@ -73,6 +88,9 @@ type callOf struct {
 type waitingCall struct {
 	callOf
 	client.Event
+	// wait is the call below, where the event tells of one: callOf is then the
+	// call of the root that it is for.
+	wait *messages.Wait
 }
 
 func newBook() *book {
@@ -146,10 +164,16 @@ func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 			delete(b.open, id)
 		}
 		switch e.Type {
+		case "child.spawned":
+			b.child = field(e).Child
 		case "tool.requested":
 			b.calls[callOf{agent, field(e).Call}] = e
 		case "tool.unknown", "approval.requested":
-			b.waiting = append(b.waiting, waitingCall{callOf{agent, field(e).Call}, e})
+			b.waiting = append(b.waiting, waitingCall{callOf{agent, field(e).Call}, e, nil})
+		case "child.waiting":
+			for _, wait := range field(e).Waiting {
+				b.waiting = append(b.waiting, waitingCall{callOf{agent, field(e).Call}, e, &wait})
+			}
 		}
 	})
 	return was, same
@@ -173,6 +197,28 @@ type fields struct {
 	Command     string
 	Patch       map[string]int
 	Continues   messages.TurnID
+	Content     messages.Content
+	Parent      *messages.Parent
+	Blob        *messages.Blob
+	Waiting     []messages.Wait
+	Child       string
+	N           messages.EventNumber
+	How         string
+}
+
+// task is what a call that was asked for gives another agent to do.
+func (f fields) task() (text string, ok bool) {
+	var a struct{ Input string }
+	ok = (f.Tool == ask || f.Tool == deep) && json.Unmarshal([]byte(f.Arguments), &a) == nil
+	return a.Input, ok
+}
+
+// output is the digest of what the event says.
+func (f fields) output() messages.Digest {
+	if f.Blob != nil {
+		return f.Blob.SHA256
+	}
+	return digest(f.Output)
 }
 
 func field(e client.Event) (f fields) {

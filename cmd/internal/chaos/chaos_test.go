@@ -74,7 +74,8 @@ func newWorld(t *testing.T) *world {
 		t: t, ctx: ctx, dir: dir, binary: *program, book: newBook(), changed: make(chan struct{}),
 		random: rand.New(rand.NewPCG(*seed, 0)), stopping: make(chan struct{}),
 	}
-	t.Logf("seed %d, folder %s", *seed, dir)
+	w.sealed = *seed%2 == 0
+	t.Logf("seed %d, encrypted %t, folder %s", *seed, w.sealed, dir)
 	t.Cleanup(func() { w.close(cancel) })
 	if w.binary != "" {
 		w.binary, err = filepath.Abs(w.binary) // nodes run in the folder
@@ -130,10 +131,13 @@ func (w *world) configure() {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "providers:\n  books: {api_key: none, base_url: %q}\nagents:\n", w.model.URL)
-	for _, kind := range kinds {
-		fmt.Fprintf(&b, "  %s: {model: books/model, tools: [%s], max_queue: 100000, max_attempts: 8, parallel: 2}\n", kind, strings.Join(tools, ", "))
+	for kind, more := range map[string]string{
+		"worker": ", ask, deep], parallel: 2", "clerk": ", ask, deep], compact: {at_tokens: 1500, keep: 14, how: window}",
+		"middle": ", ask], parallel: 2", "helper": "], parallel: 2",
+	} {
+		fmt.Fprintf(&b, "  %s: {model: books/model, max_queue: 100000, max_attempts: 8, tools: [%s%s}\n", kind, strings.Join(tools, ", "), more)
 	}
-	b.WriteString("tools:\n")
+	b.WriteString("tools:\n  ask: {agent: helper, description: Ask another}\n  deep: {agent: middle, description: Ask one who asks another}\n")
 	for _, name := range tools {
 		command := func(mode string) string {
 			return fmt.Sprintf("[%q, %s, %s, %s, %q, %q]", self, toolWord, mode, name, w.ledger(), w.gate.address())
@@ -143,11 +147,16 @@ func (w *world) configure() {
 		switch name {
 		case gated:
 			b.WriteString("    class: keyed\n    approval: always\n")
+		case large:
+			b.WriteString("    class: pure\n")
 		case "check":
 			fmt.Fprintf(&b, "    class: check\n    reconcile: %s\n", command(modeReconcile))
 		default:
 			fmt.Fprintf(&b, "    class: %s\n", name)
 		}
+	}
+	if err := os.WriteFile(w.key(), []byte(strings.Repeat("5a", 32)), 0o600); err != nil {
+		w.t.Fatal(err)
 	}
 	if err := os.WriteFile(w.config(), []byte(b.String()), 0o600); err != nil {
 		w.t.Fatal(err)
@@ -160,6 +169,9 @@ func (w *world) finish() {
 	close(w.stopping)
 	w.publishing.Wait()
 	proof, err := w.gather()
+	if err == nil {
+		err = errors.Join(proof.fetch(w.ctx, w.life.client), w.search())
+	}
 	if err != nil {
 		w.t.Fatalf("the agents did not come to rest: %v\n%s\n%s", err, w.book.unended(), w.life.tail())
 	}
@@ -181,7 +193,7 @@ func (w *world) finish() {
 
 // examine asks the product's own doctor.
 func (w *world) examine() {
-	out, err := exec.CommandContext(w.ctx, w.binary, "doctor", "--nats", w.life.client.Server()).CombinedOutput()
+	out, err := exec.CommandContext(w.ctx, w.binary, "doctor", "--deep", "--nats", w.life.client.Server()).CombinedOutput()
 	if err != nil {
 		w.t.Errorf("doctor: %v\n%s", err, out)
 	}
@@ -200,6 +212,9 @@ type world struct {
 	model  *providertest.Server
 	gate   *gate
 	random *rand.Rand // of the rounds
+	// sealed says that the store is encrypted: it is if the seed is even.
+	sealed  bool
+	mortals []*mortal
 
 	mu      sync.Mutex
 	life    *life
@@ -217,4 +232,5 @@ type world struct {
 func (w *world) data() string   { return filepath.Join(w.dir, "data") }
 func (w *world) config() string { return filepath.Join(w.dir, "reprise.yaml") }
 func (w *world) ledger() string { return filepath.Join(w.dir, "ledger") }
+func (w *world) key() string    { return filepath.Join(w.dir, "key") }
 func (w *world) log() string    { return filepath.Join(w.dir, "node.log") }

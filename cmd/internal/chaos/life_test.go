@@ -38,6 +38,9 @@ const (
 	onAfter  = "after"  // a tool has had its effect
 	onFact   = "fact"   // a reader was shown an event
 	onReady  = "ready"  // the node says that it is ready
+	onChild  = "child"  // a reader was shown an event about a child
+	onDelete = "delete" // the end of an agent was acknowledged
+	onAnew   = "anew"   // an agent that was deleted was given its first input
 )
 
 // triggers are drawn from evenly. The small ones end a node while it recovers
@@ -49,6 +52,8 @@ var triggers = []trigger{
 	{what: onBefore, n: 5}, {what: onBefore, n: 80},
 	{what: onAfter, n: 5}, {what: onAfter, n: 80},
 	{what: onFact, n: 20}, {what: onFact, n: 900},
+	{what: onChild, n: 5}, {what: onChild, n: 30},
+	{what: onDelete, n: 3}, {what: onAnew, n: 3},
 }
 
 // draw chooses how the next round ends.
@@ -107,7 +112,10 @@ func (w *world) spawn(l *life) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(errs, "--- life %d, until %s %d\n", l.number, l.end.what, l.end.n)
-	l.cmd = exec.Command(w.binary, "serve", "--config", w.config(), "--data", w.data(), "--listen", "127.0.0.1:0")
+	l.cmd = exec.Command(w.binary, "serve", "--config", w.config(), "--data", w.data(), "--listen", "127.0.0.1:0", "--idle", "1s", "--snapshot-every", "16")
+	if w.sealed {
+		l.cmd.Args = append(l.cmd.Args, "--key-file", w.key())
+	}
 	l.cmd.Dir, l.cmd.Stdout, l.cmd.Stderr, l.cmd.ExtraFiles = w.dir, stdout, errs, []*os.File{lifeline}
 	l.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "NO_COLOR=1"}
 	err = l.cmd.Start()

@@ -3,11 +3,13 @@
 package chaos
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,8 +38,20 @@ func (w *world) agent(n int) string {
 	return fmt.Sprintf("%s/%s/g%d-%d", tenants[n%len(tenants)], kinds[n%len(kinds)], w.generation.Load(), n)
 }
 
+// isCleared says that the agent is one of those that are cleared, which takes
+// back what is to come later.
+func (w *world) isCleared(agent string) bool {
+	for n := range cleared {
+		if agent == w.agent(n) {
+			return true
+		}
+	}
+	return false
+}
+
 // plan is the tools that an input wants, step by step; those of one step are
-// called at once.
+// called at once. An agent as a tool has its own plan behind a colon, as in
+// ask:keyed&gated,pure; deep has that of the agent that its agent asks.
 type plan [][]string
 
 func (p plan) String() string {
@@ -53,14 +67,59 @@ func (p plan) text(id string) string { return strings.TrimSpace("do " + id + ": 
 
 // output is what its turn says in the end, if every call gives its result.
 func (p plan) output(id string) string {
-	words, position := []string{"done " + id + ":"}, 0
-	for _, step := range p {
-		for _, tool := range step {
-			words = append(words, entry{Tool: tool, Input: id, Position: position}.result())
-			position++
-		}
+	words := []string{"done " + id + ":"}
+	for position, word := range slices.Concat(p...) {
+		words = append(words, retold(id, result(word, id, position)))
 	}
 	return strings.Join(words, " ")
+}
+
+// result is what the call of a word gives.
+func result(word, id string, position int) string {
+	if _, task, ok := below(word, id, position); ok {
+		return readTask(task)
+	}
+	return entry{Tool: word, Input: id, Position: position}.result()
+}
+
+// readTask is the answer to a text, if all goes well.
+func readTask(text string) string {
+	id, p := readPlan(text)
+	return p.output(id)
+}
+
+// The tools that are agents: one of helper, which has programs alone, and one of
+// middle, which asks a helper.
+const (
+	ask  = "ask"
+	deep = "deep"
+)
+
+// below is what a word gives another agent to do, if it is one of an agent.
+func below(word, id string, position int) (tool, text string, ok bool) {
+	tool, rest, ok := strings.Cut(word, ":")
+	if tool == deep {
+		rest = ask + ":" + rest
+	} else {
+		rest = strings.NewReplacer(",", " ", "&", "+").Replace(rest)
+	}
+	return tool, fmt.Sprintf("do %s.%d: %s", id, position, rest), ok
+}
+
+// isBelow says that an id in a text is of an agent's task, not of a publisher.
+func isBelow(id string) bool { return strings.Contains(id, ".") }
+
+// retold is how an agent tells the result of a call: one that works for another
+// tells it whole, the others name what is large and what an agent has said.
+func retold(id, result string) string {
+	if isBelow(id) || len(result) < 1000 && !strings.HasPrefix(result, "done ") {
+		return result
+	}
+	return "sha256:" + string(digest(result))
+}
+
+func digest(text string) messages.Digest {
+	return messages.Digest(fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
 }
 
 func readPlan(text string) (id string, p plan) {
@@ -78,10 +137,27 @@ func drawPlan(r *rand.Rand) plan {
 	p := make(plan, r.IntN(3))
 	for i := range p {
 		for range 1 + r.IntN(2) {
-			p[i] = append(p[i], tools[min(2*r.IntN(9)/4, len(tools)-1)])
+			p[i] = append(p[i], drawWord(r))
 		}
 	}
 	return p
+}
+
+func drawWord(r *rand.Rand) string {
+	switch r.IntN(16) {
+	case 0:
+		return large
+	case 1, 2:
+		return ask + ":" + drawBelow(r)
+	case 3:
+		return deep + ":" + drawBelow(r)
+	}
+	return tools[2*r.IntN(9)/4]
+}
+
+// drawBelow is a plan for a helper.
+func drawBelow(r *rand.Rand) string {
+	return []string{"keyed", "pure", gated, "keyed&" + gated, gated + ",check", "once", large, large + "&keyed", "pure,keyed"}[r.IntN(9)]
 }
 
 // answer is the model: stateless, so that it does not matter which of its
@@ -104,18 +180,26 @@ func (w *world) answer(r *providertest.Request) providertest.Answer {
 		if len(m.ToolCalls) > 0 {
 			step, position = step+1, position+len(m.ToolCalls)
 		} else if m.Role == "tool" {
-			results = append(results, m.Text())
+			results = append(results, retold(id, m.Text()))
 		}
 	}
 	answer := scripted.Say(strings.Join(results, " "))
 	if step < len(p) {
 		answer = scripted.Ask()
 		for i, tool := range p[step] {
-			answer.Calls = append(answer.Calls, scripted.Call{Name: tool, Arguments: fmt.Sprintf(`{"input":%q,"position":%d}`, id, position+i)})
+			answer.Calls = append(answer.Calls, ordered(tool, id, position+i))
 		}
 	}
 	answer.Usage = messages.Usage{Input: 10, Output: 3}
 	return providertest.Answer{Step: answer}
+}
+
+// ordered is the call of a word.
+func ordered(word, id string, position int) scripted.Call {
+	if tool, text, ok := below(word, id, position); ok {
+		return scripted.Call{Name: tool, Arguments: fmt.Sprintf(`{"input":%q}`, text)}
+	}
+	return scripted.Call{Name: word, Arguments: fmt.Sprintf(`{"input":%q,"position":%d}`, id, position)}
 }
 
 // publisher sends one thing after the other, each only when the one before it
@@ -142,6 +226,11 @@ func (w *world) startLoad() {
 			agent := strings.Replace(w.agent(n), fmt.Sprintf("/g%d-", w.generation.Load()), fmt.Sprintf("/g%d-", generation), 1)
 			w.running.Go(func() { w.follow(agent) })
 		}
+	}
+	for i := range mortals {
+		m := newMortal(w, i)
+		w.mortals = append(w.mortals, m)
+		w.publishing.Go(m.run)
 	}
 	w.running.Go(w.decide)
 }
@@ -186,10 +275,15 @@ func (p *publisher) input() {
 		return
 	}
 	s := p.enter("input")
-	p.w.book.write(func() { s.Plan, s.Policy = drawPlan(p.random), p.policy() })
+	p.w.book.write(func() {
+		s.Plan, s.Policy = drawPlan(p.random), p.policy()
+		if p.random.IntN(10) == 0 && !p.w.isCleared(s.Agent) {
+			s.Policy, s.Delay, s.At = messages.PolicyQueue, time.Second+time.Duration(p.random.IntN(2000))*time.Millisecond, time.Now()
+		}
+	})
 	life, err := p.w.insist(func(l *life) error { return p.send(l, s, p.prompt) })
 	p.settle(s, life, err)
-	if err == nil && s.Policy != messages.PolicyReject {
+	if err == nil && s.Policy != messages.PolicyReject && s.Delay == 0 {
 		p.past = append(p.past, s)
 	}
 }
@@ -240,7 +334,10 @@ func (p *publisher) settle(s *sent, life int, err error) {
 // send gives an input to a node and returns when it is acknowledged.
 func (p *publisher) send(l *life, s *sent, prompt bool) error {
 	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(s.ID))}
-	if !prompt {
+	if s.Delay > 0 {
+		in.In = messages.Span(s.Delay)
+	}
+	if !prompt || s.Delay > 0 {
 		_, err := l.client.Send(l.ctx, s.Agent, in)
 		return err
 	}
@@ -265,11 +362,15 @@ var commands = []string{
 	"set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state",
 	"interrupt", "interrupt", "interrupt", "abort", "abort", "abort", "withdraw", "withdraw", "withdraw",
 	"resume", "resume", "resume", "forget", "forget", "clear",
+	"delete", "delete", "delete",
 }
 
 // command sends a command that is no input.
 func (p *publisher) command() {
 	kind := commands[p.random.IntN(len(commands))]
+	if kind == "delete" && p.w.book.newChild() == "" {
+		return
+	}
 	s := p.enter(kind)
 	var c messages.Command
 	switch kind {
@@ -280,6 +381,9 @@ func (p *publisher) command() {
 		c = messages.Interrupt{ID: s.ID, Reason: s.ID}
 	case "abort":
 		c = messages.Abort{ID: s.ID, Reason: s.ID}
+	case "delete":
+		p.w.book.write(func() { s.Agent = p.w.book.child })
+		c = messages.Delete{ID: s.ID, Reason: s.ID}
 	case "clear":
 		c = messages.Clear{ID: s.ID, Reason: s.ID}
 	case "forget":
@@ -296,12 +400,19 @@ func (p *publisher) command() {
 	p.settle(s, life, err)
 }
 
+// newChild is the agent that a call brought to life last.
+func (b *book) newChild() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.child
+}
+
 // anyOpen is an input of the agent that has not ended, or one that never was.
 func (b *book) anyOpen(agent string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.open {
-		if s.Agent == agent {
+		if s.Agent == agent && s.Delay == 0 {
 			return s.ID
 		}
 	}
@@ -359,6 +470,9 @@ func (w *world) follow(agent string) {
 			next = e.N + 1
 			w.see(agent, e)
 			w.met(onFact)
+			if strings.HasPrefix(e.Type, "child.") {
+				w.met(onChild)
+			}
 		}
 		select {
 		case <-l.ctx.Done():

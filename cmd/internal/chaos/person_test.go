@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -18,9 +19,13 @@ import (
 func (w *world) decide() {
 	r := rand.New(rand.NewPCG(*seed, 1<<32))
 	b := w.book
+	settled := make(map[string]bool)
 	for b.until(w.ctx, nil, func() bool { return len(b.waiting) > 0 }) {
 		var c waitingCall
 		b.write(func() { c, b.waiting = b.waiting[0], b.waiting[1:] })
+		if c.wait != nil && (c.wait.Kind == messages.WaitPaused || !w.fresh(*c.wait, settled)) {
+			continue
+		}
 		verdict, told, err := w.verdict(c, r)
 		if err != nil {
 			w.fault("%v", err)
@@ -50,39 +55,76 @@ func patient(l *life, agent string, c messages.Command) error {
 	return err
 }
 
+// fresh says that a call below still waits for what nobody has decided: a list
+// of what waits may be old, and tells of the same more than once.
+func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
+	var newest client.Event
+	_, err := w.insist(func(l *life) error {
+		newest = client.Event{}
+		for line, err := range l.client.Query(l.ctx, wait.Agent, messages.Query{View: "events"}) {
+			var e client.Event
+			if err == nil {
+				err = json.Unmarshal(line, &e)
+			}
+			if err != nil {
+				return err
+			}
+			if e.Turn == wait.Turn && field(e).Call == wait.Call {
+				newest = e
+			}
+		}
+		return nil
+	})
+	name := fmt.Sprintf("%s %s %s %d", wait.Agent, wait.Turn, wait.Call, newest.N)
+	if err != nil || settled[name] || newest.Type != "approval.requested" && newest.Type != "tool.unknown" {
+		return false
+	}
+	settled[name] = true
+	return true
+}
+
 // verdict is what the person says of a call, and the event that will tell of it.
 func (w *world) verdict(c waitingCall, r *rand.Rand) (messages.Command, string, error) {
 	id := fmt.Sprintf("person-%s-%d", c.callOf.Call, c.N)
 	if c.Type == "tool.unknown" {
-		return w.lookUp(id, c, r)
+		w.book.mu.Lock()
+		asked := field(w.book.calls[c.callOf])
+		w.book.mu.Unlock()
+		return w.lookUp(messages.Decide{ID: id, Call: c.callOf.Call}, c.Agent, c.Turn, asked, r)
 	}
-	hash, remember := field(c.Event).ArgsHash, r.IntN(20) == 0
+	call, of, hash, remember := c.callOf.Call, c.Turn, field(c.Event).ArgsHash, r.IntN(20) == 0
+	told := []string{"approval.denied", "approval.granted"}
+	if wait := c.wait; wait != nil {
+		id += "-" + string(wait.Call)
+		if wait.Kind == messages.WaitUnknown {
+			d, _, err := w.lookUp(messages.Decide{ID: id, Call: wait.Call, Turn: wait.Turn}, wait.Agent, wait.Turn, fields{Tool: wait.Tool, Arguments: wait.Arguments}, r)
+			return d, "child.decided", err
+		}
+		call, of, hash, remember, told = wait.Call, wait.Turn, wait.ArgsHash, false, []string{"child.decided", "child.decided"}
+	}
 	if r.IntN(4) == 0 {
 		text := "denied"
-		return messages.Deny{ID: id, Call: c.callOf.Call, ArgsHash: hash, Text: &text}, "approval.denied", nil
+		return messages.Deny{ID: id, Call: call, Turn: of, ArgsHash: hash, Text: &text}, told[0], nil
 	}
-	return messages.Approve{ID: id, Call: c.callOf.Call, ArgsHash: hash, Remember: remember}, "approval.granted", nil
+	return messages.Approve{ID: id, Call: call, Turn: of, ArgsHash: hash, Remember: remember}, told[1], nil
 }
 
 // lookUp waits until no program of an earlier life is left and says of a call
 // whose outcome is unknown what the ledger has.
-func (w *world) lookUp(id string, c waitingCall, r *rand.Rand) (messages.Command, string, error) {
-	d := messages.Decide{ID: id, Call: c.callOf.Call, Outcome: messages.OutcomeCompleted}
+func (w *world) lookUp(d messages.Decide, agent string, of messages.TurnID, asked fields, r *rand.Rand) (messages.Command, string, error) {
+	d.Outcome = messages.OutcomeCompleted
 	if err := w.calm(w.ctx); err != nil {
 		return d, "", err
 	}
-	w.book.mu.Lock()
-	asked := field(w.book.calls[c.callOf])
-	w.book.mu.Unlock()
 	var want entry
 	if err := json.Unmarshal([]byte(asked.Arguments), &want); err != nil {
-		return d, "", fmt.Errorf("call %s of %s: %w", c.callOf.Call, c.callOf.Agent, err)
+		return d, "", fmt.Errorf("call %s of %s: %w", d.Call, agent, err)
 	}
 	lines, err := os.ReadFile(w.ledger())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d, "", err
 	}
-	key := strings.Join([]string{c.callOf.Agent, string(c.Turn), string(c.callOf.Call)}, "/")
+	key := strings.Join([]string{agent, string(of), string(d.Call)}, "/")
 	if done, ok := effectOf(lines, asked.Tool, key); ok && done.Input == want.Input && done.Position == want.Position {
 		d.Result = done.result()
 		return d, "tool.completed", nil

@@ -26,6 +26,11 @@ type evidence struct {
 	ledger  []entry
 	decided []decided
 	differ  []violation
+	// children are the agents that work for others; blobs counts the payloads
+	// that were read.
+	children []string
+	blobs    int
+	mortals  []*mortal
 }
 
 // gather waits until every agent has come to rest and reads all logs. What is
@@ -71,10 +76,17 @@ func (w *world) read() (*evidence, error) {
 	for _, s := range e.sent {
 		e.logs[s.Agent] = nil
 	}
+	e.mortals = w.mortals
+	for _, m := range w.mortals {
+		e.logs[m.agent] = nil
+	}
 	for agent := range e.logs {
 		if err := e.readLog(w.ctx, w.life.client, agent); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.readChildren(w.ctx, w.life.client); err != nil {
+		return nil, err
 	}
 	for _, tenant := range tenants {
 		for line, err := range w.life.client.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
@@ -113,9 +125,31 @@ func (e *evidence) readLog(ctx context.Context, c *client.Client, agent string) 
 	return nil
 }
 
-// resting says that every accepted input has ended.
+// resting says that every accepted input has ended, that every child has, and
+// that what was to come later has come.
 func (e *evidence) resting() bool {
+	for id, s := range e.sent {
+		if _, came := e.accepted(id); s.Delay > 0 && s.owed() && !came {
+			return false
+		}
+	}
+	for _, m := range e.mortals {
+		came := 0
+		for _, ev := range e.logs[m.agent] {
+			if ev.Type == "input.accepted" {
+				came++
+			}
+		}
+		if came < len(m.sent) {
+			return false
+		}
+	}
 	for _, log := range e.logs {
+		for _, c := range tasks(log) {
+			if len(c.ends) == 0 {
+				return false
+			}
+		}
 		open := make(map[string]bool)
 		for _, ev := range log {
 			if ev.Type == "input.accepted" {
@@ -146,7 +180,17 @@ func (e *evidence) String() string {
 			later++
 		}
 	}
-	return fmt.Sprintf("%d agents, %d lines of the ledger, %d dead letters (%d of them taken later), events %v", len(e.logs), len(e.ledger), len(e.letters), later, types)
+	lives, removed := 0, 0
+	for _, agent := range e.children {
+		if e.removed(agent) {
+			removed++
+		}
+	}
+	for _, m := range e.mortals {
+		lives += m.life
+	}
+	return fmt.Sprintf("%d agents, %d of them children (%d deleted), %d lives of %d mortals, %d payloads, %d lines of the ledger, %d dead letters (%d of them taken later), events %v",
+		len(e.logs), len(e.children), removed, lives, len(e.mortals), e.blobs, len(e.ledger), len(e.letters), later, types)
 }
 
 // accepted finds an input's acceptance in the log of the agent it was for.
@@ -184,7 +228,18 @@ func (e *evidence) prove() (all []violation) {
 	}
 	for _, agent := range slices.Sorted(maps.Keys(e.logs)) {
 		t := &trial{evidence: e, agent: agent, log: e.logs[agent], earned: earned}
-		for _, check := range []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands} {
+		if e.removed(agent) {
+			t.removedForGood()
+			all = append(all, t.found...)
+			continue
+		}
+		checks := []func(){t.numbers, t.memory, t.inputs, t.order, t.turns, t.calls, t.decisions, t.commands, t.offspring}
+		for _, m := range e.mortals {
+			if m.agent == agent {
+				checks = []func(){func() { m.told(t) }, t.turns, t.calls, t.offspring}
+			}
+		}
+		for _, check := range checks {
 			check()
 		}
 		all = append(all, t.found...)
@@ -269,6 +324,7 @@ func (t *trial) inputs() {
 			t.wrong(nil, "input %s (reject), acknowledged in life %d, was neither accepted nor refused (dead letter: %q)", s.ID, s.Life, letter)
 		}
 	}
+	t.late()
 	for id, n := range accepted {
 		if s := t.sent[id]; s == nil || s.Agent != t.agent {
 			t.wrong(t.about(id), "input %s was accepted but never sent here", id)
@@ -279,12 +335,22 @@ func (t *trial) inputs() {
 	}
 }
 
+// late holds that nothing came before its time.
+func (t *trial) late() {
+	for _, ev := range t.log {
+		s := t.sent[field(ev).Input]
+		if ev.Type == "input.accepted" && s != nil && s.Delay > 0 && ev.At.Before(s.At.Add(s.Delay).Truncate(time.Millisecond)) {
+			t.wrong(t.about(s.ID), "input %s came before %s", s.ID, s.At.Add(s.Delay))
+		}
+	}
+}
+
 // order holds that what one publisher sent was accepted in that order.
 func (t *trial) order() {
 	last := make(map[string]*sent)
 	for _, ev := range t.log {
 		s := t.sent[field(ev).Input]
-		if ev.Type != "input.accepted" || s == nil {
+		if ev.Type != "input.accepted" || s == nil || s.Delay > 0 {
 			continue
 		}
 		if before := last[s.Publisher]; before != nil && before.Number > s.Number {
@@ -300,8 +366,16 @@ func (t *trial) turns() {
 	var running messages.TurnID
 	var started client.Event
 	failed, joined := false, false
+	asked := make(map[messages.CallID]fields)
 	for _, ev := range t.log {
 		switch ev.Type {
+		case "tool.requested":
+			asked[field(ev).Call] = field(ev)
+		case "tool.completed":
+			f := field(ev)
+			if text, ok := asked[f.Call].task(); ok && f.output() != digest(readTask(text)) {
+				failed = true // something went wrong below, of which the log there tells
+			}
 		case "turn.started":
 			if running != "" {
 				t.wrong([]client.Event{started, ev}, "turn %s began while %s ran", ev.Turn, running)
@@ -318,7 +392,7 @@ func (t *trial) turns() {
 			t.outcome(started, ev, failed || joined)
 			running = ""
 		default:
-			if ev.Turn != "" && ev.Turn != running && ev.Type != "budget.raised" && !strings.HasPrefix(ev.Type, "input.") {
+			if ev.Turn != "" && ev.Turn != running && ev.Type != "budget.raised" && !strings.HasPrefix(ev.Type, "input.") && !strings.HasPrefix(ev.Type, "child.") {
 				t.wrong([]client.Event{started, ev}, "%s of turn %s while %q ran", ev.Type, ev.Turn, running)
 			}
 		}
@@ -338,8 +412,8 @@ func (t *trial) outcome(started, end client.Event, marred bool) {
 	if end.Type != "turn.completed" || marred || len(f.Inputs) != 1 {
 		return
 	}
-	if s := t.sent[f.Inputs[0]]; s != nil && f.Output != s.Plan.output(s.ID) {
-		t.wrong([]client.Event{started, end}, "turn %s should have said %q", end.Turn, s.Plan.output(s.ID))
+	if s := t.sent[f.Inputs[0]]; s != nil && f.output() != digest(s.answer()) {
+		t.wrong([]client.Event{started, end}, "turn %s should have said %.2000q", end.Turn, s.answer())
 	}
 }
 
@@ -420,9 +494,19 @@ func (t *trial) settled(c *call, ev client.Event) {
 	if ev.Type != "tool.completed" {
 		return
 	}
+	if c.class == "child" {
+		return // offspring holds it against the log below
+	}
 	done := "effect"
 	if c.class == "pure" {
 		done = "invoked"
+	}
+	var asked entry
+	if f := field(c.requested); json.Unmarshal([]byte(f.Arguments), &asked) == nil && asked.Input != "" {
+		asked.Tool = f.Tool
+		if digest(asked.result()) != field(ev).output() {
+			t.wrong([]client.Event{c.requested, ev}, "the result is not byte for byte what the program said")
+		}
 	}
 	if !t.earned[done+" "+c.key] {
 		t.wrong([]client.Event{c.requested, ev}, "the ledger has no %s under key %s", done, c.key)
@@ -466,7 +550,7 @@ func (t *trial) commands() {
 	}
 	silent := make(map[string]int)
 	for _, s := range t.sent {
-		if s.Agent != t.agent || s.Command == "input" {
+		if s.Agent != t.agent || s.Command == "input" || s.Command == "task" || s.Command == "delete" {
 			continue
 		}
 		switch n := effects[s.ID]; {
@@ -506,13 +590,19 @@ func (t *trial) invocations() {
 		}
 	}
 	for a, n := range ran {
-		if !intended[a] {
+		if agent := agentOf(a.key); !intended[a] && !isMortal(agent) && !t.removed(agent) { // their logs are gone
 			t.wrong(nil, "attempt %d of %s ran, and no tool.started in a log says so", a.n, a.key)
 		}
 		if n > 1 {
 			t.wrong(nil, "attempt %d of %s ran %d times", a.n, a.key, n)
 		}
 	}
+}
+
+// agentOf is whose call has an idempotency key.
+func agentOf(key string) string {
+	parts := strings.Split(key, "/")
+	return strings.Join(parts[:max(len(parts)-2, 0)], "/")
 }
 
 // effects holds that nothing was done twice: neither under one key, nor for the

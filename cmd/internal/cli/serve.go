@@ -14,7 +14,7 @@ import (
 type serveFlags struct {
 	data, listen, config, sync, keys string
 	views                            string
-	replicas                         int
+	replicas, snapshotEvery          int
 	idle                             time.Duration
 }
 
@@ -42,6 +42,7 @@ ends it at once.`,
 	fs.StringVar(&f.views, "views", "", "folder of the views of the fleet, a cache of this node alone (default: in --data, or with --nats a temporary one)")
 	fs.IntVar(&f.replicas, "replicas", 1, "copies of each stream that is created")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
+	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 64)")
 	keyFlag(cmd, &f.keys)
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log more of what the node does")
 	return cmd
@@ -64,7 +65,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		return usage("--replicas and --idle must be positive")
 	}
 	cfg := cluster.Config{
-		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, Version: versionText(),
+		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, Version: versionText(),
 		Views: f.views, Providers: withDemo(), Logger: a.logger(slog.LevelInfo),
 	}
 	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {

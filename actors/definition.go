@@ -52,6 +52,8 @@ type Definition struct {
 	// the log, because it was too large for it. Of a longer one it is shown the
 	// first three quarters and the last quarter of as many bytes, with a line
 	// between them that says how much is left out. Zero: projections.DefaultShow, 1 MiB.
+	// Of all such texts of one request together it is shown at most 32 MiB, or
+	// ShowAtMost if that is more: the newest ones, and 4 KiB of each older one.
 	ShowAtMost int
 	// PauseAtLimit makes a turn that reaches a limit, MaxSteps included, wait for
 	// a person; else it fails. Either can be resumed with higher ones.

@@ -63,9 +63,11 @@ func (s *shelf) keep(ctx context.Context, a messages.AgentID, payload string) (*
 // show gives items as a model is shown them: a text that is kept as a blob whole
 // up to most bytes, of a longer one the beginning and the end. Images and what
 // only the provider can read are always whole, for a part of them is worth
-// nothing. The items given are left as they are. Its error is a *providers.Error.
+// nothing. Once the newest texts are as many as a request may show, those of older
+// items are brief. The items given are left as they are. Its error is a
+// *providers.Error.
 func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.Item, most int) ([]messages.Item, error) {
-	copied := false
+	copied, long := false, longFrom(items, most)
 	for i := range items {
 		if !items[i].HasBlob() {
 			continue
@@ -77,6 +79,9 @@ func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.I
 			if form != messages.BlobText {
 				return s.text(ctx, a, b, math.MaxInt)
 			}
+			if i < long {
+				return s.text(ctx, a, b, min(most, showBriefly))
+			}
 			return s.text(ctx, a, b, most)
 		})
 		if err != nil {
@@ -85,6 +90,38 @@ func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.I
 		items[i] = item.WithoutBlobs()
 	}
 	return items, nil
+}
+
+// The texts that are kept as blobs take at most showInAll bytes of a request, or
+// as many as one of them may; of those beyond that it shows showBriefly each. An
+// agent may move more through its tools than a node has memory.
+const (
+	showInAll   = 32 << 20
+	showBriefly = 4 << 10
+)
+
+// longFrom is the oldest item whose texts are not brief.
+func longFrom(items []messages.Item, most int) int {
+	left := int64(max(showInAll, most))
+	for i := len(items) - 1; i >= 0; i-- {
+		if left -= shownOf(&items[i], most); left < 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// shownOf is how many bytes of its blobs' texts an item shows, if they are not brief.
+func shownOf(item *messages.Item, most int) (size int64) {
+	if item.Blob != nil {
+		size = min(item.Blob.Size, int64(most))
+	}
+	for _, p := range item.Content {
+		if p.Blob != nil && p.Type == "text" {
+			size += min(p.Blob.Size, int64(most))
+		}
+	}
+	return size
 }
 
 // text is a blob whole, or, if it has more than most bytes, an excerpt. Its error

@@ -34,7 +34,8 @@ type Query struct {
 	Limit int `json:"limit,omitempty"`
 	// Follow goes on with what happens, for half a minute at a time.
 	Follow bool `json:"follow,omitempty"`
-	// Cursor asks for the page of a tenant's view behind the one that ended with it.
+	// Cursor asks for the page behind the one that ended with it. An agent's view is
+	// asked for it with From, too, and finds that page without it, only slower.
 	Cursor string `json:"cursor,omitempty"`
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`

@@ -63,7 +63,7 @@ func (h *History) MarshalBinary() ([]byte, error) {
 	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Digested: h.digested, Sum: h.sum[:]}
 	var turn messages.TurnID
 	var last messages.EventNumber
-	s.Packed = make([]byte, 0, h.size+16*len(h.entries))
+	s.Packed = make([]byte, 0, h.packed())
 	for i := range h.entries {
 		e := &h.entries[i]
 		head := byte(e.form) | byte(e.mark)<<formBits
@@ -91,6 +91,16 @@ func (h *History) MarshalBinary() ([]byte, error) {
 		s.Open = append(s.Open, storedCall{o.turn, o.index})
 	}
 	return messages.Pack(&s)
+}
+
+// packed is about how many bytes the entries take. It is not their size: what is
+// kept as a blob is shown and not held.
+func (h *History) packed() int {
+	n := 16 * len(h.entries)
+	for i := range h.entries {
+		n += len(h.entries[i].text) + len(h.entries[i].call)
+	}
+	return n
 }
 
 func packText(b []byte, text string) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -179,4 +180,27 @@ func BenchmarkHistoryBinary(b *testing.B) {
 			h.Clone()
 		}
 	})
+}
+
+// A history holds references to what is kept beside the log, and its snapshot takes
+// no more memory than they do.
+func TestSnapshotOfManyBlobs(t *testing.T) { // A36, A95
+	var h History
+	tell := func(ev messages.Event) { h.Apply(messages.EventNumber(h.Len()+1), ev) }
+	tell(started("t", "u"))
+	for i := range 1000 {
+		call := messages.CallID(fmt.Sprint("c", i))
+		tell(answer("t", "", call))
+		tell(messages.ToolCompleted{Turn: "t", Call: call, Blob: &messages.Blob{SHA256: messages.DigestOf([]byte(call)), Size: 1 << 20}})
+	}
+	if h.Size() < 1000<<20 {
+		t.Fatalf("the model is shown %d bytes", h.Size())
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	restored(t, &h)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+		t.Errorf("a snapshot of %d references took %d bytes", h.Len(), took)
+	}
 }

@@ -229,11 +229,12 @@ func (g *Gateway) stored(a messages.AgentID, b messages.Blob) error {
 // its reference and why.
 func (g *Gateway) history(p *page, a messages.AgentID, q messages.Query) error {
 	var h projections.History
-	if err := g.fold(a, q.At, &h); err != nil {
+	items, err := folded(p, a, q, h.View, &h)
+	if err != nil {
 		return err
 	}
 	m := g.marks(a)
-	for i, item := range h.View() { // paged by line: an answer of several calls is not in the order of its events
+	for i, item := range items { // paged by line: an answer of several calls is not in the order of its events
 		n := messages.EventNumber(i + 1)
 		if n < q.From {
 			continue

@@ -71,7 +71,7 @@ var (
 		"views":     {},
 	}
 	filterableOfAgent = map[string][]string{
-		"effects": {"at", "tool", "outcome", "since", "until", "where", "from"},
+		"effects": {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},
 	}
 )
 
@@ -140,11 +140,10 @@ func effectFilter(q messages.Query) projections.EffectFilter {
 // effects lists an agent's calls of tools, from its log.
 func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	var e projections.Effects
-	err := g.fold(a, q.At, &e)
 	filter := effectFilter(q)
-	return lines(p, q, err, func() []projections.Effect {
+	return lines(p, a, q, func() []projections.Effect {
 		return slices.DeleteFunc(e.List(a), func(c projections.Effect) bool { return !filter.Admits(&c) })
-	})
+	}, &e)
 }
 
 // fleet answers a view of a tenant that the views of the fleet hold.

@@ -96,6 +96,7 @@ type Gateway struct {
 	// reading bounds how many blobs are read for callers at once.
 	reading chan struct{}
 	queries queries
+	begun   begun
 	opened  time.Time
 	prompts atomic.Int64
 	// examining has room for one examination of the store at a time.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type house struct {
 	nc     *nats.Conn
 	log    *memlog.Log
 	read   *sync.Map // the agents whose log the gateway has read
+	frames *atomic.Int64
 	g      *Gateway
 	client *client.Client
 	came   chan delivered
@@ -51,16 +53,32 @@ type delivered struct {
 	answers chan messages.Answer
 }
 
-// noted is a log that notes which agents are read.
+// noted is a log that notes which agents are read, and how many frames.
 type noted struct {
 	*memlog.Log
-	read *sync.Map
+	read   *sync.Map
+	frames *atomic.Int64
 }
 
 // Read notes the agent.
 func (l noted) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	l.read.Store(a, true)
-	return l.Log.Read(ctx, a, from)
+	return l.counted(l.Log.Read(ctx, a, from))
+}
+
+// ReadFrom counts its frames.
+func (l noted) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	return l.counted(l.Log.ReadFrom(ctx, a, after))
+}
+
+func (l noted) counted(frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for rec, err := range frames {
+			if l.frames.Add(1); !yield(rec, err) {
+				return
+			}
+		}
+	}
 }
 
 func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
@@ -73,12 +91,12 @@ func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Queue)}
+	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Queue)}
 	h.nc = h.connect(srv)
 	agents := new(projections.Agents)
 	doors := h.connect(srv)
 	h.g = New(Config{
-		Conn: doors, Log: noted{h.log, h.read}, Fleet: h.fleet(), Agents: agents, Logger: quiet, Self: "n1",
+		Conn: doors, Log: noted{h.log, h.read, h.frames}, Fleet: h.fleet(), Agents: agents, Logger: quiet, Self: "n1",
 		Hub:     NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}),
 		Serves:  func(string) error { return nil },
 		OwnerOf: func(messages.Partition) string { return "n1" },

@@ -23,6 +23,7 @@ type page struct {
 	lines int
 	sent  int                  // bytes
 	next  messages.EventNumber // where the next page begins; 0: there is none
+	rest  any                  // what it is made of; nil: that is found again
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
 
@@ -51,8 +52,7 @@ func (p *page) line(n messages.EventNumber, v any) (more bool) {
 
 // lineWith is line for a value whose JSON is written by write.
 func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)) (more bool) {
-	if (p.lines >= p.most() || p.sent >= pageSize) && n != p.last {
-		p.next = n
+	if p.full(n) {
 		return false
 	}
 	b, err := json.Marshal(v)
@@ -67,6 +67,16 @@ func (p *page) lineWith(n messages.EventNumber, v any, write func(*page, []byte)
 		return p.flush()
 	}
 	return p.err == nil
+}
+
+// full says whether the page has no room for what tells of event n, with which
+// the next one begins then.
+func (p *page) full(n messages.EventNumber) bool {
+	if p.lines < p.most() && p.sent < pageSize || n == p.last {
+		return false
+	}
+	p.next = n
+	return true
 }
 
 func (p *page) write(b []byte) {

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -27,7 +29,13 @@ func (g *Gateway) query(msg request) {
 	if g.elsewhere(a.Partition(), msg, "") {
 		return
 	}
-	g.page(msg, q, func(p *page) error { return g.view(p, a, q) })
+	g.page(msg, q, func(p *page) error {
+		err := g.view(p, a, q)
+		if p.next != 0 && p.rest != nil {
+			p.more, p.cursor = true, g.begun.keep(viewOf(a, q), p.rest)
+		}
+		return err
+	})
 }
 
 // page answers with what view writes.
@@ -68,24 +76,20 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		return nil
 	case "turns":
 		var t projections.Turns
-		err := g.fold(a, q.At, &t)
-		return lines(p, q, err, t.List)
+		return lines(p, a, q, t.List, &t)
 	case "effects":
 		return g.effects(p, a, q)
 	case "usage":
 		var u projections.Usage
-		err := g.fold(a, q.At, &u)
-		return lines(p, q, err, u.Lines)
+		return lines(p, a, q, u.Lines, &u)
 	case "approvals":
 		return g.approvals(p, a, q)
 	case "children":
 		var c projections.Children
-		err := g.fold(a, q.At, &c)
-		return lines(p, q, err, c.List)
+		return lines(p, a, q, c.List, &c)
 	case "timers":
 		var t projections.Timers
-		err := g.fold(a, q.At, &t)
-		return lines(p, q, err, func() []messages.Timer { return t.Lines(a) })
+		return lines(p, a, q, func() []messages.Timer { return t.Lines(a) }, &t)
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":
@@ -98,18 +102,30 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 	return messages.Refuse(messages.BadInput, "view %q: an agent has the views show, events, history, state, turns, usage, approvals, effects, children, timers, replay, holdings, blob and doctor", q.View)
 }
 
-// lines pages a list, unless err says that there is none; lines are numbered
-// from 1.
-func lines[T any](p *page, q messages.Query, err error, list func() []T) error {
-	if err != nil {
-		return err
-	}
-	for i, line := range list() {
+// lines pages the list that the views give once the agent's events are folded;
+// lines are numbered from 1.
+func lines[T any](p *page, a messages.AgentID, q messages.Query, list func() []T, views ...projections.View) error {
+	all, err := folded(p, a, q, list, views...)
+	for i, line := range all {
 		if n := messages.EventNumber(i + 1); n >= q.From && !p.line(n, line) {
-			return nil
+			break
 		}
 	}
-	return nil
+	return err
+}
+
+// folded is what the page before has left, or list once the views have folded
+// the agent's events. The next page finds it.
+func folded[T any](p *page, a messages.AgentID, q messages.Query, list func() []T, views ...projections.View) ([]T, error) {
+	all, is := begunAs[[]T](p.g, a, q)
+	if !is {
+		if err := p.g.fold(a, q.At, views...); err != nil {
+			return nil, err
+		}
+		all = list()
+	}
+	p.rest = all
+	return all, nil
 }
 
 // approvals lists the agent's calls that wait for approval, or the decisions
@@ -117,12 +133,10 @@ func lines[T any](p *page, q messages.Query, err error, list func() []T) error {
 func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error {
 	if q.Remembered {
 		var d projections.Decisions
-		err := g.fold(a, q.At, &d)
-		return lines(p, q, err, func() []messages.Remembered { return d.Remembered(a) })
+		return lines(p, a, q, func() []messages.Remembered { return d.Remembered(a) }, &d)
 	}
 	var queue projections.Queue
-	err := g.fold(a, q.At, &queue)
-	return lines(p, q, err, func() []messages.Approval { return queue.Approvals(a) })
+	return lines(p, a, q, func() []messages.Approval { return queue.Approvals(a) }, &queue)
 }
 
 // fold folds the agent's events up to n, all of them if n is 0. An agent
@@ -172,6 +186,7 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	feed, leave := g.Hub.follow(a)
 	defer leave()
 	m := g.marks(a)
+	after, _ := begunAs[eventlog.Tail](g, a, q)
 	give := func(f fact) bool {
 		if q.Whole {
 			return m.event(p, f)
@@ -179,12 +194,13 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 		return p.line(f.n, f.json())
 	}
 	w := &watcher{
-		log: g.Log, agent: a, feed: feed, next: from, fact: give,
+		log: g.Log, agent: a, feed: feed, next: from, after: after, fact: give,
 		delta:      func(actors.Delta) bool { return true },
 		quietAfter: time.Second,
 		quiet:      p.flush,
 		until:      time.Now().Add(followFor),
 	}
+	defer func() { p.rest = w.after }()
 	if tail, err := g.Log.Tail(g.ctx, a); err != nil || tail.Last >= from { // else there is no past to read
 		if more, err := w.past(g.ctx); err != nil || !more {
 			return err
@@ -212,13 +228,27 @@ func (g *Gateway) events(p *page, a messages.AgentID, q messages.Query) error {
 	return nil
 }
 
+// replaying is a replay as of event last, which is among those of the frame
+// behind after.
+type replaying struct {
+	projections.Replay
+	last  messages.EventNumber
+	after eventlog.Tail
+	marks *marks // some stand in its history
+}
+
 func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
-	var r projections.Replay
-	var last messages.EventNumber
-	m := g.marks(a)
-	for rec, err := range g.Log.Read(g.ctx, a, 0) {
-		if err == nil && last == 0 {
+	r, is := begunAs[*replaying](g, a, q)
+	if !is {
+		r = &replaying{marks: g.marks(a)}
+	}
+	for rec, err := range g.Log.ReadFrom(g.ctx, a, r.after) {
+		if err == nil && r.last == 0 {
 			err = kept(a, q.At, rec.Frame)
+		}
+		if errors.Is(err, eventlog.ErrElsewhere) { // it was deleted since the page before
+			q.Cursor = ""
+			return g.replay(p, a, q)
 		}
 		if err != nil {
 			return err
@@ -228,25 +258,33 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 			if q.At != 0 && n > q.At {
 				return exists(a, q.At, n)
 			}
-			last = n
-			ev, _ = messages.Whole(ev, m.fill) // a mark is always given
+			if n <= r.last {
+				continue
+			}
+			if n >= q.From && p.full(n) {
+				p.rest = r
+				return nil
+			}
+			r.last = n
+			ev, _ = messages.Whole(ev, r.marks.fill) // a mark is always given
 			change := r.Step(n, rec.Frame.Time, rec.Seq, messages.WithoutBlobs(ev))
 			if n < q.From {
 				continue
 			}
 			var text bytes.Buffer
-			if err := m.change(change).WriteText(&text); err != nil {
+			if err := r.marks.change(change).WriteText(&text); err != nil {
 				return err
 			}
-			if !m.line(p, n, struct {
+			if !r.marks.line(p, n, struct {
 				projections.Change
 				Text string `json:"text"`
 			}{change, text.String()}) {
 				return nil
 			}
 		}
+		r.after = rec.Tail()
 	}
-	return exists(a, max(q.At, q.From), last)
+	return exists(a, max(q.At, q.From), r.last)
 }
 
 func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {

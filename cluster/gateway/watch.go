@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"strconv"
 	"time"
 
@@ -40,14 +42,23 @@ func (f fact) append(b []byte) []byte {
 // turn is the turn that the event names; empty if it names none.
 func (f fact) turn() messages.TurnID { return projections.TurnOf(f.ev) }
 
+// reader is what a watcher needs of the log.
+type reader interface {
+	eventlog.Reader
+	eventlog.Resumer
+}
+
 // watcher gives an agent's events from one on, in order, without gap or
 // repeat: those that came before from the log, those that come from the hub.
 // If the hub had to drop some, they are read from the log.
 type watcher struct {
-	log   eventlog.Reader
+	log   reader
 	agent messages.AgentID
 	feed  *feed
 	next  messages.EventNumber
+	// after is behind a frame whose events were all given, near the next one.
+	// Zero: the next one is looked for.
+	after eventlog.Tail
 	// fact and delta are called for what comes; false ends the watch. told is
 	// called after the facts of each frame; nil: nothing is.
 	fact  func(fact) bool
@@ -63,15 +74,34 @@ type watcher struct {
 // past reads what is in the log from the next event on; more is false when the
 // watch has ended.
 func (w *watcher) past(ctx context.Context) (more bool, err error) {
-	for rec, err := range w.log.Read(ctx, w.agent, w.next) {
+	for rec, err := range w.read(ctx) {
 		if err != nil {
 			return false, err
 		}
 		if !w.frame(rec.Seq, rec.Frame) {
 			return false, nil
 		}
+		w.after = rec.Tail()
 	}
 	return true, nil
+}
+
+// read reads from the next event on, or from somewhat before it.
+func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] {
+	if w.after.Frame == "" {
+		return w.log.Read(ctx, w.agent, w.next)
+	}
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for rec, err := range w.log.ReadFrom(ctx, w.agent, w.after) {
+			if errors.Is(err, eventlog.ErrElsewhere) { // the agent was deleted since
+				w.log.Read(ctx, w.agent, w.next)(yield)
+				return
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
 }
 
 // frame gives the events of a frame that were not given yet.

@@ -212,8 +212,21 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	w.ok(n.Close())
 	w.ok(w.srv.Shutdown())
 
+	// Beside what is encrypted no node makes new keys by itself, or goes without.
 	w.restart(copied)
+	bucket, err := w.js.Stream(w.ctx, "KV_reprise_keys")
+	w.ok(err)
 	w.ok(w.js.DeleteStream(w.ctx, "KV_reprise_keys"))
+	for _, cfg := range []cluster.Config{w.config(), w.config(under(key(2)))} {
+		if other, err := cluster.Start(w.ctx, cfg); err == nil || !strings.Contains(err.Error(), "KV_reprise_keys") {
+			t.Errorf("without its bucket, with %d keys: %v", len(cfg.WrappingKeys), err)
+			if err == nil {
+				_ = other.Close()
+			}
+		}
+	}
+	_, err = w.js.CreateStream(w.ctx, bucket.CachedInfo().Config)
+	w.ok(err)
 	n = w.node(under(key(2)))
 	for line, err := range n.Client().Query(w.ctx, "assistant/a", messages.Query{View: "history"}) {
 		if err == nil || !strings.Contains(err.Error(), sealed.ErrNoKey.Error()) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -15,26 +16,50 @@ import (
 // that is encrypted is refused without its wrapping key: what would be written
 // plain, and all that cannot be read, would be found out too late.
 func (n *Node) openKeys(ctx context.Context) (*sealed.Keys, error) {
-	if len(n.cfg.WrappingKeys) > 0 {
-		bucket, err := n.streams.MakeKeys(ctx, n.cfg.Replicas)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := sealed.Open(ctx, bucket, n.cfg.WrappingKeys...)
-		if err == nil && len(n.cfg.WrappingKeys) > 1 {
-			n.rotates(keys)
-		}
-		return keys, err
+	marked, err := n.streams.MarkedEncrypted(ctx)
+	if err != nil {
+		return nil, err
 	}
 	bucket, err := n.streams.FindKeys(ctx)
-	if err != nil || bucket == nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case marked && bucket == nil:
+		name := natslog.KeysOf(n.subjects)
+		return nil, fmt.Errorf("this store is encrypted and the stream %s, which holds its keys, is missing (no backup has it): put it back from your own copy, then start with the wrapping key; if it is lost for good, an empty bucket of that name lets new agents begin, and all others stay unreadable", name)
+	case len(n.cfg.WrappingKeys) > 0:
+		return n.makeKeys(ctx)
+	case bucket == nil:
+		return nil, nil
 	}
 	ids, err := sealed.Encrypted(ctx, bucket)
-	if err != nil || len(ids) == 0 {
+	if err != nil || len(ids) == 0 && !marked {
 		return nil, err
 	}
-	return nil, fmt.Errorf("this store is encrypted under wrapping key %s: start it with that key (reprise: --key-file or REPRISE_KEY)", strings.Join(ids, " or "))
+	under := "its wrapping key"
+	if len(ids) > 0 {
+		under = "wrapping key " + strings.Join(ids, " or ")
+	}
+	return nil, fmt.Errorf("this store is encrypted under %s: start it with that key (reprise: --key-file or REPRISE_KEY)", under)
+}
+
+// makeKeys opens the keys, or makes the first ones.
+func (n *Node) makeKeys(ctx context.Context) (*sealed.Keys, error) {
+	bucket, err := n.streams.MakeKeys(ctx, n.cfg.Replicas)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := sealed.Open(ctx, bucket, n.cfg.WrappingKeys...)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.streams.MarkEncrypted(ctx); err != nil {
+		return nil, err
+	}
+	if len(n.cfg.WrappingKeys) > 1 {
+		n.rotates(keys)
+	}
+	return keys, nil
 }
 
 // rotates wraps all keys by the newest wrapping key while the node runs.

@@ -57,6 +57,43 @@ func (l *Log) MakeKeys(ctx context.Context, replicas int) (*Bucket, error) {
 	})
 }
 
+// metadataEncrypted is where the stream of definitions says that frames may be
+// encrypted. Unlike the bucket it is in every backup.
+const metadataEncrypted = "reprise-encrypted"
+
+// MarkEncrypted notes that frames may be encrypted from now on.
+func (l *Log) MarkEncrypted(ctx context.Context) error {
+	cfg, err := l.definitions(ctx)
+	if err != nil || cfg.Metadata[metadataEncrypted] != "" {
+		return err
+	}
+	metadata := map[string]string{metadataEncrypted: "true"}
+	for name, value := range cfg.Metadata {
+		if !strings.HasPrefix(name, "_nats.") { // the server's own
+			metadata[name] = value
+		}
+	}
+	cfg.Metadata = metadata
+	if _, err := l.conns[0].js.UpdateStream(ctx, cfg); err != nil {
+		return fmt.Errorf("note on stream %s that the store is encrypted: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+// MarkedEncrypted says whether frames may be encrypted, wherever their keys are.
+func (l *Log) MarkedEncrypted(ctx context.Context) (bool, error) {
+	cfg, err := l.definitions(ctx)
+	return cfg.Metadata[metadataEncrypted] != "", err
+}
+
+func (l *Log) definitions(ctx context.Context) (jetstream.StreamConfig, error) {
+	s, err := l.conns[0].js.Stream(ctx, l.names.Definitions())
+	if err != nil {
+		return jetstream.StreamConfig{}, fmt.Errorf("look up stream %s: %w", l.names.Definitions(), err)
+	}
+	return s.CachedInfo().Config, nil
+}
+
 // keptValues is how many values of a name the server lets be. Put removes the one
 // that it replaces by itself, since the server would not write over it.
 const keptValues = 64

@@ -57,7 +57,11 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 			waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
 	if err == nil && rows == 0 && !a.json() {
-		a.note("no agents; one is made by the first input to it")
+		if q.Kind != "" || q.Phase != "" || !q.Since.IsZero() {
+			a.note("no such agents")
+		} else {
+			a.note("no agents; one is made by the first input to it")
+		}
 	}
 	return err
 }

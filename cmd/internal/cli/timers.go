@@ -7,16 +7,21 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
 // laterFlags say when an input is to come.
-type laterFlags struct{ in, at, cron, zone, name string }
+type laterFlags struct {
+	in, at, cron, zone, name string
+	set                      *pflag.FlagSet
+}
 
 func (f *laterFlags) flags(cmd *cobra.Command) {
 	fs := cmd.Flags()
+	f.set = fs
 	fs.StringVar(&f.in, "in", "", "send the input after a time, such as 90m or 24h, at most ten years")
 	fs.StringVar(&f.at, "at", "", "send it at a time, such as 2026-11-22T09:00 (in the zone --tz, else this machine's) or with its zone 2026-11-22T09:00:00Z")
 	fs.StringVar(&f.cron, "cron", "", "send it again and again: minute, hour, day of the month, month, day of the week, such as \"0 9 * * 1-5\", or @hourly, @daily, @weekly, @monthly, @yearly")
@@ -30,6 +35,11 @@ const tolerance = time.Minute
 // schedule reads the flags.
 func (f *laterFlags) schedule(now time.Time) (messages.Schedule, error) {
 	s := messages.Schedule{Cron: f.cron, Zone: f.zone, Name: f.name}
+	for name, value := range map[string]string{"in": f.in, "at": f.at, "cron": f.cron, "tz": f.zone, "name": f.name} {
+		if value == "" && f.set.Changed(name) { // a variable that is not set must not send at once
+			return s, usage("--%s is empty: give it a value, or leave it out", name)
+		}
+	}
 	if f.in != "" {
 		d, err := time.ParseDuration(f.in)
 		if err != nil {

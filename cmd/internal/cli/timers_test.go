@@ -52,6 +52,7 @@ func TestTimersThatMeanNothing(t *testing.T) { // A102
 		{"ten years", "--in", "90000h"},
 		{"must be positive", "--in", "-1h"},
 		{"with a unit", "--in", "2"},
+		{"--in is empty", "--in", ""}, {"--cron is empty", "--cron", ""}, {"--at is empty", "--at", ""},
 		{"exclude one another", "--in", "2h", "--cron", "@daily"},
 		{"set in, at or cron", "--name", "x"},
 		{"no last moment", "--cron", "@daily", "--deadline", "1h"},

@@ -39,7 +39,11 @@ func (a *app) runViews(ctx context.Context) error {
 		return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Shard, p.Position, p.End, p.Behind, p.Unreadable, newest)
 	})
 	if err == nil && !a.json() {
-		a.note("node %s, file %s: %d frames behind, %d unreadable", projections.Printable(all.Node, 64), projections.Printable(all.File, 400), all.Behind, all.Unreadable)
+		where := "file " + projections.Printable(all.File, 400)
+		if all.File == "" {
+			where = "in memory"
+		}
+		a.note("node %s, %s: %d frames behind, %d unreadable", projections.Printable(all.Node, 64), where, all.Behind, all.Unreadable)
 	}
 	return err
 }

@@ -31,8 +31,8 @@ type Config struct {
 	MaxPayload int
 	// Send stores a command for another agent, so that it comes there at least once,
 	// in the order of what one agent sends to another. It returns when the command
-	// is stored. A task (messages.Task) that its agent refuses must be answered, by
-	// what messages.Refused makes of it. Nil: no tool may be an agent.
+	// is stored. A messages.Task or messages.Recall that its agent refuses must be
+	// answered, by what messages.Refused makes of it. Nil: no tool may be an agent.
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
 	Purger Purger

@@ -245,8 +245,8 @@ func (w *world) release(n int) {
 }
 
 // pass lets time pass, and does what the owner of a partition does then: it wakes
-// agents that sleep through their timers, and those that owe work since an owner
-// before it wrote once more. Any other agent goes on by itself.
+// agents that sleep through their timers, those that owe work, and those for which
+// an owner before it wrote once more. Any other agent goes on by itself.
 func (w *world) pass(d time.Duration) {
 	<-time.After(d)
 	h := w.newest()
@@ -257,7 +257,8 @@ func (w *world) pass(d time.Duration) {
 		}
 		newest := entries[len(entries)-1]
 		s := newest.Summary
-		if due := !s.Due.IsZero() && !s.Due.After(time.Now()); due || s.Open && newest.Frame.Epoch < h.node.Epoch() {
+		due, late := !s.Due.IsZero() && !s.Due.After(time.Now()), s.Open || len(entries) > h.met[a]
+		if due || late && newest.Frame.Epoch < h.node.Epoch() {
 			w.wake(h, a)
 		}
 	}

@@ -107,7 +107,8 @@ type host struct {
 	w    *world
 	node *actorstest.Node
 	dead atomic.Bool
-	gone chan struct{} // closed when it has died
+	gone chan struct{}            // closed when it has died
+	met  map[messages.AgentID]int // how many frames there were when it began
 
 	mu     sync.Mutex
 	unsure map[messages.AgentID]bool // its newest append may or may not have landed
@@ -117,18 +118,21 @@ type host struct {
 // start adds a node, which takes over whatever owes work.
 func (w *world) start() *host {
 	h := &host{
-		Log: w.attic, w: w, gone: make(chan struct{}),
+		Log: w.attic, w: w, gone: make(chan struct{}), met: make(map[messages.AgentID]int),
 		unsure: make(map[messages.AgentID]bool), fenced: make(map[messages.AgentID]bool),
 	}
 	cfg := w.cfg
 	cfg.Log, cfg.Observer = &capped{h}, h
 	h.equip(&cfg)
 	h.node = w.stage.Start(cfg)
+	for _, a := range w.agents {
+		h.met[a] = len(w.stage.Entries(a))
+	}
 	w.mu.Lock()
 	w.hosts = append(w.hosts, h)
 	w.mu.Unlock()
 	for _, a := range w.agents {
-		if entries := w.stage.Entries(a); len(entries) > 0 && entries[len(entries)-1].Summary.Open {
+		if entries := w.stage.Entries(a)[:h.met[a]]; len(entries) > 0 && entries[len(entries)-1].Summary.Open {
 			w.wake(h, a)
 		}
 	}

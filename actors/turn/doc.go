@@ -13,7 +13,7 @@
 //	 │ next in queue  │ │ │  interrupt, abort, clear
 //	 └────────────────│─│─┴──────────────────────▶ aborted
 //	                  ▼ │ approve, deny, decide, resume, or an expiry
-//	                paused  (approval, unknown outcome, hook, limit)
+//	                paused  (approval, unknown outcome, hook, limit, a child that waits)
 //
 // A delete ends what runs and waits (agent.closed), then the agent itself
 // (agent.deleted, alone in its frame); all that was before is removed, which
@@ -32,7 +32,8 @@
 //     before every call of the step has its outcome.
 //   - No model call exceeds a limit by more than the error of its reservation; at
 //     most max_steps are made, however often a hook asks to go on.
-//   - Every timer that is set fires or is cancelled, and none outlives its turn.
+//   - Every timer that is set fires or is cancelled. One of a turn does not outlive
+//     it, one that brings an input does not outlive a clear.
 //   - Folding the events of a stream gives the state that lived through them,
 //     but for what the state's comments call volatile.
 //   - Results of calls that are no longer awaited change nothing.

@@ -23,7 +23,7 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	if err != nil {
 		return err
 	}
-	msg := nats.NewMsg(n.subjects.Ctl(to))
+	msg := nats.NewMsg(n.subjects.Peer(to))
 	msg.Header.Set(messages.HeaderContentType, "application/json")
 	msg.Data = body
 	ack, err := js.PublishMsg(ctx, msg)

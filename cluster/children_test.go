@@ -213,7 +213,8 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	js, err := jetstream.New(w.connect())
 	w.ok(err)
 	task := `{"type":"task","id":"t1","content":"do it","parent":{"agent":"default/assistant/p","turn":"t4","call":"c1"}}`
-	_, err = js.Publish(w.ctx, "reprise.ctl.default.nobody.x", []byte(task))
+	nobody := messages.AgentID{Tenant: "default", Kind: "nobody", Key: "x"}
+	_, err = js.Publish(w.ctx, messages.Subjects{}.Peer(nobody), []byte(task))
 	w.ok(err)
 	noop := w.until(c, "assistant/p", ofType("command.noop"))
 	if noop.field("command") != "report" {
@@ -224,5 +225,20 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	letters := w.letters(c, "default", 2)
 	if why := letters[1].Reason; !strings.Contains(why, "only inputs are accepted here") {
 		t.Errorf("a task on an input subject: %s", why)
+	}
+
+	// Who may decide for one agent cannot make it speak to another.
+	report := `{"type":"report","id":"r1","turn":"t4","call":"c1","child":"default/assistant/x","n":1,"what":"waiting","waiting":[{"agent":"default/assistant/p","turn":"t1","call":"c9","kind":"approval"}]}`
+	for i, body := range []string{task, report, strings.Replace(task, "task", "recall", 1)} { // A103
+		_, err = js.Publish(w.ctx, "reprise.ctl.default.assistant.x", []byte(body))
+		w.ok(err)
+		letters = w.letters(c, "default", 3+i)
+		if why := letters[2+i].Reason; !strings.Contains(why, "agents give one another") {
+			t.Errorf("%s was refused by %q", body, why)
+		}
+	}
+	w.say(c, "assistant/x", "u1", "hello")
+	if heard := w.events(c, "assistant/p"); count(heard, "command.noop") != 1 {
+		t.Errorf("the parent heard %d commands, want one", count(heard, "command.noop"))
 	}
 }

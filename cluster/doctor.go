@@ -28,7 +28,7 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 // stored there.
 func doctorOf(streams *natslog.Log, log doctor.Log, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
-		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, Named: namedBy,
+		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, BlobAgents: streams.BlobAgents, Named: namedBy,
 		Checks: checks,
 	})
 }

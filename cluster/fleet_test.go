@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"database/sql"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,51 @@ func (w *world) fleetNow(n *cluster.Node) (_ string, late bool) {
 		}
 	}
 	return text.String(), late
+}
+
+// A doctor that looks deep compares the views with a replay.
+func TestDoctorComparesTheViews(t *testing.T) { // A52, A87
+	w := newWorld(t)
+	var ran atomic.Int32
+	dir := t.TempDir()
+	n := w.node(refunds(&ran), keeps(dir))
+	for _, agent := range []string{"assistant/a", "assistant/b", "assistant/c"} {
+		_, err := n.Client().Send(w.ctx, agent, input("u1", "pay them back"))
+		w.ok(err)
+		w.until(n.Client(), agent, ofType("turn.paused"))
+	}
+	_, err := n.Client().Do(w.ctx, "assistant/c", messages.Delete{ID: "d1"})
+	w.ok(err)
+	w.until(n.Client(), "assistant/c", ofType("agent.purged"))
+	if found, sum := w.examined(n.Client(), messages.Query{Deep: true}); len(found) != 0 || sum.Agents != 3 {
+		t.Fatalf("%+v %+v", found, sum)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(dir, "fleet.db")+"?_pragma=busy_timeout(5000)")
+	w.ok(err)
+	defer func() { w.ok(db.Close()) }()
+	for _, harm := range []string{
+		`UPDATE effects SET line = replace(line, '"refund"', '"refuse"') WHERE agent = (SELECT id FROM agents WHERE key = 'a')`,
+		`UPDATE usage SET input = input + 1 WHERE agent = (SELECT id FROM agents WHERE key = 'b')`,
+		`INSERT INTO agents (shard, tenant, kind, key, last) VALUES (0, 'default', 'assistant', 'c', 1)`,
+		`INSERT INTO effects SELECT (SELECT id FROM agents WHERE key = 'c'), n, tenant, kind, tool, outcome, at, leaves, line FROM effects WHERE agent = (SELECT id FROM agents WHERE key = 'b')`,
+	} {
+		changed, err := db.ExecContext(w.ctx, harm)
+		w.ok(err)
+		if n, _ := changed.RowsAffected(); n == 0 {
+			t.Fatalf("nothing is changed by %s", harm)
+		}
+	}
+	if found, _ := w.examined(n.Client(), messages.Query{}); len(found) != 0 {
+		t.Errorf("nobody asked to look deep: %+v", found)
+	}
+	found, sum := w.examined(n.Client(), messages.Query{Deep: true})
+	said := make(map[string]string)
+	for _, f := range found {
+		said[f.Agent.Key] = f.Check + " " + f.Detail
+	}
+	if len(found) != 3 || sum.Problems != 3 || !strings.Contains(said["a"], "call of refund") || !strings.Contains(said["b"], "tokens") || !strings.Contains(said["c"], "calls of tools") {
+		t.Errorf("%+v", found)
+	}
 }
 
 // Every node's views of the fleet tell the same of the agents of all nodes, and

@@ -127,9 +127,9 @@ type Reader interface {
 // Follower watches a partition.
 type Follower interface {
 	// Follow yields the newest head of every agent in the partition, and if that is
-	// foreign the one of its newest frame too, then a Head with a zero Agent to say that the past has been told, then every new
-	// head soon after it is stored, until ctx ends or the log fails; its error comes
-	// last. Safe for concurrent use.
+	// foreign the one of its newest frame too, then a Head with a zero Agent to say
+	// that the past has been told, then every new head soon after it is stored,
+	// until ctx ends or the log fails; its error comes last. Safe for concurrent use.
 	Follow(ctx context.Context, p messages.Partition) iter.Seq2[Head, error]
 }
 

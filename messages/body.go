@@ -334,6 +334,11 @@ func (known fields) check(raw []byte) error {
 // ParseCommand reads what was published to an agent's command subject: JSON or
 // msgpack with a type. The id is left empty when nobody gave one.
 func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
+	return parseCommandOf(a, header, body, false)
+}
+
+// parseCommandOf reads a command, of another agent too if that may be.
+func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, error) {
 	if err := checkBody(body, MaxBody); err != nil {
 		return nil, err
 	}
@@ -357,6 +362,8 @@ func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 	parse, ok := commands[head.Type]
 	fromAgent := between[head.Type]
 	switch {
+	case fromAgent != nil && !peer:
+		return nil, Refuse(BadInput, "command type %q is one that agents give one another: nobody else can", head.Type)
 	case fromAgent != nil:
 		return fromAgent(raw, header)
 	case ok:

@@ -17,7 +17,7 @@ import (
 //	Recall   parent to child   do it no more
 //	Report   child to parent   it waits for a person, it goes on, it has ended
 //
-// None of these is accepted on an input subject.
+// None of these is accepted on an input or command subject.
 
 // The bounds of children, where a definition does not say otherwise, and of what
 // is told of calls that wait.
@@ -372,7 +372,7 @@ func Refused(child AgentID, c Command, why *Error) (to AgentID, r Report, ok boo
 	}, true
 }
 
-// Body is a command between agents as it is published to a command subject.
+// Body is a command as it is published for another agent.
 func Body(c Command) ([]byte, error) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -381,6 +381,12 @@ func Body(c Command) ([]byte, error) {
 		return nil, err
 	}
 	return append([]byte(`{"type":"`+c.CommandType()+`",`), bytes.TrimSpace(buf.Bytes())[1:]...), nil
+}
+
+// ParsePeer reads what another agent has sent: a Task, Recall or Report, or a
+// person's decision that is passed down.
+func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
+	return parseCommandOf(a, header, body, true)
 }
 
 // between reads the commands that agents give one another, by their type.

@@ -7,8 +7,8 @@ import (
 
 func noHeader(string) string { return "" }
 
-// What one agent gives another comes back from its body as it was, on a command
-// subject alone, and nobody else can take its id beforehand.
+// What one agent gives another comes back from its body as it was, on the subject
+// of agents alone, and nobody else can take its id beforehand.
 func TestCommandsBetweenAgents(t *testing.T) {
 	parent := Parent{Caller: Caller{Agent: "default/boss/b", Turn: "t3", Call: "c1"}, Above: []Caller{{Agent: "default/root/r", Turn: "t4", Call: "c<1>"}}, Limits: Limits{MaxTokens: 7}}
 	for _, c := range []Command{
@@ -21,7 +21,10 @@ func TestCommandsBetweenAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := ParseCommand(testAgent, noHeader, body)
+		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "agents give one another") { // A103
+			t.Errorf("as a person's command: %v", err)
+		}
+		got, err := ParsePeer(testAgent, noHeader, body)
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

@@ -46,6 +46,12 @@ func (s Subjects) In(a AgentID) string { return s.agent("in", a) }
 // Ctl is where commands for a are published.
 func (s Subjects) Ctl(a AgentID) string { return s.agent("ctl", a) }
 
+// Peer is where other agents' commands for a are stored. Nobody but nodes may publish
+// there: who may decide for one agent could speak for its parent or child else.
+func (s Subjects) Peer(a AgentID) string {
+	return s.root() + ".inq." + a.Partition().String() + ".peer." + a.Tenant + "." + a.Kind + "." + a.Key
+}
+
 // Query is where views of a are asked for.
 func (s Subjects) Query(a AgentID) string { return s.agent("q", a) }
 
@@ -117,11 +123,12 @@ func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err erro
 	return t[0], a, a.Validate()
 }
 
-// ParseInbox reads a stored inbox subject: which door (in or ctl) and which agent.
+// ParseInbox reads a stored inbox subject: which door (in, ctl, or peer for what
+// other agents say) and which agent.
 func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".inq.")
 	t := strings.Split(rest, ".")
-	if !ok || len(t) != 5 || t[1] != "in" && t[1] != "ctl" {
+	if !ok || len(t) != 5 || t[1] != "in" && t[1] != "ctl" && t[1] != "peer" {
 		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.inq.<partition>.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
 	}
 	a = AgentID{t[2], t[3], t[4]}

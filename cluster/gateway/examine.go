@@ -21,6 +21,8 @@ type Examined struct {
 	Shard  int            `json:"shard,omitempty"`
 	Shards int            `json:"shards,omitempty"`
 	Counts *doctor.Counts `json:"counts,omitempty"`
+	// Encrypted says whether the node seals what it stores. Nil: it is not told here.
+	Encrypted *bool `json:"encrypted,omitempty"`
 }
 
 // queryStore answers a view of the whole store.
@@ -67,6 +69,7 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if err != nil {
 		return err
 	}
+	e.at.Encrypted = &g.Encrypted
 	e.end(counts)
 	if p.next = 0; shard < g.Doctor.Shards() {
 		p.next = messages.EventNumber(shard + 1)

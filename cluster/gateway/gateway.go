@@ -76,6 +76,8 @@ type Config struct {
 	Doctor *doctor.Doctor
 	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
 	Store func(context.Context) []doctor.Finding
+	// Encrypted says that what agents are told and do is sealed where it is stored.
+	Encrypted bool
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the
 	// inputs that are not applied yet.
 	DeadLetters, Inbox string

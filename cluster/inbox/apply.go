@@ -64,8 +64,12 @@ func (b *Inbox) parse(a messages.AgentID, msg message) (d *actors.Deliver, reply
 		}
 		in.ID = or(in.ID, msg.id)
 		d.Command, reply = in, in.Reply
-	case "ctl":
-		c, err := messages.ParseCommand(a, header, msg.Data())
+	case "ctl", "peer":
+		parse := messages.ParseCommand
+		if family == "peer" {
+			parse = messages.ParsePeer
+		}
+		c, err := parse(a, header, msg.Data())
 		if err != nil {
 			return nil, reply, err
 		}
@@ -110,11 +114,12 @@ func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg message, rep
 }
 
 // publishedTo is the subject that a stored one was published to: the server put
-// the partition before those it transformed, and it puts the right one.
+// the partition before those it transformed, and it puts the right one. What agents
+// say to one another is published as it is stored.
 func (b *Inbox) publishedTo(stored string) string {
 	root, rest, _ := strings.Cut(stored, ".inq.")
 	t := strings.Split(rest, ".")
-	if len(t) != 5 || t[0] != (messages.AgentID{Tenant: t[2], Kind: t[3], Key: t[4]}).Partition().String() {
+	if len(t) != 5 || t[1] == "peer" || t[0] != (messages.AgentID{Tenant: t[2], Kind: t[3], Key: t[4]}).Partition().String() {
 		return stored
 	}
 	return root + "." + strings.Join(t[1:], ".")

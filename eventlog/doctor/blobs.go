@@ -57,6 +57,26 @@ func (v *visit) blobs(ctx context.Context, a messages.AgentID, p *patient) error
 	return v.remove(ctx, a, p, orphans)
 }
 
+// strays looks, if it is to look deep, for payloads of agents that have no frame.
+func (v *visit) strays(ctx context.Context, shard int) error {
+	if !v.Deep || v.cfg.BlobAgents == nil || v.cfg.Blobs == nil {
+		return nil
+	}
+	agents, err := v.cfg.BlobAgents(ctx, shard)
+	if err != nil {
+		return err
+	}
+	for _, a := range agents {
+		if p := v.agents[a]; p != nil && (p.ill || p.tail.Last > 0) {
+			continue
+		}
+		if err := v.blobs(ctx, a, &patient{idle: true}); err != nil {
+			return fmt.Errorf("examine %s: %w", a, err)
+		}
+	}
+	return nil
+}
+
 // named looks at a payload that an event names.
 func (v *visit) named(ctx context.Context, a messages.AgentID, b messages.Blob, stored map[messages.Digest]messages.Blob) (*Finding, error) {
 	f := &Finding{Check: "blob", Status: Fail, Remedy: "the event stays, and what needs the payload says that it is missing; restore a backup elsewhere if it must be read"}

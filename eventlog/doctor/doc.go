@@ -7,7 +7,8 @@
 //     against the frame. An agent is followed up to its first damage.
 //   - foreign: messages on agents' subjects that are no frames.
 //   - blob: that each payload that a frame names is stored with its size and, if it is
-//     to look deep, its hash; and that each stored one is named.
+//     to look deep, its hash; and that each stored one is named, if it is to look
+//     deep also those of agents that have no log.
 //   - what [Config.Checks] adds, such as snapshots against replay.
 //
 // # Guarantees

@@ -95,6 +95,9 @@ type Config struct {
 	// BlobStored says when a payload was stored. Nil: it is not known, and none that
 	// nothing names is removed.
 	BlobStored func(context.Context, messages.AgentID, messages.Blob) (time.Time, error)
+	// BlobAgents are the agents of a shard that have payloads. Nil: they are not
+	// known, and of an agent that has no log none are seen.
+	BlobAgents func(ctx context.Context, shard int) ([]messages.AgentID, error)
 	// Named are the payloads that a frame names, as they are stored; a negative size
 	// is not known. readable is false where that cannot be told. Nil: Blobs are not
 	// examined.
@@ -193,7 +196,10 @@ func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Find
 			return v.counts, err
 		}
 	}
-	return v.counts, v.examine(ctx)
+	if err := v.examine(ctx); err != nil {
+		return v.counts, err
+	}
+	return v.counts, v.strays(ctx, shard)
 }
 
 // message examines one message.

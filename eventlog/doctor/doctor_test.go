@@ -216,6 +216,56 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
+// A payload whose agent has no frame, or only a foreign message, is seen too.
+func TestBlobsWithoutALog(t *testing.T) { // A36
+	l := memlog.New()
+	born, stray, strange := logtest.Agent("born"), logtest.Agent("stray"), logtest.Agent("strange")
+	agents := []messages.AgentID{born, stray, strange}
+	for _, a := range agents {
+		if _, err := l.PutBlob(t.Context(), a, strings.NewReader("of "+a.Key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grow(t, l, born, eventlog.Tail{}, 2)
+	l.Inject(eventlog.Entry{Agent: strange, Bytes: []byte("who am I")}, true)
+	age := 59 * time.Minute
+	cfg := doctor.Config{
+		Log: l, Blobs: l, Named: named,
+		BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
+			return time.Now().Add(-age), nil
+		},
+		BlobAgents: func(_ context.Context, shard int) (list []messages.AgentID, err error) {
+			return slices.DeleteFunc(slices.Clone(agents), func(a messages.AgentID) bool { return int(a.Partition()) != shard }), nil
+		},
+	}
+	told := func(o doctor.Options) (names string) {
+		all, _ := examined(t, cfg, o)
+		var list []string
+		for _, f := range all {
+			if f.Check == "blob" {
+				list = append(list, fmt.Sprint(f.Agent.Key, f.Repaired))
+			}
+		}
+		slices.Sort(list)
+		return strings.Join(list, " ")
+	}
+	for _, c := range []struct {
+		age  time.Duration
+		o    doctor.Options
+		want string
+	}{
+		{59 * time.Minute, doctor.Options{Deep: true, Repair: true}, ""},
+		{2 * time.Hour, doctor.Options{}, "bornfalse"},
+		{2 * time.Hour, doctor.Options{Deep: true}, "bornfalse strangefalse strayfalse"},
+		{2 * time.Hour, doctor.Options{Deep: true, Repair: true}, "borntrue strangetrue straytrue"},
+		{2 * time.Hour, doctor.Options{Deep: true, Repair: true}, ""},
+	} {
+		if age = c.age; told(c.o) != c.want {
+			t.Errorf("%v %+v: told %q, want %q", c.age, c.o, told(c.o), c.want)
+		}
+	}
+}
+
 // racing is a log whose agents go on while they are examined.
 type racing struct {
 	*memlog.Log

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -255,6 +257,29 @@ func (l *Log) ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messa
 			yield(messages.Blob{}, fmt.Errorf("list the blobs of %s: %w", a, err))
 		}
 	}
+}
+
+// BlobAgents are the agents of a shard that have blobs, in no order.
+func (l *Log) BlobAgents(ctx context.Context, shard int) ([]messages.AgentID, error) {
+	const parts = messages.Partitions / logStreams
+	seen := make(map[messages.AgentID]bool)
+	for p := messages.Partition(shard * parts); p < messages.Partition((shard+1)*parts); p++ {
+		filter := l.subjects.BlobsOf(p)
+		prefix := strings.TrimSuffix(filter, ">")
+		err := l.conn(p).list(ctx, l.names.Blobs(p), filter, func(m *delivery) {
+			t := strings.Split(strings.TrimPrefix(m.subject, prefix), ".")
+			if len(t) != 5 {
+				return
+			}
+			if a := (messages.AgentID{Tenant: t[0], Kind: t[1], Key: t[2]}); a.Validate() == nil && a.Partition() == p {
+				seen[a] = true
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list who has blobs in partition %v: %w", p, err)
+		}
+	}
+	return slices.Collect(maps.Keys(seen)), nil
 }
 
 // list gives the headers of every message that the filter matches.

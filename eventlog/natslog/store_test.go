@@ -386,3 +386,31 @@ func openDir(t *testing.T, dir string, sync embedded.Sync) *natslog.Log {
 	}
 	return l
 }
+
+// Who has blobs is found, whether it has a log or not.
+func TestAgentsOfBlobs(t *testing.T) { // A36
+	l, _ := open(t, 1)
+	have := make(map[string]bool)
+	for i := range 40 {
+		a := logtest.Agent(fmt.Sprint("b", i))
+		if _, err := l.PutBlob(t.Context(), a, strings.NewReader(strings.Repeat("x", 1+i))); err != nil {
+			t.Fatal(err)
+		}
+		have[a.Full()] = true
+	}
+	for shard := range l.Shards() {
+		agents, err := l.BlobAgents(t.Context(), shard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range agents {
+			if !have[a.Full()] || int(a.Partition())*l.Shards()/messages.Partitions != shard {
+				t.Errorf("%s is found in shard %d", a, shard)
+			}
+			delete(have, a.Full())
+		}
+	}
+	if len(have) != 0 {
+		t.Errorf("not found: %v", have)
+	}
+}

@@ -42,6 +42,8 @@ type app struct {
 	verbose bool
 	// running says that the command line was understood.
 	running bool
+	// command is the name of the command, empty if none was found.
+	command string
 	remote  remoteFlags
 	// gone says that the server went away while the command waited.
 	gone atomic.Bool
@@ -53,7 +55,9 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	a := &app{in: in, out: out, err: errs, started: startedAs(args)}
 	root := a.root()
 	root.SetArgs(args[min(1, len(args)):])
-	return a.report(root.ExecuteContext(context.Background()))
+	cmd, err := root.ExecuteContextC(context.Background())
+	_, a.command, _ = strings.Cut(cmd.CommandPath(), " ")
+	return a.report(err)
 }
 
 // startedAs is what the user typed to start the program.

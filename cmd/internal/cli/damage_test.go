@@ -27,7 +27,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 		w.run("ask", "assistant/"+key, "What is 17 times 3?").exits(0, "51")
 		w.run("ask", "assistant/"+key, "What is 4 times 3?").exits(0, "12")
 	}
-	w.run("doctor").exits(0, "ok    log", "5 agents with 40 frames")
+	w.run("doctor").exits(0, "note  encryption", "off", "ok    log", "5 agents with 40 frames")
 	w.publishRaw("foreign", nil, []byte("who am I"))
 	w.publishFrame("gap", func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
 	w.publishFrame("newer", func(*messages.Frame) {}, newer)
@@ -217,7 +217,7 @@ func (w *world) publishFrame(key string, change func(*messages.Frame), spoil fun
 	}
 	w.publishRaw(key, nats.Header{
 		"Reprise-Frame":  {fmt.Sprintf("1 %s %d %d %d %d", f.ID, f.Epoch, f.First, f.Last(), f.Time.UnixNano())},
-		"Reprise-Events": {"command.noop"}, "Reprise-State": {"idle - - - 0"},
+		"Reprise-Events": {f.Events[0].EventType()}, "Reprise-State": {"idle - - - 0"},
 	}, spoil(a.Full(), b))
 }
 

@@ -114,7 +114,7 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 	}
 }
 
-// childrenText says which agents of their own stay behind.
+// childrenText says which agents stay behind.
 func childrenText(held messages.AgentHoldings) string {
 	var names []string
 	for _, a := range held.ChildAgents {
@@ -123,7 +123,7 @@ func childrenText(held messages.AgentHoldings) string {
 	if more := held.Children - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("%d children, each an agent of its own with its own log: %s", held.Children, strings.Join(names, ", "))
+	return fmt.Sprintf("the agents that its calls brought to life (%d): %s", held.Children, strings.Join(names, ", "))
 }
 
 // sizeText is a number of bytes for a person.

@@ -32,7 +32,9 @@ func (a *app) doctor() *cobra.Command {
 
 A node reads every agent's log through, of all tenants, or that of one agent:
 numbering, chain, checksums, headers against frames, and that the payloads which
-events name are there. Each problem is told with its place and what to do. The
+events name are there. With --deep it also reads payloads, looks for those of agents
+that have no log, and compares headers, snapshots and the views of the fleet of the
+node that answers with a replay. Each problem is told with its place and what to do. The
 node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
 The whole store is asked for on the subject <root>.q, an administrator's.`,
@@ -43,7 +45,7 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	tenantFlag(cmd, &f.tenant)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
-	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare their hashes")
+	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
 	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
 	return a.connects(cmd, 0)
@@ -79,12 +81,12 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 		a.findings(found)
 	}
 	if !f.quick && !ill(found) {
-		result, err := a.examineStore(ctx, agent, f.query)
+		results, err := a.examineStore(ctx, agent, f.query)
 		if err != nil {
 			return err
 		}
-		a.findings([]finding{result})
-		found = append(found, result)
+		a.findings(results)
+		found = append(found, results...)
 	}
 	if a.json() {
 		err := a.object(struct {
@@ -120,18 +122,18 @@ func (a *app) findings(found []finding) {
 }
 
 // examineStore has a node read the store, or one agent.
-func (a *app) examineStore(ctx context.Context, agent string, q messages.Query) (finding, error) {
+func (a *app) examineStore(ctx context.Context, agent string, q messages.Query) ([]finding, error) {
 	c, ctx, done, err := a.client(ctx)
 	if err != nil {
-		return finding{}, err
+		return nil, err
 	}
 	defer done()
 	x := a.examination()
 	if err := x.remote(ctx, c, agent, q); err != nil {
 		x.line.end()
-		return finding{}, err
+		return nil, err
 	}
-	return x.result(), nil
+	return append(x.encryption(), x.result()), nil
 }
 
 func (a *app) examine(ctx context.Context, tenant string) (found []finding) {

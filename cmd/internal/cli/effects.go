@@ -35,7 +35,7 @@ and several must all hold.`,
 				return err
 			}
 			if outcome := projections.Outcome(q.Outcome); q.Outcome != "" && !slices.Contains(projections.Outcomes, outcome) {
-				return usage("--outcome %q: write one of %v", q.Outcome, projections.Outcomes)
+				return usage("--outcome %q: write one of %s", q.Outcome, words(projections.Outcomes))
 			}
 			q.At = messages.EventNumber(at)
 			return a.runEffects(cmd.Context(), tenant, args, q)

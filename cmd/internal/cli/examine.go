@@ -24,6 +24,8 @@ type examination struct {
 	warned, ill int
 	// whole says that it came to its end.
 	whole bool
+	// encrypted says whether what is stored is sealed; nil: nobody has told.
+	encrypted *bool
 }
 
 func (a *app) examination() *examination { return &examination{app: a, line: a.progress()} }
@@ -97,6 +99,17 @@ func (x *examination) result() finding {
 	return finding{"log", status, text}
 }
 
+// encryption says whether what is stored is sealed, if somebody has told.
+func (x *examination) encryption() []finding {
+	switch {
+	case x.encrypted == nil:
+		return nil
+	case *x.encrypted:
+		return []finding{{"encryption", "ok", "what agents are told and do is sealed where it is stored; what was stored before that was switched on is not"}}
+	}
+	return []finding{{"encryption", "note", "off: what is stored can be read by whoever has the files or a backup; serve --key-file switches it on"}}
+}
+
 // remote has a node examine the store, or one agent if it is named.
 func (x *examination) remote(ctx context.Context, c *client.Client, agent string, q messages.Query) error {
 	var lines iter.Seq2[json.RawMessage, error]
@@ -115,6 +128,7 @@ func (x *examination) remote(ctx context.Context, c *client.Client, agent string
 			x.sum.Add(*e.Counts)
 			x.line.show("examine: %d of %d parts, %d agents, %d frames", e.Shard, e.Shards, x.sum.Agents, x.sum.Frames)
 			x.whole = e.Shard == e.Shards
+			x.encrypted = e.Encrypted
 		case e.Counts != nil:
 			x.line.show("examine: part %d of %d, %d agents, %d frames", e.Shard, e.Shards, x.sum.Agents+e.Counts.Agents, x.sum.Frames+e.Counts.Frames)
 		}

@@ -64,6 +64,14 @@ func (a *app) report(err error) int {
 	return f.code
 }
 
+// help says where usage is explained: of the command, if one was found.
+func (a *app) help() string {
+	if a.command == "" {
+		return "`" + a.started + " --help` shows the commands"
+	}
+	return "`" + a.started + " " + a.command + " --help` shows what it takes"
+}
+
 // failure finds the exit code of an error and what to do about it.
 func (a *app) failure(err error) *failure {
 	var f *failure
@@ -72,7 +80,7 @@ func (a *app) failure(err error) *failure {
 	case errors.As(err, &f):
 		return f
 	case !a.running: // cobra's own errors
-		return &failure{code: exitUsage, what: err.Error(), do: "`" + a.started + " --help` shows the commands and their flags"}
+		return &failure{code: exitUsage, what: err.Error(), do: a.help()}
 	case errors.Is(err, context.Canceled) && a.gone.Load():
 		return &failure{code: exitFailed, what: errLost.Error(), do: "try again when it is back; what was stored is not lost", err: err}
 	case errors.As(err, &refused):

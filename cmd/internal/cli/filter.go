@@ -116,3 +116,12 @@ func ofFleet(cmd *cobra.Command, args []string, fleet, agent []string) error {
 	}
 	return nil
 }
+
+// words lists what may be written.
+func words[T ~string](list []T) string {
+	text := make([]string, len(list))
+	for i, word := range list {
+		text[i] = string(word)
+	}
+	return strings.Join(text, ", ")
+}

@@ -10,6 +10,10 @@ import (
 
 func TestFleet(t *testing.T) { // A52, A80, A87
 	w := newOffice(t)
+	w.run("effects", "--outcome", "done").exits(2, "requested, waiting, running")
+	w.run("usage", "--by", "week").exits(2, "agent, kind, model")
+	w.run("ls", "--deletd").exits(2, "unknown flag", "ls --help` shows what it takes")
+	w.run("lst").exits(2, "--help` shows the commands")
 	node := w.dev()
 	w.run("approvals").exits(0, "no call waits")
 	w.run("effects").exits(0, "no such calls")

@@ -36,7 +36,7 @@ table. A call whose answer was lost counts as a call; what it used nobody knows.
 				return a.runUsage(cmd.Context(), args[0], messages.EventNumber(at))
 			}
 			if q.By != "" && !slices.Contains(fleet.By, q.By) {
-				return usage("--by %q: write one of %v", q.By, fleet.By)
+				return usage("--by %q: write one of %s", q.By, words(fleet.By))
 			}
 			return a.runFleetUsage(cmd.Context(), tenant, q)
 		},

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+	"github.com/reprise-dev/reprise/projections/fleet"
+)
+
+// examine compares what this node's views of the fleet hold of an agent with what
+// a replay gives, if it is to look deep. Views that lag, and an agent that goes
+// on meanwhile, are passed over.
+func (v *views) examine(log eventlog.Reader) doctor.Check {
+	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
+		if !o.Deep {
+			return nil
+		}
+		store, err := v.upTo(ctx, s)
+		if err != nil || store == nil {
+			return err
+		}
+		effects, spent, err := replayed(ctx, log, s.Agent)
+		var damage *eventlog.DamageError
+		if errors.As(err, &damage) { // another check tells
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		held, err := store.Held(ctx, s.Agent)
+		if err != nil {
+			return nil // the views are being opened again
+		}
+		detail, err := differs(held, effects, spent)
+		if err != nil || detail == "" {
+			return err
+		}
+		if tail, err := log.Tail(ctx, s.Agent); err != nil || tail.Frame != s.Tail.Frame {
+			return err
+		}
+		tell(doctor.Finding{
+			Check: "views", Status: doctor.Fail, Agent: s.Agent, Detail: detail,
+			Remedy: "they are a cache: stop this node, delete its file of views (`reprise views -o json` names it) and start it; they are built again from the log",
+		})
+		return nil
+	}
+}
+
+// upTo gives the views once they tell of the agent's newest frame; nil if they do
+// not, even after a while.
+func (v *views) upTo(ctx context.Context, s doctor.Subject) (*fleet.Store, error) {
+	shard := int(s.Agent.Partition()) * v.log.Shards() / messages.Partitions
+	for range 2 {
+		v.mu.Lock()
+		store, there := v.store, v.at[shard] >= s.Tail.Seq
+		v.mu.Unlock()
+		if store != nil && there {
+			return store, nil
+		}
+		if _, _, err := v.Views(ctx); err != nil {
+			return nil, ctx.Err() // there are none now
+		}
+	}
+	return nil, nil
+}
+
+// replayed folds an agent's frames as the views do, which forget a deleted agent.
+func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Spent, error) {
+	effects, usage := new(projections.Effects), new(projections.Usage)
+	for rec, err := range log.Read(ctx, a, 0) {
+		if err != nil {
+			return nil, projections.Spent{}, err
+		}
+		if len(rec.Frame.Events) == 1 && rec.Frame.Events[0].EventType() == eventlog.Deleted {
+			effects, usage = new(projections.Effects), new(projections.Usage)
+		}
+		projections.Fold(rec.Frame, 0, effects, usage)
+	}
+	return effects.List(a), usage.Total(), nil
+}
+
+// differs says how what the views hold is not what a replay gives; empty if it is.
+func differs(held fleet.Held, effects []projections.Effect, spent projections.Spent) (string, error) {
+	if len(held.Effects) != len(effects) {
+		return fmt.Sprintf("this node's views of the fleet have %d of its calls of tools, its events make it %d", len(held.Effects), len(effects)), nil
+	}
+	for i, e := range effects {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return "", err
+		}
+		if !bytes.Equal(line, held.Effects[i]) {
+			return fmt.Sprintf("this node's views of the fleet tell another outcome of its call of %s at event %d than its events", e.Tool, e.N), nil
+		}
+	}
+	if held.Spent != spent {
+		return fmt.Sprintf("this node's views of the fleet have %d model calls of it with %d tokens, its events make it %d with %d",
+			held.Spent.Calls, held.Spent.Usage.Input+held.Spent.Usage.Output, spent.Calls, spent.Usage.Input+spent.Usage.Output), nil
+	}
+	return "", nil
+}

@@ -117,7 +117,7 @@ The turn goes on if this command is stopped. If a tool wants approval, whoever s
 at the terminal is asked. Exit code 3: the turn waits for a person.`,
 		Example: `  reprise ask assistant/main "What is 17 times 3?"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if later != (laterFlags{}) {
+			if later.any() {
 				return usage("ask waits for the answer, which would come later: use `%s send` with --in, --at or --cron, and `%s events %s --follow` to see what comes of it", a.started, a.started, args[0])
 			}
 			return a.runAsk(cmd.Context(), f, args[0], args[1:])
@@ -125,7 +125,7 @@ at the terminal is asked. Exit code 3: the turn waits for a person.`,
 	}
 	f.inputs(cmd)
 	later.flags(cmd)
-	for _, name := range []string{"in", "at", "cron", "tz", "name"} {
+	for _, name := range laterNames {
 		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
 	}
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,12 @@ func (f *laterFlags) flags(cmd *cobra.Command) {
 	fs.StringVar(&f.zone, "tz", "", "time zone of --cron or --at, such as Europe/Berlin (default of --cron: UTC)")
 	fs.StringVar(&f.name, "name", "", "what its timer is called (default: the input's id)")
 }
+
+// laterNames are the names of the flags.
+var laterNames = []string{"in", "at", "cron", "tz", "name"}
+
+// any says that one of the flags was given.
+func (f *laterFlags) any() bool { return slices.ContainsFunc(laterNames, f.set.Changed) }
 
 // tolerance is how long ago --at may be: who types a time means one to come.
 const tolerance = time.Minute

@@ -374,9 +374,9 @@ func (k *keeper) tellOf(m toldOf) bool {
 	}
 }
 
-// Views gives the views once they tell of all that the log holds now, or after
-// two seconds, with how many messages they are behind.
-func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
+// Views gives the views with how many messages they are behind; if they are to be
+// fresh, once they tell of all that the log holds now, or after two seconds.
+func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, error) {
 	v.asked.Add(1)
 	defer v.asked.Add(-1)
 	select {
@@ -391,8 +391,8 @@ func (v *views) Views(ctx context.Context) (*fleet.Store, uint64, error) {
 	defer late.Stop()
 	for {
 		store, behind, moved, why := v.behind(ends)
-		if store != nil && behind == 0 {
-			return store, 0, nil
+		if store != nil && (behind == 0 || !fresh) {
+			return store, behind, nil
 		}
 		select {
 		case <-moved:

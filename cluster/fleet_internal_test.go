@@ -66,7 +66,7 @@ func story(t testing.TB, log eventlog.Appender, agents, turns int, word string) 
 func said(t testing.TB, v *views) string {
 	t.Helper()
 	for range 60 { // a slow machine may take longer than a query waits
-		store, behind, err := v.Views(t.Context())
+		store, behind, err := v.Views(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,12 +209,16 @@ func TestViewsTellTheirLag(t *testing.T) {
 		v.begin()
 		defer v.close()
 		began := time.Now()
-		store, behind, err := v.Views(t.Context())
+		store, behind, err := v.Views(t.Context(), true)
 		if err != nil || behind != uint64(2*log.Shards()) || time.Since(began) != viewsWait {
 			t.Fatalf("%d behind after %s, %v", behind, time.Since(began), err)
 		}
 		if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 2 {
 			t.Errorf("told: %s", text)
+		}
+		began = time.Now()
+		if next, behind, err := v.Views(t.Context(), false); err != nil || next != store || behind != uint64(2*log.Shards()) || time.Since(began) != 0 {
+			t.Errorf("the next page: %d behind after %s, %v", behind, time.Since(began), err)
 		}
 		places, err := v.Places(t.Context())
 		if err != nil || len(places) != log.Shards() || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 2 }) {

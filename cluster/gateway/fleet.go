@@ -17,9 +17,9 @@ import (
 
 // Fleet holds the views of all agents together. It is safe for concurrent use.
 type Fleet interface {
-	// Views gives the views once they tell of all that the log holds when it is
-	// called, or soon, with how many messages they lack.
-	Views(ctx context.Context) (views *fleet.Store, behind uint64, err error)
+	// Views gives the views with how many messages they lack of all that the log
+	// holds when it is called. With fresh it waits for those, but not for long.
+	Views(ctx context.Context, fresh bool) (views *fleet.Store, behind uint64, err error)
 	// Places tells how far each shard of the log was read.
 	Places(ctx context.Context) ([]Place, error)
 }
@@ -148,7 +148,7 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 
 // fleet answers a view of a tenant that the views of the fleet hold.
 func (g *Gateway) fleet(p *page, tenant string, q messages.Query) error {
-	views, behind, err := g.Fleet.Views(g.ctx)
+	views, behind, err := g.Fleet.Views(g.ctx, q.Cursor == "") // one wait for all pages
 	if err != nil {
 		return err
 	}

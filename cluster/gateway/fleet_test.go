@@ -36,7 +36,7 @@ func (h *house) fleet() *readers {
 }
 
 // Views reads what came.
-func (r *readers) Views(ctx context.Context) (*fleet.Store, uint64, error) {
+func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for shard := range r.h.log.Shards() {

@@ -16,8 +16,8 @@ import (
 )
 
 // maxTree is how many agents a tree shows; what is below the last one is left
-// out, and said so.
-const maxTree = 1000
+// out, and said so. treeAtOnce is how many are asked at the same time.
+const maxTree, treeAtOnce = 5000, 8
 
 func (a *app) tree() *cobra.Command {
 	var at uint64
@@ -97,7 +97,7 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 		_, err := fmt.Fprintln(table, treeText(line))
 		return err
 	}}
-	err = w.visit(ctx, treeLine{Type: "agent", Agent: root})
+	err = w.visits(ctx, []treeLine{{Type: "agent", Agent: root}})
 	switch {
 	case err != nil:
 	case a.json():
@@ -130,14 +130,44 @@ func treeText(l treeLine) string {
 		l.Usage.Input, l.Usage.Output, l.Cost, projections.Printable(strings.Join(waits, "; "), 160))
 }
 
+// looked is an agent that was asked.
+type looked struct {
+	line     treeLine
+	children []projections.Child
+	err      error
+}
+
+// visits gives agents and those below them, in order; the next ones are asked
+// meanwhile.
+func (w *walk) visits(ctx context.Context, lines []treeLine) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var asked []chan looked
+	for len(lines)+len(asked) > 0 {
+		if w.sum.Agents >= maxTree {
+			w.sum.LeftOut = true
+			return nil
+		}
+		for len(lines) > 0 && len(asked) < treeAtOnce {
+			line, answer := lines[0], make(chan looked, 1)
+			lines, asked = lines[1:], append(asked, answer)
+			go func() {
+				children, err := w.look(ctx, &line)
+				answer <- looked{line, children, err}
+			}()
+		}
+		if err := w.visit(ctx, <-asked[0]); err != nil {
+			return err
+		}
+		asked = asked[1:]
+	}
+	return nil
+}
+
 // visit gives an agent and those below it. The root must exist; a child need not
 // have begun yet.
-func (w *walk) visit(ctx context.Context, line treeLine) error {
-	if w.sum.Agents >= maxTree {
-		w.sum.LeftOut = true
-		return nil
-	}
-	children, err := w.look(ctx, &line)
+func (w *walk) visit(ctx context.Context, l looked) error {
+	line, err := l.line, l.err
 	var refused *messages.Error
 	if line.Depth > 0 && errors.As(err, &refused) && !refused.Temporary() {
 		line.Missing, err = refused.Message, nil
@@ -150,7 +180,8 @@ func (w *walk) visit(ctx context.Context, line treeLine) error {
 	if err := w.give(line); err != nil {
 		return err
 	}
-	for _, c := range children {
+	var deeper []treeLine
+	for _, c := range l.children {
 		below := treeLine{Type: "agent", Agent: c.Agent, Parent: line.Agent.String(), Depth: line.Depth + 1, Call: c.Call, Tool: c.Tool, Status: c.Status}
 		if w.at != 0 { // as its parent knew it
 			below.Usage, below.Cost = c.Usage, c.Cost
@@ -165,11 +196,9 @@ func (w *walk) visit(ctx context.Context, line treeLine) error {
 			w.sum.LeftOut = true
 			continue
 		}
-		if err := w.visit(ctx, below); err != nil {
-			return err
-		}
+		deeper = append(deeper, below)
 	}
-	return nil
+	return w.visits(ctx, deeper)
 }
 
 // look asks an agent what it does, what it has used, and whom it asks.

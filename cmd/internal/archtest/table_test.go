@@ -54,7 +54,7 @@ type home struct {
 var homes = []home{
 	{"github.com/vmihailenco/msgpack", []string{"messages"}, nil,
 		"one place knows the bytes of the log"},
-	{"github.com/nats-io/nats.go", []string{"eventlog/natslog/...", "cluster/...", "providers/nats/...", "cmd/bench/..."}, []string{"cmd/internal/cli/..."},
+	{"github.com/nats-io/nats.go", []string{"eventlog/natslog/...", "cluster/...", "providers/nats/...", "cmd/bench/..."}, []string{"cmd/internal/cli/...", "cmd/internal/chaos"},
 		"commands speak through cluster/client; bench measures raw JetStream beside us"},
 	{"github.com/nats-io/nats-server", []string{"eventlog/natslog/embedded"}, []string{"eventlog/natslog/...", "cluster/...", "providers/nats/..."},
 		"a service that links the log need not link a server"},

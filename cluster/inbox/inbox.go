@@ -80,7 +80,7 @@ const stray = "stray"
 // back asks a consumer that is gone, and takes nothing from its successor's.
 func (b *Inbox) Pull(p messages.Partition, epoch messages.Epoch) (stop func()) {
 	return b.start(fmt.Sprintf("p%s-e%d", p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
-		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[messages.AgentID][]message), inHand: make(map[uint64]struct{}), deleted: make(map[messages.AgentID]uint64)}
+		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[lane][]message), inHand: make(map[uint64]struct{}), deleted: make(map[messages.AgentID]uint64)}
 		defer l.running.Wait()
 		for {
 			msg, err := next()

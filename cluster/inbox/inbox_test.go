@@ -219,3 +219,41 @@ func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
 		}
 	}
 }
+
+// An agent that is being deleted takes no input until its child has said that it
+// has ended. That comes behind the input and must not wait for it.
+func TestWhatAChildSaysDoesNotWait(t *testing.T) { // A28, A108
+	at := install(t)
+	ended, came := make(chan struct{}), make(chan *actors.Deliver, 1)
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			if _, is := d.Command.(messages.Report); is {
+				close(ended)
+				return messages.Answer{N: 8}, nil
+			}
+			select {
+			case <-ended:
+				came <- d
+				return messages.Answer{N: 9}, nil
+			default:
+				return messages.Answer{Err: messages.Refuse(messages.Unavailable, "it is being deleted")}, nil
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var subjects messages.Subjects
+	report, err := messages.Body(messages.Report{ID: "r", Turn: "t1", Call: "c", Child: "default/helper/h", N: 3, What: messages.ReportAborted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, msg := range []*nats.Msg{{Subject: subjects.In(a), Data: []byte("hello")}, {Subject: subjects.Ctl(a), Data: report}} {
+		if _, err := at.js.PublishMsg(at.ctx, msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer b.Pull(a.Partition(), 1)()
+	next(at.ctx, t, came)
+}

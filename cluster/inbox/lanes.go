@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -15,11 +16,30 @@ type lanes struct {
 
 	running sync.WaitGroup
 	mu      sync.Mutex
-	waiting map[messages.AgentID][]message
+	waiting map[lane][]message
 	inHand  map[uint64]struct{} // sequences that are not settled
 	// deleted are the sequences of the newest deletes: what was published before
 	// one of them is over, however late it comes again.
 	deleted map[messages.AgentID]uint64
+}
+
+// lane is where messages wait for their turn: what agents say of one another's
+// tasks has one of its own. An agent that is being deleted takes nothing else until
+// its children have said that they have ended, so that must not wait behind it.
+type lane struct {
+	agent messages.AgentID
+	tasks bool
+}
+
+// ofTask says that a message is what one agent tells another of a task, in the form
+// in which messages.Body writes it.
+func ofTask(msg message) bool {
+	for _, kind := range []string{messages.Report{}.CommandType(), messages.Recall{}.CommandType()} {
+		if bytes.HasPrefix(msg.Data(), []byte(`{"type":"`+kind+`"`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // take puts a message into its agent's lane. One that is there already, sent
@@ -40,10 +60,11 @@ func (l *lanes) take(msg message) {
 		})
 		return
 	}
-	queue, running := l.waiting[a]
-	l.waiting[a] = append(queue, msg)
+	in := lane{a, ofTask(msg)}
+	queue, running := l.waiting[in]
+	l.waiting[in] = append(queue, msg)
 	if !running {
-		l.running.Go(func() { l.run(a) })
+		l.running.Go(func() { l.run(in) })
 	}
 }
 
@@ -53,26 +74,26 @@ func (l *lanes) settled(msg message) {
 	delete(l.inHand, msg.seq)
 }
 
-// run works off an agent's messages; the entry in waiting stays for as long as
+// run works off the messages of a lane; the entry in waiting stays for as long as
 // it does.
-func (l *lanes) run(a messages.AgentID) {
+func (l *lanes) run(in lane) {
 	for {
 		l.mu.Lock()
-		queue := l.waiting[a]
+		queue := l.waiting[in]
 		if len(queue) == 0 || l.ctx.Err() != nil {
-			delete(l.waiting, a)
+			delete(l.waiting, in)
 			l.mu.Unlock()
 			return
 		}
 		msg := queue[0]
-		l.waiting[a] = queue[1:]
-		over := msg.seq < l.deleted[a]
+		l.waiting[in] = queue[1:]
+		over := msg.seq < l.deleted[in.agent]
 		l.mu.Unlock()
 		if over {
 			_ = msg.Ack() // it is gone from the stream already
-		} else if l.inbox.apply(l.ctx, a, msg) {
+		} else if l.inbox.apply(l.ctx, in.agent, msg) {
 			l.mu.Lock()
-			l.deleted[a] = msg.seq
+			l.deleted[in.agent] = msg.seq
 			l.mu.Unlock()
 		}
 		l.settled(msg)

@@ -9,6 +9,13 @@
 // acknowledgement, model call, tool before or after its effect, or fact. When
 // all rounds are over, the books are held against the agents' logs.
 //
+// Agents ask others, two levels deep, whose gated calls the person decides at the
+// root; some results are larger than a frame, some inputs come later, one kind is
+// compacted, and all pass out of memory within a second. Children are deleted
+// while somebody waits for them. Two agents are deleted again and again, and begin
+// anew under the same address with the same ids: nothing of an earlier life may be
+// read, be stored or come again. The store is encrypted if the seed is even.
+//
 //	make chaos ROUNDS=300
 //	go test ./cmd/internal/chaos -run TestChaos -args -rounds 40 -seed 7
 package chaos

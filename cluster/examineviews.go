@@ -64,7 +64,7 @@ func (v *views) upTo(ctx context.Context, s doctor.Subject) (*fleet.Store, error
 		if store != nil && there {
 			return store, nil
 		}
-		if _, _, err := v.Views(ctx); err != nil {
+		if _, _, err := v.Views(ctx, true); err != nil {
 			return nil, ctx.Err() // there are none now
 		}
 	}

@@ -192,6 +192,8 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 		IDs     any               `json:"ids"`
 		Replies map[string]string `json:"replies"`
 		Ended   []string          `json:"ended"`
+
+		Scheduled bool `json:"scheduled"`
 	}
 	w.ok(messages.DecodeSnapshot(id, turn.SnapshotName(), good, &kept))
 	state, err := kept.Image.State()

@@ -249,7 +249,7 @@ func TestWhatAChildSaysDoesNotWait(t *testing.T) { // A28, A108
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, msg := range []*nats.Msg{{Subject: subjects.In(a), Data: []byte("hello")}, {Subject: subjects.Ctl(a), Data: report}} {
+	for _, msg := range []*nats.Msg{{Subject: subjects.In(a), Data: []byte("hello")}, {Subject: subjects.Peer(a), Data: report}} {
 		if _, err := at.js.PublishMsg(at.ctx, msg); err != nil {
 			t.Fatal(err)
 		}

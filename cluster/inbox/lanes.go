@@ -52,7 +52,7 @@ func (l *lanes) take(msg message) {
 		return
 	}
 	l.inHand[msg.seq] = struct{}{}
-	_, a, err := l.inbox.cfg.Subjects.ParseInbox(msg.Subject())
+	family, a, err := l.inbox.cfg.Subjects.ParseInbox(msg.Subject())
 	if err != nil {
 		l.running.Go(func() {
 			defer l.settled(msg)
@@ -60,7 +60,7 @@ func (l *lanes) take(msg message) {
 		})
 		return
 	}
-	in := lane{a, ofTask(msg)}
+	in := lane{a, family == "peer" && ofTask(msg)}
 	queue, running := l.waiting[in]
 	l.waiting[in] = append(queue, msg)
 	if !running {

@@ -36,8 +36,8 @@ test: ## run every test
 	$(GO) test ./...
 
 .PHONY: race
-race: ## run every test under the race detector; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race ./...
+race: ## run every test under the race detector, simulations in short; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
 
 .PHONY: vet
 vet: ## go vet

@@ -54,7 +54,11 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 	rest(ctx, t, n)
 	each := (inUse() - before) / int64(agentsTouched)
 	t.Logf("%d agents of %d bytes and more, %d bytes each stay", agentsTouched, len(text), each)
-	if each > 4<<10 { // the row of reprise ls, and what tables do not give back
+	most := int64(4 << 10) // the row of reprise ls, and what tables do not give back
+	if agentsTouched < 5000 {
+		most *= 4 // fewer share what the process keeps
+	}
+	if each > most {
 		t.Errorf("%d bytes stay in memory of each agent that is not", each)
 	}
 	for _, agent := range []string{"agent-0", fmt.Sprint("agent-", agentsTouched-1)} {

@@ -47,6 +47,9 @@ type AgentStatus struct {
 	// Children are those of its newest turn.
 	Parent   *messages.Caller `json:"parent,omitempty"`
 	Children []Child          `json:"children,omitempty"`
+	// Timers is how many inputs are to come later, Next when the first of them does.
+	Timers int       `json:"timers,omitempty"`
+	Next   time.Time `json:"next,omitzero"`
 	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
 	// has set a limit of the agent.
 	Budget *Accounts `json:"budget,omitempty"`
@@ -57,6 +60,16 @@ type AgentStatus struct {
 // NewAgentStatus joins a row with what the agent has to do.
 func NewAgentStatus(row Agent, q *Queue) AgentStatus {
 	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Joined: q.Joined(), Waiting: append([]Waiting{}, q.waiting...)}
+}
+
+// WithTimers is the status with the inputs that are to come later.
+func (s AgentStatus) WithTimers(list []messages.Timer) AgentStatus {
+	for _, t := range list {
+		if s.Timers++; s.Next.IsZero() || t.Next.Before(s.Next) {
+			s.Next = t.Next
+		}
+	}
+	return s
 }
 
 // WithTurn is the status with what its newest turn and its budget tell.

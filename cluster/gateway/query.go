@@ -293,6 +293,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var budget projections.Budget
 	var children projections.Children
 	var life projections.Life
+	var timers projections.Timers
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err == nil && row.Events == 0 {
@@ -301,7 +302,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life)
+		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life, &timers)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -314,7 +315,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
-	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children)
+	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children).WithTimers(timers.Lines(a))
 	if status.Deleted = life.End(); status.Deleted != nil {
 		status.Phase = projections.PhaseDeleted
 	}

@@ -64,7 +64,7 @@ const metadataEncrypted = "reprise-encrypted"
 // MarkEncrypted notes that frames may be encrypted from now on.
 func (l *Log) MarkEncrypted(ctx context.Context) error {
 	cfg, err := l.definitions(ctx)
-	if err != nil || cfg.Metadata[metadataEncrypted] != "" {
+	if err != nil || EncryptedBy(cfg) {
 		return err
 	}
 	metadata := map[string]string{metadataEncrypted: "true"}
@@ -83,8 +83,11 @@ func (l *Log) MarkEncrypted(ctx context.Context) error {
 // MarkedEncrypted says whether frames may be encrypted, wherever their keys are.
 func (l *Log) MarkedEncrypted(ctx context.Context) (bool, error) {
 	cfg, err := l.definitions(ctx)
-	return cfg.Metadata[metadataEncrypted] != "", err
+	return EncryptedBy(cfg), err
 }
+
+// EncryptedBy says whether a stream's settings note that frames may be encrypted.
+func EncryptedBy(cfg jetstream.StreamConfig) bool { return cfg.Metadata[metadataEncrypted] != "" }
 
 func (l *Log) definitions(ctx context.Context) (jetstream.StreamConfig, error) {
 	s, err := l.conns[0].js.Stream(ctx, l.names.Definitions())

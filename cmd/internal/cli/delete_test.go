@@ -84,5 +84,13 @@ func TestEncryption(t *testing.T) {
 	w.file("reprise.yaml", small+"encryption: {key_file: other}\n")
 	n = w.node("dev", "--listen", "127.0.0.1:0")
 	w.run("history", "assistant/main").exits(0, "xyzzy-4711")
+	w.run("backup", "store.tar").exits(0)
 	n.end(syscall.SIGTERM)
+
+	// A copy has no keys: it says so, and no node goes on beside it without them.
+	w.run("restore", "store.tar", "--data", "again", "--no-check").exits(0, "KV_reprise_keys", "wrapping key")
+	for _, args := range [][]string{nil, {"--key-file", "other"}} {
+		w.file("reprise.yaml", small)
+		w.run(append([]string{"dev", "--listen", "127.0.0.1:0", "--data", "again"}, args...)...).exits(1, "KV_reprise_keys", "missing")
+	}
 }

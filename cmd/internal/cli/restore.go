@@ -123,6 +123,9 @@ func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 		return m, a.object(m)
 	}
 	a.printf("%s is whole: %s\n", file.Name(), told(m))
+	if m.Encrypted() {
+		a.note("agents in it are encrypted and their keys are in no backup: put the stream KV_%s_keys back before a node starts, and start it with the wrapping key", m.Root)
+	}
 	return m, nil
 }
 

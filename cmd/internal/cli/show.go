@@ -62,6 +62,9 @@ func (a *app) status(s projections.AgentStatus) error {
 	for _, id := range s.Joined {
 		row("joined", "%s", id)
 	}
+	if s.Timers > 0 {
+		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, s.Next.UTC().Format(time.DateTime), a.started, agent)
+	}
 	if s.Parent != nil {
 		row("works for", "%s, call %s of turn %s", short(s.Parent.Agent), s.Parent.Call, s.Parent.Turn)
 	}

@@ -24,6 +24,7 @@ func TestTimers(t *testing.T) { // A6
 		t.Errorf("fired: %v", fired)
 	}
 	w.run("timers", "assistant/a").exits(0, "morning", "09:00:00 CE", "0 9 * * 1-5 Europe/Berlin", "Good morning", "year", "cancel assistant/a TIMER")
+	w.run("show", "assistant/a").exits(0, "2 inputs, the next at")
 	lines := w.run("timers", "assistant/a", "-o", "json").exits(0).objects()
 	if len(lines) != 2 || lines[1]["timer"] != "year" || lines[1]["next"] != "2030-12-31T15:00:00Z" || lines[1]["text"] != "Happy new year" {
 		t.Errorf("timers: %v", lines)

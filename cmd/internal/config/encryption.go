@@ -26,7 +26,7 @@ func (r *reader) encryption(n *node) {
 	if e.KeyFile != "" && !filepath.IsAbs(e.KeyFile) {
 		e.KeyFile = filepath.Join(filepath.Dir(r.config.File), e.KeyFile)
 	}
-	if n.kind == mapping && key == "" && e.KeyFile == "" {
+	if (n.kind == mapping || n.kind == empty) && key == "" && e.KeyFile == "" { // an empty section must not pass as none
 		r.add(n.at, `write key: "${REPRISE_KEY}", or key_file: and a path; or remove the section`, "encryption names no key")
 	}
 }

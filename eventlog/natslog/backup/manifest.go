@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -57,6 +59,18 @@ func (m *Manifest) Messages() (n uint64) {
 		n += s.Messages
 	}
 	return n
+}
+
+// Encrypted says whether frames in it may be encrypted, under keys that it does not
+// have.
+func (m *Manifest) Encrypted() bool {
+	for _, s := range m.Streams {
+		var cfg jetstream.StreamConfig
+		if json.Unmarshal(s.Config, &cfg) == nil && natslog.EncryptedBy(cfg) {
+			return true
+		}
+	}
+	return false
 }
 
 // Size is how many bytes of the file the streams take.

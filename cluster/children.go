@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
@@ -19,14 +18,10 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	if err != nil {
 		return err
 	}
-	js, err := jetstream.New(n.doors)
-	if err != nil {
-		return err
-	}
 	msg := nats.NewMsg(n.subjects.Peer(to))
 	msg.Header.Set(messages.HeaderContentType, "application/json")
 	msg.Data = body
-	ack, err := js.PublishMsg(ctx, msg)
+	ack, err := n.js.PublishMsg(ctx, msg)
 	if err == nil && ack.Duplicate {
 		err = errors.New("the stream took the command for another one")
 	}

@@ -110,6 +110,7 @@ type Node struct {
 	subjects messages.Subjects
 	server   *embedded.Server
 	doors    *nats.Conn
+	js       jetstream.JetStream // of doors
 	conns    []*nats.Conn
 	streams  *natslog.Log // what log is stored in
 	log      *sealed.Log
@@ -185,12 +186,12 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 func (n *Node) openHost(ctx context.Context) error {
 	agents := &projections.Agents{}
 	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
-	js, err := jetstream.New(n.doors)
-	if err != nil {
+	var err error
+	if n.js, err = jetstream.New(n.doors); err != nil {
 		return err
 	}
 	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Purger: &purger{js: js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
+		Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 		Send:   n.send,
 		Log:    n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
 		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,

@@ -1,10 +1,9 @@
 package cluster_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -229,24 +228,11 @@ func (w *world) eventually(what string, is func() bool) {
 // foreign counts messages on log subjects that no node wrote.
 func (w *world) foreign(root string) (n int, subjects []string) {
 	w.t.Helper()
-	names := w.js.StreamNames(w.ctx)
-	for name := range names.Name() {
-		stream, err := w.js.Stream(w.ctx, name)
-		w.ok(err)
-		info, err := stream.Info(w.ctx)
-		w.ok(err)
-		for seq := info.State.FirstSeq; seq > 0 && seq <= info.State.LastSeq; seq++ {
-			raw, err := stream.GetMsg(w.ctx, seq)
-			if errors.Is(err, jetstream.ErrMsgNotFound) {
-				continue
-			}
-			w.ok(err)
-			if bytes.HasPrefix([]byte(raw.Subject), []byte(root+".log.")) && raw.Header.Get("Reprise-Frame") == "" {
-				n, subjects = n+1, append(subjects, raw.Subject)
-			}
+	for _, raw := range w.stored("") {
+		if strings.HasPrefix(raw.Subject, root+".log.") && raw.Header.Get("Reprise-Frame") == "" {
+			n, subjects = n+1, append(subjects, raw.Subject)
 		}
 	}
-	w.ok(names.Err())
 	return n, subjects
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // An agent as a tool. A call of such a tool is started like any other, but runs
@@ -50,19 +49,6 @@ type Stopping struct {
 	Call         messages.CallID
 	Child, Input string
 	Reason       string
-}
-
-// Task is an input that is another agent's call, until its end has been
-// reported.
-type Task struct {
-	Input  string
-	Parent messages.Parent
-
-	waits string // names what it waits for; empty: nothing
-	// changed is the event since which the parent is to be told something else,
-	// told up to which it was.
-	changed, told messages.EventNumber
-	end           *messages.Report // what is told of its end; nil: it has not ended
 }
 
 // Letter is a command for another agent.
@@ -169,18 +155,6 @@ func decisionOf(ev messages.ChildDecided) messages.Command {
 	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason}
 }
 
-func (s *State) reportOf(self messages.AgentID, task *Task) messages.Report {
-	r := messages.Report{What: messages.ReportGoing}
-	if task.end != nil {
-		r = *task.end
-	} else if task.waits != "" {
-		r.What, r.Waiting, r.Busy = messages.ReportWaiting, s.Waits(self), s.Turn.Paused == ""
-	}
-	r.ID = messages.ReportID(self.Full(), task.Input, task.changed)
-	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.changed
-	return r
-}
-
 // Waits is what the turn and those below it wait for, at most messages.MaxWaits
 // of it.
 func (s *State) Waits(self messages.AgentID) []messages.Wait {
@@ -246,8 +220,6 @@ func (t *Turn) waitingBelow() int {
 	}
 	return n
 }
-
-func (task *Task) owes() bool { return !task.Parent.Detached && task.changed > task.told }
 
 // owesOthers says that another agent is to be told something.
 func (s *State) owesOthers() bool {
@@ -373,42 +345,6 @@ func lower[N int | int64 | messages.Cost](a, b N) N {
 		return max(a, b)
 	}
 	return min(a, b)
-}
-
-// task accepts another agent's call as an input.
-func (d *decision) task(c messages.Task) error {
-	if slices.Contains(d.s.recalled, c.ID) {
-		return d.noop(c, "it was taken back before it came")
-	}
-	in := messages.Input{ID: c.ID, Content: c.Content}
-	if err := d.refuseInput(in); err != nil {
-		return err
-	}
-	d.accept(in, &c.Parent)
-	return nil
-}
-
-// recall takes a task back.
-func (d *decision) recall(c messages.Recall) error {
-	t := d.s.Turn
-	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
-	_, known := d.s.Spent(c.Input)
-	switch {
-	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
-		return d.noop(c, "the task has ended")
-	case i < 0 && d.s.Deleted != nil && !d.s.Deleted.Purged:
-		return d.noop(c, "the agent is being deleted: no task comes to it any more")
-	case i < 0:
-		d.parent = c.Parent.Agent
-		d.configure()
-		d.emit(messages.InputRecalled{Input: c.Input, Parent: c.Parent, Reason: c.Reason})
-	case t != nil && slices.Contains(t.Inputs, c.Input):
-		d.abort(c.CommandType(), c.Reason, "")
-		d.startNext()
-	default:
-		d.emit(messages.InputWithdrawn{Input: c.Input, Reason: c.Reason})
-	}
-	return nil
 }
 
 // Awaits says that a report is of a child that a call waits for, and newer than what
@@ -594,150 +530,4 @@ func (s *State) waitsBelow(call messages.CallID, n messages.EventNumber, list []
 func (s *State) usedBelow(spent messages.Spent) {
 	s.Turn.Usage = s.Turn.Usage.Add(spent.Usage)
 	s.count(Used{Tokens: spent.Tokens, Cost: spent.Cost})
-}
-
-// evolveTasks folds what concerns the agent's own parents, before the event
-// itself changes the turn.
-func (s *State) evolveTasks(ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.InputAccepted:
-		if ev.Parent != nil {
-			s.Tasks = append(s.Tasks, Task{Input: ev.Input, Parent: *ev.Parent})
-		}
-	case messages.InputRecalled:
-		if s.recalled = append(s.recalled, ev.Input); len(s.recalled) > recentIDs {
-			s.recalled = slices.Clone(s.recalled[1:])
-		}
-		s.Tasks = append(s.Tasks, Task{
-			Input: ev.Input, Parent: ev.Parent, changed: s.Last,
-			end: &messages.Report{What: messages.ReportWithdrawn, Message: ev.Reason},
-		})
-	case messages.ChildReported:
-		s.reported(ev)
-	case messages.ChildAborted:
-		s.Stopping = append(s.Stopping, Stopping{ev.Turn, ev.Call, ev.Child, ev.Input, ev.Reason})
-	case messages.ChildStopped:
-		s.Stopping = slices.DeleteFunc(slices.Clone(s.Stopping), func(st Stopping) bool {
-			return st.Turn == ev.Turn && st.Call == ev.Call && st.Child == ev.Child
-		})
-		if len(s.Stopping) == 0 {
-			s.Stopping = nil
-		}
-		s.Used = s.Used.add(Used{Tokens: ev.Tokens, Cost: ev.Cost})
-	}
-	if len(s.Tasks) > 0 {
-		s.endTasks(ev)
-	}
-}
-
-func (s *State) reported(ev messages.ChildReported) {
-	for i := range s.Tasks {
-		task := &s.Tasks[i]
-		if task.Input != ev.Input {
-			continue
-		}
-		task.told = max(task.told, ev.Upto)
-		if task.end != nil && task.told >= task.changed {
-			s.dropTask(i)
-		}
-		return
-	}
-}
-
-func (s *State) dropTask(i int) {
-	if s.Tasks = slices.Delete(slices.Clone(s.Tasks), i, i+1); len(s.Tasks) == 0 {
-		s.Tasks = nil
-	}
-}
-
-// endTasks notes how the tasks end that ev is the terminal event of.
-func (s *State) endTasks(ev messages.Event) {
-	inputs, ends := messages.Ended(ev)
-	if !ends {
-		return
-	}
-	for i := len(s.Tasks) - 1; i >= 0; i-- {
-		task := &s.Tasks[i]
-		if task.end != nil || !slices.Contains(inputs, task.Input) {
-			continue
-		}
-		if task.Parent.Detached {
-			s.dropTask(i)
-			continue
-		}
-		task.waits, task.changed, task.end = "", s.Last, s.endOf(ev)
-	}
-}
-
-func (s *State) endOf(ev messages.Event) *messages.Report {
-	r := new(messages.Report)
-	if t := s.Turn; t != nil && t.ID == projections.TurnOf(ev) {
-		r.Spent = messages.Spent{Usage: t.Usage, Cost: t.Used.Cost, Tokens: t.Used.Tokens}
-	}
-	switch ev := ev.(type) {
-	case messages.TurnCompleted:
-		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
-	case messages.TurnFailed:
-		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Reason, ev.Message
-	case messages.TurnAborted:
-		r.What, r.Message = messages.ReportAborted, ev.Reason
-	case messages.InputWithdrawn:
-		r.What, r.Message = messages.ReportWithdrawn, ev.Reason
-	case messages.InputDropped:
-		r.What, r.Message = messages.ReportDropped, ev.Reason
-	}
-	return r
-}
-
-// noteWaits notes whether the task of the running turn waits for something else
-// than its parent knows of.
-func (s *State) noteWaits() {
-	t := s.Turn
-	if t == nil {
-		return
-	}
-	waits := s.waitsKey()
-	for i := range s.Tasks {
-		if task := &s.Tasks[i]; task.end == nil && task.waits != waits && slices.Contains(t.Inputs, task.Input) {
-			task.waits, task.changed = waits, s.Last
-		}
-	}
-}
-
-// waitsKey names everything that the turn waits for. Empty: nothing.
-func (s *State) waitsKey() string {
-	list := s.Waits(messages.AgentID{})
-	if len(list) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString(s.Turn.Paused)
-	for _, w := range list {
-		b.WriteString("\x00" + w.Agent + "\x00" + string(w.Turn) + "\x00" + string(w.Call) + "\x00" + w.Kind)
-	}
-	return b.String()
-}
-
-// callersOf are the callers above the turn of these inputs.
-func (s *State) callersOf(inputs []string) []messages.Caller {
-	for i := range s.Tasks {
-		if slices.Contains(inputs, s.Tasks[i].Input) {
-			return s.Tasks[i].Parent.Chain()
-		}
-	}
-	return nil
-}
-
-// Callers are those that the running turn works for, the root's first. Nil:
-// nobody.
-func (t *Turn) Callers() []messages.Caller { return t.callers }
-
-// limitsOf are what a parent has left for the turn of an input.
-func (s *State) limitsOf(input string) messages.Limits {
-	for i := range s.Tasks {
-		if s.Tasks[i].Input == input {
-			return s.Tasks[i].Parent.Limits
-		}
-	}
-	return messages.Limits{}
 }

@@ -49,7 +49,7 @@ func (r *Runtime) Partition(p messages.Partition, epoch messages.Epoch) *actor.P
 			rt: r, number: p, epoch: epoch, after: after,
 			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID), failed: make(map[messages.AgentID]int),
 		}
-	}, actor.WithSupervisor(stopOnPanic), after.mailbox())
+	}, actor.WithSupervisor(stopOnPanic), actor.WithDispatcher(r.crew), after.mailbox())
 }
 
 // stopOnPanic stops an agent whose panic it could not handle itself: its next
@@ -137,7 +137,7 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 	after := &afterlife{refusal: p.after.refusal}
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}
-	}, after.mailbox()))
+	}, actor.WithDispatcher(p.rt.crew), after.mailbox()))
 	now := time.Now()
 	c := &child{pid: pid, spawned: now, used: now, failures: p.failed[id]}
 	delete(p.failed, id)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -147,7 +148,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return nil, err
+		return nil, cmp.Or(ctx.Err(), err)
 	case raw != nil && json.Unmarshal(raw, &c) != nil:
 		return nil, errStrange
 	}
@@ -198,8 +199,15 @@ func (f *folding) delete() {
 }
 
 // Commit writes the batch, all of it or nothing. After an error the Store must
-// be opened again.
+// be opened again; once ctx has ended the error is its.
 func (b *Batch) Commit(ctx context.Context) error {
+	if err := b.commit(ctx); err != nil { // of an end, database/sql tells what it met at the time
+		return cmp.Or(ctx.Err(), err)
+	}
+	return nil
+}
+
+func (b *Batch) commit(ctx context.Context) error {
 	tx, err := b.s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err

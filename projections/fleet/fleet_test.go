@@ -568,6 +568,30 @@ func TestQueriesEndWithTheirContext(t *testing.T) {
 	t.Error("no error")
 }
 
+// Wherever a commit is when its context ends, that is what is told.
+func TestCommitsEndWithTheirContext(t *testing.T) {
+	w := newWorld(10)
+	w.live(50, 200)
+	for i := range 300 {
+		s := open(t, "")
+		b := s.Batch()
+		for _, m := range w.shards[0] {
+			if err := b.Add(t.Context(), 0, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		err := b.Commit(ctx)
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("it ended after %d µs: %v", i*20, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A page of effects costs what is on it, not what there is.
 func TestPagesAreReadInOrder(t *testing.T) { // A81
 	s := open(t, file(t))

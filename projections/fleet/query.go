@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -162,7 +163,7 @@ func rows(ctx context.Context, db *sql.DB, st statement, err error, scan func(*s
 		}
 		found, err := db.QueryContext(ctx, st.text.String(), st.args...)
 		if err != nil {
-			yield(Row{}, err)
+			yield(Row{}, cmp.Or(ctx.Err(), err))
 			return
 		}
 		defer found.Close()
@@ -173,7 +174,7 @@ func rows(ctx context.Context, db *sql.DB, st statement, err error, scan func(*s
 			}
 		}
 		if err := found.Err(); err != nil {
-			yield(Row{}, err)
+			yield(Row{}, cmp.Or(ctx.Err(), err))
 		}
 	}
 }

@@ -19,6 +19,10 @@ var ErrTooLarge = errors.New("the frame is larger than the log takes")
 // in the log.
 var ErrElsewhere = errors.New("the log does not hold that place")
 
+// ErrUnavailable is what the errors of a log are that cannot be reached now: its
+// server is away, or is being connected to. What was read may be read again.
+var ErrUnavailable = errors.New("the log cannot be reached now")
+
 // ConflictError says that the agent's tail is not the one expected: somebody
 // else owns the agent.
 type ConflictError struct {

@@ -26,6 +26,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -253,6 +254,10 @@ func (g *Gateway) fail(subject string, why *messages.Error) {
 func (g *Gateway) why(err error) *messages.Error {
 	if g.ctx.Err() != nil {
 		return errShut
+	}
+	var refused *messages.Error
+	if errors.Is(err, eventlog.ErrUnavailable) && !errors.As(err, &refused) {
+		return messages.Refuse(messages.Unavailable, "%v: try again", err)
 	}
 	return messages.AsError(err)
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
 )
 
 // conn is a connection with its own way of matching answers to requests: one
@@ -98,10 +100,18 @@ func (c *conn) register(w *call) (n uint64, breaks <-chan struct{}) {
 	return c.last, c.broken
 }
 
-var (
-	errNoAnswer     = errors.New("no answer in time")
-	errBroken       = errors.New("the connection broke before the answer came")
-	errNoResponders = errors.New("no stream answers for this subject: JetStream is starting, electing a leader or gone")
+// unavailable is an error that may be over soon.
+type unavailable string
+
+func (e unavailable) Error() string { return string(e) }
+
+func (unavailable) Is(target error) bool { return target == eventlog.ErrUnavailable }
+
+const (
+	errNoAnswer     = unavailable("no answer in time")
+	errBroken       = unavailable("the connection broke before the answer came")
+	errUnsent       = unavailable("the connection to NATS is broken and being made again")
+	errNoResponders = unavailable("no stream answers for this subject: JetStream is starting, electing a leader or gone")
 )
 
 // request publishes m and waits for the answer, until ctx ends or ackWait is
@@ -121,6 +131,9 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 	m.Reply = c.prefix + strconv.FormatUint(n, 36)
 	if err := c.nc.PublishMsg(m); err != nil {
 		c.take(n)
+		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing
+			err = errUnsent
+		}
 		return nil, err
 	}
 	w.timer.Reset(wait)

@@ -2,6 +2,7 @@ package natslog_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"strconv"
 	"testing"
@@ -70,6 +71,9 @@ func TestServerRestart(t *testing.T) {
 			if err := srv.Shutdown(); err != nil {
 				t.Fatal(err)
 			}
+			if err := readOnce(l, a); !errors.Is(err, eventlog.ErrUnavailable) {
+				t.Errorf("read without a server: %v", err)
+			}
 			if srv, err = embedded.Start(config); err != nil {
 				t.Fatal(err)
 			}
@@ -96,6 +100,16 @@ func TestServerRestart(t *testing.T) {
 	}
 	for range heads { // until the follower has gone
 	}
+}
+
+// readOnce reads an agent until something fails.
+func readOnce(l eventlog.Reader, a messages.AgentID) error {
+	for _, err := range l.Read(context.Background(), a, 1) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write commits n frames one after the other and tells their ids.

@@ -63,11 +63,12 @@ func (l *Log) blob(a messages.AgentID, b messages.Blob) parcel {
 	return parcel{stream: l.names.Blobs(a.Partition()), subject: l.subjects.Blobs(a) + "." + string(b.SHA256), digest: b.SHA256, size: b.Size}
 }
 
-// whole says whether all of the parcel is stored, as far as any server knows.
-// Its last chunk is stored after all others.
+// whole says whether all of the parcel is stored. Its last chunk is stored after
+// all others. The leader is asked: a server that is behind may still have what was
+// removed.
 func (c *conn) whole(ctx context.Context, p parcel) (bool, error) {
 	last := p.chunks - 1
-	m, err := c.direct(ctx, p.stream, p.place(last))
+	m, err := c.newest(ctx, p.stream, p.place(last))
 	return err == nil && p.check(last, m) == nil, err
 }
 

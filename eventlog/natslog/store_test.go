@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -180,6 +181,45 @@ func TestHalfABlob(t *testing.T) { // A36
 	removeMsg(t, s, m)
 	publish(t, c, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data[:1000]}) // as a smaller server cuts
 	putBlob(t, l, a, payload)
+	if got, err := getBlob(l, a, b); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// A blob that was removed and is stored again is there, though a server that is
+// behind still has the one that was removed.
+func TestBlobStoredAgainBesideALaggard(t *testing.T) { // A36, A108
+	l, c := open(t, 1)
+	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "again")
+	b := putBlob(t, l, a, payload)
+	s, _ := stored(t, c, l.Names().Blobs(a.Partition()), chunkOf(c, a, b, 3))
+	config := s.CachedInfo().Config
+	direct := func(on bool) {
+		t.Helper()
+		config.AllowDirect = on
+		if _, err := jetStream(t, c).UpdateStream(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, err := c.Conns[0].Request("$JS.API.DIRECT.GET."+config.Name+"."+chunkOf(c, a, b, 3), nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	direct(false) // the test is the laggard
+	laggard, err := c.Conns[0].Subscribe("$JS.API.DIRECT.GET."+config.Name+".>", func(m *nats.Msg) {
+		_ = m.RespondMsg(&nats.Msg{Header: last.Header, Data: last.Data})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.RemoveBlobs(t.Context(), a, b.SHA256); err != nil {
+		t.Fatal(err)
+	}
+	putBlob(t, l, a, payload)
+	if err := laggard.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	direct(true)
 	if got, err := getBlob(l, a, b); err != nil || !bytes.Equal(got, payload) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}

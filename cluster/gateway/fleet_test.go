@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/projections/fleet"
@@ -153,6 +154,49 @@ func TestPagesDoNotShift(t *testing.T) { // A81
 				t.Fatalf("%s: %s was told %d times", view, name(2*i+1), n)
 			}
 		}
+	}
+}
+
+// A page of large rows ends before a slow reader would have to hold all of them.
+func TestPagesOfLargeRows(t *testing.T) {
+	h := newHouse(t, nil)
+	const calls, size = 40, 300 << 10
+	for i := range calls {
+		h.wrote(till, eventlog.Running, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint("c", i)), Tool: "write", Arguments: `{"text":"` + strings.Repeat("x", size) + `"}`})
+	}
+	sub, err := h.nc.SubscribeSync(h.nc.NewInbox())
+	h.ok(err)
+	h.ok(h.nc.PublishRequest(h.g.Subjects.TenantQuery("default"), sub.Subject, []byte(`{"view":"effects"}`)))
+	page := 0
+	for {
+		m, err := sub.NextMsgWithContext(h.ctx)
+		h.ok(err)
+		if len(m.Data) == 0 {
+			if m.Header.Get(messages.HeaderCursor) == "" {
+				t.Errorf("no page follows one of %d bytes: %v", page, m.Header)
+			}
+			break
+		}
+		page += len(m.Data)
+	}
+	if page > pageSize+2*size {
+		t.Errorf("a page has %d bytes", page)
+	}
+	if all := h.tenant(messages.Query{View: "effects"}); len(all) != calls {
+		t.Errorf("%d calls on all pages, want %d", len(all), calls)
+	}
+}
+
+// A view goes through a server that takes less than a message of ours.
+func TestViewsOnASmallServer(t *testing.T) {
+	h := newHouseOn(t, nil, embedded.Config{MaxPayload: 40 << 10})
+	long := strings.Repeat("x", 100<<10)
+	h.wrote(till, eventlog.Idle, messages.ToolRequested{Turn: "t", Call: "c", Tool: "write", Arguments: long})
+	if all := h.tenant(messages.Query{View: "effects"}); len(all) != 1 || !strings.Contains(all[0], long) {
+		t.Errorf("%d effects of the tenant", len(all))
+	}
+	if all := h.view("events"); len(all) != 1 || !strings.Contains(all[0], long) {
+		t.Errorf("%d events", len(all))
 	}
 }
 

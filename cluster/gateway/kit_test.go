@@ -83,10 +83,17 @@ func (l noted) counted(frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eve
 
 func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
 	t.Helper()
+	return newHouseOn(t, decides, embedded.Config{})
+}
+
+// newHouseOn is newHouse on a server of another kind.
+func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded.Config) *house {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
-	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
+	cfg.Dir, cfg.Sync, cfg.Logger = t.TempDir(), embedded.SyncRelaxed, quiet
+	srv, err := embedded.Start(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

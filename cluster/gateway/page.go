@@ -95,7 +95,7 @@ func (p *page) most() int {
 // after adds a row that the next page would be asked for by cursor to come
 // behind, and says whether the page has room for more.
 func (p *page) after(cursor string, v any) (more bool) {
-	if p.lines >= p.most() && cursor != "" {
+	if cursor != "" && (p.lines >= p.most() || p.sent >= pageSize) {
 		p.more = true
 		return false
 	}
@@ -106,7 +106,7 @@ func (p *page) after(cursor string, v any) (more bool) {
 // flush sends what has gathered. A line that is larger than a message goes out
 // in several; the reader joins them at the line's end.
 func (p *page) flush() bool {
-	most := max(messageSize, int(p.g.Conn.MaxPayload())/2)
+	most := max(1, int(p.g.Conn.MaxPayload())/2)
 	for p.buf.Len() > 0 && p.err == nil {
 		p.err = p.g.Conn.Publish(p.to, bytes.Clone(p.buf.Next(most)))
 	}

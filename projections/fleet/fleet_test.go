@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -376,6 +377,41 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// A cursor is of the view that has given it: another would begin at some place.
+func TestCursorsOfOtherViews(t *testing.T) {
+	w := newWorld(6)
+	w.live(12, 200)
+	s := open(t, file(t))
+	w.apply(t, s, 60)
+	views := map[string]func(after string) iter.Seq2[Row, error]{
+		"effects": func(after string) iter.Seq2[Row, error] {
+			return s.Effects(t.Context(), Query{Tenant: "acme", After: after})
+		},
+		"approvals": func(after string) iter.Seq2[Row, error] {
+			return s.Approvals(t.Context(), Query{Tenant: "acme", After: after})
+		},
+	}
+	for _, by := range By {
+		views["usage by "+by] = func(after string) iter.Seq2[Row, error] {
+			return s.Usage(t.Context(), UsageQuery{Tenant: "acme", By: by, After: after})
+		}
+	}
+	for given, first := range views {
+		next, stop := iter.Pull2(first(""))
+		row, err, _ := next()
+		if stop(); err != nil || row.Cursor == "" {
+			t.Fatalf("%s: %+v, %v", given, row, err)
+		}
+		for view, rows := range views {
+			for _, err := range rows(row.Cursor) {
+				if view == given && err != nil || view != given && messages.AsError(err).Code != messages.BadInput {
+					t.Errorf("%s with a cursor of %s: %v", view, given, err)
+				}
+			}
+		}
+	}
+}
+
 func TestAReadShardStartsAgain(t *testing.T) { // A87
 	w := newWorld(4)
 	w.live(30, 200)
@@ -595,7 +631,7 @@ func TestCommitsEndWithTheirContext(t *testing.T) {
 // A page of effects costs what is on it, not what there is.
 func TestPagesAreReadInOrder(t *testing.T) { // A81
 	s := open(t, file(t))
-	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(effectsAfter{})},
+	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(ofEffects, effectsAfter{})},
 		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},
 		{EffectFilter: projections.EffectFilter{Outcome: projections.CallCompleted, Where: map[string]string{"a": "b"}}},
 	} {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -68,7 +69,7 @@ func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 		var at effectsAfter
 		var line []byte
 		err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line)
-		return Row{cursor(at), json.RawMessage(line)}, err
+		return Row{cursor(ofEffects, at), json.RawMessage(line)}, err
 	})
 }
 
@@ -76,7 +77,7 @@ func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 // but for those of the same time, so that a page costs what it passes over.
 func (q Query) effects() (st statement, err error) {
 	var after effectsAfter
-	err = readCursor(q.After, &after)
+	err = readCursor(q.After, ofEffects, &after)
 	index := "effects_at"
 	switch {
 	case q.Tool != "":
@@ -129,7 +130,7 @@ type approvalsAfter struct {
 // as messages.Approval. The filter's times bound when the call was asked for.
 func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	var after approvalsAfter
-	err := readCursor(q.After, &after)
+	err := readCursor(q.After, ofApprovals, &after)
 	q.Outcome = projections.CallWaiting
 	var st statement
 	st.add(`SELECT a.kind, a.key, e.n, e.line FROM effects e INDEXED BY effects_outcome CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
@@ -150,7 +151,7 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 			return Row{}, fmt.Errorf("%w: %w", errStrange, err)
 		}
 		approval, _ := e.Waits()
-		return Row{cursor(at), approval}, nil
+		return Row{cursor(ofApprovals, at), approval}, nil
 	})
 }
 
@@ -179,21 +180,30 @@ func rows(ctx context.Context, db *sql.DB, st statement, err error, scan func(*s
 	}
 }
 
-func cursor(place any) string {
+// What cursors are of. One of usage is of what it is summed by, too.
+const (
+	ofEffects   = "effects"
+	ofApprovals = "approvals"
+	ofUsage     = "usage by "
+)
+
+// cursor is a place among the rows of a view.
+func cursor(of string, place any) string {
 	b, _ := json.Marshal(place) // numbers and strings
-	return base64.RawURLEncoding.EncodeToString(b)
+	return base64.RawURLEncoding.EncodeToString(append([]byte(of), b...))
 }
 
-// readCursor reads a cursor, if there is one.
-func readCursor(s string, place any) error {
+// readCursor reads a cursor of a view, if there is one.
+func readCursor(s, of string, place any) error {
 	if s == "" {
 		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err == nil {
+	b, given := bytes.CutPrefix(b, []byte(of))
+	if err == nil && given {
 		err = json.Unmarshal(b, place)
 	}
-	if err != nil {
+	if err != nil || !given {
 		return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", s)
 	}
 	return nil
@@ -244,7 +254,7 @@ const sums = `sum(u.calls), sum(u.failed), sum(u.lost), sum(u.input), sum(u.outp
 // of them the total over all, which is there even if nothing was called.
 func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 	var after usageAfter
-	err := readCursor(q.After, &after)
+	err := readCursor(q.After, ofUsage+q.By, &after)
 	var st statement
 	if q.By == "agent" {
 		st.byAgent(q, after)
@@ -343,7 +353,7 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 	case "hour":
 		l.From = time.Unix(at.Number*3600, 0).UTC()
 	}
-	return Row{cursor(at), l}, nil
+	return Row{cursor(ofUsage+q.By, at), l}, nil
 }
 
 // wholeCost is the cost of whole units and nanos, the most there is if it is more.

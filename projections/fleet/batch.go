@@ -22,9 +22,9 @@ type Stored struct {
 	Time time.Time
 	// Types are those of the frame's events.
 	Types []string
-	// Foreign says that it is no frame.
+	// Foreign says that it is no frame, or one whose headers cannot be read.
 	Foreign bool
-	// Frame decodes it.
+	// Frame decodes it. Nil: it is no frame.
 	Frame func() (*messages.Frame, error)
 }
 
@@ -109,7 +109,7 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 	b.frames++
 	at.Position = Position{m.Seq, m.Agent.Full(), m.Time}
 	defer func() { b.shards[shard] = at }()
-	if m.Foreign || !slices.ContainsFunc(m.Types, matters) {
+	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, matters) {
 		return nil
 	}
 	frame, err := m.Frame()

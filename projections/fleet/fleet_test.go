@@ -485,7 +485,9 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 	w.live(10, 50)
 	bad := &w.shards[1][5]
 	bad.Types, bad.Frame = []string{"tool.completed"}, func() (*messages.Frame, error) { return nil, errors.New("bad checksum") }
-	w.shards[1][6].Foreign, w.shards[1][6].Agent = true, messages.AgentID{}
+	w.shards[1][6].Foreign, w.shards[1][6].Agent, w.shards[1][6].Frame = true, messages.AgentID{}, nil
+	headless := &w.shards[1][7]
+	headless.Foreign, headless.Types, headless.Frame = true, nil, func() (*messages.Frame, error) { return nil, errors.New("no such header") }
 	var said strings.Builder
 	s, err := Open(t.Context(), file(t), slog.New(slog.NewTextHandler(&said, nil)))
 	if err != nil {
@@ -497,13 +499,13 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 	again.Types = []string{"model.requested"}
 	w.shards[1] = append(w.shards[1], again)
 	w.apply(t, s, 30)
-	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq)} {
+	for _, part := range []string{bad.Agent.String(), "bad checksum", "shard=1", fmt.Sprintf("sequence=%d", bad.Seq), "no such header", fmt.Sprintf("sequence=%d", headless.Seq)} {
 		if !strings.Contains(said.String(), part) {
 			t.Errorf("%q is not said: %s", part, said.String())
 		}
 	}
 	shards, err := s.Shards(t.Context())
-	if err != nil || shards[1].Unreadable != 2 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
+	if err != nil || shards[1].Unreadable != 3 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
 		t.Errorf("shard 1 is %+v, %v", shards[1], err)
 	}
 	if !strings.Contains(said.String(), "tells again") {

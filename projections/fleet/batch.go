@@ -216,6 +216,7 @@ func (b *Batch) commit(ctx context.Context) error {
 	w := writer{ctx: ctx, tx: tx, statements: make(map[string]*sql.Stmt), hours: make(map[hourAt]spent)}
 	for a, f := range b.agents {
 		w.agent(a, f)
+		b.s.untidy = b.s.untidy || len(f.gone) > 0
 	}
 	w.sums()
 	now := time.Now()
@@ -233,5 +234,5 @@ func (b *Batch) commit(ctx context.Context) error {
 	for shard, at := range b.shards {
 		b.s.shards[shard] = at
 	}
-	return nil
+	return b.s.tidy(ctx)
 }

@@ -11,6 +11,8 @@
 //     on where the file says, and counts nothing twice.
 //   - A file of another version of the folds, a damaged one, and a shard whose log
 //     is not the one it was read from are thrown away and built again.
+//   - Of a deleted agent nothing stays, neither in the file nor in what SQLite has
+//     beside it, once the batch that tells of the deletion is committed.
 //   - A frame that cannot be read is counted and reported; everything else goes on.
 //   - What is asked comes in an order that does not change while pages are read,
 //     and that is the same on every node.

@@ -1,7 +1,9 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -478,6 +481,66 @@ func deletedAt(frames []*messages.Frame) (n messages.EventNumber) {
 		}
 	}
 	return n
+}
+
+// Nothing of a deleted agent's calls can be found in the files, not even in what
+// SQLite has yet to write back, and not by whoever opens what a killed process left.
+func TestNothingOfTheDeletedStays(t *testing.T) { // A108
+	w, a := newWorld(8), agentID(3)
+	const secret = "xyzzy-4711"
+	w.say(a, messages.ToolRequested{Turn: "t", Call: "c", Tool: "look", Arguments: `{"who":"` + secret + `"}`})
+	path, left := file(t), file(t)
+	s := open(t, path)
+	w.apply(t, s, 1)
+	if held(t, path, secret) == "" {
+		t.Fatal("the call is in no file")
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		if err == nil {
+			err = os.WriteFile(left+suffix, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.say(a, messages.AgentDeleted{})
+	w.apply(t, s, 1)
+	if found := held(t, path, secret); found != "" {
+		t.Errorf("%s still has it", found)
+	}
+
+	killed, err := sql.Open("sqlite", "file:"+(&url.URL{Path: left}).EscapedPath()+"?_pragma=secure_delete(1)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer killed.Close() // after the other has looked
+	if _, err := killed.Exec(`DELETE FROM effects; DELETE FROM agents`); err != nil {
+		t.Fatal(err)
+	}
+	open(t, left)
+	if found := held(t, left, secret); found != "" {
+		t.Errorf("opened again, %s still has it", found)
+	}
+}
+
+// held is the first file of the store that holds the text; empty if none does.
+func held(t *testing.T, path, text string) string {
+	t.Helper()
+	files, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(b, []byte(text)) {
+			return name
+		}
+	}
+	return ""
 }
 
 func TestUnreadableFramesAreCounted(t *testing.T) { // A86

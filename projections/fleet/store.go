@@ -79,6 +79,9 @@ type Store struct {
 	read   *sql.DB
 	find   *sql.Stmt     // of write: an agent
 	shards map[int]Shard // as committed; of the goroutine that applies
+	// untidy says that what SQLite has yet to write back may hold something of a
+	// deleted agent.
+	untidy bool
 }
 
 // Open opens the file, or makes it. One that is damaged, or of another version,
@@ -176,9 +179,23 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// load reads the positions.
+// load reads the positions, and tidies up.
 func (s *Store) load(ctx context.Context) (err error) {
 	s.shards, err = s.Shards(ctx)
+	s.untidy = true // who wrote it may have been killed
+	return errors.Join(err, s.tidy(ctx))
+}
+
+// tidy has SQLite write back what it has yet to, and empty the file that holds it,
+// if something of a deleted agent may be in there. Whoever reads may hold it up;
+// then it is left to the next commit.
+func (s *Store) tidy(ctx context.Context) error {
+	if !s.untidy {
+		return nil
+	}
+	var busy, pages, written int
+	err := s.write.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &written)
+	s.untidy = err != nil || busy != 0
 	return err
 }
 

@@ -1,8 +1,11 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -330,6 +333,71 @@ func TestAppliedMeanwhile(t *testing.T) {
 	if tail, err := two.open().Tail(t.Context(), a); err != nil || tail.Last != 1 {
 		t.Errorf("neither in the queue nor in the log: %+v, %v", tail, err)
 	}
+}
+
+// A server before 2.15 copies what comes while it copies: the file has more than
+// the server said when it began. None of it is lost, and inputs keep their ids.
+func TestMoreThanWasSaid(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	tail := grow(t, one.open(), inPartition(0), eventlog.Tail{}, 3)
+	one.publish(inPartition(0), "said")
+	more := one.publish(inPartition(0), "not said")
+	two := newSite(t)
+	if err := two.restore(saying(t, one.backup(), func(s *backup.Stream) { s.Last = max(s.Last, 1) - 1 }), false); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := two.open().Tail(t.Context(), inPartition(0)); err != nil || got != tail {
+		t.Errorf("tail %+v, %v, want %+v", got, err, tail)
+	}
+	if got, want := two.inputID(more), one.inputID(more); got != want {
+		t.Errorf("the id of input %d is %s, was %s: it would run twice", more, got, want)
+	}
+	if next := two.publish(inPartition(0), "next"); two.inputID(next) == one.inputID(next) {
+		t.Errorf("input %d has the id that another may have had", next)
+	}
+}
+
+// saying is a backup whose manifest says something else of its streams.
+func saying(t *testing.T, file []byte, change func(*backup.Stream)) []byte {
+	t.Helper()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	var manifest []byte
+	to, from := tar.NewWriter(&out), tar.NewReader(bytes.NewReader(file))
+	for {
+		header, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		ok(err)
+		body, err := io.ReadAll(from)
+		ok(err)
+		switch header.Name {
+		case "manifest.json":
+			var m backup.Manifest
+			ok(json.Unmarshal(body, &m))
+			for i := range m.Streams {
+				change(&m.Streams[i])
+			}
+			body, err = json.MarshalIndent(m, "", "  ")
+			ok(err)
+			manifest = body
+		case "manifest.sha256":
+			body = fmt.Appendf(nil, "%x\n", sha256.Sum256(manifest))
+		}
+		header.Size = int64(len(body))
+		ok(to.WriteHeader(header))
+		_, err = to.Write(body)
+		ok(err)
+	}
+	ok(to.Close())
+	return out.Bytes()
 }
 
 // inPartition is an agent of a partition.

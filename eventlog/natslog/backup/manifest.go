@@ -36,8 +36,9 @@ type Manifest struct {
 // Stream is one stream of a backup.
 type Stream struct {
 	Name string `json:"name"`
-	// Messages and Bytes are as the server had them when it began to send; of a
-	// work queue fewer may be in the file.
+	// Messages, Bytes, First and Last are as the server had them when it began to
+	// send; of a work queue fewer messages may be in the file, and from a server
+	// before 2.15 newer ones of any stream.
 	Messages uint64 `json:"messages"`
 	Bytes    uint64 `json:"bytes"`
 	First    uint64 `json:"first"`

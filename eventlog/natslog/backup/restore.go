@@ -145,38 +145,44 @@ func (r *restoring) stream(ctx context.Context, i int, s Stream, from io.Reader)
 	if err != nil {
 		return err
 	}
-	if info.State.LastSeq != s.Last {
-		return fmt.Errorf("it ends with sequence %d after the restore, not %d", info.State.LastSeq, s.Last)
+	switch last := info.State.LastSeq; {
+	case last < s.Last:
+		return fmt.Errorf("it ends with sequence %d after the restore, not %d", last, s.Last)
+	case last > s.Last && s.Name == r.names.Inbox():
+		return r.longer(ctx, s, info)
 	}
 	return nil
 }
 
+// longer keeps the ids of inputs that came while the queue was copied. Servers
+// before 2.15 copy them too, and only the restored queue tells.
+func (r *restoring) longer(ctx context.Context, s Stream, info *jetstream.StreamInfo) error {
+	s.Last = info.State.LastSeq
+	meta, err := r.metadata(s)
+	if err != nil {
+		return err
+	}
+	cfg := info.Config
+	cfg.Metadata = meta
+	_, err = r.js.UpdateStream(ctx, cfg)
+	return err
+}
+
 // config is the configuration that a stream is restored with.
 func (r *restoring) config(s Stream) (json.RawMessage, error) {
-	var typed jetstream.StreamConfig
 	var fields map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(s.Config, &typed), json.Unmarshal(s.Config, &fields)); err != nil {
+	if err := json.Unmarshal(s.Config, &fields); err != nil {
 		return nil, fmt.Errorf("its configuration: %w", err)
 	}
-	meta := make(map[string]string)
-	for name, value := range typed.Metadata {
-		if !strings.HasPrefix(name, "_nats.") { // the server's own
-			meta[name] = value
-		}
-	}
-	if s.Name == r.names.Inbox() {
-		origins, err := natslog.OriginsOf(s.Created, typed)
-		if err != nil {
-			return nil, err
-		}
-		name, value := origins.Restored(s.Last, r.Now)
-		meta[name] = value
+	meta, err := r.metadata(s)
+	if err != nil {
+		return nil, err
 	}
 	set := func(name string, v any) (err error) {
 		fields[name], err = json.Marshal(v)
 		return err
 	}
-	err := set("metadata", meta)
+	err = set("metadata", meta)
 	if r.Replicas > 0 {
 		err = errors.Join(err, set("num_replicas", r.Replicas))
 	}
@@ -184,6 +190,31 @@ func (r *restoring) config(s Stream) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(fields)
+}
+
+// metadata is that of a stream as it is restored: what it was, and of the work
+// queue its origins.
+func (r *restoring) metadata(s Stream) (map[string]string, error) {
+	var cfg jetstream.StreamConfig
+	if err := json.Unmarshal(s.Config, &cfg); err != nil {
+		return nil, fmt.Errorf("its configuration: %w", err)
+	}
+	meta := make(map[string]string)
+	for name, value := range cfg.Metadata {
+		if !strings.HasPrefix(name, "_nats.") { // the server's own
+			meta[name] = value
+		}
+	}
+	if s.Name != r.names.Inbox() {
+		return meta, nil
+	}
+	origins, err := natslog.OriginsOf(s.Created, cfg)
+	if err != nil {
+		return nil, err
+	}
+	name, value := origins.Restored(s.Last, r.Now)
+	meta[name] = value
+	return meta, nil
 }
 
 // clear sees that there is room: no living node, and no stream that holds or

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -55,8 +54,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 	if line.Letters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
 		return err
 	}
-	waiting := strings.TrimSuffix(g.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
-	if line.Waiting, err = g.held(ctx, g.Inbox, waiting); err != nil {
+	if line.Waiting, err = g.held(ctx, g.Inbox, g.Subjects.Queued(a)); err != nil {
 		return err
 	}
 	p.line(0, line)

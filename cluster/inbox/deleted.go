@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -17,7 +16,7 @@ import (
 // would come to life by it. So it is gone before the agent hears of the delete:
 // whoever comes after a crash finds none. The error is ctx's.
 func (b *Inbox) forget(ctx context.Context, a messages.AgentID, seq uint64) error {
-	subject := strings.TrimSuffix(b.cfg.Subjects.InboxOf(a.Partition()), ">") + "*." + a.Tenant + "." + a.Kind + "." + a.Key
+	subject := b.cfg.Subjects.Queued(a)
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {

@@ -81,6 +81,9 @@ func stateLine(s eventlog.Summary) string {
 	return string(strconv.AppendInt(append(b, ' '), int64(s.Waiting), 10))
 }
 
+// IsTombstone says whether a message's headers are those of a tombstone.
+func IsTombstone(h nats.Header) bool { return h.Get(headerEvents) == eventlog.Deleted }
+
 // heading is what a frame's headers say.
 type heading struct {
 	id          messages.FrameID

@@ -33,8 +33,8 @@ moment, not all at the same one: restored agents go on as after a crash then.
 
 Keys of encrypted agents are left out, so that who finds a backup does not find
 the keys to it: keep a copy of the bucket <root>_keys and of the wrapping key
-apart. It needs an administrator's permissions: $JS.API.STREAM.> and
-$JS.SNAPSHOT.>. The file has its name only when it is whole.`,
+apart. It needs an administrator's permissions: $JS.API.STREAM.>,
+$JS.API.CONSUMER.> and $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

@@ -3,6 +3,7 @@ package backup_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -356,6 +358,96 @@ func TestMoreThanWasSaid(t *testing.T) {
 	if next := two.publish(inPartition(0), "next"); two.inputID(next) == one.inputID(next) {
 		t.Errorf("input %d has the id that another may have had", next)
 	}
+}
+
+// Of an agent whose history is purged while it is copied a backup has the older
+// half and not the newer, and one that is deleted after that is without payloads.
+// Nobody goes on from there.
+func TestDeletedMeanwhile(t *testing.T) { // A108
+	t.Parallel()
+	for _, at := range []string{"REPRISE_LOG_0", "REPRISE_LOG_5", ""} { // the copy during which it is deleted; else it was before
+		ended := at == ""
+		one := newSite(t)
+		l, a, other := one.open(), inPartition(0), inPartition(1)
+		one.publish(a, "wanted")
+		blob := put(t, l, a, []byte("a payload"))
+		tail := grow(t, l, a, eventlog.Tail{}, 5)
+		one.noise(messages.Subjects{}.Log(other))
+		tail = grow(t, l, a, tail, 5)
+		tombstone := func() {
+			var err error
+			if tail, err = eventlog.Commit(t.Context(), l, logtest.Entry(t, a, tail, messages.AgentDeleted{})); err != nil {
+				t.Error(err)
+			}
+		}
+		cfg, purged := one.config(), false
+		if ended {
+			tombstone()
+		}
+		cfg.Progress = func(p backup.Progress) {
+			if p.Stream != cmp.Or(at, "REPRISE_LOG_0") || purged {
+				return
+			}
+			if purged = true; !ended {
+				tombstone()
+			}
+			if err := errors.Join(l.Purge(t.Context(), a, tail.Seq), l.RemoveBlobs(t.Context(), a)); err != nil {
+				t.Error(err)
+			}
+		}
+		var file bytes.Buffer
+		if _, err := backup.Write(t.Context(), &file, cfg); err != nil || !purged {
+			t.Fatal(err, purged)
+		}
+		two := newSite(t)
+		if err := two.restore(file.Bytes(), false); err != nil {
+			t.Fatal(err)
+		}
+		r := two.open()
+		want := eventlog.Tail{}
+		if ended {
+			want = tail
+		}
+		if got, err := r.Tail(t.Context(), a); err != nil || got != want {
+			t.Errorf("%s: tail %+v, %v, want %+v", at, got, err, want)
+		}
+		for rec, err := range r.Read(t.Context(), a, 0) {
+			if err != nil || rec.Frame.ID != want.Frame {
+				t.Errorf("%s: frame %+v, %v", at, rec.Frame, err)
+			}
+		}
+		if ended {
+			continue // whoever owns it next sees the rest through
+		}
+		if _, err := r.Blob(t.Context(), a, blob); err == nil || messages.AsError(err).Code != messages.NotFound {
+			t.Errorf("its payload: %v", err)
+		}
+		queue, err := two.js.Stream(t.Context(), r.Names().Inbox())
+		if err != nil || queue.CachedInfo().State.Msgs != 0 {
+			t.Errorf("what was sent to it: %+v, %v", queue.CachedInfo().State, err)
+		}
+	}
+}
+
+// noise stores more on a subject than the server sends ahead of a reader.
+func (s *site) noise(subject string) {
+	s.t.Helper()
+	random, text := rand.NewChaCha8([32]byte{}), make([]byte, 500<<10)
+	for range 32 {
+		_, _ = random.Read(text)
+		if _, err := s.js.Publish(s.t.Context(), subject, text); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func put(t *testing.T, l eventlog.Blobs, a messages.AgentID, payload []byte) messages.Blob {
+	t.Helper()
+	b, err := l.PutBlob(t.Context(), a, bytes.NewReader(payload))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // saying is a backup whose manifest says something else of its streams.

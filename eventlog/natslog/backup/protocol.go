@@ -230,7 +230,7 @@ func refusals(ctx context.Context, nc *nats.Conn) (_ context.Context, release fu
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			cancel(fmt.Errorf("%w: grant this user publishing to $JS.API.STREAM.>, $JS.SNAPSHOT.> and subscribing to _INBOX.>, or use an administrator's credentials", err))
+			cancel(fmt.Errorf("%w: grant this user publishing to $JS.API.STREAM.>, $JS.API.CONSUMER.>, $JS.SNAPSHOT.> and subscribing to _INBOX.>, or use an administrator's credentials", err))
 		}
 	})
 	return ctx, func() {

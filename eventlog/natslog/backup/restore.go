@@ -121,6 +121,9 @@ func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
 			return fmt.Errorf("stream %s: %w; the installation is not whole and no node will start on it: restore again with --again, which begins anew", s.Name, err)
 		}
 	}
+	if err := r.finish(ctx); err != nil {
+		return fmt.Errorf("%w; restore again with --again, which begins anew", err)
+	}
 	if err := r.js.DeleteStream(ctx, r.names.Restoring()); err != nil {
 		return fmt.Errorf("say that the restore is done, by removing stream %s: %w", r.names.Restoring(), err)
 	}

@@ -79,6 +79,9 @@ func Write(ctx context.Context, w io.Writer, cfg Config) (*Manifest, error) {
 		m.Streams = append(m.Streams, *stream)
 		watch.raw += info.State.Bytes
 	}
+	if err := m.addGone(ctx, js, s); err != nil {
+		return nil, denied(ctx, fmt.Errorf("look for agents that were deleted meanwhile: %w", err))
+	}
 	m.Ended = time.Now().UTC()
 	return m, out.end(m)
 }

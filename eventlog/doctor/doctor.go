@@ -238,7 +238,12 @@ func (v *visit) patient(a messages.AgentID) *patient {
 
 // frame sees that a frame follows the one before it, and notes what it names.
 func (v *visit) frame(p *patient, r eventlog.Recorded) error {
-	if err := eventlog.Check(p.tail, r); err != nil {
+	ends := len(r.Frame.Events) == 1 && r.Frame.Events[0].EventType() == eventlog.Deleted
+	err := eventlog.Check(p.tail, r)
+	if err != nil && ends { // what it follows was purged while the log was read
+		err = eventlog.Check(eventlog.Tail{}, r)
+	}
+	if err != nil {
 		return err
 	}
 	p.tail = r.Tail()
@@ -246,7 +251,7 @@ func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	if v.cfg.Named == nil {
 		return nil
 	}
-	if len(r.Frame.Events) == 1 && r.Frame.Events[0].EventType() == eventlog.Deleted {
+	if ends {
 		clear(p.named) // they went with the events
 	}
 	named, readable := v.cfg.Named(r.Frame)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,35 @@ func examined(t *testing.T, cfg doctor.Config, o doctor.Options) (all []doctor.F
 		sum.Add(counts)
 	}
 	return all, sum
+}
+
+// torn is a log of which the older frames were read before they were purged, and
+// the newer ones were not.
+type torn struct {
+	*memlog.Log
+	agent messages.AgentID
+}
+
+// ReadShard leaves out what was purged meanwhile.
+func (l torn) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		for m, err := range l.Log.ReadShard(ctx, shard, after) {
+			purged := err == nil && m.Agent == l.agent && m.First > 3 && !slices.Contains(m.Types, eventlog.Deleted)
+			if !purged && !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// An agent that is deleted while it is examined is not damaged.
+func TestDeletedWhileExamined(t *testing.T) { // A29, A108
+	l, a := memlog.New(), logtest.Agent("ada")
+	tail := grow(t, l, a, eventlog.Tail{}, 6)
+	append1(t, l, logtest.Entry(t, a, tail, messages.AgentDeleted{}))
+	if all, sum := examined(t, doctor.Config{Log: torn{l, a}}, doctor.Options{}); len(all) != 0 || sum.Frames != 4 {
+		t.Errorf("%+v %+v", all, sum)
+	}
 }
 
 func TestDamageIsFound(t *testing.T) { // A29

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -135,6 +136,9 @@ type keeper struct {
 	// building are the shards that have not been read to their end, sure those
 	// that are known to be the ones that were read.
 	building, sure map[int]bool
+	// passed are the sequences up to which the shards have been read, as of when
+	// nothing more was there: what is newest may be of no agent.
+	passed map[int]uint64
 	// goals are what the shards held at first.
 	goals  []uint64
 	begun  time.Time
@@ -154,7 +158,7 @@ func (v *views) keep(well func()) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), begun: time.Now()}
+	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), passed: make(map[int]uint64), gathered: store.Batch(), begun: time.Now()}
 	defer func() {
 		cancel()
 		k.read.Wait()
@@ -227,6 +231,9 @@ func (k *keeper) take(m toldOf) error {
 		k.publish()
 	case m.idle:
 		k.built(m.shard)
+		if k.passed[m.shard] = m.Seq; k.gathered.Len() == 0 {
+			k.publish()
+		}
 	case m.elsewhere:
 		return k.again(m.shard)
 	default:
@@ -260,7 +267,10 @@ func (k *keeper) publish() {
 		if !k.sure[shard] {
 			continue
 		}
-		k.at[shard] = k.store.Shard(shard).Seq
+		k.at[shard] = max(k.at[shard], k.store.Shard(shard).Seq)
+		if k.gathered.Len() == 0 {
+			k.at[shard] = max(k.at[shard], k.passed[shard])
+		}
 		if shard < len(k.goals) && k.at[shard] >= k.goals[shard] {
 			k.built(shard)
 		}
@@ -278,9 +288,18 @@ func (k *keeper) again(shard int) error {
 		return err
 	}
 	k.building[shard], k.sure[shard] = true, true // it is at its beginning
+	k.forget(shard)
 	k.publish()
 	k.follow(shard)
 	return nil
+}
+
+// forget takes back how far a shard was read.
+func (k *keeper) forget(shard int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.at, shard)
+	delete(k.passed, shard)
 }
 
 // built notes that a shard has been read to its end.
@@ -340,7 +359,7 @@ func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
 	known := last.Seq == 0
 	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
 		here := fleet.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
-		none := err == nil && m.Seq == 0
+		none := err == nil && m.Agent == (messages.AgentID{})
 		switch {
 		case err != nil:
 			return err
@@ -353,7 +372,7 @@ func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
 			return eventlog.ErrElsewhere
 		}
 		well()
-		told := toldOf{shard: shard, idle: none}
+		told := toldOf{shard: shard, idle: none, Stored: fleet.Stored{Seq: m.Seq}}
 		if !none {
 			*last = here
 			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}
@@ -440,7 +459,7 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 		return nil, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
 	}
 	v.mu.Lock()
-	store, why := v.store, v.why
+	store, why, read := v.store, v.why, maps.Clone(v.at)
 	v.mu.Unlock()
 	if store == nil {
 		return nil, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)
@@ -453,7 +472,7 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 	for shard, end := range ends {
 		at := shards[shard]
 		places[shard] = gateway.Place{
-			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, at.Seq), Unreadable: at.Unreadable,
+			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, max(at.Seq, read[shard])), Unreadable: at.Unreadable,
 			Stored: at.Stored.UTC(), Applied: at.Applied.UTC(),
 		}
 	}

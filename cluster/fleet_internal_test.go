@@ -227,6 +227,56 @@ func TestViewsTellTheirLag(t *testing.T) {
 	})
 }
 
+// strayed is a log each of whose shards ends with a message that is no agent's.
+type strayed struct{ *memlog.Log }
+
+func (l strayed) ShardEnd(ctx context.Context, shard int) (uint64, error) {
+	end, err := l.Log.ShardEnd(ctx, shard)
+	return end + 1, err
+}
+
+func (l strayed) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		for m, err := range l.Log.ReadShard(ctx, shard, after) {
+			if m.Agent == (messages.AgentID{}) {
+				m.Seq++
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// Nobody waits for a message that tells of no agent.
+func TestViewsBesideAStrayMessage(t *testing.T) { // A29
+	log := memlog.New()
+	story(t, log, 5, 3, "x")
+	path := filepath.Join(t.TempDir(), "fleet.db")
+	ask := func(t *testing.T) {
+		v := newViews(strayed{log}, path, quiet)
+		v.begin()
+		defer v.close()
+		for range 2 {
+			store, behind, err := v.Views(t.Context(), true)
+			if err != nil || behind != 0 {
+				t.Fatalf("%d behind, %v", behind, err)
+			}
+			if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 15 {
+				t.Errorf("told: %s", text)
+			}
+		}
+		places, err := v.Places(t.Context())
+		if err != nil || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 0 }) {
+			t.Errorf("places %+v, %v", places, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ask(t)
+		ask(t) // of the file as it is now
+	})
+}
+
 // broken is a log whose readers fail after every third message, some times.
 type broken struct {
 	*memlog.Log

@@ -46,7 +46,7 @@ func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, 
 			if err != nil {
 				return nil, 0, err
 			}
-			if m.Seq == 0 {
+			if m.Agent == (messages.AgentID{}) {
 				break
 			}
 			if err := b.Add(ctx, shard, fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {

@@ -54,7 +54,7 @@ func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[
 					return
 				}
 			}
-			if (len(all) > 0 || !told) && ctx.Err() == nil && !yield(eventlog.Stored{}, nil) {
+			if (len(all) > 0 || !told) && ctx.Err() == nil && !yield(eventlog.Stored{Head: eventlog.Head{Seq: after}}, nil) {
 				return
 			}
 			if !await(ctx, more) {

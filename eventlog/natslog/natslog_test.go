@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,30 @@ func pending(t *testing.T, sub *nats.Subscription) int {
 		t.Fatalf("%d messages on %s, %v", n, sub.Subject, err)
 	}
 	return n
+}
+
+// A message on a subject that is no agent's is passed over, and who reads a shard
+// knows that it is behind him.
+func TestStrayMessageInAShard(t *testing.T) { // A29
+	l, c := open(t, 1)
+	a := logtest.Agent("ada")
+	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{})); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, c, &nats.Msg{Subject: strings.TrimSuffix(c.Subjects.LogOf(a.Partition()), ">") + "stray"})
+	shard := int(a.Partition()) * l.Shards() / messages.Partitions
+	var told []uint64
+	for m, err := range l.ReadShard(t.Context(), shard, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told = append(told, m.Seq); m.Agent == (messages.AgentID{}) {
+			break
+		}
+	}
+	if end, err := l.ShardEnd(t.Context(), shard); err != nil || !slices.Equal(told, []uint64{1, end}) || end != 2 {
+		t.Errorf("told %v of %d, %v", told, end, err)
+	}
 }
 
 func TestForeignMessagesAreReportedOnce(t *testing.T) {

@@ -87,7 +87,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 		}
 		return give(s)
 	}
-	f.idle = func() bool { return give(eventlog.Stored{}) }
+	f.idle = func() bool { return give(eventlog.Stored{Head: eventlog.Head{Seq: f.at}}) }
 	return f.follow(ctx)
 }
 

@@ -38,7 +38,7 @@ func (h *History) Cut(keep int) Cut {
 		e := &h.entries[i]
 		item := e.asItem(part)
 		sum = chain(sum, item)
-		if !e.staysIn(turn) {
+		if !h.staysIn(e, turn) {
 			c.Size += sizeOf(item)
 		}
 	}
@@ -62,7 +62,7 @@ func (h *History) cutAt(most int) int {
 		}
 		if i > first && open == 0 && e.n != h.entries[i-1].n && e.n > upto(h.entries[max(i-maxCalls, first):i]) {
 			step, toStep = i, size-stays
-			if e.turn != h.entries[i-1].turn {
+			if !h.together(e.turn, h.entries[i-1].turn) {
 				turn, toTurn, stays, toStep = i, size, 0, size
 			}
 		}
@@ -73,7 +73,7 @@ func (h *History) cutAt(most int) int {
 			open++
 		}
 		entry := sizeOf(e.asItem(part))
-		if size += entry; e.staysIn(e.turn) {
+		if size += entry; h.staysIn(e, e.turn) {
 			stays += entry
 		}
 	}
@@ -95,10 +95,10 @@ func upto(entries []entry) messages.EventNumber {
 	return newest
 }
 
-// staysIn says that the entry is an input of the turn: it stays where that is cut
-// through.
-func (e *entry) staysIn(turn messages.TurnID) bool {
-	if e.turn != turn {
+// staysIn says that the entry is an input of the turn, or of one that it goes on
+// with: it stays where that is cut through.
+func (h *History) staysIn(e *entry, turn messages.TurnID) bool {
+	if !h.together(e.turn, turn) {
 		return false
 	}
 	return e.form == userText || e.form == whole && e.item.Type == messages.ItemMessage && e.item.Role == messages.RoleUser
@@ -143,7 +143,7 @@ func (h *History) Drops(n messages.EventNumber) (dropped, kept int) {
 	at := h.prefix(n)
 	kept = h.Len()
 	for i := range at {
-		if at < len(h.entries) && h.entries[i].staysIn(h.entries[at].turn) {
+		if at < len(h.entries) && h.staysIn(&h.entries[i], h.entries[at].turn) {
 			continue
 		}
 		if kept--; h.entries[i].n != h.compacted {
@@ -170,7 +170,7 @@ func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) 
 	h.add(n, "", messages.Text(messages.RoleDeveloper, ev.Text))
 	for i := range old {
 		e := &old[i]
-		if i < at && (turn == "" || !e.staysIn(turn)) {
+		if i < at && (turn == "" || !h.staysIn(e, turn)) {
 			if e.n != h.compacted {
 				h.omitted++
 			}

@@ -25,6 +25,9 @@ type History struct {
 
 	compacted messages.EventNumber // that brought the first entry, which stands for others; 0: none does
 	omitted   int                  // items that it stands for
+	// continued are the newest turn and those it continues, oldest first. Nil: it
+	// continues none.
+	continued []messages.TurnID
 
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
@@ -156,11 +159,25 @@ func (h *History) outcome(n messages.EventNumber, ev messages.Event) {
 // takes over the calls that wait there.
 func (h *History) started(n messages.EventNumber, ev messages.TurnStarted) {
 	h.admit(n, ev.Turn, ev.Inputs)
+	if ev.Continues == "" {
+		h.continued = nil
+		return
+	}
+	if !slices.Contains(h.continued, ev.Continues) {
+		h.continued = []messages.TurnID{ev.Continues}
+	}
+	h.continued = append(slices.Clip(h.continued), ev.Turn)
 	for i := range h.open {
-		if ev.Continues != "" && h.open[i].turn == ev.Continues {
+		if h.open[i].turn == ev.Continues {
 			h.open[i].turn = ev.Turn
 		}
 	}
+}
+
+// together says that a turn is the other one, or that the newest turn goes on with
+// both: what was asked of one is asked of the other.
+func (h *History) together(a, b messages.TurnID) bool {
+	return a == b || slices.Contains(h.continued, a) && slices.Contains(h.continued, b)
 }
 
 // admit brings inputs that waited into history; those that are there already,

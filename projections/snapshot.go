@@ -36,9 +36,10 @@ type storedHistory struct {
 	Waiting []storedInput   `json:"waiting"`
 	Open    []storedCall    `json:"open"`
 	Size    int             `json:"size"`
-	// Compacted and Omitted tell of the first entry.
+	// Compacted and Omitted tell of the first entry, Continued of the newest turn.
 	Compacted messages.EventNumber `json:"compacted"`
 	Omitted   int                  `json:"omitted"`
+	Continued []messages.TurnID    `json:"continued"`
 	Digested  int                  `json:"digested"`
 	Sum       []byte               `json:"sum"`
 }
@@ -60,7 +61,7 @@ const (
 
 // MarshalBinary writes the history for UnmarshalBinary of the same build.
 func (h *History) MarshalBinary() ([]byte, error) {
-	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Digested: h.digested, Sum: h.sum[:]}
+	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued, Digested: h.digested, Sum: h.sum[:]}
 	var turn messages.TurnID
 	var last messages.EventNumber
 	s.Packed = make([]byte, 0, h.packed())
@@ -117,7 +118,7 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	if err := messages.Unpack(b, &s); err != nil {
 		return err
 	}
-	n := History{size: s.Size, compacted: s.Compacted, omitted: s.Omitted, digested: s.Digested}
+	n := History{size: s.Size, compacted: s.Compacted, omitted: s.Omitted, continued: s.Continued, digested: s.Digested}
 	if s.Digested < 0 || s.Digested > s.Entries || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
 		return errHistory
 	}

@@ -111,7 +111,7 @@ var faults = []fault{
 	{"part a call from its result", "../../projections/compact.go",
 		`i > first && open == 0 && `, `i > first && `},
 	{"compact the input of the turn at hand", "../../projections/compact.go",
-		"	if e.turn != turn {\n		return false\n	}\n", "	if e.turn != \"-\" {\n		return false\n	}\n"},
+		"	if !h.together(e.turn, turn) {\n		return false\n	}\n", "	if e.turn != \"-\" {\n		return false\n	}\n"},
 	{"take a summary of another history", "compact.go",
 		`DigestBefore(c.Upto) != c.Digest`, `DigestBefore(c.Upto) == "-"`},
 	{"a summary outlives its turn", "stop.go",

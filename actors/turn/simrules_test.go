@@ -72,10 +72,12 @@ type openTurn struct {
 	hooked    bool // any hook has decided anything
 	failed    bool // a hook broke where that ends the turn
 	asked     map[turn.Point]int
-	admitted  int    // inputs that a model was shown
-	joins     int    // since a model was asked
-	reason    string // why it failed
-	depth     int    // how many callers are above
+	admitted  int               // inputs that a model was shown
+	before    []messages.TurnID // that it continues
+	shown     int               // inputs of those
+	joins     int               // since a model was asked
+	reason    string            // why it failed
+	depth     int               // how many callers are above
 }
 
 func newChecker(s *sim) checker {
@@ -351,6 +353,7 @@ func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
 	}
 	c.must(ev.Steps == max(steps, 0) && ev.ToolChoice == e.choice, "a turn does not continue where the other failed")
 	o.used, o.acted, o.ids, o.depth = e.used, e.acted, e.ids, e.depth
+	o.before, o.shown = append(slices.Clip(e.before), e.id), e.shown+len(e.inputs)
 }
 
 // turnEnd closes the turn: every call has its result, every input its end,

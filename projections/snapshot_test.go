@@ -67,7 +67,7 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 		}
 		again := *stored
 		again.digested, again.sum = live.digested, live.sum
-		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) {
+		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) || !reflect.DeepEqual(a.continued, b.continued) {
 			t.Fatalf("after event %d\n%+v\n%+v", i+1, a, b)
 		}
 	}
@@ -77,7 +77,7 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 // known to be none of its business.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
-		reflect.TypeFor[History]():      "entries waiting open size compacted omitted shown digested sum",
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued shown digested sum",
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",

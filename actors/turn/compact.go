@@ -265,10 +265,16 @@ func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
 	d.afterSummary(c)
 }
 
-// afterSummary goes on with the turn that has waited for a summary.
+// afterSummary goes on with the turn that has waited for a summary. The model call
+// that it was for may not be due any more: an input that joined was withdrawn, or
+// the summary has used what was left. A turn that has its answer ends then.
 func (d *decision) afterSummary(c Summary) {
-	if t := d.s.Turn; t != nil && t.ID == c.Turn {
+	switch t := d.s.Turn; {
+	case t == nil || t.ID != c.Turn:
+	case t.again: // whatever it has to answer, a hook wants the call
 		d.request()
+	default:
+		d.advance()
 	}
 }
 

@@ -49,13 +49,17 @@ var odds = strings.Fields(`
 func plan(seed uint64) []act {
 	r := rand.New(rand.NewPCG(seed, 1))
 	acts := make([]act, 20+r.IntN(40))
+	aged := len(acts)
 	if r.IntN(20) == 0 { // long enough for pages of ids to be full that the state no longer knows
-		acts = make([]act, 400)
+		acts, aged = make([]act, 400), 100
 	}
 	for i := range acts {
 		acts[i] = act{i: i, do: odds[r.IntN(len(odds))], agent: r.IntN(5) / 4, n: r.IntN(1000), hasty: r.IntN(4) == 0}
 		if r.IntN(5) == 0 {
 			acts[i].node = r.IntN(4)
+		}
+		if i >= aged && acts[i].do == "delete" { // which makes all ids new
+			acts[i].do = "set"
 		}
 		if acts[i].do == "pass" {
 			acts[i].wait = time.Duration(1+r.IntN(1000)) * []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond}[r.IntN(3)]

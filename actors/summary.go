@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -73,7 +74,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	return a.run(e, gone, func(ctx context.Context) any {
 		shown, err := a.rt.shelf.show(ctx, a.id, items, maxTranscribed)
 		if err != nil {
-			return summaryErred(e.Call, providers.AsError(err))
+			return summaryErred(e.Call, providers.AsError(err), false)
 		}
 		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
 		return a.callSummary(ctx, e, m.provider, req)
@@ -125,18 +126,22 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var begun atomic.Bool
 	silent := &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
 	silence := time.AfterFunc(modelSilence, func() {
 		cancel(errSilent)
-		time.AfterFunc(grace, func() { a.report(e, summaryErred(e.Call, silent)) }) // too late if it has ended
+		time.AfterFunc(grace, func() { a.report(e, summaryErred(e.Call, silent, begun.Load())) }) // too late if it has ended
 	})
 	defer silence.Stop()
-	resp, err := p.Generate(ctx, req, func(providers.Delta) { silence.Reset(modelSilence) })
+	resp, err := p.Generate(ctx, req, func(providers.Delta) {
+		silence.Reset(modelSilence)
+		begun.Store(true)
+	})
 	if context.Cause(ctx) == errSilent {
 		err = silent
 	}
 	if err != nil {
-		return summaryErred(e.Call, providers.AsError(err))
+		return summaryErred(e.Call, providers.AsError(err), begun.Load())
 	}
 	var texts []string
 	for _, item := range resp.Items {
@@ -151,9 +156,11 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 	return turn.Summarized{Call: e.Call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
 }
 
-func summaryErred(call messages.CallID, err *providers.Error) turn.SummaryErred {
+// summaryErred is a failed attempt. One that broke off in the middle of its answer
+// has used more than nothing, even if it does not say so.
+func summaryErred(call messages.CallID, err *providers.Error, begun bool) turn.SummaryErred {
 	return turn.SummaryErred{
 		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Temporary: err.Temporary,
-		RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(),
+		RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(), Unknown: begun,
 	}
 }

@@ -91,6 +91,10 @@ type HistoryCompacted struct {
 	Model string `json:"model,omitempty"`
 	Usage Usage  `json:"usage,omitzero"`
 	Cost  Cost   `json:"cost_nanos,omitempty"`
+	// Unknown says that the server did not tell what it used: what it was expected
+	// to use, Tokens and Cost, counts.
+	Unknown bool `json:"unknown,omitempty"`
+	Tokens  int  `json:"tokens,omitempty"`
 	// Reason is why: what the command says, or that the history was too long, or
 	// that no summary could be made.
 	Reason string `json:"reason,omitempty"`

@@ -90,7 +90,7 @@ func (b *Budget) Apply(_ messages.EventNumber, ev messages.Event) {
 	case messages.ChildStopped: // its turn has ended
 		b.agent.Used = b.agent.Used.add(Use{Tokens: ev.Tokens, Cost: ev.Cost})
 	case messages.HistoryCompacted:
-		b.summary(ev.Turn, Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+		b.summary(ev.Turn, Use{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 	case messages.CompactionFailed:
 		b.summary(ev.Turn, Use{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 	default:

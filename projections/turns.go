@@ -97,9 +97,9 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.ModelFailed:
 		t.spent(ev.Turn, ev.Usage, ev.Cost)
 	case messages.HistoryCompacted:
-		t.spent(ev.Turn, ev.Usage, ev.Cost)
+		t.summary(ev.Turn, ev.Usage, ev.Cost, ev.Unknown)
 	case messages.CompactionFailed:
-		t.spent(ev.Turn, ev.Usage, ev.Cost)
+		t.summary(ev.Turn, ev.Usage, ev.Cost, ev.Unknown)
 	case messages.AgentDeleted:
 		t.turns = nil
 	case messages.AgentCleared:
@@ -150,6 +150,14 @@ func (t *Turn) take(inputs []string) {
 			t.Inputs = append(t.Inputs, id)
 		}
 	}
+}
+
+// summary counts what a summary has used, as far as that is known.
+func (t *Turns) summary(id messages.TurnID, u messages.Usage, c messages.Cost, unknown bool) {
+	if unknown {
+		c = 0
+	}
+	t.spent(id, u, c)
 }
 
 func (t *Turns) spent(id messages.TurnID, u messages.Usage, c messages.Cost) {

@@ -95,7 +95,11 @@ func (u *Usage) applySummary(n messages.EventNumber, ev messages.Event) {
 	case messages.HistoryCompacted:
 		if ev.Call != "" {
 			u.take(ev.Call)
-			u.add(ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: ev.Model, Usage: ev.Usage, Cost: ev.Cost})
+			c := ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: ev.Model, Usage: ev.Usage, Cost: ev.Cost}
+			if ev.Unknown {
+				c.Cost = 0
+			}
+			u.add(c)
 		}
 	}
 }

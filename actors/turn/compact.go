@@ -197,22 +197,32 @@ func (d *decision) summaryOutcome(o any) (handled bool) {
 func (d *decision) summarized(c Summary, o Summarized) {
 	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
 	if d.s.History.DigestBefore(c.Upto) != c.Digest {
-		d.emit(messages.CompactionFailed{
-			Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: "changed",
-			Message: "the history is not what the summary was made of any more", Usage: o.Usage, Cost: cost,
-		})
+		d.summaryFailed(c, SummaryErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
 		d.summaryAgain(c, time.Time{})
 		return
 	}
 	dropped, kept := d.s.History.Drops(c.Upto)
-	d.emit(messages.HistoryCompacted{
+	ev := messages.HistoryCompacted{
 		Turn: c.Turn, Upto: c.Upto, Dropped: dropped, Kept: kept, How: messages.CompactSummary, Text: o.Text,
 		Call: c.Call, Model: c.Model, Usage: o.Usage, Cost: cost, Reason: c.Reason,
-	})
+	}
+	if o.Usage == (messages.Usage{}) { // the server does not say
+		ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost
+	}
+	d.emit(ev)
 	d.afterSummary(c)
 }
 
 func (d *decision) summaryErred(c Summary, o SummaryErred) {
+	d.summaryFailed(c, o)
+	if !o.Temporary {
+		c.Attempt = maxSummaries
+	}
+	d.summaryAgain(c, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
+}
+
+// summaryFailed records what came of an attempt, and what that has used.
+func (d *decision) summaryFailed(c Summary, o SummaryErred) {
 	ev := messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
 		Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage),
@@ -221,10 +231,6 @@ func (d *decision) summaryErred(c Summary, o SummaryErred) {
 		ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost
 	}
 	d.emit(ev)
-	if !o.Temporary {
-		c.Attempt = maxSummaries
-	}
-	d.summaryAgain(c, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
 }
 
 // lostSummary goes on after a summary whose process is gone.
@@ -295,17 +301,13 @@ func (s *State) evolveSummary(ev messages.Event) {
 		}
 	case messages.CompactionFailed:
 		s.summaryOver(ev.Call)
-		used := Used{Tokens: ev.Usage.Tokens(), Cost: ev.Cost}
-		if ev.Unknown {
-			used.Tokens = ev.Tokens
-		}
-		s.useForSummary(ev.Turn, ev.Usage, used)
+		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 		if t != nil && t.ID == ev.Turn && ev.Kind == "interrupted" {
 			t.compacted = false
 		}
 	case messages.HistoryCompacted:
 		s.summaryOver(ev.Call)
-		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Usage.Tokens(), Cost: ev.Cost})
+		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 		if t != nil && t.ID == ev.Turn {
 			t.compacted = true
 		}

@@ -24,6 +24,9 @@ func (s *sim) compact() messages.Compact {
 // summaryComes is what comes of a summary.
 func (s *sim) summaryComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
+	if s.chance(5) { // not every server says
+		usage = messages.Usage{}
+	}
 	if s.chance(3) {
 		return turn.SummaryErred{Call: e.Call, Kind: "network", Message: "gone", Temporary: s.chance(2), Usage: usage, Unknown: s.chance(2)}
 	}
@@ -60,11 +63,16 @@ func (c *checker) compactionEvent(ev messages.Event) {
 		c.usesForSummary(ev.Turn, ev.Usage, tokens, ev.Cost)
 		f.asked = nil
 	case messages.HistoryCompacted:
+		tokens := ev.Usage.Tokens()
 		if ev.How == messages.CompactSummary {
 			c.must(f.asked != nil && f.asked.Call == ev.Call && f.asked.Turn == ev.Turn && f.asked.Upto == ev.Upto, "a summary that was not asked for")
+			if ev.Usage == (messages.Usage{}) {
+				tokens = f.asked.Tokens
+				c.must(ev.Unknown && ev.Tokens == tokens && ev.Cost == f.asked.Cost, "a summary of which the server does not tell counts as nothing")
+			}
 			f.asked = nil
 		}
-		c.usesForSummary(ev.Turn, ev.Usage, ev.Usage.Tokens(), ev.Cost)
+		c.usesForSummary(ev.Turn, ev.Usage, tokens, ev.Cost)
 		c.must(ev.Dropped > 0 && ev.Text != "", "nothing was compacted")
 	}
 }

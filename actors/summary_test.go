@@ -155,6 +155,33 @@ func TestSummaryThatFails(t *testing.T) { // A86, A102
 	}
 }
 
+// A summary that broke off in the middle, or whose server does not say what it used,
+// counts as what was expected of it.
+func TestSummaryThatNobodyTellsOf(t *testing.T) { // A52, A86
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		model := shortens(func(providers.Request) scripted.Step {
+			if tries++; tries == 1 {
+				return scripted.Step{Text: "they ta", Err: &providers.Error{Kind: providers.Network, Message: "gone", Temporary: true}}
+			}
+			return scripted.Say("they talk")
+		})
+		s := actorstest.New(t, nil)
+		node := s.Start(with(config(model), func(d *actors.Definition) { d.AgentLimits.MaxTokens = 10_000 }))
+		defer end(node)
+		for n := range 2 {
+			node.Must(ada, say(fmt.Sprint("u", n), "hello"))
+			s.Until(ada, "turn.completed", n+1)
+		}
+		node.Must(ada, messages.Compact{ID: "k", Keep: 2})
+		all := s.Until(ada, "history.compacted")
+		failed, done := actorstest.Of[messages.CompactionFailed](all), actorstest.Of[messages.HistoryCompacted](all)
+		if len(failed) != 1 || !failed[0].Unknown || failed[0].Tokens == 0 || !done[0].Unknown || done[0].Tokens != failed[0].Tokens {
+			t.Errorf("failed %+v, done %+v", failed, done)
+		}
+	})
+}
+
 // Whoever stops a turn that waits for a summary stops that, too; one that is lost
 // with its process is made again.
 func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86

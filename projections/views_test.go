@@ -88,6 +88,36 @@ func TestUsageOfCallsGivenUp(t *testing.T) { // A52
 	}
 }
 
+// What is only expected of a summary counts against limits, and is nobody's cost.
+func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
+	usage := messages.Usage{Input: 2, Output: 1}
+	var a struct {
+		Usage
+		Turns
+		Budget
+	}
+	for i, ev := range []messages.Event{
+		started("t1"),
+		messages.CompactionRequested{Turn: "t1", Call: "s2", Model: "demo"}, messages.CompactionFailed{Turn: "t1", Call: "s2", Unknown: true, Tokens: 10, Cost: 100},
+		messages.CompactionRequested{Turn: "t1", Call: "s4", Model: "demo"}, messages.CompactionFailed{Turn: "t1", Call: "s4", Kind: "network", Usage: usage, Cost: 7},
+		messages.CompactionRequested{Turn: "t1", Call: "s6", Model: "demo"}, messages.HistoryCompacted{Turn: "t1", Call: "s6", Unknown: true, Tokens: 10, Cost: 100},
+	} {
+		n := messages.EventNumber(i + 1)
+		a.Usage.Apply(n, ev)
+		a.Turns.Apply(n, ev)
+		a.Budget.Apply(n, ev)
+	}
+	if got := a.Total(); got != (Spent{3, 1, usage, 7}) {
+		t.Errorf("usage: %+v", got)
+	}
+	if got, _ := a.Turn("t1"); got.Usage != usage || got.Cost != 7 {
+		t.Errorf("turn: %+v, %d", got.Usage, got.Cost)
+	}
+	if got := a.Accounts(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {
+		t.Errorf("budget: %+v", got)
+	}
+}
+
 func TestQueueAndStatus(t *testing.T) {
 	var q Queue
 	row := Agent{Agent: messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a1"}, Phase: "paused", Turn: "t2", Events: 9, Epoch: 3, Owner: "n1", Updated: testTime}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 )
 
@@ -52,11 +54,8 @@ func (c Compaction) validate(kind string, set providers.Set) error {
 	return nil
 }
 
-// The most bytes of one item that a summary is made of, and of a summary.
-const (
-	maxTranscribed = 8 << 10
-	maxSummary     = 32 << 10
-)
+// maxSummary is the longest summary, in bytes.
+const maxSummary = 32 << 10
 
 // beginSummary asks a model for a summary of the older part of the history.
 func (a *agent) beginSummary(e turn.Effect) func() {
@@ -66,19 +65,33 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	if instructions == "" {
 		instructions = SummaryInstructions
 	}
-	items := a.state.History.Before(s.Upto)
+	items := texts(a.state.History.Before(s.Upto))
 	req := providers.Request{
 		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
 	}
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
 	return a.run(e, gone, func(ctx context.Context) any {
-		shown, err := a.rt.shelf.show(ctx, a.id, items, maxTranscribed)
+		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxTold)
 		if err != nil {
 			return summaryErred(e.Call, providers.AsError(err), false)
 		}
 		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
 		return a.callSummary(ctx, e, m.provider, req)
 	})
+}
+
+// texts is the items without what no transcript has: images, and what only a
+// provider can read, may be large and may be gone.
+func texts(items []messages.Item) []messages.Item {
+	items = slices.Clone(items)
+	for i := range items {
+		it := &items[i]
+		it.Raw, it.RawBlob = nil, nil
+		if it.Content.HasBlob() {
+			it.Content = slices.DeleteFunc(slices.Clone(it.Content), func(p messages.Part) bool { return p.Type != "text" })
+		}
+	}
+	return items
 }
 
 // transcript is a conversation as a text: a model that is given calls as items
@@ -101,7 +114,7 @@ func transcript(items []messages.Item) string {
 			text = "result: " + item.Output
 		}
 		if text != "" {
-			b.WriteString("\n" + printable(text, maxTranscribed) + "\n")
+			b.WriteString("\n" + printable(text, projections.MaxTold) + "\n")
 		}
 	}
 	return b.String()

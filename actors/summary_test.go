@@ -182,6 +182,36 @@ func TestSummaryThatNobodyTellsOf(t *testing.T) { // A52, A86
 	})
 }
 
+// A summary is made of what was said: an image in the history is not read for it,
+// and one that is gone keeps nobody from making it.
+func TestSummaryWithoutImages(t *testing.T) { // A36, A86
+	model := shortens(func(providers.Request) scripted.Step { return scripted.Say("they look at a picture") })
+	s := actorstest.New(t, nil)
+	cfg, gone := config(model), false
+	cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
+		if gone {
+			return messages.Refuse(messages.NotFound, "it is not here")
+		}
+		return nil
+	}}
+	node := s.Start(cfg)
+	node.Must(ada, messages.Input{ID: "u1", Content: messages.Content{
+		{Type: "text", Text: "what is this?"}, {Type: "image_url", ImageURL: "data:image/png;base64," + many("iVBOR")},
+	}})
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "and now?"))
+	s.Until(ada, "turn.completed", 2)
+	node.Stop()
+	gone = true
+	s.Start(cfg).Must(ada, messages.Compact{ID: "k", Keep: 2})
+	all := s.Until(ada, "history.compacted")
+	if done := actorstest.Of[messages.HistoryCompacted](all); len(blobsOf(t, s, ada)) != 1 || done[0].Text != "they look at a picture" {
+		t.Errorf("compacted: %+v", done)
+	}
+	requests := model.Requests()
+	wantItems(t, requests[len(requests)-1], "user This is the conversation to shorten.\n\nuser: what is this?\n\nassistant: heard what is this?\n")
+}
+
 // Whoever stops a turn that waits for a summary stops that, too; one that is lost
 // with its process is made again.
 func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86

@@ -26,13 +26,23 @@ func (h *History) SizeShown(most int) int {
 		return size
 	}
 	for i := range h.entries {
-		if item := h.entries[i].item; item != nil && item.HasBlob() {
-			size += shownOf(item.Blob, most)
-			for _, p := range item.Content {
-				if p.Type == "text" {
-					size += shownOf(p.Blob, most)
-				}
-			}
+		if item := h.entries[i].item; item != nil {
+			size += moreShown(item, most)
+		}
+	}
+	return size
+}
+
+// moreShown is what a model is shown of an item's blobs beyond what it is by
+// default.
+func moreShown(item *messages.Item, most int) (size int) {
+	if most == 0 || !item.HasBlob() {
+		return 0
+	}
+	size = shownOf(item.Blob, most)
+	for _, p := range item.Content {
+		if p.Type == "text" {
+			size += shownOf(p.Blob, most)
 		}
 	}
 	return size

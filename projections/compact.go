@@ -7,13 +7,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
+// MaxTold is how many bytes of one item a summary is made of, at most.
+const MaxTold = 8 << 10
+
 // Cut is where a compaction may take the older part of a history away.
 type Cut struct {
 	// Upto is the newest event of that part. Zero: nothing can go.
 	Upto messages.EventNumber
 	// Dropped is how many items go, beside the message that stands for those that
-	// went before, Kept how many stay, Size how many bytes of text goes.
+	// went before, Kept how many stay, Size how many bytes less a model is shown.
 	Dropped, Kept, Size int
+	// Told is how many bytes a summary of it is made of.
+	Told int
 	// Digest is the hash of what goes.
 	Digest messages.Digest
 }
@@ -21,8 +26,9 @@ type Cut struct {
 // Cut finds what can go if so many of the newest items, at least one, are to
 // stay: all before the newest turn that can stay whole or, where that is less than
 // half of what could go, all before one of its steps. A call and its result are never parted, nor are the
-// items of one answer. Inputs of a turn that is cut through stay.
-func (h *History) Cut(keep int) Cut {
+// items of one answer. Inputs of a turn that is cut through stay. A model is shown at
+// most so many bytes of each blob, as in [History.SizeShown].
+func (h *History) Cut(keep, most int) Cut {
 	at := h.cutAt(len(h.entries) - max(keep, 1))
 	if at == 0 {
 		return Cut{}
@@ -39,8 +45,9 @@ func (h *History) Cut(keep int) Cut {
 		item := e.asItem(part)
 		sum = chain(sum, item)
 		if !h.staysIn(e, turn) {
-			c.Size += sizeOf(item)
+			c.Size += sizeOf(item) + moreShown(&item, most)
 		}
+		c.Told += min(sizeOf(item), MaxTold)
 	}
 	if c.Dropped, c.Kept = h.Drops(c.Upto); c.Dropped == 0 {
 		return Cut{}

@@ -71,7 +71,7 @@ func TestCut(t *testing.T) { // A86
 		{2, 99, 0, 13, "u:u1 a:a1 u:u2 a:a2 u:u3 call:a0 call:b0 result:a0 result:b0 call:a1 call:b1 result:a1 result:b1"},
 	} {
 		h, n := talk(tc.steps)
-		cut := h.Cut(tc.keep)
+		cut := h.Cut(tc.keep, 0)
 		if cut.Dropped != tc.dropped || cut.Dropped > 0 && cut.Kept != tc.kept {
 			t.Errorf("%d steps, keep %d: %+v", tc.steps, tc.keep, cut)
 		}
@@ -93,7 +93,7 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	h, n := talk(2)
 	h.Apply(n+1, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: "c"}}})
 	h.Digest()
-	cut := h.Cut(2)
+	cut := h.Cut(2, 0)
 	h.Apply(n+2, messages.HistoryCompacted{Upto: cut.Upto, Text: "one"})
 	h.Apply(n+3, messages.ToolCompleted{Turn: "t3", Call: "c", Output: "3"})
 	if got := compacted(h); got != "d:one u:u3 call:c result:c" || h.Omitted() != 12 {
@@ -101,12 +101,12 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	}
 	h.Apply(n+4, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{{Type: messages.ItemCall, CallID: "d"}}})
 	h.Apply(n+5, messages.ToolCompleted{Turn: "t3", Call: "d", Output: "4"})
-	again := h.Cut(2)
+	again := h.Cut(2, 0)
 	h.Apply(n+6, messages.HistoryCompacted{Upto: again.Upto, Text: "two"})
 	if got := compacted(h); got != "d:two u:u3 call:d result:d" || again.Dropped != 2 || h.Omitted() != 14 {
 		t.Errorf("%s, %+v, %d", got, again, h.Omitted())
 	}
-	if again := h.Cut(2); again != (Cut{}) {
+	if again := h.Cut(2, 0); again != (Cut{}) {
 		t.Errorf("nothing more can go: %+v", again)
 	}
 	same := &History{}
@@ -130,7 +130,12 @@ func TestCutBehindABlob(t *testing.T) { // A36, A86
 		h.Apply(n+2, messages.ToolCompleted{Turn: "t3", Call: id, Blob: &messages.Blob{SHA256: "d", Size: 1 << 20}})
 		n += 2
 	}
-	cut := h.Cut(2)
+	for most, want := range map[int]int{0: 2<<20 + 8, 100: 2*100 + 8, 4 << 20: 2<<20 + 8} {
+		if cut := h.Cut(2, most); cut.Size != want || cut.Told != 2*MaxTold+10 {
+			t.Errorf("%d bytes of each are shown: %+v, want %d", most, cut, want)
+		}
+	}
+	cut := h.Cut(2, 0)
 	h.Apply(n+1, messages.HistoryCompacted{Upto: cut.Upto, Text: "…"})
 	if got := compacted(h); got != "d:… u:u3 call:c3 result:c3" {
 		t.Errorf("%s: %+v", got, cut)

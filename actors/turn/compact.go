@@ -49,7 +49,7 @@ func (d *decision) compact() (waits bool) {
 	if size <= def.Compact.AtTokens*bytesPerToken || !d.affordable(t) {
 		return false
 	}
-	cut := d.s.History.Cut(d.keep(0))
+	cut := d.cut(0)
 	if cut.Size*worthwhile < size {
 		return false
 	}
@@ -82,13 +82,18 @@ func (d *decision) keep(wanted int) int {
 	return DefaultKeep
 }
 
+// cut is what can go if so many items are wanted to stay.
+func (d *decision) cut(keep int) projections.Cut {
+	return d.s.History.Cut(d.keep(keep), d.env.Definition.ShowAtMost)
+}
+
 // compactHistory is what a person asks for.
 func (d *decision) compactHistory(c messages.Compact) error {
 	how := c.How
 	if how == "" {
 		how = d.env.Definition.Compact.How
 	}
-	cut := d.s.History.Cut(d.keep(c.Keep))
+	cut := d.cut(c.Keep)
 	switch {
 	case cut.Upto == 0:
 		return d.noop(c, "nothing can be compacted: the history has %d items, and the newest %d of them and the inputs of the turn at hand stay", d.s.History.Len(), d.keep(c.Keep))
@@ -129,7 +134,7 @@ func (d *decision) summarize(s Summary, cut projections.Cut) bool {
 	}
 	need := Used{}
 	if d.budgeted() {
-		u := messages.Usage{Input: tokensOf(cut.Size), Output: def.MaxOutput}
+		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput}
 		need = Used{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
 			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
@@ -257,7 +262,7 @@ func (d *decision) dropSummary(turn messages.TurnID, why string) {
 // summaryAgain tries again what has failed. After the last attempt what would
 // have been summarized is left out.
 func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
-	cut := d.s.History.Cut(c.Keep)
+	cut := d.cut(c.Keep)
 	switch {
 	case cut.Upto == 0:
 	case c.Attempt >= maxSummaries:

@@ -36,7 +36,7 @@ var settings = map[string]func(s *stage, args []string){
 		s.env.Now = s.env.Now.Add(d)
 		fmt.Fprintf(&s.out, "it is %s\n", clock(s.env.Now))
 	},
-	// definition [digest=D] [max_steps=N] [max_queue=N] [max_attempts=N] [parallel=N] [max_output=N] [overhead=N]
+	// definition [digest=D] [max_steps=N] [max_queue=N] [max_attempts=N] [parallel=N] [max_output=N] [overhead=N] [show_at_most=N]
 	// [compact_at=N] [compact_keep=N] [compact_how=summary|window] [compact_model=M]
 	// [without=TOOL] [tool_choice=TOOL] [fallbacks=A,B] [hooks=model,end] [at_limit=pause|fail] [max_…=…] [agent_max_…=…]
 	"definition": func(s *stage, args []string) {
@@ -44,7 +44,7 @@ var settings = map[string]func(s *stage, args []string){
 		d := &s.env.Definition
 		for name, limit := range map[string]*int{"max_steps": &d.MaxSteps, "max_queue": &d.MaxQueue, "max_attempts": &d.MaxAttempts,
 			"parallel": &d.Parallel, "max_output": &d.MaxOutput, "overhead": &d.Overhead,
-			"compact_at": &d.Compact.AtTokens, "compact_keep": &d.Compact.Keep} {
+			"compact_at": &d.Compact.AtTokens, "compact_keep": &d.Compact.Keep, "show_at_most": &d.ShowAtMost} {
 			if v, ok := opts[name]; ok {
 				*limit = number(v)
 			}

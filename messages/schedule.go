@@ -200,28 +200,58 @@ func checkCron(line string, fields []string) error {
 // forward, a time that is left out comes as much later; where they are set back,
 // a time that comes twice counts once, unless the line chooses no hour.
 func (c Cron) Next(t time.Time) time.Time {
-	next := t.In(c.zone)
-	for range 120 { // of an hour that comes twice no more minutes are left out
-		next = c.schedule.Next(next)
-		if next.IsZero() {
-			return time.Time{}
+	at := t.In(c.zone)
+	for range maxChanges {
+		next := c.between(t, at)
+		_, change := at.ZoneBounds()
+		if next.IsZero() || change.IsZero() || next.Before(change) {
+			return next
 		}
-		if c.hourly || !again(next) {
-			break
-		}
+		at, t = change, change.Add(-time.Second)
 	}
-	return next.UTC()
+	return time.Time{}
 }
 
-// again says that the clocks, set back, have shown this time before.
-func again(t time.Time) bool {
-	start, _ := t.ZoneBounds()
-	if start.IsZero() {
-		return false
+// maxChanges is how many changes of the clocks are looked past for the next time:
+// a 29th of February may be eight years away.
+const maxChanges = 100
+
+// between is the first time after t, as long as the clocks show what they do at at.
+func (c Cron) between(t, at time.Time) time.Time {
+	_, shown := at.Zone()
+	next := c.after(t, shown)
+	change, _ := at.ZoneBounds()
+	if change.IsZero() {
+		return next
 	}
-	_, is := t.Zone()
-	_, was := start.Add(-1).Zone()
-	return t.Sub(start) < time.Duration(was-is)*time.Second
+	_, before := change.Add(-1).Zone()
+	left := time.Duration(shown-before) * time.Second
+	switch {
+	case left > 0: // what was left out, by the clocks as they were
+		if late := c.after(later(t, change.Add(-time.Second)), before); late.Before(change.Add(left)) && late.Before(next) {
+			return late
+		}
+	case !c.hourly && next.Before(change.Add(-left)): // shown once more
+		return c.after(later(t, change.Add(-left-time.Second)), shown)
+	}
+	return next
+}
+
+// after is the first time after t by clocks that are so many seconds ahead of UTC.
+func (c Cron) after(t time.Time, ahead int) time.Time {
+	shift := time.Duration(ahead) * time.Second
+	next := c.schedule.Next(t.UTC().Add(shift))
+	if next.IsZero() {
+		return next
+	}
+	return next.Add(-shift)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // fillSchedule completes an input's schedule from its headers, and checks it.

@@ -40,10 +40,34 @@ func TestCronNext(t *testing.T) {
 		{"* 2 * * *", berlin, "2026-10-25T00:58:00Z", "25T02:59+02 26T02:00+01 26T02:01+01"},
 		{"30 * * * *", berlin, "2026-10-24T23:45:00Z", "25T02:30+02 25T02:30+01 25T03:30+01"},
 		{"@hourly", berlin, "2026-10-24T23:45:00Z", "25T02:00+02 25T02:00+01 25T03:00+01"},
+		{"0 0 * * *", "Africa/Cairo", "2026-04-22T12:00:00Z", "23T00:00+02 24T01:00+03 25T00:00+03"},
+		{"0 0 * * *", "Pacific/Apia", "2011-12-28T12:00:00Z", "29T00:00-10 31T00:00+14 01T00:00+14"},
+		{"20,35 2 * * *", "Australia/Lord_Howe", "2026-10-03T12:00:00Z", "04T02:35+11 04T02:50+11 05T02:20+11"},
+		{"0 9 29 2 *", "Australia/Lord_Howe", "2026-11-21T00:00:00Z", "29T09:00+11 29T09:00+11 29T09:00+11"},
 		{"0 9 29 2 *", "", "2026-11-21T00:00:00Z", "29T09:00Z 29T09:00Z 29T09:00Z"},
 	} {
 		if got := next(t, tc.line, tc.zone, tc.from, 3); got != tc.want {
 			t.Errorf("%q in %q after %s: %s, want %s", tc.line, tc.zone, tc.from, got, tc.want)
+		}
+	}
+}
+
+// Whatever clocks do, a line that names one time of the day comes once a day.
+func TestCronOnceADay(t *testing.T) {
+	for _, zone := range strings.Fields(`UTC Europe/Berlin Europe/Dublin America/New_York America/Havana America/Santiago Africa/Cairo
+		Africa/Casablanca Asia/Beirut Asia/Kathmandu Australia/Lord_Howe Antarctica/Troll`) {
+		for _, line := range []string{"0 0 * * *", "15 0 * * *", "30 1 * * *", "30 2 * * *", "59 23 * * *"} {
+			c, err := ParseCron(line, zone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := time.Date(2026, 1, 1, 0, 0, 0, 0, c.zone).Add(-time.Second)
+			for day := range 365 {
+				at = c.Next(at).In(c.zone)
+				if at.YearDay() != day+1 {
+					t.Fatalf("%q in %s comes at %s, not on day %d", line, zone, at, day+1)
+				}
+			}
 		}
 	}
 }

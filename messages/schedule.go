@@ -129,14 +129,15 @@ var cronFields = [...]struct{ name, values string }{
 // cronWords stand for a whole line.
 var cronWords = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
 
-var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom | cron.Descriptor)
 
 // maxCron is the longest cron line, in bytes.
 const maxCron = 256
 
 // ParseCron reads a cron line: minute, hour, day of the month, month and day of
 // the week, each a number, *, a range, a list or a step, or one of @hourly,
-// @daily, @weekly, @monthly and @yearly. zone is a name of the IANA time zone
+// @daily, @weekly, @monthly and @yearly. As in every crontab a line that chooses
+// days of the month and days of the week comes on both. zone is a name of the IANA time zone
 // database; empty means UTC. The refusal names the field that is wrong.
 func ParseCron(line, zone string) (Cron, error) {
 	if len(line) > maxCron {

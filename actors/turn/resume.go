@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"fmt"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -43,7 +45,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		}
 	case pausedApproval, pausedUnknown, pausedChild:
 		if !raises {
-			return d.noop(c, "turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
+			return d.noop(c, "%s", t.waitsFor())
 		}
 	case pausedHook: // it may not need another model call
 	default:
@@ -67,6 +69,20 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		d.advance()
 	}
 	return nil
+}
+
+// waitsFor says what a turn that no resume lets go on waits for, and what to do.
+func (t *Turn) waitsFor() string {
+	for i := range t.Calls {
+		if c := &t.Calls[i]; c.waitsBelow() {
+			for _, w := range c.Child.Waiting {
+				if w.Kind == messages.WaitPaused {
+					return fmt.Sprintf("turn %s waits for agent %s, whose turn %s is paused (%s): resume that", t.ID, w.Agent, w.Turn, w.Reason)
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
 }
 
 // raise records limits that a person has set, if any.

@@ -63,9 +63,9 @@ func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time)
 	case d.s.scheduled(timer) != nil:
 		return messages.Refuse(messages.Conflict, "agent %s has a timer %q already: cancel it first, or choose another name", d.env.Agent, timer)
 	case in.Deadline != nil && in.Cron != "":
-		return messages.Refuse(messages.BadInput, "deadline and cron exclude one another")
+		return messages.Refuse(messages.BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
 	case in.Deadline != nil && !at.Before(*in.Deadline):
-		return messages.Refuse(messages.Expired, "the deadline %s comes before the input does", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
+		return messages.Refuse(messages.Expired, "the deadline %s comes before the input does: choose a later one, or none", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case len(d.s.Schedules) >= maxSchedules:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs scheduled, the most there may be: cancel some", d.env.Agent, maxSchedules)
 	case size > maxScheduled:
@@ -155,7 +155,7 @@ func (d *decision) cancelTimer(c messages.Cancel) error {
 		}
 	}
 	if sc == nil {
-		return messages.Refuse(messages.NotFound, "no timer %q is set: it has fired, was cancelled, or never was", c.Timer)
+		return messages.Refuse(messages.NotFound, "no timer %q is set: it has fired, was cancelled, or never was; the view timers lists those that are", c.Timer)
 	}
 	d.cancelSchedule(*sc, "cancel", c.Reason)
 	return nil

@@ -105,6 +105,11 @@ func (d *decision) withdraw(c messages.Withdraw) error {
 	if c.All && len(waiting) == 0 {
 		return d.noop(c, "no input is waiting: there is nothing to withdraw")
 	}
+	for _, sc := range d.s.Schedules {
+		if sc.Input.ID == c.Input && !slices.Contains(waiting, c.Input) {
+			return messages.Refuse(messages.Conflict, "input %q does not wait: it is to come later; cancel timer %q", c.Input, sc.Timer)
+		}
+	}
 	if !c.All && !slices.Contains(waiting, c.Input) {
 		return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
 	}

@@ -452,6 +452,18 @@ func (v *views) ends(ctx context.Context) ([]uint64, error) {
 	return ends, errors.Join(errs...)
 }
 
+// Unreadable is how many frames of a tenant's agents the views leave out since
+// they could not be read.
+func (v *views) Unreadable(tenant string) int {
+	v.mu.Lock()
+	store := v.store
+	v.mu.Unlock()
+	if store == nil {
+		return 0
+	}
+	return store.Unreadable(tenant)
+}
+
 // Places tells how far each shard was read.
 func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 	ends, err := v.ends(ctx)

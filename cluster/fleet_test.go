@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/fleet"
 )
@@ -34,7 +35,7 @@ func (w *world) fleetNow(n *cluster.Node) (_ string, late bool) {
 		queries = append(queries, messages.Query{View: "usage", By: by})
 	}
 	for _, q := range queries {
-		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(uint64) { late = true }) {
+		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { late = late || l.Behind > 0 }) {
 			w.ok(err)
 			text.WriteString(q.View + " " + string(line) + "\n")
 		}

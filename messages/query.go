@@ -12,10 +12,13 @@ const HeaderNext = "Reprise-Next"
 // Headers on the empty message that ends a view of a tenant. HeaderCursor is
 // what asks for the next page; without it there is none. HeaderBehind is how
 // many messages of the log the view does not tell of yet; without it it tells of
-// all that were stored when it was asked.
+// all that were stored when it was asked. HeaderUnreadable is how many frames of the
+// tenant's agents could not be read, so that the view may lack what they tell.
 const (
 	HeaderCursor = "Reprise-Cursor"
 	HeaderBehind = "Reprise-Behind"
+
+	HeaderUnreadable = "Reprise-Unreadable"
 )
 
 // Query asks for a view of an agent or of a tenant. The answer is streamed:

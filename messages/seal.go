@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -12,6 +13,13 @@ import (
 // names the key, the data of each event is a sealed byte string, and the entry s
 // holds the cause where it tells more than type, id and door.
 const sealedFormat = 2
+
+// ErrNoKey is wrapped by the errors for what is sealed with a key that is missing.
+var ErrNoKey = errors.New("the key that it is sealed with is missing, and without it what was sealed cannot be read: if there is a copy of the keys, put it back (reprise restore --keys)")
+
+// ErrShredded is wrapped by the errors for what was sealed with a key that is gone
+// because its agent has been deleted: as it should be.
+var ErrShredded = errors.New("its agent has been deleted since, and its key with it")
 
 // Sealer encrypts what one agent's frames hold, with one key. Equal arguments
 // must give equal bytes: a frame that is stored again must be the same one. Safe

@@ -24,10 +24,18 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 }
 
 // QueryTenant asks for a view of a tenant: agents, approvals, usage, effects, dlq
-// or views. An answer that does not tell of all that was stored when it was asked
-// says to each of behind how many messages it lacks.
-func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, behind ...func(messages uint64)) iter.Seq2[json.RawMessage, error] {
-	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), behind)
+// or views. An answer that does not tell of all that was stored says to each of
+// lacks what it lacks.
+func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
+	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
+}
+
+// Lacks is what a view of a tenant does not tell of.
+type Lacks struct {
+	// Behind is how many messages were stored when it was asked and not read yet.
+	Behind uint64
+	// Unreadable is how many frames of the tenant's agents could not be read.
+	Unreadable uint64
 }
 
 // QueryStore asks for a view of the whole store, all tenants together: doctor.
@@ -35,7 +43,7 @@ func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[jso
 	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
 }
 
-func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, behind []func(uint64)) iter.Seq2[json.RawMessage, error] {
+func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, lacks []func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
 		left, lines, limit := false, 0, q.Limit
 		var try trying
@@ -56,9 +64,9 @@ func (c *Client) pages(ctx context.Context, subject string, q messages.Query, er
 				left = !yield(line, nil)
 				return !left
 			})
-			for _, say := range behind {
-				if next.behind > 0 && q.Cursor == "" {
-					say(next.behind)
+			for _, say := range lacks {
+				if next.Lacks != (Lacks{}) && q.Cursor == "" {
+					say(next.Lacks)
 				}
 			}
 			switch {
@@ -87,14 +95,16 @@ func after(line json.RawMessage, from messages.EventNumber) messages.EventNumber
 type place struct {
 	from   messages.EventNumber
 	cursor string
-	behind uint64 // of the page itself
+	Lacks  // of the page itself
 }
 
 func (p place) more() bool { return p.from != 0 || p.cursor != "" }
 
 func placeOf(h nats.Header) (p place, err error) {
 	p.cursor = h.Get(messages.HeaderCursor)
-	for name, number := range map[string]*uint64{messages.HeaderNext: (*uint64)(&p.from), messages.HeaderBehind: &p.behind} {
+	for name, number := range map[string]*uint64{
+		messages.HeaderNext: (*uint64)(&p.from), messages.HeaderBehind: &p.Behind, messages.HeaderUnreadable: &p.Unreadable,
+	} {
 		if text := h.Get(name); text != "" && err == nil {
 			*number, err = strconv.ParseUint(text, 10, 64)
 		}

@@ -20,6 +20,9 @@ type Fleet interface {
 	// Views gives the views with how many messages they lack of all that the log
 	// holds when it is called. With fresh it waits for those, but not for long.
 	Views(ctx context.Context, fresh bool) (views *fleet.Store, behind uint64, err error)
+	// Unreadable is how many frames of a tenant's agents could not be read, as far as
+	// the views have come. It never waits.
+	Unreadable(tenant string) int
 	// Places tells how far each shard of the log was read.
 	Places(ctx context.Context) ([]Place, error)
 }
@@ -153,6 +156,7 @@ func (g *Gateway) fleet(p *page, tenant string, q messages.Query) error {
 		return err
 	}
 	p.behind = behind
+	p.unreadable = g.Fleet.Unreadable(tenant)
 	calls := fleet.Query{Tenant: tenant, Kind: q.Kind, EffectFilter: effectFilter(q), After: q.Cursor, Limit: p.most() + 1}
 	switch q.View {
 	case "effects":

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -26,6 +27,7 @@ type readers struct {
 	mu     sync.Mutex
 	store  *fleet.Store
 	behind uint64
+	unread int
 }
 
 func (h *house) fleet() *readers {
@@ -61,6 +63,9 @@ func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, 
 	}
 	return r.store, r.behind, nil
 }
+
+// Unreadable is as the test wants it.
+func (r *readers) Unreadable(string) int { return r.unread }
 
 // Places is of no use here.
 func (r *readers) Places(context.Context) ([]Place, error) {
@@ -235,13 +240,15 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 func TestAViewSaysWhatItLacks(t *testing.T) {
 	h := newHouse(t, nil)
 	h.worked(till, "c1", "look", `{}`)
-	h.views.behind = 41
-	var said []uint64
-	for _, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: "effects"}, func(n uint64) { said = append(said, n) }) {
-		h.ok(err)
-	}
-	if !slices.Equal(said, []uint64{41}) {
-		t.Errorf("said %v", said)
+	h.views.behind, h.views.unread = 41, 7
+	for view, want := range map[string]client.Lacks{"effects": {Behind: 41, Unreadable: 7}, "usage": {Behind: 41, Unreadable: 7}, "approvals": {Behind: 41, Unreadable: 7}, "agents": {Unreadable: 7}} {
+		var said []client.Lacks
+		for _, err := range h.client.QueryTenant(h.ctx, "default", messages.Query{View: view}, func(l client.Lacks) { said = append(said, l) }) {
+			h.ok(err)
+		}
+		if !slices.Equal(said, []client.Lacks{want}) {
+			t.Errorf("%s: said %+v", view, said)
+		}
 	}
 }
 

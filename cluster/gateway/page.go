@@ -27,11 +27,13 @@ type page struct {
 	last  messages.EventNumber
 	err   error // why nothing more can be sent
 
-	// cursor is that of the newest row, more that there are rows behind it, and
-	// behind how many messages of the log the rows do not tell of.
-	cursor string
-	more   bool
-	behind uint64
+	// cursor is that of the newest row, more that there are rows behind it,
+	// behind how many messages of the log the rows do not tell of, and unreadable
+	// how many of their agents' frames could not be read.
+	cursor     string
+	more       bool
+	behind     uint64
+	unreadable int
 }
 
 // The bounds of a page.
@@ -131,6 +133,9 @@ func (p *page) finish() error {
 	}
 	if p.behind > 0 {
 		msg.Header.Set(messages.HeaderBehind, strconv.FormatUint(p.behind, 10))
+	}
+	if p.unreadable > 0 {
+		msg.Header.Set(messages.HeaderUnreadable, strconv.Itoa(p.unreadable))
 	}
 	return p.g.Conn.PublishMsg(msg)
 }

@@ -32,8 +32,8 @@ type Bucket interface {
 // ErrTaken says that another value is in the bucket than the one expected.
 var ErrTaken = errors.New("the value has changed")
 
-// ErrNoKey is wrapped by the errors for what is sealed with a key that is gone.
-var ErrNoKey = errors.New("the key that it is sealed with is gone, as it is once an agent has been deleted: what was sealed with it cannot be read any more")
+// ErrNoKey is wrapped by the errors for what is sealed with a key that is missing.
+var ErrNoKey = messages.ErrNoKey
 
 // ErrOff is wrapped by the errors for what is sealed when no wrapping key is given.
 var ErrOff = errors.New("it is sealed and this process has no wrapping key: start it with the one that the store was encrypted with")

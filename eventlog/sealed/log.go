@@ -67,7 +67,7 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 
 // Read yields the agent's frames, opened; see eventlog.Reader. What cannot be
 // opened is a *eventlog.DamageError that wraps ErrNoKey or ErrOff where that is
-// why.
+// why; that of an agent which is deleted while it is read is messages.Unavailable.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	return l.opened(ctx, l.Log.Read(ctx, a, from))
 }
@@ -82,6 +82,9 @@ func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, er
 		for rec, err := range frames {
 			if err == nil {
 				if rec.Frame, err = l.open(ctx, rec.Agent, rec.Seq, rec.Frame); err != nil {
+					if errors.Is(err, messages.ErrShredded) {
+						err = messages.Refuse(messages.Unavailable, "%s was deleted while it was read: ask again", rec.Agent)
+					}
 					rec = eventlog.Recorded{}
 				}
 			}
@@ -105,6 +108,8 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	}
 	key, err := l.keys.reading(ctx, a, f.KeyID)
 	switch {
+	case errors.Is(err, ErrNoKey) && l.purged(ctx, a, seq):
+		return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, messages.ErrShredded)
 	case errors.Is(err, ErrNoKey):
 		return nil, damaged(err)
 	case err != nil:
@@ -117,8 +122,16 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	return plain, nil
 }
 
+// purged says that a frame is not in the log any more. A delete removes them
+// before the key, so whoever holds such a frame has only read ahead.
+func (l *Log) purged(ctx context.Context, a messages.AgentID, seq uint64) bool {
+	_, err := l.FrameAt(ctx, a, seq)
+	return err != nil && messages.AsError(err).Code == messages.NotFound
+}
+
 // ReadShard yields what the shard holds; see eventlog.Shards. Frames are opened
-// when they are asked for.
+// when they are asked for; the error of one whose agent has been deleted since
+// wraps messages.ErrShredded.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		for s, err := range l.Log.ReadShard(ctx, shard, after) {

@@ -199,6 +199,7 @@ func TestShredded(t *testing.T) { // A108
 	if _, err := other.Tail(ctx, ada); err != nil { // it has the old key in memory
 		t.Fatal(err)
 	}
+	old := raw(t, inner, ada)[0].KeyID
 	no := func(context.Context) (bool, error) { return false, nil }
 	yes := func(context.Context) (bool, error) { return true, nil }
 	if had, err := k.Shred(ctx, ada, no); had || err != nil {
@@ -225,6 +226,35 @@ func TestShredded(t *testing.T) { // A108
 	if _, err := read(log, bob); err != nil {
 		t.Error("the neighbour:", err)
 	}
+	// Whoever has read ahead of a delete is told so, and not of damage.
+	var held []eventlog.Stored
+	for s, err := range log.ReadShard(ctx, int(ada.Partition())%log.Shards(), 0) {
+		if err != nil || s.Agent == (messages.AgentID{}) {
+			break
+		}
+		held = append(held, s)
+	}
+	why := func() (err error) {
+		for _, s := range held {
+			if s.Agent == ada {
+				_, err = s.Frame()
+			}
+		}
+		return err
+	}
+	if err := why(); !errors.Is(err, sealed.ErrNoKey) {
+		t.Error("a key that is lost:", err)
+	}
+	if tail, err = inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{}))); err != nil {
+		t.Fatal(err)
+	}
+	if err := inner.Purge(ctx, ada, tail.Seq); err != nil {
+		t.Fatal(err)
+	}
+	var damage *eventlog.DamageError
+	if err := why(); !errors.Is(err, messages.ErrShredded) || errors.As(err, &damage) {
+		t.Error("what was deleted:", err)
+	}
 	// A new life has a new key, also at a node that knew the old one.
 	if _, err := other.Tail(ctx, ada); err != nil {
 		t.Fatal(err)
@@ -232,8 +262,7 @@ func TestShredded(t *testing.T) { // A108
 	if _, err := other.Append(ctx, entry(t, ada, tail)); err != nil {
 		t.Fatal(err)
 	}
-	all := raw(t, inner, ada)
-	if all[0].KeyID == all[1].KeyID {
+	if all := raw(t, inner, ada); all[len(all)-1].KeyID == old {
 		t.Error("a new life is sealed with the key of the old one")
 	}
 }

@@ -66,6 +66,7 @@ type folding struct {
 	id    int64 // 0: it has no rows
 	shard int
 	last  messages.EventNumber
+	bad   int // frames that could not be read
 	// gone says that the rows under was must go first.
 	gone []int64
 
@@ -112,27 +113,51 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, matters) {
 		return nil
 	}
-	frame, err := m.Frame()
-	if err != nil && !slices.Contains(m.Types, deleted) {
-		at.Unreadable++
-		b.s.logger.Warn("a frame cannot be read; the views of the fleet leave it out", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq, "error", err)
+	frame, unread := m.Frame()
+	if errors.Is(unread, messages.ErrShredded) { // the tombstone comes behind it
+		b.s.logger.Debug("a frame of an agent that has been deleted since is left out of the views of the fleet", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq)
 		return nil
 	}
 	f, err := b.folding(ctx, shard, m.Agent)
 	if err != nil {
 		return err
 	}
-	if frame == nil { // its only use was to end the agent
+	switch {
+	case unread != nil && slices.Contains(m.Types, deleted): // its only use was to end the agent
 		f.delete()
-		return nil
+	case unread != nil:
+		f.bad++
+		b.s.leftOut(m.Agent, "a frame cannot be read; the views of the fleet leave it out", "shard", shard, "sequence", m.Seq, "error", unread)
+	case frame.First <= f.last:
+		f.bad++
+		b.s.leftOut(m.Agent, "a frame tells again of events that were told; the views of the fleet leave it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
+	default:
+		f.apply(frame)
 	}
-	if frame.First <= f.last {
-		at.Unreadable++
-		b.s.logger.Warn("a frame tells again of events that were told; the views of the fleet leave it out", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq, "event", frame.First)
-		return nil
-	}
-	f.apply(frame)
 	return nil
+}
+
+// blindness is what the views do not see of an agent.
+type blindness struct {
+	agent messages.AgentID
+	what  string
+}
+
+// mostBlind is how many of them are remembered.
+const mostBlind = 1000
+
+// leftOut warns of a frame that the views leave out, once for each agent; of the
+// others of that agent it tells those who look closely.
+func (s *Store) leftOut(a messages.AgentID, what string, args ...any) {
+	tell, this := s.logger.Warn, blindness{a, what}
+	if s.blind[this] {
+		tell = s.logger.Debug
+	}
+	if len(s.blind) >= mostBlind {
+		clear(s.blind)
+	}
+	s.blind[this] = true
+	tell(what, append([]any{"agent", a.String()}, args...)...)
 }
 
 // folding is the agent's fold as it stands.
@@ -142,9 +167,10 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	}
 	var id int64
 	var last uint64
+	var bad int
 	var raw []byte
 	var c carry
-	err := b.s.find.QueryRowContext(ctx, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &raw)
+	err := b.s.find.QueryRowContext(ctx, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
@@ -153,7 +179,7 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 		return nil, errStrange
 	}
 	f := newFolding(shard, c)
-	f.id, f.last = id, messages.EventNumber(last)
+	f.id, f.last, f.bad = id, messages.EventNumber(last), bad
 	b.agents[a] = f
 	return f, nil
 }
@@ -228,9 +254,14 @@ func (b *Batch) commit(ctx context.Context) error {
 	if w.err != nil {
 		return w.err
 	}
+	bad, err := count(ctx, tx)
+	if err != nil {
+		return err
+	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	b.s.bad.Store(bad)
 	for shard, at := range b.shards {
 		b.s.shards[shard] = at
 	}

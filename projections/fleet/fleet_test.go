@@ -574,6 +574,58 @@ func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 	if !strings.Contains(said.String(), "tells again") {
 		t.Errorf("a frame that tells again is not reported: %s", said.String())
 	}
+	left := s.Unreadable("default") + s.Unreadable("acme")
+	if left != 2 || s.Unreadable(bad.Agent.Tenant) == 0 || s.Unreadable("nobody") != 0 {
+		t.Errorf("of the tenants %d are told", left)
+	}
+}
+
+// Frames without a key are told of once for each agent, and once their agent is
+// deleted they are missed no more.
+func TestFramesWithoutAKey(t *testing.T) { // A108
+	w := newWorld(6)
+	w.live(10, 50)
+	victim, other := agentID(3), agentID(4)
+	unkeyed := func(a messages.AgentID, why error) (frames int) {
+		for _, shard := range w.shards {
+			for i := range shard {
+				if shard[i].Agent == a && slices.ContainsFunc(shard[i].Types, matters) {
+					shard[i].Frame = func() (*messages.Frame, error) { return nil, why }
+					frames++
+				}
+			}
+		}
+		return frames
+	}
+	lost, shredded := unkeyed(victim, messages.ErrNoKey), unkeyed(other, messages.ErrShredded)
+	if lost < 2 || shredded < 2 {
+		t.Fatalf("the world has too few frames: %d and %d", lost, shredded)
+	}
+	var said strings.Builder
+	path := file(t)
+	s, err := Open(t.Context(), path, slog.New(slog.NewTextHandler(&said, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, s, 30)
+	if warned := strings.Count(said.String(), "level=WARN"); warned != 1 || !strings.Contains(said.String(), victim.String()) {
+		t.Errorf("%d warnings: %s", warned, said.String())
+	}
+	if got := s.Unreadable(victim.Tenant); got != lost {
+		t.Errorf("%d frames are missed, want %d", got, lost)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path)
+	if got := s.Unreadable(victim.Tenant); got != lost {
+		t.Errorf("opened again: %d frames are missed, want %d", got, lost)
+	}
+	w.say(victim, gone{})
+	w.apply(t, s, 30)
+	if got := s.Unreadable(victim.Tenant); got != 0 {
+		t.Errorf("of a deleted agent %d frames are missed", got)
+	}
 }
 
 func TestAFileThatIsNotOursIsBuiltAgain(t *testing.T) { // A87

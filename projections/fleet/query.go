@@ -362,10 +362,43 @@ func wholeCost(units, nanos int64) messages.Cost {
 	return messages.Cost(min(max(units+nanos/1e9, -most), most)*1e9 + nanos%1e9)
 }
 
+// Unreadable is how many frames of a tenant's agents could not be read and are
+// left out, as of the newest batch. It never waits.
+func (s *Store) Unreadable(tenant string) int {
+	if bad := s.bad.Load(); bad != nil {
+		return (*bad)[tenant]
+	}
+	return 0
+}
+
+// queryer is a database or a transaction of it.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// count counts the frames that could not be read, by tenant.
+func count(ctx context.Context, q queryer) (*map[string]int, error) {
+	rows, err := q.QueryContext(ctx, `SELECT tenant, sum(bad) FROM agents WHERE bad > 0 GROUP BY tenant`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	bad := make(map[string]int)
+	for rows.Next() {
+		var tenant string
+		var frames int
+		if err := rows.Scan(&tenant, &frames); err != nil {
+			return nil, err
+		}
+		bad[tenant] = frames
+	}
+	return &bad, rows.Err()
+}
+
 // Shards is how far each shard was read, by its number.
 func (s *Store) Shards(ctx context.Context) (map[int]Shard, error) {
 	list := make(map[int]Shard)
-	found, err := s.read.QueryContext(ctx, `SELECT shard, seq, agent, stored, applied, bad FROM shards`)
+	found, err := s.read.QueryContext(ctx, `SELECT shard, seq, agent, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
 	if err != nil {
 		return nil, err
 	}

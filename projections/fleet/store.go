@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite"
@@ -17,21 +18,23 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // thrown away.
-const version = 1
+const version = 2
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
 CREATE TABLE shards (
 	shard INTEGER PRIMARY KEY,
 	seq INTEGER NOT NULL, agent TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
-	applied INTEGER NOT NULL, bad INTEGER NOT NULL);
+	applied INTEGER NOT NULL);
 CREATE TABLE agents (
 	id INTEGER PRIMARY KEY, shard INTEGER NOT NULL,
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
 	last INTEGER NOT NULL,
+	bad INTEGER NOT NULL, -- frames that could not be read
 	carry BLOB, -- what the folds remember; NULL: nothing
 	UNIQUE (tenant, kind, key));
 CREATE INDEX agents_shard ON agents (shard);
+CREATE INDEX agents_bad ON agents (tenant, shard, bad) WHERE bad > 0;
 CREATE TABLE effects (
 	agent INTEGER NOT NULL, n INTEGER NOT NULL,
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, tool TEXT NOT NULL, outcome TEXT NOT NULL, at INTEGER NOT NULL,
@@ -66,7 +69,7 @@ type Shard struct {
 	Position
 	// Applied is when, by this machine's clock.
 	Applied time.Time
-	// Unreadable is how many of its frames could not be read.
+	// Unreadable is how many of its frames could not be read, as Shards tells it.
 	Unreadable int
 }
 
@@ -77,8 +80,10 @@ type Store struct {
 	logger *slog.Logger
 	write  *sql.DB
 	read   *sql.DB
-	find   *sql.Stmt     // of write: an agent
-	shards map[int]Shard // as committed; of the goroutine that applies
+	find   *sql.Stmt                      // of write: an agent
+	shards map[int]Shard                  // as committed; of the goroutine that applies
+	bad    atomic.Pointer[map[string]int] // frames that could not be read, by tenant
+	blind  map[blindness]bool             // what was warned of; of that goroutine, too
 	// untidy says that what SQLite has yet to write back may hold something of a
 	// deleted agent.
 	untidy bool
@@ -89,7 +94,7 @@ type Store struct {
 // the views are in memory and gone when the store is closed; queries then wait
 // for a batch that is being applied.
 func Open(ctx context.Context, path string, logger *slog.Logger) (*Store, error) {
-	s := &Store{path: path, logger: logger}
+	s := &Store{path: path, logger: logger, blind: make(map[blindness]bool)}
 	err := s.open(ctx)
 	if err == nil || ctx.Err() != nil {
 		return s, err
@@ -130,7 +135,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
+	if s.find, err = s.write.PrepareContext(ctx, `SELECT id, last, bad, carry FROM agents WHERE tenant = ? AND kind = ? AND key = ?`); err != nil {
 		return err
 	}
 	if s.path == "" { // what is in memory belongs to one connection
@@ -179,11 +184,18 @@ func (s *Store) prepare(ctx context.Context) error {
 	return nil
 }
 
-// load reads the positions, and tidies up.
+// load reads the positions and what could not be read, and tidies up.
 func (s *Store) load(ctx context.Context) (err error) {
-	s.shards, err = s.Shards(ctx)
+	if s.shards, err = s.Shards(ctx); err != nil {
+		return err
+	}
+	bad, err := count(ctx, s.read)
+	if err != nil {
+		return err
+	}
+	s.bad.Store(bad)
 	s.untidy = true // who wrote it may have been killed
-	return errors.Join(err, s.tidy(ctx))
+	return s.tidy(ctx)
 }
 
 // tidy has SQLite write back what it has yet to, and empty the file that holds it,
@@ -240,9 +252,14 @@ func (s *Store) Reset(ctx context.Context, shard int) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM shards WHERE shard = ?`, shard); err != nil {
 		return err
 	}
+	bad, err := count(ctx, tx)
+	if err != nil {
+		return err
+	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	s.bad.Store(bad)
 	delete(s.shards, shard)
 	return nil
 }

@@ -59,7 +59,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	}
 	calls := f.effects.List(a)
 	asked := f.usage.Asked()
-	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && len(f.gone) == 0 {
+	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && len(f.gone) == 0 && f.bad == 0 {
 		return
 	}
 	c := carry{Asked: asked}
@@ -72,10 +72,10 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	if len(c.Effects)+len(c.Asked) > 0 {
 		raw = w.json(c)
 	}
-	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, carry) VALUES (?, ?, ?, ?, ?, ?)
-		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, carry = excluded.carry RETURNING id`)
+	insert := w.prepared(`INSERT INTO agents (shard, tenant, kind, key, last, bad, carry) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (tenant, kind, key) DO UPDATE SET last = excluded.last, bad = excluded.bad, carry = excluded.carry RETURNING id`)
 	if w.err == nil {
-		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), raw).Scan(&f.id)
+		w.err = insert.QueryRowContext(w.ctx, f.shard, a.Tenant, a.Kind, a.Key, int64(f.last), f.bad, raw).Scan(&f.id)
 	}
 	for _, e := range calls {
 		w.effect(f.id, e)
@@ -133,12 +133,12 @@ var errMoved = errors.New("another process writes to the file of the views: give
 
 // position moves a shard on, if it is still where this process left it.
 func (w *writer) position(shard int, from uint64, at Shard) {
-	values := []any{int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano(), at.Unreadable, shard}
+	values := []any{int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano(), shard}
 	changed := int64(0)
 	if from == 0 {
-		changed = w.do(`INSERT INTO shards (seq, agent, stored, applied, bad, shard) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
+		changed = w.do(`INSERT INTO shards (seq, agent, stored, applied, shard) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
 	} else {
-		changed = w.do(`UPDATE shards SET seq = ?, agent = ?, stored = ?, applied = ?, bad = ? WHERE shard = ? AND seq = ?`, append(values, int64(from))...)
+		changed = w.do(`UPDATE shards SET seq = ?, agent = ?, stored = ?, applied = ? WHERE shard = ? AND seq = ?`, append(values, int64(from))...)
 	}
 	if w.err == nil && changed != 1 {
 		w.err = errMoved

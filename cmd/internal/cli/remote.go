@@ -161,9 +161,14 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 	return nil
 }
 
-// behind says that a view does not tell of all that the log holds.
-func (a *app) behind(frames uint64) {
-	a.note("as of %d frames ago: the node has not read them yet", frames)
+// lacks says that a view does not tell of all that the log holds.
+func (a *app) lacks(l client.Lacks) {
+	if l.Behind > 0 {
+		a.note("as of %d frames ago: the node has not read them yet", l.Behind)
+	}
+	if l.Unreadable > 0 {
+		a.note("%d frames of this tenant's agents could not be read, and what they tell is left out: `%s doctor` says of which agents, and why", l.Unreadable, a.started)
+	}
 }
 
 // tenantLines gives each line of a tenant's view to each.
@@ -176,7 +181,7 @@ func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, 
 		return err
 	}
 	defer done()
-	for line, err := range c.QueryTenant(ctx, tenant, q, a.behind) {
+	for line, err := range c.QueryTenant(ctx, tenant, q, a.lacks) {
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package natslog
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -58,7 +61,8 @@ func (l *Log) MakeKeys(ctx context.Context, replicas int) (*Bucket, error) {
 }
 
 // metadataEncrypted is where the stream of definitions says that frames may be
-// encrypted. Unlike the bucket it is in every backup.
+// encrypted, by a name that this store alone has. Unlike the bucket it is in every
+// backup.
 const metadataEncrypted = "reprise-encrypted"
 
 // MarkEncrypted notes that frames may be encrypted from now on.
@@ -67,7 +71,9 @@ func (l *Log) MarkEncrypted(ctx context.Context) error {
 	if err != nil || EncryptedBy(cfg) {
 		return err
 	}
-	metadata := map[string]string{metadataEncrypted: "true"}
+	mark := make([]byte, 16)
+	_, _ = rand.Read(mark) // never fails
+	metadata := map[string]string{metadataEncrypted: hex.EncodeToString(mark)}
 	for name, value := range cfg.Metadata {
 		if !strings.HasPrefix(name, "_nats.") { // the server's own
 			metadata[name] = value
@@ -84,6 +90,44 @@ func (l *Log) MarkEncrypted(ctx context.Context) error {
 func (l *Log) MarkedEncrypted(ctx context.Context) (bool, error) {
 	cfg, err := l.definitions(ctx)
 	return EncryptedBy(cfg), err
+}
+
+// Encryption is the name that the store got when it was first encrypted, and how
+// many copies its streams have. Empty: it never was.
+func (l *Log) Encryption(ctx context.Context) (name string, replicas int, err error) {
+	cfg, err := l.definitions(ctx)
+	return cfg.Metadata[metadataEncrypted], cfg.Replicas, err
+}
+
+// SealedBy is the id of the key that the agent's present life is sealed with. Empty:
+// nothing of it is, or the agent is deleted or never was. What cannot be read is a
+// *eventlog.DamageError.
+func (l *Log) SealedBy(ctx context.Context, a messages.AgentID) (id string, err error) {
+	newest, _, err := l.newestFrame(ctx, a)
+	if err != nil || newest == nil {
+		return "", err
+	}
+	if f, err := decode(a, newest); err == nil && f.KeyID != "" {
+		return f.KeyID, nil
+	}
+	for m, err := range l.scan(ctx, a, 0, newest.seq) { // rare: the newest frame is one that is never sealed
+		if err != nil {
+			return "", err
+		}
+		if !m.isFrame() {
+			continue
+		}
+		f, err := decode(a, m)
+		switch {
+		case err != nil:
+			return "", &eventlog.DamageError{Agent: a, Seq: m.seq, Err: err}
+		case len(f.Events) == 1 && f.Events[0].EventType() == eventlog.Deleted:
+			id = ""
+		case f.KeyID != "":
+			id = f.KeyID
+		}
+	}
+	return id, nil
 }
 
 // EncryptedBy says whether a stream's settings note that frames may be encrypted.

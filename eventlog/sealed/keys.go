@@ -69,12 +69,6 @@ type entry struct {
 	Wrapped []byte `json:"wrapped"`
 }
 
-// check tells the wrapping key with that id from all others.
-type check struct {
-	ID    string `json:"id"`
-	Check []byte `json:"check"`
-}
-
 // Open gives the keys in the bucket. The first wrapping key wraps what is new;
 // what any of them has wrapped can be read. Keys that are not those of the store
 // are refused, and the bucket is left as it was. A bucket that is new becomes
@@ -92,7 +86,7 @@ func Open(ctx context.Context, bucket Bucket, ring ...Key) (*Keys, error) {
 		if err := k.fits(list); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(list, func(c check) bool { return c.ID == ring[0].ID() }) {
+		if slices.ContainsFunc(list, func(c Mark) bool { return c.ID == ring[0].ID() }) {
 			return k, nil
 		}
 		list = append(list, k.check())
@@ -117,7 +111,7 @@ func Encrypted(ctx context.Context, bucket Bucket) (ids []string, err error) {
 	return ids, err
 }
 
-func readChecks(ctx context.Context, bucket Bucket) (list []check, revision uint64, err error) {
+func readChecks(ctx context.Context, bucket Bucket) (list []Mark, revision uint64, err error) {
 	value, revision, err := bucket.Get(ctx, checks)
 	if err == nil && revision != 0 {
 		err = json.Unmarshal(value, &list)
@@ -129,7 +123,7 @@ func readChecks(ctx context.Context, bucket Bucket) (list []check, revision uint
 }
 
 // fits refuses a ring that holds none of the store's wrapping keys.
-func (k *Keys) fits(list []check) error {
+func (k *Keys) fits(list []Mark) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -341,7 +335,7 @@ func (k *Keys) Rotate(ctx context.Context) (wrapped int, err error) {
 	if err != nil {
 		return wrapped, err
 	}
-	value, err := json.Marshal([]check{k.check()})
+	value, err := json.Marshal([]Mark{k.check()})
 	if err != nil {
 		return wrapped, err
 	}
@@ -350,11 +344,10 @@ func (k *Keys) Rotate(ctx context.Context) (wrapped int, err error) {
 
 // rotate wraps one key by the newest wrapping key, unless it is.
 func (k *Keys) rotate(ctx context.Context, name string) (did bool, err error) {
-	t := strings.Split(name, ".")
-	if len(t) != 3 {
+	a, is := agentOf(name)
+	if !is {
 		return false, nil
 	}
-	a := messages.AgentID{Tenant: t[0], Kind: t[1], Key: t[2]}
 	value, revision, err := k.bucket.Get(ctx, name)
 	if err != nil || revision == 0 {
 		return false, err
@@ -367,4 +360,4 @@ func (k *Keys) rotate(ctx context.Context, name string) (did bool, err error) {
 }
 
 // check is what the newest wrapping key is known by.
-func (k *Keys) check() check { return check{k.ring[0].ID(), k.ring[0].wrap([]byte(checks), checks)} }
+func (k *Keys) check() Mark { return Mark{k.ring[0].ID(), k.ring[0].wrap([]byte(checks), checks)} }

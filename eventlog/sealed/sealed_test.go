@@ -402,6 +402,66 @@ func TestRotate(t *testing.T) {
 	}
 }
 
+// revisionOf is that of ada's key; 0: there is none.
+func revisionOf(t *testing.T, b sealed.Bucket) uint64 {
+	t.Helper()
+	_, revision, err := sealed.Copy(ctx, b, ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// Whoever deletes an agent while its key is put back finds none to erase: it must
+// be gone all the same.
+func TestPutBackBesideADelete(t *testing.T) { // A108
+	from := &sealed.Memory{}
+	log := sealed.New(memlog.New(), keys(t, from, key(1)))
+	if _, err := log.Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+		t.Fatal(err)
+	}
+	copied, revision, err := sealed.Copy(ctx, from, ada)
+	marks, err2 := sealed.Marks(ctx, from)
+	if revision == 0 || err != nil || err2 != nil || copied.Opens(key(1)) != nil || copied.Opens(key(2)) == nil {
+		t.Fatalf("%+v at %d, %v, %v", copied, revision, err, err2)
+	}
+	lost := errors.New("the connection was lost")
+	type said struct {
+		mine bool
+		err  error
+	}
+	for what, c := range map[string]struct {
+		said   []said
+		became sealed.Put
+		there  bool
+		err    error
+	}{
+		"it lives on":                  {[]said{{mine: true}, {mine: true}}, sealed.Back, true, nil},
+		"it was deleted":               {[]said{{}}, sealed.Unused, false, nil},
+		"it is deleted meanwhile":      {[]said{{mine: true}, {}}, sealed.Unused, false, nil},
+		"nobody knows any more":        {[]said{{mine: true}, {err: lost}}, sealed.Unused, false, lost},
+		"nobody knows from the outset": {[]said{{err: lost}}, sealed.Unused, false, lost},
+	} {
+		to := &sealed.Memory{}
+		p, err := sealed.PutBack(ctx, to, marks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, cancel := context.WithCancel(ctx)
+		became, err := p.Put(within, copied, func(ctx context.Context) (bool, error) {
+			s := c.said[0]
+			if c.said = c.said[1:]; revisionOf(t, to) != 0 {
+				cancel() // what was begun is ended
+			}
+			return s.mine, errors.Join(s.err, ctx.Err())
+		})
+		cancel()
+		if there := revisionOf(t, to) != 0; became != c.became || there != c.there || !errors.Is(err, c.err) {
+			t.Errorf("%s: %d, there %v, %v", what, became, there, err)
+		}
+	}
+}
+
 func TestParseKeys(t *testing.T) {
 	k := key(7)
 	for _, text := range []string{hex.EncodeToString(k[:]), "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=", " BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc\n"} {

@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/messages"
@@ -21,9 +23,9 @@ import (
 )
 
 func (a *app) backup() *cobra.Command {
-	var force bool
+	var force, keys bool
 	cmd := &cobra.Command{
-		Use: "backup FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
+		Use: "backup [--keys] FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
 		Short: "Copy the whole store to a file, while it runs",
 		Long: `Copy the whole store to a file, while it runs; - writes to standard output.
 
@@ -32,34 +34,35 @@ letters, all logs, definitions and payloads. Each stream is as it was at one
 moment, not all at the same one: restored agents go on as after a crash then.
 
 Keys of encrypted agents are left out, so that who finds a backup does not find
-the keys to it: keep a copy of the bucket <root>_keys and of the wrapping key
-apart. It needs an administrator's permissions: $JS.API.STREAM.>,
-$JS.API.CONSUMER.> and $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
+the keys to it. With --keys it is only these that are copied, and without them a
+backup of an encrypted store cannot be read: copy them behind each backup. They are
+wrapped, so the file is worth nothing without the wrapping key; keep that, the keys
+and the backups each in a place of its own. A deleted agent's key is not in it, but
+in older copies of the keys it is: keep the newest alone and destroy the others, or
+what was deleted can be read by whoever has one of them, a backup and the wrapping key.
+
+It needs an administrator's permissions: $JS.API.STREAM.>, $JS.API.CONSUMER.> and
+$JS.SNAPSHOT.>. The file has its name only when it is whole.`,
+		Example: `  reprise backup store.tar
+  reprise backup --keys --force store.keys`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			if keys {
+				return a.runBackupKeys(ctx, args[0], force)
+			}
 			return a.runBackup(ctx, args[0], force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if there is one")
+	cmd.Flags().BoolVar(&keys, "keys", false, "copy the wrapped keys of encrypted agents, and nothing else")
 	return a.connects(cmd, 0)
 }
 
 func (a *app) runBackup(ctx context.Context, name string, force bool) error {
-	if _, err := os.Stat(name); name != "-" && err == nil && !force {
-		return fail("choose another name, or replace it with --force", "%s is there already", name)
-	}
-	o, file, err := a.server()
+	nc, o, err := a.copies(name, force)
 	if err != nil {
 		return err
-	}
-	server, options, err := o.Resolve()
-	if err != nil {
-		return err
-	}
-	nc, err := natslog.Connect(server, options...)
-	if err != nil {
-		return a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
 	}
 	defer nc.Close()
 	ctx, cancel := a.limited(ctx)
@@ -84,11 +87,34 @@ func (a *app) runBackup(ctx context.Context, name string, force bool) error {
 	if err := whole(name, write); err != nil {
 		return err
 	}
+	if m.Encrypted() {
+		a.note("agents in it are encrypted and their keys are not in it: copy them, to another place, with `%s backup --keys FILE`", a.started)
+	}
 	if a.json() {
 		return a.object(m)
 	}
 	a.printf("%s: %s\n", name, told(m))
 	return nil
+}
+
+// copies connects to the server that is copied from to a file of that name.
+func (a *app) copies(name string, force bool) (*nats.Conn, client.Options, error) {
+	if _, err := os.Stat(name); name != "-" && err == nil && !force {
+		return nil, client.Options{}, fail("choose another name, or replace it with --force", "%s is there already", name)
+	}
+	o, file, err := a.server()
+	if err != nil {
+		return nil, o, err
+	}
+	server, options, err := o.Resolve()
+	if err != nil {
+		return nil, o, err
+	}
+	nc, err := natslog.Connect(server, options...)
+	if err != nil {
+		return nil, o, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+	}
+	return nc, o, nil
 }
 
 // limited bounds ctx by --timeout, if it is given.

@@ -22,8 +22,9 @@ import (
 )
 
 type restoreFlags struct {
-	again, dry, unchecked bool
-	replicas              int
+	again, dry, unchecked, keys bool
+	replicas                    int
+	keyFile                     string
 	// rooted says that --root was given.
 	rooted bool
 }
@@ -31,7 +32,7 @@ type restoreFlags struct {
 func (a *app) restore() *cobra.Command {
 	var f restoreFlags
 	cmd := &cobra.Command{
-		Use: "restore FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
+		Use: "restore [--keys] FILE", GroupID: groupKeep, Args: cobra.ExactArgs(1),
 		Short: "Make a store of a backup",
 		Long: `Make a store of a backup.
 
@@ -42,17 +43,36 @@ before anything is written, and the store when it is made (see doctor).
 
 A restore that is cut short leaves nothing that a node would start on. Agents go
 on from their newest event in the backup as after a crash: tools that are safe to
-run again may run again, others wait for a person.`,
+run again may run again, others wait for a person.
+
+With --keys FILE is a copy of the keys of encrypted agents (backup --keys), and they
+are put back into the store that has none: a server's, a running node's or that of
+the folder --data. A key comes back only for an agent that is in the store, is not
+deleted, whose events are sealed with it, and that has no key. If the wrapping key
+is given, as to serve, each key is tried first.`,
+		Example: `  reprise restore store.tar --data ./again
+  reprise restore --keys store.keys --data ./again --key-file key`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			f.rooted = cmd.Flags().Changed("root")
+			if args[0] == "-" {
+				return usage("a backup is read twice: write it to a file first")
+			}
+			if f.keys {
+				return a.runRestoreKeys(ctx, args[0], f)
+			}
+			if f.keyFile != "" {
+				return usage("--key-file is for --keys: frames are restored as they are")
+			}
 			return a.runRestore(ctx, args[0], f)
 		},
 	}
 	a.serverFlags(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&a.remote.data, "data", defaultData, "folder to make, without --nats and --context (and NATS_URL, unless this is given)")
+	fs.BoolVar(&f.keys, "keys", false, "put the keys of encrypted agents back that `backup --keys` has copied")
+	fs.StringVar(&f.keyFile, "key-file", "", "with --keys: file with the wrapping key to try them with (default: "+keyVariable+")")
 	fs.BoolVar(&f.again, "again", false, "remove what an earlier restore to that server has left that was cut short")
 	fs.BoolVar(&f.dry, "dry-run", false, "check the file and say what is in it")
 	fs.BoolVar(&f.unchecked, "no-check", false, "do not read the store through when it is made")
@@ -61,9 +81,6 @@ run again may run again, others wait for a person.`,
 }
 
 func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error {
-	if name == "-" {
-		return usage("a backup is read twice: write it to a file first")
-	}
 	if f.replicas < 0 {
 		return usage("--replicas %d: it must be positive", f.replicas)
 	}
@@ -124,7 +141,7 @@ func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 	}
 	a.printf("%s is whole: %s\n", file.Name(), told(m))
 	if m.Encrypted() {
-		a.note("agents in it are encrypted and their keys are in no backup: put the stream KV_%s_keys back before a node starts, and start it with the wrapping key", m.Root)
+		a.note("agents in it are encrypted and their keys (KV_%s_keys) are in no backup: put them back with `%s restore --keys` before a node starts, and start it with the wrapping key", m.Root, a.started)
 	}
 	return m, nil
 }

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// runBackupKeys copies the agents' keys to a file.
+func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error {
+	nc, o, err := a.copies(name, force)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	ctx, cancel := a.limited(ctx)
+	defer cancel()
+	var m *backup.Keys
+	write := func(w io.Writer) (err error) {
+		m, err = backup.WriteKeys(ctx, w, a.keysConfig(nc, o.Root, "copy"))
+		return err
+	}
+	if name == "-" {
+		if err := write(a.out); err != nil {
+			return err
+		}
+		a.note("%s", toldKeys(m))
+		return nil
+	}
+	if err := whole(name, write); err != nil {
+		return err
+	}
+	a.note("the keys in it are wrapped and worth nothing without the wrapping key; keep both apart from backups, and of copies of the keys the newest alone")
+	if a.json() {
+		return a.object(a.summary(m))
+	}
+	a.printf("%s: %s\n", name, toldKeys(m))
+	return nil
+}
+
+func (a *app) keysConfig(nc *nats.Conn, root, what string) backup.Config {
+	line := a.progress()
+	return backup.Config{Conn: nc, Root: root, Version: versionText(), Progress: func(p backup.Progress) {
+		if line.show(what+" keys %3.0f%%", 100*p.Done); p.Done == 1 {
+			line.end()
+		}
+	}}
+}
+
+// keysSummary is what is in a copy of keys, in JSON.
+type keysSummary struct {
+	*backup.Keys
+	Count   int `json:"keys"`
+	LeftOut int `json:"left_out"`
+}
+
+func (a *app) summary(m *backup.Keys) keysSummary { return keysSummary{m, m.Keys, m.LeftOut} }
+
+// toldKeys says what is in a copy of keys in one line.
+func toldKeys(m *backup.Keys) string {
+	text := fmt.Sprintf("%d keys of root %s, wrapped by", m.Keys, m.Root)
+	for _, mark := range m.Marks {
+		text += " " + mark.ID
+	}
+	if m.LeftOut > 0 {
+		text += fmt.Sprintf("; %d that no agent needs were left out", m.LeftOut)
+	}
+	return projections.Printable(text, 0)
+}
+
+// runRestoreKeys puts keys back.
+func (a *app) runRestoreKeys(ctx context.Context, name string, f restoreFlags) error {
+	ring, err := wrappingKeys(f.keyFile, config.EncryptionConfig{})
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	m, err := backup.VerifyKeys(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if f.dry {
+		return a.dryKeys(name, m, ring)
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	o := a.remote.options
+	if o.Root = m.Root; f.rooted {
+		o.Root = a.remote.options.Root
+	}
+	nc, done, err := a.keyed()
+	if err != nil {
+		return err
+	}
+	defer done()
+	cfg := backup.KeysConfig{Config: a.keysConfig(nc, o.Root, "restore"), Wrapping: ring, Told: func(agent string, why error) {
+		a.note("%s: its key is not put back: %s", projections.Printable(agent, 0), projections.Printable(why.Error(), 0))
+	}}
+	_, became, err := backup.RestoreKeys(ctx, file, cfg)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return a.tellKeys(became, len(ring) > 0)
+}
+
+// dryKeys says what is in a file that is whole.
+func (a *app) dryKeys(name string, m *backup.Keys, ring []sealed.Key) error {
+	if len(ring) > 0 {
+		if err := sealed.Fits(m.Marks, ring...); err != nil {
+			return err
+		}
+	}
+	if a.json() {
+		return a.object(a.summary(m))
+	}
+	a.printf("%s is whole: %s\n", name, toldKeys(m))
+	return nil
+}
+
+func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
+	if !tried {
+		a.note("the keys were not tried: no wrapping key is given (--key-file or " + keyVariable + ")")
+	}
+	if a.json() {
+		if err := a.object(r); err != nil {
+			return err
+		}
+	} else {
+		a.printf("%d keys were put back, %d were there already\n", r.Back, r.There)
+	}
+	if n := r.Other + r.Unused; n > 0 {
+		a.note("%d were left out: their agents are deleted, made anew, or not in this store", n)
+	}
+	if r.Failed > 0 {
+		return fail("see why above; what was put back stays, and it can be done again", "%d keys could not be put back", r.Failed)
+	}
+	return nil
+}
+
+// keyed connects to the store whose keys are put back: that of a server, of a
+// local node that runs, or of a folder on which none runs.
+func (a *app) keyed() (nc *nats.Conn, done func(), err error) {
+	o, file, err := a.server()
+	if err != nil {
+		return a.keyedFolder()
+	}
+	server, options, err := o.Resolve()
+	if err != nil {
+		return nil, nil, err
+	}
+	nc, err = natslog.Connect(server, options...)
+	switch {
+	case err == nil:
+		return nc, nc.Close, nil
+	case file != "": // the node that wrote it is gone
+		return a.keyedFolder()
+	}
+	return nil, nil, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+}
+
+func (a *app) keyedFolder() (nc *nats.Conn, done func(), err error) {
+	dir := filepath.Clean(a.remote.data)
+	if found, err := os.ReadDir(dir); err != nil || len(found) == 0 {
+		if err == nil {
+			err = fs.ErrNotExist
+		}
+		return nil, nil, fail("name the folder with --data, or a server with --nats", "there is no store in %s: %v", dir, err)
+	}
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: a.logger(slog.LevelError)})
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := func() {
+		if err := srv.Shutdown(); err != nil {
+			a.note("the store's server did not stop in order: %v", err)
+		}
+	}
+	if nc, err = srv.Connect(); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return nc, func() { nc.Close(); stop() }, nil
+}

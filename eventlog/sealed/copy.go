@@ -1,0 +1,229 @@
+package sealed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Mark tells the wrapping key with that id from all others.
+type Mark struct {
+	ID    string `json:"id"`
+	Check []byte `json:"check"`
+}
+
+// Copied is the key of an agent in a copy of a bucket, wrapped as it was there: it
+// is worth nothing without the wrapping key.
+type Copied struct {
+	// Agent is the address in full.
+	Agent   string `json:"agent"`
+	ID      string `json:"id"`
+	By      string `json:"by"` // the wrapping key's id
+	Wrapped []byte `json:"wrapped"`
+}
+
+// Of is whose key it is.
+func (c Copied) Of() (messages.AgentID, error) {
+	a, err := messages.ParseAgentID(c.Agent)
+	if err == nil && a.Full() != c.Agent {
+		err = messages.Refuse(messages.BadInput, "%q is no address in full", c.Agent)
+	}
+	return a, err
+}
+
+// Marks are what the bucket knows its wrapping keys by.
+func Marks(ctx context.Context, bucket Bucket) ([]Mark, error) {
+	list, _, err := readChecks(ctx, bucket)
+	return list, err
+}
+
+// Fits says why none of the wrapping keys is one of those with the marks; nil: one
+// is.
+func Fits(marks []Mark, ring ...Key) error { return (&Keys{ring: ring}).fits(marks) }
+
+// Agents are those that have a key in the bucket, sorted.
+func Agents(ctx context.Context, bucket Bucket) (list []messages.AgentID, err error) {
+	names, err := bucket.List(ctx)
+	for _, n := range names {
+		if a, is := agentOf(n); is {
+			list = append(list, a)
+		}
+	}
+	return list, err
+}
+
+// agentOf is the agent whose key has that name.
+func agentOf(name string) (a messages.AgentID, is bool) {
+	t := strings.Split(name, ".")
+	if len(t) != 3 {
+		return a, false
+	}
+	a = messages.AgentID{Tenant: t[0], Kind: t[1], Key: t[2]}
+	return a, a.Validate() == nil
+}
+
+// Copy gives the agent's key as the bucket keeps it, and its revision; 0: it has
+// none.
+func Copy(ctx context.Context, bucket Bucket, a messages.AgentID) (c Copied, revision uint64, err error) {
+	value, revision, err := bucket.Get(ctx, name(a))
+	if err != nil || revision == 0 {
+		return Copied{}, 0, err
+	}
+	var e entry
+	if err := json.Unmarshal(value, &e); err != nil || e.ID == "" {
+		return Copied{}, revision, fmt.Errorf("the key of %s is damaged: it cannot be read in its bucket", a)
+	}
+	return Copied{Agent: a.Full(), ID: e.ID, By: e.By, Wrapped: e.Wrapped}, revision, nil
+}
+
+// Opens says why none of the wrapping keys opens a copied key; nil: one does.
+func (c Copied) Opens(ring ...Key) error {
+	a, err := c.Of()
+	if err != nil {
+		return err
+	}
+	_, err = c.secret(a, ring)
+	return err
+}
+
+func (c Copied) secret(a messages.AgentID, ring []Key) ([]byte, error) {
+	i := slices.IndexFunc(ring, func(k Key) bool { return k.ID() == c.By })
+	if i < 0 {
+		return nil, fmt.Errorf("the key of %s is wrapped by %s, which is not given: give it behind the newest one", a, c.By)
+	}
+	secret, err := ring[i].unwrap(c.Wrapped, about(a, c.ID))
+	if err != nil {
+		return nil, fmt.Errorf("the key of %s is damaged: wrapping key %s does not open it", a, c.By)
+	}
+	return secret, nil
+}
+
+// Putter puts copied keys back into a bucket. Make it with [PutBack].
+type Putter struct {
+	bucket Bucket
+	ring   []Key
+	by     []string // wrapping keys that the store knows
+}
+
+// PutBack gives what puts keys back that were copied from a bucket with those
+// marks. A bucket that knows no wrapping key takes over the marks. With wrapping
+// keys each key is tried, and wrapped anew by the first; wrong ones are refused and
+// the bucket is left as it was. Without them keys are put back as they are.
+func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Putter, error) {
+	if len(marks) == 0 {
+		return nil, errors.New("the copy names no wrapping key")
+	}
+	now, revision, err := readChecks(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range [][]Mark{marks, now} {
+		if err := Fits(list, ring...); err != nil && len(ring) > 0 {
+			return nil, err
+		}
+	}
+	if len(now) == 0 {
+		value, err := json.Marshal(marks)
+		if err == nil {
+			err = bucket.Put(ctx, checks, value, revision)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("note the wrapping keys: %w", err)
+		}
+		now = marks
+	}
+	p := &Putter{bucket: bucket, ring: ring}
+	for _, m := range now {
+		p.by = append(p.by, m.ID)
+	}
+	if len(ring) > 0 {
+		_, err = Open(ctx, bucket, ring...) // it notes the newest one
+	}
+	return p, err
+}
+
+// Put is what became of a copied key.
+type Put int
+
+// What becomes of them.
+const (
+	Back   Put = iota + 1 // it is in the bucket again
+	There                 // the bucket has it already
+	Other                 // the agent has another key, as one has that was deleted and made anew
+	Unused                // nothing of the agent's present life is sealed with it
+)
+
+// Put puts a key back, never over another. mine says whether the agent's present
+// life is sealed with it; it is asked before and after, since the agent may be
+// deleted at the same time by who has found no key to erase.
+func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (bool, error)) (Put, error) {
+	a, err := c.Of()
+	if err != nil {
+		return 0, err
+	}
+	value, err := p.value(a, c)
+	if err != nil {
+		return 0, err
+	}
+	if ok, err := mine(ctx); err != nil || !ok {
+		return Unused, err
+	}
+	put := p.bucket.Put(ctx, name(a), value, 0)
+	if errors.Is(put, ErrTaken) {
+		have, _, err := Copy(ctx, p.bucket, a)
+		if err == nil && have.ID == c.ID {
+			return There, nil
+		}
+		return Other, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takes) // what was begun is ended
+	defer cancel()
+	ok, err := mine(ctx)
+	switch {
+	case err == nil && ok && put == nil:
+		return Back, nil
+	case err == nil && !ok || err != nil && put == nil: // it is no loss: the copy has it
+		return Unused, errors.Join(err, p.takeBack(ctx, a, c))
+	}
+	return 0, fmt.Errorf("put the key of %s back, outcome unknown: %w", a, errors.Join(put, err))
+}
+
+// value is a key as the bucket keeps it, wrapped by the newest wrapping key if
+// there is one here.
+func (p *Putter) value(a messages.AgentID, c Copied) ([]byte, error) {
+	if len(p.ring) == 0 {
+		if !slices.Contains(p.by, c.By) {
+			return nil, fmt.Errorf("the key of %s is wrapped by %s, which the store does not know any more: give its wrapping key, and %s behind it", a, c.By, c.By)
+		}
+		return json.Marshal(entry{c.ID, c.By, c.Wrapped})
+	}
+	secret, err := c.secret(a, p.ring)
+	if err != nil {
+		return nil, err
+	}
+	if c.By == p.ring[0].ID() {
+		return json.Marshal(entry{c.ID, c.By, c.Wrapped})
+	}
+	return json.Marshal(entry{c.ID, p.ring[0].ID(), p.ring[0].wrap(secret, about(a, c.ID))})
+}
+
+// takes is how long it may take to end what was begun when the caller has given up.
+const takes = 10 * time.Second
+
+// takeBack erases a key, by whichever wrapping key it is wrapped now.
+func (p *Putter) takeBack(ctx context.Context, a messages.AgentID, c Copied) error {
+	have, revision, err := Copy(ctx, p.bucket, a)
+	if err == nil && revision != 0 && have.ID == c.ID {
+		err = p.bucket.Erase(ctx, name(a), revision)
+	}
+	if err != nil {
+		return fmt.Errorf("the key of %s may be in the bucket though it should not, and could not be erased: put keys back again, or see what `reprise doctor` says: %w", a, err)
+	}
+	return nil
+}

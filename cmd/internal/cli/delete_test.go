@@ -91,6 +91,53 @@ func TestEncryption(t *testing.T) {
 	w.run("restore", "store.tar", "--data", "again", "--no-check").exits(0, "KV_reprise_keys", "wrapping key")
 	for _, args := range [][]string{nil, {"--key-file", "other"}} {
 		w.file("reprise.yaml", small)
-		w.run(append([]string{"dev", "--listen", "127.0.0.1:0", "--data", "again"}, args...)...).exits(1, "KV_reprise_keys", "missing")
+		w.run(append([]string{"dev", "--listen", "127.0.0.1:0", "--data", "again"}, args...)...).exits(1, "KV_reprise_keys", "restore --keys")
 	}
+}
+
+func TestKeysCopied(t *testing.T) { // A108, A29
+	const one, other = "0101010101010101010101010101010101010101010101010101010101010101", "0202020202020202020202020202020202020202020202020202020202020202"
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	w.file("key", one)
+	w.file("wrong", other)
+	serve := func(data string) *proc {
+		return w.node("dev", "--listen", "127.0.0.1:0", "--key-file", "key", "--data", data)
+	}
+	n := serve(".reprise")
+	w.run("ask", "assistant/kept", "xyzzy-4711").exits(0)
+	w.run("ask", "assistant/gone", "xyzzy-4711").exits(0)
+	w.run("backup", "store.tar").exits(0, "backup --keys")
+	w.run("delete", "assistant/gone", "--yes").exits(0)
+	w.until("assistant/gone", "the purge", func(ev map[string]any) bool { return ev["type"] == "agent.purged" })
+	w.run("backup", "--keys", "store.keys").exits(0, "1 keys of root reprise", "without the wrapping key")
+	w.run("backup", "--keys", "store.keys").exits(1, "--force")
+	info, err := os.Stat(filepath.Join(w.dir, "store.keys"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file is %v, %v", info, err)
+	}
+	again := w.run("backup", "--keys", "--force", "-o", "json", "store.keys").exits(0).objects()[0]
+	wantKeys(t, again, "file", "format", "version", "root", "store", "begun", "marks", "keys", "left_out")
+	n.end(syscall.SIGTERM)
+
+	w.run("restore", "store.tar", "--data", "second", "--no-check").exits(0, "restore --keys")
+	w.run("restore", "--keys", "store.tar", "--data", "second").exits(1, "store.tar", "backup --keys")
+	w.run("restore", "--keys", "store.keys", "--data", "none").exits(1, "no store in none")
+	w.run("restore", "--keys", "-").exits(2)
+	w.run("restore", "store.tar", "--key-file", "key", "--data", "third").exits(2, "--keys")
+	w.run("restore", "--keys", "store.keys", "--data", "second", "--key-file", "wrong").exits(1, "not the store's")
+	w.run("restore", "--keys", "--dry-run", "store.keys", "--key-file", "wrong").exits(1, "not the store's")
+	w.run("restore", "--keys", "--dry-run", "store.keys").exits(0, "is whole: 1 keys")
+	if entries, err := os.ReadDir(w.dir); err != nil || len(entries) > 8 {
+		t.Errorf("something was left: %v, %v", entries, err)
+	}
+	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 keys were put back", "not tried")
+	w.run("restore", "--keys", "store.keys", "--data", "second", "--key-file", "key", "-o", "json").exits(0, `"there":1`)
+	n = serve("second")
+	defer n.end(syscall.SIGTERM)
+	w.run("history", "assistant/kept", "--data", "second").exits(0, "xyzzy-4711")
+	w.run("history", "assistant/gone", "--data", "second").exits(1, "key that it is sealed with is missing")
+	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 were there already") // beside a node
+	w.run("usage", "--data", "second").exits(0, "could not be read")
+	w.run("ls", "--data", "second").exits(0, "could not be read")
 }

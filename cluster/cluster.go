@@ -10,6 +10,8 @@
 //     recovered.
 //   - An agent that sleeps, or whose node has gone, is woken when its next timer
 //     is due, by whichever node owns it then.
+//   - A node without a wrapping key that finds the store encrypted by another ends
+//     by itself.
 //   - Close takes nothing new, stops its agents, gives its partitions up and
 //     returns; what was under way goes on at the next start or at the next owner.
 package cluster
@@ -126,6 +128,10 @@ type Node struct {
 	closers  []func() // in the order in which they were opened
 	// doubts are partitions whose agents have met a newer owner.
 	doubts chan messages.Partition
+	// ended is closed when the node ends by itself, because of failed.
+	ended   chan struct{}
+	failing sync.Once
+	failed  error
 }
 
 // logConns is how many connections appends are spread over.
@@ -144,14 +150,14 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}
 	n := &Node{
 		cfg: cfg, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root},
-		doubts: make(chan messages.Partition, messages.Partitions),
+		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
 	}
 	defer func() {
 		if err != nil {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -214,7 +220,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
@@ -317,6 +323,29 @@ func (n *Node) Partitions() int { return n.leases.Held() }
 // InMemory is how many agents are in this node's memory; the others are in its
 // log alone.
 func (n *Node) InMemory() int { return n.host.runtime.InMemory() }
+
+// Ended is closed when the node ends by itself; Err says why then.
+func (n *Node) Ended() <-chan struct{} { return n.ended }
+
+// Err is why the node has ended by itself; nil: it has not.
+func (n *Node) Err() error {
+	select {
+	case <-n.ended:
+		return n.failed
+	default:
+		return nil
+	}
+}
+
+// fail has the node end by itself. At once nothing is written any more.
+func (n *Node) fail(why error) {
+	n.failing.Do(func() {
+		n.log.Close(why)
+		n.cfg.Logger.Error("the node ends", "error", why)
+		n.failed = why
+		close(n.ended)
+	})
+}
 
 // Close stops the node. Streams that run through it end with an error that says
 // so; their turns go on at the next start or owner. More than once does nothing.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
@@ -77,6 +78,67 @@ func (n *Node) rotates(keys *sealed.Keys) {
 		}
 	})
 	n.onClose(func() { cancel(); running.Wait() })
+}
+
+// errPlain ends a node that writes plain what others encrypt.
+var errPlain = errors.New("this store has been encrypted since this node was started, and this node has no wrapping key: what it wrote would be plain; it stops, and its agents go on at other nodes; start it again with the wrapping key (reprise: --key-file or REPRISE_KEY)")
+
+// lookEvery is how often a node without keys looks whether the store has been
+// encrypted.
+const lookEvery = time.Second
+
+// staysPlain refuses what a node without keys wants to do once the store has been
+// encrypted, and ends the node.
+func (n *Node) staysPlain(ctx context.Context) error {
+	if n.keys != nil {
+		return nil
+	}
+	marked, err := n.streams.MarkedEncrypted(ctx)
+	if err == nil && marked {
+		err = errPlain
+		n.fail(err)
+	}
+	return err
+}
+
+// watchMark looks, for as long as a node without keys lives, whether another has
+// encrypted the store. The node looks before it takes partitions, too: one that was
+// cut off meanwhile takes none. It is the last step of a start, so that all that is
+// to be closed is known.
+func (n *Node) watchMark(ctx context.Context) error {
+	if n.keys != nil {
+		return nil
+	}
+	if err := n.staysPlain(ctx); err != nil {
+		return err
+	}
+	watching, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	n.onClose(func() { cancel(); running.Wait() })
+	running.Go(func() {
+		if n.plainUntil(watching) {
+			go n.undo() // it waits for this
+		}
+	})
+	return nil
+}
+
+// plainUntil looks at the mark until ctx ends or the node must, which it says.
+func (n *Node) plainUntil(ctx context.Context) (must bool) {
+	every := time.NewTicker(lookEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-n.ended:
+			return true
+		case <-every.C:
+			within, done := context.WithTimeout(ctx, 10*lookEvery)
+			_ = n.staysPlain(within) // what goes wrong is tried again
+			done()
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // Encrypted says whether what agents are told and do is sealed where it is stored.

@@ -18,6 +18,8 @@ import (
 // owner does what owning a partition means: it hosts its agents, recovers
 // those that owe work, wakes those whose timer is due, and pulls its inputs. It implements lease.Owner.
 type owner struct {
+	// may says why this node must not take a partition; nil: it may.
+	may    func(context.Context) error
 	host   *host
 	log    eventlog.Follower
 	inbox  *inbox.Inbox
@@ -55,7 +57,7 @@ func (o *owner) watchAll(ctx context.Context) error {
 	var wg sync.WaitGroup
 	errs := make([]error, messages.Partitions)
 	for p := range messages.Partitions {
-		wg.Go(func() { _, errs[p] = o.Prepare(ctx, messages.Partition(p)) })
+		wg.Go(func() { _, errs[p] = o.heads(ctx, messages.Partition(p)) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -66,9 +68,19 @@ func (o *owner) watchAll(ctx context.Context) error {
 	return nil
 }
 
-// Prepare reads the partition's heads, and goes on reading them for as long as
-// the node lives.
+// Prepare reads the partition's heads, and says no where this node must not take
+// it.
 func (o *owner) Prepare(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
+	highest, err := o.heads(ctx, p)
+	if err == nil {
+		err = o.may(ctx)
+	}
+	return highest, err
+}
+
+// heads reads the partition's heads, and goes on reading them for as long as the
+// node lives.
+func (o *owner) heads(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	if !w.begun {

@@ -33,6 +33,9 @@ func sealedSize(size int64) int64 {
 // PutBlob seals what r holds and stores it; see eventlog.Blobs. The blob is named
 // by what r holds, and Stored names what is kept.
 func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
+	if err := l.closed(); err != nil {
+		return messages.Blob{}, err
+	}
 	if l.keys == nil {
 		return l.Log.PutBlob(ctx, a, r)
 	}

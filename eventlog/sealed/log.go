@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -15,13 +16,26 @@ import (
 type Log struct {
 	eventlog.Log
 	keys *Keys
+	why  atomic.Pointer[error] // that nothing is written any more
 }
 
 var _ eventlog.Log = (*Log)(nil)
 
 // New seals what is written to log under the keys. Without keys (nil) nothing is
 // sealed, and what is sealed cannot be read.
-func New(log eventlog.Log, keys *Keys) *Log { return &Log{log, keys} }
+func New(log eventlog.Log, keys *Keys) *Log { return &Log{Log: log, keys: keys} }
+
+// Close has nothing written any more: whoever tries is told why. What is under way
+// may still be stored. Reading goes on.
+func (l *Log) Close(why error) { l.why.Store(&why) }
+
+// closed is why nothing is written any more; nil: it is.
+func (l *Log) closed() error {
+	if why := l.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
 
 // Overhead is more than sealing adds to a frame of the usual number of events, in
 // bytes.
@@ -42,6 +56,9 @@ func clears(f *messages.Frame) bool {
 // Append seals the frame and stores it; see eventlog.Appender. If the key cannot
 // be read nothing was stored, and the same entry may be tried again.
 func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	if err := l.closed(); err != nil {
+		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
+	}
 	if l.keys == nil || clears(e.Frame) {
 		return l.Log.Append(ctx, e)
 	}

@@ -21,6 +21,9 @@ func snapshotAbout(a messages.AgentID, name string) []byte {
 
 // PutSnapshot seals the snapshot and stores it; see eventlog.Snapshots.
 func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	if err := l.closed(); err != nil {
+		return err
+	}
 	if l.keys == nil {
 		return l.Log.PutSnapshot(ctx, a, name, snapshot)
 	}

@@ -51,8 +51,12 @@ func (n *node) run(ctx context.Context) error {
 	}
 	forget, err := n.announce(running)
 	if err == nil {
-		<-ctx.Done()
-		n.app.note("stopping; what is under way goes on at the next start")
+		select {
+		case <-running.Ended():
+			err = running.Err()
+		case <-ctx.Done():
+			n.app.note("stopping; what is under way goes on at the next start")
+		}
 	}
 	forget()
 	if closing := running.Close(); err == nil {

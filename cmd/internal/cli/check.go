@@ -13,27 +13,34 @@ import (
 )
 
 func (a *app) check() *cobra.Command {
-	return &cobra.Command{
+	var keys string
+	cmd := &cobra.Command{
 		Use: "check [FILE]", GroupID: groupCheck, Args: cobra.MaximumNArgs(1),
 		Short: "Say everything that is wrong with a reprise.yaml",
+		Long: `Say everything that is wrong with a reprise.yaml, and with the key that serve would
+encrypt with.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			file := defaultConfig
 			if len(args) > 0 {
 				file = args[0]
 			}
-			return a.runCheck(file)
+			return a.runCheck(file, keys)
 		},
 	}
+	keyFlag(cmd, &keys)
+	return cmd
 }
 
 // checked is what check says of a file in JSON.
 type checked struct {
-	OK        bool             `json:"ok"`
-	File      string           `json:"file"`
-	Agents    []string         `json:"agents,omitempty"`
-	Tools     []string         `json:"tools,omitempty"`
-	Providers []string         `json:"providers,omitempty"`
-	Problems  []checkedProblem `json:"problems,omitempty"`
+	OK        bool     `json:"ok"`
+	File      string   `json:"file"`
+	Agents    []string `json:"agents,omitempty"`
+	Tools     []string `json:"tools,omitempty"`
+	Providers []string `json:"providers,omitempty"`
+	// Wrapping are the ids of the wrapping keys.
+	Wrapping []string         `json:"wrapping,omitempty"`
+	Problems []checkedProblem `json:"problems,omitempty"`
 }
 
 type checkedProblem struct {
@@ -43,13 +50,17 @@ type checkedProblem struct {
 	Do   string `json:"do"`
 }
 
-func (a *app) runCheck(file string) error {
+func (a *app) runCheck(file, keyFile string) error {
 	c, err := config.Load(file)
 	if err == nil {
 		_, err = definitions(c, runnable)
 	}
 	if err != nil {
 		return a.problems(file, err)
+	}
+	keys, err := wrappingKeys(keyFile, c.Encryption)
+	if err != nil {
+		return a.problems(file, keyProblem(keyFile, c, err))
 	}
 	result := checked{OK: true, File: file}
 	for _, agent := range c.Agents {
@@ -61,11 +72,31 @@ func (a *app) runCheck(file string) error {
 	for _, p := range c.Providers {
 		result.Providers = append(result.Providers, p.Name)
 	}
+	for _, key := range keys {
+		result.Wrapping = append(result.Wrapping, key.ID())
+	}
 	if a.json() {
 		return a.object(result)
 	}
-	a.printf("%s is fine: %s; %s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), counted("provider", result.Providers))
+	encrypted := "nothing is encrypted"
+	if len(keys) > 0 {
+		encrypted = counted("wrapping key", result.Wrapping)
+	}
+	a.printf("%s is fine: %s; %s; %s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), counted("provider", result.Providers), encrypted)
 	return nil
+}
+
+// keyProblem says what is wrong with a key, at its place: in the file, or where the
+// flag or the environment names it.
+func keyProblem(keyFile string, c *config.Config, err error) error {
+	p := config.Problem{File: c.File, Line: c.Encryption.Line, Col: c.Encryption.Col, What: err.Error(), Do: "32 bytes in hex or base64 are wanted, in a file that this user may read"}
+	switch {
+	case keyFile != "":
+		p.File, p.Line, p.Col = "--key-file", 0, 0
+	case p.Line == 0:
+		p.File = keyVariable
+	}
+	return config.Problems{p}
 }
 
 // runnable makes a tool of a program that is there.

@@ -27,6 +27,33 @@ func TestCheck(t *testing.T) {
 	w.run("check", "typo.yaml").exits(1, `did you mean "calculator"?`, "gone.sh")
 }
 
+// The key is tried as serve would.
+func TestCheckKey(t *testing.T) { // A29
+	const key = "0101010101010101010101010101010101010101010101010101010101010101"
+	w := newWorld(t)
+	w.file("good", key)
+	w.file("short", "0101")
+	w.file("sub/reprise.yaml", small+"encryption: {key_file: ../good}\n")
+	w.file("reprise.yaml", small)
+	w.run("check").exits(0, "nothing is encrypted")
+	w.run("check", "sub/reprise.yaml").exits(0, "wrapping key")
+	w.run("check", "--key-file", "good", "-o", "json").exits(0, `"wrapping":["`)
+	w.run("check", "--key-file", "none").exits(1, "--key-file", "cannot be read")
+	w.run("check", "--key-file", "short").exits(1, "4 characters", "openssl rand -hex 32")
+	w.file("bad.yaml", small+"encryption: {key_file: short}\n")
+	w.run("check", "bad.yaml").exits(1, "bad.yaml:", "4 characters")
+	w.run("serve", "--config", "bad.yaml", "--listen", "127.0.0.1:0").exits(1, "4 characters")
+	w.file("bad.yaml", small+"encryption: {key_file: none}\n")
+	if o := w.run("check", "bad.yaml", "-o", "json").exits(1).objects()[0]; o["ok"] != false || len(o["problems"].([]any)) != 1 {
+		t.Errorf("check: %v", o)
+	}
+	w.file("bad.yaml", small+"encryption: {key: \"${NO_SUCH_KEY}\"}\n")
+	w.run("check", "bad.yaml").exits(1, "NO_SUCH_KEY")
+	w.env = append(w.env, "REPRISE_KEY=abc")
+	w.run("check").exits(1, "REPRISE_KEY", "3 characters")
+	w.run("check", "--key-file", "good").exits(0)
+}
+
 func TestUsage(t *testing.T) {
 	w := newWorld(t)
 	help := w.run("--help").exits(0)

@@ -95,6 +95,24 @@ func TestEncryption(t *testing.T) {
 	}
 }
 
+// A node without the key ends, and says why, once another encrypts the store.
+func TestNodeEndsByItself(t *testing.T) { // A108
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	w.file("key", "0101010101010101010101010101010101010101010101010101010101010101")
+	n := w.dev()
+	address, err := os.ReadFile(filepath.Join(w.dir, ".reprise", "address"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.node("serve", "--nats", strings.TrimSpace(string(address)), "--key-file", "key")
+	<-n.done
+	if code := n.end(0); code != 1 || !strings.Contains(n.errs.String(), "reprise: this store has been encrypted") {
+		t.Errorf("exit code %d: %s", code, n.errs)
+	}
+	w.run("dev", "--listen", "127.0.0.1:0").exits(1, "encrypted under", "--key-file")
+}
+
 func TestKeysCopied(t *testing.T) { // A108, A29
 	const one, other = "0101010101010101010101010101010101010101010101010101010101010101", "0202020202020202020202020202020202020202020202020202020202020202"
 	w := newWorld(t)

@@ -10,6 +10,8 @@ type EncryptionConfig struct {
 	// KeyFile holds them in a file: an absolute path, or seen from the folder of
 	// the file.
 	KeyFile string
+	// Line and Col are where the file says so, counted from 1. Zero: it does not.
+	Line, Col int
 }
 
 func (r *reader) encryption(n *node) {
@@ -20,6 +22,11 @@ func (r *reader) encryption(n *node) {
 		"key_file": r.line("key_file", &e.KeyFile),
 	})
 	e.Key = Secret(key)
+	for _, name := range []string{"key", "key_file"} {
+		if n.kind == mapping && n.get(name) != nil {
+			e.Line, e.Col = n.get(name).at.line, n.get(name).at.col
+		}
+	}
 	if n.kind == mapping && n.get("key") != nil && n.get("key_file") != nil {
 		r.add(n.at, "keep one of them", "encryption has both key and key_file")
 	}

@@ -232,9 +232,9 @@ func (n *Node) openHost(ctx context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: doctorOf(n.streams, n.log, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
+		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf,
+			Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked,
 		}.Find, Encrypted: n.Encrypted(),
 	})
 	return nil

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
@@ -9,6 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -21,16 +23,59 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return doctorOf(log, log, actors.ExamineHeads(log)), nil
+	return doctorOf(log, log, nil, actors.ExamineHeads(log)), nil
 }
 
-// doctorOf examines the log that is stored in streams, and payloads as they are
-// stored there.
-func doctorOf(streams *natslog.Log, log doctor.Log, checks ...doctor.Check) *doctor.Doctor {
+// doctorOf examines the log that is stored in streams, payloads as they are
+// stored there, and keys, which it tries if wrapping keys are given.
+func doctorOf(streams *natslog.Log, log doctor.Log, ring []sealed.Key, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
 		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, BlobAgents: streams.BlobAgents, Named: namedBy,
-		Checks: checks,
+		Checks: checks, Keys: func(ctx context.Context) (doctor.Keys, error) {
+			bucket, err := streams.FindKeys(ctx)
+			if err != nil || bucket == nil {
+				return nil, err
+			}
+			return keysOf{streams, bucket, ring}, nil
+		},
 	})
+}
+
+// keysOf tells a doctor of the keys in a bucket.
+type keysOf struct {
+	streams *natslog.Log
+	bucket  *natslog.Bucket
+	ring    []sealed.Key // nil: none is tried
+}
+
+// Key looks at one; see doctor.Keys.
+func (k keysOf) Key(ctx context.Context, a messages.AgentID) (id string, closed, err error) {
+	c, revision, err := sealed.Copy(ctx, k.bucket, a)
+	switch {
+	case err != nil && revision != 0: // what is there is no key
+		return "", err, nil
+	case err != nil || revision == 0:
+		return "", nil, err
+	case len(k.ring) > 0:
+		closed = c.Opens(k.ring...)
+	}
+	return c.ID, closed, nil
+}
+
+// Agents are those of a shard; see doctor.Keys.
+func (k keysOf) Agents(ctx context.Context, shard int) (list []messages.AgentID, err error) {
+	all, err := sealed.Agents(ctx, k.bucket)
+	for _, a := range all {
+		if k.streams.ShardOf(a) == shard {
+			list = append(list, a)
+		}
+	}
+	return list, err
+}
+
+// Erase says how to erase one; see doctor.Keys.
+func (k keysOf) Erase(a messages.AgentID) string {
+	return fmt.Sprintf("stop the nodes, so that none has it in memory, and erase it: nats kv purge %s %s.%s.%s", k.bucket.Name(), a.Tenant, a.Kind, a.Key)
 }
 
 // namedBy are the payloads that a frame's events name, as they are stored: what

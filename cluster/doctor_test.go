@@ -1,7 +1,9 @@
 package cluster_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,85 @@ func TestDoctorView(t *testing.T) { // A29, A36
 		if messages.AsError(err).Code != messages.BadInput {
 			t.Errorf("an agent was repaired: %v", err)
 		}
+	}
+}
+
+// Keys are examined with the log: what is missing, what cannot be opened, and what
+// is left of those that are gone.
+func TestDoctorOfKeys(t *testing.T) { // A108, A29
+	w := newWorld(t)
+	n := w.node(under(key(1)))
+	for _, agent := range []string{"a", "b", "c", "d"} {
+		w.say(n.Client(), "assistant/"+agent, "u1", "hello")
+	}
+	bucket, err := w.js.KeyValue(w.ctx, "reprise_keys")
+	w.ok(err)
+	kept := func(agent string) []byte {
+		entry, err := bucket.Get(w.ctx, "default.assistant."+agent)
+		w.ok(err)
+		return entry.Value()
+	}
+	put := func(agent string, value []byte) {
+		_, err := bucket.Put(w.ctx, "default.assistant."+agent, value)
+		w.ok(err)
+	}
+	if found, sum := w.examined(n.Client(), messages.Query{Deep: true}); len(found) != 0 || sum.Agents != 4 {
+		t.Fatalf("%+v %+v", found, sum)
+	}
+	gone := kept("c")
+	_, err = n.Client().Do(w.ctx, "assistant/c", messages.Delete{})
+	w.ok(err)
+	w.until(n.Client(), "assistant/c", ofType("agent.purged"))
+	w.ok(n.Close())
+	put("c", gone)
+	put("never", gone)
+	w.ok(bucket.Purge(w.ctx, "default.assistant.a"))
+	put("b", bytes.ReplaceAll(kept("b"), []byte(key(1).ID()), []byte(key(9).ID())))
+	n = w.node(under(key(1)))
+	found, sum := w.examined(n.Client(), messages.Query{})
+	want := map[string]string{"a": "fail is missing", "b": "fail " + key(9).ID(), "c": "fail there still", "never": "warn not one event"}
+	for _, f := range found {
+		status, part, _ := strings.Cut(want[f.Agent.Key], " ")
+		if f.Check != "key" || f.Status != status || part == "" || !strings.Contains(f.Detail, part) || f.Remedy == "" {
+			t.Errorf("found %+v", f)
+		}
+		delete(want, f.Agent.Key)
+	}
+	if len(want) > 0 || sum.Problems != 3 {
+		t.Errorf("not found: %v; %+v", want, sum)
+	}
+	for line, err := range n.Client().Query(w.ctx, "assistant/b", messages.Query{View: "doctor"}) {
+		if w.ok(err); strings.Contains(string(line), `"finding"`) && !strings.Contains(string(line), key(9).ID()) {
+			t.Errorf("of one agent: %s", line)
+		}
+	}
+	w.ok(n.Close())
+
+	// Without keys it sees what can be seen.
+	conn, err := natslog.Connect(w.url)
+	w.ok(err)
+	defer conn.Close()
+	d, err := cluster.Doctor(w.ctx, conn, "", 1, w.log.logger())
+	w.ok(err)
+	agents := make(map[string]int)
+	for shard := range d.Shards() {
+		_, err := d.Shard(w.ctx, shard, doctor.Options{}, func(f doctor.Finding) { agents[f.Check+" "+f.Agent.Key]++ }, nil)
+		w.ok(err)
+	}
+	if fmt.Sprint(agents) != "map[key a:1 key c:1 key never:1]" {
+		t.Errorf("without wrapping keys: %v", agents)
+	}
+	n = w.node(under(key(1)))
+	w.ok(w.js.DeleteStream(w.ctx, "KV_reprise_keys"))
+	told := false
+	for line, err := range n.Client().QueryStore(w.ctx, messages.Query{View: "doctor"}) {
+		if err != nil {
+			break // not all can be read
+		}
+		told = told || strings.Contains(string(line), "KV_reprise_keys") && strings.Contains(string(line), "restore --keys")
+	}
+	if !told {
+		t.Error("that all keys are missing is not told")
 	}
 }
 

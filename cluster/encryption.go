@@ -141,6 +141,18 @@ func (n *Node) plainUntil(ctx context.Context) (must bool) {
 	}
 }
 
+// locked says that the store is encrypted and the bucket of its keys is gone.
+func (n *Node) locked(ctx context.Context) error {
+	marked, err := n.streams.MarkedEncrypted(ctx)
+	if err != nil || !marked {
+		return err
+	}
+	if bucket, err := n.streams.FindKeys(ctx); err != nil || bucket != nil {
+		return err
+	}
+	return fmt.Errorf("the stream %s, which holds the keys that agents are encrypted with, is missing", natslog.KeysOf(n.subjects))
+}
+
 // Encrypted says whether what agents are told and do is sealed where it is stored.
 func (n *Node) Encrypted() bool { return n.keys != nil }
 

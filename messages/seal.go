@@ -21,6 +21,10 @@ var ErrNoKey = errors.New("the key that it is sealed with is missing, and withou
 // because its agent has been deleted: as it should be.
 var ErrShredded = errors.New("its agent has been deleted since, and its key with it")
 
+// ErrLocked is wrapped by the errors for what is sealed with a key that is there and
+// cannot be opened.
+var ErrLocked = errors.New("no wrapping key that is given opens it")
+
 // Sealer encrypts what one agent's frames hold, with one key. Equal arguments
 // must give equal bytes: a frame that is stored again must be the same one. Safe
 // for concurrent use.

@@ -64,6 +64,7 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 		for _, f := range g.Store(g.ctx) {
 			e.finding(f)
 		}
+		e.flush() // they may be why the rest cannot be read
 	}
 	counts, err := g.Doctor.Shard(e.ctx, shard-1, optionsOf(q), e.finding, e.progress)
 	if err != nil {
@@ -156,6 +157,13 @@ func (e *examiner) finding(f doctor.Finding) {
 	e.p.line(1, Examined{Type: "finding", Finding: &f}) // all are of one place: a page never ends between them
 }
 
+// flush sends what was found.
+func (e *examiner) flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.p.flush()
+}
+
 // progress hears how far it has come.
 func (e *examiner) progress(c doctor.Counts) {
 	e.mu.Lock()
@@ -176,6 +184,8 @@ type StoreFindings struct {
 	Unsound func(context.Context) []error
 	Oldest  func(context.Context) (since time.Time, waiting uint64, err error)
 	OwnerOf func(messages.Partition) string
+	// Locked says that agents are encrypted and their keys are missing.
+	Locked func(context.Context) error
 }
 
 // stuck is how long an input may wait in the queue before it is told.
@@ -188,6 +198,9 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	}
 	for _, err := range s.Unsound(ctx) {
 		add(doctor.Fail, "", "%v", err)
+	}
+	if err := s.Locked(ctx); err != nil {
+		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes go on with those that they have in memory until they stop", "%v", err)
 	}
 	free := 0
 	for p := range messages.Partitions {

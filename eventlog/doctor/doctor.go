@@ -102,6 +102,9 @@ type Config struct {
 	// is not known. readable is false where that cannot be told. Nil: Blobs are not
 	// examined.
 	Named func(*messages.Frame) (named []messages.Blob, readable bool)
+	// Keys gives the keys that frames are sealed with; nil or none: they are not
+	// examined.
+	Keys func(context.Context) (Keys, error)
 	// Checks are run for each agent.
 	Checks []Check
 	// Now is the clock. Nil: time.Now.
@@ -141,6 +144,7 @@ type visit struct {
 	tell   func(Finding)
 	more   func(Counts) // hears of progress; nil: nobody
 	agents map[messages.AgentID]*patient
+	keys   Keys // nil: they are not examined
 }
 
 // patient is what is known of an agent.
@@ -151,6 +155,10 @@ type patient struct {
 	idle  bool             // it owes no work
 	blind bool             // some frame does not tell what it names
 	named map[messages.Digest]reference
+	// sealed is the id of the key that its present life is sealed with.
+	sealed string
+	// shredded says that it was deleted while it was read: its tombstone is to come.
+	shredded bool
 }
 
 // reference is a payload that an event names.
@@ -184,6 +192,9 @@ func (v *visit) found(f Finding) {
 // then how far it has come, never both at once. The error says that the log could not be read.
 func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Finding), progress func(Counts)) (Counts, error) {
 	v := d.visit(d.cfg.Stream(shard), o, tell, progress)
+	if err := v.unlock(ctx); err != nil {
+		return v.counts, err
+	}
 	for m, err := range d.cfg.Log.ReadShard(ctx, shard, 0) {
 		if err != nil {
 			return v.counts, fmt.Errorf("read %s: %w", v.stream, err)
@@ -191,7 +202,9 @@ func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Find
 		if m.Agent == (messages.AgentID{}) {
 			break // that was all
 		}
-		v.message(m)
+		if err := v.message(m); err != nil {
+			return v.counts, fmt.Errorf("read %s: %w", v.stream, err)
+		}
 		if err := v.pace.next(ctx); err != nil {
 			return v.counts, err
 		}
@@ -199,24 +212,21 @@ func (d *Doctor) Shard(ctx context.Context, shard int, o Options, tell func(Find
 	if err := v.examine(ctx); err != nil {
 		return v.counts, err
 	}
+	if err := v.leftovers(ctx, shard); err != nil {
+		return v.counts, err
+	}
 	return v.counts, v.strays(ctx, shard)
 }
 
-// message examines one message.
-func (v *visit) message(m eventlog.Stored) {
+// message examines one message. Its error says that nothing can be read now.
+func (v *visit) message(m eventlog.Stored) error {
 	p := v.patient(m.Agent)
 	switch {
 	case m.Frame == nil:
 		v.foreign(m)
 	case !p.ill:
-		f, err := m.Frame()
-		if err == nil {
-			err = v.frame(p, eventlog.Recorded{Agent: m.Agent, Seq: m.Seq, Frame: f, Digest: m.Digest()})
-			p.says, p.idle = m.Summary, !m.Open
-		}
-		if err != nil {
-			p.ill = true
-			v.damage(m.Agent, p.tail, m.Seq, err)
+		if err := v.read(p, m); err != nil {
+			return err
 		}
 	}
 	v.mu.Lock()
@@ -224,6 +234,36 @@ func (v *visit) message(m eventlog.Stored) {
 	if v.counts.Frames++; v.more != nil && v.counts.Frames%1000 == 0 {
 		v.more(v.counts)
 	}
+	return nil
+}
+
+// read examines one frame.
+func (v *visit) read(p *patient, m eventlog.Stored) error {
+	f, err := m.Frame()
+	switch {
+	case errors.Is(err, messages.ErrShredded):
+		p.shredded = true
+		return nil
+	case p.shredded && err == nil && !isTombstone(f):
+		return nil
+	case p.shredded && err == nil:
+		*p = patient{named: make(map[messages.Digest]reference)} // it is all that there is
+	}
+	if err == nil {
+		err = v.frame(p, eventlog.Recorded{Agent: m.Agent, Seq: m.Seq, Frame: f, Digest: m.Digest()})
+		p.says, p.idle = m.Summary, !m.Open
+	} else if damage := new(eventlog.DamageError); !errors.As(err, &damage) && !errors.Is(err, messages.ErrLocked) {
+		return err
+	}
+	if err != nil {
+		p.ill = true
+		v.damage(m.Agent, p.tail, m.Seq, err)
+	}
+	return nil
+}
+
+func isTombstone(f *messages.Frame) bool {
+	return len(f.Events) == 1 && f.Events[0].EventType() == eventlog.Deleted
 }
 
 func (v *visit) patient(a messages.AgentID) *patient {
@@ -238,9 +278,8 @@ func (v *visit) patient(a messages.AgentID) *patient {
 
 // frame sees that a frame follows the one before it, and notes what it names.
 func (v *visit) frame(p *patient, r eventlog.Recorded) error {
-	ends := len(r.Frame.Events) == 1 && r.Frame.Events[0].EventType() == eventlog.Deleted
 	err := eventlog.Check(p.tail, r)
-	if err != nil && ends { // what it follows was purged while the log was read
+	if err != nil && isTombstone(r.Frame) { // what it follows was purged while the log was read
 		err = eventlog.Check(eventlog.Tail{}, r)
 	}
 	if err != nil {
@@ -248,11 +287,15 @@ func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	}
 	p.tail = r.Tail()
 	v.counts.Events += len(r.Frame.Events)
+	if isTombstone(r.Frame) {
+		clear(p.named) // they went with the events
+		p.sealed = ""
+	}
+	if r.Frame.KeyID != "" {
+		p.sealed = r.Frame.KeyID
+	}
 	if v.cfg.Named == nil {
 		return nil
-	}
-	if ends {
-		clear(p.named) // they went with the events
 	}
 	named, readable := v.cfg.Named(r.Frame)
 	p.blind = p.blind || !readable
@@ -283,6 +326,12 @@ func (v *visit) damage(a messages.AgentID, tail eventlog.Tail, seq uint64, err e
 	if errors.As(err, &damage) {
 		f.Event, f.Seq, f.Detail = max(f.Event, damage.Event), damage.Seq, damage.Err.Error()
 	}
+	switch {
+	case errors.Is(err, messages.ErrNoKey):
+		f.Check, f.Remedy = "key", putBack
+	case errors.Is(err, messages.ErrLocked):
+		f.Check, f.Remedy = "key", unlocked
+	}
 	if errors.Is(err, messages.ErrNewer) {
 		f.Remedy = "a later version wrote it: run that version, or a later one"
 	}
@@ -292,14 +341,16 @@ func (v *visit) damage(a messages.AgentID, tail eventlog.Tail, seq uint64, err e
 // Agent examines one agent, as Shard does. messages.NotFound if it has no events.
 func (d *Doctor) Agent(ctx context.Context, a messages.AgentID, o Options, tell func(Finding)) (Counts, error) {
 	v := d.visit("", o, tell, nil)
+	if err := v.unlock(ctx); err != nil {
+		return v.counts, err
+	}
 	p := v.patient(a)
 	for r, err := range d.cfg.Log.Read(ctx, a, 0) {
 		if err == nil {
 			v.counts.Frames++
 			err = v.frame(p, r)
 		}
-		var damage *eventlog.DamageError
-		if errors.As(err, &damage) {
+		if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) {
 			p.ill = true
 			v.damage(a, p.tail, damage.Seq, err)
 			break
@@ -364,6 +415,9 @@ func (v *visit) sound() iter.Seq2[messages.AgentID, *patient] {
 
 func (v *visit) one(ctx context.Context, a messages.AgentID, p *patient) error {
 	if err := v.blobs(ctx, a, p); err != nil {
+		return err
+	}
+	if err := v.key(ctx, a, p); err != nil {
 		return err
 	}
 	for _, check := range v.cfg.Checks {

@@ -141,6 +141,9 @@ func (l *Log) definitions(ctx context.Context) (jetstream.StreamConfig, error) {
 	return s.CachedInfo().Config, nil
 }
 
+// Name is the bucket's.
+func (b *Bucket) Name() string { return strings.TrimPrefix(b.stream, "KV_") }
+
 // keptValues is how many values of a name the server lets be. Put removes the one
 // that it replaces by itself, since the server would not write over it.
 const keptValues = 64

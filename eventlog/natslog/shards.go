@@ -16,6 +16,11 @@ import (
 // Shards is how many there are: one for each stream of the log.
 func (l *Log) Shards() int { return logStreams }
 
+// ShardOf is the shard that holds an agent.
+func (l *Log) ShardOf(a messages.AgentID) int {
+	return int(a.Partition()) / (messages.Partitions / logStreams)
+}
+
 // shard gives the stream and the connection that serves it.
 func (l *Log) shard(n int) (stream string, c *conn, err error) {
 	if n < 0 || n >= logStreams {

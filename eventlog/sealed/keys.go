@@ -174,15 +174,15 @@ func (k *Keys) get(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 func (k *Keys) unwrap(a messages.AgentID, value []byte) (key *dataKey, by string, err error) {
 	var e entry
 	if err := json.Unmarshal(value, &e); err != nil {
-		return nil, "", fmt.Errorf("the key of %s is damaged: %w", a, err)
+		return nil, "", fmt.Errorf("the key of %s is damaged: %w: %w", a, messages.ErrLocked, err)
 	}
 	i := slices.IndexFunc(k.ring, func(key Key) bool { return key.ID() == e.By })
 	if i < 0 {
-		return nil, "", fmt.Errorf("the key of %s is wrapped by %s, which this process does not have: give it behind the newest one", a, e.By)
+		return nil, "", fmt.Errorf("the key of %s is wrapped by %s, which this process does not have: %w: give it behind the newest one", a, e.By, messages.ErrLocked)
 	}
 	secret, err := k.ring[i].unwrap(e.Wrapped, about(a, e.ID))
 	if err != nil {
-		return nil, "", fmt.Errorf("the key of %s is damaged: %w", a, err)
+		return nil, "", fmt.Errorf("the key of %s is damaged: %w: %w", a, messages.ErrLocked, err)
 	}
 	return newDataKey(e.ID, secret), e.By, nil
 }

@@ -344,3 +344,36 @@ func TestOnlySoMuchIsTold(t *testing.T) {
 		t.Errorf("%d told, %+v", len(all), sum)
 	}
 }
+
+// ahead is a log whose reader has read the first frames of an agent ahead of its
+// delete.
+type ahead struct {
+	*memlog.Log
+	sealed int // how many of them cannot be opened any more
+}
+
+// ReadShard yields them as they were.
+func (l ahead) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		for m, err := range l.Log.ReadShard(ctx, shard, after) {
+			if m.Seq > 0 && m.Seq <= uint64(l.sealed) {
+				m.Frame = func() (*messages.Frame, error) { return nil, messages.ErrShredded }
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// Whoever is deleted while it is examined is not ill.
+func TestDeletedWhileExamined(t *testing.T) { // A108
+	l, a := memlog.New(), logtest.Agent("a")
+	tail := grow(t, l, a, eventlog.Tail{}, 3) // the third is never sealed
+	tail = append1(t, l, logtest.Entry(t, a, tail, messages.AgentDeleted{}))
+	grow(t, l, a, tail, 2)
+	found, sum := examined(t, doctor.Config{Log: ahead{l, 2}}, doctor.Options{})
+	if len(found) != 0 || sum.Problems != 0 || sum.Agents != 1 || sum.Frames != 6 {
+		t.Errorf("%+v %+v", found, sum)
+	}
+}

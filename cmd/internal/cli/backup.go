@@ -12,10 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/messages"
@@ -60,17 +58,17 @@ $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 }
 
 func (a *app) runBackup(ctx context.Context, name string, force bool) error {
-	nc, o, err := a.copies(name, force)
+	cfg, err := a.copies(name, force)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	defer cfg.Conn.Close()
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
 	line := a.progress()
-	cfg := backup.Config{Conn: nc, Root: o.Root, Version: versionText(), Progress: func(p backup.Progress) {
+	cfg.Progress = func(p backup.Progress) {
 		line.show("backup %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
-	}}
+	}
 	var m *backup.Manifest
 	write := func(w io.Writer) (err error) {
 		m, err = backup.Write(ctx, w, cfg)
@@ -97,24 +95,25 @@ func (a *app) runBackup(ctx context.Context, name string, force bool) error {
 	return nil
 }
 
-// copies connects to the server that is copied from to a file of that name.
-func (a *app) copies(name string, force bool) (*nats.Conn, client.Options, error) {
+// copies connects to the server that is copied from to a file of that name. The
+// caller closes the connection.
+func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	if _, err := os.Stat(name); name != "-" && err == nil && !force {
-		return nil, client.Options{}, fail("choose another name, or replace it with --force", "%s is there already", name)
+		return cfg, fail("choose another name, or replace it with --force", "%s is there already", name)
 	}
 	o, file, err := a.server()
 	if err != nil {
-		return nil, o, err
+		return cfg, err
 	}
 	server, options, err := o.Resolve()
 	if err != nil {
-		return nil, o, err
+		return cfg, err
 	}
-	nc, err := natslog.Connect(server, options...)
-	if err != nil {
-		return nil, o, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+	cfg = backup.Config{Root: o.Root, Version: versionText()}
+	if cfg.Conn, err = natslog.Connect(server, options...); err != nil {
+		return cfg, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
 	}
-	return nc, o, nil
+	return cfg, nil
 }
 
 // limited bounds ctx by --timeout, if it is given.

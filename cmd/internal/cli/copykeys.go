@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
@@ -22,16 +20,17 @@ import (
 
 // runBackupKeys copies the agents' keys to a file.
 func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error {
-	nc, o, err := a.copies(name, force)
+	cfg, err := a.copies(name, force)
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	defer cfg.Conn.Close()
+	cfg.Progress = a.keysProgress("copy")
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
 	var m *backup.Keys
 	write := func(w io.Writer) (err error) {
-		m, err = backup.WriteKeys(ctx, w, a.keysConfig(nc, o.Root, "copy"))
+		m, err = backup.WriteKeys(ctx, w, cfg)
 		return err
 	}
 	if name == "-" {
@@ -52,13 +51,13 @@ func (a *app) runBackupKeys(ctx context.Context, name string, force bool) error 
 	return nil
 }
 
-func (a *app) keysConfig(nc *nats.Conn, root, what string) backup.Config {
+func (a *app) keysProgress(what string) func(backup.Progress) {
 	line := a.progress()
-	return backup.Config{Conn: nc, Root: root, Version: versionText(), Progress: func(p backup.Progress) {
+	return func(p backup.Progress) {
 		if line.show(what+" keys %3.0f%%", 100*p.Done); p.Done == 1 {
 			line.end()
 		}
-	}}
+	}
 }
 
 // keysSummary is what is in a copy of keys, in JSON.
@@ -103,16 +102,16 @@ func (a *app) runRestoreKeys(ctx context.Context, name string, f restoreFlags) e
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	o := a.remote.options
-	if o.Root = m.Root; f.rooted {
-		o.Root = a.remote.options.Root
-	}
-	nc, done, err := a.keyed()
+	store, done, err := a.keyed()
 	if err != nil {
 		return err
 	}
 	defer done()
-	cfg := backup.KeysConfig{Config: a.keysConfig(nc, o.Root, "restore"), Wrapping: ring, Told: func(agent string, why error) {
+	if store.Root = m.Root; f.rooted {
+		store.Root = a.remote.options.Root
+	}
+	store.Progress = a.keysProgress("restore")
+	cfg := backup.KeysConfig{Config: store, Wrapping: ring, Told: func(agent string, why error) {
 		a.note("%s: its key is not put back: %s", projections.Printable(agent, 0), projections.Printable(why.Error(), 0))
 	}}
 	_, became, err := backup.RestoreKeys(ctx, file, cfg)
@@ -161,45 +160,45 @@ func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
 
 // keyed connects to the store whose keys are put back: that of a server, of a
 // local node that runs, or of a folder on which none runs.
-func (a *app) keyed() (nc *nats.Conn, done func(), err error) {
+func (a *app) keyed() (store backup.Config, done func(), err error) {
 	o, file, err := a.server()
 	if err != nil {
 		return a.keyedFolder()
 	}
 	server, options, err := o.Resolve()
 	if err != nil {
-		return nil, nil, err
+		return store, nil, err
 	}
-	nc, err = natslog.Connect(server, options...)
+	store.Conn, err = natslog.Connect(server, options...)
 	switch {
 	case err == nil:
-		return nc, nc.Close, nil
+		return store, store.Conn.Close, nil
 	case file != "": // the node that wrote it is gone
 		return a.keyedFolder()
 	}
-	return nil, nil, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+	return store, nil, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
 }
 
-func (a *app) keyedFolder() (nc *nats.Conn, done func(), err error) {
+func (a *app) keyedFolder() (store backup.Config, done func(), err error) {
 	dir := filepath.Clean(a.remote.data)
 	if found, err := os.ReadDir(dir); err != nil || len(found) == 0 {
 		if err == nil {
 			err = fs.ErrNotExist
 		}
-		return nil, nil, fail("name the folder with --data, or a server with --nats", "there is no store in %s: %v", dir, err)
+		return store, nil, fail("name the folder with --data, or a server with --nats", "there is no store in %s: %v", dir, err)
 	}
 	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: a.logger(slog.LevelError)})
 	if err != nil {
-		return nil, nil, err
+		return store, nil, err
 	}
 	stop := func() {
 		if err := srv.Shutdown(); err != nil {
 			a.note("the store's server did not stop in order: %v", err)
 		}
 	}
-	if nc, err = srv.Connect(); err != nil {
+	if store.Conn, err = srv.Connect(); err != nil {
 		stop()
-		return nil, nil, err
+		return store, nil, err
 	}
-	return nc, func() { nc.Close(); stop() }, nil
+	return store, func() { store.Conn.Close(); stop() }, nil
 }

@@ -133,6 +133,9 @@ func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Pu
 		if err == nil {
 			err = bucket.Put(ctx, checks, value, revision)
 		}
+		if errors.Is(err, ErrTaken) { // somebody else was first: there are some now
+			return PutBack(ctx, bucket, marks, ring...)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("note the wrapping keys: %w", err)
 		}

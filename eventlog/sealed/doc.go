@@ -18,6 +18,14 @@
 // any more. Several wrapping keys may be given: the first one wraps, all unwrap.
 // [Open] refuses wrapping keys that are not those of the store.
 //
+// A bucket may be copied ([Copy]): keys stay wrapped. What puts one back ([PutBack])
+// must know that the agent's present life is sealed with it, so that an agent that
+// was deleted after the copy stays unreadable. It is asked before the key is put
+// back and after: a delete puts its tombstone into the log before it looks for the
+// key, so that either it finds the key and erases it, or the second answer is no. A
+// process that is killed in between may leave the key of a deleted agent, which
+// doctor tells.
+//
 // # Algorithms
 //
 // AES-256-GCM. A frame's events and a snapshot are sealed with a synthetic nonce,

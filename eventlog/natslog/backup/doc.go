@@ -27,6 +27,24 @@
 // left out on purpose: who finds a backup must not find the keys to it. Keep
 // it apart, or what was encrypted cannot be read again.
 //
+// # Keys
+//
+// A copy of the keys is a file of its own, of lines of JSON:
+//
+//	{"file":"reprise keys", …}   format, root, the store's name, what tells its wrapping keys
+//	{"agent":"t/kind/key", …}    a key, wrapped, one line each
+//	{"keys":n,"left_out":n}      how many
+//	{"sha256":"…"}               of all lines before it, hex
+//
+// Take it after a backup: an agent that began between them is in one of them alone,
+// and one that was deleted between them must be in none that can be read. Only the
+// newest copy may be kept, for older ones have the keys of agents that were deleted
+// since.
+//
+// A key is put back only into the store that it was copied from, or one restored
+// from its backup; only for an agent whose present life is sealed with that very
+// key; and never over another one.
+//
 // # Guarantees
 //
 //   - Every input and frame that was acknowledged before Write was called is in

@@ -30,7 +30,7 @@ CREATE TABLE agents (
 	id INTEGER PRIMARY KEY, shard INTEGER NOT NULL,
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
 	last INTEGER NOT NULL,
-	bad INTEGER NOT NULL, -- frames that could not be read
+	bad INTEGER NOT NULL DEFAULT 0, -- frames that could not be read
 	carry BLOB, -- what the folds remember; NULL: nothing
 	UNIQUE (tenant, kind, key));
 CREATE INDEX agents_shard ON agents (shard);

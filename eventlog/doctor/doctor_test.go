@@ -366,8 +366,8 @@ func (l ahead) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2
 	}
 }
 
-// Whoever is deleted while it is examined is not ill.
-func TestDeletedWhileExamined(t *testing.T) { // A108
+// Nor is one whose key goes with it before all was read.
+func TestShreddedWhileExamined(t *testing.T) { // A108
 	l, a := memlog.New(), logtest.Agent("a")
 	tail := grow(t, l, a, eventlog.Tail{}, 3) // the third is never sealed
 	tail = append1(t, l, logtest.Entry(t, a, tail, messages.AgentDeleted{}))

@@ -55,7 +55,7 @@ type follower struct {
 	c      *conn
 	stream string
 	filter string // empty: all there is
-	whole  bool   // messages with their bodies, from at on; else headers, and of the past the newest of each subject
+	whole  bool   // messages with their bodies, behind at; else headers, and of the past the newest of each subject
 	atOnce int    // how many are fetched in one request
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
@@ -90,7 +90,14 @@ func (f *follower) follow(ctx context.Context) error {
 // run tells the past, then what comes. A nil error says that the caller wants
 // no more.
 func (f *follower) run(ctx context.Context) error {
-	if !f.told {
+	if !f.known {
+		newest, err := f.c.newest(ctx, f.stream, cmp.Or(f.filter, ">"))
+		if err != nil {
+			return err
+		}
+		f.past, f.known = seqOf(newest), true
+	}
+	if !f.told && !f.whole {
 		more, err := f.tell(ctx)
 		if err != nil || !more {
 			return err
@@ -101,13 +108,6 @@ func (f *follower) run(ctx context.Context) error {
 
 // tell gives the past, and says when it is over.
 func (f *follower) tell(ctx context.Context) (more bool, err error) {
-	if !f.known {
-		newest, err := f.c.newest(ctx, f.stream, cmp.Or(f.filter, ">"))
-		if err != nil {
-			return false, err
-		}
-		f.past, f.known = seqOf(newest), true
-	}
 	if f.at < f.past {
 		feed, err := f.c.feed(ctx, f.stream, f.config())
 		if err != nil {
@@ -158,7 +158,9 @@ const (
 	headsAtOnce, framesAtOnce = 1000, 64
 )
 
-// tail gives messages as they are stored, with one consumer until it is lost.
+// tail gives messages as they are stored, with one consumer until it is lost; of
+// whole messages the past, too: one that is pushed may be megabytes ahead of a
+// reader who is slow.
 func (f *follower) tail(ctx context.Context) error {
 	cfg := f.config()
 	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, time.Minute
@@ -172,7 +174,7 @@ func (f *follower) tail(ctx context.Context) error {
 	}()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
-	for seen, since := uint64(0), 0; ; {
+	for seen, since := uint64(0), 0; ctx.Err() == nil; {
 		n, more, err := f.fetch(consumer, &seen)
 		if err != nil || !more {
 			return err
@@ -180,18 +182,19 @@ func (f *follower) tail(ctx context.Context) error {
 		if since += n; n == f.atOnce {
 			continue
 		}
-		if since > 0 && !f.rest() {
-			return nil
+		if (since > 0 || !f.told) && f.at >= f.past {
+			if since, f.told = 0, true; !f.rest() {
+				return nil
+			}
 		}
-		since = 0
 		select {
 		case <-ticker.C:
 		case <-breaks:
 			return fmt.Errorf("%w: the connection broke", errLost)
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
+	return ctx.Err()
 }
 
 // fetch gives what is there now. A message that the consumer has skipped means

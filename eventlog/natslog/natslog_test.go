@@ -124,6 +124,30 @@ func TestStrayMessageInAShard(t *testing.T) { // A29
 	}
 }
 
+// What waits for a slow reader of a shard waits in the server.
+func TestSlowReaderOfAShard(t *testing.T) {
+	l, c := open(t, 1)
+	a, nc := logtest.Agent("ada"), c.Conns[0]
+	for range 2000 {
+		publish(t, c, &nats.Msg{Subject: c.Subjects.Log(a), Data: make([]byte, 1<<10)})
+	}
+	before := nc.Stats().InMsgs
+	for _, err := range l.ReadShard(t.Context(), int(a.Partition())*l.Shards()/messages.Partitions, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // what the server has sent has come
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		break
+	}
+	if ahead := nc.Stats().InMsgs - before; ahead > 100 {
+		t.Errorf("%d messages came for one that was read", ahead)
+	}
+}
+
 func TestForeignMessagesAreReportedOnce(t *testing.T) {
 	var lines strings.Builder
 	c := natslog.Config{Subjects: freshRoot(), Conns: []*nats.Conn{connect(t)}, Logger: slog.New(slog.NewTextHandler(&lines, nil))}

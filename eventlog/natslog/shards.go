@@ -55,8 +55,8 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 }
 
 // ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives
-// lost connections and consumers, is pushed the past and fetches what comes
-// twice a second. Its error is ctx's, that the connection was closed, or that
+// lost connections and consumers, and fetches what comes twice a second. The past
+// is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, or that
 // after is beyond the shard's end.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {

@@ -199,7 +199,7 @@ func (k *keeper) batch() error {
 // frames are written once if they come together.
 func (k *keeper) gather() error {
 	var enough <-chan time.Time
-	for k.gathered.Len() < k.most {
+	for !k.gathered.Full(k.most) {
 		if k.gathered.Len() > 0 && len(k.told) == 0 && k.asked.Load() > 0 {
 			return nil
 		}

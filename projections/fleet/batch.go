@@ -51,6 +51,7 @@ type Batch struct {
 	agents map[messages.AgentID]*folding
 	shards map[int]Shard
 	frames int
+	held   int // bytes of arguments
 }
 
 // Batch begins a batch. Only one may be under way.
@@ -60,6 +61,12 @@ func (s *Store) Batch() *Batch {
 
 // Len is how many messages were added.
 func (b *Batch) Len() int { return b.frames }
+
+// mostHeld is how many bytes of arguments a batch should hold.
+const mostHeld = 16 << 20
+
+// Full says that it should be committed: it has so many messages, or holds enough.
+func (b *Batch) Full(most int) bool { return b.frames >= most || b.held >= mostHeld }
 
 // folding is an agent within a batch.
 type folding struct {
@@ -133,8 +140,18 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 		b.s.leftOut(m.Agent, "a frame tells again of events that were told; the views of the fleet leave it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
 	default:
 		f.apply(frame)
+		b.hold(frame)
 	}
 	return nil
+}
+
+// hold counts what a frame has the batch hold.
+func (b *Batch) hold(frame *messages.Frame) {
+	for _, ev := range frame.Events {
+		if call, is := ev.(messages.ToolRequested); is {
+			b.held += len(call.Arguments)
+		}
+	}
 }
 
 // blindness is what the views do not see of an agent.

@@ -543,6 +543,26 @@ func held(t *testing.T, path, text string) string {
 	return ""
 }
 
+// A batch of large calls is committed before it takes much memory.
+func TestLargeCallsFillABatch(t *testing.T) {
+	w, a := newWorld(9), agentID(1)
+	for i := range 40 {
+		w.say(a, messages.ToolRequested{Turn: "t", Call: messages.CallID(fmt.Sprint(i)), Tool: "write", Arguments: `"` + strings.Repeat("x", 512<<10) + `"`})
+	}
+	b, shard := open(t, file(t)).Batch(), int(a.Partition())%len(w.shards)
+	for _, m := range w.shards[shard] {
+		if b.Full(2000) {
+			break
+		}
+		if err := b.Add(t.Context(), shard, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.Len(); n != 32 {
+		t.Errorf("it is full after %d calls", n)
+	}
+}
+
 func TestUnreadableFramesAreCounted(t *testing.T) { // A86
 	w := newWorld(6)
 	w.live(10, 50)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -15,7 +16,7 @@ import (
 // heads gives the messages of a stream that cfg chooses, without their bodies, up
 // to the newest there is now, however much comes meanwhile.
 func heads(ctx context.Context, js jetstream.JetStream, name string, cfg jetstream.OrderedConsumerConfig, each func(m jetstream.Msg, seq uint64) error) error {
-	cfg.HeadersOnly = true
+	cfg.HeadersOnly, cfg.InactiveThreshold = true, 30*time.Second // nothing stays for long
 	stream, err := js.Stream(ctx, name)
 	if err != nil {
 		return err

@@ -140,6 +140,9 @@ func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 		return m, a.object(m)
 	}
 	a.printf("%s is whole: %s\n", file.Name(), told(m))
+	if n := m.Deleted(); n > 0 {
+		a.note("%d agents were deleted while it was taken, and are not restored", n)
+	}
 	if m.Encrypted() {
 		a.note("agents in it are encrypted and their keys (KV_%s_keys) are in no backup: put them back with `%s restore --keys` before a node starts, and start it with the wrapping key", m.Root, a.started)
 	}

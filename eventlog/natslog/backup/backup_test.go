@@ -396,8 +396,9 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 			}
 		}
 		var file bytes.Buffer
-		if _, err := backup.Write(t.Context(), &file, cfg); err != nil || !purged {
-			t.Fatal(err, purged)
+		m, err := backup.Write(t.Context(), &file, cfg)
+		if err != nil || !purged || (m.Deleted() == 1) == ended {
+			t.Fatal(err, purged, m)
 		}
 		two := newSite(t)
 		if err := two.restore(file.Bytes(), false); err != nil {

@@ -65,6 +65,15 @@ func (m *Manifest) Messages() (n uint64) {
 	return n
 }
 
+// Deleted is how many agents it has in part and Restore leaves out: they were deleted
+// while it was taken.
+func (m *Manifest) Deleted() (n int) {
+	for _, s := range m.Streams {
+		n += len(s.Gone)
+	}
+	return n
+}
+
 // Encrypted says whether frames in it may be encrypted, under keys that it does not
 // have.
 func (m *Manifest) Encrypted() bool {

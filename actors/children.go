@@ -70,11 +70,11 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 	if !ok {
 		return c
 	}
-	if limit := a.rt.maxResult(); len(r.Output) > limit || !fitsBody(r) && r.Output != "" {
+	if limit := a.rt.maxResult(); len(r.Output) > limit || !a.fitsPeer(r) && r.Output != "" {
 		r.What, r.Reason, r.Output = messages.ReportFailed, "too_large", ""
 		r.Message = "its answer is too large to be handed over; it stands in its own history"
 	}
-	if !fitsBody(r) {
+	if !a.fitsPeer(r) {
 		waiting := make([]messages.Wait, len(r.Waiting))
 		for i, w := range r.Waiting {
 			w.Arguments, w.Cut = "", true
@@ -82,7 +82,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 		}
 		r.Waiting = waiting
 	}
-	for !fitsBody(r) && len(r.Waiting) > 1 {
+	for !a.fitsPeer(r) && len(r.Waiting) > 1 {
 		r.Waiting = r.Waiting[:len(r.Waiting)/2]
 	}
 	r.Message = printable(r.Message, maxMessage)
@@ -125,9 +125,10 @@ func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, r messages.
 	return r, nil
 }
 
-func fitsBody(c messages.Command) bool {
-	b, err := messages.Body(c)
-	return err == nil && len(b) <= messages.MaxBody
+// fitsPeer says that a report can be sent, and that the log takes what it says.
+func (a *agent) fitsPeer(r messages.Report) bool {
+	b, err := messages.Body(r)
+	return err == nil && len(b) <= messages.MaxBody && a.rt.fits(r) == nil
 }
 
 // tellAgain tells the parent of a task that has come again, or is taken back

@@ -426,3 +426,50 @@ func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
 		t.Errorf("the result is %+v", got)
 	}
 }
+
+// Where the log takes small frames only, less is told of what waits below, and all
+// of it is still decided at the root.
+func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
+	const leaves = 10
+	long := strings.Repeat("x", 1800)
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		if r.Items[len(r.Items)-1].Type == messages.ItemCallOutput {
+			return scripted.Say("done")
+		}
+		var calls []scripted.Call
+		switch r.Agent.Kind {
+		case "root":
+			calls = append(calls, scripted.Call{ID: "m", Name: "middle", Arguments: `{"input":"pay"}`})
+		case "middle":
+			for i := range leaves {
+				calls = append(calls, scripted.Call{ID: messages.CallID(fmt.Sprint("l", i)), Name: "leaf", Arguments: fmt.Sprintf(`{"input":"%d"}`, i)})
+			}
+		case "leaf":
+			calls = append(calls, scripted.Call{ID: messages.CallID("p" + r.Items[0].Content.Text()), Name: "pay", Arguments: `{"why":"` + long + `"}`})
+		}
+		return scripted.Ask(calls...)
+	})
+	pay := tool.New("pay", "Pay", tool.Once, func(context.Context, struct {
+		Why string `json:"why"`
+	}) (string, error) {
+		return "paid", nil
+	})
+	s := actorstest.New(t, nil)
+	node := s.Start(actors.Config{
+		MaxFrame: 24 << 10, Providers: providers.Set{"scripted": model},
+		Definitions: []actors.Definition{
+			{Kind: "root", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("middle", "asks middle")}},
+			{Kind: "middle", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("leaf", "asks leaf")}},
+			{Kind: "leaf", Model: "scripted/m", Tools: []tool.Tool{pay.ApproveAlways()}},
+		},
+	})
+	node.Must(root, say("u1", "go"))
+	s.Await(root, func(all []messages.Event) bool {
+		told := actorstest.Of[messages.ChildWaiting](all)
+		return len(told) > 0 && len(told[len(told)-1].Waiting) == leaves
+	})
+	for i := range leaves {
+		node.Must(root, messages.Approve{ID: fmt.Sprint("a", i), Call: messages.CallID(fmt.Sprint("p", i))})
+	}
+	ends(t, s.Until(root, "turn.completed"))
+}

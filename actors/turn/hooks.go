@@ -63,10 +63,10 @@ func (d *decision) asked(o HooksAsked) {
 
 // askModel goes on to the model call that hooks were asked about, unless an
 // input was withdrawn meanwhile that it was for or that they have put into their
-// request.
+// request, or no limit allows it any more and the turn has its answer.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn
-	if _, answered := d.output(); answered && len(t.Unseen) == 0 && !t.again {
+	if _, answered := d.output(); answered && !t.again && (len(t.Unseen) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
 		d.proceed()
 		return
 	}

@@ -100,12 +100,12 @@ func transcript(items []messages.Item) string {
 	var b strings.Builder
 	b.WriteString("This is the conversation to shorten.\n")
 	for _, item := range items {
-		text := ""
+		text, most := "", projections.MaxTold
 		switch item.Type {
 		case messages.ItemMessage, messages.ItemRefusal:
 			role := item.Role
-			if role == messages.RoleDeveloper {
-				role = "note"
+			if role == messages.RoleDeveloper { // an earlier summary may be one
+				role, most = "note", maxSummary
 			}
 			text = role + ": " + item.Content.Text()
 		case messages.ItemCall:
@@ -114,7 +114,7 @@ func transcript(items []messages.Item) string {
 			text = "result: " + item.Output
 		}
 		if text != "" {
-			b.WriteString("\n" + printable(text, projections.MaxTold) + "\n")
+			b.WriteString("\n" + printable(text, most) + "\n")
 		}
 	}
 	return b.String()

@@ -182,6 +182,26 @@ func TestSummaryThatNobodyTellsOf(t *testing.T) { // A52, A86
 	})
 }
 
+// A summary of a summary is made of all of that.
+func TestSummaryOfALongSummary(t *testing.T) { // A86
+	long := strings.Repeat("what was said ", 1500) + "at last"
+	model := shortens(func(providers.Request) scripted.Step { return scripted.Say(long) })
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	for n := range 3 {
+		node.Must(ada, say(fmt.Sprint("u", n), "hello"))
+		s.Until(ada, "turn.completed", n+1)
+		if n > 0 {
+			node.Must(ada, messages.Compact{ID: fmt.Sprint("k", n), Keep: 2})
+			s.Until(ada, "history.compacted", n)
+		}
+	}
+	requests := model.Requests()
+	if got := requests[len(requests)-1].Items[0].Content.Text(); !strings.Contains(got, "note: "+long+"\n") {
+		t.Errorf("the second summary is made of %d bytes, the first had %d", len(got), len(long))
+	}
+}
+
 // A summary is made of what was said: an image in the history is not read for it,
 // and one that is gone keeps nobody from making it.
 func TestSummaryWithoutImages(t *testing.T) { // A36, A86

@@ -44,10 +44,14 @@ func (h *History) Cut(keep, most int) Cut {
 		e := &h.entries[i]
 		item := e.asItem(part)
 		sum = chain(sum, item)
+		if i < h.standIn() { // another one takes its place, and is made of all of it
+			c.Told += sizeOf(item)
+			continue
+		}
+		c.Told += min(sizeOf(item), MaxTold)
 		if !h.staysIn(e, turn) {
 			c.Size += sizeOf(item) + moreShown(&item, most)
 		}
-		c.Told += min(sizeOf(item), MaxTold)
 	}
 	if c.Dropped, c.Kept = h.Drops(c.Upto); c.Dropped == 0 {
 		return Cut{}

@@ -109,6 +109,11 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	if again := h.Cut(2, 0); again != (Cut{}) {
 		t.Errorf("nothing more can go: %+v", again)
 	}
+	h.Apply(n+7, messages.HistoryCompacted{Upto: n + 3, Text: strings.Repeat("long ", 5000)})
+	h.Apply(n+8, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{messages.Text(messages.RoleAssistant, "said")}})
+	if last := h.Cut(1, 0); last.Size != 1 || last.Told != 25_000+1+len("u3") {
+		t.Errorf("what stands for the rest is no gain: %+v", last)
+	}
 	same := &History{}
 	for i, item := range h.Items() {
 		same.add(messages.EventNumber(i+1), "", item)
@@ -116,7 +121,7 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	if h.Size() != same.Size() || h.Digest() != same.Digest() || h.Len() != same.Len() {
 		t.Errorf("size %d and %d, or another digest", h.Size(), same.Size())
 	}
-	h.Apply(n+7, messages.AgentCleared{})
+	h.Apply(n+9, messages.AgentCleared{})
 	if h.Omitted() != 0 || h.Len() != 0 {
 		t.Error("cleared, and something is left")
 	}

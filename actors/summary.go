@@ -54,8 +54,12 @@ func (c Compaction) validate(kind string, set providers.Set) error {
 	return nil
 }
 
-// maxSummary is the longest summary, in bytes.
-const maxSummary = 32 << 10
+const (
+	// maxSummary is the longest summary, in bytes.
+	maxSummary = 32 << 10
+	// leftOut is more than the line takes that says what of a blob is left out.
+	leftOut = 256
+)
 
 // beginSummary asks a model for a summary of the older part of the history.
 func (a *agent) beginSummary(e turn.Effect) func() {
@@ -71,7 +75,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	}
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
 	return a.run(e, gone, func(ctx context.Context) any {
-		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxTold)
+		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxTold-leftOut)
 		if err != nil {
 			return summaryErred(e.Call, providers.AsError(err), false)
 		}

@@ -202,6 +202,24 @@ func TestSummaryOfALongSummary(t *testing.T) { // A86
 	}
 }
 
+// Of a text that is kept as a blob a summary is made of the beginning and the end.
+func TestSummaryOfABlob(t *testing.T) { // A36, A86
+	model := shortens(func(providers.Request) scripted.Step { return scripted.Say("it is long") })
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "in the beginning "+many("x")+" and in the end"))
+	s.Until(ada, "turn.completed")
+	node.Must(ada, say("u2", "and now?"))
+	s.Until(ada, "turn.completed", 2)
+	node.Must(ada, messages.Compact{ID: "k", Keep: 2})
+	s.Until(ada, "history.compacted")
+	requests := model.Requests()
+	got := requests[len(requests)-1].Items[0].Content.Text()
+	if !strings.Contains(got, "user: in the beginning") || !strings.Contains(got, " and in the end\n") || len(got) > 2*projections.MaxTold+300 {
+		t.Errorf("%d bytes that end with %q", len(got), got[max(0, len(got)-300):])
+	}
+}
+
 // A summary is made of what was said: an image in the history is not read for it,
 // and one that is gone keeps nobody from making it.
 func TestSummaryWithoutImages(t *testing.T) { // A36, A86

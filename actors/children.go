@@ -90,9 +90,11 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 }
 
 // fetch makes a child's answer that is too large for a frame the agent's own, before
-// the report is decided upon. The agent is busy meanwhile.
+// the report is decided upon. The agent is busy meanwhile. A large answer has more
+// time, for however often it comes it is as large.
 func (a *agent) fetch(d *Deliver, r messages.Report, sender *actor.PID) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
+	limit := storeLimit + time.Duration(r.Blob.Size>>20)*time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	a.busy, a.cancel = true, cancel
 	a.flight = flight{sender: sender}
 	rt, id, root, self := a.rt, a.id, a.root, a.self

@@ -427,6 +427,40 @@ func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
 	}
 }
 
+// An answer that takes longer to store than an input may comes all the same.
+func TestLargeAnswerOfAChildStoredSlowly(t *testing.T) { // A36, A70
+	synctest.Test(t, func(t *testing.T) {
+		model := scripted.Func(func(r providers.Request) scripted.Step {
+			switch last := r.Items[len(r.Items)-1]; {
+			case r.Agent.Kind == "helper":
+				return scripted.Say(strings.Repeat("x", 8<<20))
+			case last.Type == messages.ItemCallOutput:
+				return scripted.Say("done")
+			}
+			return scripted.Ask(scripted.Call{ID: "c1", Name: "helper", Arguments: `{"input":"say much"}`})
+		})
+		s := actorstest.New(t, nil)
+		node := s.Start(actors.Config{
+			Providers: providers.Set{"scripted": model},
+			Definitions: []actors.Definition{
+				{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("helper", "helps")}},
+				{Kind: "helper", Model: "scripted/m"},
+			},
+			Log: &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+				select {
+				case <-time.After(15 * time.Second):
+					return store()
+				case <-ctx.Done():
+					return messages.Blob{}, ctx.Err()
+				}
+			}},
+		})
+		defer end(node)
+		node.Must(ada, say("u1", "go"))
+		ends(t, s.Until(ada, "turn.completed"))
+	})
+}
+
 // Where the log takes small frames only, less is told of what waits below, and all
 // of it is still decided at the root.
 func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45

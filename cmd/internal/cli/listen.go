@@ -87,7 +87,7 @@ func (t *turn) learn(ev client.Event) {
 			t.app.note("%s", projections.Printable(ev.Text, 0))
 		}
 	case "query":
-		if ev.Question != nil {
+		if ev.Question != nil && !t.settled[callOf(*ev.Question)] {
 			t.offered = append(t.offered, *ev.Question)
 		}
 	case "approval.requested":
@@ -101,7 +101,8 @@ func (t *turn) learn(ev client.Event) {
 		}
 		t.known[placeOf(w)] = w
 	case "approval.granted", "approval.denied":
-		t.decided(raw[messages.ApprovalGranted](ev.Data)) // both have turn and call
+		e := raw[messages.ApprovalGranted](ev.Data) // both have turn and call
+		t.decided(e.Turn, e.Call)
 	case "turn.paused":
 		t.rests = ev.Turn
 	case "turn.resumed", "turn.completed", "turn.failed", "turn.aborted":
@@ -110,8 +111,8 @@ func (t *turn) learn(ev client.Event) {
 }
 
 // decided forgets a call that waits no more, and what was asked about it.
-func (t *turn) decided(e messages.ApprovalGranted) {
-	place := placeOf(projections.Waiting{Turn: e.Turn, Call: e.Call})
+func (t *turn) decided(turn messages.TurnID, call messages.CallID) {
+	place := placeOf(projections.Waiting{Turn: turn, Call: call})
 	delete(t.known, place)
 	t.settled[place] = true
 	offered := t.offered[:0]

@@ -111,6 +111,7 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	q := t.offered[0]
 	t.offered = t.offered[1:]
 	place := callOf(q)
+	_, own := t.known[place] // not of an agent below, of whose calls the stream tells less
 	t.asked[place] = true
 	line, _, err := t.question(ctx, safe(q.Prompt)+letItRun)
 	if line == "" || err != nil {
@@ -119,9 +120,9 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	if err := t.client.Answer(ctx, q, line); err != nil {
 		return false, err
 	}
-	heeded := t.settled[place] || t.rests == "" || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
+	heeded := t.settled[place] || !own && t.rests == "" || t.lookAhead(ctx, heeding, func(ev client.Event) bool {
 		askedAgain := ev.Type == "query" && callOf(*ev.Question) == place
-		return t.settled[place] || t.heardBelow(ev) || askedAgain || ev.Type == "notice" || ev.Terminal()
+		return t.settled[place] || !own && t.heardBelow(ev) || askedAgain || ev.Type == "notice" || ev.Terminal()
 	})
 	if !heeded {
 		t.app.note("the answer has had no effect so far")
@@ -143,6 +144,9 @@ func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, 
 	if errors.As(err, &refused) && !refused.Temporary() {
 		t.app.note("%s", projections.Printable(err.Error(), 0)) // somebody else was faster
 		return false, nil
+	}
+	if err == nil {
+		t.decided(w.Turn, w.Call) // the agent's own question about it may still come
 	}
 	if err == nil && w.Agent != "" && t.rests != "" { // it is passed on to an agent below
 		t.lookAhead(ctx, heeding, func(ev client.Event) bool { return t.heardBelow(ev) || ev.Terminal() })

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// asking is a turn whose stream the test gives, with a person who says yes.
+func asking(t *testing.T, waits ...messages.CallID) (*turn, chan heard) {
+	server, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Shutdown() })
+	nc, err := server.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	stream := make(chan heard)
+	a := &turn{
+		app: &app{out: io.Discard, err: io.Discard}, client: client.New(nc, ""), agent: "clerk/a", stream: stream, rests: "t1",
+		known: make(map[string]projections.Waiting), settled: make(map[string]bool), asked: make(map[string]bool),
+		person: func(context.Context, string) (string, error) { return "yes\n", nil },
+	}
+	for _, call := range waits {
+		w := projections.Waiting{Turn: "t1", Call: call, Kind: projections.WaitsForApproval}
+		a.known[placeOf(w)] = w
+	}
+	return a, stream
+}
+
+func fact(kind, data string) heard {
+	return heard{ev: client.Event{Type: kind, Turn: "t1", Data: []byte(data)}}
+}
+
+// That the turn goes on because of another call is no sign that an answer has had
+// its effect.
+func TestAnswerIsAwaited(t *testing.T) { // A43
+	a, stream := asking(t, "c2")
+	a.offered = []client.Question{{ID: "t1/c2/1", ReplySubject: "answers"}}
+	over := make(chan bool)
+	go func() {
+		left, err := a.answerOffered(t.Context())
+		over <- left || err != nil
+	}()
+	for _, h := range []heard{fact("turn.resumed", `{}`), fact("approval.granted", `{"turn":"t1","call":"c2"}`)} {
+		select {
+		case stream <- h:
+		case <-over:
+			t.Fatalf("the answer was not awaited until %s", h.ev.Type)
+		}
+	}
+	if <-over {
+		t.Error("the answer had no effect")
+	}
+}
+
+// A question about a call that the person here has decided about already is not
+// put again.
+func TestDecidedIsNotAskedAgain(t *testing.T) { // A43
+	a, _ := asking(t, "c1")
+	late := heard{ev: client.Event{Type: "query", Question: &client.Question{ID: "t1/c1/1"}}}
+	a.learn(late.ev)
+	a.decided("t1", "c1")
+	a.learn(late.ev)
+	if len(a.offered) > 0 {
+		t.Errorf("it is asked again: %v", a.offered)
+	}
+}

@@ -27,6 +27,23 @@ type Blobs interface {
 	RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error
 }
 
+// Skipper is what a reader of a blob may be, too: one that need not read what its
+// user passes over.
+type Skipper interface {
+	// Skip goes on n bytes further. What lies between is not checked, so at the end
+	// the size is held against the blob's, not the hash of the whole.
+	Skip(n int64) error
+}
+
+// Skip passes over the next n bytes of a blob.
+func Skip(r io.Reader, n int64) error {
+	if s, ok := r.(Skipper); ok {
+		return s.Skip(n)
+	}
+	_, err := io.CopyN(io.Discard, r, n)
+	return err
+}
+
 // Snapshots keeps what folds have made of an agent's events. It is a cache: what
 // is kept may be gone at any time and nothing is lost but time. Names are
 // tokens as in messages.ValidateToken. Safe for concurrent use.

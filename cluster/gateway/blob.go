@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -45,6 +46,9 @@ type opened struct {
 	io.ReadCloser
 	leave func()
 }
+
+// Skip passes over n bytes.
+func (o *opened) Skip(n int64) error { return eventlog.Skip(o.ReadCloser, n) }
 
 // Close closes the blob.
 func (o *opened) Close() error {
@@ -289,7 +293,7 @@ func (g *Gateway) blob(p *page, a messages.AgentID, q messages.Query) error {
 	}
 	defer func() { _ = r.Close() }()
 	offset, end := int64(q.From), int64(q.From)+pageSize
-	if _, err := io.CopyN(io.Discard, r, offset); err != nil {
+	if err := eventlog.Skip(r, offset); err != nil {
 		return gone(a, b, err)
 	}
 	buf := make([]byte, pieceSize)

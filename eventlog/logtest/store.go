@@ -31,6 +31,18 @@ var blobs = map[string]func(*testing.T, Opened){
 			wantBlob(t, o.Log, a, b, payload)
 		}
 	},
+	"a blob is read from any place on": func(t *testing.T, o Opened) {
+		a := Agent("ada")
+		for _, size := range []int{0, 1, 64 << 10, 224 << 10, 448 << 10, 448<<10 + 1, 3<<20 + 5} {
+			payload := noise(uint64(size), size)
+			b := putBlob(t, o.Log, a, payload)
+			for _, at := range []int{0, 1, 64<<10 - 1, 64 << 10, 224 << 10, 224<<10 + 1, 448 << 10, 2 << 20, size - 1, size} {
+				if at >= 0 && at <= size {
+					wantBlobFrom(t, o.Log, a, b, payload, at)
+				}
+			}
+		}
+	},
 	"a blob is kept once, whoever stores it again": func(t *testing.T, o Opened) {
 		a, payload := Agent("ada"), noise(1, 700<<10)
 		var wg sync.WaitGroup
@@ -281,6 +293,32 @@ func wantBlob(t testing.TB, log eventlog.Blobs, a messages.AgentID, b messages.B
 	got, err := readBlob(log, a, b)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("blob of %s: %d bytes with hash %s, %v; want %d with %s", a, len(got), messages.DigestOf(got), err, len(want), messages.DigestOf(want))
+	}
+}
+
+// wantBlobFrom skips to a place, half of the way at once and half after a first
+// byte was read.
+func wantBlobFrom(t *testing.T, log eventlog.Blobs, a messages.AgentID, b messages.Blob, payload []byte, at int) {
+	t.Helper()
+	for _, first := range []int{at, at / 2} {
+		r, err := log.Blob(context.Background(), a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = eventlog.Skip(r, int64(first))
+		if rest := at - first; err == nil && rest > 0 {
+			if _, err = io.ReadFull(r, make([]byte, 1)); err == nil {
+				err = eventlog.Skip(r, int64(rest-1))
+			}
+		}
+		if err != nil {
+			t.Fatalf("skip to byte %d of %d: %v", at, len(payload), err)
+		}
+		got, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(got, payload[at:]) {
+			t.Errorf("from byte %d of %d: %d bytes, %v", at, len(payload), len(got), err)
+		}
+		_ = r.Close()
 	}
 }
 

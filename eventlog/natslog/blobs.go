@@ -220,16 +220,24 @@ type blobReader struct {
 // Read gives what is next; behind the last byte it tells what does not match.
 func (r *blobReader) Read(p []byte) (int, error) {
 	n, err := r.chunkReader.Read(p)
-	var chunk *chunkError
-	switch {
-	case errors.As(err, &chunk) || errors.Is(err, errMixed):
-		err = r.damaged(err)
+	switch err = r.told(err); {
 	case errors.Is(err, io.EOF) && r.size != r.want.Size:
 		err = r.damaged(fmt.Errorf("it has %d bytes, not %d", r.size, r.want.Size))
 	case errors.Is(err, io.EOF):
 		err = io.EOF
 	}
 	return n, err
+}
+
+// Skip passes over what lies between; see eventlog.Skipper.
+func (r *blobReader) Skip(n int64) error { return r.told(r.chunkReader.Skip(n)) }
+
+// told is an error with damage told as the blob's.
+func (r *blobReader) told(err error) error {
+	if chunk := (*chunkError)(nil); errors.As(err, &chunk) || errors.Is(err, errMixed) {
+		return r.damaged(err)
+	}
+	return err
 }
 
 func (r *blobReader) damaged(err error) error {

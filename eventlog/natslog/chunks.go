@@ -132,6 +132,9 @@ type chunkReader struct {
 	rest   []byte
 	sum    hash.Hash
 	size   int64
+	each   int64 // bytes of every chunk but the last
+	// skipped says that sum does not tell of all chunks.
+	skipped bool
 }
 
 type fetched struct {
@@ -184,6 +187,9 @@ func (r *chunkReader) next() error {
 	if err := r.parcel.check(r.given, got.m); err != nil {
 		return err
 	}
+	if r.given == 0 {
+		r.each = max(1, int64(len(got.m.data)))
+	}
 	r.ahead = r.ahead[1:]
 	r.given++
 	r.rest = got.m.data
@@ -192,7 +198,47 @@ func (r *chunkReader) next() error {
 	return nil
 }
 
+// Skip passes over n bytes without asking for the chunks that lie between; see
+// eventlog.Skipper.
+func (r *chunkReader) Skip(n int64) error {
+	if r.given == 0 {
+		if err := r.next(); err != nil {
+			return err
+		}
+	}
+	if n <= int64(len(r.rest)) {
+		r.rest = r.rest[n:]
+		return nil
+	}
+	at := r.size - int64(len(r.rest)) + n
+	if at > r.parcel.size {
+		return io.ErrUnexpectedEOF
+	}
+	chunk := int(at / r.each)
+	for ; r.given < chunk && len(r.ahead) > 0; r.given++ {
+		r.ahead, r.skipped = r.ahead[1:], true
+	}
+	if r.given < chunk {
+		r.given, r.asked, r.skipped = chunk, chunk, true
+	}
+	if r.rest, r.size = nil, int64(chunk)*r.each; r.given == r.parcel.chunks {
+		r.size = r.parcel.size
+		return nil
+	}
+	if err := r.next(); err != nil {
+		return err
+	}
+	if at -= int64(chunk) * r.each; at > int64(len(r.rest)) {
+		return errMixed
+	}
+	r.rest = r.rest[at:]
+	return nil
+}
+
 func (r *chunkReader) end() error {
+	if r.skipped && r.size == r.parcel.size {
+		return io.EOF
+	}
 	if r.size != r.parcel.size || messages.Digest(hex.EncodeToString(r.sum.Sum(nil))) != r.parcel.digest {
 		return errMixed
 	}

@@ -125,6 +125,27 @@ func TestBlobDamageHasAPlace(t *testing.T) { // A29
 	}
 }
 
+// Who wants the end of a blob does not wait for what comes before.
+func TestBlobIsSkippedUnread(t *testing.T) { // A36
+	l, c := open(t, 1)
+	a, payload := logtest.Agent("ada"), bytesOf(3<<20, "blob")
+	b := putBlob(t, l, a, payload)
+	s, m := stored(t, c, l.Names().Blobs(a.Partition()), chunkOf(c, a, b, 7))
+	removeMsg(t, s, m)
+	r, err := l.Blob(t.Context(), a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	const at = 2<<20 + 17
+	if err := eventlog.Skip(r, at); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, payload[at:]) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
 // Chunks that do not say what they are, and the right chunks in a wrong place.
 func TestBlobOfForeignChunks(t *testing.T) { // A29
 	l, c := open(t, 1)

@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -185,6 +186,8 @@ type blobOpener struct {
 	plain  []byte // opened and not read yet
 	n      uint64
 	done   bool
+	// skipped says that sum does not tell of all bytes.
+	skipped bool
 }
 
 func (o *blobOpener) damaged(why string) error {
@@ -247,13 +250,48 @@ func (o *blobOpener) next() error {
 	return nil
 }
 
+// Skip goes on n bytes further, from the beginning of the segment that they end
+// in; see eventlog.Skipper.
+func (o *blobOpener) Skip(n int64) error {
+	if n <= int64(len(o.plain)) {
+		o.pass(n)
+		return nil
+	}
+	at := o.read + n
+	if at > o.blob.Size {
+		return io.ErrUnexpectedEOF
+	}
+	to := uint64(min(at, o.blob.Size-1) / segment) // the last segment is never empty here
+	if to > o.n {
+		if err := eventlog.Skip(o.from, int64(to-o.n)*(segment+tag)); err != nil {
+			return o.broken(err)
+		}
+		o.n = to
+	}
+	o.plain, o.read, o.skipped = nil, int64(o.n)*segment, true
+	if at == o.read {
+		return nil
+	}
+	if err := o.next(); err != nil {
+		return err
+	}
+	o.pass(at - o.read)
+	return nil
+}
+
+// pass takes n bytes of what is opened as read.
+func (o *blobOpener) pass(n int64) {
+	o.skipped = o.skipped || n > 0
+	o.plain, o.read = o.plain[n:], o.read+n
+}
+
 // end reads on to the end of what is stored, where its own hash is checked.
 func (o *blobOpener) end() error {
 	rest, err := io.Copy(io.Discard, o.from)
 	switch {
 	case err != nil:
 		return err
-	case rest > 0 || o.read != o.blob.Size || hex.EncodeToString(o.sum.Sum(nil)) != string(o.blob.SHA256):
+	case rest > 0 || o.read != o.blob.Size || !o.skipped && hex.EncodeToString(o.sum.Sum(nil)) != string(o.blob.SHA256):
 		return o.damaged("it is not what was stored")
 	}
 	return io.EOF

@@ -223,8 +223,14 @@ func TestBlobViews(t *testing.T) { // A36
 			t.Errorf("%+v gives the text %d times, want %d", q, outputs, want)
 		}
 	}
-	told := false
 	for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "replay"}) {
+		w.ok(err)
+		if len(line) > 4<<10 {
+			t.Errorf("replay that is not to be whole gives %d bytes", len(line))
+		}
+	}
+	told := false
+	for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "replay", Whole: true}) {
 		w.ok(err)
 		var change struct {
 			projections.Change

@@ -1,7 +1,10 @@
 package messages
 
 import (
+	"bytes"
 	"encoding/json"
+	"reflect"
+	"strings"
 	"time"
 )
 
@@ -70,7 +73,7 @@ type Query struct {
 	Repair bool `json:"repair,omitempty"`
 	Rate   int  `json:"rate,omitempty"`
 	// Whole puts the payloads that are kept as blobs into the events that name
-	// them. The view is events; history and replay are always whole.
+	// them. The view is events or replay; history is always whole.
 	Whole bool `json:"whole,omitempty"`
 	// Blob is the one that is wanted, by its hash or by enough of the beginning of
 	// it; its size may be left out. The view is blob.
@@ -150,6 +153,9 @@ func ParseQuery(body []byte) (Query, error) {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return q, Refuse(BadInput, "a query is JSON such as {\"view\":\"history\"}: %v", err)
 	}
+	if err := knownFields(body); err != nil {
+		return q, err
+	}
 	if q.Limit < 0 {
 		return q, Refuse(BadInput, "limit is %d: it must be positive", q.Limit)
 	}
@@ -157,4 +163,25 @@ func ParseQuery(body []byte) (Query, error) {
 		return q, Refuse(BadInput, "rate is %d: it must be positive", q.Rate)
 	}
 	return q, nil
+}
+
+// knownFields refuses a field that this version does not know: an answer that
+// passes over a filter looks like another one.
+func knownFields(body []byte) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	err := d.Decode(new(Query))
+	if err == nil {
+		return nil
+	}
+	field, found := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !found {
+		return Refuse(BadInput, "the query cannot be read: %v", err)
+	}
+	var names []string
+	for f := range reflect.TypeFor[Query]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return Refuse(BadInput, "a query has no field %s here: leave it out, or ask a node of a version that has it; the fields are %s", field, strings.Join(names, ", "))
 }

@@ -83,7 +83,7 @@ func (d *decision) command(c messages.Command) error {
 		return nil
 	}
 	if d.s.Last == 0 {
-		return messages.Refuse(messages.NotFound, "agent %s does not exist yet: send it an input first", d.env.Agent)
+		return messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", d.env.Agent)
 	}
 	switch c := c.(type) {
 	case messages.Interrupt:

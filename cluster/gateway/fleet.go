@@ -55,6 +55,7 @@ func filters(q messages.Query) (set []string) {
 		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
 		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"by", q.By != ""},
 		{"remembered", q.Remembered}, {"at", q.At != 0}, {"cursor", q.Cursor != ""}, {"from", q.From != 0}, {"follow", q.Follow},
+		{"whole", q.Whole}, {"deleted", q.Deleted}, {"blob", q.Blob != messages.Blob{}},
 	} {
 		if f.set {
 			set = append(set, f.name)
@@ -63,25 +64,39 @@ func filters(q messages.Query) (set []string) {
 	return set
 }
 
-// filterable are the filters of the views that say what they take; a view that
-// is not here takes what it takes and passes over the rest.
+// filterable are the filters that the views take. One that a view would pass over
+// is refused.
 var (
 	filterableOfTenant = map[string][]string{
-		"agents":    {"kind", "phase", "since", "cursor"},
+		"agents":    {"kind", "phase", "since", "deleted", "cursor"},
 		"approvals": {"kind", "tool", "since", "until", "where", "cursor"},
 		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "cursor"},
 		"usage":     {"kind", "model", "since", "until", "by", "cursor"},
 		"views":     {},
+		"dlq":       {"from", "cursor"},
 	}
 	filterableOfAgent = map[string][]string{
-		"effects": {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},
+		"effects":   {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},
+		"show":      {"at"},
+		"events":    {"from", "follow", "whole", "cursor"},
+		"history":   {"at", "whole", "from", "cursor"},
+		"state":     {"at"},
+		"turns":     {"at", "from", "cursor"},
+		"usage":     {"at", "from", "cursor"},
+		"approvals": {"at", "remembered", "from", "cursor"},
+		"children":  {"at", "from", "cursor"},
+		"timers":    {"at", "from", "cursor"},
+		"replay":    {"at", "whole", "from", "cursor"},
+		"holdings":  {},
+		"blob":      {"blob", "from", "cursor"},
+		"doctor":    {},
 	}
 )
 
 // fits says whether a view takes the filters of q, and their values.
 func fits(q messages.Query, takes map[string][]string) error {
-	names, strict := takes[q.View]
-	if !strict {
+	names, known := takes[q.View]
+	if !known {
 		return nil
 	}
 	for _, f := range filters(q) {

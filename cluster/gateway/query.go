@@ -266,8 +266,11 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 				return nil
 			}
 			r.last = n
-			ev, _ = messages.Whole(ev, r.marks.fill) // a mark is always given
-			change := r.Step(n, rec.Frame.Time, rec.Seq, messages.WithoutBlobs(ev))
+			if q.Whole {
+				ev, _ = messages.Whole(ev, r.marks.fill) // a mark is always given
+				ev = messages.WithoutBlobs(ev)
+			}
+			change := r.Step(n, rec.Frame.Time, rec.Seq, ev)
 			if n < q.From {
 				continue
 			}

@@ -98,6 +98,9 @@ func (a *app) runBackup(ctx context.Context, name string, force bool) error {
 // copies connects to the server that is copied from to a file of that name. The
 // caller closes the connection.
 func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
+	if name == "" {
+		return cfg, usage("the name of the file is empty: name one, or - for standard output")
+	}
 	if _, err := os.Stat(name); name != "-" && err == nil && !force {
 		return cfg, fail("choose another name, or replace it with --force", "%s is there already", name)
 	}

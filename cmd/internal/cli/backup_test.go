@@ -187,6 +187,8 @@ func TestBackupRefuses(t *testing.T) {
 	w.run("restore", "there.tar").exits(1, "not empty", "--data")
 	w.run("restore", "there.tar", "--nats", url).exits(1, "nodes are alive")
 	w.run("restore", "-").exits(2, "twice")
+	w.run("restore", "").exits(2, "is empty")
+	w.run("backup", "").exits(2, "is empty")
 	w.run("restore", "gone.tar").exits(1, "gone.tar")
 	w.run("restore", "reprise.yaml", "--data", "new").exits(1, "reprise.yaml: the file is no whole backup")
 	whole, err := os.ReadFile(filepath.Join(w.dir, "there.tar"))

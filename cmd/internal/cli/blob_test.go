@@ -49,7 +49,16 @@ tools:
 	if !found {
 		t.Error("history does not give the result")
 	}
-	w.run("replay", "assistant/main").exits(0, "abcdefghijklmno", "more bytes)")
+	named := fmt.Sprintf("[%d bytes, kept as blob %s]", size, hash)
+	for _, form := range []string{"text", "json"} {
+		if r := w.run("replay", "assistant/main", "-o", form).exits(0, named); len(r.out) > 100<<10 {
+			t.Errorf("replay -o %s gives %d bytes", form, len(r.out))
+		}
+	}
+	w.run("replay", "assistant/main", "--whole").exits(0, "abcdefghijklmno", "more bytes)")
+	if r := w.run("replay", "assistant/main", "--whole", "-o", "json").exits(0); len(r.out) < size {
+		t.Errorf("replay --whole -o json gives %d bytes", len(r.out))
+	}
 
 	if r := w.run("blob", "assistant/main", hash[:8]).exits(0); r.out != printed {
 		t.Errorf("%d bytes", len(r.out))

@@ -67,6 +67,14 @@ func TestUsage(t *testing.T) {
 	w.run("frobnicate").exits(2, "frobnicate", "--help")
 	w.run("ls", "--nonsense").exits(2, "--nonsense")
 	w.run("ls", "-o", "yaml").exits(2, "text or json")
+	for flag, want := range map[string]string{
+		"--limit=x": "a whole number", "--from=-1": "1 or more", "--timeout=5": "such as 30s", "--follow=maybe": "true or false",
+	} {
+		if r := w.run("events", "assistant/a", flag).exits(2, want, "--help"); strings.Contains(r.err, "strconv") || strings.Contains(r.err, "time:") {
+			t.Errorf("%s: %s", flag, r.err)
+		}
+	}
+	w.run("ls", "--since", "soon").exits(2, `--since "soon": write how long ago`)
 	w.run("show").exits(2)
 	w.run("bench", "nonsense").exits(2, "turns")
 	w.run("dlq").exits(0, "Usage:")

@@ -91,6 +91,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 			return nil
 		},
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

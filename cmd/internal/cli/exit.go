@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -38,6 +40,22 @@ func usage(format string, args ...any) error {
 // fail is an error with what to do about it.
 func fail(do, format string, args ...any) error {
 	return &failure{code: exitFailed, what: fmt.Sprintf(format, args...), do: do}
+}
+
+// flagError says of a flag's value what could be written in its place.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	write := map[string]string{
+		"int": "write a whole number, such as 20", "uint64": "write a number, 1 or more", "float64": "write a number, such as 0.5",
+		"bool": "write true or false", "duration": "write a duration, such as 30s, 10m or 2h",
+	}[wrong.GetFlag().Value.Type()]
+	if write == "" { // the flag is ours and says it itself
+		write = wrong.Unwrap().Error()
+	}
+	return fmt.Errorf("--%s %q: %s", wrong.GetFlag().Name, wrong.GetValue(), write)
 }
 
 // silent ends the program with a code; everything is said already.

@@ -13,18 +13,21 @@ import (
 
 func (a *app) replay() *cobra.Command {
 	var from, at uint64
+	var whole bool
 	cmd := &cobra.Command{
 		Use: "replay AGENT", GroupID: groupLook, Args: cobra.ExactArgs(1),
 		Short: "Walk through an agent's log and show what each event changed",
 		Long: `Walk through an agent's log and show what each event changed in its history,
-state, turns and queue. Nothing is run and nothing is written.`,
+state, turns and queue. Nothing is run and nothing is written. What is too large for
+the log itself is named by its size and hash, as a blob; --whole puts it back.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := messages.Query{View: "replay", From: messages.EventNumber(from), At: messages.EventNumber(at)}
+			q := messages.Query{View: "replay", From: messages.EventNumber(from), At: messages.EventNumber(at), Whole: whole}
 			return a.runReplay(cmd.Context(), args[0], q)
 		},
 	}
 	cmd.Flags().Uint64Var(&from, "from", 0, "first event to show; those before it are replayed in silence")
 	cmd.Flags().Uint64Var(&at, "at", 0, "last event to replay (default: the newest)")
+	cmd.Flags().BoolVar(&whole, "whole", false, "put what is kept as blobs into the events that name them")
 	return a.connects(cmd, 0)
 }
 

@@ -56,7 +56,10 @@ is given, as to serve, each key is tried first.`,
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			f.rooted = cmd.Flags().Changed("root")
-			if args[0] == "-" {
+			switch args[0] {
+			case "":
+				return usage("the name of the file is empty: name the one to read")
+			case "-":
 				return usage("a backup is read twice: write it to a file first")
 			}
 			if f.keys {

@@ -81,6 +81,9 @@ func (f *laterFlags) time(now time.Time) (time.Time, error) {
 		}
 	}
 	at, err := time.Parse(time.RFC3339, f.at)
+	if err == nil && f.zone != "" {
+		return at, usage("--at %s has its zone in it: leave --tz %s out, or write the time without a zone", f.at, f.zone)
+	}
 	for _, form := range [...]string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"} {
 		if err != nil {
 			at, err = time.ParseInLocation(form, f.at, zone)
@@ -146,6 +149,9 @@ func (a *app) cancel() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all == (len(args) == 2) {
 				return usage("name one timer, as timers lists it, or give --all: not both")
+			}
+			if !all && args[1] == "" { // a variable that is not set
+				return usage("the name of the timer is empty: name one, as timers lists it, or give --all")
 			}
 			c := messages.Cancel{ID: f.id, All: all, Reason: f.reason}
 			did := plainly("cancelled every timer")

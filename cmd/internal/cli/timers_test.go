@@ -32,6 +32,7 @@ func TestTimers(t *testing.T) { // A6
 	w.run("cancel", "assistant/a", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
 	w.run("cancel", "assistant/a", "morning").exits(1, "no timer", "morning")
 	w.run("cancel", "assistant/a").exits(2, "--all")
+	w.run("cancel", "assistant/a", "").exits(2, "is empty", "--all")
 	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every timer")
 	w.run("cancel", "assistant/a", "--all").exits(0, "nothing changed")
 	w.run("timers", "assistant/a").exits(0, "no input is scheduled")
@@ -47,6 +48,7 @@ func TestTimersThatMeanNothing(t *testing.T) { // A102
 		{"has 4 fields", "--cron", "0 9 * *"},
 		{"IANA", "--cron", "0 9 * * *", "--tz", "Europe/Berln"},
 		{"IANA", "--at", "2031-01-01T00:00", "--tz", "Europe/Berln"},
+		{"leave --tz Asia/Tokyo out", "--at", "2031-01-01T00:00:00Z", "--tz", "Asia/Tokyo"},
 		{"has passed", "--at", "2020-01-01T00:00:00Z"},
 		{"write a time", "--at", "tomorrow"},
 		{"ten years", "--at", "2099-01-01T00:00:00Z"},

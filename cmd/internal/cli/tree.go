@@ -79,7 +79,7 @@ type walk struct {
 func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 	root, err := messages.ParseAgentID(agent)
 	if err != nil {
-		return err
+		return usage("%v", err)
 	}
 	c, ctx, closes, err := a.client(ctx)
 	if err != nil {
@@ -87,12 +87,12 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 	}
 	defer closes()
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	if !a.json() {
-		_, _ = fmt.Fprintln(table, "AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR")
-	}
 	w := &walk{client: c, at: messages.EventNumber(at), sum: treeSum{Type: "total"}, give: func(line treeLine) error {
 		if a.json() {
 			return a.object(line)
+		}
+		if line.Depth == 0 {
+			_, _ = fmt.Fprintln(table, "AGENT\tPHASE\tTURN\tINPUT\tOUTPUT\tCOST\tWAITS FOR")
 		}
 		_, err := fmt.Fprintln(table, treeText(line))
 		return err

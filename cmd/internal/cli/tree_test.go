@@ -32,6 +32,10 @@ func TestTree(t *testing.T) { // A45, A72
 	w.dev()
 	w.run("ask", "boss/b", "Ask the manager to ask the clerk to pay an amount of 50").
 		exits(3, "turn t4 waits for a person (child)", "clerk/sub-", `pay({"amount":50})`)
+	if r := w.run("tree", "boss/none").exits(1, "does not exist: nothing was ever sent to it"); r.out != "" {
+		t.Errorf("it prints %q", r.out)
+	}
+	w.run("cancel", "boss/none", "morning").exits(1, "does not exist: nothing was ever sent to it", "ls")
 	tree := w.run("tree", "boss/b", "-o", "json").exits(0).objects()
 	if len(tree) != 4 {
 		t.Fatalf("the tree is %v", tree)

@@ -284,6 +284,11 @@ func TestDamagedFile(t *testing.T) {
 		bad[data+i] ^= 4
 		refused(fmt.Sprintf("a flipped bit in byte %d of a stream", i), bad)
 	}
+	refused("bytes behind its end", append(bytes.Clone(file), "more"...))
+	refused("another backup behind it", append(bytes.Clone(file), file...))
+	if _, err := backup.Verify(bytes.NewReader(append(bytes.Clone(file), make([]byte, 4096)...)), nil); err != nil {
+		t.Errorf("padded with zero bytes, as a tape does: %v", err)
+	}
 	newer := bytes.Replace(file, []byte(`"format": 1`), []byte(`"format": 9`), 1)
 	if err := two.restore(newer, false); err == nil || !strings.Contains(err.Error(), "format 9") {
 		t.Errorf("a newer format: %v", err)

@@ -35,7 +35,8 @@ const maxManifest = 16 << 20
 // Verify reads a backup to its end, checks that it is whole, and says what is
 // in it. told, if given, hears of bytes that were read.
 func Verify(r io.Reader, told func(n int)) (*Manifest, error) {
-	v := &verifier{tar: tar.NewReader(&counter{r, told}), streams: make(map[string]*sum)}
+	r = &counter{r, told}
+	v := &verifier{tar: tar.NewReader(r), streams: make(map[string]*sum)}
 	head, err := v.head()
 	if err != nil {
 		return nil, err
@@ -54,6 +55,9 @@ func Verify(r io.Reader, told func(n int)) (*Manifest, error) {
 			}
 			if m.Format != head.Format || m.Root != head.Root || !m.Begun.Equal(head.Begun) {
 				return nil, damaged("its beginning and its end are of different backups")
+			}
+			if err := v.over(r); err != nil {
+				return nil, err
 			}
 			return m, nil
 		}
@@ -151,6 +155,29 @@ func (v *verifier) manifest() (*Manifest, error) {
 		return nil, fmt.Errorf("the backup cannot be used: %w", err)
 	}
 	return m, nil
+}
+
+// over sees that nothing but padding follows the end.
+func (v *verifier) over(r io.Reader) error {
+	switch h, err := v.tar.Next(); {
+	case err == nil:
+		return damaged("it goes on behind its end, with %q", h.Name)
+	case !errors.Is(err, io.EOF):
+		return damaged("it goes on behind its end: %v", err)
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		if len(bytes.Trim(buf[:n], "\x00")) > 0 {
+			return damaged("it goes on behind its end")
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return unread("what follows its end", err)
+		}
+	}
 }
 
 // counter tells of what is read through it.

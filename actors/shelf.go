@@ -80,7 +80,7 @@ func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.I
 				return s.text(ctx, a, b, math.MaxInt)
 			}
 			if i < long {
-				return s.text(ctx, a, b, min(most, showBriefly))
+				return s.text(ctx, a, b, min(most, projections.ShowBriefly))
 			}
 			return s.text(ctx, a, b, most)
 		})
@@ -92,17 +92,9 @@ func (s *shelf) show(ctx context.Context, a messages.AgentID, items []messages.I
 	return items, nil
 }
 
-// The texts that are kept as blobs take at most showInAll bytes of a request, or
-// as many as one of them may; of those beyond that it shows showBriefly each. An
-// agent may move more through its tools than a node has memory.
-const (
-	showInAll   = 32 << 20
-	showBriefly = 4 << 10
-)
-
 // longFrom is the oldest item whose texts are not brief.
 func longFrom(items []messages.Item, most int) int {
-	left := int64(max(showInAll, most))
+	left := int64(max(projections.ShowInAll, most))
 	for i := len(items) - 1; i >= 0; i-- {
 		if left -= shownOf(&items[i], most); left < 0 {
 			return i + 1

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -18,41 +19,99 @@ func sizeOfBlob(b *messages.Blob) int {
 	return int(min(b.Size, DefaultShow))
 }
 
-// SizeShown is Size where a model is shown at most so many bytes of each blob; 0
-// is the default. Unlike Size it is counted, if most is another.
+// Texts that are kept as blobs take at most ShowInAll bytes of a request, or as
+// many as one of them may; of each of those beyond that, the oldest ones, a model is
+// shown ShowBriefly. An agent may move more through its tools than a node has memory.
+const (
+	ShowInAll   = 32 << 20
+	ShowBriefly = 4 << 10
+)
+
+// SizeShown is Size where a model is shown at most so many bytes of each blob, 0
+// is the default, and of all of them as much as a request shows. Unlike Size it is
+// counted, if most is another or there is much to show.
 func (h *History) SizeShown(most int) int {
 	size := h.size
-	if most == 0 || most == DefaultShow {
-		return size
+	if most == 0 {
+		most = DefaultShow
 	}
-	for i := range h.entries {
-		if item := h.entries[i].item; item != nil {
-			size += moreShown(item, most)
+	if most != DefaultShow {
+		for b := range h.blobs() {
+			size += shownOf(b, most)
 		}
 	}
-	return size
+	if size <= max(ShowInAll, most) {
+		return size
+	}
+	return size - h.brief(most)
+}
+
+// brief is by how much less is shown because the older texts are brief.
+func (h *History) brief(most int) (less int) {
+	left := int64(max(ShowInAll, most))
+	for i := len(h.entries) - 1; i >= 0; i-- {
+		for b := range h.entries[i].blobs() {
+			left -= min(b.Size, int64(most))
+		}
+		if left >= 0 {
+			continue
+		}
+		for b := range h.entries[i].blobs() {
+			less += int(min(b.Size, int64(most)) - min(b.Size, int64(min(most, ShowBriefly))))
+		}
+	}
+	return less
+}
+
+// blobs are those whose text is shown.
+func (h *History) blobs() iter.Seq[*messages.Blob] {
+	return func(yield func(*messages.Blob) bool) {
+		for i := range h.entries {
+			for b := range h.entries[i].blobs() {
+				if !yield(b) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// blobs are those of the entry whose text is shown.
+func (e *entry) blobs() iter.Seq[*messages.Blob] {
+	if e.item == nil {
+		return func(func(*messages.Blob) bool) {}
+	}
+	return textsOf(e.item)
+}
+
+// textsOf are the blobs of an item whose text is shown.
+func textsOf(item *messages.Item) iter.Seq[*messages.Blob] {
+	return func(yield func(*messages.Blob) bool) {
+		if item.Blob != nil && !yield(item.Blob) {
+			return
+		}
+		for i := range item.Content {
+			if p := &item.Content[i]; p.Type == "text" && p.Blob != nil && !yield(p.Blob) {
+				return
+			}
+		}
+	}
 }
 
 // moreShown is what a model is shown of an item's blobs beyond what it is by
 // default.
 func moreShown(item *messages.Item, most int) (size int) {
-	if most == 0 || !item.HasBlob() {
+	if most == 0 {
 		return 0
 	}
-	size = shownOf(item.Blob, most)
-	for _, p := range item.Content {
-		if p.Type == "text" {
-			size += shownOf(p.Blob, most)
-		}
+	for b := range textsOf(item) {
+		size += shownOf(b, most)
 	}
 	return size
 }
 
 // shownOf is what a model is shown of a blob beyond what it is by default.
 func shownOf(b *messages.Blob, most int) int {
-	if b == nil {
-		return 0
-	}
 	return int(min(b.Size, int64(most))) - sizeOfBlob(b)
 }
 

@@ -1,6 +1,7 @@
 package projections_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -82,6 +83,32 @@ func TestSizeOfBlobs(t *testing.T) {
 		h := blobbed(sized(c.size))
 		if got, def := h.SizeShown(c.most), h.Size(); got != c.want+arguments || def != c.def+arguments {
 			t.Errorf("%d bytes, at most %d: %d and %d, want %d and %d", c.size, c.most, got, def, c.want+arguments, c.def+arguments)
+		}
+	}
+}
+
+// What is expected of a request knows that of many large texts only the newest are
+// shown: else a budget would forbid what costs a part of it.
+func TestSizeOfManyBlobs(t *testing.T) { // A17, A36
+	for _, c := range []struct{ most, each, whole int }{
+		{0, 1 << 20, 32}, {4 << 20, 2 << 20, 16}, {64 << 20, 2 << 20, 32}, {2 << 10, 2 << 10, 40},
+	} {
+		var h projections.History
+		n := messages.EventNumber(0)
+		for i := range 40 {
+			call := messages.CallID(strconv.Itoa(i))
+			b := &messages.Blob{SHA256: messages.DigestOf([]byte(call)), Size: 2 << 20}
+			for _, ev := range []messages.Event{
+				messages.ModelCompleted{Turn: "t", Call: "m", Items: []messages.Item{{Type: messages.ItemCall, CallID: call}}},
+				messages.ToolCompleted{Turn: "t", Call: call, Blob: b},
+			} {
+				n++
+				h.Apply(n, ev)
+			}
+		}
+		want := c.whole*c.each + (40-c.whole)*projections.ShowBriefly
+		if got := h.SizeShown(c.most); got != want {
+			t.Errorf("at most %d of each: %d, want %d", c.most, got, want)
 		}
 	}
 }

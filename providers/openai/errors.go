@@ -169,10 +169,23 @@ func (c complaint) withStatus(status int) *providers.Error {
 		e.Kind, e.Temporary = providers.Overloaded, status != http.StatusNotImplemented
 	case status < 400:
 		e.Kind = providers.BadAnswer
-	case c.code == "context_length_exceeded" || strings.Contains(c.message, "maximum context length"):
-		e.Message = "the history is too long for the model: " + c.message
+	case status == http.StatusRequestEntityTooLarge || c.tooLong():
+		e.Message = "the history is too long for the model: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server says: " + c.message
 	}
 	return e
+}
+
+// tooLong says that a request is longer than the model takes, as servers word it.
+func (c complaint) tooLong() bool {
+	if c.code == "context_length_exceeded" || c.kind == "exceed_context_size_error" {
+		return true
+	}
+	for _, words := range [...]string{"maximum context length", "context window", "prompt is too long"} {
+		if strings.Contains(c.message, words) {
+			return true
+		}
+	}
+	return false
 }
 
 // retryAfter is how long the server asks to wait: in milliseconds, in seconds,

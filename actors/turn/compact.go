@@ -30,7 +30,6 @@ type Summary struct {
 // maxSummaries is how often a summary is tried before the history is cut without.
 const maxSummaries = 3
 
-
 // DefaultKeep is how many items a compaction keeps that nobody has told.
 const DefaultKeep = 20
 

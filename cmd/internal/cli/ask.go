@@ -129,7 +129,7 @@ at the terminal is asked. Exit code 3: the turn waits for a person.`,
 		_ = cmd.Flags().MarkHidden(name) // it is there to be refused
 	}
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell on standard error what the agent does")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "the end of the turn")
 }
 
 func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []string) error {

@@ -54,7 +54,7 @@ $JS.SNAPSHOT.>. The file has its name only when it is whole.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if there is one")
 	cmd.Flags().BoolVar(&keys, "keys", false, "copy the wrapped keys of encrypted agents, and nothing else")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
 func (a *app) runBackup(ctx context.Context, name string, force bool) error {

@@ -25,7 +25,7 @@ match, whatever was written.`,
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "file to write, which must not exist (default: standard output)")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
 func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, file string) error {

@@ -30,7 +30,7 @@ message.`,
 	}
 	f.turns(cmd)
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "tell what the agent does")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "the end of each turn")
 }
 
 // chat is one conversation.
@@ -53,7 +53,7 @@ func (a *app) runChat(ctx context.Context, f turnFlags, agent string) error {
 	if _, err := f.input(""); err != nil {
 		return err
 	}
-	c, ctx, done, err := a.client(ctx)
+	c, ctx, done, err := a.connected(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,6 +138,8 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	if err != nil {
 		return err
 	}
+	ctx, end := c.app.limited(ctx)
+	defer end()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	signals := make(chan os.Signal, 2)
@@ -163,6 +165,8 @@ func (c *chat) turn(ctx context.Context, line string) error {
 	t := &turn{app: c.app, client: c.client, agent: c.agent, person: c.person}
 	err = t.follow(ctx, in)
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fail(t.followIt(), "the turn did not end within %v; it goes on", c.app.remote.timeout)
 	case ctx.Err() != nil:
 		return fail(t.followIt(), "stopped listening; the turn goes on")
 	case interrupted.Load() && t.aborted:

@@ -36,7 +36,7 @@ named by its size and hash, as a blob; --whole puts it back.`,
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "most events to show (default: all)")
 	cmd.Flags().BoolVar(&q.Whole, "whole", false, "put what is kept as blobs into the events that name them")
 	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on with what happens, until Ctrl-C")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "an answer, or for more of it; with --follow: how long to follow")
 }
 
 func (a *app) runEvents(ctx context.Context, agent string, q messages.Query) error {

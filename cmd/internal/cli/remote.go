@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,11 +37,16 @@ func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command
 	f := cmd.Flags()
 	a.serverFlags(cmd)
 	f.StringVar(&a.remote.data, "data", defaultData, "data folder of a local node, whose address is used without --nats and --context (and NATS_URL, unless this is given)")
-	usage := "how long to wait"
-	if timeout == 0 {
-		usage += " (0s: for ever)"
+	f.Duration("timeout", timeout, "")
+	return waitsFor(cmd, "an answer, or for more of it")
+}
+
+// waitsFor says in the help of cmd what --timeout bounds.
+func waitsFor(cmd *cobra.Command, what string) *cobra.Command {
+	f := cmd.Flags().Lookup("timeout")
+	if f.Usage = "how long to wait for " + what; f.DefValue == "0s" {
+		f.Usage += " (0s: for ever)"
 	}
-	f.Duration("timeout", timeout, usage)
 	return cmd
 }
 
@@ -62,27 +68,80 @@ func (a *app) serverFlags(cmd *cobra.Command) {
 // addressFile is where a node with an embedded server writes its URL.
 func addressFile(data string) string { return filepath.Join(data, "address") }
 
-// client connects to the node that the flags choose. The caller closes it and
-// calls cancel.
+// client connects to the node that the flags choose, for as long as --timeout
+// says. The caller calls done.
 func (a *app) client(ctx context.Context) (c *client.Client, within context.Context, done func(), err error) {
-	within, lost := context.WithCancelCause(ctx)
-	cancel := func() { lost(nil) }
-	if a.remote.timeout > 0 {
-		var end context.CancelFunc
-		within, end = context.WithTimeout(within, a.remote.timeout)
-		cancel = func() { end(); lost(nil) }
-	}
-	o, file, err := a.server()
+	c, within, left, err := a.connected(ctx)
 	if err != nil {
-		cancel()
 		return nil, nil, nil, err
 	}
+	within, end := a.limited(within)
+	return c, within, func() { end(); left() }, nil
+}
+
+// connected connects to the node that the flags choose. within ends when the server
+// is gone; the caller calls done.
+func (a *app) connected(ctx context.Context) (c *client.Client, within context.Context, done func(), err error) {
+	o, file, err := a.server()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	within, lost := context.WithCancelCause(ctx)
 	o.Lost = func() { a.gone.Store(true); lost(errLost) }
-	if c, err = client.Connect(within, o); err != nil {
-		cancel()
+	limited, end := a.limited(within)
+	defer end()
+	if c, err = client.Connect(limited, o); err != nil {
+		lost(nil)
 		return nil, nil, nil, a.unreachable(err, file)
 	}
-	return c, within, func() { c.Close(); cancel() }, nil
+	return c, within, func() { c.Close(); lost(nil) }, nil
+}
+
+// reader is client for whoever reads what may be long: --timeout bounds how long
+// nothing is heard. Who follows does so for that time.
+func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, within context.Context, heard, done func(), err error) {
+	if follow || a.remote.timeout <= 0 {
+		c, within, done, err = a.client(ctx)
+		return c, within, func() {}, done, err
+	}
+	c, within, left, err := a.connected(ctx)
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	p := newPatience(within, a.remote.timeout)
+	return c, p, p.heard, func() { p.timer.Stop(); left() }, nil
+}
+
+// patience is a context that ends when nothing was heard for some time.
+type patience struct {
+	context.Context
+	most  time.Duration
+	timer *time.Timer
+	until atomic.Int64 // in nanoseconds since 1970
+}
+
+func newPatience(ctx context.Context, most time.Duration) *patience {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &patience{Context: ctx, most: most}
+	p.until.Store(time.Now().Add(most).UnixNano())
+	p.timer = time.AfterFunc(most, func() { cancel(context.DeadlineExceeded) })
+	return p
+}
+
+func (p *patience) heard() {
+	p.until.Store(time.Now().Add(p.most).UnixNano())
+	p.timer.Reset(p.most)
+}
+
+// Deadline is when it ends if nothing is heard.
+func (p *patience) Deadline() (time.Time, bool) { return time.Unix(0, p.until.Load()), true }
+
+// Err says that nothing was heard, if so.
+func (p *patience) Err() error {
+	if err := p.Context.Err(); err == nil || context.Cause(p.Context) != context.DeadlineExceeded {
+		return err
+	}
+	return context.DeadlineExceeded
 }
 
 // server finds the server that the flags choose; file is where its address was
@@ -145,7 +204,7 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 	if err != nil {
 		return err
 	}
-	c, ctx, done, err := a.client(ctx)
+	c, ctx, heard, done, err := a.reader(ctx, q.Follow)
 	if err != nil {
 		return err
 	}
@@ -154,6 +213,7 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 		if err != nil {
 			return err
 		}
+		heard()
 		if more, err := each(line); err != nil || !more {
 			return err
 		}
@@ -176,7 +236,7 @@ func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, 
 	if err := messages.ValidateToken("tenant", tenant); err != nil {
 		return usage("%v", err)
 	}
-	c, ctx, done, err := a.client(ctx)
+	c, ctx, heard, done, err := a.reader(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -185,6 +245,7 @@ func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, 
 		if err != nil {
 			return err
 		}
+		heard()
 		if err := each(line); err != nil {
 			return err
 		}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// --timeout bounds how long a view is silent, not how long it is.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		p := newPatience(t.Context(), time.Second)
+		for range 5 {
+			<-time.After(900 * time.Millisecond) // on the clock of synctest
+			p.heard()
+		}
+		if p.Err() != nil {
+			t.Fatalf("it has ended after %v: %v", time.Since(began), p.Err())
+		}
+		if until, bound := p.Deadline(); !bound || until.Sub(began) != 5500*time.Millisecond {
+			t.Errorf("it ends after %v", until.Sub(began))
+		}
+		<-p.Done()
+		if took := time.Since(began); took != 5500*time.Millisecond || !errors.Is(p.Err(), context.DeadlineExceeded) {
+			t.Errorf("it has ended after %v: %v", took, p.Err())
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		p = newPatience(ctx, time.Minute)
+		stop()
+		if <-p.Done(); !errors.Is(p.Err(), context.Canceled) {
+			t.Errorf("it was ended: %v", p.Err())
+		}
+		p.timer.Stop()
+	})
+}

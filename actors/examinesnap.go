@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
@@ -43,8 +44,11 @@ func examineSnapshot(ctx context.Context, log interface {
 }, s doctor.Subject, deep bool) (*doctor.Finding, error) {
 	name := turn.SnapshotName()
 	b, err := log.Snapshot(ctx, s.Agent, name)
-	if err != nil || b == nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case b == nil:
+		return unreadable(ctx, log, s, name)
 	}
 	var kept saved
 	if err := messages.DecodeSnapshot(s.Agent, name, b, &kept); err != nil {
@@ -73,6 +77,22 @@ func examineSnapshot(ctx context.Context, log interface {
 		return nil, nil
 	}
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
+}
+
+// unreadable tells of a snapshot that is stored, though what is read of it is
+// nothing. An agent that has never had cause to write one is not asked about it.
+func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, name string) (*doctor.Finding, error) {
+	if s.Tail.Last < DefaultSnapshotEvery {
+		return nil, nil
+	}
+	names, err := log.ListSnapshots(ctx, s.Agent)
+	if err != nil || !slices.Contains(names, name) {
+		return nil, err
+	}
+	if b, err := log.Snapshot(ctx, s.Agent, name); err != nil || b != nil { // it was being written
+		return nil, err
+	}
+	return &doctor.Finding{Status: doctor.Warn, Detail: fmt.Sprintf("snapshot %s is not whole and is passed over", name)}, nil
 }
 
 // same says whether a state, once it is kept and read again, is what a snapshot

@@ -265,6 +265,9 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	}
 	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), good[:len(good)-1]))
 	only("cut", messages.Query{}, doctor.Warn, "cannot be read")
+	_, err = nc.RequestWithContext(w.ctx, messages.Subjects{}.Snapshots(id)+"."+turn.SnapshotName()+".0", []byte("spoilt"))
+	w.ok(err)
+	only("spoilt", messages.Query{}, doctor.Warn, "not whole")
 
 	var kept struct {
 		Tail  eventlog.Tail `json:"tail"`

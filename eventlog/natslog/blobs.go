@@ -42,21 +42,33 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 	p := l.blob(a, b)
 	p.cut(l.chunk)
 	c := l.conn(a.Partition())
-	there, err := c.whole(ctx, p)
-	if err != nil || there {
-		return b, err
-	}
-	if err = c.put(ctx, p, r, l.chunk); errors.Is(err, errOther) { // left by a server with other limits, or damaged
-		if err = c.clear(ctx, p); err == nil {
-			if _, err = r.Seek(begin, io.SeekStart); err == nil {
-				err = c.put(ctx, p, r, l.chunk)
-			}
-		}
+	if err = c.store(ctx, p, r, begin, l.chunk); err != nil && l.remake(ctx, p.stream) {
+		err = c.store(ctx, p, r, begin, l.chunk)
 	}
 	if err != nil {
 		return messages.Blob{}, fmt.Errorf("store blob %s of %s: %w", b.SHA256, a, err)
 	}
 	return b, nil
+}
+
+// store puts the parcel, which begins in r there, where it is not yet.
+func (c *conn) store(ctx context.Context, p parcel, r io.ReadSeeker, begin int64, each int) error {
+	if there, err := c.whole(ctx, p); err != nil || there {
+		return err
+	}
+	put := func() error {
+		if _, err := r.Seek(begin, io.SeekStart); err != nil {
+			return err
+		}
+		return c.put(ctx, p, r, each)
+	}
+	err := put()
+	if errors.Is(err, errOther) { // left by a server with other limits, or damaged
+		if err = c.clear(ctx, p); err == nil {
+			err = put()
+		}
+	}
+	return err
 }
 
 func (l *Log) blob(a messages.AgentID, b messages.Blob) parcel {

@@ -45,6 +45,7 @@ type Log struct {
 	limit    int // of a frame, in bytes
 	chunk    int // of blobs and snapshots, in bytes
 	log      *slog.Logger
+	replicas int
 	foreign  sync.Map // place → struct{}: reported already
 	// stream and prefix of the subject, by partition
 	stream [messages.Partitions]string
@@ -64,7 +65,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	if err := messages.ValidateToken("subject root", root(c.Subjects)); err != nil {
 		return nil, err
 	}
-	l := &Log{names: NamesOf(c.Subjects), subjects: c.Subjects, limit: eventlog.MaxFrame, log: c.Logger}
+	l := &Log{names: NamesOf(c.Subjects), subjects: c.Subjects, limit: eventlog.MaxFrame, log: c.Logger, replicas: c.Replicas}
 	if l.log == nil {
 		l.log = slog.Default()
 	}

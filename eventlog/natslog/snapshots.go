@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// PutSnapshot replaces a snapshot; see eventlog.Snapshots. It is not tried again.
+// PutSnapshot replaces a snapshot; see eventlog.Snapshots. It is not tried again,
+// unless the stream was removed and is made anew.
 func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	c, p, err := l.snapshot(a, name)
 	if err != nil {
@@ -21,7 +22,10 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 	}
 	p.digest, p.size = messages.DigestOf(snapshot), int64(len(snapshot))
 	p.cut(l.chunk)
-	if err := c.replace(ctx, p, snapshot, l.chunk); err != nil {
+	if err = c.replace(ctx, p, snapshot, l.chunk); err != nil && l.remake(ctx, p.stream) {
+		err = c.replace(ctx, p, snapshot, l.chunk)
+	}
+	if err != nil {
 		return fmt.Errorf("store snapshot %s of %s: %w", name, a, err)
 	}
 	return nil

@@ -175,6 +175,42 @@ func TestBlobOfForeignChunks(t *testing.T) { // A29
 	}
 }
 
+// Somebody removes the streams of payloads and snapshots of a log in use: what they
+// held is gone, and what comes is stored.
+func TestRemovedStreams(t *testing.T) { // A29, A36
+	l, c := open(t, 1)
+	a, payload := logtest.Agent("ada"), bytesOf(700<<10, "blob")
+	old := putBlob(t, l, a, []byte("old"))
+	for _, name := range []string{l.Names().Blobs(a.Partition()), l.Names().Snapshots()} {
+		if err := jetStream(t, c).DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := putBlob(t, l, a, payload)
+	if got, err := getBlob(l, a, b); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	_, err := getBlob(l, a, old)
+	wantCode(t, err, messages.NotFound)
+	if err := l.PutSnapshot(t.Context(), a, "state", payload); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Snapshot(t.Context(), a, "state"); err != nil || !bytes.Equal(got, payload) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	// A stream of the log is no cache: it is not made again.
+	name := l.Names().Log(a.Partition())
+	if err := jetStream(t, c).DeleteStream(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{})); err == nil {
+		t.Error("a frame was stored in a log that is gone")
+	}
+	if _, err := jetStream(t, c).Stream(t.Context(), name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		t.Errorf("the log was made again: %v", err)
+	}
+}
+
 // A blob whose writer died before the last chunk is not there; storing it again
 // completes it, whatever its chunks were cut like.
 func TestHalfABlob(t *testing.T) { // A36

@@ -125,3 +125,21 @@ func show(t *jetstream.SubjectTransformConfig) string {
 	}
 	return fmt.Sprintf("%q to %q", t.Source, t.Destination)
 }
+
+// remake makes a stream of blobs or snapshots again that somebody has removed while
+// the log was open, and says whether it did. Streams of the log itself are made by
+// Open alone: their sequences are fences.
+func (l *Log) remake(ctx context.Context, name string) bool {
+	js := l.conns[0].js
+	if _, err := js.Stream(ctx, name); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false
+	}
+	all := streams(l.subjects, l.replicas)
+	i := slices.IndexFunc(all, func(s jetstream.StreamConfig) bool { return s.Name == name })
+	if err := ensureOne(ctx, js, all[i]); err != nil {
+		l.log.Warn("a stream was removed and cannot be made again", "stream", name, "error", err)
+		return false
+	}
+	l.log.Warn("a stream was removed while it was in use; it is made again, but what it held is gone: reprise doctor names what is missing, a backup may have it", "stream", name)
+	return true
+}

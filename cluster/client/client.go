@@ -27,11 +27,14 @@ import (
 type Client struct {
 	nc       *nats.Conn
 	subjects messages.Subjects
+	refused  *refusals
 }
 
 // New makes a client of a connection. Root is the first token of the
 // installation's subjects; empty means reprise.
-func New(nc *nats.Conn, root string) *Client { return &Client{nc, messages.Subjects{Root: root}} }
+func New(nc *nats.Conn, root string) *Client {
+	return &Client{nc: nc, subjects: messages.Subjects{Root: root}}
+}
 
 const (
 	// silence is how long a streamed reply may say nothing before it is given up.
@@ -111,11 +114,16 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	if err != nil {
 		return err
 	}
+	ctx, leave := c.refused.heed(ctx, msg.Subject)
+	defer leave()
 	_, err = js.PublishMsg(ctx, msg)
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
 		return c.noStreams()
 	}
-	return c.unsent(err)
+	if err != nil {
+		return c.unsent(why(ctx, err))
+	}
+	return nil
 }
 
 // unsent says of what could not be published whether trying again can help.

@@ -83,9 +83,11 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if o.Lost != nil {
 		attempts, closed = reconnects, func(*nats.Conn) { o.Lost() }
 	}
+	refused := new(refusals)
 	nc, err := nats.Connect(server, append([]nats.Option{
 		nats.Name(o.Name), nats.Timeout(limit), nats.MaxReconnects(attempts), nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(0, 0), nats.ClosedHandler(closed), nats.NoCallbacksAfterClientClose(),
+		nats.ErrorHandler(refused.told),
 	}, options...)...)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
@@ -93,7 +95,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	case err != nil:
 		return nil, messages.Refuse(messages.Unavailable, "no NATS server answers at %s: %v", shown(server), err)
 	}
-	return New(nc, o.Root), nil
+	c := New(nc, o.Root)
+	c.refused = refused
+	return c, nil
 }
 
 // shown is a server's address without a password.

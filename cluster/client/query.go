@@ -150,6 +150,8 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 		return nil, err
 	}
 	defer in.close()
+	ctx, leave := c.refused.heed(ctx, to.subject, in.sub.Subject)
+	defer leave()
 	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(in.changed)
 	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
@@ -159,7 +161,7 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 		msg, err := in.next(ctx, to.silence)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, why(ctx, err)
 		case msg.Header.Get("Status") == "503":
 			return nil, messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.nc.ConnectedUrlRedacted())
 		case msg.Header.Get("Nats-Service-Error") != "":

@@ -1,0 +1,82 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+)
+
+// refusals hear what the server does not let the user do. It tells that beside the
+// requests, which would only be left without an answer. A nil *refusals hears
+// nothing. Safe for concurrent use.
+type refusals struct {
+	mu   sync.Mutex
+	open map[*refusal]bool
+}
+
+// refusal ends something that needs some subjects.
+type refusal struct {
+	subjects []string
+	end      context.CancelCauseFunc
+}
+
+// notAllowed is what the server has said.
+type notAllowed struct{ what error }
+
+// Error says what to do about it.
+func (e *notAllowed) Error() string {
+	return fmt.Sprintf("the NATS server does not allow this: %v; use other credentials (--creds, --context), or have an administrator allow it", e.what)
+}
+
+// Unwrap gives the server's own error.
+func (e *notAllowed) Unwrap() error { return e.what }
+
+// heed is ctx until the server refuses one of the subjects, or leave is called.
+func (r *refusals) heed(ctx context.Context, subjects ...string) (_ context.Context, leave func()) {
+	if r == nil {
+		return ctx, func() {}
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	one := &refusal{subjects, end}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.open == nil {
+		r.open = make(map[*refusal]bool)
+	}
+	r.open[one] = true
+	return ctx, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.open, one)
+		end(nil)
+	}
+}
+
+// told ends what needs the subject that the server speaks of. What else goes wrong
+// on a connection those who use it find out.
+func (r *refusals) told(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for one := range r.open {
+		for _, subject := range one.subjects {
+			if strings.Contains(err.Error(), `"`+subject+`"`) {
+				one.end(&notAllowed{err})
+			}
+		}
+	}
+}
+
+// why is what the server has refused, if that has ended ctx, else err.
+func why(ctx context.Context, err error) error {
+	if refused := (*notAllowed)(nil); errors.As(context.Cause(ctx), &refused) {
+		return refused
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Who may not do a thing is told so by what wanted to do it, at once, and not by a
+// library on standard error.
+func TestNotAllowed(t *testing.T) { // A102
+	may := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"reprise.ctl.>", "reprise.in.>", "reprise.q.>"}}
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Users: []*server.User{{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: may}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := client.Connect(ctx, client.Options{URL: strings.Replace(srv.ClientURL(), "//", "//some:some@", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	refused := func(what string, err error, subject string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), subject) || !strings.Contains(err.Error(), "--creds") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = c.Send(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")})
+	refused("send", err, "reprise.in.default.assistant.a")
+	_, err = c.Do(ctx, "assistant/a", messages.Interrupt{})
+	refused("interrupt", err, "reprise.ctl.default.assistant.a")
+	for _, err := range c.Query(ctx, "assistant/a", messages.Query{View: "show"}) {
+		refused("show", err, "Publish to")
+	}
+	if ctx.Err() != nil {
+		t.Error("it was waited for")
+	}
+}

@@ -48,7 +48,7 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
 	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
-	return a.connects(cmd, 0)
+	return waitsFor(a.connects(cmd, 0), "all of it")
 }
 
 // finding is one thing that doctor looked at.

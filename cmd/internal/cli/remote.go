@@ -98,43 +98,60 @@ func (a *app) connected(ctx context.Context) (c *client.Client, within context.C
 }
 
 // reader is client for whoever reads what may be long: --timeout bounds how long
-// nothing is heard. Who follows does so for that time.
-func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, within context.Context, heard, done func(), err error) {
-	if follow || a.remote.timeout <= 0 {
-		c, within, done, err = a.client(ctx)
-		return c, within, func() {}, done, err
+// nothing is heard, which is told to p. Who follows does so for that time.
+func (a *app) reader(ctx context.Context, follow bool) (c *client.Client, p *patience, done func(), err error) {
+	limit, open := a.remote.timeout, a.connected
+	if follow {
+		limit, open = 0, a.client
 	}
-	c, within, left, err := a.connected(ctx)
+	c, within, left, err := open(ctx)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, nil, nil, err
 	}
-	p := newPatience(within, a.remote.timeout)
-	return c, p, p.heard, func() { p.timer.Stop(); left() }, nil
+	p = newPatience(within, limit)
+	return c, p, func() { p.hold(); left() }, nil
 }
 
-// patience is a context that ends when nothing was heard for some time.
+// patience is a context that ends when nothing was heard for some time; zero is for
+// ever.
 type patience struct {
 	context.Context
 	most  time.Duration
 	timer *time.Timer
+	done  chan struct{}
 	until atomic.Int64 // in nanoseconds since 1970
 }
 
 func newPatience(ctx context.Context, most time.Duration) *patience {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{Context: ctx, most: most}
-	p.until.Store(time.Now().Add(most).UnixNano())
-	p.timer = time.AfterFunc(most, func() { cancel(context.DeadlineExceeded) })
+	p := &patience{Context: ctx, most: most, done: make(chan struct{})}
+	context.AfterFunc(ctx, func() { close(p.done) })
+	p.timer = time.AfterFunc(time.Hour, func() { cancel(context.DeadlineExceeded) })
+	p.wait()
 	return p
 }
 
-func (p *patience) heard() {
-	p.until.Store(time.Now().Add(p.most).UnixNano())
-	p.timer.Reset(p.most)
+// hold says that something was heard, and that nothing is awaited until wait.
+func (p *patience) hold() { p.timer.Stop() }
+
+// wait says that something is awaited from now on.
+func (p *patience) wait() {
+	if p.timer.Stop(); p.most > 0 {
+		p.until.Store(time.Now().Add(p.most).UnixNano())
+		p.timer.Reset(p.most)
+	}
 }
 
+// Done is closed when it has ended.
+func (p *patience) Done() <-chan struct{} { return p.done }
+
 // Deadline is when it ends if nothing is heard.
-func (p *patience) Deadline() (time.Time, bool) { return time.Unix(0, p.until.Load()), true }
+func (p *patience) Deadline() (time.Time, bool) {
+	if p.most <= 0 {
+		return p.Context.Deadline()
+	}
+	return time.Unix(0, p.until.Load()), true
+}
 
 // Err says that nothing was heard, if so.
 func (p *patience) Err() error {
@@ -204,19 +221,20 @@ func (a *app) lines(ctx context.Context, agent string, q messages.Query, each fu
 	if err != nil {
 		return err
 	}
-	c, ctx, heard, done, err := a.reader(ctx, q.Follow)
+	c, p, done, err := a.reader(ctx, q.Follow)
 	if err != nil {
 		return err
 	}
 	defer done()
-	for line, err := range c.Query(ctx, agent, q) {
+	for line, err := range c.Query(p, agent, q) {
 		if err != nil {
 			return err
 		}
-		heard()
+		p.hold()
 		if more, err := each(line); err != nil || !more {
 			return err
 		}
+		p.wait()
 	}
 	return nil
 }
@@ -236,19 +254,20 @@ func (a *app) tenantLines(ctx context.Context, tenant string, q messages.Query, 
 	if err := messages.ValidateToken("tenant", tenant); err != nil {
 		return usage("%v", err)
 	}
-	c, ctx, heard, done, err := a.reader(ctx, false)
+	c, p, done, err := a.reader(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer done()
-	for line, err := range c.QueryTenant(ctx, tenant, q, a.lacks) {
+	for line, err := range c.QueryTenant(p, tenant, q, a.lacks) {
 		if err != nil {
 			return err
 		}
-		heard()
+		p.hold()
 		if err := each(line); err != nil {
 			return err
 		}
+		p.wait()
 	}
 	return nil
 }

@@ -15,16 +15,20 @@ func TestPatience(t *testing.T) {
 		p := newPatience(t.Context(), time.Second)
 		for range 5 {
 			<-time.After(900 * time.Millisecond) // on the clock of synctest
-			p.heard()
+			p.hold()
+			<-time.After(time.Minute) // whoever reads is slow
+			p.wait()
 		}
 		if p.Err() != nil {
 			t.Fatalf("it has ended after %v: %v", time.Since(began), p.Err())
 		}
-		if until, bound := p.Deadline(); !bound || until.Sub(began) != 5500*time.Millisecond {
+		if until, bound := p.Deadline(); !bound || until.Sub(began) != 5*(900*time.Millisecond+time.Minute)+time.Second {
 			t.Errorf("it ends after %v", until.Sub(began))
 		}
-		<-p.Done()
-		if took := time.Since(began); took != 5500*time.Millisecond || !errors.Is(p.Err(), context.DeadlineExceeded) {
+		below, stopBelow := context.WithCancel(p)
+		defer stopBelow()
+		<-below.Done()
+		if took := time.Since(began); took != 5*(900*time.Millisecond+time.Minute)+time.Second || !errors.Is(below.Err(), context.DeadlineExceeded) {
 			t.Errorf("it has ended after %v: %v", took, p.Err())
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -33,6 +37,6 @@ func TestPatience(t *testing.T) {
 		if <-p.Done(); !errors.Is(p.Err(), context.Canceled) {
 			t.Errorf("it was ended: %v", p.Err())
 		}
-		p.timer.Stop()
+		p.hold()
 	})
 }

@@ -81,13 +81,14 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 	if err != nil {
 		return usage("%v", err)
 	}
-	c, ctx, closes, err := a.client(ctx)
+	c, p, closes, err := a.reader(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer closes()
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	w := &walk{client: c, at: messages.EventNumber(at), sum: treeSum{Type: "total"}, give: func(line treeLine) error {
+		defer p.wait()
 		if a.json() {
 			return a.object(line)
 		}
@@ -97,7 +98,7 @@ func (a *app) runTree(ctx context.Context, agent string, at uint64) error {
 		_, err := fmt.Fprintln(table, treeText(line))
 		return err
 	}}
-	err = w.visits(ctx, []treeLine{{Type: "agent", Agent: root}})
+	err = w.visits(p, []treeLine{{Type: "agent", Agent: root}})
 	switch {
 	case err != nil:
 	case a.json():

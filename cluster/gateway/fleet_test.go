@@ -230,9 +230,13 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 			}
 		}
 	}
-	for _, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "effects", Kind: "x"}) {
-		if messages.AsError(err).Code != messages.BadInput {
-			t.Errorf("an agent's effects by kind: %v", err)
+	for _, q := range []messages.Query{ // what a view would pass over
+		{View: "effects", Kind: "x"}, {View: "history", Tool: "refund"}, {View: "show", Remembered: true}, {View: "turns", Follow: true}, {View: "state", Whole: true},
+	} {
+		for _, err := range h.client.Query(h.ctx, "support/till", q) {
+			if e := messages.AsError(err); e == nil || e.Code != messages.BadInput || !strings.Contains(e.Message, "not among them") {
+				t.Errorf("%+v: %v", q, err)
+			}
 		}
 	}
 }

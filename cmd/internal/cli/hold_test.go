@@ -144,4 +144,12 @@ func TestInterruptAndBusy(t *testing.T) {
 	waiting().exits(1, "did not end within 50ms; it goes on", "events worker/slow --follow")
 	w.release()
 	w.await("worker/slow", "turn.completed")
+
+	talking := w.begin("use hold\nAre you there?\n", "chat", "--timeout", "200ms", "worker/talk") // each turn, not the chat
+	w.started()
+	if r := talking().exits(1, "did not end within 200ms; it goes on"); strings.Count(r.err, "did not end within") != 2 {
+		t.Errorf("not each line was waited for: %s", r.err)
+	}
+	w.release()
+	w.await("worker/talk", "turn.completed")
 }

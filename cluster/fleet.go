@@ -402,7 +402,8 @@ func (k *keeper) tellOf(m toldOf) bool {
 // after two seconds, or a quarter of one if they lack much.
 func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, error) {
 	v.asked.Add(1)
-	defer v.asked.Add(-1)
+	leave := func() { v.asked.Add(-1) }
+	defer func() { leave() }()
 	select {
 	case v.kick <- struct{}{}:
 	default:
@@ -417,6 +418,9 @@ func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, er
 	for most := uint64(math.MaxUint64); ; {
 		store, behind, moved, why := v.behind(ends)
 		if store != nil && (behind == 0 || behind > most || !fresh) {
+			if behind > most { // the next one who asks is to find less lacking
+				leave = func() { time.AfterFunc(viewsWait-viewsBriefly, func() { v.asked.Add(-1) }) }
+			}
 			return store, behind, nil
 		}
 		select {

@@ -296,6 +296,13 @@ func TestViewsThatLackMuchAnswerSoon(t *testing.T) { // A52
 		if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 2 {
 			t.Errorf("told: %s", text)
 		}
+		if v.asked.Load() != 1 {
+			t.Error("the views rest though much is lacking")
+		}
+		<-time.After(viewsWait - viewsBriefly + 1)
+		if asked := v.asked.Load(); asked != 0 {
+			t.Errorf("the views never rest again: %d ask", asked)
+		}
 	})
 }
 

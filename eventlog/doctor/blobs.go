@@ -47,8 +47,7 @@ func (v *visit) blobs(ctx context.Context, a messages.AgentID, p *patient) error
 	if err != nil || len(all) == 0 && len(orphans) == 0 {
 		return err
 	}
-	// It may have gone on, or been deleted, since its log was read.
-	if tail, err := v.cfg.Log.Tail(ctx, a); err != nil || tail.Frame != p.tail.Frame {
+	if still, err := v.still(ctx, a, p); err != nil || !still {
 		return err
 	}
 	for _, f := range all {
@@ -124,8 +123,15 @@ func (v *visit) orphans(ctx context.Context, a messages.AgentID, p *patient, lef
 	return old, nil
 }
 
+// still says that the agent has not gone on, or been deleted, since its log was
+// read.
+func (v *visit) still(ctx context.Context, a messages.AgentID, p *patient) (bool, error) {
+	tail, err := v.cfg.Log.Tail(ctx, a)
+	return tail.Frame == p.tail.Frame, err
+}
+
 // remove tells of payloads that nothing names, and removes them if it may. An
-// agent that owes work may be about to name one.
+// agent that owes work may be about to name one, and so may one that has gone on.
 func (v *visit) remove(ctx context.Context, a messages.AgentID, p *patient, orphans []messages.Blob) error {
 	for _, b := range orphans {
 		f := Finding{
@@ -134,6 +140,9 @@ func (v *visit) remove(ctx context.Context, a messages.AgentID, p *patient, orph
 			Remedy: "it only takes room; doctor --repair removes it while the agent is idle",
 		}
 		if v.Repair && p.idle && v.cfg.BlobStored != nil {
+			if still, err := v.still(ctx, a, p); err != nil || !still {
+				return err
+			}
 			if err := v.cfg.Blobs.RemoveBlobs(ctx, a, b.SHA256); err != nil {
 				return err
 			}

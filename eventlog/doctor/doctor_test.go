@@ -246,6 +246,46 @@ func TestBlobs(t *testing.T) {
 	}
 }
 
+// awakened is a log whose agent goes on when its first payload is removed, and
+// names another.
+type awakened struct {
+	*memlog.Log
+	wake func()
+}
+
+// RemoveBlobs wakes the agent.
+func (l awakened) RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error {
+	l.wake()
+	return l.Log.RemoveBlobs(ctx, a, hashes...)
+}
+
+// Of an agent that goes on while payloads are removed no more are removed.
+func TestBlobsOfAnAgentThatGoesOn(t *testing.T) { // A36
+	l, a := memlog.New(), logtest.Agent("ada")
+	var orphans []messages.Blob
+	for i := range 5 {
+		b, err := l.PutBlob(t.Context(), a, strings.NewReader(fmt.Sprint("orphan ", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		orphans = append(orphans, b)
+	}
+	tail := grow(t, l, a, eventlog.Tail{}, 2)
+	log := awakened{l, func() {
+		var events []messages.Event
+		for _, b := range orphans {
+			events = append(events, naming(b))
+		}
+		tail = append1(t, l, logtest.Entry(t, a, tail, events...))
+	}}
+	cfg := doctor.Config{Log: log, Blobs: log, Named: named, BlobStored: func(context.Context, messages.AgentID, messages.Blob) (time.Time, error) {
+		return time.Time{}, nil
+	}}
+	if all, sum := examined(t, cfg, doctor.Options{Repair: true}); sum.Repaired != 1 {
+		t.Errorf("%+v %+v", all, sum)
+	}
+}
+
 // A payload whose agent has no frame, or only a foreign message, is seen too.
 func TestBlobsWithoutALog(t *testing.T) { // A36
 	l := memlog.New()

@@ -96,7 +96,7 @@ type Shards interface {
 	// what comes, soon after it is stored, until ctx ends. A Stored with a zero Agent
 	// says that nothing more is there now: first when the past has been told, then
 	// each time that all has been told again. Its Seq is that of the newest message,
-	// told or, if it is on no agent's subject, passed over. Its error comes last; it wraps
+	// told or, if it is on no agent's subject or was removed, passed over. Its error comes last; it wraps
 	// [ErrElsewhere] if after is beyond the shard's end: the log was restored.
 	ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[Stored, error]
 }

@@ -72,13 +72,12 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 	if err != nil {
 		return err
 	}
-	if after > 0 {
-		switch end, err := l.ShardEnd(ctx, shard); {
-		case err != nil:
-			return err
-		case after > end:
-			return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
-		}
+	end, err := l.ShardEnd(ctx, shard) // its message may be gone: a restore has left it out, say
+	switch {
+	case err != nil:
+		return err
+	case after > end:
+		return fmt.Errorf("sequence %d is beyond its end, which is %d: %w", after, end, eventlog.ErrElsewhere)
 	}
 	f := &follower{c: c, stream: stream, whole: true, at: after, atOnce: framesAtOnce, log: l.log}
 	f.give = func(m *delivery) bool {
@@ -92,7 +91,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 		}
 		return give(s)
 	}
-	f.idle = func() bool { return give(eventlog.Stored{Head: eventlog.Head{Seq: f.at}}) }
+	f.idle = func() bool { return give(eventlog.Stored{Head: eventlog.Head{Seq: max(f.at, end)}}) }
 	return f.follow(ctx)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"slices"
 	"strconv"
 	"time"
 
@@ -113,25 +112,36 @@ func placeOf(h nats.Header) (p place, err error) {
 }
 
 func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next place, err error) {
-	var begun []byte // a line that goes on in the next message
+	var begun joiner
 	end, err := c.stream(ctx, call{subject: subject, body: body, silence: silence}, func(data []byte) (bool, error) {
-		data, begun = append(begun, data...), nil
-		for len(data) > 0 {
-			one, rest, whole := bytes.Cut(data, []byte{'\n'})
-			if !whole {
-				begun = slices.Clone(data)
-				break
-			}
-			if data = rest; !line(slices.Clip(one)) {
-				return false, nil
-			}
-		}
-		return true, nil
+		return begun.add(data, line), nil
 	})
 	if err != nil || end == nil {
 		return place{}, err
 	}
 	return placeOf(end.Header)
+}
+
+// joiner makes lines of messages: a large line goes on in the next one.
+type joiner struct{ begun []byte }
+
+// add gives each line that ends in data, and says whether more are wanted.
+func (j *joiner) add(data []byte, line func(json.RawMessage) bool) (more bool) {
+	for len(data) > 0 {
+		end := bytes.IndexByte(data, '\n')
+		if end < 0 {
+			j.begun = append(j.begun, data...)
+			break
+		}
+		one := data[:end:end]
+		if data = data[end+1:]; len(j.begun) > 0 {
+			one, j.begun = append(j.begun, one...), nil
+		}
+		if !line(one) {
+			return false
+		}
+	}
+	return true
 }
 
 // call is a request with a streamed reply.

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// Lines are the same however they were cut into messages.
+func TestJoiner(t *testing.T) {
+	text := []byte("one\n\n{\"two\":2}\nthree\nrest")
+	for size := 1; size <= len(text); size++ {
+		var j joiner
+		var lines []string
+		for piece := range slices.Chunk(text, size) {
+			j.add(bytes.Clone(piece), func(line json.RawMessage) bool {
+				lines = append(lines, string(line))
+				return true
+			})
+		}
+		if want := []string{"one", "", `{"two":2}`, "three"}; !slices.Equal(lines, want) || string(j.begun) != "rest" {
+			t.Errorf("in messages of %d bytes: %q and %q", size, lines, j.begun)
+		}
+	}
+	var j joiner
+	if more := j.add([]byte("a\nb\n"), func(json.RawMessage) bool { return false }); more {
+		t.Error("it goes on though nobody wants more")
+	}
+}
+
+// A line costs memory in proportion to its length, however many messages it takes.
+func TestJoinerOfLargeLines(t *testing.T) { // A36
+	const pieces, size = 512, 64 << 10
+	piece := bytes.Repeat([]byte("x"), size)
+	var j joiner
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range pieces {
+		j.add(piece, nil)
+	}
+	got := 0
+	j.add([]byte("\n"), func(line json.RawMessage) bool {
+		got = len(line)
+		return true
+	})
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; got != pieces*size || used > 12*pieces*size {
+		t.Errorf("a line of %d bytes took %d", got, used)
+	}
+}

@@ -253,7 +253,7 @@ func (a *agent) apply(d *Deliver, sender *actor.PID) {
 		a.store(d, in, sender)
 		return
 	}
-	if r, ok := d.Command.(messages.Report); ok && r.Blob != nil && a.state.Awaits(r) {
+	if r, ok := d.Command.(messages.Report); ok && r.Blob != nil && a.state.Awaits(r) && !a.def.turn.Unknown {
 		a.fetch(d, r, sender)
 		return
 	}
@@ -339,7 +339,7 @@ func (a *agent) sleep(ctx actor.Context) {
 		ctx.Stop(a.self)
 		return
 	}
-	if a.busy || len(a.waiting) > 0 || a.state.Open() {
+	if a.busy || len(a.waiting) > 0 || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {
 		ctx.Send(a.parent, awake{a.id})
 		return
 	}

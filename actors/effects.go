@@ -28,6 +28,9 @@ func (a *agent) act() {
 		return
 	}
 	effects := a.state.Effects()
+	if a.def.turn.Unknown {
+		effects = turn.Ends(effects)
+	}
 	a.cease(effects)
 	for _, e := range effects {
 		if _, begun := a.running[e]; begun {

@@ -149,6 +149,10 @@ func (a *agent) recover() {
 	if a.broken != nil {
 		return
 	}
+	if a.def.turn.Unknown {
+		a.act()
+		return
+	}
 	events, err := a.state.Decide(a.env(), turn.Recover{})
 	if err == nil && len(events) > 0 {
 		a.commit(messages.Cause{Type: "takeover"}, events, nil)

@@ -99,14 +99,14 @@ func (p *partition) Receive(ctx actor.Context) {
 	}
 }
 
-func (p *partition) refuse(a messages.AgentID) error {
+func (p *partition) refuse(a messages.AgentID, m any) error {
 	if p.stopping {
 		return changingHands(p.number)
 	}
 	if a.Partition() != p.number {
 		return messages.Refuse(messages.Internal, "agent %s belongs to partition %s, not %s", a, a.Partition(), p.number)
 	}
-	return p.rt.Serves(a.Kind)
+	return p.rt.takes(a, m)
 }
 
 func changingHands(p messages.Partition) *messages.Error {
@@ -114,7 +114,7 @@ func changingHands(p messages.Partition) *messages.Error {
 }
 
 func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
-	if err := p.refuse(a); err != nil {
+	if err := p.refuse(a, m); err != nil {
 		if ctx.Sender() != nil {
 			ctx.Respond(&messages.Answer{Err: messages.AsError(err)})
 		}
@@ -134,6 +134,9 @@ func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
 
 func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 	def := p.rt.kinds[id.Kind]
+	if def == nil {
+		def = undefined
+	}
 	after := &afterlife{refusal: p.after.refusal}
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}

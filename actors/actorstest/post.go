@@ -15,7 +15,7 @@ import (
 type post struct {
 	mu    sync.Mutex
 	node  *Node // the newest
-	lanes map[messages.AgentID]*lane
+	lanes map[line]*lane
 	// sent is every command so far, in order.
 	sent []Letter
 }
@@ -24,6 +24,20 @@ type post struct {
 type Letter struct {
 	To      messages.AgentID
 	Command messages.Command
+}
+
+// line names a lane: what agents say of one another's tasks waits for nothing else.
+type line struct {
+	to messages.AgentID
+	of string
+}
+
+func lineOf(to messages.AgentID, c messages.Command) line {
+	switch c.(type) {
+	case messages.Task, messages.Recall, messages.Report:
+		return line{to, c.CommandType()}
+	}
+	return line{to: to}
 }
 
 // lane is what waits for one agent.
@@ -44,8 +58,8 @@ func (p *post) open(n *Node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.node = n
-	for to := range p.lanes {
-		p.begin(to)
+	for in := range p.lanes {
+		p.begin(in)
 	}
 }
 
@@ -65,21 +79,22 @@ func (p *post) send(from *Node, to messages.AgentID, c messages.Command) error {
 // put stores a command; p.mu is held.
 func (p *post) put(to messages.AgentID, c messages.Command) {
 	if p.lanes == nil {
-		p.lanes = make(map[messages.AgentID]*lane)
+		p.lanes = make(map[line]*lane)
 	}
-	if p.lanes[to] == nil {
-		p.lanes[to] = new(lane)
+	in := lineOf(to, c)
+	if p.lanes[in] == nil {
+		p.lanes[in] = new(lane)
 	}
 	p.sent = append(p.sent, Letter{to, c})
-	p.lanes[to].waiting = append(p.lanes[to].waiting, c)
-	p.begin(to)
+	p.lanes[in].waiting = append(p.lanes[in].waiting, c)
+	p.begin(in)
 }
 
 // begin has a lane worked off, if nobody does; p.mu is held.
-func (p *post) begin(to messages.AgentID) {
-	if l := p.lanes[to]; !l.busy && len(l.waiting) > 0 {
+func (p *post) begin(in line) {
+	if l := p.lanes[in]; !l.busy && len(l.waiting) > 0 {
 		l.busy = true
-		go p.run(to, l)
+		go p.run(in.to, l)
 	}
 }
 
@@ -95,7 +110,7 @@ func (p *post) run(to messages.AgentID, l *lane) {
 		}
 		c := l.waiting[0]
 		p.mu.Unlock()
-		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Door: "ctl", Reason: messages.ReasonOf(c)}})()
+		answer := node.ask(to, &actors.Deliver{Agent: to, Command: c, Cause: messages.Cause{Door: "peer", Reason: messages.ReasonOf(c)}})()
 		if answer.Err != nil && answer.Err.Code == messages.Unavailable {
 			<-time.After(time.Millisecond) // it is tried again
 			continue

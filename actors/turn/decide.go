@@ -239,7 +239,7 @@ func (d *decision) configure() {
 	if d.s.unborn() {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
-	if def := d.env.Definition; d.s.Definition != def.Digest {
+	if def := d.env.Definition; !def.Unknown && d.s.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
 	}
 }
@@ -251,7 +251,7 @@ const maxStarts = 3
 // startNext begins the turn of the oldest waiting input, if none runs. What one
 // decision cannot begin is an effect of its own.
 func (d *decision) startNext() {
-	if d.s.Turn == nil && len(d.s.Queue) > 0 && d.starts < maxStarts {
+	if d.s.Turn == nil && len(d.s.Queue) > 0 && d.starts < maxStarts && !d.env.Definition.Unknown {
 		d.start(d.s.Queue[0])
 	}
 }

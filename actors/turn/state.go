@@ -219,6 +219,10 @@ type Queued struct {
 
 // Definition is what the machine must know of the agent's definition.
 type Definition struct {
+	// Unknown says that there is none here: the agent ends what it does when it is
+	// told to, and begins nothing.
+	Unknown bool
+
 	Digest string
 	Model  string
 	// Fallbacks are asked in order when a model fails for good.

@@ -43,6 +43,9 @@ func (d *decision) task(c messages.Task) error {
 	if slices.Contains(d.s.recalled, c.ID) {
 		return d.noop(c, "it was taken back before it came")
 	}
+	if d.env.Definition.Unknown {
+		return d.unknown()
+	}
 	in := messages.Input{ID: c.ID, Content: c.Content}
 	if err := d.refuseInput(in); err != nil {
 		return err

@@ -7,7 +7,8 @@
 //     stored, and on no other path.
 //   - The messages of one agent are given to it one by one, in the order in
 //     which the stream stored them; a passing failure holds them, it does not
-//     reorder them.
+//     reorder them. What other agents tell it is in order among itself, by what it
+//     is: tasks, what takes them back, what becomes of them, decisions.
 //   - An input without an id gets one from its place in the stream, so that a
 //     redelivery is the same input.
 //   - What was published before a delete is settled before it and does not come

@@ -23,23 +23,27 @@ type lanes struct {
 	deleted map[messages.AgentID]uint64
 }
 
-// lane is where messages wait for their turn: what agents say of one another's
-// tasks has one of its own. An agent that is being deleted takes nothing else until
-// its children have said that they have ended, so that must not wait behind it.
+// lane is where messages wait for their turn. What agents tell one another has
+// lanes of its own: an agent that is being deleted takes nothing else until its
+// children have said that they have ended, so that must not wait behind it; and
+// what is held until the agent's kind is known here must not be in the way of what
+// ends the agent.
 type lane struct {
 	agent messages.AgentID
-	tasks bool
+	of    string // task, recall or report, peer for what else an agent tells; empty: the others
 }
 
-// ofTask says that a message is what one agent tells another of a task, in the form
-// in which messages.Body writes it.
-func ofTask(msg message) bool {
-	for _, kind := range []string{messages.Report{}.CommandType(), messages.Recall{}.CommandType()} {
-		if bytes.HasPrefix(msg.Data(), []byte(`{"type":"`+kind+`"`)) {
-			return true
+// laneOf is where a message waits, by the form in which messages.Body writes it.
+func laneOf(a messages.AgentID, family string, data []byte) lane {
+	if family != "peer" {
+		return lane{agent: a}
+	}
+	for _, of := range []string{messages.Task{}.CommandType(), messages.Recall{}.CommandType(), messages.Report{}.CommandType()} {
+		if bytes.HasPrefix(data, []byte(`{"type":"`+of+`"`)) {
+			return lane{a, of}
 		}
 	}
-	return false
+	return lane{a, family}
 }
 
 // take puts a message into its agent's lane. One that is there already, sent
@@ -60,7 +64,7 @@ func (l *lanes) take(msg message) {
 		})
 		return
 	}
-	in := lane{a, family == "peer" && ofTask(msg)}
+	in := laneOf(a, family, msg.Data())
 	queue, running := l.waiting[in]
 	l.waiting[in] = append(queue, msg)
 	if !running {

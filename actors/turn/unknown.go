@@ -1,0 +1,24 @@
+package turn
+
+import "github.com/reprise-dev/reprise/messages"
+
+// An agent whose kind is not defined here, because its definition is gone or has
+// yet to come, ends what it is told to end: it can be deleted, its tasks can be
+// taken back, and it hears what becomes of children that are to stop. What it
+// could only go on with waits for a node that knows the kind.
+
+// unknown holds a command back until the kind is defined.
+func (d *decision) unknown() error {
+	return messages.Refuse(messages.Unavailable, "kind %q is not defined here: this waits for a node that knows it", d.env.Agent.Kind)
+}
+
+// Ends are those of the effects that an agent without a definition has.
+func Ends(effects []Effect) (list []Effect) {
+	for _, e := range effects {
+		switch e.Do {
+		case TakeTask, TellParent, Bury, Purge:
+			list = append(list, e)
+		}
+	}
+	return list
+}

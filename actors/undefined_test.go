@@ -1,0 +1,119 @@
+package actors_test
+
+import (
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// former is a node from before middle and leaf were there: root has no tools.
+func (f *family) former() actors.Config {
+	cfg := f.config()
+	cfg.Definitions = []actors.Definition{{Kind: "root", Model: "scripted/m"}}
+	return cfg
+}
+
+// A task comes to a node that does not know its kind yet. It waits until one does,
+// and the call ends once.
+func TestTaskWaitsForItsKind(t *testing.T) { // A71
+	f := new(family)
+	s := actorstest.New(t, nil)
+	parents, children := s.Start(f.config()), s.Start(f.former())
+	parents.Must(root, say("u1", "pay it"))
+	middle := below(t, s, root)
+	wantCode(t, children.Do(middle, messages.Task{ID: "t1", Parent: messages.Parent{Caller: messages.Caller{Agent: root.Full(), Turn: "t1", Call: "c9"}}}), messages.Unavailable)
+	wantCode(t, children.Do(middle, say("u1", "hello")), messages.UnknownKind)
+	wantCode(t, children.Do(middle, messages.Abort{ID: "a1"}), messages.UnknownKind)
+	if len(s.Events(middle)) != 0 || count(s.Events(root), "child.failed") != 0 {
+		t.Fatalf("the middle has %v, the root %v", s.Types(middle), s.Types(root))
+	}
+	s.Start(f.config())
+	if accepted := actorstest.Of[messages.InputAccepted](s.Until(middle, "input.accepted")); accepted[0].Parent == nil {
+		t.Errorf("the middle was given %+v", accepted[0])
+	}
+	s.Until(root, "child.waiting")
+}
+
+// A call ends whose children are on a node that does not know their kind any more,
+// one whose turn was running and one whose task had yet to come: both end with it,
+// and neither goes on when their kind is back.
+func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
+	for _, begun := range []bool{true, false} {
+		f := &family{gate: scripted.NewGate()}
+		defer f.gate.Release()
+		s := actorstest.New(t, nil)
+		parents := s.Start(f.config())
+		if !begun {
+			s.Start(f.former())
+		}
+		parents.Must(root, say("u1", "pay it"))
+		middle := below(t, s, root)
+		agents := []messages.AgentID{middle}
+		if begun {
+			<-f.gate.Reached()
+			agents = append(agents, below(t, s, middle))
+			s.Start(f.former())
+		}
+		parents.Must(root, messages.Interrupt{ID: "i1", Reason: "enough"})
+		stopped := actorstest.Of[messages.ChildStopped](s.Until(root, "child.stopped"))
+		if want := map[bool]string{true: "aborted", false: "withdrawn"}[begun]; stopped[0].How != want {
+			t.Errorf("the middle is %s, want %s", stopped[0].How, want)
+		}
+		again := s.Start(f.config())
+		for _, a := range agents {
+			again.Must(a, say("u2", "are you there?"))
+			if all := s.Until(a, "turn.started"); begun && count(all, "turn.aborted") != 1 || !begun && count(all, "input.recalled") != 1 {
+				t.Errorf("%s has %v", a, s.Types(a))
+			}
+		}
+		if !begun {
+			s.Until(middle, "command.noop") // the task, at last
+		}
+		for _, a := range agents {
+			if accepted := actorstest.Of[messages.InputAccepted](s.Events(a)); accepted[len(accepted)-1].Input != "u2" {
+				t.Errorf("%s has accepted %+v", a, accepted)
+			}
+		}
+	}
+}
+
+// Agents whose kind nobody defines any more can be deleted, with a turn under way
+// and with children, also when the node died in between.
+func TestDeleteOfUnknownKinds(t *testing.T) { // A108
+	f := &family{gate: scripted.NewGate()}
+	defer f.gate.Release()
+	s := actorstest.New(t, nil)
+	first := s.Start(f.config())
+	first.Must(root, say("u1", "pay it"))
+	<-f.gate.Reached()
+	middle := below(t, s, root)
+	leaf := below(t, s, middle)
+	first.Crash()
+	other := s.Start(config(echo()))
+	for _, a := range []messages.AgentID{middle, root, leaf} {
+		other.Must(a, messages.Delete{ID: "d1", Reason: "its kind is gone"})
+		s.Until(a, "agent.purged")
+		wantNothing(t, s.Log(), a)
+	}
+	wantCode(t, other.Do(root, say("u2", "hello")), messages.UnknownKind)
+	last := s.Start(f.config())
+	last.Must(root, say("u1", "pay it"))
+	s.Until(root, "turn.started", 2)
+}
+
+func TestDeleteOfUnknownKindsGoesOn(t *testing.T) { // A108
+	for _, end := range []messages.Event{messages.AgentClosed{Command: "d1"}, messages.AgentDeleted{}} {
+		s := actorstest.New(t, nil)
+		s.Given(root, messages.AgentCreated{Agent: root.Full()})
+		s.Given(root, end)
+		keep(t, s.Log(), root)
+		if a := s.Start(config(echo())).Wake(root); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		s.Until(root, "agent.purged")
+		wantNothing(t, s.Log(), root)
+	}
+}

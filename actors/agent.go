@@ -231,9 +231,10 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	switch at, found, unread := a.ids.find(hashID(d.Command.CommandID())); {
+	id := d.Command.CommandID()
+	switch at, found, unread := a.ids.find(hashID(id)); {
 	case len(unread) > 0:
-		a.lookUp(d, sender, unread)
+		a.lookUp(d, sender, id, unread)
 	case found:
 		a.again(sender, d.Command, at)
 	default:
@@ -257,12 +258,36 @@ func (a *agent) apply(d *Deliver, sender *actor.PID) {
 		a.fetch(d, r, sender)
 		return
 	}
-	a.decide(d, sender)
+	if r, ok := d.Command.(messages.Recall); ok {
+		a.recall(d, r, sender)
+		return
+	}
+	a.decide(d, sender, "")
 }
 
-// decide gives a command to the machine and appends what follows.
-func (a *agent) decide(d *Deliver, sender *actor.PID) {
-	events, err := a.state.Decide(a.env(), d.Command)
+// recall takes a task back. Whether it came is known of any, however long ago that
+// was.
+func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
+	old := ""
+	if _, known := a.state.Spent(r.Input); !known {
+		_, found, unread := a.ids.find(hashID(r.Input))
+		if len(unread) > 0 {
+			a.lookUp(d, sender, r.Input, unread)
+			return
+		}
+		if found {
+			old = r.Input
+		}
+	}
+	a.decide(d, sender, old)
+}
+
+// decide gives a command to the machine and appends what follows. old is the id of
+// an input that the command is about and that only the index knows.
+func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
+	env := a.env()
+	env.Old = old
+	events, err := a.state.Decide(env, d.Command)
 	var spent *turn.SpentError
 	switch {
 	case errors.As(err, &spent):

@@ -507,3 +507,41 @@ func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 	}
 	ends(t, s.Until(root, "turn.completed"))
 }
+
+// A task is taken back when its end is long past: its child has forgotten it but for
+// the index of ids. It is not taken for one that has yet to come, and how it has ended
+// is told again.
+func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
+	s := actorstest.New(t, nil)
+	cfg := config(echo())
+	cfg.SnapshotEvery = 1
+	told := make(chan messages.Report, 100)
+	cfg.Send = func(_ context.Context, _ messages.AgentID, c messages.Command) error {
+		told <- c.(messages.Report)
+		return nil
+	}
+	node := s.Start(cfg)
+	parent := messages.Parent{Caller: messages.Caller{Agent: bob.Full(), Turn: "t1", Call: "c1"}}
+	node.Must(ada, messages.Task{ID: "t1", Content: messages.TextContent("do it"), Parent: parent})
+	s.Until(ada, "child.reported")
+	for i, c := range []messages.Caller{{Turn: "t1", Call: "c1"}, {Turn: "t1", Call: "c2"}} {
+		for n := range manyIDs() { // more than the state knows; in the end some are on pages alone
+			node.Must(ada, patch(i*manyIDs()+n))
+		}
+		if i == 1 {
+			node.Stop()
+			node = s.Start(cfg)
+		}
+		<-told
+		node.Must(ada, messages.Recall{ID: messages.RecallID(c), Input: "t1", Parent: parent})
+		s.Until(ada, "command.noop", i+1)
+		if n := count(s.Events(ada), "input.recalled"); n != 0 {
+			t.Fatalf("it was taken for one that has yet to come: %v", s.Types(ada))
+		}
+	}
+	if r := <-told; r.What != messages.ReportCompleted {
+		t.Errorf("told is %+v", r)
+	}
+	node.Must(ada, messages.Recall{ID: "r3", Input: "t2", Parent: parent})
+	s.Until(ada, "input.recalled")
+}

@@ -82,7 +82,7 @@ var faults = []fault{
 	{"show a model the beginning alone", "shelf.go",
 		"head, tail = wholeRunes(head), fromRune(tail)", "head, tail = wholeRunes(head), nil"},
 	{"sleep with work to do", "agent.go",
-		` || a.state.Open() {`, ` {`},
+		` || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {`, ` {`},
 }
 
 // faultActs is within how many acts a fault must be found.

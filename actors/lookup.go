@@ -8,9 +8,11 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// lookedUp is what was found out about an id that full pages had to be read for.
+// lookedUp is what was found out about an id that full pages had to be read for:
+// the command's own, or that of an input that it is about.
 type lookedUp struct {
 	of    *Deliver
+	id    string
 	at    place
 	found bool
 	pages map[int]idList // that were read
@@ -18,18 +20,18 @@ type lookedUp struct {
 	err   *messages.Error
 }
 
-// lookUp reads pages outside the mailbox to find out whether a command's id was
-// spent long ago. Until that is known the command stands first in line and the
+// lookUp reads pages outside the mailbox to find out whether an id was spent long
+// ago. Until that is known the command stands first in line and the
 // agent is busy: no cache that was lost ever makes an id unspent.
-func (a *agent) lookUp(d *Deliver, sender *actor.PID, unread []pageRef) {
+func (a *agent) lookUp(d *Deliver, sender *actor.PID, spent string, unread []pageRef) {
 	a.waiting = append([]arrival{{d, sender}}, a.waiting...)
 	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 	a.busy, a.cancel = true, cancel
 	rt, id, root, self := a.rt, a.id, a.root, a.self
-	at, found, _ := a.ids.find(hashID(d.Command.CommandID()))
+	at, found, _ := a.ids.find(hashID(spent))
 	go func() {
 		defer cancel()
-		m := lookedUp{of: d, at: at, found: found}
+		m := lookedUp{of: d, id: spent, at: at, found: found}
 		rt.lookUp(ctx, id, unread, &m)
 		root.Send(self, m)
 	}()
@@ -40,7 +42,7 @@ func (rt *Runtime) lookUp(ctx context.Context, id messages.AgentID, unread []pag
 		return
 	}
 	defer func() { <-rt.reading }()
-	hash := hashID(m.of.Command.CommandID())
+	hash := hashID(m.id)
 	m.pages = make(map[int]idList)
 	for _, ref := range unread {
 		ids := rt.saves.readPage(ctx, id, ref)
@@ -60,7 +62,7 @@ func (rt *Runtime) lookUpInLog(ctx context.Context, id messages.AgentID, hash [1
 	rt.logger.Debug("a page of spent ids is not to be had; the whole log is read", "agent", id.String())
 	l, err := rt.replay(ctx, id)
 	if err != nil {
-		m.err = messages.Refuse(messages.Unavailable, "whether the id %q was spent cannot be read now (%v): try again with the same id", m.of.Command.CommandID(), err)
+		m.err = messages.Refuse(messages.Unavailable, "whether the id %q was spent cannot be read now (%v): try again with the same id", m.id, err)
 		return
 	}
 	m.ids = &l.ids
@@ -88,12 +90,24 @@ func (a *agent) lookedUp(m lookedUp) {
 			a.answer(arr.sender, messages.Answer{Err: a.broken})
 		case m.err != nil:
 			a.answer(arr.sender, messages.Answer{Err: m.err})
-		case m.found:
-			a.again(arr.sender, m.of.Command, m.at)
 		default:
-			a.apply(m.of, arr.sender)
+			a.goOnWith(m, arr.sender)
 		}
 		a.asking = nil
 	}
 	a.drain()
+}
+
+// goOnWith goes on with a command now that it is known whether the id was spent.
+func (a *agent) goOnWith(m lookedUp, sender *actor.PID) {
+	switch {
+	case m.id != m.of.Command.CommandID() && m.found:
+		a.decide(m.of, sender, m.id)
+	case m.id != m.of.Command.CommandID():
+		a.decide(m.of, sender, "")
+	case m.found:
+		a.again(sender, m.of.Command, m.at)
+	default:
+		a.apply(m.of, sender)
+	}
 }

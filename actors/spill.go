@@ -257,7 +257,7 @@ func (a *agent) shelved(m shelved) {
 			"the %s to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", m.deliver.Command.CommandType(), a.id, why)})
 	default:
 		a.asking = sender
-		a.decide(m.deliver, sender)
+		a.decide(m.deliver, sender, "")
 		a.asking = nil
 	}
 	a.drain()

@@ -213,8 +213,12 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	js, err := jetstream.New(w.connect())
 	w.ok(err)
 	task := `{"type":"task","id":"t1","content":"do it","parent":{"agent":"default/assistant/p","turn":"t4","call":"c1"}}`
-	nobody := messages.AgentID{Tenant: "default", Kind: "nobody", Key: "x"}
-	_, err = js.Publish(w.ctx, messages.Subjects{}.Peer(nobody), []byte(task))
+	w.say(c, "assistant/gone", "u1", "hello")
+	_, err = c.Do(w.ctx, "assistant/gone", messages.Delete{})
+	w.ok(err)
+	w.until(c, "assistant/gone", ofType("agent.purged"))
+	gone := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "gone"}
+	_, err = js.Publish(w.ctx, messages.Subjects{}.Peer(gone), []byte(task))
 	w.ok(err)
 	noop := w.until(c, "assistant/p", ofType("command.noop"))
 	if noop.field("command") != "report" {
@@ -240,5 +244,45 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	w.say(c, "assistant/x", "u1", "hello")
 	if heard := w.events(c, "assistant/p"); count(heard, "command.noop") != 1 {
 		t.Errorf("the parent heard %d commands, want one", count(heard, "command.noop"))
+	}
+}
+
+// A node comes that does not know the kinds of a family that is under way. A task is
+// held there; what was begun can be deleted; a node that knows them goes on.
+func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
+	w := newWorld(t)
+	never := scripted.NewGate()
+	f := &family{free: true, held: map[string]*scripted.Gate{"leaf": never}}
+	first := w.node(f.agents())
+	w.ok(w.nc.Publish("reprise.in.default.root.r", []byte("pay it")))
+	w.ok(w.nc.Publish("reprise.in.default.root.s", []byte("pay it")))
+	<-never.Reached()
+	w.until(first.Client(), "root/s", ofType("turn.completed"))
+	middle := viewOf[projections.Child](w, first.Client(), "root/r", "children")[0].Agent
+	w.ok(first.Close())
+
+	other := w.node()
+	js, err := jetstream.New(w.connect())
+	w.ok(err)
+	late := messages.AgentID{Tenant: "default", Kind: "leaf", Key: "late"}
+	task, err := messages.Body(messages.Task{ID: "t1", Content: messages.TextContent("pay it"), Parent: messages.Parent{Caller: messages.Caller{Agent: "default/root/s", Turn: "t1", Call: "c7"}}})
+	w.ok(err)
+	_, err = js.Publish(w.ctx, messages.Subjects{}.Peer(late), task)
+	w.ok(err)
+	c := other.Client()
+	_, err = c.Do(w.ctx, middle.String(), messages.Delete{Reason: "its kind is gone"})
+	w.ok(err)
+	w.until(c, middle.String(), ofType("agent.purged"))
+	if letters := w.letters(c, "default", 0); len(letters) != 0 {
+		t.Errorf("refused was %+v", letters)
+	}
+	w.ok(other.Close())
+
+	c = w.node(f.agents()).Client()
+	if done := w.until(c, late.String(), ofType("turn.completed")); done.field("output") != "leaf: paid" {
+		t.Errorf("the late leaf says %s", done.Data)
+	}
+	if done := w.until(c, "root/r", ofType("turn.completed")); !strings.Contains(done.field("output"), "no answer") {
+		t.Errorf("the root of what was deleted says %s", done.Data)
 	}
 }

@@ -290,6 +290,9 @@ type Env struct {
 	Agent      messages.AgentID
 	Definition Definition
 	Now        time.Time
+	// Old is the id of an input that a Recall is about and that came so long ago that
+	// the state does not know it any more. Empty: there is no such.
+	Old string
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
 }

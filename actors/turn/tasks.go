@@ -59,6 +59,7 @@ func (d *decision) recall(c messages.Recall) error {
 	t := d.s.Turn
 	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
 	_, known := d.s.Spent(c.Input)
+	known = known || c.Input == d.env.Old
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")

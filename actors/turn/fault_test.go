@@ -22,8 +22,6 @@ var faults = []fault{
 		`*s = State{Last: s.Last, `, `*s = State{Last: s.Last, spent: s.spent, `},
 	{"keep the history over a deletion", "delete.go",
 		`*s = State{Last: s.Last, `, `*s = State{Last: s.Last, Ended: s.Ended, `},
-	{"take a task that ended long ago for one to come", "tasks.go",
-		`known = known || c.Input == d.env.Old`, `known = known || c.Input == "-"`},
 	{"a tombstone with the rest", "delete.go",
 		`d.emit(messages.AgentClosed{Command: c.ID, Reason: c.Reason})`, `d.emit(messages.AgentDeleted{Reason: c.Reason})`},
 	{"forget that a purge is owed", "effects.go",

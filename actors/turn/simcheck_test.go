@@ -34,10 +34,6 @@ func (s *sim) feed(cmd any) ([]messages.Event, error) {
 	if o, ok := cmd.(turn.HooksAsked); ok && !s.blind && s.asks(o.Point) {
 		s.check.hooksAsked(o.Point)
 	}
-	s.env.Old = ""
-	if r, ok := cmd.(messages.Recall); ok && s.old[r.Input] {
-		s.env.Old = r.Input
-	}
 	events, err := s.live.Decide(s.env, cmd)
 	if s.telling {
 		s.tell("%s %T %+v", s.env.Now.Format("15:04:05.000"), cmd, cmd)

@@ -3,7 +3,6 @@ package turn_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -157,9 +156,6 @@ func (s *sim) recall() messages.Recall {
 	input := s.anyInput()
 	if s.chance(6) {
 		input = fmt.Sprint("id", s.r.IntN(len(s.ids)+3)) // one that may come later
-	}
-	if old := slices.Sorted(maps.Keys(s.old)); len(old) > 0 && s.chance(3) {
-		input = old[s.r.IntN(len(old))] // one that came long ago
 	}
 	return messages.Recall{ID: s.id(), Input: input, Parent: messages.Parent{Caller: messages.Caller{Agent: "default/boss/b", Turn: "t3", Call: "b1"}}}
 }

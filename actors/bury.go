@@ -78,8 +78,9 @@ func (rt *Runtime) bury(ctx context.Context, id messages.AgentID, epoch messages
 	return f.First, nil
 }
 
-// uncover removes what lies before a tombstone that is the agent's newest frame,
-// and says whether there is one: damage before it is of no concern any more. What
+// uncover removes what lies before a tombstone that is the agent's newest frame, or
+// before the one that says what went with it, and says whether there is one: damage
+// before that is of no concern any more. What
 // it cannot remove now the next load does.
 func (rt *Runtime) uncover(ctx context.Context, id messages.AgentID) bool {
 	tail, err := rt.log.TailByHead(ctx, id)
@@ -87,5 +88,5 @@ func (rt *Runtime) uncover(ctx context.Context, id messages.AgentID) bool {
 		return false
 	}
 	rec, err := rt.log.FrameAt(ctx, id, tail.Seq)
-	return err == nil && deletes(rec.Frame) && rt.log.Purge(ctx, id, tail.Seq) == nil
+	return err == nil && eventlog.Ends(rec.Frame) && rt.log.Purge(ctx, id, tail.Seq) == nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -349,4 +351,60 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// The log was damaged, and the server lost the tombstone as it removed what was
+// before it. What is left still says that the agent was deleted.
+func TestTombstoneIsLost(t *testing.T) { // A29, A108
+	for _, damaged := range []bool{false, true} {
+		s := actorstest.New(t, nil)
+		node := s.Start(config(echo()))
+		node.Must(ada, say("u1", "a secret"))
+		s.Until(ada, "turn.completed")
+		deleted := node.Must(ada, messages.Delete{ID: "d1"})
+		s.Until(ada, "agent.purged")
+		node.Stop()
+		if !damaged {
+			tail, err := s.Log().Tail(context.Background(), ada)
+			if err == nil {
+				err = s.Log().Purge(context.Background(), ada, tail.Seq)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg := config(echo())
+		if damaged {
+			cfg.Log = &withoutStone{Log: s.Log()}
+		}
+		node = s.Start(cfg)
+		if a := node.Do(ada, messages.Abort{ID: "a1"}); a.Err == nil || a.Err.Code != messages.NotFound || !strings.Contains(a.Err.Message, fmt.Sprintf("deleted (event %d)", deleted.N)) {
+			t.Errorf("damaged %v: what is left answers %+v", damaged, a.Err)
+		}
+		if a := node.Must(ada, say("u1", "who am I?")); a.Duplicate || a.N <= deleted.N {
+			t.Errorf("damaged %v: the new life says %+v", damaged, a)
+		}
+		s.Until(ada, "turn.completed", 2)
+	}
+}
+
+// withoutStone is a log that finds damage in an agent's first frame until that is
+// removed.
+type withoutStone struct {
+	eventlog.Log
+	purged atomic.Bool
+}
+
+func (l *withoutStone) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	if l.purged.Load() {
+		return l.Log.Read(ctx, a, from)
+	}
+	return func(yield func(eventlog.Recorded, error) bool) {
+		yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Event: 1, Err: errors.New("a flipped bit")})
+	}
+}
+
+func (l *withoutStone) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
+	l.purged.Store(true)
+	return l.Log.Purge(ctx, a, before)
 }

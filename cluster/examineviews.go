@@ -78,7 +78,7 @@ func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]p
 		if err != nil {
 			return nil, projections.Spent{}, err
 		}
-		if len(rec.Frame.Events) == 1 && rec.Frame.Events[0].EventType() == eventlog.Deleted {
+		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
 		}
 		projections.Fold(rec.Frame, 0, effects, usage)

@@ -54,15 +54,30 @@ func (e *DamageError) Error() string {
 // Unwrap gives the failed check.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Deleted is the type of the event that stands alone in the frame of a tombstone.
-const Deleted = "agent.deleted"
+// Deleted is the type of the event that stands alone in the frame of a tombstone,
+// Purged that of the one which says that what was before a tombstone is gone.
+const (
+	Deleted = "agent.deleted"
+	Purged  = "agent.purged"
+)
+
+// Ends says that nothing that was before the frame is the agent's any more: it is
+// a tombstone, or tells of one. A server may lose a tombstone as it removes what is
+// damaged before it.
+func Ends(f *messages.Frame) bool {
+	if len(f.Events) != 1 {
+		return false
+	}
+	t := f.Events[0].EventType()
+	return t == Deleted || t == Purged
+}
 
 // Check says whether next follows tail: numbering, chain and epoch. Whoever
-// reads a stream calls it for each frame. Behind the zero tail a tombstone may
-// stand wherever it does: what it followed has been purged, and numbering goes
-// on behind it.
+// reads a stream calls it for each frame. Behind the zero tail a frame
+// that [Ends] the agent may stand wherever it does: what it followed has been
+// purged, and numbering goes on behind it.
 func Check(tail Tail, next Recorded) error {
-	if f := next.Frame; tail.Last == 0 && tail.Frame == "" && len(f.Events) == 1 && f.Events[0].EventType() == Deleted {
+	if f := next.Frame; tail.Last == 0 && tail.Frame == "" && Ends(f) {
 		tail.Last, tail.Frame, tail.Digest = f.First-1, f.Prev, f.PrevDigest
 	}
 	return follows(tail, next)

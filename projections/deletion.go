@@ -39,10 +39,11 @@ func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentDeleted:
 		l.end = &Deletion{N: n, At: l.at, Reason: ev.Reason}
 	case messages.AgentPurged:
-		if l.end != nil {
-			removed := ev.Holdings
-			l.end.Removed = &removed
+		if l.end == nil { // its tombstone is lost
+			l.end = &Deletion{N: ev.Deleted, At: l.at}
 		}
+		removed := ev.Holdings
+		l.end.Removed = &removed
 	}
 }
 

@@ -106,9 +106,11 @@ func (s *State) evolveDeletion(ev messages.Event) {
 	case messages.AgentDeleted:
 		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}}
 	case messages.AgentPurged:
-		if s.Deleted != nil {
-			s.Deleted = &Deletion{Reason: s.Deleted.Reason, N: s.Deleted.N, Purged: true}
+		end := Deletion{N: ev.Deleted, Purged: true}
+		if s.Deleted != nil { // else its tombstone is lost
+			end = Deletion{Reason: s.Deleted.Reason, N: s.Deleted.N, Purged: true}
 		}
+		s.Deleted = &end
 	}
 }
 

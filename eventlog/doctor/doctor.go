@@ -244,7 +244,7 @@ func (v *visit) read(p *patient, m eventlog.Stored) error {
 	case errors.Is(err, messages.ErrShredded):
 		p.shredded = true
 		return nil
-	case p.shredded && err == nil && !isTombstone(f):
+	case p.shredded && err == nil && !eventlog.Ends(f):
 		return nil
 	case p.shredded && err == nil:
 		*p = patient{named: make(map[messages.Digest]reference)} // it is all that there is
@@ -262,10 +262,6 @@ func (v *visit) read(p *patient, m eventlog.Stored) error {
 	return nil
 }
 
-func isTombstone(f *messages.Frame) bool {
-	return len(f.Events) == 1 && f.Events[0].EventType() == eventlog.Deleted
-}
-
 func (v *visit) patient(a messages.AgentID) *patient {
 	p := v.agents[a]
 	if p == nil {
@@ -279,7 +275,7 @@ func (v *visit) patient(a messages.AgentID) *patient {
 // frame sees that a frame follows the one before it, and notes what it names.
 func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	err := eventlog.Check(p.tail, r)
-	if err != nil && isTombstone(r.Frame) { // what it follows was purged while the log was read
+	if err != nil && eventlog.Ends(r.Frame) { // what it follows was purged while the log was read
 		err = eventlog.Check(eventlog.Tail{}, r)
 	}
 	if err != nil {
@@ -287,7 +283,7 @@ func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	}
 	p.tail = r.Tail()
 	v.counts.Events += len(r.Frame.Events)
-	if isTombstone(r.Frame) {
+	if eventlog.Ends(r.Frame) {
 		clear(p.named) // they went with the events
 		p.sealed = ""
 	}

@@ -28,8 +28,11 @@ type Stored struct {
 	Frame func() (*messages.Frame, error)
 }
 
-// deleted is the event after which nothing of the agent is left.
-const deleted = "agent.deleted" // eventlog.Deleted, which this room does not know
+// ends says that nothing of the agent is left behind an event of this type. The
+// tombstone itself may be lost, if the log was damaged before it.
+func ends(eventType string) bool {
+	return eventType == "agent.deleted" || eventType == "agent.purged" // eventlog.Ends, which this room does not know
+}
 
 // matters says that a frame with an event of this type is decoded.
 func matters(eventType string) bool {
@@ -38,10 +41,10 @@ func matters(eventType string) bool {
 		"compaction.requested", "compaction.failed", "history.compacted",
 		"tool.requested", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped", "tool.unknown", "tool.flagged",
 		"approval.requested", "approval.granted", "approval.denied", "hook.decided",
-		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared", deleted:
+		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared":
 		return true
 	}
-	return false
+	return ends(eventType)
 }
 
 // Batch is frames that are committed together. It holds what they come to, not
@@ -130,7 +133,7 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 		return err
 	}
 	switch {
-	case unread != nil && slices.Contains(m.Types, deleted): // its only use was to end the agent
+	case unread != nil && slices.ContainsFunc(m.Types, ends): // its only use was to end the agent
 		f.delete()
 	case unread != nil:
 		f.bad++
@@ -205,7 +208,7 @@ func (f *folding) apply(frame *messages.Frame) {
 	f.effects.At(frame.Time)
 	for i, ev := range frame.Events {
 		n := frame.First + messages.EventNumber(i)
-		if ev.EventType() == deleted {
+		if ends(ev.EventType()) {
 			f.delete()
 			f.effects.At(frame.Time)
 		}

@@ -40,8 +40,8 @@ type agent struct {
 	// broken is why the agent cannot act: its log is damaged, or its owner has
 	// been replaced. Every command is answered with it.
 	broken *messages.Error
-	// damaged says that broken is because the log cannot be read, and that a delete
-	// may end the agent all the same.
+	// damaged says that broken is because what is stored cannot be read, and that a
+	// delete may end the agent all the same.
 	damaged bool
 	// looked says that a wake had an agent without events loaded again.
 	looked bool
@@ -220,8 +220,8 @@ func (a *agent) env() turn.Env {
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 	if a.broken != nil {
-		if c, ok := d.Command.(messages.Delete); ok && c.Last == 0 && a.damaged && !a.left {
-			a.bury(d.cause(), c, sender)
+		if deletesAnyhow(d.Command) && a.damaged && !a.left {
+			a.bury(d.cause(), d.Command.(messages.Delete), sender)
 			return
 		}
 		a.answer(sender, messages.Answer{Err: a.broken})

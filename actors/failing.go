@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -20,11 +21,26 @@ func (a *agent) fail(err error) {
 	case errors.As(err, &damage):
 		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v", err), !errors.Is(err, messages.ErrNewer)
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
+	case errors.Is(err, messages.ErrLocked) && a.toBeDeleted():
+		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
 		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", "agent", a.id.String(), "error", err)
 		a.leave(true)
 	}
+}
+
+// toBeDeleted says that a delete waits that does not depend on what the agent did.
+func (a *agent) toBeDeleted() bool {
+	return slices.ContainsFunc(a.waiting, func(arr arrival) bool {
+		d, is := arr.message.(*Deliver)
+		return is && deletesAnyhow(d.Command)
+	})
+}
+
+func deletesAnyhow(c messages.Command) bool {
+	d, is := c.(messages.Delete)
+	return is && d.Last == 0
 }
 
 // notAppended gives the agent up: its state holds events that the log does

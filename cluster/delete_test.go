@@ -237,3 +237,41 @@ func (w *world) restart(dir string) {
 	w.js, err = jetstream.New(w.nc)
 	w.ok(err)
 }
+
+// An agent whose key is gone, or is wrapped so that nobody can unwrap it, can be
+// deleted, and lives anew behind that.
+func TestDeletedWithoutItsKey(t *testing.T) { // A108
+	w := newWorld(t)
+	n := w.node(under(key(1)))
+	for _, a := range []string{"gone", "spoilt"} {
+		w.say(n.Client(), "assistant/"+a, "u1", "remember "+secret)
+	}
+	w.ok(n.Close())
+	keys, err := w.js.Stream(w.ctx, "KV_reprise_keys")
+	w.ok(err)
+	names := make(map[string]string) // of the keys, by agent
+	info, err := keys.Info(w.ctx, jetstream.WithSubjectFilter(">"))
+	w.ok(err)
+	for subject := range info.State.Subjects {
+		for _, a := range []string{"gone", "spoilt"} {
+			if strings.HasSuffix(subject, a) {
+				names[a] = subject
+			}
+		}
+	}
+	w.ok(keys.Purge(w.ctx, jetstream.WithPurgeSubject(names["gone"])))
+	_, err = w.js.Publish(w.ctx, names["spoilt"], []byte("no key at all"))
+	w.ok(err)
+	n = w.node(under(key(1)))
+	for _, a := range []string{"gone", "spoilt"} {
+		if held := w.holdings(n.Client(), "assistant/"+a); held.Damaged == "" || held.Last == 0 {
+			t.Errorf("%s holds %+v", a, held)
+		}
+		_, err = n.Client().Do(w.ctx, "assistant/"+a, messages.Delete{Reason: "its key is gone"})
+		w.ok(err)
+		w.until(n.Client(), "assistant/"+a, ofType("agent.purged"))
+		if got := w.say(n.Client(), "assistant/"+a, "u1", "who am I?"); got.text != "you said who am I?" {
+			t.Errorf("the new life of %s says %q", a, got.text)
+		}
+	}
+}

@@ -25,6 +25,14 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 			line.Damaged, line.Last = err.Error(), max(line.Last, damage.Event)
 			break
 		}
+		if errors.Is(err, messages.ErrLocked) {
+			tail, unknown := g.Log.Tail(ctx, a)
+			if unknown != nil {
+				return unknown
+			}
+			line.Damaged, line.Last = err.Error(), tail.Last
+			break
+		}
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,8 @@ type Definition struct {
 	Compact Compaction
 	// Retain is how long an agent may rest, with nothing to do and nothing to wait
 	// for, before it is archived and deleted. Zero: for ever. An owner that takes
-	// an agent over counts as a sign of life.
+	// an agent over counts as a sign of life. One whose turn waits for a person does
+	// not rest: ApprovalTimeout bounds that.
 	Retain time.Duration
 	// Hooks are asked at points of every turn.
 	Hooks []Hook

@@ -120,12 +120,14 @@ type Node struct {
 	views    *views
 	host     *host
 	owner    *owner
-	members  *member.Members
-	leases   *lease.Leases
-	gateway  *gateway.Gateway
-	client   *client.Client
-	closing  sync.Once
-	closers  []func() // in the order in which they were opened
+	// retention is set before the doors open.
+	retention *retention
+	members   *member.Members
+	leases    *lease.Leases
+	gateway   *gateway.Gateway
+	client    *client.Client
+	closing   sync.Once
+	closers   []func() // in the order in which they were opened
 	// doubts are partitions whose agents have met a newer owner.
 	doubts chan messages.Partition
 	// ended is closed when the node ends by itself, because of failed.
@@ -222,6 +224,9 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
+	if n.retention, err = n.newRetention(); err != nil {
+		return err
+	}
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
@@ -234,7 +239,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked,
+			Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Retention: n.retention.find,
 		}.Find, Encrypted: n.Encrypted(),
 	})
 	return nil

@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/archive"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -32,24 +37,31 @@ const (
 	retainRest = 50 * time.Millisecond
 )
 
-// openRetention begins to look after agents whose kinds are not kept for ever.
-func (n *Node) openRetention(context.Context) error {
+// newRetention is what looks after agents whose kinds are not kept for ever.
+func (n *Node) newRetention() (*retention, error) {
 	r := &retention{node: n, dir: n.cfg.Archive, kinds: make(map[string]time.Duration)}
-	every := lookMost
 	for _, d := range n.cfg.Agents {
 		if d.Retain > 0 {
 			r.kinds[d.Kind] = d.Retain
-			every = min(every, max(d.Retain/4, lookLeast))
 		}
-	}
-	if len(r.kinds) == 0 {
-		return nil
 	}
 	if r.dir == "" && n.cfg.Data != "" {
 		r.dir = filepath.Join(n.cfg.Data, "archive")
 	}
-	if r.dir == "" {
-		return errors.New("agents are to be deleted after a time (retain), and there is no folder to archive them in: set Archive (retain_to)")
+	if r.dir == "" && len(r.kinds) > 0 {
+		return nil, errors.New("agents are to be deleted after a time (retain), and there is no folder to archive them in: set Archive (retain_to)")
+	}
+	return r, nil
+}
+
+// openRetention begins to look after them.
+func (n *Node) openRetention(context.Context) error {
+	r, every := n.retention, lookMost
+	if len(r.kinds) == 0 {
+		return nil
+	}
+	for _, keep := range r.kinds {
+		every = min(every, max(keep/4, lookLeast))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -90,8 +102,12 @@ func (r *retention) sweep(ctx context.Context, now time.Time) {
 	}
 }
 
-// retire archives an agent and deletes it, unless it goes on meanwhile.
+// retire archives an agent and deletes it, unless something is on its way to it or
+// it goes on meanwhile.
 func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Time) error {
+	if comes, err := r.comes(ctx, a); err != nil || comes {
+		return err
+	}
 	awake, err := r.ask(ctx, a, &actors.Wake{Agent: a}) // under this owner, which writes its own fence first
 	if err != nil {
 		return err
@@ -108,6 +124,10 @@ func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 		_ = os.Remove(path)
 		return fmt.Errorf("it has gone on: it was archived up to event %d and is at %d", end.Last, awake.N)
 	}
+	if comes, err := r.comes(ctx, a); err != nil || comes {
+		_ = os.Remove(path)
+		return err
+	}
 	c := messages.Delete{ID: fmt.Sprintf("retention:%d", end.Last), Last: end.Last, Reason: "retention"}
 	if _, err := r.ask(ctx, a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "retention", Reason: c.Reason}}); err != nil {
 		if messages.AsError(err).Code == messages.Conflict { // else it may have been deleted
@@ -117,6 +137,44 @@ func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 	}
 	r.node.cfg.Logger.Info("an agent whose time is over was archived and deleted", "agent", a.String(), "archive", path)
 	return nil
+}
+
+// comes says that something that was sent to the agent is not settled. An agent
+// that is deleted meanwhile would come to life by it, though it may have been applied:
+// the delete takes what it knows of ids along.
+func (r *retention) comes(ctx context.Context, a messages.AgentID) (bool, error) {
+	stream, err := r.node.js.Stream(ctx, r.node.streams.Names().Inbox())
+	if err != nil {
+		return false, err
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(r.node.subjects.InboxOfAgent(a)))
+	return err == nil && len(info.State.Subjects) > 0, err
+}
+
+// find gives what keeps agents from being retired, for a person to see to.
+func (r *retention) find(context.Context) (found []doctor.Finding) {
+	if len(r.kinds) == 0 {
+		return nil
+	}
+	if err := archive.Writable(r.dir); err != nil {
+		found = append(found, doctor.Finding{Check: "retention", Status: doctor.Fail,
+			Detail: fmt.Sprintf("agents whose time is over stay, for nothing can be archived in %s: %v", r.dir, err),
+			Remedy: "let the node write there, or give it another folder (retain_to)"})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
+		late := 0
+		for _, row := range r.node.owner.agents.List(projections.AgentFilter{Kind: kind, Phase: "paused"}) {
+			if time.Since(row.Updated) >= r.kinds[kind] {
+				late++
+			}
+		}
+		if late > 0 {
+			found = append(found, doctor.Finding{Check: "retention", Status: doctor.Warn,
+				Detail: fmt.Sprintf("%d agents of kind %s have waited for a person for longer than such agents are kept (%s): they do not rest, and stay", late, kind, r.kinds[kind]),
+				Remedy: "list them with reprise ls --phase paused; decide, abort or delete them; approval_timeout ends a wait by itself"})
+		}
+	}
+	return found
 }
 
 func (r *retention) ask(ctx context.Context, a messages.AgentID, m any) (messages.Answer, error) {

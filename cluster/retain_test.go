@@ -92,6 +92,10 @@ func TestRetention(t *testing.T) { // A108
 	if s := w.show(c, "assistant/waits"); s.Phase != "paused" {
 		t.Errorf("an agent that waits for a person is %s", s.Phase)
 	}
+	w.eventually("the doctor tells of those that wait", func() bool {
+		found, _ := w.examined(c, messages.Query{})
+		return len(found) == 1 && found[0].Check == "retention" && strings.HasPrefix(found[0].Detail, "1 agents of kind assistant have waited")
+	})
 }
 
 func TestRetentionOfSealedAgents(t *testing.T) { // A108
@@ -130,5 +134,8 @@ func TestRetentionKeepsWhatItCannotArchive(t *testing.T) {
 	w.eventually("it is tried", func() bool { return strings.Contains(w.log.String(), "whose time is over is still there") })
 	if s := w.show(n.Client(), "assistant/a"); s.Phase != "idle" {
 		t.Errorf("it is %s", s.Phase)
+	}
+	if found, _ := w.examined(n.Client(), messages.Query{}); len(found) != 1 || found[0].Check != "retention" || !strings.Contains(found[0].Detail, dir) {
+		t.Errorf("the doctor finds %+v", found)
 	}
 }

@@ -91,8 +91,8 @@ func (s Subjects) LogOf(p Partition) string { return s.root() + ".log." + p.Stri
 // InboxOf is the filter for the stored inputs and commands of a partition.
 func (s Subjects) InboxOf(p Partition) string { return s.root() + ".inq." + p.String() + ".>" }
 
-// Queued is the filter for an agent's stored inputs and commands.
-func (s Subjects) Queued(a AgentID) string {
+// InboxOfAgent is the filter for the stored inputs and commands of an agent.
+func (s Subjects) InboxOfAgent(a AgentID) string {
 	return s.root() + ".inq." + a.Partition().String() + ".*." + a.Tenant + "." + a.Kind + "." + a.Key
 }
 

@@ -111,6 +111,18 @@ func Write(ctx context.Context, dir string, from Source, a messages.AgentID, key
 	return path, end, syncFolders(folder, dir)
 }
 
+// Writable says why nothing can be written below dir; nil: it can.
+func Writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".writable-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // syncFolders makes the names from folder up to dir stay.
 func syncFolders(folder, dir string) error {
 	for range 4 { // key, kind, tenant, dir

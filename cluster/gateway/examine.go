@@ -179,13 +179,16 @@ func (e *examiner) end(c doctor.Counts) {
 }
 
 // StoreFindings look at what the whole store stands on: streams that cannot be
-// trusted, partitions that nobody owns, and inputs that wait for long.
+// trusted, partitions that nobody owns, inputs that wait for long, and agents that
+// are kept for longer than they should be.
 type StoreFindings struct {
 	Unsound func(context.Context) []error
 	Oldest  func(context.Context) (since time.Time, waiting uint64, err error)
 	OwnerOf func(messages.Partition) string
 	// Locked says that agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
+	// Retention gives findings of its own.
+	Retention func(context.Context) []doctor.Finding
 }
 
 // stuck is how long an input may wait in the queue before it is told.
@@ -217,5 +220,5 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	case waiting > 0 && time.Since(since) > stuck:
 		add(doctor.Warn, "see that a node serves their kinds, and that their agents are sound", "%d inputs and commands wait, the oldest since %s", waiting, since.UTC().Format(time.DateTime))
 	}
-	return found
+	return append(found, s.Retention(ctx)...)
 }

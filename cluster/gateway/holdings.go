@@ -62,7 +62,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 	if line.Letters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
 		return err
 	}
-	if line.Waiting, err = g.held(ctx, g.Inbox, g.Subjects.Queued(a)); err != nil {
+	if line.Waiting, err = g.held(ctx, g.Inbox, g.Subjects.InboxOfAgent(a)); err != nil {
 		return err
 	}
 	p.line(0, line)

@@ -16,7 +16,7 @@ import (
 // would come to life by it. So it is gone before the agent hears of the delete:
 // whoever comes after a crash finds none. The error is ctx's.
 func (b *Inbox) forget(ctx context.Context, a messages.AgentID, seq uint64) error {
-	subject := b.cfg.Subjects.Queued(a)
+	subject := b.cfg.Subjects.InboxOfAgent(a)
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {

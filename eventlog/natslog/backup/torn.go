@@ -112,7 +112,7 @@ func (r *restoring) remove(ctx context.Context, name string) error {
 	p := a.Partition()
 	return errors.Join(
 		r.purge(ctx, r.names.Log(p), r.subjects.Log(a)), r.purge(ctx, r.names.Blobs(p), r.subjects.Blobs(a)+".>"),
-		r.purge(ctx, r.names.Inbox(), r.subjects.Queued(a)), r.purge(ctx, r.names.DeadLetters(), r.subjects.DeadLetter(a)),
+		r.purge(ctx, r.names.Inbox(), r.subjects.InboxOfAgent(a)), r.purge(ctx, r.names.DeadLetters(), r.subjects.DeadLetter(a)),
 	)
 }
 

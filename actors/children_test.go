@@ -545,3 +545,45 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 	node.Must(ada, messages.Recall{ID: "r3", Input: "t2", Parent: parent})
 	s.Until(ada, "input.recalled")
 }
+
+// A child is deleted before its parent has made its large answer its own. The call
+// says so, and not that a backup could help.
+func TestAnswerOfADeletedChild(t *testing.T) { // A36, A70, A108
+	s := actorstest.New(t, nil)
+	reports, ready := make(chan messages.Report, 100), make(chan *actorstest.Node, 1)
+	cfg := config(scripted.Func(func(r providers.Request) scripted.Step {
+		switch last := r.Items[len(r.Items)-1]; {
+		case r.Agent.Kind == "helper":
+			return scripted.Say(many("a large answer "))
+		case last.Type == messages.ItemCallOutput:
+			return scripted.Say("so: " + last.Output)
+		}
+		return scripted.Ask(scripted.Call{ID: "c1", Name: "helper", Arguments: `{"input":"do it"}`})
+	}), actors.AsTool("helper", "helps"))
+	cfg.Definitions = append(cfg.Definitions, actors.Definition{Kind: "helper", Model: "scripted/m"})
+	cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error {
+		if r, ok := c.(messages.Report); ok {
+			reports <- r
+			return nil
+		}
+		node := <-ready
+		ready <- node
+		return node.Do(to, c).Err
+	}
+	node := s.Start(cfg)
+	ready <- node
+	node.Must(ada, say("u1", "hello"))
+	report := <-reports
+	child := below(t, s, ada)
+	s.Until(child, "child.reported")
+	node.Must(child, messages.Delete{ID: "d1"})
+	s.Until(child, "agent.purged")
+	if report.Blob == nil {
+		t.Fatalf("the child reports %+v", report)
+	}
+	node.Must(ada, report)
+	done := actorstest.Of[messages.TurnCompleted](s.Until(ada, "turn.completed"))[0]
+	if !strings.Contains(done.Output, "agent "+child.String()+" was deleted") || strings.Contains(done.Output, "backup") {
+		t.Errorf("the parent says %s", done.Output)
+	}
+}

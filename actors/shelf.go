@@ -227,31 +227,38 @@ func (s *shelf) unread(ctx context.Context, a messages.AgentID, b messages.Blob,
 		return &providers.Error{Kind: providers.Network, Temporary: true, Err: err,
 			Message: fmt.Sprintf("blob %s cannot be read now: %v", b.SHA256, err)}
 	}
+	where, deleted := s.place(ctx, a, b)
+	if deleted && kind == blobMissing {
+		return &providers.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
+			"blob %s (%d bytes) is not stored any more: agent %s was deleted, and its blobs with it", b.SHA256, b.Size, a)}
+	}
 	return &providers.Error{Kind: kind, Err: err, Message: fmt.Sprintf(
 		"blob %s (%d bytes), which %s names, %s: put it back from a backup, then resume the turn; or clear the agent, which forgets it",
-		b.SHA256, b.Size, s.place(ctx, a, b), how)}
+		b.SHA256, b.Size, where, how)}
 }
 
 // placeLimit is how long the place of a lost blob is looked for.
 const placeLimit = 10 * time.Second
 
-// place is the event that names a blob, for a person.
-func (s *shelf) place(ctx context.Context, a messages.AgentID, b messages.Blob) string {
+// place is the event that names a blob, for a person; deleted says that it was
+// deleted with all that was before the agent's tombstone.
+func (s *shelf) place(ctx context.Context, a messages.AgentID, b messages.Blob) (where string, deleted bool) {
 	ctx, cancel := context.WithTimeout(ctx, placeLimit)
 	defer cancel()
 	for rec, err := range s.log.Read(ctx, a, 0) {
 		if err != nil {
 			break
 		}
+		deleted = deleted || eventlog.Ends(rec.Frame)
 		for i, ev := range rec.Frame.Events {
 			for _, named := range messages.BlobsOf(ev) {
 				if named.SHA256 == b.SHA256 {
-					return fmt.Sprintf("event %d (%s) of %s", rec.Frame.First+messages.EventNumber(i), eventText(ev), a)
+					return fmt.Sprintf("event %d (%s) of %s", rec.Frame.First+messages.EventNumber(i), eventText(ev), a), false
 				}
 			}
 		}
 	}
-	return "the history of " + a.String()
+	return "the history of " + a.String(), deleted
 }
 
 // eventText names an event whose payload may be a blob.

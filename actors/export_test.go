@@ -46,7 +46,7 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 		Spent: make(map[string]messages.EventNumber), Resumed: l.unsaved.size > 0,
 	}
 	for _, id := range ids {
-		m := lookedUp{of: &Deliver{Command: messages.Input{ID: id}}}
+		m := lookedUp{id: id, of: &Deliver{Command: messages.Input{ID: id}}}
 		var unread []pageRef
 		if m.at, m.found, unread = l.ids.find(hashID(id)); len(unread) > 0 {
 			r.lookUp(ctx, a, unread, &m)

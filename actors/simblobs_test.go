@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -12,9 +13,54 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
+// texts are all blobs that nodes have tried to store, which no delete takes away.
+type texts struct {
+	mu      sync.Mutex
+	of      map[messages.Digest]string
+	removed map[messages.AgentID]bool // agents that blobs were removed of
+}
+
+func newTexts() *texts {
+	return &texts{of: make(map[messages.Digest]string), removed: make(map[messages.AgentID]bool)}
+}
+
+func (t *texts) note(r io.ReadSeeker) error {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of[messages.DigestOf(b)] = string(b)
+	_, err = r.Seek(0, io.SeekStart)
+	return err
+}
+
+func (t *texts) read(b messages.Blob) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text, ok := t.of[b.SHA256]
+	if !ok || int64(len(text)) != b.Size {
+		return "", fmt.Errorf("blob %s was never stored", b.SHA256)
+	}
+	return text, nil
+}
+
+// RemoveBlobs removes blobs.
+func (h *host) RemoveBlobs(ctx context.Context, a messages.AgentID, blobs ...messages.Digest) error {
+	t := h.w.texts
+	t.mu.Lock()
+	t.removed[a] = true
+	t.mu.Unlock()
+	return h.Log.RemoveBlobs(ctx, a, blobs...)
+}
+
 // PutBlob stores a blob, or is lost on its way there or back.
 func (h *host) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) (messages.Blob, error) {
 	w := h.w
+	if err := w.texts.note(r); err != nil {
+		return messages.Blob{}, err
+	}
 	if w.calm() {
 		return h.Log.PutBlob(ctx, a, r)
 	}
@@ -45,11 +91,15 @@ func (h *host) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (i
 	return h.Log.Blob(ctx, a, b)
 }
 
-// named holds that what a frame names is stored before it is.
+// named holds that what a frame names is stored before it is. A frame of an owner
+// that somebody else has replaced may name what a delete has removed since.
 func (h *host) named(e eventlog.Entry) {
+	h.w.texts.mu.Lock()
+	removed := h.w.texts.removed[e.Agent]
+	h.w.texts.mu.Unlock()
 	for _, ev := range e.Frame.Events {
 		for _, b := range messages.BlobsOf(ev) {
-			if _, err := readBlob(h.w.stage.Log(), e.Agent, b); err != nil {
+			if _, err := readBlob(h.w.stage.Log(), e.Agent, b); err != nil && !removed {
 				h.w.mu.Lock()
 				h.w.fail("%s: %s is appended and names blob %s: %v", e.Agent, ev.EventType(), b.SHA256, err)
 				h.w.mu.Unlock()
@@ -70,7 +120,7 @@ func readBlob(store eventlog.Blobs, a messages.AgentID, b messages.Blob) (string
 
 // whole is an event with its payloads in it. What names a blob holds nothing of it.
 func (v *view) whole(n messages.EventNumber, ev messages.Event) messages.Event {
-	whole, err := messages.Whole(ev, func(b messages.Blob, _ messages.BlobForm) (string, error) { return readBlob(v.store, v.agent, b) })
+	whole, err := messages.Whole(ev, func(b messages.Blob, _ messages.BlobForm) (string, error) { return v.store.read(b) })
 	if err != nil {
 		v.fail(n, "%v", err)
 		return ev
@@ -93,7 +143,7 @@ func (v *view) shownItems() []messages.Item {
 		}
 		items = append([]messages.Item(nil), items...)
 		item, err := items[i].Whole(func(b messages.Blob, _ messages.BlobForm) (string, error) {
-			text, err := readBlob(v.store, v.agent, b)
+			text, err := v.store.read(b)
 			return shownText(text, b, v.most), err
 		})
 		if err != nil {

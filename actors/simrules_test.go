@@ -18,7 +18,7 @@ import (
 type view struct {
 	agent  messages.AgentID
 	texts  bool // models, tools and hooks say what they answer, so that it can be checked
-	store  eventlog.Blobs
+	store  *texts
 	most   int // of a blob, that a model is shown
 	state  turn.State
 	folded int // frames

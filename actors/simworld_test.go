@@ -29,6 +29,7 @@ type world struct {
 	faulty *logtest.Faulty
 	attic  *attic
 	agents []messages.AgentID
+	texts  *texts
 	cfg    actors.Config // of every node, but for what is the node's own
 
 	calmed chan struct{} // closed when everything answers well and at once
@@ -46,7 +47,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, stage: actorstest.New(t, nil), calmed: make(chan struct{}),
+		t: t, seed: seed, stage: actorstest.New(t, nil), calmed: make(chan struct{}), texts: newTexts(),
 		runs: make(map[string]int), asks: make(map[string][]*sent), views: make(map[messages.AgentID]*view),
 	}
 	for _, key := range []string{"ada", "bob"} {
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	for _, a := range w.agents {
 		w.views[a] = newView(a)
-		w.views[a].texts, w.views[a].store = true, w.stage.Log()
+		w.views[a].texts, w.views[a].store = true, w.texts
 	}
 	r := w.dice("log")
 	of := []logtest.Fault{

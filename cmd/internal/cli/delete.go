@@ -17,7 +17,7 @@ import (
 // deletion is what the flags of delete say.
 type deletion struct {
 	changeFlags
-	dryRun, yes bool
+	dryRun, yes, children bool
 }
 
 func (a *app) delete() *cobra.Command {
@@ -29,18 +29,24 @@ func (a *app) delete() *cobra.Command {
 that wait are dropped, and its events, blobs, snapshots, dead letters and key are
 removed. A tombstone stays: it tells when and why, and keeps the numbers of its
 events. An input that is sent later makes the agent anew, and meets nothing of what
-was. Children are stopped and stay: they are agents of their own. An agent whose log
-is damaged can be deleted too; its children and its parent hear nothing then.
+was. An agent whose log is damaged can be deleted too; its children and its parent
+hear nothing then.
+
+Children are stopped and stay: they are agents of their own. With --children they go
+with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who
+was called by a child that was deleted before is not known any more.
 
 On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
 would go.`,
 		Example: `  reprise delete support/t1 --dry-run
-  reprise delete support/t1 --yes --reason "the customer asked for it"`,
+  reprise delete support/t1 --yes --reason "the customer asked for it"
+  reprise delete support/t1 --children --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDelete(cmd.Context(), args[0], f) },
 	}
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&f.children, "children", false, "with the agents that its calls brought to life, and theirs")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -58,6 +64,9 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		return err
 	}
 	defer closes()
+	if f.children {
+		return a.deleteTree(ctx, cl, agent, f, asks)
+	}
 	if f.dryRun || asks {
 		held, err := holdings(ctx, cl, agent)
 		if err != nil {
@@ -75,6 +84,20 @@ func (a *app) runDelete(ctx context.Context, agent string, f deletion) error {
 		}
 	}
 	return a.deleteNow(ctx, cl, agent, messages.Delete{ID: f.id, Reason: f.reason})
+}
+
+// deleteTree deletes the agent with those that its calls brought to life.
+func (a *app) deleteTree(ctx context.Context, cl *client.Client, agent string, f deletion, asks bool) error {
+	tree := &felling{app: a, client: cl, command: messages.Delete{ID: f.id, Reason: f.reason}}
+	if f.dryRun || asks {
+		if err := tree.show(ctx, agent); err != nil || f.dryRun {
+			return err
+		}
+		if !a.sure(agent + " and all of these") {
+			return fail("nothing was removed", "%s stays", agent)
+		}
+	}
+	return tree.fell(ctx, agent, 0)
 }
 
 func holdings(ctx context.Context, cl *client.Client, agent string) (held messages.AgentHoldings, err error) {

@@ -82,3 +82,38 @@ func TestTree(t *testing.T) { // A45, A72
 		t.Errorf("it holds %v", held)
 	}
 }
+
+// The whole tree is deleted while a person is asked for its lowest call, from the
+// lowest up; said again after it was cut short it goes on.
+func TestDeleteTree(t *testing.T) { // A108
+	w := newWorld(t)
+	w.file("reprise.yaml", family)
+	w.dev()
+	ask := func() (manager, clerk string) {
+		w.run("ask", "boss/b", "Ask the manager to ask the clerk to pay an amount of 50").exits(3, "waits for a person")
+		tree := w.run("tree", "boss/b", "-o", "json").exits(0).objects()
+		return tree[1]["agent"].(string), tree[2]["agent"].(string)
+	}
+	manager, clerk := ask()
+	w.run("delete", "boss/b", "--children").exits(2, "--dry-run", "--yes")
+	w.run("delete", "boss/b", "--children", "--dry-run").exits(0, "boss/b would lose", manager+" would lose", clerk+" would lose", "3 agents with")
+	dry := w.run("delete", "boss/b", "--children", "--dry-run", "-o", "json").exits(0).objects()
+	if len(dry) != 3 || dry[0]["agent"] != clerk || dry[2]["agent"] != "boss/b" {
+		t.Errorf("would go: %v", dry)
+	}
+	w.run("ls").exits(0, "boss/b", manager, clerk)
+	deleted := w.run("delete", "boss/b", "--children", "--yes", "--reason", "she asked for it").exits(0, clerk+": deleted", manager+": deleted", "boss/b: deleted").out
+	if strings.Index(deleted, clerk) > strings.Index(deleted, manager) || strings.Index(deleted, manager) > strings.Index(deleted, "boss/b:") {
+		t.Errorf("not from the lowest up:\n%s", deleted)
+	}
+	w.run("ls").exits(0, "no agents")
+	w.run("delete", "boss/b", "--children", "--yes").exits(1, "was deleted")
+	w.run("delete", "boss/none", "--children", "--yes").exits(1, "does not exist")
+	w.run("delete", "boss/none", "--children", "--dry-run").exits(1, "does not exist")
+
+	manager, clerk = ask()
+	w.run("delete", clerk, "--yes").exits(0) // and then it was cut short
+	w.run("delete", "boss/b", "--children", "--yes", "--id", "d1").exits(0, manager+": deleted", "boss/b: deleted")
+	w.run("ls").exits(0, "no agents")
+	w.run("delete", "boss/b", "--children", "--yes", "--id", "d1").exits(0, "applied before")
+}

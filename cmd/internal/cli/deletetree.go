@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// felling deletes an agent with all agents that its calls brought to life, the
+// lowest first: whom an agent has called is known as long as it is there itself. So
+// one that is cut short can be begun again, and goes on.
+type felling struct {
+	app     *app
+	client  *client.Client
+	command messages.Delete
+}
+
+// fellTries is how often an agent is looked at that goes on meanwhile. Each time
+// its turn has been aborted and what waited has been dropped.
+const fellTries = 20
+
+// branch is an agent as it was found.
+type branch struct {
+	held     messages.AgentHoldings
+	children []projections.Child
+	// gone says that there never was one, or is none any more.
+	gone bool
+}
+
+// look finds an agent and its children: all that it had as of event held.Last.
+func (f *felling) look(ctx context.Context, agent string) (b branch, err error) {
+	b.held, err = holdings(ctx, f.client, agent)
+	if err != nil {
+		b.gone = messages.AsError(err).Code == messages.NotFound
+		return b, err
+	}
+	if b.held.Deleted {
+		b.gone = true
+		return b, nil
+	}
+	if b.held.Damaged != "" { // what is told of it before the damage
+		for _, a := range b.held.ChildAgents {
+			b.children = append(b.children, projections.Child{Agent: a})
+		}
+		return b, nil
+	}
+	for line, err := range f.client.Query(ctx, agent, messages.Query{View: "children"}) {
+		if err != nil {
+			return b, err
+		}
+		b.children = append(b.children, raw[projections.Child](line))
+	}
+	return b, nil
+}
+
+// each gives an agent and those below it, each once and the lowest first, as they
+// are found now.
+func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, give func(messages.AgentHoldings) error) error {
+	seen[agent] = true
+	b, err := f.look(ctx, agent)
+	if err != nil {
+		if b.gone && len(seen) > 1 { // a child that has not begun
+			err = nil
+		}
+		return err
+	}
+	for _, child := range b.children {
+		if below := child.Agent.String(); !seen[below] {
+			if err := f.each(ctx, below, seen, give); err != nil {
+				return err
+			}
+		}
+	}
+	return give(b.held)
+}
+
+// show tells what of the whole tree would go.
+func (f *felling) show(ctx context.Context, agent string) error {
+	agents, sum := 0, messages.Holdings{}
+	err := f.each(ctx, agent, make(map[string]bool), func(held messages.AgentHoldings) error {
+		agents, sum.Events, sum.Blobs = agents+1, sum.Events+held.Events, sum.Blobs+held.Blobs
+		sum.Bytes, sum.BlobBytes = sum.Bytes+held.Bytes, sum.BlobBytes+held.BlobBytes
+		if f.app.json() {
+			return f.app.object(held)
+		}
+		held.Children = 0 // they are in the list
+		f.app.tellHoldings(held)
+		return nil
+	})
+	if err == nil && !f.app.json() {
+		f.app.printf("%d agents with %d events and %d blobs, %s\n", agents, sum.Events, sum.Blobs, sizeText(sum.Bytes+sum.BlobBytes))
+	}
+	return err
+}
+
+// fell deletes an agent and those below it.
+func (f *felling) fell(ctx context.Context, agent string, depth int) error {
+	for range fellTries {
+		b, err := f.look(ctx, agent)
+		switch {
+		case b.gone && depth > 0:
+			return nil
+		case b.gone && err == nil: // the answer says so
+			return f.app.deleteNow(ctx, f.client, agent, f.command)
+		case err != nil:
+			return err
+		}
+		if still, err := f.still(ctx, agent, b); err != nil || !still {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for _, child := range b.children {
+			if err := f.fell(ctx, child.Agent.String(), depth+1); err != nil {
+				return err
+			}
+		}
+		c := f.command
+		if b.held.Damaged == "" {
+			c.Last = b.held.Last // else it has children that were not seen
+		}
+		if err = f.app.deleteNow(ctx, f.client, agent, c); err == nil || messages.AsError(err).Code != messages.Conflict {
+			return err
+		}
+	}
+	return fail("send it nothing more, then delete it again: that goes on where this has ended", "%s goes on and on, and stays; those below it that were deleted are gone", agent)
+}
+
+// still ends what an agent does, and says whether it did nothing and waits for no
+// child to stop. One that cannot run is still.
+func (f *felling) still(ctx context.Context, agent string, b branch) (bool, error) {
+	if b.held.Damaged != "" {
+		return true, nil
+	}
+	var s projections.AgentStatus
+	for line, err := range f.client.Query(ctx, agent, messages.Query{View: "show"}) {
+		if err != nil {
+			return false, err
+		}
+		s = raw[projections.AgentStatus](line)
+	}
+	if s.Phase != "idle" {
+		_, err := f.client.Do(ctx, agent, messages.Clear{Reason: f.command.Reason})
+		if err != nil && messages.AsError(err).Code == messages.UnknownKind {
+			return true, nil
+		}
+		return false, err
+	}
+	for _, child := range b.children {
+		if child.Status != projections.ChildStopping {
+			continue
+		}
+		for _, err := range f.client.Query(ctx, agent, messages.Query{View: "events", From: b.held.Last + 1, Follow: true}) {
+			if err != nil {
+				return false, fmt.Errorf("%s waits for %s to stop: %w", agent, child.Agent, err)
+			}
+			break
+		}
+		return false, ctx.Err()
+	}
+	return true, nil
+}

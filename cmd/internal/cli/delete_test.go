@@ -50,6 +50,29 @@ func TestDelete(t *testing.T) { // A108
 	}
 }
 
+// A tree that is at work is stopped and deleted, and so is one whose kinds nobody
+// defines any more.
+func TestDeleteTreeAtWork(t *testing.T) { // A108
+	w := holder(t)
+	agents := strings.Replace(holding, "agents:\n", "agents:\n  boss: {model: demo/demo, tools: [worker]}\n", 1)
+	w.file("reprise.yaml", strings.Replace(agents, "tools:\n  hold", "tools:\n  worker: {agent: worker, description: Ask the worker}\n  hold", 1))
+	node := w.node("dev", "--listen", "127.0.0.1:0")
+	begin := func(boss string) {
+		w.run("send", boss, "Ask the worker to use hold").exits(0)
+		w.started()
+	}
+	begin("boss/b")
+	w.run("delete", "boss/b", "--children", "--yes").exits(0, "worker/sub-", "boss/b: deleted")
+	w.run("ls").exits(0, "no agents")
+
+	begin("boss/c")
+	node.end(syscall.SIGTERM)
+	w.file("reprise.yaml", "agents:\n  other: {model: demo/demo}\n")
+	w.dev()
+	w.run("delete", "boss/c", "--children", "--yes").exits(0, "worker/sub-", "boss/c: deleted")
+	w.run("ls").exits(0, "no agents")
+}
+
 func TestEncryption(t *testing.T) {
 	const one, other = "0101010101010101010101010101010101010101010101010101010101010101", "0202020202020202020202020202020202020202020202020202020202020202"
 	w := newWorld(t)

@@ -3,11 +3,13 @@ package actors_test
 import (
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
@@ -31,7 +33,7 @@ func TestFamilies(t *testing.T) { // A6, A70, A71, A108
 		synctest.Test(t, func(t *testing.T) {
 			l := newFamilyLife(t, seed)
 			l.live()
-			l.node.Stop()
+			l.node.Stop()     // the old one is gone by now
 			l.pass(time.Hour) // idle goroutines end
 		})
 		if t.Failed() {
@@ -46,15 +48,19 @@ type familyLife struct {
 	f    *family
 	s    *actorstest.Stage
 	node *actorstest.Node
+	// old is the node before, if it lives on: it is still where root is asked.
+	old  *actorstest.Node
 	acts int
+	// kinds are those that nodes know, by epoch.
+	kinds map[messages.Epoch][]string
 }
 
 func newFamilyLife(t *testing.T, seed uint64) *familyLife {
-	return &familyLife{t: t, dice: rand.New(rand.NewPCG(seed, 1)), f: new(family), s: actorstest.New(t, nil)}
+	return &familyLife{t: t, dice: rand.New(rand.NewPCG(seed, 1)), f: new(family), s: actorstest.New(t, nil), kinds: make(map[messages.Epoch][]string)}
 }
 
 func (l *familyLife) live() {
-	l.node = l.s.Start(l.f.config())
+	l.start(l.f.config())
 	l.do(root, say("u0", "pay it"))
 	for range 10 + l.dice.IntN(20) {
 		l.act()
@@ -75,15 +81,23 @@ func (l *familyLife) live() {
 }
 
 // do gives a command, and lets whatever is refused be.
-func (l *familyLife) do(a messages.AgentID, c messages.Command) { _ = l.node.Ask(a, c) }
+func (l *familyLife) do(a messages.AgentID, c messages.Command) {
+	if l.old != nil && a == root {
+		_ = l.old.Ask(a, c)
+		return
+	}
+	_ = l.node.Ask(a, c)
+}
 
 func (l *familyLife) act() {
 	l.acts++
 	id, agents := strconv.Itoa(l.acts), append(l.s.Agents(), root)
 	any := agents[l.dice.IntN(len(agents))]
 	switch n := l.dice.IntN(20); {
-	case n < 4:
+	case n < 3:
 		l.do(root, say("u"+id, "pay it"))
+	case n < 4:
+		l.do(any, say("u"+id, "pay it"))
 	case n < 6:
 		l.do(root, messages.Interrupt{ID: "i" + id})
 	case n < 8:
@@ -91,7 +105,7 @@ func (l *familyLife) act() {
 	case n < 10:
 		l.do(any, messages.Delete{ID: "d" + id})
 	case n < 13:
-		l.decide(l.dice.IntN(3) == 0)
+		l.decide(root, l.dice.IntN(3) == 0)
 	case n < 15:
 		l.restart(l.dice.IntN(3) > 0)
 	case n < 16:
@@ -105,11 +119,19 @@ func (l *familyLife) act() {
 }
 
 // restart ends the node, sometimes as a crash, and starts one that knows all kinds,
-// or the root's alone.
+// or the root's alone. The one before may live on beside that, as in a rolling
+// deploy.
 func (l *familyLife) restart(knows bool) {
-	if l.dice.IntN(2) == 0 {
+	if l.old != nil {
+		l.old.Stop()
+		l.old = nil
+	}
+	switch n := l.dice.IntN(4); {
+	case n < 2 && !knows:
+		l.old = l.node
+	case n == 2:
 		l.node.Crash()
-	} else {
+	default:
 		l.node.Stop()
 	}
 	cfg := l.f.config()
@@ -117,8 +139,13 @@ func (l *familyLife) restart(knows bool) {
 		cfg = l.f.former()
 		cfg.Definitions[0].Kind = []string{"root", "stranger"}[l.dice.IntN(2)]
 	}
-	l.node = l.s.Start(cfg)
+	l.start(cfg)
 	l.wake(knows)
+}
+
+func (l *familyLife) start(cfg actors.Config) {
+	l.node = l.s.Start(cfg)
+	l.kinds[l.node.Epoch()] = l.node.Runtime().Kinds()
 }
 
 // wake does as the owner of a partition: of kinds that it does not know it wakes
@@ -136,15 +163,14 @@ func (l *familyLife) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// decide decides whatever the root is told of.
-func (l *familyLife) decide(deny bool) {
-	s := l.state(root)
-	for _, w := range s.Waits(root) {
+// decide decides, at an agent, whatever that is told of.
+func (l *familyLife) decide(a messages.AgentID, deny bool) {
+	for _, w := range l.state(a).Waits(a) {
 		id := "p" + strconv.Itoa(l.acts) + string(w.Turn) + w.Agent
 		if deny {
-			l.do(root, messages.Deny{ID: id, Call: w.Call, Turn: w.Turn})
+			l.do(a, messages.Deny{ID: id, Call: w.Call, Turn: w.Turn})
 		} else {
-			l.do(root, messages.Approve{ID: id, Call: w.Call, Turn: w.Turn})
+			l.do(a, messages.Approve{ID: id, Call: w.Call, Turn: w.Turn})
 		}
 	}
 }
@@ -161,8 +187,10 @@ func (l *familyLife) state(a messages.AgentID) *turn.State {
 func (l *familyLife) settle() bool {
 	l.acts++
 	l.wake(true)
-	l.decide(false)
-	synctest.Wait()
+	for _, a := range append([]messages.AgentID{root}, l.s.Agents()...) { // some work for nobody
+		l.decide(a, false)
+		synctest.Wait()
+	}
 	for _, a := range l.s.Agents() {
 		if s := l.state(a); s.Open() || s.Turn != nil {
 			return false
@@ -171,9 +199,35 @@ func (l *familyLife) settle() bool {
 	return true
 }
 
+// begins says that an event begins something, which takes a definition.
+func begins(ev messages.Event) bool {
+	switch ev.(type) {
+	case messages.TurnStarted, messages.ModelRequested, messages.ModelRestarted, messages.ModelCompleted, messages.ModelFailed,
+		messages.ToolStarted, messages.ToolCompleted, messages.AgentConfigured:
+		return true
+	}
+	return false
+}
+
+// within holds that nodes leave agents alone whose kind they do not know, and that no
+// call fails because of that.
+func (l *familyLife) within(a messages.AgentID) {
+	for _, f := range l.s.Frames(a) {
+		for _, ev := range f.Events {
+			if begins(ev) && !slices.Contains(l.kinds[f.Epoch], a.Kind) {
+				l.t.Errorf("%s: %s by a node that knows %v", a, ev.EventType(), l.kinds[f.Epoch])
+			}
+			if failed, is := ev.(messages.ChildFailed); is && failed.Reason == string(messages.UnknownKind) {
+				l.t.Errorf("%s: a child failed because its kind was not known for a while", a)
+			}
+		}
+	}
+}
+
 // check holds that no id is accepted twice within a life, and no call ends twice.
 func (l *familyLife) check() {
 	for _, a := range l.s.Agents() {
+		l.within(a)
 		inputs, calls, begun := map[string]int{}, map[string]int{}, map[string]bool{}
 		for _, ev := range l.s.Events(a) {
 			switch ev := ev.(type) {

@@ -642,7 +642,7 @@ func TestFramesWithoutAKey(t *testing.T) { // A108
 	if got := s.Unreadable(victim.Tenant); got != lost {
 		t.Errorf("opened again: %d frames are missed, want %d", got, lost)
 	}
-	w.say(victim, gone{})
+	w.say(victim, gone("agent.deleted"))
 	w.apply(t, s, 30)
 	if got := s.Unreadable(victim.Tenant); got != 0 {
 		t.Errorf("of a deleted agent %d frames are missed", got)

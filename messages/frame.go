@@ -27,7 +27,13 @@ type Digest string
 // DigestOf is the digest of a frame's bytes, or of any others.
 func DigestOf(b []byte) Digest {
 	sum := sha256.Sum256(b)
-	return Digest(hex.EncodeToString(sum[:]))
+	return digestText(sum[:])
+}
+
+// digestText is a digest as it is written.
+func digestText(sum []byte) Digest {
+	var space [2 * sha256.Size]byte
+	return Digest(hex.AppendEncode(space[:0], sum))
 }
 
 // Cause is what brought a frame about.
@@ -88,7 +94,8 @@ var sumEntry = []byte{0xa3, 's', 'u', 'm', 0xce}
 const sumSize = 9
 
 func checksum(a AgentID, b []byte) uint32 {
-	return crc32.Update(crc32.Checksum([]byte(a.Full()), castagnoli), castagnoli, b)
+	var space [128]byte
+	return crc32.Update(crc32.Checksum(append(space[:0], a.Full()...), castagnoli), castagnoli, b)
 }
 
 // EncodeFrame writes f as it is stored for agent a. One that was read sealed, and

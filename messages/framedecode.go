@@ -3,12 +3,11 @@ package messages
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
-
-	"github.com/vmihailenco/msgpack/v5"
 )
 
 // ErrNewer is wrapped by the errors for frames and events of a newer version.
@@ -27,9 +26,9 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	if err := checkMsgpack(b); err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
-	d := decoder(b)
-	defer msgpack.PutDecoder(d)
-	f, err := readFrame(d)
+	r := readerOf(b)
+	defer r.release()
+	f, err := readFrame(r)
 	if err != nil {
 		return nil, err
 	}
@@ -39,18 +38,18 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	return f, nil
 }
 
-func readFrame(d *msgpack.Decoder) (*Frame, error) {
-	entries, err := d.DecodeMapLen()
-	if err != nil {
-		return nil, fmt.Errorf("frame: %w", err)
+func readFrame(r *reader) (*Frame, error) {
+	entries, ok := r.mapLen()
+	if !ok {
+		return nil, errors.New("frame: it is no map")
 	}
 	f, format := &Frame{}, 0
 	for range entries {
-		key, err := d.DecodeString()
-		if err != nil {
-			return nil, fmt.Errorf("frame: %w", err)
+		key, ok := r.bytes()
+		if !ok {
+			return nil, errors.New("frame: an entry has no name")
 		}
-		if err := f.readEntry(d, key, &format); err != nil {
+		if err := f.readEntry(r, key, &format); err != nil {
 			return nil, fmt.Errorf("frame entry %q: %w", key, err)
 		}
 	}
@@ -63,73 +62,82 @@ func readFrame(d *msgpack.Decoder) (*Frame, error) {
 	return f, nil
 }
 
-func (f *Frame) readEntry(d *msgpack.Decoder, key string, format *int) (err error) {
-	switch key {
+func (f *Frame) readEntry(r *reader, key []byte, format *int) (err error) {
+	var n int64
+	switch string(key) {
 	case "f":
-		switch *format, err = d.DecodeInt(); {
-		case err == nil && *format > sealedFormat:
-			return fmt.Errorf("format %d, this version reads up to %d: %w", *format, sealedFormat, ErrNewer)
-		case err == nil && *format < 1:
-			return fmt.Errorf("format %d: formats begin at 1", *format)
+		if n, err = r.wantNumber(); err != nil {
+			return err
 		}
+		return f.readFormat(n, format)
 	case "i":
-		err = d.Decode((*string)(&f.ID))
+		f.ID, err = wantText[FrameID](r)
 	case "e":
-		err = d.Decode((*uint64)(&f.Epoch))
+		n, err = r.wantNumber()
+		f.Epoch = Epoch(n)
 	case "n":
-		err = d.Decode((*uint64)(&f.First))
+		n, err = r.wantNumber()
+		f.First = EventNumber(n)
 	case "p":
-		err = d.Decode((*string)(&f.Prev))
+		f.Prev, err = wantText[FrameID](r)
 	case "d":
 		var raw []byte
-		raw, err = d.DecodeBytes()
-		f.PrevDigest = Digest(hex.EncodeToString(raw))
+		raw, err = r.wantBytes()
+		f.PrevDigest = digestText(raw)
 	case "t":
-		var ns int64
-		ns, err = d.DecodeInt64()
-		f.Time = time.Unix(0, ns).UTC()
+		n, err = r.wantNumber()
+		f.Time = time.Unix(0, n).UTC()
 	case "c":
-		err = d.Decode(&f.Cause)
+		err = readCause(r, &f.Cause)
 	case "w":
-		err = d.Decode(&f.Trace)
+		f.Trace, err = wantText[string](r)
 	case "k":
-		err = d.Decode(&f.KeyID)
+		f.KeyID, err = wantText[string](r)
 	case "s":
-		f.cause, err = d.DecodeBytes()
+		f.cause, err = r.wantBytes()
+		f.cause = bytes.Clone(f.cause)
 	case "ev":
 		read := readEvent
 		if *format == sealedFormat && f.KeyID != "" {
 			read = readSealed
 		}
-		err = f.readEvents(d, read)
+		err = f.readEvents(r, read)
 	default:
-		err = d.Skip()
+		r.skip()
 	}
 	return err
 }
 
-func (f *Frame) readEvents(d *msgpack.Decoder, read func(*msgpack.Decoder, string, int) (Event, error)) error {
-	n, err := d.DecodeArrayLen()
-	if err != nil {
-		return err
+func (f *Frame) readFormat(n int64, format *int) error {
+	*format = int(n)
+	switch {
+	case *format > sealedFormat:
+		return fmt.Errorf("format %d, this version reads up to %d: %w", *format, sealedFormat, ErrNewer)
+	case *format < 1:
+		return fmt.Errorf("format %d: formats begin at 1", *format)
 	}
+	return nil
+}
+
+func (f *Frame) readEvents(r *reader, read func(*reader, string, int) (Event, error)) error {
+	n, ok := r.arrayLen()
+	if !ok && !r.isNil() {
+		return errors.New("it is no list")
+	}
+	f.Events = slices.Grow(f.Events, n)
 	for i := range n {
-		fields, err := d.DecodeArrayLen()
-		if err != nil {
-			return err
-		}
-		if fields != 3 {
+		if fields, _ := r.arrayLen(); fields != 3 {
 			return fmt.Errorf("event %d has %d fields, not type, version and data", i, fields)
 		}
-		name, err := d.DecodeString()
+		name, err := wantText[string](r)
 		if err != nil {
-			return err
+			return fmt.Errorf("event %d: its type: %w", i, err)
 		}
-		version, err := d.DecodeInt()
+		version, err := r.wantNumber()
 		if err != nil {
-			return err
+			return fmt.Errorf("event %d: its version: %w", i, err)
 		}
-		ev, err := read(d, name, version)
+		ev, err := read(r, name, int(version))
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -139,19 +147,43 @@ func (f *Frame) readEvents(d *msgpack.Decoder, read func(*msgpack.Decoder, strin
 }
 
 // readSealed keeps the data as it is stored.
-func readSealed(d *msgpack.Decoder, name string, version int) (Event, error) {
-	data, err := d.DecodeBytes()
-	return SealedEvent{Type: name, Version: version, Data: data}, err
+func readSealed(r *reader, name string, version int) (Event, error) {
+	data, err := r.wantBytes()
+	return SealedEvent{Type: name, Version: version, Data: bytes.Clone(data)}, err
 }
 
 // readEvent decodes in place when the stored schema is the newest.
-func readEvent(d *msgpack.Decoder, name string, version int) (Event, error) {
+func readEvent(r *reader, name string, version int) (Event, error) {
 	if s, ok := schemas[name]; ok && version == s.version() {
-		return s.decode(d)
+		return s.decode(r)
 	}
-	raw, err := d.DecodeRaw()
-	if err != nil {
-		return nil, err
+	return decodeEvent(name, version, r.skip())
+}
+
+func readCause(r *reader, c *Cause) error {
+	return readingOf(reflect.TypeFor[Cause]())(r, reflect.ValueOf(c).Elem())
+}
+
+// wantNumber reads what must be a whole number.
+func (r *reader) wantNumber() (int64, error) {
+	n, ok := r.number()
+	if !ok {
+		return 0, errors.New("it is no whole number")
 	}
-	return decodeEvent(name, version, raw)
+	return n, nil
+}
+
+// wantBytes reads what must be bytes; they are not copied.
+func (r *reader) wantBytes() ([]byte, error) {
+	b, ok := r.bytes()
+	if !ok {
+		return nil, errors.New("it is no text and no bytes")
+	}
+	return b, nil
+}
+
+// wantText reads what must be a text.
+func wantText[S ~string](r *reader) (S, error) {
+	b, err := r.wantBytes()
+	return S(r.remembered(b)), err
 }

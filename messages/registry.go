@@ -2,6 +2,8 @@ package messages
 
 import (
 	"fmt"
+	"reflect"
+	"sync"
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -14,21 +16,25 @@ type Upcaster func(map[string]any) (map[string]any, error)
 // schema says how one event type is stored. The newest version is one more
 // than the number of upcasters.
 type schema struct {
-	decode    func(*msgpack.Decoder) (Event, error)
+	decode    func(*reader) (Event, error)
 	upcasters []Upcaster
 }
 
 func (s schema) version() int { return len(s.upcasters) + 1 }
 
 func of[E Event](upcasters ...Upcaster) schema {
+	places := sync.Pool{New: func() any { return new(E) }} // to decode into
 	return schema{
-		decode: func(d *msgpack.Decoder) (Event, error) {
-			var e E
-			err := d.Decode(&e)
-			if t, ok := any(&e).(interface{ inUTC() }); ok {
+		decode: func(r *reader) (Event, error) {
+			e := places.Get().(*E)
+			err := readingOf(reflect.TypeFor[E]())(r, reflect.ValueOf(e).Elem())
+			if t, ok := any(e).(interface{ inUTC() }); ok {
 				t.inUTC()
 			}
-			return e, err
+			read := *e
+			*e = *new(E)
+			places.Put(e)
+			return read, err
 		},
 		upcasters: upcasters,
 	}
@@ -141,9 +147,9 @@ func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 		}
 		data = lifted
 	}
-	d := decoder(data)
-	defer msgpack.PutDecoder(d)
-	e, err := s.decode(d)
+	r := readerOf(data)
+	defer r.release()
+	e, err := s.decode(r)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", eventType, err)
 	}

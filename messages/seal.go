@@ -115,14 +115,22 @@ func (f *Frame) Unseal(a AgentID, s Sealer) (*Frame, error) {
 	}
 	data, err := s.Open(f.cause, f.about(a, -1, SealedEvent{Type: "cause"}))
 	if err == nil {
-		d := decoder(data)
-		defer msgpack.PutDecoder(d)
-		err = d.Decode(&plain.Cause)
+		err = plain.openCause(data)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the cause of frame %s: %w", f.ID, err)
 	}
 	return &plain, nil
+}
+
+// openCause reads a cause that was sealed.
+func (f *Frame) openCause(data []byte) error {
+	if err := checkMsgpack(data); err != nil {
+		return err
+	}
+	r := readerOf(data)
+	defer r.release()
+	return readCause(r, &f.Cause)
 }
 
 // about is what a sealed event is bound to: its agent, frame, place and type.

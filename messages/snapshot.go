@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -85,8 +86,9 @@ func Unpack(b []byte, v any) (err error) {
 			err = fmt.Errorf("cannot be decoded: %v", p)
 		}
 	}()
-	d := decoder(b)
-	defer msgpack.PutDecoder(d)
-	d.DisallowUnknownFields(true)
-	return d.Decode(v)
+	r := readerOf(b)
+	defer r.release()
+	r.strict = true
+	to := reflect.ValueOf(v).Elem()
+	return readingOf(to.Type())(r, to)
 }

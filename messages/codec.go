@@ -41,9 +41,15 @@ func checkMsgpack(b []byte) error {
 			depth--
 		}
 		pending[depth]--
-		size, children, err := msgpackHead(b)
-		if err != nil {
-			return err
+		size, children, err := uint64(1), uint64(0), error(nil)
+		switch {
+		case len(b) > 0 && b[0] <= 0x7f: // most are small numbers and short texts
+		case len(b) > 0 && b[0]&0xe0 == 0xa0:
+			size += uint64(b[0] & 0x1f)
+		default:
+			if size, children, err = msgpackHead(b); err != nil {
+				return err
+			}
 		}
 		if uint64(len(b)) < size {
 			return errors.New("the value is cut off")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func readFrame(r *reader) (*Frame, error) {
 	f, format := &Frame{}, 0
 	for range entries {
 		key, ok := r.bytes()
-		if !ok {
+		if !ok && !r.isNil() {
 			return nil, errors.New("frame: an entry has no name")
 		}
 		if err := f.readEntry(r, key, &format); err != nil {
@@ -160,9 +161,9 @@ func readEvent(r *reader, name string, version int) (Event, error) {
 	return decodeEvent(name, version, r.skip())
 }
 
-func readCause(r *reader, c *Cause) error {
-	return readingOf(reflect.TypeFor[Cause]())(r, reflect.ValueOf(c).Elem())
-}
+var causes = sync.OnceValue(func() reading { return readingOf(reflect.TypeFor[Cause]()) })
+
+func readCause(r *reader, c *Cause) error { return causes()(r, reflect.ValueOf(c).Elem()) }
 
 // wantNumber reads what must be a whole number.
 func (r *reader) wantNumber() (int64, error) {

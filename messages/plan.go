@@ -37,7 +37,7 @@ func (p *plan) read(r *reader, v reflect.Value) error {
 	next := 0
 	for range n {
 		name, ok := r.bytes()
-		if !ok {
+		if !ok && !r.isNil() {
 			return fmt.Errorf("a field of %s has no name", v.Type())
 		}
 		i, known := p.place(name, next)

@@ -24,17 +24,18 @@ func (s schema) version() int { return len(s.upcasters) + 1 }
 
 func of[E Event](upcasters ...Upcaster) schema {
 	places := sync.Pool{New: func() any { return new(E) }} // to decode into
+	read := sync.OnceValue(func() reading { return readingOf(reflect.TypeFor[E]()) })
 	return schema{
 		decode: func(r *reader) (Event, error) {
 			e := places.Get().(*E)
-			err := readingOf(reflect.TypeFor[E]())(r, reflect.ValueOf(e).Elem())
+			err := read()(r, reflect.ValueOf(e).Elem())
 			if t, ok := any(e).(interface{ inUTC() }); ok {
 				t.inUTC()
 			}
-			read := *e
+			ev := *e
 			*e = *new(E)
 			places.Put(e)
-			return read, err
+			return ev, err
 		},
 		upcasters: upcasters,
 	}

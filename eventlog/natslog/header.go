@@ -52,13 +52,16 @@ func (p *publication) release() {
 
 func frameLine(f *messages.Frame) string {
 	var space [128]byte
-	b := strconv.AppendInt(space[:0], messages.FrameFormat, 10)
+	return string(appendFrameLine(space[:0], f))
+}
+
+func appendFrameLine(b []byte, f *messages.Frame) []byte {
+	b = strconv.AppendInt(b, messages.FrameFormat, 10)
 	b = append(append(b, ' '), f.ID...)
 	for _, n := range [...]uint64{uint64(f.Epoch), uint64(f.First), uint64(f.Last())} {
 		b = strconv.AppendUint(append(b, ' '), n, 10)
 	}
-	b = strconv.AppendInt(append(b, ' '), f.Time.UnixNano(), 10)
-	return string(b)
+	return strconv.AppendInt(append(b, ' '), f.Time.UnixNano(), 10)
 }
 
 func stateLine(s eventlog.Summary) string {

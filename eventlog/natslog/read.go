@@ -91,6 +91,10 @@ func decode(a messages.AgentID, m *stored) (*messages.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
+	var space [128]byte
+	if line := m.header[headerFrame]; len(line) > 0 && line[0] == string(appendFrameLine(space[:0], f)) {
+		return f, nil // as we would write it
+	}
 	h, err := parseHeading(m.header)
 	if err != nil {
 		return nil, err

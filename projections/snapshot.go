@@ -27,8 +27,9 @@ func (h *History) Clone() *History {
 //	text     call, of a result
 //	text     of all forms but whole
 //
-// A text has its length before it, as a uvarint. Entries of form whole take the
-// next of Items.
+// A text has its length before it, as a uvarint. An item that is nothing but a call
+// has the form plainCall and four texts: call, name, arguments, the provider's id.
+// Other entries of form whole take the next of Items.
 type storedHistory struct {
 	Entries int             `json:"entries"`
 	Packed  []byte          `json:"packed"`
@@ -59,6 +60,15 @@ const (
 	sameTurn = 1 << 7
 )
 
+// plainCall is a form of binary histories only: one that is read holds the item.
+const plainCall = developerText + 1
+
+// isPlainCall says whether an item is a call as nearly all are.
+func isPlainCall(item *messages.Item) bool {
+	return item.Type == messages.ItemCall && item.Role == "" && item.Content == nil && item.Output == "" &&
+		item.Raw == nil && item.Provider == "" && !item.HasBlob()
+}
+
 // MarshalBinary writes the history for UnmarshalBinary of the same build.
 func (h *History) MarshalBinary() ([]byte, error) {
 	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued, Digested: h.digested, Sum: h.sum[:]}
@@ -67,7 +77,11 @@ func (h *History) MarshalBinary() ([]byte, error) {
 	s.Packed = make([]byte, 0, h.packed())
 	for i := range h.entries {
 		e := &h.entries[i]
+		plain := e.form == whole && isPlainCall(e.item)
 		head := byte(e.form) | byte(e.mark)<<formBits
+		if plain {
+			head |= byte(plainCall)
+		}
 		if e.turn == turn {
 			head |= sameTurn
 		}
@@ -76,11 +90,16 @@ func (h *History) MarshalBinary() ([]byte, error) {
 			s.Packed = packText(s.Packed, string(e.turn))
 		}
 		turn, last = e.turn, e.n
-		switch e.form {
-		case whole:
+		switch {
+		case plain:
+			for _, text := range [...]string{string(e.item.CallID), e.item.Name, e.item.Arguments, e.item.ID} {
+				s.Packed = packText(s.Packed, text)
+			}
+			continue
+		case e.form == whole:
 			s.Items = append(s.Items, *e.item)
 			continue
-		case result:
+		case e.form == result:
 			s.Packed = packText(s.Packed, string(e.call))
 		}
 		s.Packed = packText(s.Packed, e.text)
@@ -146,14 +165,14 @@ func (h *History) unpack(s *storedHistory) error {
 	if s.Entries > 0 {
 		h.entries = make([]entry, s.Entries)
 	}
-	r, items := packedReader{b: s.Packed}, s.Items
+	r, items, call := packedReader{b: s.Packed}, s.Items, &messages.Item{}
 	var turn messages.TurnID
 	var last messages.EventNumber
 	for i := range h.entries {
 		e := &h.entries[i]
 		head := r.byte()
 		e.form, e.mark = form(head&(1<<formBits-1)), mark(head&^sameTurn>>formBits)
-		if e.form > developerText || e.mark > aborted {
+		if e.form > plainCall || e.mark > aborted {
 			return errHistory
 		}
 		last += messages.EventNumber(r.varint())
@@ -168,6 +187,10 @@ func (h *History) unpack(s *storedHistory) error {
 			}
 			item := items[0] // on its own: it may outlive the others
 			e.item, items = &item, items[1:]
+			continue
+		case plainCall:
+			call = r.call(call)
+			e.form, e.item = whole, call
 			continue
 		case result:
 			e.call = messages.CallID(r.text())
@@ -205,6 +228,16 @@ func (r *packedReader) varint() int64 {
 	}
 	r.b = r.b[n:]
 	return v
+}
+
+// call reads a plain call. One that has a name in common with the call before it
+// has the same string.
+func (r *packedReader) call(before *messages.Item) *messages.Item {
+	item := &messages.Item{Type: messages.ItemCall, CallID: messages.CallID(r.text()), Name: r.text(), Arguments: r.text(), ID: r.text()}
+	if item.Name == before.Name {
+		item.Name = before.Name
+	}
+	return item
 }
 
 func (r *packedReader) text() string {

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -89,8 +90,32 @@ func TestHistoryBinaryHasAllFields(t *testing.T) {
 			}
 		}
 	}
-	if developerText >= 1<<formBits || aborted<<formBits >= sameTurn {
+	if plainCall >= 1<<formBits || aborted<<formBits >= sameTurn {
 		t.Error("forms or marks have outgrown their bits")
+	}
+}
+
+// A call that has more than a call's own fields keeps it.
+func TestHistoryBinaryKeepsAllOfACall(t *testing.T) { // A87
+	of := reflect.TypeFor[messages.Item]()
+	for i := range of.NumField() {
+		item := messages.Item{Type: messages.ItemCall, CallID: "c", Name: "f", Arguments: "{}", ID: "i"}
+		switch v := reflect.ValueOf(&item).Elem().Field(i); v.Interface().(type) {
+		case messages.Content:
+			v.Set(reflect.ValueOf(messages.TextContent("x")))
+		case json.RawMessage:
+			v.SetBytes([]byte("{}"))
+		case *messages.Blob:
+			v.Set(reflect.ValueOf(&messages.Blob{SHA256: "00", Size: 1}))
+		default:
+			v.SetString("other")
+		}
+		h := told(messages.ModelCompleted{Turn: "t", Items: []messages.Item{item, item}})
+		for n, e := range restored(t, h).entries[:2] {
+			if e.item == nil || !reflect.DeepEqual(*e.item, item) {
+				t.Errorf("with %s: entry %d is %+v, want %+v", of.Field(i).Name, n, e.item, item)
+			}
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.rt.active.Add(1)
 		a.load()
 	case *actor.Stopping:
-		a.rest(a.rt.saveAtEnd)
+		a.rest(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
 		a.stop()
 		a.turnAway()
 	case *actor.Stopped:
@@ -352,9 +352,9 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 }
 
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
-func (a *agent) rest(events int) {
+func (a *agent) rest(events, share int) {
 	if !a.busy && !a.left && a.broken == nil {
-		a.save(events)
+		a.save(events, share)
 	}
 }
 

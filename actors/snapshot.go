@@ -28,8 +28,11 @@ const (
 	// DefaultSnapshotEvery is how many events an agent writes between two
 	// snapshots, at least.
 	DefaultSnapshotEvery = 64
-	// An agent that leaves memory is worth a snapshot with fewer.
-	snapshotAtEnd = 32
+	// An agent that leaves memory is worth a snapshot with fewer, and with a smaller
+	// part of what the last one took: to read a frame of the tail, when it comes
+	// back, takes as long as to read 20 KB of a snapshot.
+	snapshotAtEnd      = 16
+	snapshotShareAtEnd = 4 // of snapshotShare
 	// savesAtOnce is how many snapshots a node writes at the same time. Another
 	// one is not waited for, but skipped.
 	savesAtOnce = 4
@@ -68,14 +71,14 @@ type savedAs struct {
 	err   error
 }
 
-// save leaves a snapshot if at least so many events have come since the last one
-// and no other is being written. The state must be as the log has it. The mailbox
+// save leaves a snapshot if at least so many events have come since the last one,
+// which take together that share of its size, and no other is being written. The state must be as the log has it. The mailbox
 // only takes the image; the rest is done beside it, and may end after the agent
 // has gone: a snapshot that comes late replaces a newer one at worst, and costs
 // the next activation the reading of a longer tail.
-func (a *agent) save(events int) {
+func (a *agent) save(events, share int) {
 	u := &a.unsaved
-	if a.rt.saves == nil || !u.due(events, snapshotShare) {
+	if a.rt.saves == nil || !u.due(events, share) {
 		return
 	}
 	select {
@@ -131,7 +134,7 @@ func (a *agent) saved(m savedAs) {
 	}
 	a.unsaved.size = m.size
 	a.ids.isStored(m.pages)
-	a.rest(a.rt.saveEvery) // it may be due again
+	a.rest(a.rt.saveEvery, snapshotShare) // it may be due again
 }
 
 // restore begins a loading with the newest snapshot, and says whether there is

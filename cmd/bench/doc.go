@@ -21,6 +21,10 @@
 //   - CPU is the whole process's: the embedded server, the node and those who
 //     ask.
 //
+// Nodes without snapshots, with them, and with the views of the fleet beside them
+// take turns, and none is always the first; each ratio is the median of those of
+// the rounds. Windows are longer there, since views are written once a second.
+//
 // The views of a fleet are measured on a file of their own, from frames that are
 // decoded as those of a log; writing those frames is not counted. Of pages the
 // slowest of five is told, as its rows would be sent.

@@ -1,33 +1,81 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
 
-// snapshots measures what leaving snapshots costs n agents at work: windows with
-// and without them in turn.
+const (
+	// rounds is how many windows each kind of node gets, in turn with the others.
+	rounds = 7
+	// longer is how much longer they are than others: the views of a fleet are
+	// written about once a second.
+	longer = 2
+)
+
+// variant is a node that leaves something out, or nothing.
+type variant struct {
+	name          string
+	snapshotEvery int
+	noViews       bool
+
+	rates, cpu []float64 // of its windows
+	costs      []float64 // its rates beside those of the plainest node in the same round
+}
+
+// snapshots measures what leaving snapshots and keeping the views of the fleet cost
+// n agents at work.
 func (l *lab) snapshots(ctx context.Context, s *store, n int) error {
-	defer func() { s.snapshotEvery = 0 }()
-	var with, without []float64
-	for range 3 {
-		l.say("sync %s, %d agents: turns with and without snapshots", s.sync, n)
-		for _, side := range []struct {
-			every int
-			rates *[]float64
-		}{{0, &with}, {-1, &without}} {
-			s.snapshotEvery = side.every
-			got, _, err := s.turns(ctx, twoStep, n, l.Window)
+	defer func() { s.snapshotEvery, s.noViews = 0, false }()
+	all := []*variant{
+		{name: "turns without snapshots and views", snapshotEvery: -1, noViews: true},
+		{name: "turns with snapshots", noViews: true},
+		{name: "turns with snapshots and views"},
+	}
+	for round := range rounds {
+		l.say("sync %s, %d agents: turns with and without snapshots and views, %d of %d", s.sync, n, round+1, rounds)
+		for i := range all { // none is always the first
+			v := all[(round+i)%len(all)]
+			s.snapshotEvery, s.noViews = v.snapshotEvery, v.noViews
+			got, _, err := s.turns(ctx, twoStep, n, longer*l.Window)
 			if err != nil {
 				return err
 			}
-			*side.rates = append(*side.rates, got.rate())
+			v.rates, v.cpu = append(v.rates, got.rate()), append(v.cpu, got.cpuPer(1000))
+		}
+		for _, v := range all {
+			if base := all[0].rates[round]; base > 0 {
+				v.costs = append(v.costs, v.rates[round]/base)
+			}
 		}
 	}
-	slices.Sort(with)
-	slices.Sort(without)
-	return l.out.add(
-		Row{Figure: "turns without snapshots", Agents: n, Sync: s.sync, Value: without[1], Unit: "turns/s"},
-		Row{Figure: "turns with snapshots", Agents: n, Sync: s.sync, Value: with[1], Unit: "turns/s"}.of(without[1], "turns without"),
-	)
+	for _, v := range all {
+		if err := l.out.add(v.rows(s.sync, n, all[0])...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows are a variant's medians. The ratio of rates is the median of those of the
+// rounds, so that a moment in which the machine was busy spoils one of them alone.
+func (v *variant) rows(sync string, n int, plain *variant) []Row {
+	turns := Row{Figure: v.name, Agents: n, Sync: sync, Value: median(v.rates), Unit: "turns/s"}
+	cpu := Row{Figure: v.name + ": CPU per 1,000 turns", Agents: n, Sync: sync, Value: median(v.cpu), Unit: "s"}
+	if v != plain {
+		if len(v.costs) > 0 {
+			turns.Ratio, turns.RatioTo = median(v.costs), "turns without both"
+		}
+		cpu = cpu.of(median(plain.cpu), "turns without both")
+	}
+	return []Row{turns, cpu}
+}
+
+// median of a list that is not empty, or 0.
+func median[N cmp.Ordered](list []N) (m N) {
+	if len(list) == 0 {
+		return m
+	}
+	return slices.Sorted(slices.Values(list))[len(list)/2]
 }

@@ -31,8 +31,11 @@ type store struct {
 	js     jetstream.JetStream
 	names  natslog.Names
 	logger *slog.Logger
-	// snapshotEvery is the nodes'.
+	// snapshotEvery is the nodes'; noViews says that they keep no views of the fleet.
 	snapshotEvery int
+	noViews       bool
+	// nowhere is a file, in which no node can keep a folder of views.
+	nowhere string
 	// frames are those of an ordinary turn, as the log holds them.
 	frames []frame
 }
@@ -54,7 +57,10 @@ func (l *lab) with(ctx context.Context, mode string, f func(context.Context, *st
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s := &store{sync: mode, names: natslog.NamesOf(messages.Subjects{}), logger: slog.New(slog.NewTextHandler(l.Progress, &slog.HandlerOptions{Level: slog.LevelError}))}
+	s := &store{sync: mode, nowhere: filepath.Join(dir, "nowhere"), names: natslog.NamesOf(messages.Subjects{}), logger: slog.New(slog.NewTextHandler(l.Progress, &slog.HandlerOptions{Level: slog.LevelError}))}
+	if err := os.WriteFile(s.nowhere, nil, 0o600); err != nil {
+		return err
+	}
 	s.server, err = embedded.Start(embedded.Config{Dir: filepath.Join(dir, "data"), DontListen: true, Sync: embedded.Sync(mode), Logger: s.logger})
 	if err != nil {
 		return err
@@ -103,8 +109,12 @@ func (s *store) node(ctx context.Context, p providers.Provider, more ...actors.D
 }
 
 func (s *store) config(p providers.Provider, more ...actors.Definition) cluster.Config {
+	views := ""
+	if s.noViews {
+		views = s.nowhere // a node whose views cannot be opened goes on without them
+	}
 	return cluster.Config{
-		Conn: s.conns[0], Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
+		Conn: s.conns[0], Views: views, Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
 		Providers: providers.Set{"bench": p},
 		Agents:    append(more, actors.Definition{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}),
 
@@ -145,9 +155,9 @@ func workerOf(key string) int {
 	return -1
 }
 
-// emptied removes everything from the streams of frames and inputs.
+// emptied removes everything from the streams of frames, inputs and snapshots.
 func (s *store) emptied(ctx context.Context) error {
-	for _, name := range append(s.logs(), s.names.Inbox()) {
+	for _, name := range append(s.logs(), s.names.Inbox(), s.names.Snapshots()) {
 		stream, err := s.js.Stream(ctx, name)
 		if err == nil {
 			err = stream.Purge(ctx)

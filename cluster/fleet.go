@@ -58,9 +58,9 @@ const (
 	viewsWait    = 2 * time.Second
 	viewsBriefly = 250 * time.Millisecond
 	// viewsShare is the part of the machine that folding may take while nobody
-	// asks: one in so many. Reading the log takes about as much again. While the
-	// views are built it is half a core.
-	viewsShare = 40
+	// asks: one in so many. Reading the log takes up to twice as much again, with
+	// what the server does for it. While the views are built it is half a core.
+	viewsShare = 80
 	// viewsRestMost bounds a rest.
 	viewsRestMost = 5 * time.Second
 )

@@ -23,7 +23,7 @@
 //
 // Nodes without snapshots, with them, and with the views of the fleet beside them
 // take turns, and none is always the first; each ratio is the median of those of
-// the rounds. Windows are longer there, since views are written once a second.
+// the rounds. Windows are longer there, since views are written every few seconds.
 //
 // The views of a fleet are measured on a file of their own, from frames that are
 // decoded as those of a log; writing those frames is not counted. Of pages the

@@ -8,10 +8,10 @@ import (
 
 const (
 	// rounds is how many windows each kind of node gets, in turn with the others.
-	rounds = 7
+	rounds = 5
 	// longer is how much longer they are than others: the views of a fleet are
-	// written about once a second.
-	longer = 2
+	// written every few seconds when much is done.
+	longer = 5
 )
 
 // variant is a node that leaves something out, or nothing.

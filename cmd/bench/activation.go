@@ -234,35 +234,54 @@ func (p *passive) times(ctx context.Context, agents []messages.AgentID) (took []
 }
 
 // replay measures how fast an agent's frames are read, verified and folded
-// beside how fast the same messages are fetched.
+// beside how fast the same messages are fetched, each several times in turn. What
+// is told is the median, and that of the ratios of each pair.
 func (p *passive) replay(ctx context.Context, out *report) error {
 	if p.events < 1000 {
 		return nil // too short to tell
 	}
-	agent := p.all[0]
-	var rates, raws []float64
-	for range 3 {
-		start, frames := time.Now(), 0
-		var state turn.State
-		for rec, err := range agent.log.Read(ctx, agent.agent, 0) {
-			if err != nil {
+	agent := &p.all[0]
+	var rates, ratios []float64
+	if _, err := agent.replayed(ctx); err != nil { // which counts its frames
+		return err
+	}
+	for round := range replays {
+		var rate, raw float64
+		both := []func() error{
+			func() (err error) { rate, err = agent.replayed(ctx); return err },
+			func() (err error) { raw, err = p.s.fetched(ctx, agent.agent, agent.frames); return err },
+		}
+		for i := range both { // neither is always the first
+			if err := both[(round+i)%len(both)](); err != nil {
 				return err
 			}
-			state.Apply(rec.Frame)
-			frames++
 		}
-		rates = append(rates, float64(frames)/time.Since(start).Seconds())
-		raw, err := p.s.fetched(ctx, agent.agent, frames)
-		if err != nil {
-			return err
-		}
-		raws = append(raws, raw)
+		rates, ratios = append(rates, rate), append(ratios, rate/raw)
 	}
-	slices.Sort(rates)
-	slices.Sort(raws)
 	return out.add(Row{
-		Figure: "replay of " + whole(p.events) + " events", Agents: 1, Sync: p.s.sync, Value: rates[1], Unit: "frames/s",
-	}.of(raws[1], "fetching the messages"))
+		Figure: "replay of " + whole(p.events) + " events", Agents: 1, Sync: p.s.sync, Value: median(rates), Unit: "frames/s",
+		Ratio: median(ratios), RatioTo: "fetching the messages",
+	})
+}
+
+// replays is how often an agent is replayed, and its messages are fetched.
+const replays = 9
+
+// replayed is how many of the agent's frames are read, verified and folded in a
+// second.
+func (h *history) replayed(ctx context.Context) (rate float64, err error) {
+	var state turn.State
+	start, frames := time.Now(), 0
+	for rec, err := range h.log.Read(ctx, h.agent, 0) {
+		if err != nil {
+			return 0, err
+		}
+		state.Apply(rec.Frame)
+		frames++
+	}
+	rate = float64(frames) / time.Since(start).Seconds()
+	h.frames = frames
+	return rate, nil
 }
 
 // fetched is how many of the agent's messages come in a second by a consumer that

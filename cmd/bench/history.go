@@ -21,13 +21,14 @@ const eventsPerTurn = 10
 // history writes turns of an agent without running them: the turn machine
 // decides, and what it decides is appended as the runtime would.
 type history struct {
-	log   eventlog.Log
-	agent messages.AgentID
-	def   turn.Definition
-	epoch messages.Epoch
-	state turn.State
-	tail  eventlog.Tail
-	more  int // messages that each answer has beside its usual one
+	log    eventlog.Log
+	agent  messages.AgentID
+	def    turn.Definition
+	epoch  messages.Epoch
+	state  turn.State
+	tail   eventlog.Tail
+	more   int // messages that each answer has beside its usual one
+	frames int // that a replay has found
 }
 
 // definitionOf is what the machine knows of the node's agents, as the agent's

@@ -32,7 +32,7 @@ const (
 	// part of what the last one took: to read a frame of the tail, when it comes
 	// back, takes as long as to read 20 KB of a snapshot.
 	snapshotAtEnd      = 16
-	snapshotShareAtEnd = 4 // of snapshotShare
+	snapshotShareAtEnd = 8 // of snapshotShare
 	// savesAtOnce is how many snapshots a node writes at the same time. Another
 	// one is not waited for, but skipped.
 	savesAtOnce = 4

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -37,7 +38,7 @@ func EncodeSnapshot(a AgentID, name string, v any) ([]byte, error) {
 var snapshotHead = []byte{0x83, 0xa1, 'f', SnapshotFormat, 0xa1, 'v'}
 
 func snapshotSum(a AgentID, name string, b []byte) uint32 {
-	return checksum(a, append([]byte(name+"\x00"), b...))
+	return crc32.Update(checksum(a, []byte(name+"\x00")), castagnoli, b)
 }
 
 // DecodeSnapshot reads into v, a pointer to a struct, what EncodeSnapshot has

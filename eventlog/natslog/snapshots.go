@@ -1,10 +1,10 @@
 package natslog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -88,7 +88,9 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	}
 	r := p.open(ctx, first, func(ctx context.Context, chunk int) (*stored, error) { return c.direct(ctx, p.stream, p.place(chunk)) })
 	defer r.cancel()
-	data, err := io.ReadAll(r)
+	var data bytes.Buffer
+	data.Grow(len(first.data) + bytes.MinRead)
+	_, err = data.ReadFrom(r)
 	if chunk := (*chunkError)(nil); errors.As(err, &chunk) || errors.Is(err, errMixed) {
 		l.log.Debug("a snapshot is not whole", "agent", a.String(), "snapshot", name, "error", err)
 		return nil, nil
@@ -96,7 +98,7 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot %s of %s: %w", name, a, err)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // ListSnapshots gives the names of snapshots; see eventlog.Snapshots.

@@ -60,7 +60,7 @@ const (
 	// viewsShare is the part of the machine that folding may take while nobody
 	// asks: one in so many. Reading the log takes up to twice as much again, with
 	// what the server does for it. While the views are built it is half a core.
-	viewsShare = 80
+	viewsShare = 60
 	// viewsRestMost bounds a rest.
 	viewsRestMost = 5 * time.Second
 )

@@ -21,7 +21,9 @@ type variant struct {
 	noViews       bool
 
 	rates, cpu []float64 // of its windows
-	costs      []float64 // its rates beside those of the plainest node in the same round
+	// rateTo and cpuTo are those beside the ones of the plainest node in the same
+	// round.
+	rateTo, cpuTo []float64
 }
 
 // snapshots measures what leaving snapshots and keeping the views of the fleet cost
@@ -45,9 +47,8 @@ func (l *lab) snapshots(ctx context.Context, s *store, n int) error {
 			v.rates, v.cpu = append(v.rates, got.rate()), append(v.cpu, got.cpuPer(1000))
 		}
 		for _, v := range all {
-			if base := all[0].rates[round]; base > 0 {
-				v.costs = append(v.costs, v.rates[round]/base)
-			}
+			v.rateTo = append(v.rateTo, over(v.rates[round], all[0].rates[round])...)
+			v.cpuTo = append(v.cpuTo, over(v.cpu[round], all[0].cpu[round])...)
 		}
 	}
 	for _, v := range all {
@@ -58,18 +59,26 @@ func (l *lab) snapshots(ctx context.Context, s *store, n int) error {
 	return nil
 }
 
-// rows are a variant's medians. The ratio of rates is the median of those of the
-// rounds, so that a moment in which the machine was busy spoils one of them alone.
+// rows are a variant's medians. A ratio is the median of those of the rounds, so
+// that a moment in which the machine was busy spoils one of them alone.
 func (v *variant) rows(sync string, n int, plain *variant) []Row {
 	turns := Row{Figure: v.name, Agents: n, Sync: sync, Value: median(v.rates), Unit: "turns/s"}
 	cpu := Row{Figure: v.name + ": CPU per 1,000 turns", Agents: n, Sync: sync, Value: median(v.cpu), Unit: "s"}
-	if v != plain {
-		if len(v.costs) > 0 {
-			turns.Ratio, turns.RatioTo = median(v.costs), "turns without both"
-		}
-		cpu = cpu.of(median(plain.cpu), "turns without both")
+	if v != plain && len(v.rateTo) > 0 {
+		turns.Ratio, turns.RatioTo = median(v.rateTo), "turns without both"
+	}
+	if v != plain && len(v.cpuTo) > 0 {
+		cpu.Ratio, cpu.RatioTo = median(v.cpuTo), "turns without both"
 	}
 	return []Row{turns, cpu}
+}
+
+// over is the ratio of two figures, or nothing if there is none.
+func over(figure, base float64) []float64 {
+	if figure <= 0 || base <= 0 {
+		return nil
+	}
+	return []float64{figure / base}
 }
 
 // median of a list that is not empty, or 0.

@@ -117,6 +117,8 @@ func TestMemory(t *testing.T) {
 }
 
 func TestSnapshots(t *testing.T) {
+	defer func(n int) { rounds = n }(rounds)
+	rounds = 2
 	has(t, measure(t, tiny(t, "snapshots")), []int{1, 3}, "turns without snapshots and views", "turns with snapshots", "turns with snapshots and views",
 		"turns with snapshots and views: CPU per 1,000 turns")
 }

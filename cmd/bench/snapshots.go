@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-const (
-	// rounds is how many windows each kind of node gets, in turn with the others.
-	rounds = 5
-	// longer is how much longer they are than others: the views of a fleet are
-	// written every few seconds when much is done.
-	longer = 5
-)
+// rounds is how many windows each kind of node gets, in turn with the others.
+var rounds = 5 // fewer in tests
+
+// longer is how much longer they are than others: the views of a fleet are written
+// every few seconds when much is done.
+const longer = 5
 
 // variant is a node that leaves something out, or nothing.
 type variant struct {

@@ -128,6 +128,26 @@ func forms(t *testing.T, v any) (forms [][]byte) {
 	return append(forms, []byte{0xc0}, []byte{0x80}, []byte{0x90})
 }
 
+func TestReaderReadsNumbers(t *testing.T) {
+	for bit := range 64 {
+		for _, near := range []int64{-1, 0, 1} {
+			n := int64(1)<<bit + near
+			for _, v := range []any{n, -n, uint64(n)} {
+				for _, compact := range []bool{false, true} {
+					var buf bytes.Buffer
+					e := msgpack.NewEncoder(&buf)
+					e.UseCompactInts(compact)
+					if err := e.EncodeMulti(v); err != nil {
+						t.Fatal(err)
+					}
+					sameRead(t, reflect.TypeFor[int64](), buf.Bytes())
+					sameRead(t, reflect.TypeFor[uint64](), buf.Bytes())
+				}
+			}
+		}
+	}
+}
+
 func TestReaderReadsLongValues(t *testing.T) {
 	for _, n := range []int{0, 1, 15, 16, 31, 32, 255, 256, 1<<16 - 1, 1 << 16} {
 		v := odd{Text: string(bytes.Repeat([]byte("a"), n)), Bytes: make([]byte, n), Texts: make([]string, n), Deeper: make([]odd, min(n, 300))}

@@ -2,7 +2,9 @@ package natslog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +63,31 @@ func newestHead(t *testing.T, l *natslog.Log, a messages.AgentID) (newest eventl
 		}
 	}
 	return newest
+}
+
+// A frame whose header says something else than it holds is damage; one whose header
+// a later version has made longer is not.
+func TestFrameLines(t *testing.T) { // A29, A84
+	l, c := open(t, 1)
+	js := jetStream(t, c)
+	for i, change := range []struct {
+		field int
+		to    string
+		sound bool
+	}{{0, "1", true}, {1, "another", false}, {2, "9", false}, {3, "2", false}, {4, "9", false}, {5, "1767225700000000000", true}, {5, "1767225700000000000 added-later", true}, {5, "noon", false}} {
+		e := logtest.Entry(t, logtest.Agent(fmt.Sprint(i)), eventlog.Tail{})
+		m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes, Header: natslog.FrameHeader(e)}
+		fields := strings.Fields(m.Header.Get("Reprise-Frame"))
+		fields[change.field] = change.to
+		m.Header.Set("Reprise-Frame", strings.Join(fields, " "))
+		if _, err := js.PublishMsg(context.Background(), m); err != nil {
+			t.Fatal(err)
+		}
+		for rec, err := range l.Read(context.Background(), e.Agent, 1) {
+			var damage *eventlog.DamageError
+			if sound := err == nil; sound != change.sound || !sound && !errors.As(err, &damage) {
+				t.Errorf("%v reads as %+v, %v", fields, rec, err)
+			}
+		}
+	}
 }

@@ -255,8 +255,8 @@ func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
 	f := &family{free: true, held: map[string]*scripted.Gate{"leaf": never}}
 	first := w.node(f.agents())
 	w.ok(w.nc.Publish("reprise.in.default.root.r", []byte("pay it")))
-	w.ok(w.nc.Publish("reprise.in.default.root.s", []byte("pay it")))
 	<-never.Reached()
+	w.ok(w.nc.Publish("reprise.in.default.root.s", []byte("pay it")))
 	w.until(first.Client(), "root/s", ofType("turn.completed"))
 	middle := viewOf[projections.Child](w, first.Client(), "root/r", "children")[0].Agent
 	w.ok(first.Close())

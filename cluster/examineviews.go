@@ -35,8 +35,15 @@ func (v *views) examine(log eventlog.Reader) doctor.Check {
 			return err
 		}
 		held, err := store.Held(ctx, s.Agent)
-		if err != nil {
-			return nil // the views are being opened again
+		switch {
+		case fleet.Damaged(err):
+			tell(doctor.Finding{
+				Check: "views", Status: doctor.Fail, Agent: s.Agent, Detail: fmt.Sprintf("the file of this node's views of the fleet is damaged: %v", err),
+				Remedy: "they are a cache and are built again from the log now: look after the disk, and run doctor again",
+			})
+			return nil
+		case err != nil:
+			return ctx.Err() // the views are being opened again
 		}
 		detail, err := differs(held, effects, spent)
 		if err != nil || detail == "" {

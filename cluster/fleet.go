@@ -218,6 +218,8 @@ func (k *keeper) gather() error {
 		case <-k.kick:
 		case <-enough:
 			return nil
+		case <-k.store.Broken():
+			return k.store.Damage()
 		case <-k.ctx.Done():
 			return k.ctx.Err()
 		}
@@ -241,9 +243,52 @@ func (k *keeper) take(m toldOf) error {
 	case m.elsewhere:
 		return k.again(m.shard)
 	default:
-		return k.gathered.Add(k.ctx, m.shard, m.Stored)
+		return k.add(m)
 	}
 	return nil
+}
+
+// add folds a message. One that cannot be read now is waited for, with all that
+// was read behind it: left out it would be missed for good.
+func (k *keeper) add(m toldOf) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = 2 * time.Second
+	for tell := k.logger.Warn; ; tell = k.logger.Debug {
+		err := k.gathered.Add(k.ctx, m.shard, m.Stored)
+		if !errors.Is(err, fleet.ErrLater) {
+			return err
+		}
+		if k.ctx.Err() != nil {
+			return k.ctx.Err()
+		}
+		tell("the views of the fleet wait for a frame that cannot be read now", "agent", m.Agent.String(), "error", err)
+		if err := k.commit(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-k.store.Broken():
+			return k.store.Damage()
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		}
+	}
+}
+
+// later marks the errors of a frame that may be read at another time: all but
+// those that say what is wrong with the frame itself or with its key.
+func later(decode func() (*messages.Frame, error)) func() (*messages.Frame, error) {
+	if decode == nil {
+		return nil
+	}
+	return func() (*messages.Frame, error) {
+		f, err := decode()
+		damage := new(eventlog.DamageError)
+		if err == nil || errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, messages.ErrShredded) {
+			return f, err
+		}
+		return nil, fmt.Errorf("%w: %w", fleet.ErrLater, err)
+	}
 }
 
 func (k *keeper) commit() error {
@@ -327,6 +372,8 @@ func (k *keeper) rest() {
 		select {
 		case <-timer.C:
 			return
+		case <-k.store.Broken(): // who gathers tells why
+			return
 		case <-k.kick:
 		case <-k.ctx.Done():
 			return
@@ -379,7 +426,7 @@ func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
 		told := toldOf{shard: shard, idle: none, Stored: fleet.Stored{Seq: m.Seq}}
 		if !none {
 			*last = here
-			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}
+			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
 		}
 		if !k.tellOf(told) {
 			return k.ctx.Err()
@@ -504,8 +551,12 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 	return places, nil
 }
 
-// viewsName is the name of the file in its folder.
-const viewsName = "fleet.db"
+const (
+	// viewsName is the name of the file in its folder.
+	viewsName = "fleet.db"
+	// viewsTemporary is how the names of temporary folders begin.
+	viewsTemporary = "reprise-views-"
+)
 
 // openViews begins to keep the views of the fleet: in a folder of the node, where
 // it has none in a temporary one, and where what is stored is encrypted in memory.
@@ -523,7 +574,10 @@ func (n *Node) openViews(context.Context) error {
 	case n.keys != nil:
 		return n.keepViews("")
 	case dir == "":
-		temporary, err := os.MkdirTemp("", "reprise-views-")
+		if left := fleet.Sweep(filepath.Join(os.TempDir(), viewsTemporary+"*"), viewsName); left > 0 {
+			n.cfg.Logger.Info("views of the fleet that were left by killed processes are removed", "folders", left)
+		}
+		temporary, err := os.MkdirTemp("", viewsTemporary)
 		if err != nil {
 			return fmt.Errorf("make a folder for the views of the fleet: %w", err)
 		}

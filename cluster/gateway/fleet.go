@@ -93,6 +93,9 @@ var (
 	}
 )
 
+// mostWhere is the most paths that a query may name: a statement has its limits.
+const mostWhere = 100
+
 // fits says whether a view takes the filters of q, and their values.
 func fits(q messages.Query, takes map[string][]string) error {
 	names, known := takes[q.View]
@@ -125,6 +128,9 @@ func fits(q messages.Query, takes map[string][]string) error {
 		if !at.IsZero() && (at.Year() < 1970 || at.Year() > 2200) {
 			return messages.Refuse(messages.BadInput, "time %s: write one between the years 1970 and 2200", at.Format(time.RFC3339))
 		}
+	}
+	if len(q.Where) > mostWhere {
+		return messages.Refuse(messages.BadInput, "where names %d paths: a view takes at most %d", len(q.Where), mostWhere)
 	}
 	if _, empty := q.Where[""]; empty {
 		return messages.Refuse(messages.BadInput, "where names no path: write one such as order or customer.name")
@@ -191,11 +197,8 @@ func (g *Gateway) fleet(p *page, tenant string, q messages.Query) error {
 // rows writes rows until the page is full.
 func (p *page) rows(rows iter.Seq2[fleet.Row, error]) error {
 	for row, err := range rows {
-		if errors.Is(err, sql.ErrConnDone) || err != nil && strings.Contains(err.Error(), "database is closed") {
-			return messages.Refuse(messages.Unavailable, "the views of the fleet are being opened again: try again")
-		}
 		if err != nil {
-			return err
+			return unseen(err)
 		}
 		if !p.after(row.Cursor, row.Line) {
 			return nil
@@ -204,11 +207,22 @@ func (p *page) rows(rows iter.Seq2[fleet.Row, error]) error {
 	return nil
 }
 
+// unseen is what a caller is told of an error of the views.
+func unseen(err error) error {
+	switch {
+	case fleet.Damaged(err):
+		return messages.Refuse(messages.Unavailable, "this node's views of the fleet are damaged and are built again from the log: try again")
+	case errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "database is closed"):
+		return messages.Refuse(messages.Unavailable, "the views of the fleet are being opened again: try again")
+	}
+	return err
+}
+
 // places lists how far this node's views have read the log.
 func (g *Gateway) places(p *page) error {
 	places, err := g.Fleet.Places(g.ctx)
 	if err != nil {
-		return fmt.Errorf("tell how far the views are: %w", err)
+		return fmt.Errorf("tell how far the views are: %w", unseen(err))
 	}
 	for i, place := range places {
 		place.Node = g.Self

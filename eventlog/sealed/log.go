@@ -124,12 +124,17 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 		return nil, damaged(ErrOff)
 	}
 	key, err := l.keys.reading(ctx, a, f.KeyID)
-	switch {
-	case errors.Is(err, ErrNoKey) && l.purged(ctx, a, seq):
-		return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, messages.ErrShredded)
-	case errors.Is(err, ErrNoKey):
+	if errors.Is(err, ErrNoKey) {
+		gone, unknown := l.purged(ctx, a, seq)
+		switch {
+		case unknown != nil:
+			return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, unknown)
+		case gone:
+			return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, messages.ErrShredded)
+		}
 		return nil, damaged(err)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, err)
 	}
 	plain, err := f.Unseal(a, key)
@@ -141,9 +146,16 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 
 // purged says that a frame is not in the log any more. A delete removes them
 // before the key, so whoever holds such a frame has only read ahead.
-func (l *Log) purged(ctx context.Context, a messages.AgentID, seq uint64) bool {
+func (l *Log) purged(ctx context.Context, a messages.AgentID, seq uint64) (bool, error) {
 	_, err := l.FrameAt(ctx, a, seq)
-	return err != nil && messages.AsError(err).Code == messages.NotFound
+	damage := new(eventlog.DamageError)
+	switch {
+	case err == nil || errors.As(err, &damage): // it is there
+		return false, nil
+	case messages.AsError(err).Code == messages.NotFound:
+		return true, nil
+	}
+	return false, err
 }
 
 // ReadShard yields what the shard holds; see eventlog.Shards. Frames are opened

@@ -24,9 +24,14 @@ type Stored struct {
 	Types []string
 	// Foreign says that it is no frame, or one whose headers cannot be read.
 	Foreign bool
-	// Frame decodes it. Nil: it is no frame.
+	// Frame decodes it. Nil: it is no frame. An error that wraps [ErrLater] says
+	// that it may be read at another time, any other one that it never will.
 	Frame func() (*messages.Frame, error)
 }
+
+// ErrLater is wrapped by Add's error for a frame that cannot be read now. Nothing
+// of its message was taken in: the same one is to be added again.
+var ErrLater = errors.New("it cannot be read now")
 
 // ends says that nothing of the agent is left behind an event of this type. The
 // tombstone itself may be lost, if the log was damaged before it.
@@ -107,8 +112,8 @@ func newFolding(shard int, c carry) *folding {
 	return &folding{shard: shard, effects: projections.EffectsAfter(c.Effects), usage: projections.UsageAfter(c.Asked), spent: make(map[spentAt]spent)}
 }
 
-// Add folds the next message of a shard. Its error is the file's; a frame that
-// cannot be read is no error.
+// Add folds the next message of a shard. Its error is the file's, unless it wraps
+// ErrLater; a frame that can never be read is no error.
 func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 	at, ok := b.shards[shard]
 	if !ok {
@@ -117,14 +122,24 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 	if m.Seq <= at.Seq {
 		return fmt.Errorf("message %d of shard %d comes after %d", m.Seq, shard, at.Seq)
 	}
+	if err := b.add(ctx, shard, m); err != nil {
+		return err
+	}
 	b.frames++
 	at.Position = Position{m.Seq, m.Agent.Full(), m.Time}
-	defer func() { b.shards[shard] = at }()
+	b.shards[shard] = at
+	return nil
+}
+
+func (b *Batch) add(ctx context.Context, shard int, m Stored) error {
 	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, matters) {
 		return nil
 	}
 	frame, unread := m.Frame()
-	if errors.Is(unread, messages.ErrShredded) { // the tombstone comes behind it
+	switch {
+	case errors.Is(unread, ErrLater):
+		return fmt.Errorf("read message %d of shard %d: %w", m.Seq, shard, unread)
+	case errors.Is(unread, messages.ErrShredded): // the tombstone comes behind it
 		b.s.logger.Debug("a frame of an agent that has been deleted since is left out of the views of the fleet", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq)
 		return nil
 	}

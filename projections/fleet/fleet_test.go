@@ -712,11 +712,222 @@ func write(t *testing.T, path string, b []byte) {
 	}
 }
 
+// A frame that cannot be read now leaves the batch as it was, and is taken in when
+// it is added again.
+func TestFramesThatCannotBeReadNow(t *testing.T) { // A30, A87
+	w := newWorld(6)
+	w.live(10, 50)
+	good := open(t, file(t))
+	w.apply(t, good, 30)
+	s := open(t, file(t))
+	for shard, log := range w.shards {
+		b := s.Batch()
+		for i, m := range log {
+			decode, away := m.Frame, i%3 == 0 && slices.ContainsFunc(m.Types, matters)
+			m.Frame = func() (*messages.Frame, error) {
+				if away {
+					return nil, fmt.Errorf("%w: nobody answers", ErrLater)
+				}
+				return decode()
+			}
+			if before, err := b.Len(), b.Add(t.Context(), shard, m); away && (!errors.Is(err, ErrLater) || b.Len() != before) || !away && err != nil {
+				t.Fatalf("message %d: %v, %d in the batch, before %d", m.Seq, err, b.Len(), before)
+			}
+			if !away {
+				continue
+			}
+			if away = false; i%2 == 0 {
+				if err := b.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				b = s.Batch()
+			}
+			if err := b.Add(t.Context(), shard, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answers(t, s, 0) != answers(t, good, 0) || s.Unreadable("default")+s.Unreadable("acme") != 0 {
+		t.Error("frames that could not be read at first are missing")
+	}
+}
+
+// What harms a file while it is open is noticed by who asks: whoever keeps it is told.
+func TestQueriesTellOfDamage(t *testing.T) { // A87
+	w := newWorld(9)
+	w.live(20, 300)
+	ask := map[string]func(s *Store) error{
+		"effects":   func(s *Store) error { return first(s.Effects(t.Context(), Query{Tenant: "default"})) },
+		"approvals": func(s *Store) error { return first(s.Approvals(t.Context(), Query{Tenant: "default"})) },
+		"usage":     func(s *Store) error { return first(s.Usage(t.Context(), UsageQuery{Tenant: "default", By: "agent"})) },
+		"shards": func(s *Store) error {
+			_, err := s.Shards(t.Context())
+			return err
+		},
+		"held": func(s *Store) error {
+			_, err := s.Held(t.Context(), agentID(2))
+			return err
+		},
+	}
+	for view, ask := range ask {
+		for name, harm := range map[string]func(t *testing.T, s *Store){
+			"random": func(t *testing.T, s *Store) {
+				random := make([]byte, 1<<20)
+				for i := range random {
+					random[i] = byte(w.rand.Uint32())
+				}
+				write(t, s.path, random)
+				write(t, s.path+"-wal", random)
+			},
+			"tables": func(t *testing.T, s *Store) {
+				if _, err := s.write.Exec(`DROP TABLE effects; DROP TABLE shards; DROP TABLE usage`); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"values": func(t *testing.T, s *Store) {
+				if _, err := s.write.Exec(`UPDATE effects SET line = 'no line'; UPDATE usage SET calls = 'many', input = 1.5; UPDATE shards SET seq = 'x'`); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			t.Run(view+" "+name, func(t *testing.T) {
+				if view == "held" && name == "values" {
+					t.Skip("doctor compares them")
+				}
+				s := open(t, file(t))
+				w.apply(t, s, 100)
+				if err := ask(s); err != nil {
+					t.Fatal(err)
+				}
+				harm(t, s)
+				s.read.SetMaxIdleConns(0) // what they remember is gone
+				if err := ask(s); !Damaged(err) {
+					t.Fatalf("who asks hears %v", err)
+				}
+				select {
+				case <-s.Broken():
+					if !Damaged(s.Damage()) {
+						t.Errorf("it is told as %v", s.Damage())
+					}
+				default:
+					t.Error("nobody is told")
+				}
+			})
+		}
+	}
+}
+
+// first is the error of some rows.
+func first(rows iter.Seq2[Row, error]) error {
+	for _, err := range rows {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestAQueryThatIsWrongIsNoDamage(t *testing.T) {
+	s := open(t, file(t))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range []error{
+		first(s.Effects(t.Context(), Query{Tenant: "default", After: "x"})),
+		first(s.Effects(ended, Query{Tenant: "default"})),
+	} {
+		if err == nil || Damaged(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+	select {
+	case <-s.Broken():
+		t.Errorf("it is told as %v", s.Damage())
+	default:
+	}
+}
+
+// A file has one Store: another one is refused and leaves it alone, and so does
+// who would remove it.
+func TestAFileHasOneStore(t *testing.T) { // A87
+	w := newWorld(8)
+	w.live(5, 30)
+	path := file(t)
+	s := open(t, path)
+	w.apply(t, s, 10)
+	if _, err := Open(t.Context(), path, slog.New(slog.DiscardHandler)); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "a folder of its own") {
+		t.Errorf("the second hears %v", err)
+	}
+	if err := Remove(path); !errors.Is(err, ErrHeld) {
+		t.Errorf("who removes it hears %v", err)
+	}
+	want := answers(t, s, 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s = open(t, path); answers(t, s, 0) != want {
+		t.Error("the next one finds other views")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if err := Remove(filepath.Join(path, "not", "there")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Only folders of processes that were killed are swept away.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	folder := func(name string) string {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(dir, name, "fleet.db")
+	}
+	open(t, folder("views-held"))
+	killed := open(t, folder("views-killed"))
+	if err := killed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, folder("views-unknown"), nil)
+	if err := open(t, folder("else")).Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "else"), filepath.Join(dir, "views-link")); err != nil {
+		t.Fatal(err)
+	}
+	if n := Sweep(filepath.Join(dir, "views-*"), "fleet.db"); n != 1 {
+		t.Errorf("%d are removed", n)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || fmt.Sprint(left) != fmt.Sprint([]string{filepath.Join(dir, "else"), filepath.Join(dir, "views-held"), filepath.Join(dir, "views-link"), filepath.Join(dir, "views-unknown")}) {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "else", "fleet.db")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where locks do not hold, as in some shared folders, nothing is counted twice.
 func TestTwoProcessesDoNotCountTwice(t *testing.T) {
 	w := newWorld(8)
 	w.live(5, 30)
 	path := file(t)
-	one, two := open(t, path), open(t, path)
+	one := open(t, path)
+	if err := os.Remove(path + lockSuffix); err != nil {
+		t.Fatal(err)
+	}
+	two := open(t, path)
 	w.apply(t, one, 10)
 	b := two.Batch()
 	if err := b.Add(t.Context(), 0, w.shards[0][0]); err != nil {

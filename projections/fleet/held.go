@@ -20,6 +20,11 @@ type Held struct {
 
 // Held gives what the file holds of an agent now; nothing if it knows none.
 func (s *Store) Held(ctx context.Context, a messages.AgentID) (Held, error) {
+	h, err := s.holds(ctx, a)
+	return h, s.met(ctx, err)
+}
+
+func (s *Store) holds(ctx context.Context, a messages.AgentID) (Held, error) {
 	var h Held
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -52,7 +57,7 @@ func heldEffects(ctx context.Context, tx *sql.Tx, agent int64) (list []json.RawM
 	for found.Next() {
 		var line []byte
 		if err := found.Scan(&line); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errStrange, err)
 		}
 		list = append(list, line)
 	}

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -65,10 +64,13 @@ type effectsAfter struct {
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	st, err := q.effects()
-	return rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) {
+	return s.rows(ctx, st, err, func(r *sql.Rows) (Row, error) {
 		var at effectsAfter
 		var line []byte
 		err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line)
+		if err == nil && !json.Valid(line) {
+			err = errStrange
+		}
 		return Row{cursor(ofEffects, at), json.RawMessage(line)}, err
 	})
 }
@@ -140,7 +142,7 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	}
 	st.add(` ORDER BY a.kind, a.key, e.n`)
 	st.limit(q.Limit)
-	return rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) {
+	return s.rows(ctx, st, err, func(r *sql.Rows) (Row, error) {
 		var at approvalsAfter
 		var line []byte
 		var e projections.Effect
@@ -148,34 +150,38 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 			return Row{}, err
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
-			return Row{}, fmt.Errorf("%w: %w", errStrange, err)
+			return Row{}, err
 		}
 		approval, _ := e.Waits()
 		return Row{cursor(ofApprovals, at), approval}, nil
 	})
 }
 
-// rows runs a query, unless err says why it must not.
-func rows(ctx context.Context, db *sql.DB, st statement, err error, scan func(*sql.Rows) (Row, error)) iter.Seq2[Row, error] {
+// rows runs a query, unless err says why it must not. A row that cannot be scanned
+// is none that this program wrote.
+func (s *Store) rows(ctx context.Context, st statement, err error, scan func(*sql.Rows) (Row, error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		if err != nil {
 			yield(Row{}, err)
 			return
 		}
-		found, err := db.QueryContext(ctx, st.text.String(), st.args...)
+		found, err := s.read.QueryContext(ctx, st.text.String(), st.args...)
 		if err != nil {
-			yield(Row{}, cmp.Or(ctx.Err(), err))
+			yield(Row{}, s.met(ctx, err))
 			return
 		}
 		defer found.Close()
 		for found.Next() {
 			row, err := scan(found)
+			if err != nil {
+				err = s.met(ctx, fmt.Errorf("%w: %w", errStrange, err))
+			}
 			if !yield(row, err) || err != nil {
 				return
 			}
 		}
 		if err := found.Err(); err != nil {
-			yield(Row{}, cmp.Or(ctx.Err(), err))
+			yield(Row{}, s.met(ctx, err))
 		}
 	}
 }
@@ -264,7 +270,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 	st.limit(q.Limit)
 	return func(yield func(Row, error) bool) {
 		given := 0
-		for row, err := range rows(ctx, s.read, st, err, func(r *sql.Rows) (Row, error) { return sum(r, q) }) {
+		for row, err := range s.rows(ctx, st, err, func(r *sql.Rows) (Row, error) { return sum(r, q) }) {
 			given++
 			if !yield(row, err) || err != nil {
 				return
@@ -276,7 +282,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 		var total statement
 		total.add(`SELECT '', '', 0, ` + sums + ` FROM hours u`)
 		total.usage(q)
-		for row, err := range rows(ctx, s.read, total, nil, func(r *sql.Rows) (Row, error) { return sum(r, UsageQuery{By: "total"}) }) {
+		for row, err := range s.rows(ctx, total, nil, func(r *sql.Rows) (Row, error) { return sum(r, UsageQuery{By: "total"}) }) {
 			yield(row, err)
 		}
 	}
@@ -397,6 +403,11 @@ func count(ctx context.Context, q queryer) (*map[string]int, error) {
 
 // Shards is how far each shard was read, by its number.
 func (s *Store) Shards(ctx context.Context) (map[int]Shard, error) {
+	list, err := s.positions(ctx)
+	return list, s.met(ctx, err)
+}
+
+func (s *Store) positions(ctx context.Context) (map[int]Shard, error) {
 	list := make(map[int]Shard)
 	found, err := s.read.QueryContext(ctx, `SELECT shard, seq, agent, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
 	if err != nil {
@@ -408,7 +419,7 @@ func (s *Store) Shards(ctx context.Context) (map[int]Shard, error) {
 		var stored, applied int64
 		var at Shard
 		if err := found.Scan(&shard, &at.Seq, &at.Agent, &stored, &applied, &at.Unreadable); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", errStrange, err)
 		}
 		at.Stored, at.Applied = time.Unix(0, stored), time.Unix(0, applied)
 		list[shard] = at

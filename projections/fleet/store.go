@@ -5,14 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
 )
 
@@ -87,36 +87,43 @@ type Store struct {
 	// untidy says that what SQLite has yet to write back may hold something of a
 	// deleted agent.
 	untidy bool
+	// lock is held for as long as the file is open; nil: it is in memory.
+	lock *flock.Flock
+	// damaged is closed once a query has met damage, which damage then is.
+	damaged chan struct{}
+	once    sync.Once
+	damage  error
 }
 
 // Open opens the file, or makes it. One that is damaged, or of another version,
-// is thrown away; the logger hears of it. The folder must exist. Without a path
+// is thrown away; the logger hears of it. One that another Store has open, of any
+// process, is refused and left alone. The folder must exist. Without a path
 // the views are in memory and gone when the store is closed; queries then wait
 // for a batch that is being applied.
-func Open(ctx context.Context, path string, logger *slog.Logger) (*Store, error) {
-	s := &Store{path: path, logger: logger, blind: make(map[blindness]bool)}
-	err := s.open(ctx)
-	if err == nil || ctx.Err() != nil {
-		return s, err
-	}
-	logger.Warn("the views of the fleet are thrown away and built again from the log", "file", path, "reason", err)
-	if err := Remove(path); err != nil {
-		return nil, err
-	}
-	return s, s.open(ctx)
-}
-
-// Remove deletes a file that no Store has open; without a path it does nothing.
-func Remove(path string) error {
-	if path == "" {
-		return nil
-	}
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+func Open(ctx context.Context, path string, logger *slog.Logger) (_ *Store, err error) {
+	s := &Store{path: path, logger: logger, blind: make(map[blindness]bool), damaged: make(chan struct{})}
+	if path != "" {
+		if s.lock, err = hold(path); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	if err := s.openOrMake(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// openOrMake opens the file, or another one in its place.
+func (s *Store) openOrMake(ctx context.Context) error {
+	err := s.open(ctx)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	s.logger.Warn("the views of the fleet are thrown away and built again from the log", "file", s.path, "reason", err)
+	if err := remove(s.path); err != nil {
+		return err
+	}
+	return s.open(ctx)
 }
 
 // readers is how many queries run at the same time.
@@ -125,7 +132,7 @@ const readers = 4
 func (s *Store) open(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
-			_ = s.Close()
+			_ = s.shut()
 		}
 	}()
 	if s.write, err = sql.Open("sqlite", s.url("_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)", "_pragma=secure_delete(1)")); err != nil {
@@ -186,7 +193,7 @@ func (s *Store) prepare(ctx context.Context) error {
 
 // load reads the positions and what could not be read, and tidies up.
 func (s *Store) load(ctx context.Context) (err error) {
-	if s.shards, err = s.Shards(ctx); err != nil {
+	if s.shards, err = s.positions(ctx); err != nil {
 		return err
 	}
 	bad, err := count(ctx, s.read)
@@ -212,7 +219,16 @@ func (s *Store) tidy(ctx context.Context) error {
 }
 
 // Close closes the file. Queries under way fail.
-func (s *Store) Close() (err error) {
+func (s *Store) Close() error {
+	err := s.shut()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Unlock())
+	}
+	return err
+}
+
+// shut closes the file and keeps the lock.
+func (s *Store) shut() (err error) {
 	if s.read != nil && s.read != s.write {
 		err = s.read.Close()
 	}
@@ -220,6 +236,34 @@ func (s *Store) Close() (err error) {
 		err = errors.Join(err, s.write.Close())
 	}
 	return err
+}
+
+// met passes on what went wrong with a query. If that is damage, whoever keeps the
+// store is told.
+func (s *Store) met(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if Damaged(err) {
+		s.once.Do(func() {
+			s.damage = err
+			close(s.damaged)
+		})
+	}
+	return err
+}
+
+// Broken is closed once a query has met damage: the store must be closed, and its
+// file removed.
+func (s *Store) Broken() <-chan struct{} { return s.damaged }
+
+// Damage is what a query has met, once Broken is closed.
+func (s *Store) Damage() error {
+	<-s.damaged
+	return s.damage
 }
 
 // Path is where the file is; empty if there is none.

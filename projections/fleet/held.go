@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"

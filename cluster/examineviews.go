@@ -66,7 +66,8 @@ func (v *views) upTo(ctx context.Context, s doctor.Subject) (*fleet.Store, error
 	shard := int(s.Agent.Partition()) * v.log.Shards() / messages.Partitions
 	for range 2 {
 		v.mu.Lock()
-		store, there := v.store, v.at[shard] >= s.Tail.Seq
+		store, _ := v.whole()
+		there := v.at[shard] >= s.Tail.Seq
 		v.mu.Unlock()
 		if store != nil && there {
 			return store, nil

@@ -498,7 +498,22 @@ func (v *views) behind(ends []uint64) (store *fleet.Store, behind uint64, moved 
 		}
 		behind += end - min(end, at)
 	}
-	return v.store, behind, v.moved, v.why
+	store, why = v.whole()
+	return store, behind, v.moved, why
+}
+
+// whole gives the store, unless it is known to be damaged, or why there is none.
+// v.mu is held.
+func (v *views) whole() (*fleet.Store, error) {
+	if v.store == nil {
+		return nil, v.why
+	}
+	select {
+	case <-v.store.Broken():
+		return nil, v.store.Damage()
+	default:
+		return v.store, nil
+	}
 }
 
 // ends are the sequences of the shards' newest messages.
@@ -531,7 +546,8 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 		return nil, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
 	}
 	v.mu.Lock()
-	store, why, read := v.store, v.why, maps.Clone(v.at)
+	read := maps.Clone(v.at)
+	store, why := v.whole()
 	v.mu.Unlock()
 	if store == nil {
 		return nil, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)

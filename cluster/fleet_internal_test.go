@@ -28,6 +28,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/fleet"
 )
@@ -343,6 +344,132 @@ func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 		}
 		if text := words.String(); strings.Count(text, "the connection was lost") != 6 || strings.Contains(text, "opened again") || strings.Contains(text, "is not the one") {
 			t.Errorf("it is said: %s", text)
+		}
+	})
+}
+
+// silent is a bucket of keys that nobody hears for some time.
+type silent struct {
+	sealed.Bucket
+	left *atomic.Int32
+}
+
+func (b silent) Get(ctx context.Context, name string) ([]byte, uint64, error) {
+	if b.left.Add(-1) >= 0 {
+		return nil, 0, fmt.Errorf("read key %s: %w: waited 2s", name, eventlog.ErrUnavailable)
+	}
+	return b.Bucket.Get(ctx, name)
+}
+
+// sealedStory is a log with a story that was written under the keys of a bucket.
+func sealedStory(t *testing.T, bucket sealed.Bucket) *memlog.Log {
+	t.Helper()
+	log := memlog.New()
+	story(t, sealed.New(log, keysIn(t, bucket)), 9, 3, "x")
+	return log
+}
+
+func keysIn(t *testing.T, b sealed.Bucket) *sealed.Keys {
+	t.Helper()
+	keys, err := sealed.Open(t.Context(), b, sealed.Key{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// Frames whose keys cannot be read now are waited for; those whose key is gone are
+// left out.
+func TestViewsWaitForKeys(t *testing.T) { // A30, A108
+	bucket, left := &sealed.Memory{}, new(atomic.Int32)
+	log, lost := sealedStory(t, bucket), named("a004")
+	if had, err := keysIn(t, bucket).Shred(t.Context(), lost, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
+		t.Fatal(had, err)
+	}
+	reader := sealed.New(log, keysIn(t, silent{bucket, left}))
+	left.Store(5)
+	synctest.Test(t, func(t *testing.T) {
+		var words safeWords
+		v := newViews(reader, "", slog.New(slog.NewTextHandler(&words, nil)))
+		v.begin()
+		defer v.close()
+		<-time.After(time.Minute)
+		if got := strings.Count(said(t, v), `"outcome":"completed"`); got != 8*3 {
+			t.Errorf("%d calls are completed", got)
+		}
+		if n := v.Unreadable(messages.DefaultTenant); n != 9 {
+			t.Errorf("%d frames are left out", n)
+		}
+		if text := words.String(); strings.Count(text, "wait for a frame") != 1 || strings.Count(text, "leave it out") != 1 || !strings.Contains(text, lost.String()) || strings.Contains(text, "opened again") {
+			t.Errorf("it is said: %s", text)
+		}
+	})
+}
+
+// Nobody waits for keys that this process cannot open, or that it has none for.
+func TestViewsWithoutTheKeys(t *testing.T) { // A108
+	for _, encrypted := range []bool{false, true} {
+		bucket := &sealed.Memory{}
+		log, keys := sealedStory(t, bucket), (*sealed.Keys)(nil)
+		if encrypted {
+			keys = keysIn(t, damagedKeys(t, bucket))
+		}
+		synctest.Test(t, func(t *testing.T) {
+			v := newViews(sealed.New(log, keys), "", quiet)
+			v.begin()
+			defer v.close()
+			if text := said(t, v); strings.Contains(text, "outcome") || v.Unreadable(messages.DefaultTenant) != 9*9 {
+				t.Errorf("with keys %v, %d frames are left out of: %s", encrypted, v.Unreadable(messages.DefaultTenant), text)
+			}
+		})
+	}
+}
+
+// damagedKeys is a bucket that has a value for each agent, and none is a key.
+func damagedKeys(t *testing.T, whole sealed.Bucket) sealed.Bucket {
+	t.Helper()
+	bucket := &sealed.Memory{}
+	keysIn(t, bucket)
+	names, err := whole.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := bucket.Put(t.Context(), name, []byte("no key"), 0); err != nil && !errors.Is(err, sealed.ErrTaken) {
+			t.Fatal(err)
+		}
+	}
+	return bucket
+}
+
+// Of two nodes with one folder, one keeps views there and the other says so, until
+// the first is gone.
+func TestViewsOfTwoNodesInOneFolder(t *testing.T) { // A87
+	log := memlog.New()
+	story(t, log, 20, 4, "x")
+	path := filepath.Join(t.TempDir(), "views", "fleet.db")
+	synctest.Test(t, func(t *testing.T) {
+		var words safeWords
+		logger := slog.New(slog.NewTextHandler(&words, nil))
+		first, second := newViews(log, path, logger), newViews(log, path, logger)
+		first.begin()
+		second.begin()
+		defer func() { second.close() }()
+		_, _, err := first.Views(t.Context(), true)
+		if err != nil { // the other was faster
+			first, second = second, first
+		}
+		want := said(t, first)
+		if _, _, err := second.Views(t.Context(), true); err == nil || !strings.Contains(err.Error(), "give each node a folder of its own") {
+			t.Errorf("the other says %v", err)
+		}
+		first.close()
+		<-time.After(time.Minute)
+		if got := said(t, second); got != want || strings.Count(got, `"outcome":"completed"`) != 80 {
+			t.Errorf("the other then says %s", got)
+		}
+		if strings.Contains(words.String(), "thrown away") {
+			t.Errorf("it is said: %s", words.String())
 		}
 	})
 }

@@ -2,6 +2,10 @@ package cluster_test
 
 import (
 	"database/sql"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -9,6 +13,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/fleet"
 )
@@ -85,6 +90,97 @@ func TestDoctorComparesTheViews(t *testing.T) { // A52, A87
 	}
 	if len(found) != 3 || sum.Problems != 3 || !strings.Contains(said["a"], "call of refund") || !strings.Contains(said["b"], "tokens") || !strings.Contains(said["c"], "calls of tools") {
 		t.Errorf("%+v", found)
+	}
+}
+
+// Views that are damaged while a node keeps them are built again as soon as
+// somebody asks, who is told to try again; a doctor tells, too.
+func TestDamagedViewsAreBuiltAgain(t *testing.T) { // A52, A87
+	w := newWorld(t)
+	var ran atomic.Int32
+	dir := t.TempDir()
+	n := w.node(refunds(&ran), keeps(dir))
+	for _, agent := range []string{"assistant/a", "assistant/b"} {
+		_, err := n.Client().Send(w.ctx, agent, input("u1", "pay them back"))
+		w.ok(err)
+		w.until(n.Client(), agent, ofType("turn.paused"))
+	}
+	want := w.fleetOf(n)
+	harm := func(statement string) {
+		db, err := sql.Open("sqlite", filepath.Join(dir, "fleet.db")+"?_pragma=busy_timeout(5000)")
+		w.ok(err)
+		_, err = db.ExecContext(w.ctx, statement)
+		w.ok(err)
+		w.ok(db.Close())
+	}
+	ask := func() (refused *messages.Error) {
+		for _, view := range []string{"effects", "usage"} {
+			for _, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, messages.Query{View: view}) {
+				errors.As(err, &refused)
+			}
+		}
+		return refused
+	}
+	for _, statement := range []string{`UPDATE effects SET line = 'no line'`, `DROP TABLE hours`} {
+		harm(statement)
+		if refused := ask(); refused == nil || refused.Code != messages.Unavailable || !strings.Contains(refused.Message, "try again") {
+			t.Errorf("after %s who asks hears %v", statement, refused)
+		}
+		w.eventually("the views are built again", func() bool { return ask() == nil })
+		if got := w.fleetOf(n); got != want {
+			t.Errorf("after %s they say\n%s\nwant\n%s", statement, got, want)
+		}
+	}
+	harm(`DROP TABLE usage`)
+	found, _ := w.examined(n.Client(), messages.Query{Deep: true})
+	if len(found) == 0 || found[0].Check != "views" || !strings.Contains(found[0].Detail, "no such table") || found[0].Remedy == "" {
+		t.Errorf("the doctor finds %+v", found)
+	}
+	w.eventually("the doctor finds nothing more", func() bool {
+		found, _ := w.examined(n.Client(), messages.Query{Deep: true})
+		return len(found) == 0
+	})
+	if got := w.fleetOf(n); got != want {
+		t.Errorf("after the doctor they say\n%s\nwant\n%s", got, want)
+	}
+}
+
+// What a node that was killed left of its views goes when the next one starts,
+// what others have open does not.
+func TestLeftTemporaryViews(t *testing.T) { // A87
+	w := newWorld(t)
+	views := func() (string, *fleet.Store) {
+		dir, err := os.MkdirTemp("", "reprise-views-")
+		w.ok(err)
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		s, err := fleet.Open(w.ctx, filepath.Join(dir, "fleet.db"), slog.New(slog.DiscardHandler))
+		w.ok(err)
+		return dir, s
+	}
+	there := func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err == nil
+	}
+	other, held := views()
+	defer func() { w.ok(held.Close()) }()
+	killed, left := views()
+	w.ok(left.Close())
+	var ran atomic.Int32
+	n := w.node(refunds(&ran))
+	w.fleetOf(n)
+	own := ""
+	for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, messages.Query{View: "views"}) {
+		w.ok(err)
+		var place gateway.Place
+		w.ok(json.Unmarshal(line, &place))
+		own = filepath.Dir(place.File)
+	}
+	if there(killed) || !there(other) || !there(own) {
+		t.Errorf("there are %s %v, %s %v and %s %v", killed, there(killed), other, there(other), own, there(own))
+	}
+	w.ok(n.Close())
+	if there(own) {
+		t.Error("the node's own is left")
 	}
 }
 

@@ -48,7 +48,8 @@ type Query struct {
 	Phase string `json:"phase,omitempty"`
 	// Deleted lists what is left of deleted agents, too; the view is agents.
 	Deleted bool `json:"deleted,omitempty"`
-	// Tool and Outcome choose calls of tools, Model those of models.
+	// Tool and Outcome choose calls of tools, Model those of a model, named as in
+	// the definition.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	Model   string `json:"model,omitempty"`

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -15,9 +16,11 @@ type ModelCall struct {
 	Turn messages.TurnID `json:"turn"`
 	Step int             `json:"step"`
 	Call messages.CallID `json:"call"`
-	// Model is the one that answered as its provider named it, else the one
-	// that was asked.
+	// Model is the one that was asked, as the definition names it: provider/model;
+	// Answered where no event tells who was asked.
 	Model string `json:"model,omitempty"`
+	// Answered is the one that answered, as its provider named it.
+	Answered string `json:"answered,omitempty"`
 	// Failed is the kind of a failed attempt; empty if it was answered.
 	Failed string `json:"failed,omitempty"`
 	// Lost says that nobody heard the answer: the process died, or the turn
@@ -65,11 +68,8 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.ModelRestarted:
 		u.lose(n, func(c ModelCall) bool { return c.Call == ev.Call })
 	case messages.ModelCompleted:
-		model := u.take(ev.Call).Model
-		if ev.Model != "" {
-			model = ev.Model
-		}
-		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: model, Usage: ev.Usage, Cost: ev.Cost})
+		asked := u.take(ev.Call).Model
+		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: cmp.Or(asked, ev.Model), Answered: ev.Model, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.ModelFailed:
 		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
@@ -172,13 +172,14 @@ func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
 type UsageLine struct {
 	// Type is call, turn, model or total.
 	Type string `json:"type"`
-	// N, Step, Call, Failed and Lost belong to calls, as in ModelCall.
-	N      messages.EventNumber `json:"n,omitempty"`
-	Turn   messages.TurnID      `json:"turn,omitempty"` // of a call or turn
-	Step   int                  `json:"step,omitempty"`
-	Call   messages.CallID      `json:"call,omitempty"`
-	Model  string               `json:"model,omitempty"` // of a call or model
-	Failed string               `json:"failed,omitempty"`
+	// N, Step, Call, Answered, Failed and Lost belong to calls, as in ModelCall.
+	N        messages.EventNumber `json:"n,omitempty"`
+	Turn     messages.TurnID      `json:"turn,omitempty"` // of a call or turn
+	Step     int                  `json:"step,omitempty"`
+	Call     messages.CallID      `json:"call,omitempty"`
+	Model    string               `json:"model,omitempty"` // of a call or model, as in ModelCall
+	Answered string               `json:"answered,omitempty"`
+	Failed   string               `json:"failed,omitempty"`
 	// Calls is 1 for a call.
 	Spent
 }
@@ -188,7 +189,7 @@ type UsageLine struct {
 func (u *Usage) Lines() []UsageLine {
 	lines := make([]UsageLine, 0, len(u.calls)+8)
 	for _, c := range u.calls {
-		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Failed, Spent{}.With(c)})
+		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Answered, c.Failed, Spent{}.With(c)})
 	}
 	byTurn, byModel := u.ByTurn(), u.ByModel()
 	for _, c := range u.calls {

@@ -52,7 +52,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 	}
 	calls := []ModelCall{
 		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limited", Usage: tokens(10), Cost: 5},
-		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20), Cost: 7},
+		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo", Answered: "demo-2026", Usage: tokens(20), Cost: 7},
 		{N: 12, Turn: "t10", Step: 2, Call: "m11", Model: "demo", Lost: true},
 		{N: 14, Turn: "t10", Step: 2, Call: "m13", Model: "demo", Usage: tokens(40)},
 	}
@@ -67,7 +67,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 			t.Errorf("turn %s: %+v", turn.Turn, got)
 		}
 	}
-	if got := a.Usage.ByModel(); got["demo"].Usage.Input != 50 || got["demo-2026"].Usage.Input != 20 {
+	if got := a.Usage.ByModel(); len(got) != 1 || got["demo"].Usage.Input != 70 || got["demo"].Calls != 4 {
 		t.Errorf("by model %+v", got)
 	}
 }

@@ -28,9 +28,9 @@ func (a *app) delete() *cobra.Command {
 		Long: `Remove an agent and all that is stored of it, for good. Its turn is aborted, inputs
 that wait are dropped, and its events, blobs, snapshots, dead letters and key are
 removed. A tombstone stays: it tells when and why, and keeps the numbers of its
-events. An input that is sent later makes the agent anew, and meets nothing of what
-was. An agent whose log is damaged can be deleted too; its children and its parent
-hear nothing then.
+events; what the agent used is gone from ` + "`reprise usage`" + `. An input that is sent
+later makes the agent anew, and meets nothing of what was. An agent whose log is
+damaged can be deleted too; its children and its parent hear nothing then.
 
 Children are stopped and stay: they are agents of their own. With --children they go
 with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who

@@ -3,8 +3,10 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -44,6 +46,22 @@ func TestFleet(t *testing.T) { // A52, A80, A87
 	w.run("approvals", "--tool", "pay", "--where", "amount=7").exits(0, "clerk/b")
 	w.run("approvals", "clerk/b", "--at", "2").exits(0, "no call waits")
 	w.run("usage").exits(0, "demo", "total", "REASONING")
+	sums := func(args ...string) (models []string, calls []float64) {
+		for _, line := range w.run(append([]string{"usage", "-o", "json"}, args...)...).exits(0).objects() {
+			if line["type"] == "model" || line["type"] == "total" {
+				models, calls = append(models, fmt.Sprint(line["type"], " ", line["model"])), append(calls, line["calls"].(float64))
+			}
+		}
+		return models, calls
+	}
+	for _, args := range [][]string{nil, {"--model", "demo/demo"}, {"clerk/a"}} { // named as in the configuration
+		if models, calls := sums(args...); !slices.Equal(models, []string{"model demo/demo", "total <nil>"}) || calls[0] == 0 || calls[0] != calls[1] {
+			t.Errorf("usage %v is of %q: %v", args, models, calls)
+		}
+	}
+	if _, calls := sums("--model", "demo"); !slices.Equal(calls, []float64{0}) {
+		t.Errorf("usage of a model that nobody asked: %v", calls)
+	}
 	w.run("usage", "--by", "agent", "--kind", "clerk", "--since", "24h").exits(0, "clerk/a", "clerk/b", "total")
 	w.run("ls", "--since", "1h", "--limit", "1").exits(0, "clerk/a")
 	w.run("views").exits(0, "POSITION", "0 frames behind, 0 unreadable", filepath.Join(".reprise", "views"))

@@ -24,7 +24,12 @@ func (a *app) usage() *cobra.Command {
 		Long: `Show what an agent's model calls used and cost, by turn, by model and in all; with
 -o json also call by call. Without an agent: what those of a whole tenant did,
 summed by model or as --by says, in whole hours. Cost is in the unit of the price
-table. A call whose answer was lost counts as a call; what it used nobody knows.`,
+table. A call whose answer was lost counts as a call; what it used nobody knows.
+
+Models are named as in the configuration, whatever their providers call them: with
+-o json that is "answered" of an agent's call. What deleted agents used goes with
+them: sums of the past shrink after ` + "`reprise delete`" + `, and with retain in the
+configuration. If you must account for it, keep what usage says before.`,
 		Example: `  reprise usage support/ticket-42
   reprise usage --by day --since 7d
   reprise usage --by agent --kind support -o json`,
@@ -45,7 +50,7 @@ table. A call whose answer was lost counts as a call; what it used nobody knows.
 	tenantFlag(cmd, &tenant)
 	kindFlag(cmd, &q)
 	f := cmd.Flags()
-	f.StringVar(&q.Model, "model", "", "only calls of this model")
+	f.StringVar(&q.Model, "model", "", "only calls of this model, named as in the configuration: provider/model")
 	f.StringVar(&q.By, "by", "", "sum by agent, kind, model (default), day or hour")
 	timeFlags(cmd, &q, "only calls that ended")
 	limitFlag(cmd, &q)

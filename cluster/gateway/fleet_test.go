@@ -205,6 +205,15 @@ func TestViewsOnASmallServer(t *testing.T) {
 	}
 }
 
+// paths is a filter of so many paths.
+func paths(n int) map[string]string {
+	where := make(map[string]string)
+	for i := range n {
+		where[fmt.Sprintf("p%d", i)] = "x"
+	}
+	return where
+}
+
 func TestFiltersOfATenantAreChecked(t *testing.T) {
 	h := newHouse(t, nil)
 	h.worked(till, "c1", "look", `{}`)
@@ -219,6 +228,7 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:             {View: "effects", Since: day, Until: day},
 		`write one between the years 1970 and 2200`:                                       {View: "effects", Since: day.AddDate(900, 0, 0)},
 		`where names no path`:                                                             {View: "effects", Where: map[string]string{"": "x"}},
+		`where names 101 paths: a view takes at most 100`:                                 {View: "effects", Where: paths(101)},
 		`cursor "x": it is none that this view has given`:                                 {View: "agents", Cursor: "x"},
 		`cursor "y": it is none`:                                                          {View: "approvals", Cursor: "y"},
 		`cursor "other/a/b": it is none`:                                                  {View: "agents", Cursor: "other/a/b"},

@@ -267,6 +267,34 @@ func TestShredded(t *testing.T) { // A108
 	}
 }
 
+// away is a log that cannot tell what stands at a place.
+type away struct{ eventlog.Log }
+
+func (away) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.Recorded, error) {
+	return eventlog.Recorded{}, fmt.Errorf("read: %w", eventlog.ErrUnavailable)
+}
+
+// Whether an agent has been deleted is not guessed: as long as the log cannot tell,
+// a frame without a key is neither damaged nor gone.
+func TestAKeyThatIsGoneWhileTheLogIsAway(t *testing.T) { // A30, A108
+	bucket, inner := &sealed.Memory{}, memlog.New()
+	k := keys(t, bucket, key(1))
+	if _, err := sealed.New(inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+		t.Fatal(err)
+	}
+	if had, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
+		t.Fatal(had, err)
+	}
+	damage := new(eventlog.DamageError)
+	fresh := func() *sealed.Keys { return keys(t, bucket, key(1)) }
+	if _, err := read(sealed.New(away{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
+		t.Error("while the log is away:", err)
+	}
+	if _, err := read(sealed.New(inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, sealed.ErrNoKey) {
+		t.Error("when it is back:", err)
+	}
+}
+
 func TestSnapshotsAndBlobsAreBound(t *testing.T) {
 	inner := memlog.New()
 	log := sealed.New(inner, keys(t, &sealed.Memory{}, key(1)))

@@ -832,6 +832,13 @@ func first(rows iter.Seq2[Row, error]) error {
 
 func TestAQueryThatIsWrongIsNoDamage(t *testing.T) {
 	s := open(t, file(t))
+	many := Query{Tenant: "default", EffectFilter: projections.EffectFilter{Where: make(map[string]string)}}
+	for i := range 100 { // the doors take no more
+		many.Where[fmt.Sprint("p", i)] = "x"
+	}
+	if err := errors.Join(first(s.Effects(t.Context(), many)), first(s.Approvals(t.Context(), many))); err != nil {
+		t.Error(err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range []error{

@@ -22,19 +22,19 @@ func hold(path string) (*flock.Flock, error) {
 	for range 10 { // one that was removed meanwhile is nobody's
 		ok, err := lock.TryLock()
 		if err != nil {
-			return nil, fmt.Errorf("lock the views of the fleet in %s: %w", path, err)
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if !ok {
-			return nil, fmt.Errorf("the views of the fleet in %s: %w", path, ErrHeld)
+			return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 		}
 		if stands(lock) {
 			return lock, nil
 		}
 		if err := lock.Unlock(); err != nil {
-			return nil, fmt.Errorf("lock the views of the fleet in %s: %w", path, err)
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 	}
-	return nil, fmt.Errorf("the views of the fleet in %s: %w", path, ErrHeld)
+	return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 }
 
 // stands says that the locked file is the one that others find.

@@ -83,7 +83,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 		r.Waiting = waiting
 	}
 	for !a.fitsPeer(r) && len(r.Waiting) > 1 {
-		r.Waiting = r.Waiting[:len(r.Waiting)/2]
+		r.Waiting, r.More = r.Waiting[:len(r.Waiting)/2], true
 	}
 	r.Message = printable(r.Message, maxMessage)
 	return r

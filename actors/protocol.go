@@ -58,6 +58,8 @@ func answerOf(f *messages.Frame) messages.Answer {
 		case messages.TurnAborted:
 			a.Turn = ev.Turn
 			return a
+		case messages.ChildDecided:
+			a.PassedTo = ev.Agent
 		case messages.ApprovalGranted:
 			a.Turn = ev.Turn
 		case messages.ApprovalDenied:

@@ -28,15 +28,12 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 	return err
 }
 
-// refused tells a parent that its child does not take a task, or a recall. That is not
-// settled before that is stored.
-func (n *Node) refused(ctx context.Context, d *actors.Deliver, answer messages.Answer) error {
-	if answer.Err == nil || answer.Err.Code == messages.Unavailable {
-		return nil
-	}
-	to, report, ok := messages.Refused(d.Agent, d.Command, answer.Err)
+// reply tells another agent what its command came to, where that is its to know.
+// The command is not settled before that is stored.
+func (n *Node) reply(ctx context.Context, d *actors.Deliver, answer messages.Answer) error {
+	to, reply, ok := messages.Reply(d.Agent, d.Command, answer)
 	if !ok {
 		return nil
 	}
-	return n.send(ctx, to, report)
+	return n.send(ctx, to, reply)
 }

@@ -214,7 +214,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			answer, err := n.host.ask(d.Agent, d)(ctx)
 			if err == nil {
-				err = n.refused(ctx, d, answer)
+				err = n.reply(ctx, d, answer)
 			}
 			return answer, err
 		},

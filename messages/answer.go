@@ -10,6 +10,9 @@ type Answer struct {
 	Disposition Disposition `json:"disposition,omitempty"`
 	// Timer is the one that an input for later has set.
 	Timer string `json:"timer,omitempty"`
+	// PassedTo is the agent below, by its full address, that a decision was passed
+	// down to. Whether it has its effect there child.settled tells.
+	PassedTo string `json:"passed_to,omitempty"`
 	// Noop says why an applied command changed nothing. Empty: it did.
 	Noop string `json:"noop,omitempty"`
 	// Duplicate says that the id was applied before and this is its first answer.

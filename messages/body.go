@@ -371,6 +371,9 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 		if err == nil {
 			err = checkGivenID(c.CommandID())
 		}
+		if err == nil && !peer && PassedBy(c) != "" {
+			err = Refuse(BadInput, "\"for\" says which agent passes a decision down: nobody else can give it; leave it out")
+		}
 		return c, err
 	case head.Type == "input":
 		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")

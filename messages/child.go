@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"strings"
+	"time"
 )
 
 // An agent that is another's tool is its child. Parent and child have each
@@ -16,6 +17,7 @@ import (
 //	Task     parent to child   do this, as an input
 //	Recall   parent to child   do it no more
 //	Report   child to parent   it waits for a person, it goes on, it has ended
+//	Settled  to whoever passed a person's decision down: what became of it
 //
 // None of these is accepted on an input or command subject.
 
@@ -82,6 +84,8 @@ type Wait struct {
 	Cut       bool   `json:"cut,omitempty"`
 	ArgsHash  string `json:"args_hash,omitempty"`
 	Reason    string `json:"reason,omitempty"`
+	// ExpiresAt is when an approval is denied without a decision. Nil: never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 // The kinds of a Wait.
@@ -121,6 +125,8 @@ type ChildWaiting struct {
 	// N is the child's event as of which it is told.
 	N       EventNumber `json:"n"`
 	Waiting []Wait      `json:"waiting"`
+	// More says that more waits there than is listed.
+	More bool `json:"more,omitempty"`
 	// Busy says that something of its turn goes on meanwhile.
 	Busy bool `json:"busy,omitempty"`
 }
@@ -133,7 +139,8 @@ type ChildResumed struct {
 	N     EventNumber `json:"n"`
 }
 
-// ChildDecided carries a person's decision to a call that waits below.
+// ChildDecided carries a person's decision to a call that waits below. Whether it
+// has its effect there child.settled tells.
 type ChildDecided struct {
 	Turn TurnID `json:"turn"` // of the call that is the child
 	Call CallID `json:"call"`
@@ -151,6 +158,26 @@ type ChildDecided struct {
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Result   string  `json:"result,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
+}
+
+// ChildSettled says what became of a decision that was passed down. A person may
+// have decided about the call elsewhere, or it may have waited no more.
+type ChildSettled struct {
+	Turn TurnID `json:"turn"` // of the call that is the child, as in child.decided
+	Call CallID `json:"call"`
+	// Agent, Of and Waits name the call that the decision is about.
+	Agent string `json:"agent"`
+	Of    TurnID `json:"of"`
+	Waits CallID `json:"waits"`
+	// Command and ID are those of child.decided.
+	Command string `json:"command"`
+	ID      string `json:"id"`
+	// N is the event of Agent that tells of the decision. 0: it had no effect.
+	N EventNumber `json:"n,omitempty"`
+	// Refused is why it had none, as a word to branch on. Empty: it had its effect.
+	Refused Code `json:"refused,omitempty"`
+	// Message says more of that, or that the same was decided before.
+	Message string `json:"message,omitempty"`
 }
 
 // ChildCompleted says that a child has answered; the answer is the call's
@@ -225,6 +252,9 @@ func (ChildResumed) EventType() string { return "child.resumed" }
 // EventType is "child.decided".
 func (ChildDecided) EventType() string { return "child.decided" }
 
+// EventType is "child.settled".
+func (ChildSettled) EventType() string { return "child.settled" }
+
 // EventType is "child.completed".
 func (ChildCompleted) EventType() string { return "child.completed" }
 
@@ -270,10 +300,12 @@ type Report struct {
 	// another changes nothing. 0: the child has refused the task.
 	N    EventNumber `json:"n,omitempty"`
 	What ReportWhat  `json:"what"`
-	// Waiting is the whole list, of a child that waits; Busy says that something
+	// Waiting is the list, in place of the one before; Busy says that something
 	// of its turn goes on meanwhile.
 	Waiting []Wait `json:"waiting,omitempty"`
 	Busy    bool   `json:"busy,omitempty"`
+	// More says that more waits than Waiting holds.
+	More bool `json:"more,omitempty"`
 	// Output is a completed child's answer, Reason and Message are why there is
 	// none.
 	Output  string `json:"output,omitempty"`
@@ -283,6 +315,17 @@ type Report struct {
 	// and the parent makes it its own. Nil: it is Output.
 	Blob *Blob `json:"blob,omitempty"`
 	Spent
+}
+
+// Settled tells an agent what became of a decision that it has passed down.
+type Settled struct {
+	ID string `json:"id"`
+	// Decision is the id of the command that was passed down.
+	Decision string `json:"decision"`
+	// N, Refused and Message are those of ChildSettled.
+	N       EventNumber `json:"n,omitempty"`
+	Refused Code        `json:"refused,omitempty"`
+	Message string      `json:"message,omitempty"`
 }
 
 // ReportWhat says what a Report tells.
@@ -311,6 +354,12 @@ func (Recall) CommandType() string { return "recall" }
 
 // CommandType is "report".
 func (Report) CommandType() string { return "report" }
+
+// CommandType is "settled".
+func (Settled) CommandType() string { return "settled" }
+
+// CommandID is the command's idempotency key.
+func (c Settled) CommandID() string { return c.ID }
 
 // CommandID is the id of the child's input.
 func (c Task) CommandID() string { return c.ID }
@@ -350,26 +399,63 @@ func number(n EventNumber) string {
 	return string(b)
 }
 
-// Refused is what a parent is told of a Task or Recall that its child does not
-// take; ok is false for any other command, and if nobody waits for an answer.
-func Refused(child AgentID, c Command, why *Error) (to AgentID, r Report, ok bool) {
-	var p Parent
+// Reply is what another agent is to be told of a command that it gave an agent,
+// beside what the agent's log tells: that a Task or Recall is refused, and what
+// became of a decision. ok is false if there is nothing to tell, or nothing yet:
+// what is refused for now comes again.
+func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok bool) {
+	if answer.Err != nil && answer.Err.Code == Unavailable {
+		return AgentID{}, nil, false
+	}
 	switch c := c.(type) {
 	case Task:
-		p = c.Parent
+		return untaken(of, c, c.Parent, answer.Err)
 	case Recall:
-		p = c.Parent
-	default:
-		return AgentID{}, Report{}, false
+		return untaken(of, c, c.Parent, answer.Err)
 	}
+	return settled(c, answer)
+}
+
+// untaken is what a parent is told of a Task or Recall that its child does not
+// take, unless nobody waits for an answer.
+func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply Command, ok bool) {
 	to, err := ParseAgentID(p.Agent)
-	if err != nil || p.Detached {
-		return AgentID{}, Report{}, false
+	if err != nil || p.Detached || why == nil {
+		return AgentID{}, nil, false
 	}
 	return to, Report{
 		ID: Derived("report:", child.Full(), c.CommandID(), "refused"), Turn: p.Turn, Call: p.Call, Child: child.Full(),
 		What: ReportRefused, Reason: string(why.Code), Message: why.Message,
 	}, true
+}
+
+// settled is what whoever passed a decision down is told of it. A call that may
+// not run again yet may soon: then the decision comes again.
+func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
+	to, err := ParseAgentID(PassedBy(c))
+	r := Settled{Decision: c.CommandID(), N: answer.N, Message: answer.Noop}
+	if why := answer.Err; why != nil {
+		r.N, r.Refused, r.Message = 0, why.Code, why.Message
+	}
+	if err != nil || r.Refused == Busy {
+		return AgentID{}, nil, false
+	}
+	r.ID = Derived("settled:", r.Decision, string(r.Refused))
+	return to, r, true
+}
+
+// PassedBy is the full address of the agent that passes a decision down. Empty:
+// the command is no such.
+func PassedBy(c Command) string {
+	switch c := c.(type) {
+	case Approve:
+		return c.For
+	case Deny:
+		return c.For
+	case Decide:
+		return c.For
+	}
+	return ""
 }
 
 // Body is a command as it is published for another agent.
@@ -383,8 +469,8 @@ func Body(c Command) ([]byte, error) {
 	return append([]byte(`{"type":"`+c.CommandType()+`",`), bytes.TrimSpace(buf.Bytes())[1:]...), nil
 }
 
-// ParsePeer reads what another agent has sent: a Task, Recall or Report, or a
-// person's decision that is passed down.
+// ParsePeer reads what another agent has sent: a Task, Recall, Report or Settled, or
+// a person's decision that is passed down.
 func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
 	return parseCommandOf(a, header, body, true)
 }
@@ -401,6 +487,12 @@ var between = map[string]func(raw []byte, header Header) (Command, error){
 	"report": parseCommand(func(c *Report) *string { return &c.ID }, func(c *Report) error {
 		if c.Turn == "" || c.Call == "" || c.Child == "" || len(c.Waiting) > MaxWaits {
 			return Refuse(BadInput, "a report names a turn, a call, a child, and at most %d calls that wait", MaxWaits)
+		}
+		return nil
+	}),
+	"settled": parseCommand(func(c *Settled) *string { return &c.ID }, func(c *Settled) error {
+		if c.Decision == "" {
+			return Refuse(BadInput, "what settles a decision names it")
 		}
 		return nil
 	}),

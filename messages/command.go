@@ -121,6 +121,9 @@ type Approve struct {
 	// Remember lets later calls of the tool run unasked, for this agent.
 	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// For is the full address of the agent above that passes the decision down;
+	// nobody else gives it. Empty: it comes from outside.
+	For string `json:"for,omitempty"`
 }
 
 // Deny gives a call that waits for approval a text instead of a result.
@@ -137,6 +140,9 @@ type Deny struct {
 	// Remember denies later calls of the tool unasked, for this agent.
 	Remember bool   `json:"remember,omitempty"`
 	Reason   string `json:"reason,omitempty"`
+	// For is the full address of the agent above that passes the decision down;
+	// nobody else gives it. Empty: it comes from outside.
+	For string `json:"for,omitempty"`
 }
 
 // DeniedText is what the model reads of a denial without a text.
@@ -170,6 +176,9 @@ type Decide struct {
 	Outcome Outcome `json:"outcome"`
 	Result  string  `json:"result,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
+	// For is the full address of the agent above that passes the decision down;
+	// nobody else gives it. Empty: it comes from outside.
+	For string `json:"for,omitempty"`
 }
 
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).

@@ -93,6 +93,7 @@ var schemas = func() map[string]schema {
 		{ChildWaiting{}, of[ChildWaiting]()},
 		{ChildResumed{}, of[ChildResumed]()},
 		{ChildDecided{}, of[ChildDecided]()},
+		{ChildSettled{}, of[ChildSettled]()},
 		{ChildCompleted{}, of[ChildCompleted]()},
 		{ChildFailed{}, of[ChildFailed]()},
 		{ChildAborted{}, of[ChildAborted]()},
@@ -113,8 +114,13 @@ var schemas = func() map[string]schema {
 
 // inUTC forgets the zone of the machine that decodes: events are the same
 // everywhere.
-func (e *InputAccepted) inUTC()     { toUTC(e.Deadline) }
-func (e *ModelFailed) inUTC()       { toUTC(e.RetryAt) }
+func (e *InputAccepted) inUTC() { toUTC(e.Deadline) }
+func (e *ModelFailed) inUTC()   { toUTC(e.RetryAt) }
+func (e *ChildWaiting) inUTC() {
+	for i := range e.Waiting {
+		toUTC(e.Waiting[i].ExpiresAt)
+	}
+}
 func (e *ApprovalRequested) inUTC() { toUTC(e.ExpiresAt) }
 func (e *TimerSet) inUTC() {
 	toUTC(&e.Set)

@@ -26,7 +26,7 @@ func samples() map[string]Event {
 		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
 		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
 		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
-		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
+		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildSettled{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
 		ChildStopped{}, ChildReported{}, InputRecalled{},
 		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
 		AgentClosed{}, AgentDeleted{}, AgentPurged{},

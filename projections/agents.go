@@ -37,6 +37,8 @@ type AgentStatus struct {
 	Joined []string `json:"joined,omitempty"`
 	// Waiting takes the place of the row's number.
 	Waiting []Waiting `json:"waiting"`
+	// WaitingMore says that more calls wait below than Waiting has.
+	WaitingMore bool `json:"waiting_more,omitempty"`
 	// Paused is why the turn is paused, as in turn.paused; Message what to do.
 	Paused  string `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -59,7 +61,7 @@ type AgentStatus struct {
 
 // NewAgentStatus joins a row with what the agent has to do.
 func NewAgentStatus(row Agent, q *Queue) AgentStatus {
-	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Joined: q.Joined(), Waiting: append([]Waiting{}, q.waiting...)}
+	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Joined: q.Joined(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
 }
 
 // WithTimers is the status with the inputs that are to come later.

@@ -28,8 +28,10 @@ type Child struct {
 	Tool  string               `json:"tool"`
 	// Status is one of the words above.
 	Status string `json:"status"`
-	// Waiting is how many calls wait for a person there and below.
-	Waiting int `json:"waiting,omitempty"`
+	// Waiting is how many calls wait for a person there and below, as far as it
+	// lists them; More says that there are more.
+	Waiting int  `json:"waiting,omitempty"`
+	More    bool `json:"more,omitempty"`
 	// Message is why it failed.
 	Message string `json:"message,omitempty"`
 	// Usage and Cost are what it and those below it have used; known once it has
@@ -62,12 +64,12 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		c.list = append(c.list, Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status})
 	case messages.ChildWaiting:
 		c.change(ev.Turn, ev.Call, func(child *Child) {
-			if child.Status, child.Waiting = ChildWaits, len(ev.Waiting); ev.Busy {
+			if child.Status, child.Waiting, child.More = ChildWaits, len(ev.Waiting), ev.More; ev.Busy {
 				child.Status = ChildRunning
 			}
 		})
 	case messages.ChildResumed:
-		c.change(ev.Turn, ev.Call, func(child *Child) { child.Status, child.Waiting = ChildRunning, 0 })
+		c.change(ev.Turn, ev.Call, func(child *Child) { child.Status, child.Waiting, child.More = ChildRunning, 0, false })
 	case messages.ChildCompleted:
 		c.end(ev.Turn, ev.Call, ChildCompleted, "", ev.Spent)
 	case messages.ChildFailed:
@@ -81,7 +83,7 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 
 func (c *Children) end(turn messages.TurnID, call messages.CallID, status, message string, spent messages.Spent) {
 	c.change(turn, call, func(child *Child) {
-		child.Status, child.Waiting = status, 0
+		child.Status, child.Waiting, child.More = status, 0, false
 		child.Usage, child.Cost = spent.Usage, spent.Cost
 		if message != "" {
 			child.Message = message

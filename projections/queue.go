@@ -38,9 +38,11 @@ type Waiting struct {
 	N  messages.EventNumber `json:"n,omitempty"`
 	At time.Time            `json:"at,omitzero"`
 
-	// by is the agent's own call below which it waits, of turn in.
-	by messages.CallID
-	in messages.TurnID
+	// by is the agent's own call below which it waits, of turn in; more says that
+	// more waits there than is listed.
+	by   messages.CallID
+	in   messages.TurnID
+	more bool
 }
 
 // Queue is what an agent has yet to begin and what it waits for: accepted
@@ -214,6 +216,12 @@ func (q *Queue) idsOf(chosen func(waitingID) bool) (ids []string) {
 // Waiting is the calls that a person must settle, oldest first.
 func (q *Queue) Waiting() []Waiting { return slices.Clone(q.waiting) }
 
+// More says that more calls wait below the agent than Waiting has: a child lists
+// at most messages.MaxWaits.
+func (q *Queue) More() bool {
+	return slices.ContainsFunc(q.waiting, func(w Waiting) bool { return w.more })
+}
+
 // Approvals is the calls of agent a, and of those below it, that wait for
 // approval, oldest first.
 func (q *Queue) Approvals(a messages.AgentID) []messages.Approval {
@@ -241,10 +249,14 @@ func (q *Queue) waitBelow(n messages.EventNumber, ev messages.ChildWaiting) {
 		if w.Cut {
 			arguments += " [cut; agent " + w.Agent + " has them whole]"
 		}
-		q.waiting = append(q.waiting, Waiting{
+		below := Waiting{
 			Agent: w.Agent, Turn: w.Turn, Call: w.Call, Tool: w.Tool, Kind: w.Kind, Reason: w.Reason,
-			Arguments: arguments, ArgsHash: w.ArgsHash, N: n, At: q.at, by: ev.Call, in: ev.Turn,
-		})
+			Arguments: arguments, ArgsHash: w.ArgsHash, N: n, At: q.at, by: ev.Call, in: ev.Turn, more: ev.More,
+		}
+		if w.ExpiresAt != nil {
+			below.ExpiresAt = *w.ExpiresAt
+		}
+		q.waiting = append(q.waiting, below)
 	}
 }
 

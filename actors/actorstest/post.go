@@ -117,10 +117,8 @@ func (p *post) run(to messages.AgentID, l *lane) {
 		}
 		p.mu.Lock()
 		l.waiting = l.waiting[1:]
-		if answer.Err != nil {
-			if parent, report, ok := messages.Refused(to, c, answer.Err); ok {
-				p.put(parent, report)
-			}
+		if other, reply, ok := messages.Reply(to, c, answer); ok {
+			p.put(other, reply)
 		}
 		p.mu.Unlock()
 	}

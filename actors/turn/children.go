@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -15,7 +16,7 @@ import (
 // the log does not say that it has come there, so no crash loses it:
 //
 //	GiveTask      until the call has its outcome
-//	PassDecision  until the child tells what it waits for then
+//	PassDecision  until it is known what became of it (child.settled)
 //	TakeTask      until the child has ended (child.stopped)
 //	TellParent    until it is stored for the parent (child.reported)
 
@@ -38,8 +39,8 @@ type ChildCall struct {
 	// goes on there meanwhile.
 	Waiting []messages.Wait
 	Busy    bool
-	// Decided is what a person has decided about those, and is on its way.
-	Decided []messages.ChildDecided
+	// More says that more waits than Waiting holds.
+	More bool
 }
 
 // Stopping is a child that nobody waits for any more and that has not said that
@@ -90,13 +91,9 @@ func (s *State) Letter(self messages.AgentID, e Effect) (Letter, bool) {
 			l.Stored = TaskGiven{c.ID, c.Attempt}
 		}
 	case PassDecision:
-		c := s.childCall(e)
-		if c == nil {
-			return l, false
-		}
-		for _, ev := range c.Child.Decided {
+		for _, ev := range s.Passed {
 			if ev.ID == e.ID {
-				address, l.Command = ev.Agent, decisionOf(ev)
+				address, l.Command = ev.Agent, decisionOf(self, ev)
 			}
 		}
 	case TakeTask:
@@ -145,34 +142,33 @@ func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
 	}}
 }
 
-func decisionOf(ev messages.ChildDecided) messages.Command {
+func decisionOf(self messages.AgentID, ev messages.ChildDecided) messages.Command {
 	switch ev.Command {
 	case "approve":
-		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason}
+		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, For: self.Full()}
 	case "deny":
-		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason}
+		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, For: self.Full()}
 	}
-	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason}
+	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full()}
 }
 
 // Waits is what the turn and those below it wait for, at most messages.MaxWaits
-// of it.
-func (s *State) Waits(self messages.AgentID) []messages.Wait {
+// of it; more says that there is more.
+func (s *State) Waits(self messages.AgentID) (list []messages.Wait, more bool) {
 	t := s.Turn
 	if t == nil {
-		return nil
+		return nil, false
 	}
-	var list []messages.Wait
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		w := messages.Wait{Agent: self.Full(), Turn: t.ID, Call: c.ID, Tool: c.Tool}
 		switch {
 		case c.Status == Gated:
-			w.Kind, w.ArgsHash = messages.WaitApproval, messages.HashArguments(c.Arguments)
+			w.Kind, w.ArgsHash, w.ExpiresAt = messages.WaitApproval, messages.HashArguments(c.Arguments), t.expiry(c.ID)
 		case c.Status == Unknown:
 			w.Kind = messages.WaitUnknown
 		case c.listsBelow():
-			list = append(list, c.Child.Waiting...)
+			list, more = append(list, c.Child.Waiting...), more || c.Child.More
 			continue
 		default:
 			continue
@@ -190,7 +186,19 @@ func (s *State) Waits(self messages.AgentID) []messages.Wait {
 		reason, _ = short(reason)
 		list = append(list, messages.Wait{Agent: self.Full(), Turn: t.ID, Kind: messages.WaitPaused, Reason: reason})
 	}
-	return list[:min(len(list), messages.MaxWaits)]
+	if len(list) > messages.MaxWaits {
+		list, more = list[:messages.MaxWaits], true
+	}
+	return list, more
+}
+
+// expiry is when a call that waits for approval is denied; nil: never.
+func (t *Turn) expiry(call messages.CallID) *time.Time {
+	if tm := t.timer(timerID(forApproval, call)); tm != nil {
+		at := tm.At
+		return &at
+	}
+	return nil
 }
 
 func short(s string) (text string, cut bool) {
@@ -223,11 +231,11 @@ func (t *Turn) waitingBelow() int {
 
 // owesOthers says that another agent is to be told something.
 func (s *State) owesOthers() bool {
-	if len(s.Stopping) > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.owes() }) {
+	if len(s.Stopping)+len(s.Passed) > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.owes() }) {
 		return true
 	}
 	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c ToolCall) bool {
-		return c.Status == Executing && c.Child != nil && (c.Child.Detached || len(c.Child.Decided) > 0)
+		return c.Status == Executing && c.Child != nil && c.Child.Detached
 	})
 }
 
@@ -236,14 +244,16 @@ func (t *Turn) childEffects(list []Effect, c ToolCall) []Effect {
 	if len(c.Child.Waiting) == 0 {
 		list = append(list, Effect{Do: GiveTask, Turn: t.ID, Call: c.ID, Attempt: c.Attempt})
 	}
-	for _, ev := range c.Child.Decided {
-		list = append(list, Effect{Do: PassDecision, Turn: t.ID, Call: c.ID, ID: ev.ID})
-	}
 	return list
 }
 
 // letters are the effects that do not belong to the running turn.
 func (s *State) letters(list []Effect) []Effect {
+	for _, ev := range s.Passed {
+		if !s.stops(ev.Turn, ev.Call) {
+			list = append(list, Effect{Do: PassDecision, Turn: ev.Turn, Call: ev.Call, ID: ev.ID})
+		}
+	}
 	for _, st := range s.Stopping {
 		list = append(list, Effect{Do: TakeTask, Turn: st.Turn, Call: st.Call})
 	}
@@ -253,6 +263,12 @@ func (s *State) letters(list []Effect) []Effect {
 		}
 	}
 	return list
+}
+
+// stops says that the child of a call is to stop, and with it what is below: it
+// decides nothing more.
+func (s *State) stops(turn messages.TurnID, call messages.CallID) bool {
+	return slices.ContainsFunc(s.Stopping, func(st Stopping) bool { return st.Turn == turn && st.Call == call })
 }
 
 // spawn intends the task of a call, within the bounds of depth, number and
@@ -384,7 +400,7 @@ func (d *decision) told(call *ToolCall, c messages.Report) {
 	t := d.s.Turn
 	switch c.What {
 	case messages.ReportWaiting:
-		d.emit(messages.ChildWaiting{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Waiting: c.Waiting, Busy: c.Busy})
+		d.emit(messages.ChildWaiting{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Waiting: c.Waiting, More: c.More, Busy: c.Busy})
 		if c.Busy {
 			d.unpause("a child goes on")
 		}
@@ -448,12 +464,44 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	case len(found) == 1:
 		ev = found[0]
 		ev.Command, ev.ID = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), c.CommandID())
+		if slices.ContainsFunc(d.s.Passed, func(p messages.ChildDecided) bool { return saysSame(p, ev) }) {
+			return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
+		}
 		d.emit(ev)
 		return true, nil
 	case changed:
 		return true, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
 	}
 	return false, nil
+}
+
+// saysSame says that two decisions are one but for their ids and reasons.
+func saysSame(a, b messages.ChildDecided) bool {
+	text := func(ev messages.ChildDecided) string {
+		if ev.Text == nil {
+			return messages.DeniedText
+		}
+		return *ev.Text
+	}
+	if text(a) != text(b) {
+		return false
+	}
+	a.ID, a.Reason, a.Text = b.ID, b.Reason, b.Text
+	return a == b
+}
+
+// settled hears what became of a decision that was passed down.
+func (d *decision) settled(c messages.Settled) error {
+	i := slices.IndexFunc(d.s.Passed, func(ev messages.ChildDecided) bool { return ev.ID == c.Decision })
+	if i < 0 {
+		return d.noop(c, "nobody waits any more for what becomes of decision %q", c.Decision)
+	}
+	ev := d.s.Passed[i]
+	d.emit(messages.ChildSettled{
+		Turn: ev.Turn, Call: ev.Call, Agent: ev.Agent, Of: ev.Of, Waits: ev.Waits, Command: ev.Command, ID: ev.ID,
+		N: c.N, Refused: c.Refused, Message: c.Message,
+	})
+	return nil
 }
 
 // stopChild tells of a call whose child is to stop with its turn.
@@ -495,16 +543,9 @@ func (s *State) evolveChild(ev messages.Event) {
 			s.Turn.children++
 		}
 	case messages.ChildWaiting:
-		s.waitsBelow(ev.Call, ev.N, ev.Waiting, ev.Busy)
+		s.waitsBelow(ev)
 	case messages.ChildResumed:
-		s.waitsBelow(ev.Call, ev.N, nil, false)
-	case messages.ChildDecided:
-		if c := s.Turn.call(ev.Call); c != nil && c.Child != nil {
-			c.Child.Decided = slices.DeleteFunc(slices.Clone(c.Child.Decided), func(o messages.ChildDecided) bool {
-				return o.Agent == ev.Agent && o.Of == ev.Of && o.Waits == ev.Waits
-			})
-			c.Child.Decided = append(c.Child.Decided, ev)
-		}
+		s.waitsBelow(messages.ChildWaiting{Call: ev.Call, N: ev.N})
 	case messages.ChildCompleted:
 		s.usedBelow(ev.Spent)
 	case messages.ChildFailed:
@@ -512,19 +553,29 @@ func (s *State) evolveChild(ev messages.Event) {
 	}
 }
 
-// waitsBelow notes what a child waits for. A decision that is on its way to a
-// call that still waits stays on its way.
-func (s *State) waitsBelow(call messages.CallID, n messages.EventNumber, list []messages.Wait, busy bool) {
-	c := s.Turn.call(call)
-	if c == nil || c.Child == nil {
+// waitsBelow notes what a child waits for.
+func (s *State) waitsBelow(ev messages.ChildWaiting) {
+	if c := s.Turn.call(ev.Call); c != nil && c.Child != nil {
+		c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = ev.N, ev.Waiting, ev.More, ev.Busy
+	}
+}
+
+// evolvePassed folds what becomes of decisions that are passed down.
+func (s *State) evolvePassed(ev messages.Event) {
+	var over func(messages.ChildDecided) bool
+	switch ev := ev.(type) {
+	case messages.ChildDecided:
+		s.Passed = append(s.Passed, ev)
+		return
+	case messages.ChildSettled:
+		over = func(p messages.ChildDecided) bool { return p.ID == ev.ID }
+	case messages.ChildStopped: // so has all that was below, and nobody asks any more
+		over = func(p messages.ChildDecided) bool { return p.Turn == ev.Turn && p.Call == ev.Call }
+	default:
 		return
 	}
-	c.Child.N, c.Child.Waiting, c.Child.Busy = n, list, busy
-	c.Child.Decided = slices.DeleteFunc(slices.Clone(c.Child.Decided), func(ev messages.ChildDecided) bool {
-		return !slices.ContainsFunc(list, func(w messages.Wait) bool { return w.Agent == ev.Agent && w.Turn == ev.Of && w.Call == ev.Waits })
-	})
-	if len(c.Child.Decided) == 0 {
-		c.Child.Decided = nil
+	if s.Passed = slices.DeleteFunc(slices.Clone(s.Passed), over); len(s.Passed) == 0 {
+		s.Passed = nil
 	}
 }
 

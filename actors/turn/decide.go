@@ -111,6 +111,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.decide(c)
 	case messages.Report:
 		return d.report(c)
+	case messages.Settled:
+		return d.settled(c)
 	case messages.Delete:
 		return d.delete(c)
 	}

@@ -65,7 +65,7 @@ func (d *decision) refuseDeleted(c messages.Command) error {
 // tombstone is written: what its children and its parent have to say.
 func settles(c messages.Command) bool {
 	switch c.(type) {
-	case messages.Report, messages.Recall:
+	case messages.Report, messages.Recall, messages.Settled:
 		return true
 	}
 	return false
@@ -102,7 +102,7 @@ func (s *State) evolveDeletion(ev messages.Event) {
 	case messages.AgentCreated:
 		s.Deleted = nil
 	case messages.AgentClosed:
-		s.Deleted = &Deletion{Command: ev.Command, Reason: ev.Reason}
+		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason}, nil // nobody asks any more what became of those
 	case messages.AgentDeleted:
 		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}}
 	case messages.AgentPurged:

@@ -3,6 +3,7 @@ package turn_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -90,6 +91,7 @@ func (s *sim) reports(k *kid) messages.Report {
 	case s.chance(4): // from before what was told last
 		r.N -= min(r.N, 5)
 	}
+	r.More = r.What == messages.ReportWaiting && s.chance(4)
 	r.ID = fmt.Sprint("kid ", k.agent, k.n, s.parent != nil)
 	k.sent = append(k.sent, r)
 	return r
@@ -121,8 +123,27 @@ func (s *sim) posted(e turn.Effect) any {
 		if !s.blind && c.N == 0 {
 			s.fail("a report of no event\n%+v", c)
 		}
+	default:
+		return s.settled(c)
 	}
 	return l.Stored
+}
+
+// settled is what becomes of a decision that was passed down; often nothing is
+// heard of it.
+func (s *sim) settled(c messages.Command) any {
+	if !s.blind && messages.PassedBy(c) != s.env.Agent.Full() {
+		s.fail("a decision that nobody is named to have passed\n%+v", c)
+	}
+	if s.chance(2) && !s.tame {
+		return nil
+	}
+	r := messages.Settled{Decision: c.CommandID(), N: 9}
+	if s.chance(3) {
+		r.N, r.Refused, r.Message = 0, messages.Code(s.one("conflict", "not_found")), "too late"
+	}
+	r.ID = "settled " + r.Decision + string(r.Refused)
+	return r
 }
 
 // waitsBelow is a call below that waits, usually.
@@ -168,7 +189,6 @@ type childFacts struct {
 	n            messages.EventNumber
 	waiting      []messages.Wait
 	busy         bool
-	decided      map[string]bool // by the place of what waits
 	aborted      bool
 }
 
@@ -204,15 +224,10 @@ func (c *checker) childEvent(ev messages.Event) bool {
 		k := c.child(ev.Call, ev.Child)
 		c.must(told && ev.N > k.n && len(ev.Waiting) > 0 && (c.cmd == nil || r.What == messages.ReportWaiting), "a child waits that did not say so, or an old report counts")
 		k.n, k.waiting, k.busy = ev.N, ev.Waiting, ev.Busy
-		for place := range k.decided {
-			if !slices.ContainsFunc(ev.Waiting, func(w messages.Wait) bool { return placeOf(w.Agent, w.Turn, w.Call) == place }) {
-				delete(k.decided, place)
-			}
-		}
 	case messages.ChildResumed:
 		k := c.child(ev.Call, ev.Child)
 		c.must(told && ev.N > k.n && (c.cmd == nil || r.What == messages.ReportGoing), "a child goes on that did not say so, or an old report counts")
-		k.n, k.waiting, k.busy, k.decided = ev.N, nil, false, nil
+		k.n, k.waiting, k.busy = ev.N, nil, false
 	case messages.ChildDecided:
 		c.decidedBelow(ev)
 	case messages.ChildCompleted:
@@ -273,10 +288,9 @@ func (c *checker) decidedBelow(ev messages.ChildDecided) {
 	}
 	own := c.open.call(ev.Waits)
 	c.must(c.cmd == nil || own == nil || !own.gated && !own.unknown || of != c.open.id, "a decision went below that is about an own call")
-	if call.child.decided == nil {
-		call.child.decided = make(map[string]bool)
-	}
-	call.child.decided[place] = true
+	_, twice := c.passed[ev.ID]
+	c.must(!twice && ev.ID != "", "a decision was passed down twice")
+	c.passed[ev.ID] = ev
 }
 
 func (c *checker) usedBelow(spent messages.Spent) {
@@ -293,7 +307,14 @@ func (c *checker) familyEvent(ev messages.Event) bool {
 		place := placeOf(ev.Child, ev.Turn, ev.Call)
 		c.must(c.stopping[place], "a child stopped that was not to, or twice")
 		delete(c.stopping, place)
+		maps.DeleteFunc(c.passed, func(_ string, d messages.ChildDecided) bool { return d.Turn == ev.Turn && d.Call == ev.Call })
 		c.used.Tokens, c.used.Cost = c.used.Tokens+ev.Tokens, c.used.Cost+ev.Cost
+	case messages.ChildSettled:
+		d, passed := c.passed[ev.ID]
+		r, told := c.cmd.(messages.Settled)
+		c.must(passed && ev.Agent == d.Agent && ev.Of == d.Of && ev.Waits == d.Waits && ev.Command == d.Command, "something is told of no decision")
+		c.must(c.cmd == nil || told && r.Decision == ev.ID && r.Refused == ev.Refused && r.N == ev.N, "a decision had an end that nobody told")
+		delete(c.passed, ev.ID)
 	case messages.ChildReported:
 		t := c.tasks[ev.Input]
 		c.must(t != nil && !t.parent.Detached && !t.over && ev.Upto > t.told && ev.Upto <= c.n, "a report for nobody, or of what was told")
@@ -333,7 +354,7 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 // letters checks what goes to other agents, and gives the other effects and how
 // many of the turn's are letters.
 func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
-	takes, tells, owed := 0, 0, 0
+	takes, tells, owed, passes := 0, 0, 0, 0
 	for _, e := range effects {
 		if !sends(e) {
 			rest = append(rest, e)
@@ -349,7 +370,9 @@ func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
 				owed++
 			}
 		case turn.PassDecision:
-			own++
+			d, passed := c.passed[e.ID]
+			c.must(passed && l.To.Full() == d.Agent && l.Command.CommandType() == d.Command && l.Command.CommandID() == d.ID, "a decision goes down that nobody made, or another")
+			passes++
 			owed++
 		case turn.TakeTask:
 			c.must(c.stopping[placeOf(l.To.Full(), e.Turn, e.Call)], "a task is taken back that is awaited")
@@ -360,6 +383,12 @@ func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
 			tells++
 		}
 	}
+	for _, d := range c.passed {
+		if !slices.ContainsFunc(c.s.live.Stopping, func(st turn.Stopping) bool { return st.Turn == d.Turn && st.Call == d.Call }) {
+			passes--
+		}
+	}
+	c.must(passes == 0, "a decision is not on its way, or goes to a child that is to stop")
 	c.must(takes == len(c.stopping), "a child runs on that nobody waits for")
 	for _, t := range c.tasks {
 		c.must(t.ended == "" || t.over || t.parent.Detached || tells > 0, "a parent is not told that its task has ended")
@@ -375,7 +404,6 @@ func (o *openTurn) ownLetters() (n int) {
 			if len(call.child.waiting) == 0 {
 				n++
 			}
-			n += len(call.child.decided)
 		}
 	}
 	return n

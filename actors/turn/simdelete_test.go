@@ -57,6 +57,7 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 		c.must(c.cmd == nil || ordered, "closed without a word")
 		c.must(c.end == lives && c.open == nil && len(c.queue) == 0, "closed while something runs or waits")
 		c.end = closed
+		clear(c.passed)
 	case messages.AgentDeleted:
 		_, ordered := c.cmd.(messages.Delete)
 		_, due := c.cmd.(turn.BurialDue)
@@ -64,7 +65,7 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 		c.must(alone, "a tombstone that does not stand alone")
 		c.drained()
 		*c = checker{s: c.s, n: c.n, cmd: c.cmd, end: buried, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
-			stopping: map[string]bool{}, children: c.children, tasks: map[string]*taskFacts{}}
+			stopping: map[string]bool{}, children: c.children, tasks: map[string]*taskFacts{}, passed: map[string]messages.ChildDecided{}}
 		c.blank()
 	case messages.AgentPurged:
 		_, done := c.cmd.(turn.Purged)
@@ -81,7 +82,8 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 	case messages.CommandNoop:
 		_, reported := c.cmd.(messages.Report)
 		_, recalled := c.cmd.(messages.Recall)
-		c.must(c.end == lives || c.end == closed && (c.cmd == nil || reported || recalled), "something happens to a deleted agent")
+		_, settled := c.cmd.(messages.Settled)
+		c.must(c.end == lives || c.end == closed && (c.cmd == nil || reported || recalled || settled), "something happens to a deleted agent")
 		return false
 	default:
 		c.must(c.end == lives, "something happens to a deleted agent")

@@ -35,6 +35,7 @@ type checker struct {
 	// the inputs that other agents gave.
 	stopping, children map[string]bool
 	tasks              map[string]*taskFacts
+	passed             map[string]messages.ChildDecided // decisions that went down, by id
 }
 
 type inputFacts struct {
@@ -82,7 +83,7 @@ type openTurn struct {
 
 func newChecker(s *sim) checker {
 	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
-		stopping: map[string]bool{}, children: map[string]bool{}, tasks: map[string]*taskFacts{}}
+		stopping: map[string]bool{}, children: map[string]bool{}, tasks: map[string]*taskFacts{}, passed: map[string]messages.ChildDecided{}}
 }
 
 func (c *checker) must(ok bool, what string) {
@@ -447,6 +448,7 @@ func (c *checker) completed(ev messages.TurnCompleted) {
 func (c *checker) drained() {
 	c.must(c.open == nil && len(c.queue) == 0, "something waits at rest")
 	c.must(len(c.stopping) == 0, "a child runs on at rest")
+	c.must(len(c.passed) == 0, "nobody knows what became of a decision at rest")
 	for id, t := range c.tasks {
 		if !t.over && !t.parent.Detached {
 			c.s.fail("at rest: a parent was not told how its task has ended\n%s", id)

@@ -144,6 +144,9 @@ func (im *Image) State() (*State, error) {
 	}
 	for i, t := range r.Tasks {
 		s.Tasks[i].waits, s.Tasks[i].changed, s.Tasks[i].told, s.Tasks[i].end = t.Waits, t.Changed, t.Told, t.End
+		if t.End != nil {
+			waitsInUTC(t.End.Waiting)
+		}
 	}
 	s.inUTC()
 	for _, c := range r.Done {
@@ -162,6 +165,11 @@ func (t *Turn) restore(r *kept) {
 	if m := t.Model; m != nil {
 		m.reserved = r.Model.Reserved
 		m.RetryAt = inUTC(m.RetryAt)
+	}
+	for i := range t.Calls {
+		if c := t.Calls[i].Child; c != nil {
+			waitsInUTC(c.Waiting)
+		}
 	}
 	for i := range t.Timers {
 		t.Timers[i].Set, t.Timers[i].At = inUTC(t.Timers[i].Set), inUTC(t.Timers[i].At)
@@ -184,6 +192,14 @@ func (s *State) inUTC() {
 	}
 	if c := s.Summary; c != nil {
 		c.NotBefore = inUTC(c.NotBefore)
+	}
+}
+
+func waitsInUTC(list []messages.Wait) {
+	for i := range list {
+		if at := list[i].ExpiresAt; at != nil {
+			*at = inUTC(*at)
+		}
 	}
 }
 

@@ -33,6 +33,9 @@ type State struct {
 	// are to end, each until the other side knows.
 	Tasks    []Task
 	Stopping []Stopping
+	// Passed are decisions that were passed down, each until it is known what became
+	// of it.
+	Passed []messages.ChildDecided
 	// Schedules are inputs that are to come later, as they were set.
 	Schedules []Schedule
 	// Summary is being made of the older part of History; nil: none is.

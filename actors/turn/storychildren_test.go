@@ -59,6 +59,14 @@ func init() {
 		}
 		return r
 	}
+	// settled ID CALL [refused=CODE] [n=N] [message=…]: of the newest decision about CALL that was passed down
+	commands["settled"] = func(s *stage, args []string) any {
+		args, opts := options(args)
+		return messages.Settled{
+			ID: args[0], Decision: s.decisionOn(messages.CallID(args[1])), N: messages.EventNumber(number(opts["n"])),
+			Refused: messages.Code(opts["refused"]), Message: opts["message"],
+		}
+	}
 	// sent: what is to be sent is stored for the other agent
 	commands["sent"] = func(s *stage, _ []string) any {
 		for _, e := range s.state.Effects() {
@@ -94,6 +102,18 @@ func (s *stage) childOf(call messages.CallID, turn messages.TurnID) (messages.Tu
 		}
 	}
 	return turn, "default/nobody/x"
+}
+
+// decisionOn is the id of the newest decision about a call below.
+func (s *stage) decisionOn(call messages.CallID) (id string) {
+	for _, f := range s.log {
+		for _, ev := range f.Events {
+			if ev, ok := ev.(messages.ChildDecided); ok && ev.Waits == call {
+				id = ev.ID
+			}
+		}
+	}
+	return id
 }
 
 // shortKey leaves most of a child's key out.

@@ -29,7 +29,8 @@ func (s *State) reportOf(self messages.AgentID, task *Task) messages.Report {
 	if task.end != nil {
 		r = *task.end
 	} else if task.waits != "" {
-		r.What, r.Waiting, r.Busy = messages.ReportWaiting, s.Waits(self), s.Turn.Paused == ""
+		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused == ""
+		r.Waiting, r.More = s.Waits(self)
 	}
 	r.ID = messages.ReportID(self.Full(), task.Input, task.changed)
 	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.changed
@@ -107,6 +108,7 @@ func (s *State) evolveTasks(ev messages.Event) {
 		}
 		s.Used = s.Used.add(Used{Tokens: ev.Tokens, Cost: ev.Cost})
 	}
+	s.evolvePassed(ev)
 	if len(s.Tasks) > 0 {
 		s.endTasks(ev)
 	}
@@ -188,12 +190,15 @@ func (s *State) noteWaits() {
 
 // waitsKey names everything that the turn waits for. Empty: nothing.
 func (s *State) waitsKey() string {
-	list := s.Waits(messages.AgentID{})
+	list, more := s.Waits(messages.AgentID{})
 	if len(list) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString(s.Turn.Paused)
+	if more {
+		b.WriteString("\x00more")
+	}
 	for _, w := range list {
 		b.WriteString("\x00" + w.Agent + "\x00" + string(w.Turn) + "\x00" + string(w.Call) + "\x00" + w.Kind)
 	}

@@ -14,7 +14,9 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -119,6 +121,10 @@ func TestApprovedTwoLevelsDown(t *testing.T) { // A45, A70, A52
 	if want := (messages.Usage{Input: 60, Output: 6}); done.Usage != want {
 		t.Errorf("the root's turn used %+v, want %+v", done.Usage, want)
 	}
+	settled := actorstest.Of[messages.ChildSettled](s.Until(root, "child.settled"))
+	if granted := s.Types(leaf)[settled[0].N-1]; len(settled) != 1 || settled[0].Refused != "" || settled[0].Waits != "c1" || granted != "approval.granted" {
+		t.Errorf("the root is told %+v, which is %s", settled, granted)
+	}
 	for _, link := range []struct{ parent, child messages.AgentID }{{root, middle}, {middle, leaf}} {
 		accepted := actorstest.Of[messages.InputAccepted](s.Events(link.child))
 		if p := accepted[0].Parent; p == nil || p.Agent != link.parent.Full() || p.Call != "c1" || len(accepted) != 1 {
@@ -158,6 +164,127 @@ func TestDeniedTwoLevelsDown(t *testing.T) { // A45
 	}
 	if len(f.paid) != 0 {
 		t.Errorf("paid %v", f.paid)
+	}
+}
+
+// hushed is a log that takes nothing of one agent while it is shut.
+type hushed struct {
+	eventlog.Log
+	mu   sync.Mutex
+	of   messages.AgentID
+	open chan struct{} // nil: it takes everything
+}
+
+func (l *hushed) shut(a messages.AgentID) (open func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.of, l.open = a, make(chan struct{})
+	return sync.OnceFunc(func() { close(l.open) })
+}
+
+func (l *hushed) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+	l.mu.Lock()
+	of, open := l.of, l.open
+	l.mu.Unlock()
+	if open != nil && e.Agent == of {
+		select {
+		case <-open:
+		case <-ctx.Done():
+			return eventlog.Tail{}, ctx.Err()
+		}
+	}
+	return l.Log.Append(ctx, e)
+}
+
+// TestContradictedBelow denies a call at the leaf, and approves it at the root
+// before the root can know: the root's log tells that its decision had no effect.
+func TestContradictedBelow(t *testing.T) { // A45, A72
+	f := new(family)
+	s := actorstest.New(t, nil)
+	log := &hushed{Log: s.Log()}
+	cfg := f.config()
+	cfg.Log = log
+	node := s.Start(cfg)
+	node.Must(root, say("u1", "pay it"))
+	s.Until(root, "turn.paused")
+	middle := below(t, s, root)
+	leaf := below(t, s, middle)
+	open := log.shut(middle)
+	defer open()
+	text := "too dear"
+	node.Must(leaf, messages.Deny{ID: "d1", Call: "c1", Text: &text})
+	if answer := node.Must(root, messages.Approve{ID: "a1", Call: "c1"}); answer.PassedTo != leaf.Full() {
+		t.Errorf("the root answers %+v", answer)
+	}
+	all := s.Until(root, "child.settled")
+	decided, settled := actorstest.Of[messages.ChildDecided](all)[0], actorstest.Of[messages.ChildSettled](all)[0]
+	if settled.Refused == "" || settled.Message == "" || settled.N != 0 || settled.ID != decided.ID || settled.Agent != leaf.Full() || settled.Command != "approve" {
+		t.Errorf("the root is told %+v of %+v", settled, decided)
+	}
+	open()
+	if done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]; done.Output != "root: middle: leaf: too dear" {
+		t.Errorf("the root answers %q", done.Output)
+	}
+	if n := count(s.Events(root), "child.settled"); n != 1 || len(f.paid) != 0 || len(s.Owing()) != 0 {
+		t.Errorf("told %d times, paid %v, %v owe work", n, f.paid, s.Owing())
+	}
+}
+
+// TestWhatWaitsBelowIsBounded has more calls wait below than an agent lists: it
+// says that there are more, and when each expires.
+func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
+	const calls = messages.MaxWaits + 8
+	f := new(family)
+	cfg := f.config()
+	cfg.Definitions[2].ApprovalTimeout = time.Hour
+	cfg.Providers = providers.Set{"scripted": scripted.Func(func(r providers.Request) scripted.Step {
+		if r.Agent.Kind != "leaf" || r.Items[len(r.Items)-1].Type == messages.ItemCallOutput {
+			return f.answer(r)
+		}
+		var list []scripted.Call
+		for i := range calls {
+			list = append(list, scripted.Call{ID: messages.CallID(fmt.Sprint("p", i)), Name: "pay", Arguments: "{}"})
+		}
+		return scripted.Ask(list...)
+	})}
+	s := actorstest.New(t, nil)
+	node := s.Start(cfg)
+	node.Must(root, say("u1", "pay it"))
+	told := actorstest.Of[messages.ChildWaiting](s.Until(root, "turn.paused"))
+	last := told[len(told)-1]
+	leaf := below(t, s, below(t, s, root))
+	asked := actorstest.Of[messages.ApprovalRequested](s.Events(leaf))
+	if len(last.Waiting) != messages.MaxWaits || !last.More || len(asked) != calls {
+		t.Fatalf("%d of %d are listed, more %v", len(last.Waiting), len(asked), last.More)
+	}
+	var q projections.Queue
+	for i, ev := range s.Events(root) {
+		q.Apply(messages.EventNumber(i+1), ev)
+	}
+	if !q.More() {
+		t.Error("nothing says that more wait")
+	}
+	for i, p := range q.Approvals(root) {
+		if p.Agent != leaf || asked[i].ExpiresAt == nil || !p.ExpiresAt.Equal(*asked[i].ExpiresAt) {
+			t.Errorf("%+v is shown for %+v", p, asked[i])
+		}
+	}
+	for i := range calls {
+		id := messages.CallID(fmt.Sprint("p", i))
+		s.Await(root, func(all []messages.Event) bool {
+			list := actorstest.Of[messages.ChildWaiting](all)
+			return slices.ContainsFunc(list, func(ev messages.ChildWaiting) bool {
+				return slices.ContainsFunc(ev.Waiting, func(w messages.Wait) bool { return w.Call == id })
+			})
+		})
+		node.Must(root, messages.Deny{ID: fmt.Sprint("d", i), Call: id})
+	}
+	ends(t, s.Until(root, "turn.completed"))
+	all := s.Await(root, func(all []messages.Event) bool { return count(all, "child.settled") == calls })
+	for _, ev := range actorstest.Of[messages.ChildSettled](all) {
+		if ev.Refused != "" {
+			t.Errorf("%s had no effect: %s", ev.Waits, ev.Message)
+		}
 	}
 }
 
@@ -326,7 +453,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 		more := s.More()
 		all := s.Events(root)
 		var quiet <-chan time.Time
-		if len(s.Owing()) == 0 && count(all, "turn.completed") == 1 {
+		if len(s.Owing()) == 0 && count(all, "turn.completed") == 1 && count(all, "child.settled") == 1 {
 			if b.at == 0 || b.how == losesAck || boom == nil {
 				break
 			}
@@ -388,7 +515,7 @@ func (f *family) check(t *testing.T, s *actorstest.Stage, b bomb) int {
 		if n := count(all, "tool.completed"); n != 1 {
 			t.Errorf("crash %s frame %d: %s has %d results", b.how, b.at, a, n)
 		}
-		if n := count(all, "approval.granted"); n > 1 || count(all, "child.decided") > 1 {
+		if n := count(all, "approval.granted"); n > 1 || count(all, "child.decided") > 1 || count(all, "child.settled") != count(all, "child.decided") {
 			t.Errorf("crash %s frame %d: %s is decided %d times", b.how, b.at, a, n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+	"unsafe"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 )
@@ -59,7 +60,7 @@ func (c *comparer) differ(a, b reflect.Value) string {
 
 func (c *comparer) structs(a, b reflect.Value) string {
 	if a.Type() == reflect.TypeFor[time.Time]() {
-		if a.CanInterface() && a.Interface().(time.Time).Equal(b.Interface().(time.Time)) {
+		if timeOf(a).Equal(timeOf(b)) {
 			return ""
 		}
 		return ": another time"
@@ -73,6 +74,11 @@ func (c *comparer) structs(a, b reflect.Value) string {
 		}
 	}
 	return ""
+}
+
+// timeOf is a time, also one below a field that is not exported.
+func timeOf(v reflect.Value) time.Time {
+	return *(*time.Time)(unsafe.Pointer(v.UnsafeAddr()))
 }
 
 // of are the fields of a struct that count.

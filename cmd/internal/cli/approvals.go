@@ -42,7 +42,10 @@ later calls.`,
 			if remembered {
 				return a.runRemembered(cmd.Context(), args[0], q.At)
 			}
-			return a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q))
+			if err := a.runApprovals(a.agentOrTenant(cmd.Context(), tenant, args, q)); err != nil || len(args) == 0 || q.At != 0 {
+				return err
+			}
+			return a.tellMore(cmd.Context(), args[0])
 		},
 	}
 	tenantFlag(cmd, &tenant)
@@ -81,6 +84,20 @@ func (a *app) runApprovals(lines func(each func(json.RawMessage) error) error) e
 		a.note("`%s approve AGENT CALL --turn TURN` lets one run, `%s deny AGENT CALL --turn TURN` does not", a.started, a.started)
 	}
 	return err
+}
+
+// tellMore says that more waits below an agent than it lists.
+func (a *app) tellMore(ctx context.Context, agent string) error {
+	return a.agentLines(ctx, agent, messages.Query{View: "show"}, func(line json.RawMessage) error {
+		if raw[projections.AgentStatus](line).WaitingMore {
+			a.note("%s", a.moreWaits())
+		}
+		return nil
+	})
+}
+
+func (a *app) moreWaits() string {
+	return fmt.Sprintf("more calls wait below: an agent lists %d of each child; `%s approvals` has all, each by the agent whose it is", messages.MaxWaits, a.started)
 }
 
 // runRemembered prints the decisions that hold for later calls of an agent.

@@ -35,7 +35,12 @@ const bound = `
 A decision holds for the call of one turn with the arguments that it has when this
 command looks at it, and for no other: what changes in between is refused. To
 decide about what you have seen and nothing else, name its turn with --turn, for a
-model may use an id again in another turn, and its arguments with --args-hash.`
+model may use an id again in another turn, and its arguments with --args-hash.
+
+A decision about a call of an agent below AGENT is passed on to it. What becomes of
+it there is awaited for some seconds: this command fails if it has no effect, for
+somebody may have decided there. If it is not known by then, the event child.settled
+of AGENT tells.`
 
 func (a *app) approve() *cobra.Command {
 	var f decisionFlags
@@ -101,15 +106,19 @@ func (a *app) decideCall(ctx context.Context, agent, call string, f decisionFlag
 	if err != nil {
 		return err
 	}
+	settled, said, err := a.below(ctx, cl, agent, answer, plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call))
+	if err != nil {
+		return err
+	}
 	if a.json() {
 		return a.object(struct {
 			changed
 			Call      messages.CallID `json:"call"`
 			Tool      string          `json:"tool"`
 			Arguments string          `json:"arguments"`
-		}{changed{agent, answer}, shown.Call, shown.Tool, shown.Arguments})
+		}{changed{agent, answer, settled}, shown.Call, shown.Tool, shown.Arguments})
 	}
-	a.became(agent, answer, plainly("%s %s, call %s", did, callText(shown.Tool, shown.Arguments), call))
+	a.became(agent, answer, said)
 	return nil
 }
 

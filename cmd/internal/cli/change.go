@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -52,8 +53,12 @@ func (a *app) change(ctx context.Context, agent string, c messages.Command, did 
 	if err != nil {
 		return err
 	}
+	settled, did, err := a.below(ctx, cl, agent, answer, did)
+	if err != nil {
+		return err
+	}
 	if a.json() {
-		return a.object(changed{agent, answer})
+		return a.object(changed{agent, answer, settled})
 	}
 	a.became(agent, answer, did)
 	return nil
@@ -63,6 +68,9 @@ func (a *app) change(ctx context.Context, agent string, c messages.Command, did 
 type changed struct {
 	Agent string `json:"agent"`
 	messages.Answer
+	// Settled is what became of a decision that was passed down. Nil: none was, or
+	// it is not known yet.
+	Settled *messages.ChildSettled `json:"settled,omitempty"`
 }
 
 // became prints what became of a command.
@@ -75,4 +83,47 @@ func (a *app) became(agent string, answer messages.Answer, did done) {
 		what += " (this id was applied before)"
 	}
 	a.printf("%s: %s, event %d\n", agent, projections.Printable(what, 0), answer.N)
+}
+
+// below waits for what becomes of a decision that was passed down, and says of did
+// where, or that it is not known yet. A decision that has no effect is an error.
+func (a *app) below(ctx context.Context, cl *client.Client, agent string, answer messages.Answer, did done) (*messages.ChildSettled, done, error) {
+	if answer.PassedTo == "" {
+		return nil, did, nil
+	}
+	whose := short(answer.PassedTo)
+	s := settledBelow(ctx, cl, agent, answer)
+	switch {
+	case s == nil:
+		return nil, plainly("passed on to %s (%s); what becomes of it there is not known yet, child.settled in `%s events %s --from %d` tells",
+			whose, did(""), a.started, agent, answer.N), nil
+	case s.Refused != "":
+		return nil, nil, fail(fmt.Sprintf("`%s events %s` tells what was decided there", a.started, whose),
+			"the decision was passed on to %s and had no effect there: %s", whose, s.Message)
+	case s.Message != "":
+		return s, plainly("nothing changed at %s: %s", whose, s.Message), nil
+	}
+	return s, plainly("%s of %s", did(""), whose), nil
+}
+
+// settledBelow is what became of the decision that an answer is about; nil if that is
+// not known in time.
+func settledBelow(ctx context.Context, cl *client.Client, agent string, answer messages.Answer) *messages.ChildSettled {
+	ctx, cancel := context.WithTimeout(ctx, heeding)
+	defer cancel()
+	decision := ""
+	for line, err := range cl.Query(ctx, agent, messages.Query{View: "events", From: answer.N, Follow: true}) {
+		if err != nil {
+			return nil // the decision stands
+		}
+		switch ev := raw[projections.EventJSON](line); {
+		case ev.N == answer.N:
+			decision = raw[messages.ChildDecided](ev.Data).ID
+		case ev.Type == (messages.ChildSettled{}).EventType():
+			if s := raw[messages.ChildSettled](ev.Data); s.ID == decision {
+				return &s
+			}
+		}
+	}
+	return nil
 }

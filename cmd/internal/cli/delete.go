@@ -181,7 +181,7 @@ func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c 
 		return a.object(struct {
 			changed
 			Removed *messages.Holdings `json:"removed,omitempty"`
-		}{changed{agent, answer}, end})
+		}{changed{Agent: agent, Answer: answer}, end})
 	}
 	a.became(agent, answer, func(turn messages.TurnID) string {
 		what := "deleted"

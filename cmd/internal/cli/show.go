@@ -84,6 +84,9 @@ func (a *app) status(s projections.AgentStatus) error {
 		}
 		row("", "%s", a.settle(agent, w))
 	}
+	if s.WaitingMore {
+		row("waits for", "%s", a.moreWaits())
+	}
 	if besides(s) {
 		reason, what, do := a.besidesText(agent, s, limit{})
 		row("waits for", "%s%s", reason, because(what))

@@ -168,7 +168,7 @@ const MaxID = 256
 
 // derivedIDs begin the ids of commands between agents. Like those of streamID they
 // can be guessed: nobody else may give one.
-var derivedIDs = []string{"task:", "recall:", "report:"}
+var derivedIDs = []string{"task:", "recall:", "report:", "settled:"}
 
 // checkGivenID refuses an id that somebody outside may not give.
 func checkGivenID(id string) error {

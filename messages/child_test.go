@@ -16,6 +16,7 @@ func TestCommandsBetweenAgents(t *testing.T) {
 		Recall{ID: RecallID(parent.Caller), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
 		Report{ID: ReportID("default/leaf/l", "i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Spent: Spent{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
 			Waiting: []Wait{{Agent: "default/leaf/l", Turn: "t1", Call: "c", Tool: "pay", Kind: WaitApproval, Arguments: "{}", ArgsHash: "h"}}},
+		Settled{ID: Derived("settled:", "a"), Decision: Derived("for:", "d"), Refused: Conflict, Message: "it was denied before"},
 	} {
 		body, err := Body(c)
 		if err != nil {
@@ -41,6 +42,54 @@ func TestCommandsBetweenAgents(t *testing.T) {
 		if _, err := ParseCommand(testAgent, noHeader, []byte(`{"type":"abort","id":"`+c.CommandID()+`"}`)); err == nil {
 			t.Errorf("a command may take the id %s", c.CommandID())
 		}
+	}
+}
+
+// Only an agent says that it passes a decision down; whoever does is told what
+// becomes of it, and nobody of one that may yet have its effect.
+func TestPassedDecisions(t *testing.T) { // A45, A103
+	text := "no"
+	for _, c := range []Command{
+		Approve{ID: Derived("for:", "a"), Call: "c1", For: "default/boss/b"},
+		Deny{ID: Derived("for:", "b"), Call: "c1", Text: &text, For: "default/boss/b"},
+		Decide{ID: Derived("for:", "c"), Call: "c1", Outcome: OutcomeFailed, For: "default/boss/b"},
+	} {
+		body, err := Body(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParsePeer(testAgent, noHeader, body)
+		if err != nil || PassedBy(got) != "default/boss/b" {
+			t.Errorf("%s comes as %+v, %v", body, got, err)
+		}
+		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "passes a decision down") {
+			t.Errorf("as a person's command: %v", err)
+		}
+		for _, told := range []struct {
+			answer Answer
+			want   Settled
+		}{
+			{Answer{N: 7}, Settled{N: 7}},
+			{Answer{N: 7, Duplicate: true, Noop: "it was so before"}, Settled{N: 7, Message: "it was so before"}},
+			{Answer{Err: Refuse(Conflict, "too late")}, Settled{Refused: Conflict, Message: "too late"}},
+			{Answer{Err: Refuse(Unavailable, "soon")}, Settled{}},
+			{Answer{Err: Refuse(Busy, "soon")}, Settled{}},
+		} {
+			to, reply, ok := Reply(testAgent, got, told.answer)
+			if told.want == (Settled{}) {
+				if ok {
+					t.Errorf("of %+v is told %+v", told.answer, reply)
+				}
+				continue
+			}
+			r, is := reply.(Settled)
+			if told.want.ID, told.want.Decision = r.ID, c.CommandID(); !ok || !is || to.Full() != "default/boss/b" || r != told.want || r.ID == "" {
+				t.Errorf("of %+v is told %+v", told.answer, reply)
+			}
+		}
+	}
+	if _, reply, ok := Reply(testAgent, Approve{ID: "a", Call: "c1"}, Answer{N: 7}); ok {
+		t.Errorf("of a person's own decision an agent is told %+v", reply)
 	}
 }
 

@@ -153,8 +153,14 @@ func decisionOf(self messages.AgentID, ev messages.ChildDecided) messages.Comman
 }
 
 // Waits is what the turn and those below it wait for, at most messages.MaxWaits
-// of it; more says that there is more.
-func (s *State) Waits(self messages.AgentID) (list []messages.Wait, more bool) {
+// of it.
+func (s *State) Waits(self messages.AgentID) []messages.Wait {
+	list, _ := s.waits(self)
+	return list
+}
+
+// waits is Waits; more says that there is more.
+func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 	t := s.Turn
 	if t == nil {
 		return nil, false

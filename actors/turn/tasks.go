@@ -30,7 +30,7 @@ func (s *State) reportOf(self messages.AgentID, task *Task) messages.Report {
 		r = *task.end
 	} else if task.waits != "" {
 		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused == ""
-		r.Waiting, r.More = s.Waits(self)
+		r.Waiting, r.More = s.waits(self)
 	}
 	r.ID = messages.ReportID(self.Full(), task.Input, task.changed)
 	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.changed
@@ -190,7 +190,7 @@ func (s *State) noteWaits() {
 
 // waitsKey names everything that the turn waits for. Empty: nothing.
 func (s *State) waitsKey() string {
-	list, more := s.Waits(messages.AgentID{})
+	list, more := s.waits(messages.AgentID{})
 	if len(list) == 0 {
 		return ""
 	}

@@ -169,15 +169,15 @@ type ChildSettled struct {
 	Agent string `json:"agent"`
 	Of    TurnID `json:"of"`
 	Waits CallID `json:"waits"`
-	// Command and ID are those of child.decided.
-	Command string `json:"command"`
-	ID      string `json:"id"`
 	// N is the event of Agent that tells of the decision. 0: it had no effect.
 	N EventNumber `json:"n,omitempty"`
 	// Refused is why it had none, as a word to branch on. Empty: it had its effect.
 	Refused Code `json:"refused,omitempty"`
 	// Message says more of that, or that the same was decided before.
 	Message string `json:"message,omitempty"`
+	// Command and ID are those of child.decided.
+	Command string `json:"command"`
+	ID      string `json:"id"`
 }
 
 // ChildCompleted says that a child has answered; the answer is the call's

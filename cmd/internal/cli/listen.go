@@ -103,6 +103,10 @@ func (t *turn) learn(ev client.Event) {
 	case "approval.granted", "approval.denied":
 		e := raw[messages.ApprovalGranted](ev.Data) // both have turn and call
 		t.decided(e.Turn, e.Call)
+	case "child.settled":
+		if s := raw[messages.ChildSettled](ev.Data); s.Refused != "" && !t.app.json() {
+			t.app.note("a decision about call %s of %s had no effect: %s", projections.Printable(string(s.Waits), 64), short(s.Agent), projections.Printable(s.Message, 0))
+		}
 	case "turn.paused":
 		t.rests = ev.Turn
 	case "turn.resumed", "turn.completed", "turn.failed", "turn.aborted":

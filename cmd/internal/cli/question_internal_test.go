@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -73,5 +74,20 @@ func TestDecidedIsNotAskedAgain(t *testing.T) { // A43
 	a.learn(late.ev)
 	if len(a.offered) > 0 {
 		t.Errorf("it is asked again: %v", a.offered)
+	}
+}
+
+// A decision that had no effect at an agent below is told of, one that had is not.
+func TestToldOfNoEffectBelow(t *testing.T) { // A45
+	a, _ := asking(t)
+	var told strings.Builder
+	a.app.err = &told
+	a.learn(fact("child.settled", `{"agent":"default/leaf/l","waits":"c1","n":7}`).ev)
+	if told.Len() > 0 {
+		t.Errorf("told of what had its effect: %s", told.String())
+	}
+	a.learn(fact("child.settled", `{"agent":"default/leaf/l","waits":"c2","refused":"conflict","message":"it was denied before"}`).ev)
+	if want := "a decision about call c2 of leaf/l had no effect: it was denied before"; !strings.Contains(told.String(), want) {
+		t.Errorf("told %q", told.String())
 	}
 }

@@ -367,10 +367,11 @@ func TestMoreThanWasSaid(t *testing.T) {
 
 // Of an agent whose history is purged while it is copied a backup has the older
 // half and not the newer, and one that is deleted after that is without payloads.
-// Nobody goes on from there.
+// Of one that is deleted before it has what waited in the queue, and may have been
+// applied. Nobody goes on from there.
 func TestDeletedMeanwhile(t *testing.T) { // A108
 	t.Parallel()
-	for _, at := range []string{"REPRISE_LOG_0", "REPRISE_LOG_5", ""} { // the copy during which it is deleted; else it was before
+	for _, at := range []string{"REPRISE_DLQ", "REPRISE_LOG_0", "REPRISE_LOG_5", ""} { // the copy during which it is deleted; else it was before
 		ended := at == ""
 		one := newSite(t)
 		l, a, other := one.open(), inPartition(0), inPartition(1)

@@ -43,8 +43,8 @@ type Stream struct {
 	Bytes    uint64 `json:"bytes"`
 	First    uint64 `json:"first"`
 	Last     uint64 `json:"last"`
-	// Gone are the agents of a log that were deleted between its copy and the end of
-	// the backup: what the file has of them may not be whole, and is not restored.
+	// Gone are the agents of a log that were deleted while the backup was taken: what
+	// the file has of them may not be whole, and is not restored.
 	Gone []string `json:"gone,omitempty"`
 	// Created is the stream's, as the server tells it.
 	Created time.Time `json:"created"`

@@ -57,14 +57,15 @@ func head(ctx context.Context, all jetstream.MessagesContext) (jetstream.Msg, *j
 	return m, at, err
 }
 
-// addGone notes the agents whose tombstones came after the copies of their logs.
-func (m *Manifest) addGone(ctx context.Context, js jetstream.JetStream, s messages.Subjects) error {
+// addGone notes the agents whose tombstones are newer than began, which has the
+// streams as they were before the first was copied.
+func (m *Manifest) addGone(ctx context.Context, js jetstream.JetStream, s messages.Subjects, began []*jetstream.StreamInfo) error {
 	for i := range m.Streams {
 		log := &m.Streams[i]
 		if !isLog(natslog.NamesOf(s), log.Name) {
 			continue
 		}
-		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: log.Last + 1}
+		cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: began[i].State.LastSeq + 1}
 		if err := heads(ctx, js, log.Name, cfg, func(msg jetstream.Msg, _ uint64) error {
 			a, err := s.ParseLog(msg.Subject())
 			if err == nil && natslog.IsTombstone(msg.Headers()) && !slices.Contains(log.Gone, a.Full()) {

@@ -79,7 +79,7 @@ func Write(ctx context.Context, w io.Writer, cfg Config) (*Manifest, error) {
 		m.Streams = append(m.Streams, *stream)
 		watch.raw += info.State.Bytes
 	}
-	if err := m.addGone(ctx, js, s); err != nil {
+	if err := m.addGone(ctx, js, s, infos); err != nil {
 		return nil, denied(ctx, fmt.Errorf("look for agents that were deleted meanwhile: %w", err))
 	}
 	m.Ended = time.Now().UTC()

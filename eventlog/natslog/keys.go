@@ -121,7 +121,7 @@ func (l *Log) SealedBy(ctx context.Context, a messages.AgentID) (id string, err 
 		switch {
 		case err != nil:
 			return "", &eventlog.DamageError{Agent: a, Seq: m.seq, Err: err}
-		case len(f.Events) == 1 && f.Events[0].EventType() == eventlog.Deleted:
+		case eventlog.Ends(f):
 			id = ""
 		case f.KeyID != "":
 			id = f.KeyID

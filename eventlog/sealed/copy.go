@@ -162,7 +162,7 @@ const (
 	Unused                // nothing of the agent's present life is sealed with it
 )
 
-// Put puts a key back, never over another. mine says whether the agent's present
+// Put puts a key back, never over another that can be read. mine says whether the agent's present
 // life is sealed with it; it is asked before and after, since the agent may be
 // deleted at the same time by who has found no key to erase.
 func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (bool, error)) (Put, error) {
@@ -179,11 +179,11 @@ func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (
 	}
 	put := p.bucket.Put(ctx, name(a), value, 0)
 	if errors.Is(put, ErrTaken) {
-		have, _, err := Copy(ctx, p.bucket, a)
-		if err == nil && have.ID == c.ID {
-			return There, nil
+		became, revision, err := p.there(ctx, a, c)
+		if err != nil || became != Back {
+			return became, err
 		}
-		return Other, err
+		put = p.bucket.Put(ctx, name(a), value, revision)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takes) // what was begun is ended
 	defer cancel()
@@ -195,6 +195,23 @@ func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (
 		return Unused, errors.Join(err, p.takeBack(ctx, a, c))
 	}
 	return 0, fmt.Errorf("put the key of %s back, outcome unknown: %w", a, errors.Join(put, err))
+}
+
+// there says what becomes of a key where the bucket has a value: Back, if that is a
+// damaged one or this very key so that no wrapping key opens it.
+func (p *Putter) there(ctx context.Context, a messages.AgentID, c Copied) (became Put, revision uint64, err error) {
+	have, revision, err := Copy(ctx, p.bucket, a)
+	switch {
+	case err != nil && revision == 0:
+		return 0, 0, err
+	case err != nil:
+		return Back, revision, nil
+	case have.ID != c.ID:
+		return Other, 0, nil
+	case len(p.ring) > 0 && have.Opens(p.ring...) != nil:
+		return Back, revision, nil
+	}
+	return There, 0, nil
 }
 
 // value is a key as the bucket keeps it, wrapped by the newest wrapping key if

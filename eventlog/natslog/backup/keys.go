@@ -138,7 +138,10 @@ func writeKeys(ctx context.Context, w io.Writer, cfg Config) (*Keys, error) {
 // copy writes the key of one agent, if the agent needs it.
 func (m *Keys) copy(ctx context.Context, out *keysWriter, v vault, a messages.AgentID) error {
 	key, revision, err := sealed.Copy(ctx, v.bucket, a)
-	if err != nil || revision == 0 { // it was deleted just now
+	switch {
+	case err != nil && revision != 0: // a copy without it would take the place of one that has it
+		return fmt.Errorf("%w; put it back from your last copy (restore --keys) or delete the agent, then copy again", err)
+	case err != nil || revision == 0: // it was deleted just now
 		return err
 	}
 	id, err := v.log.SealedBy(ctx, a)
@@ -299,7 +302,8 @@ type KeysRestored struct {
 // The file is read twice: it is checked whole before anything is written.
 //
 // A key comes back only where the agent's present life is sealed with it and no
-// other key is there: what was deleted stays unreadable.
+// other key is there: what was deleted stays unreadable. It takes the place of one
+// that is damaged.
 func RestoreKeys(ctx context.Context, file io.ReadSeeker, cfg KeysConfig) (*Keys, KeysRestored, error) {
 	var done KeysRestored
 	m, err := VerifyKeys(file)

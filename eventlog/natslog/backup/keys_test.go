@@ -192,6 +192,41 @@ func TestKeysAreWrappedAnew(t *testing.T) {
 	s.ok(s.reads(all[0]))
 }
 
+// A key that is damaged in its bucket is put back as one that is missing is, and
+// until then no copy is made that could take the place of the one that has it.
+func TestDamagedKeysComeBack(t *testing.T) { // A29
+	t.Parallel()
+	all := logtest.Neighbours(3)
+	torn, flipped, ended := all[0], all[1], all[2]
+	s := newSafe(t, all...)
+	file, _ := s.copyKeys()
+	s.tails[ended], _ = eventlog.Commit(t.Context(), s.agents, logtest.Entry(t, ended, s.tails[ended], messages.AgentPurged{})) // its tombstone is lost
+	for a, change := range map[messages.AgentID]func([]byte) []byte{
+		torn:    func(b []byte) []byte { return b[:len(b)/2] },
+		flipped: func(b []byte) []byte { b[len(b)-10] ^= 1; return b },
+	} {
+		name := a.Tenant + "." + a.Kind + "." + a.Key
+		value, revision, err := s.bucket.Get(t.Context(), name)
+		s.ok(err)
+		s.ok(s.bucket.Put(t.Context(), name, change(bytes.Clone(value)), revision))
+	}
+	s.unlock(key(1))
+	for _, a := range all[:2] {
+		if err := s.reads(a); !errors.Is(err, messages.ErrLocked) {
+			t.Errorf("a damaged key: %v", err)
+		}
+	}
+	if _, err := backup.WriteKeys(t.Context(), new(bytes.Buffer), s.config()); err == nil || !strings.Contains(err.Error(), "from your last copy") {
+		t.Errorf("a copy of damaged keys: %v", err)
+	}
+	if got, err := s.putBack(file, key(1)); got != (backup.KeysRestored{Back: 2, Unused: 1}) || err != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, a := range all[:2] {
+		s.ok(s.reads(a))
+	}
+}
+
 func TestBadKeys(t *testing.T) { // A29
 	t.Parallel()
 	all := logtest.Neighbours(3)

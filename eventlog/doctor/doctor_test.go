@@ -417,3 +417,25 @@ func TestShreddedWhileExamined(t *testing.T) { // A108
 		t.Errorf("%+v %+v", found, sum)
 	}
 }
+
+// Nor does one that is deleted while what lies beside its log is examined keep the
+// others from being examined.
+func TestDeletedWhileChecked(t *testing.T) { // A108
+	l := memlog.New()
+	all := logtest.Neighbours(3)
+	for _, a := range all {
+		grow(t, l, a, eventlog.Tail{}, 2)
+	}
+	checked := make(chan messages.AgentID, len(all))
+	check := func(ctx context.Context, s doctor.Subject, _ doctor.Options, _ func(doctor.Finding)) error {
+		if checked <- s.Agent; s.Agent != all[1] {
+			return nil
+		}
+		_, err := l.Append(ctx, logtest.Entry(t, s.Agent, s.Tail, messages.AgentDeleted{}))
+		return errors.Join(err, messages.Refuse(messages.Unavailable, "%s was deleted while it was read: ask again", s.Agent))
+	}
+	found, _ := examined(t, doctor.Config{Log: l, Checks: []doctor.Check{check}}, doctor.Options{})
+	if len(found) != 0 || len(checked) != len(all) {
+		t.Errorf("%d were examined; %+v", len(checked), found)
+	}
+}

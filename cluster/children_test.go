@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -247,6 +248,25 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	}
 }
 
+// What an agent has to tell its parent is told by a node that does not know its
+// kind, when the one that ended its task died before it had.
+func TestUnknownKindsTellAfterKill(t *testing.T) { // A71
+	w := newWorld(t)
+	leaf := messages.AgentID{Tenant: "default", Kind: "leaf", Key: "l"}
+	log, e := w.lateFrame(leaf)
+	e.Frame.Events = []messages.Event{
+		messages.AgentCreated{Agent: leaf.Full()},
+		messages.InputRecalled{Input: "t1", Parent: messages.Parent{Caller: messages.Caller{Agent: "default/assistant/r", Turn: "t1", Call: "c1"}}},
+	}
+	e.Summary = eventlog.Summary{Phase: eventlog.Idle, Open: true}
+	var err error
+	e.Bytes, err = messages.EncodeFrame(leaf, e.Frame)
+	w.ok(err)
+	_, err = log.Append(w.ctx, e)
+	w.ok(err)
+	w.until(w.node().Client(), leaf.String(), ofType("child.reported"))
+}
+
 // A node comes that does not know the kinds of a family that is under way. A task is
 // held there; what was begun can be deleted; a node that knows them goes on.
 func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
@@ -256,7 +276,7 @@ func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
 	first := w.node(f.agents())
 	w.ok(w.nc.Publish("reprise.in.default.root.r", []byte("pay it")))
 	<-never.Reached()
-	w.ok(w.nc.Publish("reprise.in.default.root.s", []byte("pay it")))
+	w.ok(w.nc.Publish("reprise.in.default.root.s", []byte("pay it"))) // now, for one leaf is held
 	w.until(first.Client(), "root/s", ofType("turn.completed"))
 	middle := viewOf[projections.Child](w, first.Client(), "root/r", "children")[0].Agent
 	w.ok(first.Close())

@@ -224,11 +224,11 @@ const (
 
 // wake activates an agent and waits until it has gone on.
 func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
-	if err := o.host.runtime.Serves(a.Kind); err != nil && !o.ending(a) {
-		if w := &o.partitions[a.Partition()]; w.owes(a) {
-			o.logger.Warn("an agent owes work but cannot run here", "agent", a.String(), "error", err)
+	if err := o.host.runtime.Serves(a.Kind); err != nil {
+		if !o.partitions[a.Partition()].owes(a) {
+			return never
 		}
-		return never
+		o.logger.Warn("an agent owes work and cannot run here; it ends what it was told to end", "agent", a.String(), "error", err)
 	}
 	answer, err := o.host.ask(a, &actors.Wake{Agent: a})(ctx)
 	if err == nil && answer.Err != nil {
@@ -243,13 +243,6 @@ func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
 	}
 	o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "again", came == notNow)
 	return came
-}
-
-// ending says that the agent is being deleted, which goes on whether or not its
-// kind is known.
-func (o *owner) ending(a messages.AgentID) bool {
-	row, ok := o.agents.Agent(a)
-	return ok && row.Phase == "deleted"
 }
 
 // Lost stops everything that acts in the partition.

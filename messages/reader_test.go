@@ -3,6 +3,7 @@ package messages
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"reflect"
 	"testing"
@@ -190,6 +191,39 @@ func TestReaderRemembersTexts(t *testing.T) {
 			t.Fatalf("text %d is %q, not %q", i, text, want)
 		}
 	}
+}
+
+// What was read is its own: the bytes may be used again.
+func TestReadKeepsNoBytes(t *testing.T) {
+	for _, v := range samples() {
+		b, err := encode(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := reflect.New(reflect.TypeOf(v)), reflect.New(reflect.TypeOf(v))
+		if err := errors.Join(readWhole(b, got), readWhole(bytes.Clone(b), want)); err != nil {
+			t.Fatal(err)
+		}
+		if clear(b); !reflect.DeepEqual(got.Interface(), want.Interface()) {
+			t.Errorf("%T: %+v", v, got.Interface())
+		}
+	}
+	f := sampleFrame(SealedEvent{Type: "agent.activated", Version: 1, Data: []byte("sealed")})
+	f.KeyID, f.cause = "key", []byte("cause")
+	b, err := encodeFrame(testAgent, f, sealedFormat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeFrame(testAgent, b)
+	if clear(b); err != nil || string(got.cause) != "cause" || string(got.Events[0].(SealedEvent).Data) != "sealed" || got.KeyID != "key" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func readWhole(b []byte, v reflect.Value) error {
+	r := readerOf(b)
+	defer r.release()
+	return readingOf(v.Elem().Type())(r, v.Elem())
 }
 
 // Whatever the bytes are, they are read as the library reads them.

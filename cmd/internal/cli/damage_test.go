@@ -103,6 +103,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.lose("hole")
 	for _, key := range []string{"flipped", "hole", "gap"} {
 		w.run("delete", "assistant/"+key, "--dry-run").exits(0, "its log is damaged")
+		w.run("delete", "assistant/"+key, "--children", "--dry-run").exits(0, "not named here stay")
 		w.run("delete", "assistant/"+key, "--yes", "--reason", "she asked for it").exits(0, "deleted")
 		reason := "she asked for it"
 		if key == "flipped" {

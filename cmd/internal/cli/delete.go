@@ -34,7 +34,8 @@ damaged can be deleted too; its children and its parent hear nothing then.
 
 Children are stopped and stay: they are agents of their own. With --children they go
 with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who
-was called by a child that was deleted before is not known any more.
+was called by a child that was deleted before is not known any more, nor is what an
+agent did behind the place where it cannot be read.
 
 On a terminal you are asked first. Elsewhere --yes is needed. --dry-run shows what
 would go.`,

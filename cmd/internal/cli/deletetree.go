@@ -42,6 +42,7 @@ func (f *felling) look(ctx context.Context, agent string) (b branch, err error) 
 		return b, nil
 	}
 	if b.held.Damaged != "" { // what is told of it before the damage
+		f.app.note("%s cannot be read to its end: agents that it called and that are not named here stay", agent)
 		for _, a := range b.held.ChildAgents {
 			b.children = append(b.children, projections.Child{Agent: a})
 		}

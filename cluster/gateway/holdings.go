@@ -30,7 +30,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 			if unknown != nil {
 				return unknown
 			}
-			line.Damaged, line.Last = err.Error(), tail.Last
+			line.Damaged, line.Last, line.Holdings.Sealed = err.Error(), tail.Last, true
 			break
 		}
 		if err != nil {

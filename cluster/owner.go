@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -68,14 +69,22 @@ func (o *owner) watchAll(ctx context.Context) error {
 	return nil
 }
 
-// Prepare reads the partition's heads, and says no where this node must not take
-// it.
+// Prepare reads the partition's heads and what is left of those who pulled its
+// inputs, and says no where this node must not take it. A partition without agents
+// has no heads.
 func (o *owner) Prepare(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
 	highest, err := o.heads(ctx, p)
 	if err == nil {
 		err = o.may(ctx)
 	}
-	return highest, err
+	if err != nil {
+		return 0, err
+	}
+	pulled, err := o.inbox.Newest(ctx, p)
+	if err != nil {
+		return 0, fmt.Errorf("look up who pulled the inputs: %w", err)
+	}
+	return max(highest, pulled), nil
 }
 
 // heads reads the partition's heads, and goes on reading them for as long as the

@@ -209,6 +209,57 @@ func TestLeasesDeletedUnderWay(t *testing.T) {
 	}
 }
 
+// Partitions that never had an agent tell of no epoch in the log; the consumers of
+// the owner before do.
+func TestLeasesDeletedOfPartitionsWithoutAgents(t *testing.T) { // A7
+	w := newWorld(t)
+	w.ok(w.node().Close())
+	n := w.node() // its leases are of higher revisions than those of a new bucket
+	before := w.consumers()
+	w.ok(w.js.DeleteKeyValue(w.ctx, "reprise_leases"))
+	w.eventually("the partitions are taken anew", func() bool {
+		return n.Partitions() == messages.Partitions && w.epochsAbove(before)
+	})
+	for i := range 20 {
+		w.ok(w.nc.Publish(fmt.Sprintf("reprise.in.default.assistant.fresh%d", i), []byte("go")))
+	}
+	for i := range 20 {
+		w.until(n.Client(), fmt.Sprintf("assistant/fresh%d", i), ofType("turn.completed"))
+	}
+	if s := w.log.String(); strings.Contains(s, "of a later owner is there") {
+		t.Errorf("it was taken under an epoch of the past; logged:\n%s", s)
+	}
+}
+
+// consumers are the names of those who pull inputs, by partition.
+func (w *world) consumers() map[string]int {
+	w.t.Helper()
+	stream, err := w.js.Stream(w.ctx, "REPRISE_IN")
+	w.ok(err)
+	found := map[string]int{}
+	names := stream.ConsumerNames(w.ctx)
+	for name := range names.Name() {
+		if partition, text, ok := strings.Cut(name, "-e"); ok {
+			epoch, err := strconv.Atoi(text)
+			w.ok(err)
+			found[partition] = max(found[partition], epoch)
+		}
+	}
+	w.ok(names.Err())
+	return found
+}
+
+// epochsAbove says whether each partition is pulled under a higher epoch than before.
+func (w *world) epochsAbove(before map[string]int) bool {
+	now := w.consumers()
+	for partition, epoch := range before {
+		if now[partition] <= epoch {
+			return false
+		}
+	}
+	return len(now) == messages.Partitions
+}
+
 func TestDamagedAgent(t *testing.T) { // A29
 	w := newWorld(t)
 	n := w.node()

@@ -14,7 +14,8 @@
 //   - What was published before a delete is settled before it and does not come
 //     again after it, even if its acknowledgement was lost.
 //   - A new owner makes the consumer anew: what was not acknowledged comes
-//     again, in order, at once.
+//     again, in order, at once. Its epoch must be above [Inbox.Newest]: one that
+//     finds a later owner's consumer takes nothing.
 package inbox
 
 import (
@@ -48,9 +49,10 @@ type Config struct {
 
 // Inbox pulls the inputs of the partitions it is told to. Safe for concurrent use.
 type Inbox struct {
-	cfg  Config
-	js   jetstream.JetStream
-	name string // of the stream
+	cfg    Config
+	js     jetstream.JetStream
+	name   string // of the stream
+	stream jetstream.Stream
 }
 
 // message is a message of the stream, with the id it has if its sender gave none.
@@ -67,8 +69,31 @@ func Open(ctx context.Context, cfg Config) (*Inbox, error) {
 		return nil, err
 	}
 	b := &Inbox{cfg: cfg, js: js, name: natslog.NamesOf(cfg.Subjects).Inbox()}
-	_, err = js.Stream(ctx, b.name)
+	b.stream, err = js.Stream(ctx, b.name)
 	return b, err
+}
+
+// Newest is the highest epoch under which an owner of the partition has pulled, as
+// far as its consumer is still there; 0: none is. Pull needs a higher one.
+func (b *Inbox) Newest(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
+	names := b.stream.ConsumerNames(ctx)
+	ours, _ := parts(consumerOf(p, 0))
+	var newest uint64
+	for n := range names.Name() {
+		if of, epoch := parts(n); of == ours {
+			newest = max(newest, epoch)
+		}
+	}
+	err := names.Err()
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = nil // nor are its consumers there
+	}
+	return messages.Epoch(newest), err
+}
+
+// consumerOf is the name of an owner's consumer.
+func consumerOf(p messages.Partition, epoch messages.Epoch) string {
+	return fmt.Sprintf("p%s-e%d", p, epoch)
 }
 
 // stray is the name of the consumer for messages that no partition takes.
@@ -80,7 +105,7 @@ const stray = "stray"
 // The epoch is part of the consumer's name: an owner that was cut off and comes
 // back asks a consumer that is gone, and takes nothing from its successor's.
 func (b *Inbox) Pull(p messages.Partition, epoch messages.Epoch) (stop func()) {
-	return b.start(fmt.Sprintf("p%s-e%d", p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
+	return b.start(consumerOf(p, epoch), []string{b.cfg.Subjects.InboxOf(p)}, func(ctx context.Context, next func() (message, error)) error {
 		l := &lanes{inbox: b, ctx: ctx, waiting: make(map[lane][]message), inHand: make(map[uint64]struct{}), deleted: make(map[messages.AgentID]uint64)}
 		defer l.running.Wait()
 		for {
@@ -180,11 +205,16 @@ func remove(ctx context.Context, stream jetstream.Stream, name string) error {
 // compare says whether two names are of the same partition, and whether a's
 // epoch is the earlier one.
 func compare(a, b string) (earlier, same bool) {
-	p, epoch, _ := strings.Cut(a, "-e")
-	q, than, _ := strings.Cut(b, "-e")
-	m, _ := strconv.ParseUint(epoch, 10, 64) // none is 0
-	n, _ := strconv.ParseUint(than, 10, 64)
+	p, m := parts(a)
+	q, n := parts(b)
 	return m < n, p == q
+}
+
+// parts are a name's partition and epoch; none is 0.
+func parts(name string) (partition string, epoch uint64) {
+	partition, text, _ := strings.Cut(name, "-e")
+	epoch, _ = strconv.ParseUint(text, 10, 64)
+	return partition, epoch
 }
 
 // consume makes the consumer anew and works its messages off until ctx ends or

@@ -9,7 +9,7 @@
 //     nothing acts there before it is taken again, under a higher epoch.
 //   - The epoch of a partition grows with every owner, also over a restored or
 //     recreated bucket: it is at least one more than any epoch that the taker
-//     saw in the log.
+//     saw in the log or at the inputs.
 //
 // A lease is who should write. Who can is decided by the log's fence.
 package lease
@@ -31,7 +31,8 @@ import (
 // time for each partition.
 type Owner interface {
 	// Prepare reads a partition's heads before it is taken and gives the
-	// highest epoch seen there. It may be called again.
+	// highest epoch of its owners so far, as far as they have left one. It may be
+	// called again.
 	Prepare(ctx context.Context, p messages.Partition) (messages.Epoch, error)
 	// Acquired says that the partition is this node's under epoch. After an
 	// error it is not, and is tried again.

@@ -12,6 +12,8 @@
 //     is due, by whichever node owns it then.
 //   - A node without a wrapping key that finds the store encrypted by another ends
 //     by itself.
+//   - An embedded server whose disk was full is started again, on the same folder
+//     and address, once there is room; if it cannot be, the node ends by itself.
 //   - Close takes nothing new, stops its agents, gives its partitions up and
 //     returns; what was under way goes on at the next start or at the next owner.
 package cluster
@@ -159,7 +161,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -239,7 +241,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Retention: n.retention.find,
+			Unsound: n.streams.Unsound, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Retention: n.retention.find,
 		}.Find, Encrypted: n.Encrypted(),
 	})
 	return nil

@@ -4,23 +4,29 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Backlog is how many inputs and commands are stored and not yet applied.
-func (c *Client) Backlog(ctx context.Context) (uint64, error) {
+// Backlog is how many inputs and commands are stored and not yet applied, and when
+// the oldest of them was stored; zero if there is none.
+func (c *Client) Backlog(ctx context.Context) (waiting uint64, oldest time.Time, err error) {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
-		return 0, err
+		return 0, time.Time{}, err
 	}
 	s, err := js.Stream(ctx, strings.ToUpper(c.root())+"_IN")
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
-		return 0, c.noStreams()
+		return 0, time.Time{}, c.noStreams()
 	case err != nil:
-		return 0, err
+		return 0, time.Time{}, err
 	}
-	return s.CachedInfo().State.Msgs, nil
+	state := s.CachedInfo().State
+	if state.Msgs == 0 {
+		return 0, time.Time{}, nil
+	}
+	return state.Msgs, state.FirstTime, nil
 }

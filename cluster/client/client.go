@@ -126,9 +126,33 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	return nil
 }
 
+// The server's error codes that say that it has no room.
+const (
+	codeAccountFull  jetstream.ErrorCode = 10002
+	codeServerFull   jetstream.ErrorCode = 10023
+	codeStorageFull  jetstream.ErrorCode = 10047
+	codeStoreRefused jetstream.ErrorCode = 10077 // a limit of the stream
+)
+
+// full says that the server has no room for what it was given.
+func full(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	switch api.ErrorCode {
+	case codeAccountFull, codeServerFull, codeStorageFull, codeStoreRefused:
+		return true
+	}
+	return false
+}
+
 // unsent says of what could not be published whether trying again can help.
 func (c *Client) unsent(err error) error {
 	switch {
+	case full(err):
+		return messages.Refuse(messages.Unavailable, "the NATS server at %s has no room for this and has not stored it: %v; make room on its disk or raise its limit (max_file_store, or that of the account or stream), then try again with the same id",
+			c.nc.ConnectedUrlRedacted(), err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return messages.Refuse(messages.TooLarge, "this is larger than the NATS server at %s takes (%d bytes with its envelope, max_payload): send it in parts, send a reference to it, or raise max_payload there",
 			c.nc.ConnectedUrlRedacted(), c.nc.MaxPayload())

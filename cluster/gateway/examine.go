@@ -179,12 +179,14 @@ func (e *examiner) end(c doctor.Counts) {
 }
 
 // StoreFindings look at what the whole store stands on: streams that cannot be
-// trusted, partitions that nobody owns, inputs that wait for long, and agents that
-// are kept for longer than they should be.
+// trusted or written to, partitions that nobody owns, inputs that wait for long, and
+// agents that are kept for longer than they should be.
 type StoreFindings struct {
 	Unsound func(context.Context) []error
-	Oldest  func(context.Context) (since time.Time, waiting uint64, err error)
-	OwnerOf func(messages.Partition) string
+	// Unwritable are streams that take nothing more until their server is started again.
+	Unwritable func(context.Context) []error
+	Oldest     func(context.Context) (since time.Time, waiting uint64, err error)
+	OwnerOf    func(messages.Partition) string
 	// Locked says that agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
 	// Retention gives findings of its own.
@@ -192,7 +194,7 @@ type StoreFindings struct {
 }
 
 // stuck is how long an input may wait in the queue before it is told.
-const stuck = 10 * time.Minute
+const stuck = time.Minute
 
 // Find gives what is wrong.
 func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
@@ -201,6 +203,9 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	}
 	for _, err := range s.Unsound(ctx) {
 		add(doctor.Fail, "", "%v", err)
+	}
+	for _, err := range s.Unwritable(ctx) {
+		add(doctor.Fail, "see that its disk has room, then start the NATS server again, or the node whose embedded one it is; nothing that was acknowledged is lost", "%v", err)
 	}
 	if err := s.Locked(ctx); err != nil {
 		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes go on with those that they have in memory until they stop", "%v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,6 +47,43 @@ func (l *Log) Unsound(ctx context.Context) (found []error) {
 		}
 	}
 	return found
+}
+
+// probeWait bounds the question whether a stream can be written to.
+const probeWait = 5 * time.Second
+
+// Unwritable says of every stream that takes nothing more, as after its disk was
+// full, why. It has each remove what can be in none of them; a stream that does not
+// answer, or from which nothing may be removed, tells nothing.
+func (l *Log) Unwritable(ctx context.Context) (found []error) {
+	ctx, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	all := streams(l.subjects, 1)
+	answers := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, s := range all {
+		wg.Go(func() { answers[i] = l.writable(ctx, s.Name) })
+	}
+	wg.Wait()
+	for _, err := range answers {
+		if err != nil {
+			found = append(found, err)
+		}
+	}
+	return found
+}
+
+func (l *Log) writable(ctx context.Context, stream string) error {
+	s, err := l.conns[0].js.Stream(ctx, stream)
+	if err != nil || s.CachedInfo().Config.DenyPurge {
+		return nil // Unsound tells
+	}
+	err = l.conns[0].purge(ctx, stream, root(l.subjects)+".nothing", 0)
+	var refused *jetstream.APIError
+	if !errors.As(err, &refused) || refused.ErrorCode != codePurgeFailed {
+		return nil
+	}
+	return fmt.Errorf("stream %s stores nothing any more: %s", stream, refused.Description)
 }
 
 // Oldest is when the input that has waited longest was stored, and how many

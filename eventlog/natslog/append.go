@@ -84,7 +84,7 @@ func refused(err error) bool {
 	return false
 }
 
-// The server's error codes that decide an append.
+// The server's error codes that decide something.
 const (
 	codeWrongSequence     jetstream.ErrorCode = 10071
 	codeWrongSequenceBusy jetstream.ErrorCode = 10164 // the same, or an earlier message is in hand
@@ -92,6 +92,7 @@ const (
 	codeHeaderTooLarge    jetstream.ErrorCode = 10097
 	codeNoMessage         jetstream.ErrorCode = 10037
 	codeStoreFailed       jetstream.ErrorCode = 10077 // a limit is reached, or the disk failed
+	codePurgeFailed       jetstream.ErrorCode = 10051
 )
 
 // resolve asks the leader what became of e after a refusal. It is resolved if

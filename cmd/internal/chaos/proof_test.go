@@ -39,7 +39,7 @@ type evidence struct {
 func (w *world) gather() (*evidence, error) {
 	for range patience {
 		w.ended()
-		left, err := w.life.client.Backlog(w.ctx)
+		left, _, err := w.life.client.Backlog(w.ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -155,13 +156,26 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 		finding{"tenants", "note", "within one NATS account tenants are not isolated: give each user permissions for their tenant's subjects only, or an account of their own"})
 }
 
+// waitsLong is how long an input may wait before it is told: a node that works
+// takes it at once, also while its agent is busy.
+const waitsLong = time.Minute
+
 // backlog looks at the work queue.
 func (a *app) backlog(ctx context.Context, c *client.Client) finding {
-	n, err := c.Backlog(ctx)
+	n, oldest, err := c.Backlog(ctx)
 	if err != nil {
 		return finding{"queue", "fail", err.Error()}
 	}
-	return finding{"queue", "ok", fmt.Sprintf("%d inputs and commands are stored and not yet applied", n)}
+	return queued(n, oldest, time.Now())
+}
+
+// queued judges a queue by the age of its oldest message.
+func queued(n uint64, oldest, now time.Time) finding {
+	text := fmt.Sprintf("%d inputs and commands are stored and not yet applied", n)
+	if n > 0 && now.Sub(oldest) > waitsLong {
+		return finding{"queue", "warn", fmt.Sprintf("%s, the oldest since %s; see that a node serves their kinds, and what the nodes log", text, oldest.UTC().Format(time.DateTime))}
+	}
+	return finding{"queue", "ok", text}
 }
 
 // population counts a tenant's agents by phase, which only a node can tell.

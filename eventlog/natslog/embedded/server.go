@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -49,9 +50,11 @@ type Config struct {
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	srv  *server.Server
+	cfg  Config
 	lock *flock.Flock
-	sync Sync
+
+	mu  sync.RWMutex
+	srv *server.Server
 }
 
 const (
@@ -59,6 +62,9 @@ const (
 	// startTime is how long the port may take to open; the store has been
 	// recovered before.
 	startTime = 10 * time.Second
+	// maxStore is how much may be stored: the disk's end is what counts. By itself
+	// the server takes three quarters of what is free when it starts.
+	maxStore = 1 << 60
 )
 
 // Start runs a server and returns once it takes connections. It fails if the
@@ -88,7 +94,7 @@ func Start(c Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	return &Server{srv: srv, lock: lock, sync: c.Sync}, nil
+	return &Server{cfg: c, srv: srv, lock: lock}, nil
 }
 
 // probe finds out that the address is taken before the folder is touched.
@@ -109,7 +115,7 @@ func run(c Config) (*server.Server, error) {
 		ServerName: c.ServerName,
 		Host:       c.Host, Port: c.Port, DontListen: c.DontListen,
 		MaxPayload: int32(min(c.MaxPayload, server.MAX_PAYLOAD_MAX_SIZE)),
-		JetStream:  true, StoreDir: c.Dir,
+		JetStream:  true, StoreDir: c.Dir, JetStreamMaxStore: maxStore,
 		SyncAlways: c.Sync == SyncAlways,
 		NoSigs:     true,
 	}
@@ -140,28 +146,39 @@ func run(c Config) (*server.Server, error) {
 	return nil, fmt.Errorf("the embedded NATS server took no connections within %v", startTime)
 }
 
-// Connect connects from inside the process, as natslog.Connect does.
+// Connect connects from inside the process, as natslog.Connect does. The
+// connection outlives a Restart as it does a broken one.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	return natslog.Connect(s.srv.ClientURL(), append([]nats.Option{nats.InProcessServer(s.srv)}, opts...)...)
+	return natslog.Connect(s.now().ClientURL(), append([]nats.Option{nats.InProcessServer(s)}, opts...)...)
+}
+
+// InProcessConn is a way to the server that runs now; see nats.InProcessServer.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.now().InProcessConn() }
+
+// now is the server that runs now.
+func (s *Server) now() *server.Server {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.srv
 }
 
 // ClientURL is where clients outside the process connect to; empty if the
 // server does not listen.
 func (s *Server) ClientURL() string {
-	if s.srv.Addr() == nil {
+	if s.now().Addr() == nil {
 		return ""
 	}
-	return s.srv.ClientURL()
+	return s.now().ClientURL()
 }
 
 // Sync is the mode in force.
-func (s *Server) Sync() Sync { return s.sync }
+func (s *Server) Sync() Sync { return s.cfg.Sync }
 
 // Shutdown stops the server, waits until everything is on disk and gives the
 // folder back. Close the connections before. More than once does nothing.
 func (s *Server) Shutdown() error {
-	s.srv.Shutdown()
-	s.srv.WaitForShutdown()
+	s.now().Shutdown()
+	s.now().WaitForShutdown()
 	if err := s.lock.Unlock(); err != nil {
 		return fmt.Errorf("give back the folder: %w", err)
 	}

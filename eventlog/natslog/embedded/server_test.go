@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -73,6 +74,43 @@ func TestKeepsWhatWasStored(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A server that is started again has its folder, its address and its connections.
+func TestRestart(t *testing.T) { // A30
+	dir, a := t.TempDir(), logtest.Agent("ada")
+	s := start(t, embedded.Config{Dir: dir})
+	url := s.ClientURL()
+	nc, err := s.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	l, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail, err := l.Append(t.Context(), logtest.Entry(t, a, eventlog.Tail{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Ailing(), s.Room()); err != nil {
+		t.Errorf("a sound server: %v", err)
+	}
+	connected := nc.StatusChanged(nats.CONNECTED)
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	<-connected
+	if got, err := l.Tail(t.Context(), a); err != nil || got != tail {
+		t.Errorf("tail %+v, %v; want %+v", got, err, tail)
+	}
+	if s.ClientURL() != url {
+		t.Errorf("it listens at %s, was %s", s.ClientURL(), url)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "PROBE")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file that looked for room is left: %v", err)
 	}
 }
 

@@ -1,0 +1,99 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// fullDisk makes everything that this process writes to the file, which it holds
+// open, fail as on a full disk, until it opens the file anew.
+func fullDisk(t *testing.T, file string) {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = full.Close() }()
+	held, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := 0
+	for _, entry := range held {
+		if name, err := os.Readlink(filepath.Join("/proc/self/fd", entry.Name())); err != nil || name != file {
+			continue
+		}
+		fd, err := strconv.Atoi(entry.Name())
+		if err == nil {
+			err = syscall.Dup3(int(full.Fd()), fd, syscall.O_CLOEXEC)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced++
+	}
+	if replaced == 0 {
+		t.Fatalf("%s is not open", file)
+	}
+}
+
+// A disk that was full for a moment stops a stream of the server until that is
+// started again. The node tells, waits for room and does so; what waited goes on.
+func TestFullDiskHeals(t *testing.T) { // A30
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: &logged{}}
+	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.logger()}
+	agents(echo(), nil)(&cfg)
+	n, err := cluster.Start(ctx, cfg)
+	w.ok(err)
+	defer func() { _ = n.Close() }()
+	agent, err := messages.ParseAgentID("assistant/a")
+	w.ok(err)
+	fullDisk(t, filepath.Join(w.dir, "jetstream", "$G", "streams", w.streamOf(agent), "msgs", "1.blk"))
+	noRoom := filepath.Join(w.dir, "PROBE") // where it looks whether there is room
+	w.ok(os.MkdirAll(filepath.Join(noRoom, "full"), 0o700))
+
+	asking := make(chan error, 1)
+	go func() {
+		got, err := w.ask(n.Client(), "assistant/a", input("1", "hello"))
+		if err == nil && got.end.Output != "you said hello" {
+			t.Errorf("answered %+v", got.end)
+		}
+		asking <- err
+	}()
+	w.eventually("the node tells", func() bool { return strings.Contains(w.log.String(), "make room on its disk") })
+	told := false
+	for line, err := range n.Client().QueryStore(ctx, messages.Query{View: "doctor"}) {
+		w.ok(err)
+		var e gateway.Examined
+		w.ok(json.Unmarshal(line, &e))
+		told = told || e.Finding != nil && e.Finding.Status == "fail" && strings.Contains(e.Finding.Detail, w.streamOf(agent)+" stores nothing any more")
+	}
+	if !told {
+		t.Error("doctor does not tell that a stream takes nothing")
+	}
+	w.ok(os.RemoveAll(noRoom))
+	w.ok(<-asking)
+	if n.Err() != nil || strings.Count(w.log.String(), "was started again") != 1 {
+		t.Errorf("ended by %v; logged:\n%s", n.Err(), w.log)
+	}
+}
+
+// streamOf is the name of the stream that holds an agent's frames.
+func (w *world) streamOf(a messages.AgentID) string {
+	return natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+}

@@ -1,0 +1,62 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// A server whose storage is used up says so in a number; the sender is told in
+// words, and that trying again can help. What waits is told with its age.
+func TestNoRoom(t *testing.T) { // A102
+	srv, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 1, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Start()
+	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	nc, err := nats.Connect(srv.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "REPRISE_IN", Subjects: []string{"reprise.in.>"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.New(nc, "")
+	if n, oldest, err := c.Backlog(ctx); n != 0 || !oldest.IsZero() || err != nil {
+		t.Errorf("an empty queue: %d since %v, %v", n, oldest, err)
+	}
+	in := messages.Input{Content: messages.TextContent("hello")}
+	if _, err := c.Send(ctx, "assistant/a", in); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Send(ctx, "assistant/a", in)
+	var refused *messages.Error
+	if !errors.As(err, &refused) || !refused.Temporary() || !strings.Contains(err.Error(), "no room") || !strings.Contains(err.Error(), "insufficient resources") {
+		t.Errorf("refused with %v", err)
+	}
+	if n, oldest, err := c.Backlog(ctx); n != 1 || time.Since(oldest) > time.Minute || err != nil {
+		t.Errorf("one waits: %d since %v, %v", n, oldest, err)
+	}
+}

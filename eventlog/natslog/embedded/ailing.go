@@ -1,0 +1,61 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// Ailing says why the server does not store what it is given; nil: it does. A
+// stream that could not write once, as on a full disk, takes nothing more until
+// [Server.Restart].
+func (s *Server) Ailing() error {
+	health := s.now().Healthz(&server.HealthzOptions{})
+	if health.Error == "" {
+		return nil
+	}
+	return errors.New(health.Error)
+}
+
+// probeSize is how much must fit before a server that could not write is started
+// again: room for what waits and for the blocks that it begins.
+const probeSize = 8 << 20
+
+// Room says why nothing can be written to the folder; nil: there is room again. It
+// writes a file to find out, and removes it.
+func (s *Server) Room() (err error) {
+	path := filepath.Join(s.cfg.Dir, "PROBE")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(path)) }()
+	if _, err := f.Write(make([]byte, probeSize)); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Restart stops the server and starts it on the same folder and address. What was
+// acknowledged is kept; connections break and are made again. After an error no
+// server runs. Not for use at the same time as Shutdown.
+func (s *Server) Restart() error {
+	old, c := s.now(), s.cfg
+	if address, ok := old.Addr().(*net.TCPAddr); ok {
+		c.Port = address.Port
+	}
+	old.Shutdown()
+	old.WaitForShutdown()
+	srv, err := run(c)
+	if err != nil {
+		return fmt.Errorf("start the server again: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.srv = srv
+	return nil
+}

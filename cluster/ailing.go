@@ -64,6 +64,6 @@ func (n *Node) careUntil(ctx context.Context) error {
 			return fmt.Errorf("the embedded NATS server could not write and does not come back (%w); nothing that was acknowledged is lost: see that there is room in %s, then start the node again", err, n.cfg.Data)
 		}
 		started, told = time.Now(), false
-		n.cfg.Logger.Warn("the embedded NATS server was started again: the data folder can be written to", "data", n.cfg.Data)
+		n.calm.always().Warn("the embedded NATS server was started again: the data folder can be written to", "data", n.cfg.Data)
 	}
 }

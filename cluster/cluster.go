@@ -101,7 +101,9 @@ type Config struct {
 	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
 	// agent that comes into memory reads its whole log.
 	SnapshotEvery int
-	// Logger hears what an operator must know. Nil: slog.Default.
+	// Logger hears what an operator must know. Nil: slog.Default. Of warnings with
+	// one text it hears a few each second, and while NATS is away none but that;
+	// the others come at debug.
 	Logger *slog.Logger
 	// Version is what the node says of itself.
 	Version string
@@ -110,6 +112,7 @@ type Config struct {
 // Node is a running node. Its methods are safe for concurrent use.
 type Node struct {
 	cfg      Config
+	calm     *calm // what cfg.Logger writes to
 	id       string
 	subjects messages.Subjects
 	server   *embedded.Server
@@ -152,8 +155,10 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if strings.HasPrefix(cfg.Root, "_") || cfg.Root == "agents" {
 		return nil, fmt.Errorf("root %q: subjects under it belong to others; choose another first token", cfg.Root)
 	}
+	quiet := newCalm(cfg.Logger.Handler())
+	cfg.Logger = slog.New(quiet)
 	n := &Node{
-		cfg: cfg, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root},
+		cfg: cfg, calm: quiet, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root},
 		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
 	}
 	defer func() {

@@ -28,6 +28,7 @@ func (n *Node) connect(context.Context) error {
 		n.onClose(nc.Close)
 		if i == logConns {
 			n.doors = nc
+			n.calm.watch(nc)
 		} else {
 			n.conns = append(n.conns, nc)
 		}

@@ -205,7 +205,7 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 		add(doctor.Fail, "", "%v", err)
 	}
 	for _, err := range s.Unwritable(ctx) {
-		add(doctor.Fail, "see that its disk has room, then start the NATS server again, or the node whose embedded one it is; nothing that was acknowledged is lost", "%v", err)
+		add(doctor.Fail, "make room on its disk: a node then starts its own embedded server again; another NATS server must be started again by hand. Nothing that was acknowledged is lost", "%v", err)
 	}
 	if err := s.Locked(ctx); err != nil {
 		add(doctor.Fail, "put the keys back from a copy with `reprise restore --keys`; nodes go on with those that they have in memory until they stop", "%v", err)

@@ -6,19 +6,25 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Ailing says why the server does not store what it is given; nil: it does. A
-// stream that could not write once, as on a full disk, takes nothing more until
-// [Server.Restart].
+// Ailing says why the server does not store what it is given; nil: it does, or
+// nothing tells otherwise. A stream that could not write once, as on a full disk,
+// takes nothing more until [Server.Restart].
 func (s *Server) Ailing() error {
-	health := s.now().Healthz(&server.HealthzOptions{})
-	if health.Error == "" {
-		return nil
+	srv := s.now()
+	if !srv.JetStreamEnabled() {
+		return errors.New("JetStream was switched off, as after a write that the system did not permit")
 	}
-	return errors.New(health.Error)
+	for _, e := range srv.Healthz(&server.HealthzOptions{Details: true}).Errors {
+		if e.Type == server.HealthzErrorStream && strings.Contains(e.Error, "write error") { // what else is wrong no new start mends
+			return errors.New(e.Error)
+		}
+	}
+	return nil
 }
 
 // probeSize is how much must fit before a server that could not write is started

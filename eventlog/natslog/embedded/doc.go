@@ -6,6 +6,7 @@
 //
 //	VERSION    format of the folder, then who wrote it:  1 reprise v0.1.0
 //	LOCK       held by the one process that uses the folder; holds its process id
+//	PROBE      there for a moment while [Server.Room] looks whether there is room
 //	jetstream/ the server's own
 //
 // # Guarantees

@@ -108,7 +108,7 @@ func (c *calm) watch(nc *nats.Conn) {
 				return
 			case status == nats.RECONNECTING && !c.away.Swap(true):
 				since = time.Now()
-				tell.Warn("NATS cannot be reached; what needs it is tried again until it is back, and warnings are logged at debug until then", "error", nc.LastError())
+				tell.Warn("NATS cannot be reached; what needs it is tried again until it is back, and warnings are logged at debug until then")
 			case status == nats.CONNECTED && c.away.Swap(false):
 				tell.Warn("NATS is back", "away", time.Since(since).Round(time.Millisecond))
 			}

@@ -106,11 +106,13 @@ func (c *calm) watch(nc *nats.Conn) {
 			switch {
 			case status == nats.CLOSED:
 				return
-			case status == nats.RECONNECTING && !c.away.Swap(true):
+			case status == nats.RECONNECTING && !c.away.Load():
+				c.away.Store(true)
 				since = time.Now()
 				tell.Warn("NATS cannot be reached; what needs it is tried again until it is back, and warnings are logged at debug until then")
-			case status == nats.CONNECTED && c.away.Swap(false):
+			case status == nats.CONNECTED && c.away.Load():
 				tell.Warn("NATS is back", "away", time.Since(since).Round(time.Millisecond))
+				c.away.Store(false)
 			}
 		}
 	}()

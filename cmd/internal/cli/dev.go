@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/demo"
 )
@@ -61,7 +61,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
 	if err != nil {
 		return err
 	}
-	if !chosen && inUse(f.listen) {
+	if !chosen && embedded.Free(f.listen) != nil {
 		cfg.Listen = "127.0.0.1:0"
 		a.note("%s is in use: another port is taken", f.listen)
 	}
@@ -89,16 +89,6 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
 		return file, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
 	return file, fromFile(file, f.keys, cfg, true) // who talks to it owns it
-}
-
-// inUse says that somebody listens at the address already.
-func inUse(address string) bool {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return true
-	}
-	_ = l.Close()
-	return false
 }
 
 // tryThis prints the commands to try next. demo says that the demo agents are

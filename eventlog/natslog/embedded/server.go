@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -103,11 +104,42 @@ func (c Config) probe() error {
 		return nil
 	}
 	address := net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
-	l, err := net.Listen("tcp", address)
-	if err != nil {
+	if err := Free(address); err != nil {
 		return fmt.Errorf("cannot listen on %s: %w; if another program uses the address, stop it or choose another with --listen", address, err)
 	}
-	return l.Close()
+	return nil
+}
+
+// letGo is how long a process that was killed may take to let go of its address.
+const letGo = time.Second
+
+// Free says why nobody can listen on an address, if so. One that is in use is tried
+// for a second: whoever had it may just have been killed.
+func Free(address string) error {
+	return soon(letGo, func() error {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	})
+}
+
+// soon tries for some time until what is in use is not.
+func soon(within time.Duration, try func() error) error {
+	again := time.NewTicker(within / 20)
+	defer again.Stop()
+	for late := time.After(within); ; {
+		err := try()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-late:
+			return err
+		}
+	}
 }
 
 func run(c Config) (*server.Server, error) {

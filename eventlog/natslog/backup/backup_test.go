@@ -31,9 +31,10 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // site is an installation on a server of its own.
 type site struct {
-	t  *testing.T
-	nc *nats.Conn
-	js jetstream.JetStream
+	t   *testing.T
+	srv *embedded.Server
+	nc  *nats.Conn
+	js  jetstream.JetStream
 }
 
 func newSite(t *testing.T) *site {
@@ -52,7 +53,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{t, nc, js}
+	return &site{t, srv, nc, js}
 }
 
 func (s *site) open() *natslog.Log {
@@ -243,6 +244,32 @@ func TestCutShort(t *testing.T) {
 	}
 	if got, err := two.open().Tail(t.Context(), logtest.Agent("ada")); err != nil || got != tail {
 		t.Errorf("tail %+v, %v", got, err)
+	}
+}
+
+// A server that goes away ends a backup and a restore at once, with words.
+func TestServerGoes(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	file := one.backup()
+	goes := func(s *site) func(backup.Progress) {
+		return func(p backup.Progress) {
+			if p.Number == 3 {
+				_ = s.srv.Shutdown()
+			}
+		}
+	}
+	cfg := one.config()
+	cfg.Progress = goes(one)
+	if _, err := backup.Write(t.Context(), io.Discard, cfg); !errors.Is(err, backup.ErrLost) {
+		t.Errorf("backup: %v", err)
+	}
+	two := newSite(t)
+	to := backup.RestoreConfig{Config: two.config()}
+	to.Progress = goes(two)
+	if _, err := backup.Restore(t.Context(), bytes.NewReader(file), to); !errors.Is(err, backup.ErrLost) || !strings.Contains(err.Error(), "--again") {
+		t.Errorf("restore: %v", err)
 	}
 }
 

@@ -223,8 +223,12 @@ func made(answer []byte, info *jetstream.StreamInfo) error {
 	return json.Unmarshal(answer, info)
 }
 
+// ErrLost is wrapped by errors of work that has ended because the server has gone.
+var ErrLost = errors.New("the connection to the NATS server was lost")
+
 // refusals ends ctx with what the server refuses on the connection, which it
-// tells beside the requests: they would only be left without an answer.
+// tells beside the requests, and when the connection is lost: requests would only
+// be left without an answer.
 func refusals(ctx context.Context, nc *nats.Conn) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	before := nc.ErrorHandler()
@@ -233,14 +237,24 @@ func refusals(ctx context.Context, nc *nats.Conn) (_ context.Context, release fu
 			cancel(fmt.Errorf("%w: grant this user publishing to $JS.API.STREAM.>, $JS.API.CONSUMER.>, $JS.SNAPSHOT.> and subscribing to _INBOX.>, or use an administrator's credentials", err))
 		}
 	})
+	changed := nc.StatusChanged(nats.DISCONNECTED, nats.RECONNECTING, nats.CLOSED)
+	go func() {
+		if _, told := <-changed; told {
+			cancel(ErrLost)
+		}
+	}()
 	return ctx, func() {
+		nc.RemoveStatusListener(changed)
 		nc.SetErrorHandler(before)
 		cancel(nil)
 	}
 }
 
-// denied is what the server has refused, if it has, else err.
+// denied is what the server has refused, if it has, or that it has gone, else err.
 func denied(ctx context.Context, err error) error {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrConnectionClosed) { // before it was told
+		return ErrLost
+	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return cause
 	}

@@ -56,7 +56,10 @@ func Restore(ctx context.Context, file io.ReadSeeker, cfg RestoreConfig) (*Manif
 		return nil, err
 	}
 	r := &restoring{RestoreConfig: cfg, js: js, subjects: s, names: natslog.NamesOf(s), m: m}
-	return m, denied(ctx, r.insist(ctx, file))
+	if err = denied(ctx, r.insist(ctx, file)); errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w; no node starts on what is there: restore again with --again, which begins anew", err)
+	}
+	return m, err
 }
 
 // restoring is one restore.

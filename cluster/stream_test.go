@@ -372,7 +372,7 @@ func TestStreamOfAClosedConnection(t *testing.T) {
 			c.Close()
 		}
 	}
-	if !errors.Is(last, nats.ErrConnectionClosed) || strings.Contains(last.Error(), "nothing was heard") {
+	if !errors.Is(last, client.ErrLost) || !errors.Is(last, nats.ErrConnectionClosed) || strings.Contains(last.Error(), "nothing was heard") {
 		t.Errorf("told %v", last)
 	}
 }

@@ -22,7 +22,7 @@ func (c *Client) Backlog(ctx context.Context) (waiting uint64, oldest time.Time,
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
 		return 0, time.Time{}, c.noStreams()
 	case err != nil:
-		return 0, time.Time{}, err
+		return 0, time.Time{}, why(ctx, err)
 	}
 	state := s.CachedInfo().State
 	if state.Msgs == 0 {

@@ -157,7 +157,7 @@ type call struct {
 func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool, error)) (end *nats.Msg, err error) {
 	in, err := c.listen()
 	if err != nil {
-		return nil, err
+		return nil, why(ctx, err)
 	}
 	defer in.close()
 	ctx, leave := c.refused.heed(ctx, to.subject, in.sub.Subject)
@@ -165,7 +165,7 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(in.changed)
 	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
-		return nil, c.unsent(err)
+		return nil, c.unsent(why(ctx, err))
 	}
 	for {
 		msg, err := in.next(ctx, to.silence)

@@ -73,8 +73,15 @@ func (r *refusals) told(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
+// ErrLost is wrapped by errors of a client whose connection is closed for good: the
+// server has gone, or [Client.Close] was called.
+var ErrLost = errors.New("the connection to the NATS server was lost")
+
 // why is what the server has refused, if that has ended ctx, else err.
 func why(ctx context.Context, err error) error {
+	if errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, ErrLost) {
+		err = fmt.Errorf("%w: %w", ErrLost, err)
+	}
 	if refused := (*notAllowed)(nil); errors.As(context.Cause(ctx), &refused) {
 		return refused
 	}

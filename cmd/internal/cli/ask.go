@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -154,13 +155,14 @@ func (a *app) runAsk(ctx context.Context, f inputFlags, agent string, words []st
 	defer done()
 	t := &turn{app: a, client: c, agent: agent, person: a.person()}
 	err = t.follow(within, in)
+	lost := a.gone.Load() || errors.Is(err, client.ErrLost)
 	switch {
 	case err == nil:
-	case t.seen == "" && a.gone.Load():
-		err = fail(t.followIt()+" when a node is back", "%v before %s was heard of; if it took the input, its turn goes on", errLost, agent)
+	case t.seen == "" && lost:
+		err = fail(t.followIt()+" when a node is back", "%v before %s was heard of; if it took the input, its turn goes on", client.ErrLost, agent)
 	case t.seen == "":
-	case a.gone.Load():
-		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", errLost, t.seen, agent)
+	case lost:
+		err = fail(t.followIt()+" when a node is back", "%v; turn %s of %s goes on", client.ErrLost, t.seen, agent)
 	case ctx.Err() != nil:
 		err = fail(t.followIt(), "stopped listening; turn %s of %s goes on", t.seen, agent)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -82,11 +82,12 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.run("doctor", "assistant/sound", "--repair").exits(2, "--repair")
 	w.run("doctor", "--rate", "-1").exits(2, "--rate")
 	w.run("doctor", "--quick").exits(0, "dead letters")
+	w.run("doctor", "--quick", "--deep").exits(2, "--quick")
 	w.run("doctor", "--deep", "--repair", "--rate", "5000").exits(1)
 
 	// What was wrong is in the backup as it was, and is told again.
 	w.run("backup", "store.tar").exits(0)
-	w.run("restore", "store.tar", "--data", "again").exits(1, "fail  log", "restored to again", "not sound")
+	w.run("restore", "store.tar", "--data", "again").exits(1, "fail  log", "restored to again", "serve --data again`", "dev --data again`", "not sound")
 	w.run("restore", "store.tar", "--data", "more", "--no-check").exits(0, "restored to more")
 	node.end(syscall.SIGTERM)
 	node = w.node("serve", "--data", "again", "--listen", "127.0.0.1:0", "--sync", "relaxed")

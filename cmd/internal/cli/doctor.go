@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,6 +64,8 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 		return usage("--repair is for the whole store: leave the agent out")
 	case f.query.Rate < 0:
 		return usage("--rate %d: it must be positive", f.query.Rate)
+	case f.quick && (f.query.Deep || f.query.Repair || f.query.Rate > 0):
+		return usage("--quick does not read the store: leave it out, or --deep, --repair and --rate")
 	case agent != "" && f.quick:
 		return usage("--quick reads no agent: leave one of them out")
 	case agent != "":
@@ -140,12 +140,7 @@ func (a *app) examineStore(ctx context.Context, agent string, q messages.Query) 
 func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 	c, ctx, done, err := a.client(ctx)
 	if err != nil {
-		var f *failure
-		what := err.Error()
-		if errors.As(err, &f) && f.do != "" {
-			what += "; " + f.do
-		}
-		return []finding{{"server", "fail", what}}
+		return []finding{a.failed("server", err)}
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
@@ -160,11 +155,20 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 // takes it at once, also while its agent is busy.
 const waitsLong = time.Minute
 
+// failed is what could not be looked at, with what to do about it.
+func (a *app) failed(check string, err error) finding {
+	f := a.failure(err)
+	if f.do != "" {
+		return finding{check, "fail", f.what + "; " + f.do}
+	}
+	return finding{check, "fail", f.what}
+}
+
 // backlog looks at the work queue.
 func (a *app) backlog(ctx context.Context, c *client.Client) finding {
 	n, oldest, err := c.Backlog(ctx)
 	if err != nil {
-		return finding{"queue", "fail", err.Error()}
+		return a.failed("queue", err)
 	}
 	return queued(n, oldest, time.Now())
 }
@@ -184,7 +188,7 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 	known := 0
 	for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "agents"}) {
 		if err != nil {
-			return finding{"node", "fail", err.Error()}
+			return a.failed("node", err)
 		}
 		phases[raw[projections.Agent](line).Phase]++
 		known++
@@ -204,16 +208,31 @@ func (a *app) population(ctx context.Context, c *client.Client, tenant string) f
 }
 
 func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) finding {
-	n := 0
-	var newest json.RawMessage
+	n, told := 0, 0
+	var newest messages.DeadLetter
 	for line, err := range c.QueryTenant(ctx, tenant, messages.Query{View: "dlq"}) {
 		if err != nil {
-			return finding{"dead letters", "fail", err.Error()}
+			return a.failed("dead letters", err)
 		}
-		n, newest = n+1, line
+		if l := raw[messages.DeadLetter](line); answered(l) {
+			told++
+		} else {
+			n, newest = n+1, l
+		}
+	}
+	besides := ""
+	if told > 0 {
+		besides = fmt.Sprintf("; besides, %d commands that were refused to who waited for an answer", told)
 	}
 	if n == 0 {
-		return finding{"dead letters", "ok", "none"}
+		return finding{"dead letters", "ok", "none" + besides}
 	}
-	return finding{"dead letters", "warn", fmt.Sprintf("%d, the newest: %s; `%s dlq ls` lists them", n, raw[messages.DeadLetter](newest).Reason, a.started)}
+	return finding{"dead letters", "warn", fmt.Sprintf("%d, the newest: %s; `%s dlq ls` lists them%s", n, newest.Reason, a.started, besides)}
+}
+
+// answered says that a letter is a command whose sender wanted an answer, and so was
+// told why it was refused.
+func answered(l messages.DeadLetter) bool {
+	_, rest, _ := strings.Cut(l.Subject, ".")
+	return strings.HasPrefix(rest, "ctl.") && len(l.Headers[messages.HeaderReply]) > 0
 }

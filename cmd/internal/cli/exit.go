@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -58,6 +60,9 @@ func flagError(err error) error {
 	return fmt.Errorf("--%s %q: %s", wrong.GetFlag().Name, wrong.GetValue(), write)
 }
 
+// whenBack is what to do about a server that has gone.
+const whenBack = "try again when it is back; what was stored is not lost"
+
 // silent ends the program with a code; everything is said already.
 func silent(code int) error { return &failure{code: code} }
 
@@ -99,10 +104,14 @@ func (a *app) failure(err error) *failure {
 		return f
 	case !a.running: // cobra's own errors
 		return &failure{code: exitUsage, what: err.Error(), do: a.help()}
+	case errors.Is(err, backup.ErrLost):
+		return &failure{code: exitFailed, what: err.Error(), do: whenBack, err: err}
 	case errors.Is(err, context.Canceled) && a.gone.Load():
-		return &failure{code: exitFailed, what: errLost.Error(), do: "try again when it is back; what was stored is not lost", err: err}
+		return &failure{code: exitFailed, what: client.ErrLost.Error(), do: whenBack, err: err}
 	case errors.As(err, &refused):
 		return &failure{code: exitFailed, what: err.Error(), do: a.advice(refused), err: err}
+	case errors.Is(err, client.ErrLost):
+		return &failure{code: exitFailed, what: client.ErrLost.Error(), do: whenBack, err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{code: exitFailed, what: "there was no answer within --timeout", do: "raise --timeout, or see with `" + a.started + " doctor` whether a node is there", err: err}
 	}

@@ -87,7 +87,7 @@ func (a *app) connected(ctx context.Context) (c *client.Client, within context.C
 		return nil, nil, nil, err
 	}
 	within, lost := context.WithCancelCause(ctx)
-	o.Lost = func() { a.gone.Store(true); lost(errLost) }
+	o.Lost = func() { a.gone.Store(true); lost(client.ErrLost) }
 	limited, end := a.limited(within)
 	defer end()
 	if c, err = client.Connect(limited, o); err != nil {
@@ -175,9 +175,6 @@ func (a *app) server() (o client.Options, file string, err error) {
 	}
 	return o, file, err
 }
-
-// errLost says that the server has gone away while a command waited for it.
-var errLost = errors.New("the connection to the NATS server was lost")
 
 // localAddress is the URL that a local node wrote under its data folder.
 func (a *app) localAddress() (address, file string, err error) {

@@ -31,6 +31,7 @@ func TestTimers(t *testing.T) { // A6
 	}
 	w.run("cancel", "assistant/a", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
 	w.run("cancel", "assistant/a", "morning").exits(1, "no timer", "morning")
+	w.run("doctor", "--quick").exits(0, "ok    dead letters  none; besides, 1 commands")
 	w.run("cancel", "assistant/a").exits(2, "--all")
 	w.run("cancel", "assistant/a", "").exits(2, "is empty", "--all")
 	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every timer")
@@ -59,8 +60,16 @@ func TestTimersThatMeanNothing(t *testing.T) { // A102
 		{"exclude one another", "--in", "2h", "--cron", "@daily"},
 		{"set in, at or cron", "--name", "x"},
 		{"no last moment", "--cron", "@daily", "--deadline", "1h"},
+		{"before the input comes", "--in", "1h", "--deadline", "5s"},
+		{"before the input comes", "--at", "2031-01-01T00:00:00Z", "--deadline", "2030-12-31T23:59:59Z"},
 	} {
 		w.run(append([]string{"send", "assistant/a", "hi"}, tc[1:]...)...).exits(2, tc[0])
+	}
+	for _, tc := range [][]string{ // zero is no way to leave a number out
+		{"show", "assistant/a", "--at", "0"}, {"replay", "assistant/a", "--at", "0"}, {"compact", "assistant/a", "--keep", "0"},
+		{"resume", "assistant/a", "--max-steps", "0"}, {"resume", "assistant/a", "--agent-max-cost", "0"}, {"ask", "assistant/a", "hi", "--max-steps", "0"},
+	} {
+		w.run(tc...).exits(2, tc[len(tc)-2]+" 0: it must be positive")
 	}
 	w.run("ask", "assistant/a", "hi", "--in", "2h").exits(2, "send", "events assistant/a --follow")
 }

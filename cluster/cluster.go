@@ -166,7 +166,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.archives, n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -231,9 +231,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
-	if n.retention, err = n.newRetention(); err != nil {
-		return err
-	}
+	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
 		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -37,21 +36,30 @@ const (
 	retainRest = 50 * time.Millisecond
 )
 
+// archives finds, before anything is begun, the folder that agents are archived in
+// whose kinds are not kept for ever.
+func (n *Node) archives(context.Context) error {
+	for _, d := range n.cfg.Agents {
+		if d.Retain <= 0 || n.cfg.Archive != "" {
+			continue
+		}
+		if n.cfg.Data == "" {
+			return fmt.Errorf("agents %s are to be deleted after a time (Retain), and there is no folder to archive them in: set Archive", d.Kind)
+		}
+		n.cfg.Archive = filepath.Join(n.cfg.Data, "archive")
+	}
+	return nil
+}
+
 // newRetention is what looks after agents whose kinds are not kept for ever.
-func (n *Node) newRetention() (*retention, error) {
+func (n *Node) newRetention() *retention {
 	r := &retention{node: n, dir: n.cfg.Archive, kinds: make(map[string]time.Duration)}
 	for _, d := range n.cfg.Agents {
 		if d.Retain > 0 {
 			r.kinds[d.Kind] = d.Retain
 		}
 	}
-	if r.dir == "" && n.cfg.Data != "" {
-		r.dir = filepath.Join(n.cfg.Data, "archive")
-	}
-	if r.dir == "" && len(r.kinds) > 0 {
-		return nil, errors.New("agents are to be deleted after a time (retain), and there is no folder to archive them in: set Archive (retain_to)")
-	}
-	return r, nil
+	return r
 }
 
 // openRetention begins to look after them.

@@ -114,10 +114,11 @@ func TestRetentionOfSealedAgents(t *testing.T) { // A108
 	}
 }
 
-func TestRetentionNeedsAFolder(t *testing.T) {
+// A node that is to archive agents and has no folder for them does not connect.
+func TestRetentionNeedsAFolder(t *testing.T) { // A108
 	w := newWorld(t)
-	n, err := cluster.Start(w.ctx, w.config(agents(echo(), brief)))
-	if err == nil || !strings.Contains(err.Error(), "retain_to") {
+	n, err := cluster.Start(w.ctx, cluster.Config{NATS: "nats://127.0.0.1:1", Agents: []actors.Definition{{Kind: "assistant", Model: "demo/demo", Retain: time.Hour}}})
+	if err == nil || !strings.Contains(err.Error(), "agents assistant") || !strings.Contains(err.Error(), "set Archive") {
 		t.Error(err)
 	}
 	if err == nil {

@@ -41,6 +41,8 @@ type checked struct {
 	// Wrapping are the ids of the wrapping keys.
 	Wrapping []string         `json:"wrapping,omitempty"`
 	Problems []checkedProblem `json:"problems,omitempty"`
+	// Warnings are problems for some nodes alone: those with --nats.
+	Warnings []checkedProblem `json:"warnings,omitempty"`
 }
 
 type checkedProblem struct {
@@ -75,6 +77,8 @@ func (a *app) runCheck(file, keyFile string) error {
 	for _, key := range keys {
 		result.Wrapping = append(result.Wrapping, key.ID())
 	}
+	unarchived := c.Unarchived()
+	result.Warnings = checkedProblems(unarchived)
 	if a.json() {
 		return a.object(result)
 	}
@@ -83,6 +87,9 @@ func (a *app) runCheck(file, keyFile string) error {
 		encrypted = counted("wrapping key", result.Wrapping)
 	}
 	a.printf("%s is fine: %s; %s; %s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), counted("provider", result.Providers), encrypted)
+	if unarchived != nil {
+		a.note("for serve --nats it is not: %v", unarchived)
+	}
 	return nil
 }
 
@@ -118,14 +125,20 @@ func counted(what string, names []string) string {
 	return fmt.Sprintf("%d %ss (%s)", len(names), what, strings.Join(names, ", "))
 }
 
-func (a *app) problems(file string, err error) error {
+// checkedProblems are the problems in err for JSON; nil if there are none in it.
+func checkedProblems(err error) (list []checkedProblem) {
 	var ps config.Problems
-	if !a.json() || !errors.As(err, &ps) {
-		return err
-	}
-	result := checked{File: file}
+	errors.As(err, &ps)
 	for _, p := range ps {
-		result.Problems = append(result.Problems, checkedProblem{p.Line, p.Col, p.What, p.Do})
+		list = append(list, checkedProblem{p.Line, p.Col, p.What, p.Do})
+	}
+	return list
+}
+
+func (a *app) problems(file string, err error) error {
+	result := checked{File: file, Problems: checkedProblems(err)}
+	if !a.json() || result.Problems == nil {
+		return err
 	}
 	if err := a.object(result); err != nil {
 		return err

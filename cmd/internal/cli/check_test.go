@@ -27,6 +27,25 @@ func TestCheck(t *testing.T) {
 	w.run("check", "typo.yaml").exits(1, `did you mean "calculator"?`, "gone.sh")
 }
 
+// Where agents are archived is asked before a node connects.
+func TestCheckRetention(t *testing.T) { // A108
+	w := newWorld(t)
+	kept := "agents:\n  assistant:\n    model: demo/demo\n    retain: 400d\n"
+	w.file("reprise.yaml", kept)
+	w.run("check").exits(0, "is fine", "serve --nats", "reprise.yaml:4:13:", "retain_to")
+	if warned, _ := w.run("check", "-o", "json").exits(0).objects()[0]["warnings"].([]any); len(warned) != 1 {
+		t.Errorf("warned of %v", warned)
+	}
+	if r := w.run("serve", "--nats", "nats://127.0.0.1:1").exits(1, "reprise.yaml:4:13:", "retain_to"); strings.Contains(r.err, "127.0.0.1") {
+		t.Errorf("it has connected: %s", r.err)
+	}
+	w.file("reprise.yaml", kept+"retain_to: old\n")
+	if r := w.run("check").exits(0, "is fine"); r.err != "" {
+		t.Errorf("check warns: %s", r.err)
+	}
+	w.run("serve", "--nats", "nats://127.0.0.1:1").exits(1, "127.0.0.1:1")
+}
+
 // The key is tried as serve would.
 func TestCheckKey(t *testing.T) { // A29
 	const key = "0101010101010101010101010101010101010101010101010101010101010101"

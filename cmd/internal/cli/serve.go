@@ -68,9 +68,6 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, Version: versionText(),
 		Views: f.views, Providers: withDemo(), Logger: a.logger(slog.LevelInfo),
 	}
-	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {
-		return err
-	}
 	if external {
 		var err error
 		if cfg.NATS, cfg.NATSOptions, err = o.Resolve(); err != nil {
@@ -78,6 +75,9 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		}
 	} else {
 		cfg.Data, cfg.Listen, cfg.Sync = f.data, f.listen, f.sync
+	}
+	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {
+		return err
 	}
 	n := &node{app: a, cfg: cfg, mode: "serve"}
 	n.ready = n.explain

@@ -21,7 +21,8 @@ const defaultConfig = "reprise.yaml"
 // be seen.
 const wordDelay = 20 * time.Millisecond
 
-// fromFile puts what a reprise.yaml defines into cfg. promptApproves holds for
+// fromFile puts what a reprise.yaml defines into cfg, whose Data is set if it has a
+// data folder. promptApproves holds for
 // agents of which the file does not say whether whoever prompts them decides.
 func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) error {
 	c, err := config.Load(path)
@@ -29,6 +30,9 @@ func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) er
 		return err
 	}
 	if cfg.Agents, err = definitions(c, toolbox.Command); err != nil {
+		return err
+	}
+	if err = c.Unarchived(); err != nil && cfg.Data == "" {
 		return err
 	}
 	cfg.Prices, cfg.Archive = c.Prices, c.RetainTo

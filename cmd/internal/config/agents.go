@@ -42,7 +42,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
 		"compact":          func(n *node) { r.compact(n, &a) },
 		"settings":         func(n *node) { r.settings(n, &a) },
-		"retain":           r.days("retain", &a.Retain),
+		"retain":           func(n *node) { r.retain(n, &a) },
 	})
 	r.hasModel(f, owner)
 	r.choices(choice, stops, &a)

@@ -45,11 +45,8 @@ func (a *app) runSend(ctx context.Context, f inputFlags, later laterFlags, agent
 	if err != nil {
 		return err
 	}
-	if in.Schedule, err = later.schedule(time.Now()); err != nil {
+	if in.Schedule, err = later.schedule(time.Now(), in.Deadline); err != nil {
 		return err
-	}
-	if in.Cron != "" && in.Deadline != nil {
-		return usage("--deadline and --cron exclude one another: an input that comes again and again has no last moment")
 	}
 	c, ctx, done, err := a.client(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ func (f *laterFlags) any() bool { return slices.ContainsFunc(laterNames, f.set.C
 // tolerance is how long ago --at may be: who types a time means one to come.
 const tolerance = time.Minute
 
-// schedule reads the flags.
-func (f *laterFlags) schedule(now time.Time) (messages.Schedule, error) {
+// schedule reads the flags. deadline is the input's; nil: it has none.
+func (f *laterFlags) schedule(now time.Time, deadline *time.Time) (messages.Schedule, error) {
 	s := messages.Schedule{Cron: f.cron, Zone: f.zone, Name: f.name}
 	for name, value := range map[string]string{"in": f.in, "at": f.at, "cron": f.cron, "tz": f.zone, "name": f.name} {
 		if value == "" && f.set.Changed(name) { // a variable that is not set must not send at once
@@ -64,9 +64,15 @@ func (f *laterFlags) schedule(now time.Time) (messages.Schedule, error) {
 		}
 		s.At, s.Zone = &at, ""
 	}
-	_, err := s.First(now)
-	if err != nil {
+	first, err := s.First(now)
+	switch {
+	case err != nil:
 		return s, usage("%s", messages.AsError(err).Message)
+	case deadline == nil:
+	case s.Cron != "":
+		return s, usage("--deadline and --cron exclude one another: an input that comes again and again has no last moment")
+	case f.any() && !first.Before(*deadline):
+		return s, usage("--deadline: %s is over before the input comes, at %s: give a later one, or none", deadline.Format(time.RFC3339), first.Format(time.RFC3339))
 	}
 	return s, nil
 }
@@ -105,8 +111,8 @@ func (a *app) timers() *cobra.Command {
 		Short: "List the inputs that are to reach an agent later",
 		Long: `List the inputs that are to reach an agent later, as send --in, --at and --cron
 have set them. Each comes once when its time has come, also if no node ran then; one
-that comes again and again comes once for all the times it has missed, and timer.fired
-says how many.`,
+that comes again and again comes once for all the times it has missed; missed in
+timer.fired is how many there were beyond the first of them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runTimers(cmd.Context(), args[0], messages.EventNumber(at))
 		},

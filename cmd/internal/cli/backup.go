@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -104,6 +105,7 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	if _, err := os.Stat(name); name != "-" && err == nil && !force {
 		return cfg, fail("choose another name, or replace it with --force", "%s is there already", name)
 	}
+	a.leftOver("backup", name, ".", ".part")
 	o, file, err := a.server()
 	if err != nil {
 		return cfg, err
@@ -130,6 +132,26 @@ func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc)
 // told says what is in a backup in one line.
 func told(m *backup.Manifest) string {
 	return projections.Printable(fmt.Sprintf("%d streams of root %s, %d messages, %s, begun %s by %s", len(m.Streams), m.Root, m.Messages(), size(m.Size()), m.Begun.UTC().Format(time.DateTime), m.Version), 0)
+}
+
+// leftOver names what earlier commands have left beside path that were killed: they
+// gave it that name with before and after around some digits.
+func (a *app) leftOver(command, path, before, after string) {
+	beside, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return // the command itself meets that
+	}
+	var left []string
+	for _, e := range beside {
+		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+before)
+		digits, part := strings.CutSuffix(digits, after)
+		if ok && part && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			left = append(left, quoted(filepath.Join(filepath.Dir(path), e.Name())))
+		}
+	}
+	if len(left) > 0 {
+		a.note("an earlier %s was cut short, or runs still, and has left %s: remove what nobody uses", command, strings.Join(left, " "))
+	}
 }
 
 // whole writes a file under another name and gives it its own when it is whole

@@ -221,7 +221,13 @@ func TestBackupKilled(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.dir, "new")); err == nil {
 		t.Error("half a store has the folder's name")
 	}
-	w.run("restore", "store.tar", "--data", "new").exits(0, "an earlier restore was cut short", "new.restoring-")
+	w.file("new.restoring-77/x", "")
+	w.run("restore", "store.tar", "--data", "new").exits(0, "an earlier restore was cut short", "new.restoring-", " new.restoring-77:")
+	w.file("cut.tar.8.part", "")
+	w.file("cut.tar.gz.part", "of somebody else")
+	if r := w.run("backup", "cut.tar").exits(0, "an earlier backup was cut short", " cut.tar.8.part"); strings.Contains(r.err, "gz") {
+		t.Error(r.err)
+	}
 	node := w.node("serve", "--data", "new", "--listen", "127.0.0.1:0", "--sync", "relaxed")
 	w.run("history", "assistant/main", "--data", "new").exits(0, "51")
 	node.end(syscall.SIGTERM)

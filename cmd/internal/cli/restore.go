@@ -38,7 +38,7 @@ func (a *app) restore() *cobra.Command {
 
 With --nats, --context or NATS_URL the streams are made on that server, which
 must have none of the installation's and no node running. Otherwise, and with
---data, a new folder is made for ` + "`reprise serve --data`" + `. The file is checked whole
+--data, a new folder is made, for ` + "`serve --data` or `dev --data`" + `. The file is checked whole
 before anything is written, and the store when it is made (see doctor).
 
 A restore that is cut short leaves nothing that a node would start on. Agents go
@@ -190,9 +190,7 @@ func (r *restoring) folder(ctx context.Context, dir string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if left, _ := filepath.Glob(dir + ".restoring-*"); len(left) > 0 {
-		r.app.note("an earlier restore was cut short, or runs still, and has left %s: remove it when nobody uses it", left[0])
-	}
+	r.app.leftOver("restore", dir, ".restoring-", "")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
@@ -209,7 +207,8 @@ func (r *restoring) folder(ctx context.Context, dir string) error {
 	if err := errors.Join(os.Rename(half, dir), syncPath(filepath.Dir(dir))); err != nil {
 		return err
 	}
-	r.say("restored to " + dir + "; start a node with `" + r.app.started + " serve --data " + dir + "`")
+	of := r.app.started + " %s --data " + quoted(dir)
+	r.say(fmt.Sprintf("restored to %s; start a node on it with `"+of+"`, which needs a %s, or with `"+of+"`", dir, "serve", defaultConfig, "dev"))
 	return nil
 }
 

@@ -38,6 +38,9 @@ func (a *app) runShow(ctx context.Context, agent string, at messages.EventNumber
 	})
 }
 
+// shownInputs is how many inputs of a kind are shown to a person.
+const shownInputs = 10
+
 // status prints an agent's status for a person.
 func (a *app) status(s projections.AgentStatus) error {
 	table := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
@@ -56,12 +59,16 @@ func (a *app) status(s projections.AgentStatus) error {
 	row("events", "%d, the newest at %s", s.Events, s.Updated.UTC().Format(time.DateTime))
 	row("owner", "%s, epoch %d", s.Owner, s.Epoch)
 	row("queue", "%d", len(s.Queue))
-	for _, id := range s.Queue {
-		row("", "%s", id)
+	some := func(name, which string, ids []string) {
+		for _, id := range ids[:min(len(ids), shownInputs)] {
+			row(name, "%s", id)
+		}
+		if more := len(ids) - shownInputs; more > 0 {
+			row(name, "and %d more: `%s show %s -o json` gives the ids of all that are %s", more, a.started, agent, which)
+		}
 	}
-	for _, id := range s.Joined {
-		row("joined", "%s", id)
-	}
+	some("", "queued", s.Queue)
+	some("joined", "joined", s.Joined)
 	if s.Timers > 0 {
 		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, s.Next.UTC().Format(time.DateTime), a.started, agent)
 	}

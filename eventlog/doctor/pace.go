@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// pace bounds how many messages are read in a second, over each hundred of them.
+// pace bounds how many messages are read in a second, over each hundred of them, or
+// each second where they are fewer.
 type pace struct {
 	rate  int // 0: not bounded
 	n     int
@@ -16,14 +17,14 @@ const paceEvery = 100
 
 // next counts a message, and waits if it came too soon.
 func (p *pace) next(ctx context.Context) error {
-	if p.n++; p.rate <= 0 || p.n%paceEvery != 0 {
+	if p.n++; p.n == 1 {
+		p.since = time.Now()
+	}
+	every := min(paceEvery, p.rate)
+	if every <= 0 || p.n%every != 0 {
 		return ctx.Err()
 	}
-	now := time.Now()
-	wait := time.Second*paceEvery/time.Duration(p.rate) - now.Sub(p.since)
-	if p.since = now; wait <= 0 || p.n == paceEvery {
-		return ctx.Err()
-	}
+	wait := time.Second*time.Duration(every)/time.Duration(p.rate) - time.Since(p.since)
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	select {

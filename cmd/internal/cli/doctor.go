@@ -222,7 +222,7 @@ func (a *app) deadLetters(ctx context.Context, c *client.Client, tenant string) 
 	}
 	besides := ""
 	if told > 0 {
-		besides = fmt.Sprintf("; besides, %d commands that were refused to who waited for an answer", told)
+		besides = fmt.Sprintf("; besides, commands that were refused to whoever waited for the answer: %d", told)
 	}
 	if n == 0 {
 		return finding{"dead letters", "ok", "none" + besides}

@@ -77,7 +77,9 @@ func (f *inputFlags) input(text string) (messages.Input, error) {
 		}
 		t = time.Now().Add(d)
 	}
-	t = t.UTC()
+	if t = t.UTC(); !t.After(time.Now()) {
+		return in, usage("--deadline %s has passed already: give a later one, or none", f.deadline)
+	}
 	in.Deadline = &t
 	return in, nil
 }

@@ -88,7 +88,7 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 			}
 			a.running = true
 			a.remote.read(cmd)
-			return refuseZero(cmd.Flags())
+			return refuseNothing(cmd.Flags())
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })

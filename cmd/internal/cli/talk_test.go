@@ -27,7 +27,7 @@ func TestAsk(t *testing.T) {
 	w.run("chat", "--policy", "steer", "assistant/a").exits(2, "queue, join, interrupt or reject")
 	w.run("send", "--max-steps", "-1", "assistant/a", "hi").exits(2, "--max-steps")
 	w.run("ask", "--deadline", "soon", "assistant/a", "hi").exits(2, "30s")
-	w.run("ask", "--deadline", "2001-01-01T00:00:00Z", "assistant/a", "hi").exits(1, "deadline")
+	w.run("ask", "--deadline", "2001-01-01T00:00:00Z", "assistant/a", "hi").exits(2, "has passed already")
 	w.run("ask", "--max-steps", "1", "assistant/m", "What is 4 times 4?").exits(1, "max_steps", "resume assistant/m --max-steps")
 	w.run("resume", "assistant/m", "--max-steps", "-5").exits(2, "--max-steps")
 	w.run("resume", "assistant/m", "--agent-max-tokens", "-5").exits(2, "--agent-max-tokens")
@@ -97,7 +97,7 @@ func TestSend(t *testing.T) {
 	if r := w.run("send", "assistant/s", "hi").exits(0); len(strings.TrimSpace(r.out)) < 20 {
 		t.Errorf("no id: %q", r.out)
 	}
-	w.run("send", "assistant/s", "hi", "--reply", "reprise.in.default.assistant.s").exits(0)
+	w.run("send", "assistant/s", "hi", "--reply", "reprise.in.default.assistant.s").exits(2, "answers are never published")
 	w.run("send", "assistant/s.x", "hi").exits(2, "'.'")
 }
 

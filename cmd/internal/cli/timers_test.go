@@ -42,7 +42,7 @@ func TestTimers(t *testing.T) { // A6
 	}
 }
 
-func TestTimersThatMeanNothing(t *testing.T) { // A102
+func TestFlagsThatMeanNothing(t *testing.T) { // A102
 	w := newWorld(t)
 	for _, tc := range [][]string{ // before anything is sent
 		{"field 1, the minute", "--cron", "61 9 * * *"},
@@ -64,6 +64,19 @@ func TestTimersThatMeanNothing(t *testing.T) { // A102
 		{"before the input comes", "--at", "2031-01-01T00:00:00Z", "--deadline", "2030-12-31T23:59:59Z"},
 	} {
 		w.run(append([]string{"send", "assistant/a", "hi"}, tc[1:]...)...).exits(2, tc[0])
+	}
+	for _, tc := range [][]string{
+		{"answers are never published under", "--reply", "reprise.in.default.assistant.b"}, {"one plain subject", "--reply", "a.*"},
+		{"has passed already", "--deadline", "0s"}, {"has passed already", "--deadline", "2020-01-01T00:00:00Z"}, {"write a duration", "--deadline", "soon"},
+	} {
+		w.run(append([]string{"send", "assistant/a", "hi"}, tc[1:]...)...).exits(2, tc[0])
+	}
+	for _, tc := range [][]string{ // a variable that is not set is no way to leave a word out
+		{"send", "assistant/a", "hi", "--id", ""}, {"send", "assistant/a", "hi", "--reply", ""}, {"ask", "assistant/a", "hi", "--deadline", ""},
+		{"approve", "assistant/a", "c1", "--turn", ""}, {"approve", "assistant/a", "c1", "--args-hash", ""},
+		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"show", "assistant/a", "--data", ""},
+	} {
+		w.run(tc...).exits(2, tc[len(tc)-2]+" is empty")
 	}
 	for _, tc := range [][]string{ // zero is no way to leave a number out
 		{"show", "assistant/a", "--at", "0"}, {"replay", "assistant/a", "--at", "0"}, {"compact", "assistant/a", "--keep", "0"},

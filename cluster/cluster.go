@@ -152,6 +152,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Root == "" {
 		cfg.Root = messages.DefaultRoot
 	}
+	if err := messages.ValidateToken("subject root", cfg.Root); err != nil {
+		return nil, err
+	}
 	if strings.HasPrefix(cfg.Root, "_") || cfg.Root == "agents" {
 		return nil, fmt.Errorf("root %q: subjects under it belong to others; choose another first token", cfg.Root)
 	}

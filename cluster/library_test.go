@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/providers/providertest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -130,5 +132,19 @@ func TestScreenIsInReadme(t *testing.T) {
 	}
 	if !bytes.Contains(readme, text) {
 		t.Errorf("README.md does not contain %s as it is", screen)
+	}
+}
+
+// A root that cannot be is refused before anything is made.
+func TestRefusesRoots(t *testing.T) { // A102
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, root := range []string{"a.b", "a b", "*", "_x", "agents"} {
+		if n, err := cluster.Start(t.Context(), cluster.Config{Data: dir, Root: root}); err == nil {
+			_ = n.Close()
+			t.Errorf("%q is taken", root)
+		}
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("there is a store")
 	}
 }

@@ -74,7 +74,7 @@ func TestFlagsThatMeanNothing(t *testing.T) { // A102
 	for _, tc := range [][]string{ // a variable that is not set is no way to leave a word out
 		{"send", "assistant/a", "hi", "--id", ""}, {"send", "assistant/a", "hi", "--reply", ""}, {"ask", "assistant/a", "hi", "--deadline", ""},
 		{"approve", "assistant/a", "c1", "--turn", ""}, {"approve", "assistant/a", "c1", "--args-hash", ""},
-		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"show", "assistant/a", "--data", ""},
+		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"serve", "--root", ""}, {"show", "assistant/a", "--data", ""},
 	} {
 		w.run(tc...).exits(2, tc[len(tc)-2]+" is empty")
 	}

@@ -26,7 +26,7 @@ func (c *Config) Unarchived() error {
 	for _, a := range c.Agents {
 		if a.Retain > 0 && c.RetainTo == "" {
 			found.add(c.places[retainPlace(a.Kind)], "add retain_to: and a folder at the top of the file, or remove retain",
-				"agents %s are to be archived after a time, and a node without a data folder (--nats) has no place for that", shown(a.Kind))
+				"agents of kind %s are to be archived after a time, and a node without a data folder (--nats) has no place for that", shown(a.Kind))
 		}
 	}
 	return found.err()

@@ -102,8 +102,10 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	if name == "" {
 		return cfg, usage("the name of the file is empty: name one, or - for standard output")
 	}
-	if _, err := os.Stat(name); name != "-" && err == nil && !force {
-		return cfg, fail("choose another name, or replace it with --force", "%s is there already", name)
+	if name != "-" {
+		if err := writable(name, force); err != nil {
+			return cfg, err
+		}
 	}
 	a.leftOver("backup", name, ".", ".part")
 	o, file, err := a.server()
@@ -132,6 +134,22 @@ func (a *app) limited(ctx context.Context) (context.Context, context.CancelFunc)
 // told says what is in a backup in one line.
 func told(m *backup.Manifest) string {
 	return projections.Printable(fmt.Sprintf("%d streams of root %s, %d messages, %s, begun %s by %s", len(m.Streams), m.Root, m.Messages(), size(m.Size()), m.Begun.UTC().Format(time.DateTime), m.Version), 0)
+}
+
+// writable says why a file of that name cannot be written, as far as that is seen
+// before there is anything to write.
+func writable(name string, force bool) error {
+	file, err := os.Stat(name)
+	if _, missing := os.Stat(filepath.Dir(name)); errors.Is(missing, fs.ErrNotExist) {
+		return fail("make it first, or choose another name", "the folder %s does not exist", filepath.Dir(name))
+	}
+	switch {
+	case err == nil && file.IsDir():
+		return fail("name a file in it", "%s is a folder", name)
+	case err == nil && !force:
+		return fail("choose another name, or replace it with --force", "%s is there already", name)
+	}
+	return nil
 }
 
 // leftOver names what earlier commands have left beside path that were killed: they

@@ -187,9 +187,15 @@ func TestBackupRefuses(t *testing.T) {
 	w.run("restore", "there.tar").exits(1, "not empty", "--data")
 	w.run("restore", "there.tar", "--nats", url).exits(1, "nodes are alive")
 	w.run("restore", "-").exits(2, "twice")
+	w.run("restore", "gone.tar", "--nats", url, "--data", "new").exits(2, "leave one of them out")
+	w.run("restore", "gone.tar", "--replicas", "3", "--data", "new").exits(2, "stands alone")
+	w.run("restore", "gone.tar").exits(1, "not empty") // before the file is read
+	w.run("restore", "there.tar", "--data", "reprise.yaml").exits(1, "no folder", "--data")
+	w.run("backup", "--force", ".").exits(1, "is a folder", "name a file")
+	w.run("backup", "no/such/o.tar").exits(1, "no/such does not exist")
 	w.run("restore", "").exits(2, "is empty")
 	w.run("backup", "").exits(2, "is empty")
-	w.run("restore", "gone.tar").exits(1, "gone.tar")
+	w.run("restore", "gone.tar", "--data", "new").exits(1, "gone.tar")
 	w.run("restore", "reprise.yaml", "--data", "new").exits(1, "reprise.yaml: the file is no whole backup")
 	whole, err := os.ReadFile(filepath.Join(w.dir, "there.tar"))
 	if err != nil {

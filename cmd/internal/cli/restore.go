@@ -87,6 +87,21 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 	if f.replicas < 0 {
 		return usage("--replicas %d: it must be positive", f.replicas)
 	}
+	o := a.remote.options
+	if o.URL == "" && o.Context == "" && !a.remote.chosen {
+		o.URL = os.Getenv("NATS_URL")
+	}
+	local := o.URL == "" && o.Context == ""
+	switch {
+	case !local && a.remote.chosen:
+		return usage("--data makes a folder, and --nats or --context name a server: leave one of them out")
+	case local && f.replicas > 1:
+		return usage("--replicas %d: the server of a folder stands alone; give --nats a cluster of servers", f.replicas)
+	case local && !f.dry:
+		if err := vacant(a.remote.data); err != nil {
+			return err
+		}
+	}
 	file, err := os.Open(name)
 	if err != nil {
 		return err
@@ -96,12 +111,8 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 	if err != nil || f.dry {
 		return err
 	}
-	o := a.remote.options
-	if o.Root = m.Root; f.rooted {
-		o.Root = a.remote.options.Root
-	}
-	if o.URL == "" && o.Context == "" && !a.remote.chosen {
-		o.URL = os.Getenv("NATS_URL")
+	if !f.rooted {
+		o.Root = m.Root
 	}
 	line := a.progress()
 	cfg := backup.RestoreConfig{Again: f.again, Replicas: f.replicas}
@@ -109,7 +120,7 @@ func (a *app) runRestore(ctx context.Context, name string, f restoreFlags) error
 		line.show("restore %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
 	}
 	r := &restoring{app: a, file: file, cfg: cfg, check: !f.unchecked, line: line}
-	if o.URL == "" && o.Context == "" {
+	if local {
 		err = r.folder(ctx, a.remote.data)
 	} else {
 		err = r.server(ctx, o)
@@ -147,7 +158,7 @@ func (a *app) verify(file *os.File) (*backup.Manifest, error) {
 		a.note("%d agents were deleted while it was taken, and are not restored", n)
 	}
 	if m.Encrypted() {
-		a.note("agents in it are encrypted and their keys (KV_%s_keys) are in no backup: put them back with `%s restore --keys` before a node starts, and start it with the wrapping key", m.Root, a.started)
+		a.note("agents in it are encrypted and their keys (KV_%s_keys) are in no backup: put them back with `%s restore --keys FILE`, to the same --data or --nats, before a node starts, and start it with the wrapping key", m.Root, a.started)
 	}
 	return m, nil
 }
@@ -184,10 +195,7 @@ func (r *restoring) server(ctx context.Context, o client.Options) error {
 // until it is whole.
 func (r *restoring) folder(ctx context.Context, dir string) error {
 	dir = filepath.Clean(dir)
-	switch left, err := os.ReadDir(dir); {
-	case err == nil && len(left) > 0:
-		return fail("choose a new folder with --data, or move this one away", "the folder %s is not empty", dir)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err := vacant(dir); err != nil {
 		return err
 	}
 	r.app.leftOver("restore", dir, ".restoring-", "")
@@ -209,6 +217,20 @@ func (r *restoring) folder(ctx context.Context, dir string) error {
 	}
 	of := r.app.started + " %s --data " + quoted(dir)
 	r.say(fmt.Sprintf("restored to %s; start a node on it with `"+of+"`, which needs a %s, or with `"+of+"`", dir, "serve", defaultConfig, "dev"))
+	return nil
+}
+
+// vacant says why no new folder can be made there.
+func vacant(dir string) error {
+	const do = "choose a new folder with --data, or move this one away"
+	switch left, err := os.ReadDir(dir); {
+	case err == nil && len(left) > 0:
+		return fail(do, "the folder %s is not empty", dir)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fail(do, "%s is, or is in, a file and no folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	return nil
 }
 

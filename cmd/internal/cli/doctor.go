@@ -38,6 +38,9 @@ node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
 The whole store is asked for on the subject <root>.q, an administrator's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && cmd.Flags().Changed("tenant") {
+				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", f.tenant, args[0])
+			}
 			return a.runDoctor(cmd.Context(), f, strings.Join(args, ""))
 		},
 	}

@@ -114,6 +114,11 @@ func ofFleet(cmd *cobra.Command, args []string, fleet, agent []string) error {
 	if limit := cmd.Flags().Lookup("limit"); limit != nil && strings.HasPrefix(limit.Value.String(), "-") {
 		return usage("--limit %s: it must be positive", limit.Value)
 	}
+	if kind := cmd.Flags().Lookup("kind"); kind != nil && kind.Changed {
+		if err := messages.ValidateToken("--kind", kind.Value.String()); err != nil {
+			return usage("%v", err)
+		}
+	}
 	return nil
 }
 

@@ -11,8 +11,11 @@ import (
 var positives = []string{"at", "keep", "max-steps", "max-tokens", "max-cost", "max-duration"}
 
 // worded are the flags whose empty text would count so: a variable of the shell that
-// is not set must not take a binding, an id or a key away, nor choose another store.
-var worded = []string{"args-hash", "config", "context", "creds", "data", "deadline", "id", "key-file", "nats", "reply", "root", "turn", "views"}
+// is not set must not take a binding, an id, a key or a filter away, nor choose another
+// store.
+var worded = []string{
+	"args-hash", "config", "context", "creds", "data", "deadline", "id", "key-file", "model", "nats", "outcome", "phase", "reply", "root", "tool", "turn", "views",
+}
 
 // refuseNothing refuses a flag that was given and says nothing.
 func refuseNothing(flags *pflag.FlagSet) (err error) {

@@ -74,10 +74,13 @@ func TestFlagsThatMeanNothing(t *testing.T) { // A102
 	for _, tc := range [][]string{ // a variable that is not set is no way to leave a word out
 		{"send", "assistant/a", "hi", "--id", ""}, {"send", "assistant/a", "hi", "--reply", ""}, {"ask", "assistant/a", "hi", "--deadline", ""},
 		{"approve", "assistant/a", "c1", "--turn", ""}, {"approve", "assistant/a", "c1", "--args-hash", ""},
-		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"serve", "--root", ""}, {"show", "assistant/a", "--data", ""},
+		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"serve", "--root", ""}, {"effects", "--tool", ""}, {"ls", "--phase", ""}, {"show", "assistant/a", "--data", ""},
 	} {
 		w.run(tc...).exits(2, tc[len(tc)-2]+" is empty")
 	}
+	w.run("ls", "--kind", "").exits(2, "--kind is empty")
+	w.run("usage", "--kind", "a.b").exits(2, "--kind", "'.'")
+	w.run("doctor", "assistant/a", "--tenant", "other").exits(2, "other/assistant/a")
 	for _, tc := range [][]string{ // zero is no way to leave a number out
 		{"show", "assistant/a", "--at", "0"}, {"replay", "assistant/a", "--at", "0"}, {"compact", "assistant/a", "--keep", "0"},
 		{"resume", "assistant/a", "--max-steps", "0"}, {"resume", "assistant/a", "--agent-max-cost", "0"}, {"ask", "assistant/a", "hi", "--max-steps", "0"},

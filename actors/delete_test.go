@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
@@ -295,6 +297,43 @@ func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	}
 	if got := said.String(); got != "" {
 		t.Errorf("the node says %s", got)
+	}
+}
+
+// A deleted agent leaves no snapshot, however many events it had, neither while it
+// is in memory nor when it leaves: it would outlive the purge, and where agents are
+// encrypted it would have a key made for nothing else.
+func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
+	for name, every := range map[string]int{"one with each frame": 1, "one at the end": 64} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := actorstest.New(t, nil)
+				cfg := config(echo())
+				cfg.SnapshotEvery, cfg.IdleAfter = every, time.Second
+				node := s.Start(cfg)
+				for i := range 40 {
+					node.Must(ada, patch(i))
+				}
+				node.Must(ada, messages.Delete{ID: "d1"})
+				leave := func() {
+					<-time.After(5 * time.Second)
+					synctest.Wait()
+					if n := node.Runtime().InMemory(); n != 0 {
+						t.Fatalf("%d agents are in memory", n)
+					}
+				}
+				leave()
+				wantNothing(t, s.Log(), ada)
+				for i := range 40 { // as if it had never been
+					node.Must(ada, patch(i))
+				}
+				leave()
+				if names, err := s.Log().ListSnapshots(t.Context(), ada); len(names) == 0 || err != nil {
+					t.Errorf("its next life has left %v, %v", names, err)
+				}
+				end(node)
+			})
+		})
 	}
 }
 

@@ -55,6 +55,9 @@ type unsaved struct {
 }
 
 func (u *unsaved) add(f *messages.Frame, bytes int) {
+	if _, gone := f.Events[0].(messages.AgentPurged); gone { // with the snapshot
+		*u = unsaved{under: u.under}
+	}
 	u.events += len(f.Events)
 	u.bytes += bytes
 }
@@ -72,13 +75,14 @@ type savedAs struct {
 }
 
 // save leaves a snapshot if at least so many events have come since the last one,
-// which take together that share of its size, and no other is being written. The state must be as the log has it. The mailbox
-// only takes the image; the rest is done beside it, and may end after the agent
-// has gone: a snapshot that comes late replaces a newer one at worst, and costs
-// the next activation the reading of a longer tail.
+// which take together that share of its size, and no other is being written. The
+// state must be as the log has it. The mailbox only takes the image; the rest is
+// done beside it, and may end after the agent has gone: a snapshot that comes late
+// replaces a newer one at worst, and costs the next activation the reading of a
+// longer tail. A deleted agent leaves none, for nothing would remove it.
 func (a *agent) save(events, share int) {
 	u := &a.unsaved
-	if a.rt.saves == nil || !u.due(events, share) {
+	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) {
 		return
 	}
 	select {

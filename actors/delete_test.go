@@ -337,6 +337,32 @@ func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
 	}
 }
 
+// Who has an agent in memory that another owner has deleted leaves no snapshot of
+// its former life when it lets it go.
+func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
+	synctest.Test(t, func(t *testing.T) {
+		s := actorstest.New(t, nil)
+		cfg := config(echo())
+		cfg.IdleAfter = time.Minute
+		former := s.Start(cfg)
+		for i := range 40 {
+			former.Must(ada, patch(i))
+		}
+		owner := s.Start(cfg)
+		owner.Must(ada, messages.Delete{ID: "d1"})
+		synctest.Wait()
+		wantNothing(t, s.Log(), ada)
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		if n := former.Runtime().InMemory(); n != 0 {
+			t.Fatalf("%d agents are in memory", n)
+		}
+		wantNothing(t, s.Log(), ada)
+		end(owner)
+		end(former)
+	})
+}
+
 // slowFrames is a log that gives a frame by its place when it is let go.
 type slowFrames struct {
 	eventlog.Log

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,7 +80,8 @@ type savedAs struct {
 // state must be as the log has it. The mailbox only takes the image; the rest is
 // done beside it, and may end after the agent has gone: a snapshot that comes late
 // replaces a newer one at worst, and costs the next activation the reading of a
-// longer tail. A deleted agent leaves none, for nothing would remove it.
+// longer tail. A deleted agent leaves none, for nothing would remove it, and nor
+// does one that somebody else owns by now, who may have deleted it.
 func (a *agent) save(events, share int) {
 	u := &a.unsaved
 	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) {
@@ -94,7 +96,7 @@ func (a *agent) save(events, share int) {
 	tail.Seq = a.newest // behind it may be foreign messages
 	s, pages, err := snapshotOf(&a.state, tail, &a.ids, &a.owing)
 	*u = unsaved{size: u.size, under: true}
-	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
 	written := rt.writers.begin(id)
 	rt.crew.run(func() {
 		defer func() { <-rt.saving }()
@@ -102,11 +104,27 @@ func (a *agent) save(events, share int) {
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
-		if err == nil {
+		if m.err == nil {
+			m.err = rt.owns(ctx, id, epoch)
+		}
+		if m.err == nil {
 			m.size, m.err = rt.saves.putAgent(ctx, id, s, pages)
 		}
-		root.Send(self, m)
+		if !errors.Is(m.err, errOwned) { // else there is never another one
+			root.Send(self, m)
+		}
 	})
+}
+
+var errOwned = errors.New("somebody else owns the agent")
+
+// owns is errOwned once somebody has written for the agent with a higher epoch.
+func (rt *Runtime) owns(ctx context.Context, a messages.AgentID, epoch messages.Epoch) error {
+	tail, err := rt.log.Tail(ctx, a)
+	if err == nil && tail.Epoch > epoch {
+		err = errOwned
+	}
+	return err
 }
 
 // snapshotOf is a snapshot that shares with what it is taken of only what does not

@@ -73,7 +73,7 @@ func TestFleet(t *testing.T) { // A52, A80, A87
 	} {
 		w.run(wrong...).exits(2)
 	}
-	w.run("effects", "--kind", "a b").exits(1, "may stand there")
+	w.run("effects", "--kind", "a b").exits(2, "may stand there")
 
 	said := func() (text string) {
 		for _, args := range [][]string{{"effects"}, {"approvals"}, {"usage", "--by", "agent"}, {"usage", "--by", "day"}} {

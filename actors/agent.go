@@ -354,7 +354,7 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
 func (a *agent) rest(events, share int) {
 	if !a.busy && !a.left && a.broken == nil {
-		a.save(events, share)
+		a.save(events, share, false)
 	}
 }
 

@@ -152,7 +152,7 @@ func (a *agent) appended(m appended) {
 	a.tail, a.newest = m.tail, m.tail.Seq
 	a.ids.placed(fl.frame, m.tail.Seq)
 	a.unsaved.add(fl.frame, fl.size)
-	a.save(a.rt.saveEvery, snapshotShare)
+	a.save(a.rt.saveEvery, snapshotShare, true)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
 		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting})

@@ -82,7 +82,7 @@ func examineSnapshot(ctx context.Context, log interface {
 // unreadable tells of a snapshot that is stored, though what is read of it is
 // nothing. An agent that has never had cause to write one is not asked about it.
 func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, name string) (*doctor.Finding, error) {
-	if s.Tail.Last < DefaultSnapshotEvery {
+	if s.Tail.Last < snapshotAtEnd {
 		return nil, nil
 	}
 	names, err := log.ListSnapshots(ctx, s.Agent)

@@ -71,7 +71,7 @@ var faults = []fault{
 	{"begin behind the tail of a snapshot", "load.go",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "commit.go",
-		"	a.busy = true\n", "	a.busy = true\n	a.tail.Last = f.Last()\n	a.save(0, snapshotShare)\n	a.tail.Last = f.First - 1\n"},
+		"	a.busy = true\n", "	a.busy = true\n	a.tail.Last = f.Last()\n	a.save(0, snapshotShare, true)\n	a.tail.Last = f.First - 1\n"},
 	{"append before the blob is stored", "shelf.go",
 		"b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))\n", `b, err := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}, error(nil)
 		go func() { _, _ = s.log.PutBlob(context.WithoutCancel(ctx), a, strings.NewReader(payload)) }()

@@ -28,7 +28,7 @@ type saved struct {
 const (
 	// DefaultSnapshotEvery is how many events an agent writes between two
 	// snapshots, at least.
-	DefaultSnapshotEvery = 64
+	DefaultSnapshotEvery = 128
 	// An agent that leaves memory is worth a snapshot with fewer, and with a smaller
 	// part of what the last one took: to read a frame of the tail, when it comes
 	// back, takes as long as to read 20 KB of a snapshot.
@@ -81,8 +81,9 @@ type savedAs struct {
 // done beside it, and may end after the agent has gone: a snapshot that comes late
 // replaces a newer one at worst, and costs the next activation the reading of a
 // longer tail. A deleted agent leaves none, for nothing would remove it, and nor
-// does one that somebody else owns by now, who may have deleted it.
-func (a *agent) save(events, share int) {
+// does one that somebody else owns by now, who may have deleted it: unless the agent
+// is sure, because it has just written a frame, the log is asked for that.
+func (a *agent) save(events, share int, sure bool) {
 	u := &a.unsaved
 	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) {
 		return
@@ -104,7 +105,7 @@ func (a *agent) save(events, share int) {
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
 		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
-		if m.err == nil {
+		if m.err == nil && !sure {
 			m.err = rt.owns(ctx, id, epoch)
 		}
 		if m.err == nil {

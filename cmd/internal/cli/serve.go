@@ -42,7 +42,7 @@ ends it at once.`,
 	fs.StringVar(&f.views, "views", "", "folder of the views of the fleet, a cache of this node alone (default: in --data, or with --nats a temporary one)")
 	fs.IntVar(&f.replicas, "replicas", 1, "copies of each stream that is created")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
-	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 64)")
+	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
 	keyFlag(cmd, &f.keys)
 	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log more of what the node does")
 	return cmd

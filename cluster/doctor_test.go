@@ -235,9 +235,9 @@ func TestDoctorAlone(t *testing.T) {
 // Snapshots are held against the log.
 func TestDoctorOfSnapshots(t *testing.T) { // A27
 	w := newWorld(t)
-	c := w.node(agents(echo(), nil)).Client()
+	c := w.node(agents(echo(), nil), func(c *cluster.Config) { c.SnapshotEvery = 16 }).Client()
 	agent := "assistant/a"
-	for range 20 { // more events than lie between two snapshots
+	for range 5 { // more events than lie between two snapshots
 		w.say(c, agent, "", "hello")
 	}
 	nc, err := natslog.Connect(w.url)

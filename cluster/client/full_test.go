@@ -15,12 +15,11 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A server whose storage is used up says so in a number; the sender is told in
-// words, and that trying again can help. What waits is told with its age.
-func TestNoRoom(t *testing.T) { // A102
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), JetStreamMaxStore: 1, NoSigs: true, NoLog: true,
-	})
+// start starts a server with JetStream, in a folder and on an address of its own.
+func start(t *testing.T, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.JetStream, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
+	srv, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +28,13 @@ func TestNoRoom(t *testing.T) { // A102
 	if !srv.ReadyForConnections(10 * time.Second) {
 		t.Fatal("the server does not start")
 	}
+	return srv
+}
+
+// A server whose storage is used up says so in a number; the sender is told in
+// words, and that trying again can help. What waits is told with its age.
+func TestNoRoom(t *testing.T) { // A102
+	srv := start(t, &server.Options{JetStreamMaxStore: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	nc, err := nats.Connect(srv.ClientURL())

@@ -16,18 +16,9 @@ import (
 // library on standard error.
 func TestNotAllowed(t *testing.T) { // A102
 	may := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"reprise.ctl.>", "reprise.in.>", "reprise.q.>"}}
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+	srv := start(t, &server.Options{
 		Users: []*server.User{{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: may}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := client.Connect(ctx, client.Options{URL: strings.Replace(srv.ClientURL(), "//", "//some:some@", 1)})

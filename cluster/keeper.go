@@ -1,0 +1,341 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections/fleet"
+)
+
+// toldOf is what a reader tells the keeper of its shard.
+type toldOf struct {
+	shard int
+	fleet.Stored
+	// here says that the shard is the one that was read, elsewhere that it is
+	// another, idle that there is no more now.
+	here, elsewhere, idle bool
+}
+
+// keeper is a file that is open.
+type keeper struct {
+	*views
+	store *fleet.Store
+	told  chan toldOf
+	ctx   context.Context
+	read  sync.WaitGroup
+	// building are the shards that have not been read to their end, sure those
+	// that are known to be the ones that were read.
+	building, sure map[int]bool
+	// passed are the sequences up to which the shards have been read, as of when
+	// nothing more was there: what is newest may be of no agent.
+	passed map[int]uint64
+	// goals are what the shards held at first.
+	goals  []uint64
+	begun  time.Time
+	frames int
+
+	gathered *fleet.Batch
+	worked   time.Duration // on it
+}
+
+// keep keeps the file until something fails.
+func (v *views) keep(well func()) error {
+	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
+		return err
+	}
+	store, err := fleet.Open(v.ctx, v.path, v.logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(v.ctx)
+	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), passed: make(map[int]uint64), gathered: store.Batch(), begun: time.Now()}
+	defer func() {
+		cancel()
+		k.read.Wait()
+		v.set(nil, err)
+		_ = store.Close()
+	}()
+	if k.goals, err = v.ends(ctx); err != nil {
+		return err
+	}
+	for shard := range v.log.Shards() {
+		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
+		k.follow(shard)
+	}
+	k.publish()
+	v.set(store, nil)
+	for {
+		if err = k.batch(); err != nil {
+			return err
+		}
+		well()
+	}
+}
+
+// batch takes in what comes, commits it and rests.
+func (k *keeper) batch() error {
+	k.gathered, k.worked = k.store.Batch(), 0
+	if err := k.gather(); err != nil {
+		return err
+	}
+	if err := k.commit(); err != nil {
+		return err
+	}
+	k.rest()
+	return nil
+}
+
+// gather folds what comes into the batch, for a while if nobody asks: an agent's
+// frames are written once if they come together.
+func (k *keeper) gather() error {
+	var enough <-chan time.Time
+	for !k.gathered.Full(k.most) {
+		if k.gathered.Len() > 0 && len(k.told) == 0 && k.asked.Load() > 0 {
+			return nil
+		}
+		select {
+		case m := <-k.told:
+			if err := k.take(m); err != nil {
+				return err
+			}
+			if enough == nil && k.gathered.Len() > 0 {
+				enough = time.After(viewsGather)
+			}
+		case <-k.kick:
+		case <-enough:
+			return nil
+		case <-k.store.Broken():
+			return k.store.Damage()
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		}
+	}
+	return nil
+}
+
+// take takes in what a reader tells.
+func (k *keeper) take(m toldOf) error {
+	begun := time.Now()
+	defer func() { k.worked += time.Since(begun) }()
+	switch {
+	case m.here:
+		k.sure[m.shard] = true
+		k.publish()
+	case m.idle:
+		k.built(m.shard)
+		if k.passed[m.shard] = m.Seq; k.gathered.Len() == 0 {
+			k.publish()
+		}
+	case m.elsewhere:
+		return k.again(m.shard)
+	default:
+		return k.add(m)
+	}
+	return nil
+}
+
+// add folds a message. One that cannot be read now is waited for, with all that
+// was read behind it: left out it would be missed for good.
+func (k *keeper) add(m toldOf) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = 2 * time.Second
+	for tell := k.logger.Warn; ; tell = k.logger.Debug {
+		err := k.gathered.Add(k.ctx, m.shard, m.Stored)
+		if !errors.Is(err, fleet.ErrLater) {
+			return err
+		}
+		if k.ctx.Err() != nil {
+			return k.ctx.Err()
+		}
+		tell("the views of the fleet wait for a frame that cannot be read now", "agent", m.Agent.String(), "error", err)
+		if err := k.commit(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause.NextBackOff()):
+		case <-k.store.Broken():
+			return k.store.Damage()
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		}
+	}
+}
+
+// later marks the errors of a frame that may be read at another time: all but
+// those that say what is wrong with the frame itself or with its key.
+func later(decode func() (*messages.Frame, error)) func() (*messages.Frame, error) {
+	if decode == nil {
+		return nil
+	}
+	return func() (*messages.Frame, error) {
+		f, err := decode()
+		damage := new(eventlog.DamageError)
+		if err == nil || errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, messages.ErrShredded) {
+			return f, err
+		}
+		return nil, fmt.Errorf("%w: %w", fleet.ErrLater, err)
+	}
+}
+
+func (k *keeper) commit() error {
+	frames := k.gathered.Len()
+	if frames == 0 {
+		return nil
+	}
+	begun := time.Now()
+	err := k.gathered.Commit(k.ctx)
+	k.worked += time.Since(begun)
+	k.gathered = k.store.Batch()
+	if err != nil {
+		return err
+	}
+	k.frames += frames
+	k.publish()
+	return nil
+}
+
+// publish tells those who wait how far each shard is.
+func (k *keeper) publish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for shard := range k.log.Shards() {
+		if !k.sure[shard] {
+			continue
+		}
+		k.at[shard] = max(k.at[shard], k.store.Shard(shard).Seq)
+		if k.gathered.Len() == 0 {
+			k.at[shard] = max(k.at[shard], k.passed[shard])
+		}
+		if shard < len(k.goals) && k.at[shard] >= k.goals[shard] {
+			k.built(shard)
+		}
+	}
+	k.tell()
+}
+
+// again reads a shard from its beginning.
+func (k *keeper) again(shard int) error {
+	if err := k.commit(); err != nil {
+		return err
+	}
+	k.logger.Warn("a shard of the log is not the one that the views of the fleet were built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
+	if err := k.store.Reset(k.ctx, shard); err != nil {
+		return err
+	}
+	k.building[shard], k.sure[shard] = true, true // it is at its beginning
+	k.forget(shard)
+	k.publish()
+	k.follow(shard)
+	return nil
+}
+
+// forget takes back how far a shard was read.
+func (k *keeper) forget(shard int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.at, shard)
+	delete(k.passed, shard)
+}
+
+// built notes that a shard has been read to its end.
+func (k *keeper) built(shard int) {
+	if delete(k.building, shard); len(k.building) == 0 && k.frames > 0 {
+		k.logger.Debug("the views of the fleet have caught up", "frames", k.frames, "took", time.Since(k.begun).Round(time.Millisecond))
+		k.frames = 0
+	}
+}
+
+// rest lets others work, in proportion to how long was worked, unless somebody
+// asks.
+func (k *keeper) rest() {
+	rest := k.worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - k.worked
+	if len(k.building) > 0 {
+		rest = min(rest, k.worked)
+	}
+	timer := time.NewTimer(min(rest, viewsRestMost))
+	defer timer.Stop()
+	for k.asked.Load() == 0 {
+		select {
+		case <-timer.C:
+			return
+		case <-k.store.Broken(): // who gathers tells why
+			return
+		case <-k.kick:
+		case <-k.ctx.Done():
+			return
+		}
+	}
+}
+
+// follow reads a shard from where the file is, after it has seen that the log
+// still holds what was read last.
+func (k *keeper) follow(shard int) {
+	last := k.store.Shard(shard).Position
+	k.read.Go(func() {
+		pause := backoff.NewExponentialBackOff()
+		pause.MaxInterval = 2 * time.Second
+		for k.ctx.Err() == nil {
+			err := k.readOn(shard, &last, pause.Reset)
+			if errors.Is(err, eventlog.ErrElsewhere) {
+				k.tellOf(toldOf{shard: shard, elsewhere: true})
+				return
+			}
+			if k.ctx.Err() == nil {
+				k.logger.Warn("a shard of the log cannot be read; it is tried again", "shard", shard, "error", err)
+			}
+			select {
+			case <-time.After(pause.NextBackOff()):
+			case <-k.ctx.Done():
+			}
+		}
+	})
+}
+
+// readOn reads a shard behind last, until something fails.
+func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
+	known := last.Seq == 0
+	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
+		here := fleet.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
+		none := err == nil && m.Agent == (messages.AgentID{})
+		switch {
+		case err != nil:
+			return err
+		case !known && !none && here.Seq == last.Seq && here.Agent == last.Agent && here.Stored.Equal(last.Stored):
+			if known = true; !k.tellOf(toldOf{shard: shard, here: true}) {
+				return k.ctx.Err()
+			}
+			continue
+		case !known || !none && here.Seq <= last.Seq:
+			return eventlog.ErrElsewhere
+		}
+		well()
+		told := toldOf{shard: shard, idle: none, Stored: fleet.Stored{Seq: m.Seq}}
+		if !none {
+			*last = here
+			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+		}
+		if !k.tellOf(told) {
+			return k.ctx.Err()
+		}
+	}
+	return k.ctx.Err()
+}
+
+func (k *keeper) tellOf(m toldOf) bool {
+	select {
+	case k.told <- m:
+		return true
+	case <-k.ctx.Done():
+		return false
+	}
+}

@@ -793,10 +793,10 @@ func TestQueriesTellOfDamage(t *testing.T) { // A87
 				}
 			},
 		} {
+			if view == "held" && name == "values" {
+				continue // doctor compares what is held with the log
+			}
 			t.Run(view+" "+name, func(t *testing.T) {
-				if view == "held" && name == "values" {
-					t.Skip("doctor compares them")
-				}
 				s := open(t, file(t))
 				w.apply(t, s, 100)
 				if err := ask(s); err != nil {

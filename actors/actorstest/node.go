@@ -3,6 +3,7 @@ package actorstest
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -61,14 +62,19 @@ func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 // Do gives the command to the agent and waits for the answer.
 func (n *Node) Do(a messages.AgentID, c messages.Command) messages.Answer { return n.Ask(a, c)() }
 
-// Must is Do for a command that is not to be refused.
+// Must is Do for a command that is not to be refused. As a client does, it asks
+// again while the agent is unavailable: another node may still be writing to it.
 func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 	n.t.Helper()
-	answer := n.Do(a, c)
-	if answer.Err != nil {
-		n.t.Fatalf("%s for %s was refused: %v", c.CommandType(), a, answer.Err)
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		answer := n.Do(a, c)
+		switch {
+		case answer.Err == nil:
+			return answer
+		case answer.Err.Code != messages.Unavailable || n.gone() || time.Now().After(end):
+			n.t.Fatalf("%s for %s was refused: %v", c.CommandType(), a, answer.Err)
+		}
 	}
-	return answer
 }
 
 // Wake activates the agent, as the owner of a partition does with agents that

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -16,21 +19,24 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// attic is a log that keeps every snapshot that was ever left in it, and gives
-// any of them, a damaged one, none or an error, as its dice have it. Pages of
-// ids, too, are there or not.
+// attic is a log that keeps every snapshot that was ever left in it, removed or
+// not, and gives any of them, a damaged one, none or an error, as its dice have
+// it. Pages of ids, too, are there or not.
 type attic struct {
 	eventlog.Log
 
-	mu    sync.Mutex
-	dice  *rand.Rand
-	kept  map[messages.AgentID]map[string][][]byte
+	mu   sync.Mutex
+	dice *rand.Rand
+	kept map[messages.AgentID]map[string][][]byte
+	// held are those that were not removed, and who has left them.
+	held  map[messages.AgentID]map[string]*host
 	given map[string]int // undamaged ones, by the beginning of their names
+	slow  bool           // some snapshots come late
 	tidy  bool
 }
 
 func newAttic(log eventlog.Log, dice *rand.Rand) *attic {
-	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), given: make(map[string]int)}
+	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]*host), given: make(map[string]int)}
 }
 
 var errAttic = errors.New("the attic is locked")
@@ -49,17 +55,78 @@ func (k *attic) only(a messages.AgentID, name string, snapshot []byte) {
 	k.kept[a][name] = [][]byte{snapshot}
 }
 
-// PutSnapshot keeps a snapshot, or fails.
-func (k *attic) PutSnapshot(_ context.Context, a messages.AgentID, name string, snapshot []byte) error {
+// PutSnapshot keeps a snapshot, soon or late, or fails.
+func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var err error
+	if !k.tidy {
+		switch n := k.dice.IntN(20); {
+		case n == 0:
+			return errAttic
+		case n == 1:
+			err = errAttic // and it is stored
+		case n < 4 && k.slow:
+			pause := time.Duration(k.dice.IntN(3000)) * time.Millisecond
+			if n == 2 {
+				err = errAttic
+			}
+			k.mu.Unlock()
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
+			k.mu.Lock()
+		}
+	}
+	if k.kept[a] == nil {
+		k.kept[a] = make(map[string][][]byte)
+	}
+	if k.held[a] == nil {
+		k.held[a] = make(map[string]*host)
+	}
+	k.kept[a][name] = append(k.kept[a][name], bytes.Clone(snapshot))
+	k.held[a][name], _ = ctx.Value(puts{}).(*host)
+	return err
+}
+
+// puts is the key of a context under which a host stores.
+type puts struct{}
+
+// PutSnapshot says who stores.
+func (h *host) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
+	return h.Log.PutSnapshot(context.WithValue(ctx, puts{}, h), a, name, snapshot)
+}
+
+// left gives the names of an agent's snapshots, but for those of nodes that have
+// crashed since, which could take nothing back.
+func (k *attic) left(a messages.AgentID) (names []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, by := range k.held[a] {
+		if !by.crashed.Load() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// ListSnapshots gives the names of those that were not removed.
+func (k *attic) ListSnapshots(_ context.Context, a messages.AgentID) ([]string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.held[a])), nil
+}
+
+// RemoveSnapshots lets go of all that an agent has, or fails. It may still give
+// them: removing is no fence.
+func (k *attic) RemoveSnapshots(_ context.Context, a messages.AgentID, _ ...string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.tidy && k.dice.IntN(10) == 0 {
 		return errAttic
 	}
-	if k.kept[a] == nil {
-		k.kept[a] = make(map[string][][]byte)
-	}
-	k.kept[a][name] = append(k.kept[a][name], bytes.Clone(snapshot))
+	delete(k.held, a)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -260,6 +261,112 @@ func TestDeleteKeepsNothingOfRefusedInputs(t *testing.T) { // A36, A108
 	close(log.free)
 	s.Until(ada, "agent.purged")
 	wantNothing(t, s.Log(), ada)
+}
+
+// slowShelf is a log that stores a snapshot when it is let, and may say then that it
+// has not.
+type slowShelf struct {
+	eventlog.Log
+	err            error
+	put, let, done chan struct{}
+}
+
+func newSlowShelf(log eventlog.Log, err error) *slowShelf {
+	return &slowShelf{Log: log, err: err, put: make(chan struct{}, 9), let: make(chan struct{}), done: make(chan struct{})}
+}
+
+func (l *slowShelf) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+	l.put <- struct{}{}
+	<-l.let
+	return errors.Join(l.Log.PutSnapshot(ctx, a, name, b), l.err)
+}
+
+// FrameAt is what is asked last before a snapshot stays.
+func (l *slowShelf) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
+	rec, err := l.Log.FrameAt(ctx, a, seq)
+	if err == nil {
+		close(l.done)
+	}
+	return rec, err
+}
+
+func (l *slowShelf) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error {
+	defer close(l.done)
+	return l.Log.RemoveSnapshots(ctx, a, names...)
+}
+
+// An owner stores a snapshot so slowly that another one deletes the agent
+// meanwhile: nothing of it stays, also if the owner takes it for not stored.
+func TestDeposedOwnerLeavesNothing(t *testing.T) { // A108
+	for _, err := range []error{nil, context.DeadlineExceeded} {
+		s := actorstest.New(t, nil)
+		slow := newSlowShelf(s.Log(), err)
+		cfg := config(echo())
+		cfg.Log, cfg.SnapshotEvery = slow, 1
+		s.Start(cfg).Must(ada, say("u1", "a secret"))
+		<-slow.put
+		s.Start(config(echo())).Must(ada, messages.Delete{ID: "d1"})
+		s.Until(ada, "agent.purged")
+		close(slow.let)
+		<-slow.done
+		wantNothing(t, s.Log(), ada)
+	}
+}
+
+// The agent has only changed hands: what the next owner has left stays.
+func TestDeposedOwnerLeavesOthersAlone(t *testing.T) { // A27
+	s := actorstest.New(t, nil)
+	slow := newSlowShelf(s.Log(), nil)
+	cfg := config(echo())
+	cfg.Log, cfg.SnapshotEvery = slow, 1
+	s.Start(cfg).Must(ada, say("u1", "hello"))
+	<-slow.put
+	s.Until(ada, "turn.completed")
+	s.Start(config(echo())).Must(ada, say("u2", "and again"))
+	s.Until(ada, "turn.completed", 2)
+	if err := s.Log().PutSnapshot(t.Context(), ada, "another", []byte("of the next owner")); err != nil {
+		t.Fatal(err)
+	}
+	close(slow.let)
+	<-slow.done
+	if names, err := s.Log().ListSnapshots(t.Context(), ada); !slices.Contains(names, "another") {
+		t.Errorf("snapshots %v are stored, %v", names, err)
+	}
+}
+
+// A snapshot that was left behind a purge, by a node that was killed then, is told of
+// and removed.
+func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
+	s := actorstest.New(t, nil)
+	node := s.Start(config(echo()))
+	node.Must(ada, say("u1", "hello"))
+	examine := func(o doctor.Options) (found []doctor.Finding) {
+		tail, err := s.Log().Tail(t.Context(), ada)
+		if err == nil {
+			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: eventlog.Gone}}
+			err = actors.ExamineSnapshots(s.Log())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	keep(t, s.Log(), ada)
+	if found := examine(doctor.Options{Repair: true}); found != nil {
+		t.Errorf("of an agent that lives: %+v", found)
+	}
+	node.Must(ada, messages.Delete{ID: "d1"})
+	s.Until(ada, "agent.purged")
+	if found := examine(doctor.Options{}); found != nil {
+		t.Errorf("nothing is left: %+v", found)
+	}
+	keep(t, s.Log(), ada)
+	if found := examine(doctor.Options{}); len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "left") {
+		t.Errorf("a snapshot is left: %+v", found)
+	}
+	if found := examine(doctor.Options{Repair: true}); len(found) != 1 || !found[0].Repaired || examine(doctor.Options{}) != nil {
+		t.Errorf("after the repair: %+v", found)
+	}
 }
 
 // slowPages is a log that holds the first page of spent ids until it is let go.

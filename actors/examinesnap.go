@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
@@ -15,13 +16,18 @@ import (
 
 // ExamineSnapshots sees that an agent's snapshot can be read and knows of no
 // event that its log has not, and, if it is to look deep, that a replay gives the
-// same. It removes a bad one if it is to repair: a snapshot is a cache.
+// same; and that none is left of an agent that was purged. It removes a bad one if
+// it is to repair: a snapshot is a cache.
 func ExamineSnapshots(log interface {
 	eventlog.Reader
 	eventlog.Snapshots
 }) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
-		f, err := examineSnapshot(ctx, log, s, o.Deep)
+		examine := examineSnapshot
+		if s.Summary.Phase == eventlog.Gone {
+			examine = leftBehind
+		}
+		f, err := examine(ctx, log, s, o.Deep)
 		if err != nil || f == nil {
 			return err
 		}
@@ -38,10 +44,13 @@ func ExamineSnapshots(log interface {
 	}
 }
 
-func examineSnapshot(ctx context.Context, log interface {
+// snapshotLog is what is read of a log to examine snapshots.
+type snapshotLog interface {
 	eventlog.Reader
 	eventlog.Snapshots
-}, s doctor.Subject, deep bool) (*doctor.Finding, error) {
+}
+
+func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep bool) (*doctor.Finding, error) {
 	name := turn.SnapshotName()
 	b, err := log.Snapshot(ctx, s.Agent, name)
 	switch {
@@ -77,6 +86,22 @@ func examineSnapshot(ctx context.Context, log interface {
 		return nil, nil
 	}
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
+}
+
+// leftBehind tells of snapshots of an agent that was purged.
+func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) (*doctor.Finding, error) {
+	names, err := log.ListSnapshots(ctx, s.Agent)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	state, _, err := foldedTo(ctx, log, s.Agent, 0)
+	if damage := new(eventlog.DamageError); err != nil && !errors.As(err, &damage) {
+		return nil, err
+	}
+	if state == nil || state.Deleted == nil || !state.Deleted.Purged {
+		return nil, nil // its purge goes on, or it lives again
+	}
+	return &doctor.Finding{Status: doctor.Fail, Detail: fmt.Sprintf("the agent was deleted, and snapshots of it are stored: %s", strings.Join(names, ", "))}, nil
 }
 
 // unreadable tells of a snapshot that is stored, though what is read of it is

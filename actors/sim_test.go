@@ -145,6 +145,7 @@ func (w *world) finish() {
 		w.drain()
 		w.agree()
 		w.reload()
+		w.buried()
 		for _, h := range w.living() {
 			h.end(true)
 		}
@@ -191,6 +192,24 @@ func (w *world) reload() {
 			w.lost("%s cannot be loaded: %v", a, err)
 		} else if where := differ(whole, quick); where != "" {
 			w.lost("%s is another one with a snapshot\n%s", a, where)
+		}
+	}
+}
+
+// buried checks that nothing is stored of an agent that was purged.
+func (w *world) buried() {
+	for _, a := range w.agents {
+		w.mu.Lock()
+		d := w.fold(a).state.Deleted
+		w.mu.Unlock()
+		if d == nil || !d.Purged {
+			continue
+		}
+		for b, err := range w.attic.ListBlobs(w.t.Context(), a) {
+			w.lost("%s was purged, and blob %s is stored, %v", a, b.SHA256, err)
+		}
+		if names := w.attic.left(a); len(names) > 0 {
+			w.lost("%s was purged, and snapshots %v are stored", a, names)
 		}
 	}
 }

@@ -65,6 +65,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.faulty = logtest.NewFaulty(w.stage.Log(), logtest.PlanOf(seed, r.IntN(3)*200, of...)...)
 	w.faulty.Lag = time.Duration(1+r.IntN(4000)) * time.Millisecond
 	w.attic = newAttic(w.faulty, w.dice("attic"))
+	w.attic.slow = true
 	w.cfg = w.config(w.dice("config"))
 	for _, v := range w.views {
 		v.most = w.cfg.Definitions[0].ShowAtMost
@@ -108,8 +109,10 @@ type host struct {
 	w    *world
 	node *actorstest.Node
 	dead atomic.Bool
-	gone chan struct{}            // closed when it has died
-	met  map[messages.AgentID]int // how many frames there were when it began
+	// crashed says that it had no time to end anything.
+	crashed atomic.Bool
+	gone    chan struct{}            // closed when it has died
+	met     map[messages.AgentID]int // how many frames there were when it began
 
 	mu     sync.Mutex
 	unsure map[messages.AgentID]bool // its newest append may or may not have landed
@@ -165,6 +168,7 @@ func (h *host) end(crash bool) {
 		return
 	}
 	if crash {
+		h.crashed.Store(true)
 		h.node.Crash()
 	} else {
 		h.node.Stop()
@@ -241,6 +245,14 @@ func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, err
 		return eventlog.Tail{}, errNoConnection
 	}
 	return h.Log.Tail(ctx, a)
+}
+
+// TailByHead reads it from the headers, or cannot.
+func (h *host) TailByHead(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if h.unreadable() {
+		return eventlog.Tail{}, errNoConnection
+	}
+	return h.Log.TailByHead(ctx, a)
 }
 
 func (h *host) Committed(actors.Commit) {}

@@ -125,7 +125,8 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	}
 	key, err := l.keys.reading(ctx, a, f.KeyID)
 	if errors.Is(err, ErrNoKey) {
-		gone, unknown := l.purged(ctx, a, seq)
+		// A delete removes frames before the key, so whoever holds one has only read ahead.
+		gone, unknown := eventlog.Removed(ctx, l, a, seq)
 		switch {
 		case unknown != nil:
 			return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, unknown)
@@ -142,20 +143,6 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 		return nil, damaged(err)
 	}
 	return plain, nil
-}
-
-// purged says that a frame is not in the log any more. A delete removes them
-// before the key, so whoever holds such a frame has only read ahead.
-func (l *Log) purged(ctx context.Context, a messages.AgentID, seq uint64) (bool, error) {
-	_, err := l.FrameAt(ctx, a, seq)
-	damage := new(eventlog.DamageError)
-	switch {
-	case err == nil || errors.As(err, &damage): // it is there
-		return false, nil
-	case messages.AsError(err).Code == messages.NotFound:
-		return true, nil
-	}
-	return false, err
 }
 
 // ReadShard yields what the shard holds; see eventlog.Shards. Frames are opened

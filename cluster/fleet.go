@@ -57,10 +57,13 @@ const (
 	viewsWait    = 2 * time.Second
 	viewsBriefly = 250 * time.Millisecond
 	// viewsShare is the part of the machine that folding may take while nobody
-	// asks: one in so many. Reading the log takes up to twice as much again, with
-	// what the server does for it. While the views are built it is half a core.
-	viewsShare = 60
-	// viewsRestMost bounds a rest.
+	// asks, if the process does nothing else: one in so many. It falls with the
+	// square of what the process leaves of the machine, down to one in viewsLeast.
+	// Reading the log takes up to twice as much again, with what the server does
+	// for it. While the views are built they may take half a core.
+	viewsShare, viewsLeast = 6, 240
+	// viewsRestMost bounds a rest, and with it how far the views fall behind: a
+	// batch is folded in that time at least.
 	viewsRestMost = 5 * time.Second
 )
 

@@ -46,6 +46,7 @@ type keeper struct {
 
 	gathered *fleet.Batch
 	worked   time.Duration // on it
+	machine  busy
 }
 
 // keep keeps the file until something fails.
@@ -255,10 +256,17 @@ func (k *keeper) built(shard int) {
 	}
 }
 
+// restFor is how long to rest from what took so long on one of the machine's
+// processors, of which that part is busy.
+func restFor(worked time.Duration, busy float64, processors int) time.Duration {
+	share := max((1-busy)*(1-busy)/viewsShare, 1.0/viewsLeast) * float64(processors)
+	return max(0, time.Duration(float64(worked)/share)-worked)
+}
+
 // rest lets others work, in proportion to how long was worked, unless somebody
 // asks.
 func (k *keeper) rest() {
-	rest := k.worked*viewsShare/time.Duration(runtime.GOMAXPROCS(0)) - k.worked
+	rest := restFor(k.worked, k.machine.look(), runtime.GOMAXPROCS(0))
 	if len(k.building) > 0 {
 		rest = min(rest, k.worked)
 	}

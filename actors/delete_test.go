@@ -267,12 +267,8 @@ func TestDeleteKeepsNothingOfRefusedInputs(t *testing.T) { // A36, A108
 // has not.
 type slowShelf struct {
 	eventlog.Log
-	err            error
-	put, let, done chan struct{}
-}
-
-func newSlowShelf(log eventlog.Log, err error) *slowShelf {
-	return &slowShelf{Log: log, err: err, put: make(chan struct{}, 9), let: make(chan struct{}), done: make(chan struct{})}
+	err      error
+	put, let chan struct{}
 }
 
 func (l *slowShelf) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
@@ -281,56 +277,41 @@ func (l *slowShelf) PutSnapshot(ctx context.Context, a messages.AgentID, name st
 	return errors.Join(l.Log.PutSnapshot(ctx, a, name, b), l.err)
 }
 
-// FrameAt is what is asked last before a snapshot stays.
-func (l *slowShelf) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
-	rec, err := l.Log.FrameAt(ctx, a, seq)
-	if err == nil {
-		close(l.done)
-	}
-	return rec, err
-}
-
-func (l *slowShelf) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error {
-	defer close(l.done)
-	return l.Log.RemoveSnapshots(ctx, a, names...)
-}
-
-// An owner stores a snapshot so slowly that another one deletes the agent
-// meanwhile: nothing of it stays, also if the owner takes it for not stored.
-func TestDeposedOwnerLeavesNothing(t *testing.T) { // A108
-	for _, err := range []error{nil, context.DeadlineExceeded} {
-		s := actorstest.New(t, nil)
-		slow := newSlowShelf(s.Log(), err)
-		cfg := config(echo())
-		cfg.Log, cfg.SnapshotEvery = slow, 1
-		s.Start(cfg).Must(ada, say("u1", "a secret"))
-		<-slow.put
-		s.Start(config(echo())).Must(ada, messages.Delete{ID: "d1"})
-		s.Until(ada, "agent.purged")
-		close(slow.let)
-		<-slow.done
-		wantNothing(t, s.Log(), ada)
-	}
-}
-
-// The agent has only changed hands: what the next owner has left stays.
-func TestDeposedOwnerLeavesOthersAlone(t *testing.T) { // A27
-	s := actorstest.New(t, nil)
-	slow := newSlowShelf(s.Log(), nil)
-	cfg := config(echo())
-	cfg.Log, cfg.SnapshotEvery = slow, 1
-	s.Start(cfg).Must(ada, say("u1", "hello"))
-	<-slow.put
-	s.Until(ada, "turn.completed")
-	s.Start(config(echo())).Must(ada, say("u2", "and again"))
-	s.Until(ada, "turn.completed", 2)
-	if err := s.Log().PutSnapshot(t.Context(), ada, "another", []byte("of the next owner")); err != nil {
-		t.Fatal(err)
-	}
-	close(slow.let)
-	<-slow.done
-	if names, err := s.Log().ListSnapshots(t.Context(), ada); !slices.Contains(names, "another") {
-		t.Errorf("snapshots %v are stored, %v", names, err)
+// An owner stores a snapshot so slowly that another one has taken the agent over
+// meanwhile. Of one that was deleted nothing stays, also if the owner takes the
+// snapshot for not stored; what the next owner has left of one that lives stays.
+func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
+	for _, c := range []struct {
+		deleted bool
+		err     error
+	}{{true, nil}, {true, context.DeadlineExceeded}, {false, nil}, {false, context.DeadlineExceeded}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := actorstest.New(t, nil)
+			slow := &slowShelf{Log: s.Log(), err: c.err, put: make(chan struct{}, 9), let: make(chan struct{})}
+			cfg := config(echo())
+			cfg.Log, cfg.SnapshotEvery = slow, 1
+			first := s.Start(cfg)
+			first.Must(ada, say("u1", "a secret"))
+			<-slow.put
+			s.Until(ada, "turn.completed")
+			next := s.Start(config(echo()))
+			if c.deleted {
+				next.Must(ada, messages.Delete{ID: "d1"})
+				s.Until(ada, "agent.purged")
+			} else {
+				next.Must(ada, say("u2", "and again"))
+				s.Until(ada, "turn.completed", 2)
+				keep(t, s.Log(), ada)
+			}
+			close(slow.let)
+			synctest.Wait()
+			names, err := s.Log().ListSnapshots(t.Context(), ada)
+			if left := slices.Contains(names, "left"); left == c.deleted || c.deleted && len(names) > 0 || err != nil {
+				t.Errorf("deleted %v, said %v: snapshots %v are stored, %v", c.deleted, c.err, names, err)
+			}
+			end(first)
+			end(next)
+		})
 	}
 }
 

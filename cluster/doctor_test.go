@@ -305,4 +305,14 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	if b, err := log.Snapshot(w.ctx, id, turn.SnapshotName()); b != nil || err != nil {
 		t.Errorf("it is still there: %v", err)
 	}
+	_, err = c.Do(w.ctx, agent, messages.Delete{})
+	w.ok(err)
+	w.until(c, agent, ofType("agent.purged"))
+	w.ok(log.PutSnapshot(w.ctx, id, "ids-1-0", good)) // as a node that was killed then
+	if f := only("left", messages.Query{Repair: true}, doctor.Fail, "the agent was deleted, and snapshots of it are stored: ids-1-0"); !f.Repaired {
+		t.Errorf("%+v", f)
+	}
+	if found, _ := w.examined(c, messages.Query{Deep: true}); len(found) != 0 {
+		t.Errorf("after the repair: %+v", found)
+	}
 }

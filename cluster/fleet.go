@@ -62,8 +62,7 @@ const (
 	// Reading the log takes up to twice as much again, with what the server does
 	// for it. While the views are built they may take half a core.
 	viewsShare, viewsLeast = 6, 240
-	// viewsRestMost bounds a rest, and with it how far the views fall behind: a
-	// batch is folded in that time at least.
+	// viewsRestMost bounds a rest: at least a batch is folded in so long.
 	viewsRestMost = 5 * time.Second
 )
 

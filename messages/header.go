@@ -26,6 +26,10 @@ func OneLine(s string) string {
 	}, strings.ToValidUTF8(s, ""))
 }
 
+// HeaderRoot, on a prompt, is the first token of the installation that it is for: the
+// subjects of the agent protocol do not name it. A door of another refuses it.
+const HeaderRoot = "Reprise-Root"
+
 // HeaderAfter, on a prompt that is asked again with its id, is the event up to
 // which its sender has seen everything: the stream goes on behind it.
 const HeaderAfter = "Reprise-After"

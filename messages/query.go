@@ -12,6 +12,17 @@ import (
 // that the next page begins with. Without it there is no next page.
 const HeaderNext = "Reprise-Next"
 
+// HeaderAlive asks a door, with any value on a request, to say soon and often that it
+// has the request, and to number the messages of its reply. A door says so by an empty
+// message with HeaderAlive, which is no end, or with HeaderAlive on what it sends
+// anyway; its value is how many numbered messages have been sent so far. Whoever has not
+// received as many has lost some, and asks again.
+const HeaderAlive = "Reprise-Alive"
+
+// HeaderPart numbers, from 1, the messages of a reply to a request with HeaderAlive. A
+// reader that misses a number has lost what it was of, and asks again.
+const HeaderPart = "Reprise-Part"
+
 // Headers on the empty message that ends a view of a tenant. HeaderCursor is
 // what asks for the next page; without it there is none. HeaderBehind is how
 // many messages of the log the view does not tell of yet; without it it tells of
@@ -29,8 +40,9 @@ const (
 type Query struct {
 	// View is show, events, history, state, turns, usage, approvals, effects,
 	// children, timers, replay, holdings or blob of an agent; agents, approvals,
-	// usage, effects, dlq or views of a tenant.
-	// Any agent, and the whole store, have doctor too.
+	// usage, effects or dlq of a tenant.
+	// Any agent, and the whole store, have doctor too; the whole store has nodes,
+	// partitions and views besides.
 	View string `json:"view"`
 	// At asks for the view as of an event. Zero: the newest.
 	At EventNumber `json:"at,omitempty"`

@@ -9,6 +9,19 @@ import (
 // DefaultRoot is the first token of our subjects unless configured otherwise.
 const DefaultRoot = "reprise"
 
+// ValidateRoot says whether root may be the first token of an installation's subjects:
+// a token as [ValidateToken] has it, under which nobody else has subjects. The error
+// names it and is messages.BadAddress.
+func ValidateRoot(root string) error {
+	if err := ValidateToken("subject root", root); err != nil {
+		return err
+	}
+	if strings.HasPrefix(root, "_") || root == "agents" {
+		return Refuse(BadAddress, "subject root %q: subjects under it belong to others; choose another first token", root)
+	}
+	return nil
+}
+
 // Subjects builds and reads the subjects of one installation. The zero value
 // uses DefaultRoot.
 //
@@ -28,6 +41,10 @@ type Subjects struct {
 	// Root is the first token; empty means DefaultRoot.
 	Root string
 }
+
+// Names says whether root, of a request that names one, is this installation's; empty:
+// it names none.
+func (s Subjects) Names(root string) bool { return root == "" || root == s.root() }
 
 func (s Subjects) root() string {
 	if s.Root == "" {
@@ -102,6 +119,25 @@ func (s Subjects) Definition(hash string) string { return s.root() + ".def." + h
 // Any is a subject family with a wildcard for the rest, such as reprise.in.>
 func (s Subjects) Any(family string) string { return s.root() + "." + family + ".>" }
 
+// Replies is where answers to a user of a tenant come to, as the prefix of its
+// inboxes. What a tenant's command names as its reply subject may be there or outside
+// of all that is ours; nothing is answered there to anybody of another tenant.
+func (s Subjects) Replies(tenant, user string) string {
+	return repliesRoot + "." + s.root() + "." + tenant + "." + user
+}
+
+// repliesRoot is the first token of the subjects of Replies.
+const repliesRoot = "_REPLY"
+
+// Status is where the agent protocol asks for a's status.
+func Status(a AgentID) string { return "agents.status." + a.Kind + "." + a.Tenant + "." + a.Key }
+
+// Question is where the answer to a question goes that was asked in the middle of a
+// prompt's reply. Token is what nobody can know who was not asked.
+func Question(a AgentID, token string) string {
+	return "agents.answer." + a.Kind + "." + a.Tenant + "." + a.Key + "." + token
+}
+
 // Prompt is where the Synadia Agent Protocol for NATS prompts a.
 func Prompt(a AgentID) string { return "agents.prompt." + a.Kind + "." + a.Tenant + "." + a.Key }
 
@@ -171,15 +207,61 @@ func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
-// AllowReply says whether somebody outside may name subject as the place for
-// answers. Subjects of ours, of the agent protocol and of the server are
-// refused: an answer there would be a way to write where the caller may not.
-func (s Subjects) AllowReply(subject string) error {
+// NodeOrders is where operators tell a node what to do; with an empty id, where any
+// node says which there are. Only those who may publish to _actor reach it.
+func (s Subjects) NodeOrders(id string) string {
+	if id == "" {
+		return "_actor." + s.root() + ".node"
+	}
+	return "_actor." + s.root() + ".node." + id
+}
+
+// TenantAt is the tenant that a request to this subject is about: one of the agent
+// protocol, or of the q family. Empty: none.
+func (s Subjects) TenantAt(subject string) string {
+	if rest, ok := strings.CutPrefix(subject, s.root()+".q."); ok {
+		tenant, _, _ := strings.Cut(rest, ".")
+		return tenant
+	}
+	if t := strings.Split(subject, "."); len(t) >= 5 && t[0] == "agents" {
+		return t[3]
+	}
+	return ""
+}
+
+// serverReplies are the first tokens of subjects by which servers bring an answer to
+// another account or cluster.
+var serverReplies = []string{"_R_", "_GR_"}
+
+// Across says whether a reply subject leads to another account or cluster: the server
+// that has it does not know whether anybody hears there.
+func Across(reply string) bool {
+	first, _, _ := strings.Cut(reply, ".")
+	return slices.Contains(serverReplies, first)
+}
+
+// AllowNamedReply is AllowReply for a subject that a body or header of a command for
+// one of the tenant's agents names. Those by which servers bring answers to other
+// accounts are refused, too: nobody knows one that is his own.
+func (s Subjects) AllowNamedReply(tenant, subject string) error {
+	if Across(subject) {
+		return Refuse(ForbiddenReply, "reply subject %q: it belongs to the NATS server; use an inbox or a subject of your own", subject)
+	}
+	return s.AllowReply(tenant, subject)
+}
+
+// AllowReply says whether subject may get the answers to a request about a tenant;
+// empty: about none. Subjects of ours, of the agent protocol and of the server are
+// refused: an answer there would be a way to write where the caller may not. So are
+// those of Replies for other tenants.
+func (s Subjects) AllowReply(tenant, subject string) error {
 	if subject == "" {
 		return nil
 	}
 	first, _, _ := strings.Cut(subject, ".")
 	switch {
+	case first == repliesRoot && (tenant == "" || !strings.HasPrefix(subject, s.Replies(tenant, ""))):
+		return Refuse(ForbiddenReply, "reply subject %q: it is for the answers to somebody else; use an inbox of your own", subject)
 	case len(subject) > MaxReply:
 		return Refuse(ForbiddenReply, "the reply subject has %d bytes: the limit is %d", len(subject), MaxReply)
 	case strings.HasPrefix(subject+".", s.root()+".") || first == DefaultRoot || first == "agents" || first == "_actor" || strings.HasPrefix(first, "$"):

@@ -33,21 +33,24 @@ func TestSubjectsRoundTrip(t *testing.T) {
 func TestSubjectForms(t *testing.T) {
 	s := Subjects{}
 	for got, want := range map[string]string{
-		s.In(testAgent):         "reprise.in.default.assistant.a1",
-		s.Ctl(testAgent):        "reprise.ctl.default.assistant.a1",
-		s.Query(testAgent):      "reprise.q.default.assistant.a1",
-		s.TenantQuery("acme"):   "reprise.q.acme",
-		s.Log(testAgent):        "reprise.log.16.default.assistant.a1",
-		s.Snapshots(testAgent):  "reprise.snap.16.default.assistant.a1",
-		s.Blobs(testAgent):      "reprise.blob.16.default.assistant.a1",
-		s.BlobsOf(16):           "reprise.blob.16.>",
-		s.LogOf(16):             "reprise.log.16.>",
-		s.InboxOf(16):           "reprise.inq.16.>",
-		s.Definition("ab12"):    "reprise.def.ab12",
-		s.Any("in"):             "reprise.in.>",
-		s.Live(testAgent):       "reprise.live.default.assistant.a1",
-		s.DeadLetter(testAgent): "reprise.dlq.default.assistant.a1",
-		Prompt(testAgent):       "agents.prompt.assistant.default.a1",
+		s.In(testAgent):          "reprise.in.default.assistant.a1",
+		s.Ctl(testAgent):         "reprise.ctl.default.assistant.a1",
+		s.Query(testAgent):       "reprise.q.default.assistant.a1",
+		s.TenantQuery("acme"):    "reprise.q.acme",
+		s.Log(testAgent):         "reprise.log.16.default.assistant.a1",
+		s.Snapshots(testAgent):   "reprise.snap.16.default.assistant.a1",
+		s.Blobs(testAgent):       "reprise.blob.16.default.assistant.a1",
+		s.BlobsOf(16):            "reprise.blob.16.>",
+		s.LogOf(16):              "reprise.log.16.>",
+		s.InboxOf(16):            "reprise.inq.16.>",
+		s.Definition("ab12"):     "reprise.def.ab12",
+		s.Any("in"):              "reprise.in.>",
+		s.Live(testAgent):        "reprise.live.default.assistant.a1",
+		s.DeadLetter(testAgent):  "reprise.dlq.default.assistant.a1",
+		Prompt(testAgent):        "agents.prompt.assistant.default.a1",
+		Status(testAgent):        "agents.status.assistant.default.a1",
+		Question(testAgent, "x"): "agents.answer.assistant.default.a1.x",
+		s.Replies("acme", "ann"): "_REPLY.reprise.acme.ann",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -97,17 +100,60 @@ func TestAllowReply(t *testing.T) { // A104
 	}
 	for _, s := range []Subjects{{}, {Root: "prod"}, {Root: "eu.prod"}} {
 		for _, subject := range allowed {
-			if err := s.AllowReply(subject); err != nil {
+			if err := s.AllowReply("acme", subject); err != nil {
 				t.Errorf("root %q: %q refused: %v", s.Root, subject, err)
 			}
 		}
 		for _, subject := range append(refused, s.root(), s.root()+".in.a.b.c") {
-			if err := s.AllowReply(subject); err == nil || AsError(err).Code != ForbiddenReply {
+			if err := s.AllowReply("acme", subject); err == nil || AsError(err).Code != ForbiddenReply {
 				t.Errorf("root %q: %q allowed: %v", s.Root, subject, err)
 			}
 		}
 	}
-	if err := (Subjects{}).AllowReply("prod.x"); err != nil {
+	if err := (Subjects{}).AllowReply("", "prod.x"); err != nil {
 		t.Errorf("prod is not ours here: %v", err)
+	}
+}
+
+// What is somebody else's gets no answers, whoever asks for them.
+func TestRepliesOfTenants(t *testing.T) { // A104
+	s := Subjects{}
+	own := s.Replies("acme", "ann") + ".x"
+	for _, c := range []struct {
+		tenant, subject string
+		named, asked    bool
+	}{
+		{"acme", own, true, true},
+		{"acme", s.Replies("acme", "bob"), true, true},
+		{"evil", own, false, false},
+		{"acm", own, false, false},
+		{"", own, false, false},
+		{"acme", Subjects{Root: "prod"}.Replies("acme", "ann"), false, false},
+		{"acme", "_REPLY.reprise.acme", false, false},
+		{"acme", "_REPLY", false, false},
+		{"acme", "_R_.AbCdEf.12345678", false, true},
+		{"acme", "_GR_.AbCdEf.12345678._INBOX.x", false, true},
+		{"acme", "_INBOX.x", true, true},
+	} {
+		for what, got := range map[string]struct {
+			err  error
+			want bool
+		}{
+			"named": {s.AllowNamedReply(c.tenant, c.subject), c.named},
+			"asked": {s.AllowReply(c.tenant, c.subject), c.asked},
+		} {
+			if (got.err == nil) != got.want || got.err != nil && AsError(got.err).Code != ForbiddenReply {
+				t.Errorf("%s, for %q, %s: %v", c.subject, c.tenant, what, got.err)
+			}
+		}
+	}
+	a := AgentID{"acme", "support", "c1"}
+	for subject, tenant := range map[string]string{
+		s.Query(a): "acme", s.TenantQuery("acme"): "acme", s.StoreQuery(): "", Prompt(a): "acme", Status(a): "acme",
+		"$SRV.PING": "", "agents.prompt.x": "", "": "",
+	} {
+		if got := s.TenantAt(subject); got != tenant {
+			t.Errorf("%s is of %q, want %q", subject, got, tenant)
+		}
 	}
 }

@@ -148,6 +148,7 @@ type Log interface {
 	Appender
 	Reader
 	Resumer
+	Crowds
 	Finder
 	Follower
 	Shards

@@ -25,6 +25,9 @@ type Opened struct {
 	// Sealed says that the log keeps other bytes than those that it is given. Tests
 	// that compare them are skipped.
 	Sealed bool
+	// Emptied says that the log has held something before: its shards end where they
+	// did then.
+	Emptied bool
 	// Tamper flips a bit of a stored blob. Tests that need it are skipped if it is
 	// nil.
 	Tamper func(t *testing.T, a messages.AgentID, b messages.Blob)
@@ -33,7 +36,7 @@ type Opened struct {
 // Run runs the suite. open is called once for each test and gives a log that
 // no other test sees.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
-	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, purging, damage, finding, following, sharding, definitions, blobs, snapshots} {
+	for _, suite := range []map[string]func(*testing.T, Opened){appending, unknown, reading, resuming, crowds, purging, damage, finding, following, sharding, definitions, blobs, snapshots} {
 		for name, test := range suite {
 			t.Run(name, func(t *testing.T) { test(t, open(t)) })
 		}

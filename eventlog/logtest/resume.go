@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -43,7 +44,7 @@ var resuming = map[string]func(*testing.T, Opened){
 			} {
 				tail := of
 				spoil(&tail)
-				if got, err := from(o.Log, a, tail); !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
+				if got, err := tailsOf(o.Log.ReadFrom(context.Background(), a, tail)); !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
 					t.Errorf("another %s: %d frames, %v; want ErrElsewhere alone", what, len(got), err)
 				}
 			}
@@ -72,7 +73,7 @@ var resuming = map[string]func(*testing.T, Opened){
 		spoilt.Bytes[len(spoilt.Bytes)/2] ^= 1
 		o.Inject(t, spoilt, false)
 		for n, tail := range tails {
-			all, err := from(o.Log, a, tail)
+			all, err := tailsOf(o.Log.ReadFrom(context.Background(), a, tail))
 			var damaged *eventlog.DamageError
 			if !errors.As(err, &damaged) || damaged.Event != 4 || len(all) != 2-n {
 				t.Errorf("from frame %d: %d frames, then %v; want damage at event 4", n+1, len(all), err)
@@ -212,9 +213,9 @@ func purge(t testing.TB, log eventlog.Purger, a messages.AgentID, before uint64)
 	}
 }
 
-// from reads on to the end or the first error.
-func from(log eventlog.Resumer, a messages.AgentID, after eventlog.Tail) (all []eventlog.Tail, err error) {
-	for r, err := range log.ReadFrom(context.Background(), a, after) {
+// tailsOf reads to the end or the first error, and gives the tail behind each frame.
+func tailsOf(frames iter.Seq2[eventlog.Recorded, error]) (all []eventlog.Tail, err error) {
+	for r, err := range frames {
 		if err != nil {
 			return all, err
 		}
@@ -225,7 +226,7 @@ func from(log eventlog.Resumer, a messages.AgentID, after eventlog.Tail) (all []
 
 func wantFrom(t testing.TB, log eventlog.Resumer, a messages.AgentID, after eventlog.Tail, want ...eventlog.Tail) {
 	t.Helper()
-	got, err := from(log, a, after)
+	got, err := tailsOf(log.ReadFrom(context.Background(), a, after))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Fatalf("%s behind event %d: %d frames, %v; want %d\n%v\n%v", a, after.Last, len(got), err, len(want), got, want)
 	}
@@ -233,7 +234,7 @@ func wantFrom(t testing.TB, log eventlog.Resumer, a messages.AgentID, after even
 
 func wantElsewhere(t testing.TB, log eventlog.Resumer, a messages.AgentID, after eventlog.Tail) {
 	t.Helper()
-	got, err := from(log, a, after)
+	got, err := tailsOf(log.ReadFrom(context.Background(), a, after))
 	if !errors.Is(err, eventlog.ErrElsewhere) || len(got) != 0 {
 		t.Errorf("%s behind %+v: %d frames, %v; want ErrElsewhere alone", a, after, len(got), err)
 	}

@@ -94,6 +94,17 @@ func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.T
 	return l.opened(ctx, l.Log.ReadFrom(ctx, a, after))
 }
 
+// ReadTo yields the frames up to the tip, opened; see eventlog.Crowds. As with Tail, the
+// key that the next append seals with is read anew.
+func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		if l.keys != nil {
+			defer l.keys.forget(tip.Agent)
+		}
+		l.opened(ctx, l.Log.ReadTo(ctx, tip, after))(yield)
+	}
+}
+
 func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for rec, err := range frames {

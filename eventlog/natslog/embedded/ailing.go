@@ -3,7 +3,6 @@ package embedded
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,15 +47,20 @@ func (s *Server) Room() (err error) {
 
 // Restart stops the server and starts it on the same folder and address. What was
 // acknowledged is kept; connections break and are made again. After an error no
-// server runs. Not for use at the same time as Shutdown.
+// server runs. After [Server.Shutdown] it starts the server that was stopped. Not
+// for use at the same time as Shutdown.
 func (s *Server) Restart() error {
-	old, c := s.now(), s.cfg
-	if address, ok := old.Addr().(*net.TCPAddr); ok {
-		c.Port = address.Port
-	}
+	old := s.now()
 	old.Shutdown()
 	old.WaitForShutdown()
-	srv, err := run(c)
+	if !s.lock.Locked() {
+		lock, err := openFolder(s.cfg.Dir)
+		if err != nil {
+			return err
+		}
+		s.lock = lock
+	}
+	srv, err := run(s.cfg)
 	if err != nil {
 		return fmt.Errorf("start the server again: %w", err)
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	MaxPayload int
 	// ServerName is how the server calls itself. Empty: reprise.
 	ServerName string
+	// Peers are the other servers of its cluster. Nil: it stands alone.
+	Peers *Peers
 	// Logger hears the server's warnings and errors. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -63,6 +65,9 @@ const (
 	// startTime is how long the port may take to open; the store has been
 	// recovered before.
 	startTime = 10 * time.Second
+	// greetTime is how long a connection within the process may take: the server is
+	// there, and where it is slow so is whoever waits for it.
+	greetTime = 10 * time.Second
 	// maxStore is how much may be stored: the disk's end is what counts. By itself
 	// the server takes three quarters of what is free when it starts.
 	maxStore = 1 << 60
@@ -94,6 +99,9 @@ func Start(c Config) (_ *Server, err error) {
 	srv, err := run(c)
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
+	}
+	if address, ok := srv.Addr().(*net.TCPAddr); ok {
+		c.Port = address.Port // for a restart
 	}
 	return &Server{cfg: c, srv: srv, lock: lock}, nil
 }
@@ -160,6 +168,9 @@ func run(c Config) (*server.Server, error) {
 	if c.Sync == SyncRelaxed {
 		opts.SyncInterval = relaxedInterval
 	}
+	if err := c.Peers.apply(opts); err != nil {
+		return nil, err
+	}
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
@@ -181,7 +192,7 @@ func run(c Config) (*server.Server, error) {
 // Connect connects from inside the process, as natslog.Connect does. The
 // connection outlives a Restart as it does a broken one.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	return natslog.Connect(s.now().ClientURL(), append([]nats.Option{nats.InProcessServer(s)}, opts...)...)
+	return natslog.Connect(s.now().ClientURL(), append([]nats.Option{nats.InProcessServer(s), nats.Timeout(greetTime)}, opts...)...)
 }
 
 // InProcessConn is a way to the server that runs now; see nats.InProcessServer.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -23,15 +24,17 @@ func TestAddressIsLetGo(t *testing.T) { // A107
 		"not permitted": {[]error{inUse, fs.ErrPermission}, 100 * time.Millisecond, fs.ErrPermission},
 		"kept":          {nil, time.Millisecond, syscall.EADDRINUSE},
 	} {
-		tried := 0
-		err := soon(tc.within, func() error {
-			if tried++; tc.answers == nil {
-				return inUse
+		synctest.Test(t, func(t *testing.T) {
+			tried := 0
+			err := soon(tc.within, func() error {
+				if tried++; tc.answers == nil {
+					return inUse
+				}
+				return tc.answers[tried-1]
+			})
+			if !errors.Is(err, tc.want) || tried < len(tc.answers) {
+				t.Errorf("%s: %v after %d tries", what, err, tried)
 			}
-			return tc.answers[tried-1]
 		})
-		if !errors.Is(err, tc.want) || tried < len(tc.answers) {
-			t.Errorf("%s: %v after %d tries", what, err, tried)
-		}
 	}
 }

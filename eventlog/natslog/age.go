@@ -15,22 +15,18 @@ import (
 // ShardName is the name of a shard's stream.
 func (l *Log) ShardName(shard int) string { return l.names.log(shard) }
 
-// BlobStored is when the newest chunk of a blob was stored; now, if it is not
-// there.
+// BlobStored is when the newest chunk of a blob was stored, as the stream's leader has
+// it; now, if it is not there.
 func (l *Log) BlobStored(ctx context.Context, a messages.AgentID, b messages.Blob) (time.Time, error) {
 	p := l.blob(a, b)
-	stream, err := l.conn(a.Partition()).js.Stream(ctx, p.stream)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("look up stream %s: %w", p.stream, err)
-	}
-	m, err := stream.GetLastMsgForSubject(ctx, p.subject+".>")
+	m, err := l.conn(a.Partition()).newest(ctx, p.stream, p.subject+".>")
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return time.Now(), nil
 	case err != nil:
 		return time.Time{}, fmt.Errorf("look up blob %s of %s: %w", b.SHA256, a, err)
+	case m == nil:
+		return time.Now(), nil
 	}
-	return m.Time, nil
+	return m.when, nil
 }
 
 // Unsound says of every stream whose settings could lose or change what is

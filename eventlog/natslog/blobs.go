@@ -303,7 +303,8 @@ func (l *Log) BlobAgents(ctx context.Context, shard int) ([]messages.AgentID, er
 	return slices.Collect(maps.Keys(seen)), nil
 }
 
-// list gives the headers of every message that the filter matches.
+// list gives the headers of every message that the filter matches, as far as the
+// stream's leader has them now. The consumer may be of a server that is behind.
 func (c *conn) list(ctx context.Context, stream, filter string, give func(*delivery)) error {
 	at, err := uint64(0), error(nil)
 	for range patience {
@@ -318,6 +319,10 @@ func (c *conn) list(ctx context.Context, stream, filter string, give func(*deliv
 // listOnce lists with one consumer what is behind sequence at, and says where it
 // has come to and whether that was all.
 func (c *conn) listOnce(ctx context.Context, stream, filter string, at uint64, give func(*delivery)) (end uint64, over bool, err error) {
+	newest, err := c.newest(ctx, stream, filter)
+	if err != nil || seqOf(newest) <= at {
+		return at, err == nil || ctx.Err() != nil, err
+	}
 	f, err := c.feed(ctx, stream, jetstream.ConsumerConfig{
 		FilterSubject: filter, HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: at + 1,
 	})
@@ -325,17 +330,23 @@ func (c *conn) listOnce(ctx context.Context, stream, filter string, at uint64, g
 		return at, ctx.Err() != nil, err
 	}
 	defer f.close()
-	heard := time.Now()
-	for left := f.pending; left > 0; {
+	for heard := time.Now(); at < newest.seq; {
 		m, err := f.next(ctx)
 		switch {
 		case err != nil:
 			return at, ctx.Err() != nil, err
 		case m != nil:
-			heard, at, left = time.Now(), m.seq, m.pending
+			heard, at = time.Now(), m.seq
 			give(m)
 		case time.Since(heard) > silence:
 			return at, false, errors.New("the consumer is alive but brings no more")
+		default: // what was the newest may have been removed
+			if newest, err = c.newest(ctx, stream, filter); err != nil {
+				return at, ctx.Err() != nil, err
+			}
+			if newest == nil {
+				return at, true, nil
+			}
 		}
 	}
 	return at, true, nil

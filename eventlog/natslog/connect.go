@@ -4,15 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
 )
+
+// ErrConnect is wrapped by errors of [Connect].
+var ErrConnect = errors.New("connect to NATS")
 
 // Connect connects to a server as the log needs it: without a reconnect
 // buffer, which would send old frames late, and reconnecting for ever once it
-// has been connected. It fails at once if no server answers. Further options
+// has been connected, also while its login is refused. It fails at once if no server answers. Further options
 // win over these; taking the reconnect buffer back makes [Open] refuse the
 // connection. The caller closes it.
 func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
@@ -20,6 +24,7 @@ func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 		nats.Name("reprise"),
 		nats.ReconnectBufSize(-1),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(), // a login that is refused twice is not refused for ever
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.RetryOnFailedConnect(false),
 		nats.NoCallbacksAfterClientClose(),
@@ -28,24 +33,9 @@ func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 	}, opts...)
 	nc, err := nats.Connect(servers, all...)
 	if err != nil {
-		return nil, fmt.Errorf("connect to NATS at %q: %w", redacted(servers), err)
+		return nil, fmt.Errorf("%w at %q: %w", ErrConnect, messages.Redacted(servers), err)
 	}
 	return nc, nil
-}
-
-// redacted is a list of server addresses without what may be secret in them:
-// passwords, and users that may be tokens.
-func redacted(servers string) string {
-	list := strings.Split(servers, ",")
-	for i, server := range list {
-		if at := strings.LastIndexByte(server, '@'); at >= 0 {
-			scheme, _, found := strings.Cut(server, "://")
-			if list[i] = "xxxxx" + server[at:]; found {
-				list[i] = scheme + "://" + list[i]
-			}
-		}
-	}
-	return strings.Join(list, ",")
 }
 
 func report(_ *nats.Conn, sub *nats.Subscription, err error) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -18,18 +20,30 @@ func (l *Log) PutDefinition(ctx context.Context, definition []byte) (messages.Di
 		return "", messages.Refuse(messages.TooLarge, "the definition has %d bytes, this NATS server takes up to %d: shorten its instructions or raise max_payload", len(definition), most)
 	}
 	stream, subject := l.names.Definitions(), l.subjects.Definition(string(hash))
-	_, refusal := c.publish(ctx, &nats.Msg{Subject: subject, Data: definition, Header: nats.Header{
-		headerStream: {stream},
-		headerFence:  {"0"},
-	}})
-	if refusal == nil {
-		return hash, nil
-	}
-	// Whoever stored it before us, it is the same: its name is its hash.
-	if m, err := c.newest(ctx, stream, subject); err == nil && m != nil {
-		return hash, nil
-	}
-	return "", fmt.Errorf("store definition %s: %w", hash, refusal)
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, time.Second
+	return backoff.Retry(ctx, func() (messages.Digest, error) {
+		_, refusal := c.publish(ctx, &nats.Msg{Subject: subject, Data: definition, Header: nats.Header{
+			headerStream: {stream},
+			headerFence:  {"0"},
+		}})
+		if refusal == nil {
+			return hash, nil
+		}
+		// Whoever stored it before us, it is the same: its name is its hash.
+		m, err := c.newest(ctx, stream, subject)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("store definition %s: whether it is stored already cannot be read: %w (publishing it ended so: %v)", hash, err, refusal)
+		case m != nil:
+			return hash, nil
+		}
+		err = fmt.Errorf("store definition %s: %w", hash, refusal)
+		if !conflicting(refusal) { // else that of another node is in hand, and may yet fail
+			err = backoff.Permanent(err)
+		}
+		return "", err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(settleTime))
 }
 
 // Definition gives a stored definition; see eventlog.Definitions. One whose

@@ -31,7 +31,7 @@ type feed struct {
 	timer  *time.Timer
 	breaks <-chan struct{}
 	seen   uint64 // consumer sequence of the newest message
-	// pending is how many messages there were when the feed was opened.
+	// pending is how many messages were still to come, when the newest one was sent.
 	pending uint64
 }
 
@@ -42,8 +42,7 @@ var errLost = errors.New("the consumer was lost")
 // delivery is a message of a feed. Data is empty in a feed of headers.
 type delivery struct {
 	stored
-	time    time.Time
-	pending uint64 // messages behind this one, as of then
+	time time.Time
 }
 
 // feed opens a consumer on stream. The config's filter and where to begin are
@@ -65,6 +64,9 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 	}
 	made, err := c.js.CreatePushConsumer(ctx, stream, cfg)
 	if err != nil {
+		if ctx.Err() == nil {
+			err = forNow(err)
+		}
 		return nil, errors.Join(err, f.sub.Unsubscribe())
 	}
 	f.name, f.pending = made.CachedInfo().Name, made.CachedInfo().NumPending
@@ -104,7 +106,8 @@ func (f *feed) next(ctx context.Context) (*delivery, error) {
 		return nil, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, f.seen)
 	}
 	f.seen++
-	return &delivery{stored{seq: meta.Sequence.Stream, subject: m.Subject, header: m.Header, data: m.Data}, meta.Timestamp, meta.NumPending}, nil
+	f.pending = meta.NumPending
+	return &delivery{stored{seq: meta.Sequence.Stream, subject: m.Subject, header: m.Header, data: m.Data}, meta.Timestamp}, nil
 }
 
 func (f *feed) receive(ctx context.Context) (*nats.Msg, error) {

@@ -19,9 +19,11 @@ import (
 const (
 	headerStream = "Nats-Expected-Stream"
 	headerFence  = "Nats-Expected-Last-Subject-Sequence"
-	headerFrame  = "Reprise-Frame"
-	headerEvents = "Reprise-Events"
-	headerState  = "Reprise-State"
+	// headerFenceSubject makes the fence that of another subject. No frame of ours has it.
+	headerFenceSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
+	headerFrame        = "Reprise-Frame"
+	headerEvents       = "Reprise-Events"
+	headerState        = "Reprise-State"
 )
 
 // publication is a message whose header map is used again: nats.go has

@@ -73,13 +73,8 @@ func (l *Log) MarkEncrypted(ctx context.Context) error {
 	}
 	mark := make([]byte, 16)
 	_, _ = rand.Read(mark) // never fails
-	metadata := map[string]string{metadataEncrypted: hex.EncodeToString(mark)}
-	for name, value := range cfg.Metadata {
-		if !strings.HasPrefix(name, "_nats.") { // the server's own
-			metadata[name] = value
-		}
-	}
-	cfg.Metadata = metadata
+	cfg.Metadata = ownMetadata(cfg.Metadata)
+	cfg.Metadata[metadataEncrypted] = hex.EncodeToString(mark)
 	if _, err := l.conns[0].js.UpdateStream(ctx, cfg); err != nil {
 		return fmt.Errorf("note on stream %s that the store is encrypted: %w", cfg.Name, err)
 	}

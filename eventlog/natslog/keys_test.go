@@ -83,8 +83,10 @@ func TestBucket(t *testing.T) { // A108
 }
 
 func TestSealedLog(t *testing.T) {
+	s := suite{subjects: freshRoot()}
+	t.Cleanup(func() { s.remove(t) })
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
-		l, c := open(t, 2)
+		l, c := s.open(t)
 		bucket, err := l.MakeKeys(context.Background(), 1)
 		if err != nil {
 			t.Fatal(err)
@@ -94,6 +96,6 @@ func TestSealedLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return logtest.Opened{Log: sealed.New(l, keys), Sealed: true}
+		return logtest.Opened{Log: sealed.New(l, keys), Sealed: true, Emptied: true}
 	})
 }

@@ -21,15 +21,17 @@ type Config struct {
 	Conns []*nats.Conn
 	// Subjects of the installation; the zero value is the default root.
 	Subjects messages.Subjects
-	// Replicas of streams that Open creates. Zero means 1.
+	// Replicas of streams that Open creates. Zero: as many as the streams have that
+	// are there, else 1.
 	Replicas int
 	// Logger hears of foreign messages and lost consumers. Nil: slog.Default.
 	Logger *slog.Logger
 }
 
+// ackWait is how long an append waits for its answer. It is changed by tests alone.
+var ackWait = 2 * time.Second
+
 const (
-	// ackWait is how long an append waits for its answer.
-	ackWait = 2 * time.Second
 	// headroom is what headers and protocol may take beside a body.
 	headroom = 32 << 10
 	// minMessage must fit into every stream.
@@ -55,7 +57,8 @@ type Log struct {
 var _ eventlog.Log = (*Log)(nil)
 
 // Open creates the streams that are missing, checks those that exist and gives
-// the log they make up. Several nodes may open it at once. An existing stream
+// the log they make up. Several nodes may open it at once. It waits half a minute,
+// or until ctx ends, for a cluster that elects its leaders. An existing stream
 // whose settings could lose or change what is stored is refused; the error
 // lists every such setting, its value and what to change.
 func Open(ctx context.Context, c Config) (*Log, error) {
@@ -76,6 +79,9 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 		l.prefix[p] = filter[:len(filter)-1]
 	}
 	for _, nc := range c.Conns {
+		if err := checkVersion(nc); err != nil {
+			return nil, err
+		}
 		l.limit = min(l.limit, int(nc.MaxPayload()/2))
 	}
 	l.chunk = min(chunkSize, l.limit)
@@ -83,10 +89,17 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("natslog: %w", err)
 	}
-	if err := checkRestored(ctx, js, l.names); err != nil {
-		return nil, err
-	}
-	if err := ensure(ctx, js, streams(c.Subjects, c.Replicas)); err != nil {
+	err = settled(ctx, c.Conns[0], l.replicas, l.log, func(ctx context.Context) error {
+		if err := checkRestored(ctx, js, l.names); err != nil {
+			return err
+		}
+		var err error
+		if l.replicas, err = replicasOf(ctx, js, l.names, c.Replicas); err != nil {
+			return err
+		}
+		return ensure(ctx, js, streams(c.Subjects, l.replicas))
+	})
+	if err != nil {
 		return nil, err
 	}
 	for _, nc := range c.Conns {
@@ -98,6 +111,9 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	}
 	return l, nil
 }
+
+// Replicas is how many copies what the log creates has.
+func (l *Log) Replicas() int { return l.replicas }
 
 // Names are the names of the log's streams.
 func (l *Log) Names() Names { return l.names }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,6 +23,9 @@ var shared *embedded.Server
 var quiet = slog.New(slog.DiscardHandler)
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(asServer); config != "" {
+		serveAs(config)
+	}
 	dir, err := os.MkdirTemp("", "natslog")
 	if err != nil {
 		panic(err)
@@ -31,6 +35,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	keepOne()
+	if os.Getenv("REPRISE_REPLICAS") == "" { // where servers are killed answers are lost
+		natslog.Wait(20 * time.Second)
+	}
 	code := m.Run()
 	_ = shared.Shutdown()
 	_ = os.RemoveAll(dir)

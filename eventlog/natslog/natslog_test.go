@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
@@ -18,10 +19,12 @@ import (
 )
 
 func TestLog(t *testing.T) {
+	s := suite{subjects: freshRoot()}
+	t.Cleanup(func() { s.remove(t) })
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
-		l, c := open(t, 2)
+		l, c := s.open(t)
 		js := jetStream(t, c)
-		return logtest.Opened{Log: l, Inject: func(t *testing.T, e eventlog.Entry, foreign bool) {
+		return logtest.Opened{Log: l, Emptied: true, Inject: func(t *testing.T, e eventlog.Entry, foreign bool) {
 			m := &nats.Msg{Subject: c.Subjects.Log(e.Agent), Data: e.Bytes}
 			if !foreign {
 				m.Header = natslog.FrameHeader(e)
@@ -31,6 +34,78 @@ func TestLog(t *testing.T) {
 			}
 		}, Tamper: func(t *testing.T, a messages.AgentID, b messages.Blob) { tamper(t, c, a, b) }}
 	})
+}
+
+// suite opens logs for one test after the other on the same streams, which cost more
+// to make than most of the tests that use them.
+type suite struct{ subjects messages.Subjects }
+
+// open opens a log that is empty, whatever was there before.
+func (s suite) open(t *testing.T) (*natslog.Log, natslog.Config) {
+	t.Helper()
+	c := natslog.Config{Subjects: s.subjects, Logger: quiet, Conns: []*nats.Conn{connect(t), connect(t)}}
+	js := jetStream(t, c)
+	for _, name := range streamNames(c.Subjects) {
+		stream, err := js.Stream(context.Background(), name)
+		if err == nil && stream.CachedInfo().State.Msgs > 0 {
+			err = stream.Purge(context.Background())
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			t.Fatal(err)
+		}
+	}
+	l, err := natslog.Open(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, c
+}
+
+func (s suite) remove(t *testing.T) {
+	t.Helper()
+	removeStreams(t, natslog.Config{Subjects: s.subjects, Conns: []*nats.Conn{connect(t)}})
+}
+
+func TestEmptyShardsEndAtZero(t *testing.T) {
+	l, _ := open(t, 1)
+	for shard := range l.Shards() {
+		if end, err := l.ShardEnd(t.Context(), shard); err != nil || end != 0 {
+			t.Errorf("shard %d ends at %d, %v", shard, end, err)
+		}
+	}
+}
+
+// A reader on its way while an agent is deleted meets the tombstone, and no damage.
+func TestReadWhilePurged(t *testing.T) { // A108
+	l, _ := open(t, 1)
+	a, long := logtest.Agent("ada"), strings.Repeat("x", 200<<10) // more than is on the way to a reader
+	var tail eventlog.Tail
+	add := func(events ...messages.Event) {
+		var err error
+		if tail, err = l.Append(t.Context(), logtest.Entry(t, a, tail, events...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 200 {
+		add(messages.CommandNoop{Command: "abort", Reason: long})
+	}
+	add(messages.AgentDeleted{})
+	var last eventlog.Recorded
+	read := 0
+	for r, err := range l.Read(t.Context(), a, 1) {
+		if err != nil {
+			t.Fatalf("after event %d: %v", last.Frame.Last(), err)
+		}
+		if read++; read == 1 {
+			if err := l.Purge(t.Context(), a, tail.Seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last = r
+	}
+	if last.Tail() != tail || read > 200 {
+		t.Errorf("%d frames up to %+v, want %+v and fewer than there were", read, last.Tail(), tail)
+	}
 }
 
 // Consumers must go when a reader ends, breaks off or is cancelled.

@@ -27,22 +27,26 @@ func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventN
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		if newest == nil {
-			return
+		if newest != nil {
+			l.read(ctx, a, newest, from, yield)
 		}
-		tail, all, err := l.near(ctx, a, newest, from)
-		if err != nil {
-			yield(eventlog.Recorded{}, err)
-			return
-		}
-		source := each(all)
-		if len(all) == 0 {
-			source = ahead(ctx, a, l.scan(ctx, a, 0, newest.seq))
-		}
-		l.records(a, tail, source, func(r eventlog.Recorded, err error) bool {
-			return err == nil && r.Frame.Last() < from || yield(r, err)
-		})
 	}
+}
+
+// read is Read up to a message that is or was the newest.
+func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber, yield func(eventlog.Recorded, error) bool) {
+	tail, all, err := l.near(ctx, a, newest, from)
+	if err != nil {
+		yield(eventlog.Recorded{}, err)
+		return
+	}
+	source := each(ctx, all)
+	if len(all) == 0 {
+		source = ahead(ctx, a, l.scan(ctx, a, 0, newest.seq))
+	}
+	l.records(ctx, a, tail, source, func(r eventlog.Recorded, err error) bool {
+		return err == nil && r.Frame.Last() < from || yield(r, err)
+	})
 }
 
 // newest gives the newest message on the agent's subject, nil if there is none.
@@ -54,8 +58,10 @@ func (l *Log) newest(ctx context.Context, a messages.AgentID) (*stored, error) {
 	return l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
 }
 
-// records yields the frames among the messages, which must follow tail.
-func (l *Log) records(a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*stored, error], yield func(eventlog.Recorded, error) bool) {
+// records yields the frames among the messages, which must follow tail. One that ends
+// the agent may stand wherever it does once what it followed has been purged, also
+// while this reads.
+func (l *Log) records(ctx context.Context, a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*stored, error], yield func(eventlog.Recorded, error) bool) {
 	for m, err := range all {
 		var r eventlog.Recorded
 		if err == nil && !m.isFrame() {
@@ -65,6 +71,9 @@ func (l *Log) records(a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*sto
 		if err == nil {
 			r, err = record(a, tail, m)
 		}
+		if err != nil && r.Frame != nil && eventlog.Ends(r.Frame) && l.isPurged(ctx, a, tail) {
+			r, err = record(a, eventlog.Tail{}, m)
+		}
 		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
@@ -73,6 +82,13 @@ func (l *Log) records(a messages.AgentID, tail eventlog.Tail, all iter.Seq2[*sto
 			return
 		}
 	}
+}
+
+// isPurged says that a frame which was there is gone.
+func (l *Log) isPurged(ctx context.Context, a messages.AgentID, tail eventlog.Tail) bool {
+	p := a.Partition()
+	m, err := l.conn(p).at(ctx, l.stream[p], tail.Seq)
+	return err == nil && m == nil
 }
 
 // record makes a frame of a message and checks that it follows tail.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,7 +28,13 @@ func (n Names) Restoring() string { return n.prefix + "RESTORE" }
 // cut short: what is there is not whole.
 var ErrRestoring = errors.New("a restore into this installation is under way or was cut short, and what is there is not whole: see it through with `reprise restore --again`")
 
+// checkWait is how long the server may take to say so. One without a leader says
+// nothing.
+const checkWait = time.Second
+
 func checkRestored(ctx context.Context, js jetstream.JetStream, n Names) error {
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
+	defer cancel()
 	switch _, err := js.Stream(ctx, n.Restoring()); {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil

@@ -19,6 +19,7 @@ const (
 	walkFrames = 256     // at most
 	walkEvents = 1024    // how far back ReadFrom may have to go; most frames have several
 	walkTail   = 128     // how far back Read may have to go, in events
+	walkWhole  = 24      // the events of a log that is walked back to its first frame
 	walkBytes  = 8 << 20 // that it holds in memory, at most
 )
 
@@ -30,23 +31,32 @@ func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.T
 		return l.Read(ctx, a, 1)
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
-		there, messages, err := l.behind(ctx, a, after)
-		if err == nil && !there {
-			err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
-		}
+		newest, err := l.newest(ctx, a)
 		if err != nil {
 			yield(eventlog.Recorded{}, err)
 			return
 		}
-		l.records(a, after, messages, yield)
+		l.readBehind(ctx, a, newest, after, yield)
 	}
 }
 
-// behind gives the messages behind after, if it is there.
-func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tail) (there bool, rest iter.Seq2[*stored, error], err error) {
-	newest, err := l.newest(ctx, a)
-	if err != nil || after.Seq == 0 || seqOf(newest) < after.Seq {
-		return false, nil, err
+// readBehind is ReadFrom up to a message that is or was the newest.
+func (l *Log) readBehind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Tail, yield func(eventlog.Recorded, error) bool) {
+	there, messages, err := l.behind(ctx, a, newest, after)
+	if err == nil && !there {
+		err = fmt.Errorf("read %s on from event %d at sequence %d: %w", a, after.Last, after.Seq, eventlog.ErrElsewhere)
+	}
+	if err != nil {
+		yield(eventlog.Recorded{}, err)
+		return
+	}
+	l.records(ctx, a, after, messages, yield)
+}
+
+// behind gives the messages behind after up to newest, if after is there.
+func (l *Log) behind(ctx context.Context, a messages.AgentID, newest *stored, after eventlog.Tail) (there bool, rest iter.Seq2[*stored, error], err error) {
+	if after.Seq == 0 || seqOf(newest) < after.Seq {
+		return false, nil, nil
 	}
 	w := l.walk(a, newest)
 	if h, err := parseHeading(newest.header); err == nil && h.last <= after.Last+walkEvents {
@@ -56,7 +66,7 @@ func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tai
 	}
 	if w.arrived {
 		all := w.all()
-		return all[0].is(after), each(all[1:]), nil
+		return all[0].is(after), each(ctx, all[1:]), nil
 	}
 	m, err := l.conn(a.Partition()).at(ctx, l.stream[a.Partition()], after.Seq)
 	if err != nil || m == nil {
@@ -65,11 +75,12 @@ func (l *Log) behind(ctx context.Context, a messages.AgentID, after eventlog.Tai
 	return m.subject == newest.subject && m.is(after), l.scan(ctx, a, after.Seq, newest.seq), nil
 }
 
-// each yields messages that are there already.
-func each(all []*stored) iter.Seq2[*stored, error] {
+// each yields messages that are there already, until ctx ends.
+func each(ctx context.Context, all []*stored) iter.Seq2[*stored, error] {
 	return func(yield func(*stored, error) bool) {
 		for _, m := range all {
-			if !yield(m, nil) {
+			err := ctx.Err()
+			if !yield(m, err) || err != nil {
 				return
 			}
 		}
@@ -86,7 +97,10 @@ func (m *stored) is(t eventlog.Tail) bool {
 // that is near its newest message, with the tail that they must follow.
 func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (tail eventlog.Tail, all []*stored, err error) {
 	h, err := parseHeading(newest.header)
-	if err != nil || from <= 1 || h.last > from+walkTail {
+	switch {
+	case err == nil && from <= 1 && h.last <= walkWhole:
+		return l.whole(ctx, a, newest)
+	case err != nil || from <= 1 || h.last > from+walkTail:
 		return eventlog.Tail{}, nil, nil
 	}
 	w := l.walk(a, newest)
@@ -102,6 +116,34 @@ func (l *Log) near(ctx context.Context, a messages.AgentID, newest *stored, from
 		return eventlog.Tail{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, all, nil
 	}
 	return eventlog.Tail{}, nil, nil
+}
+
+// whole gives all of the agent's frames, if they can be walked back to the first
+// and are all that is there.
+func (l *Log) whole(ctx context.Context, a messages.AgentID, newest *stored) (tail eventlog.Tail, all []*stored, err error) {
+	w := l.walk(a, newest)
+	err = w.back(ctx, func(m *stored) bool {
+		h, err := parseHeading(m.header)
+		return err == nil && h.first == 1
+	})
+	if err != nil || !w.arrived {
+		return eventlog.Tail{}, nil, err
+	}
+	if w.found[len(w.found)-1].isFirst() {
+		return eventlog.Tail{}, w.all(), nil
+	}
+	p := a.Partition()
+	n, err := l.conn(p).count(ctx, l.stream[p], newest.subject)
+	if err != nil || n != len(w.found) { // more has come, or what no frame follows
+		return eventlog.Tail{}, nil, err
+	}
+	return eventlog.Tail{}, w.all(), nil
+}
+
+// isFirst says that the server had nothing before the message on its subject when it
+// stored it.
+func (m *stored) isFirst() bool {
+	return m.header.Get(headerFence) == "0" && len(m.header[headerFenceSubject]) == 0
 }
 
 // walk is a way back from an agent's newest message.

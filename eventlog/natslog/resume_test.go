@@ -150,6 +150,22 @@ func TestReadFromAnothersFence(t *testing.T) {
 	}
 }
 
+// A first frame is only what the server has found to be one.
+func TestFirstByAnothersFence(t *testing.T) { // A29
+	l, c := open(t, 1)
+	agents := logtest.Neighbours(2)
+	grow(t, l, agents[0], eventlog.Tail{}, 2)
+	e := logtest.Entry(t, agents[0], eventlog.Tail{})
+	m := &nats.Msg{Subject: c.Subjects.Log(agents[0]), Data: e.Bytes, Header: natslog.FrameHeader(e)}
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, "0")
+	m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", c.Subjects.Log(agents[1]))
+	publish(t, c, m)
+	var damaged *eventlog.DamageError
+	if got, err := readFrom(l, agents[0], eventlog.Tail{}); !errors.As(err, &damaged) {
+		t.Errorf("%d frames, %v; want damage", len(got), err)
+	}
+}
+
 // A shard's reader and a blob's reader live through a restart of the server, and
 // through the loss of every consumer.
 func TestStoreOutlivesItsServer(t *testing.T) { // A30
@@ -188,6 +204,10 @@ func TestStoreOutlivesItsServer(t *testing.T) { // A30
 	n := 0
 	for range written {
 		switch n++; n {
+		case 1:
+			if m := <-read; m.First != 1 { // it has begun: its first request is not made again
+				t.Fatalf("event %d was told, want 1", m.First)
+			}
 		case 100:
 			if err := srv.Shutdown(); err != nil {
 				t.Fatal(err)
@@ -200,7 +220,7 @@ func TestStoreOutlivesItsServer(t *testing.T) { // A30
 			dropConsumers(t, c, l.Names().Log(a.Partition()))
 		}
 	}
-	for want := messages.EventNumber(1); want <= 300; want++ {
+	for want := messages.EventNumber(2); want <= 300; want++ {
 		if m := <-read; m.First != want {
 			t.Fatalf("event %d was told, want %d", m.First, want)
 		}

@@ -56,8 +56,8 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 
 // ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives
 // lost connections and consumers, and fetches what comes twice a second. The past
-// is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, or that
-// after is beyond the shard's end.
+// is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, that
+// after is beyond the shard's end, or that the end could not be looked up to begin with.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		err := l.readShard(ctx, shard, after, func(s eventlog.Stored) bool { return yield(s, nil) })

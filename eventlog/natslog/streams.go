@@ -70,7 +70,31 @@ func dangers(want, have jetstream.StreamConfig) (found []string) {
 	bad(have.MaxConsumers > 0, "max_consumers", have.MaxConsumers, "set it to -1: each reader needs one")
 	bad(have.Duplicates > want.Duplicates && want.Retention == jetstream.WorkQueuePolicy, "duplicate_window", have.Duplicates,
 		fmt.Sprintf("set it to %v: the same message id to two agents would be dropped", want.Duplicates))
-	return append(found, limits(want, have)...)
+	bad(have.AllowDirect && want.Retention == jetstream.WorkQueuePolicy, "allow_direct", true, "set it to false: a copy that is behind would say that an input is gone")
+	return append(append(found, powers(want, have)...), limits(want, have)...)
+}
+
+// powers lists what a stream lets whoever publishes to it do by a header, beyond
+// storing a message: remove others, write to other subjects, or have it forgotten.
+func powers(want, have jetstream.StreamConfig) (found []string) {
+	for _, p := range [...]struct {
+		setting string
+		on      bool
+		can     string
+	}{
+		{"allow_rollup_hdrs", have.AllowRollup && !want.AllowRollup, "remove what others stored"},
+		{"allow_msg_ttl", have.AllowMsgTTL, "have a message removed before it is read"},
+		{"allow_msg_schedules", have.AllowMsgSchedules, "write to other subjects of the stream, again and again"},
+		{"allow_msg_counter", have.AllowMsgCounter, "change what is stored"},
+	} {
+		if p.on {
+			found = append(found, fmt.Sprintf("%s is true, so that a publisher can %s by a header: set it to false (most of these need the stream to be made again)", p.setting, p.can))
+		}
+	}
+	if have.RePublish != nil {
+		found = append(found, fmt.Sprintf("republish is set, and shows what is stored to whoever may read %q: remove it", have.RePublish.Destination))
+	}
+	return found
 }
 
 // limits lists what makes a stream forget once it is full. A limit with
@@ -142,4 +166,31 @@ func (l *Log) remake(ctx context.Context, name string) bool {
 	}
 	l.log.Warn("a stream was removed while it was in use; it is made again, but what it held is gone: reprise doctor names what is missing, a backup may have it", "stream", name)
 	return true
+}
+
+// replicasOf is how many copies new streams get: asked, or if that is 0 as many as
+// those have that are there.
+func replicasOf(ctx context.Context, js jetstream.JetStream, n Names, asked int) (int, error) {
+	if asked != 0 {
+		return asked, nil
+	}
+	s, err := js.Stream(ctx, n.Definitions())
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look up stream %s: %w", n.Definitions(), err)
+	}
+	return max(1, s.CachedInfo().Config.Replicas), nil
+}
+
+// ownMetadata is a stream's metadata without what the server adds.
+func ownMetadata(all map[string]string) map[string]string {
+	own := make(map[string]string, len(all)+1)
+	for name, value := range all {
+		if !strings.HasPrefix(name, "_nats.") {
+			own[name] = value
+		}
+	}
+	return own
 }

@@ -18,7 +18,7 @@ import (
 
 func jetStream(t testing.TB, c natslog.Config) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(c.Conns[0])
+	js, err := jetstream.New(c.Conns[0], jetstream.WithDefaultTimeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +76,7 @@ var dangerous = map[string]struct {
 	"inputs that age":              {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, []string{"max_age is 1h0m0s"}},
 	"inputs pushed out":            {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld }, []string{"max_msgs is 10 with discard DiscardOld"}},
 	"inputs dropped as doubles":    {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.Duplicates = time.Minute }, []string{"duplicate_window is 1m0s"}},
+	"inputs of old copies":         {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.AllowDirect = true }, []string{"allow_direct is true"}},
 	"a bounded inbox that says so": {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.MaxMsgs = 10 }, nil},
 	"a log in the administrator's taste": {log0, func(c *jetstream.StreamConfig) {
 		c.Description, c.Compression, c.Discard, c.AllowDirect = "mine", jetstream.S2Compression, jetstream.DiscardOld, true
@@ -90,6 +91,15 @@ var dangerous = map[string]struct {
 	"snapshots in the administrator's taste": {natslog.Names.Snapshots, func(c *jetstream.StreamConfig) {
 		c.Storage, c.PersistMode, c.MaxAge, c.MaxBytes, c.AllowDirect = jetstream.MemoryStorage, jetstream.DefaultPersistMode, time.Hour, 1<<20, false
 	}, nil},
+	"publishers that purge":      {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.AllowRollup = true }, []string{"allow_rollup_hdrs is true"}},
+	"publishers that let expire": {natslog.Names.Inbox, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }, []string{"allow_msg_ttl is true"}},
+	"frames that expire":         {log0, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }, []string{"allow_msg_ttl is true"}},
+	"publishers that schedule": {natslog.Names.DeadLetters, func(c *jetstream.StreamConfig) {
+		c.AllowMsgSchedules, c.AllowRollup, c.Discard = true, true, jetstream.DiscardOld
+	}, []string{"allow_msg_schedules is true"}},
+	"a log told to others": {log0, func(c *jetstream.StreamConfig) {
+		c.RePublish = &jetstream.RePublish{Source: ">", Destination: "copy.>"}
+	}, []string{"republish is set", "copy.>"}},
 	"dead letters kept longer": {natslog.Names.DeadLetters, func(c *jetstream.StreamConfig) { c.MaxAge *= 2 }, nil},
 }
 

@@ -61,7 +61,8 @@ type stored struct {
 	subject string
 	header  nats.Header
 	data    []byte
-	early   *decoded // nil: nobody has decoded it ahead
+	early   *decoded  // nil: nobody has decoded it ahead
+	when    time.Time // it was stored; zero in what a consumer or direct get brought
 }
 
 func (m *stored) isFrame() bool { return len(m.header[headerFrame]) > 0 }
@@ -126,6 +127,11 @@ func (c *conn) get(ctx context.Context, stream string, p place) (*stored, error)
 	if err != nil {
 		return nil, fmt.Errorf("read %v in %s: %w", p, stream, err)
 	}
+	return p.read(answer, stream)
+}
+
+// read takes a leader's answer.
+func (p place) read(answer *nats.Msg, stream string) (*stored, error) {
 	var got struct {
 		Error   *jetstream.APIError `json:"error"`
 		Message *struct {
@@ -136,22 +142,48 @@ func (c *conn) get(ctx context.Context, stream string, p place) (*stored, error)
 			Time    time.Time `json:"time"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(answer.Data, &got); err != nil {
+	err := json.Unmarshal(answer.Data, &got)
+	if err != nil {
 		return nil, fmt.Errorf("read %v in %s: %w", p, stream, err)
 	}
 	switch {
 	case got.Error != nil && got.Error.ErrorCode == codeNoMessage:
 		return nil, nil
 	case got.Error != nil:
-		return nil, fmt.Errorf("read %v in %s: %w", p, stream, got.Error)
+		return nil, fmt.Errorf("read %v in %s: %w", p, stream, forNow(got.Error))
 	case got.Message == nil:
 		return nil, fmt.Errorf("read %v in %s: an answer without a message", p, stream)
 	}
-	m := &stored{seq: got.Message.Seq, subject: got.Message.Subject, data: got.Message.Data}
+	m := &stored{seq: got.Message.Seq, subject: got.Message.Subject, data: got.Message.Data, when: got.Message.Time}
 	if len(got.Message.Header) > 0 {
 		if m.header, err = nats.DecodeHeadersMsg(got.Message.Header); err != nil {
 			return nil, fmt.Errorf("headers of sequence %d in %s: %w", m.seq, stream, err)
 		}
 	}
 	return m, nil
+}
+
+// count is how many messages there are on a subject, as the stream's leader has it.
+func (c *conn) count(ctx context.Context, stream, subject string) (int, error) {
+	ask, err := json.Marshal(map[string]string{"subjects_filter": subject})
+	if err != nil {
+		return 0, err
+	}
+	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: ask})
+	if err != nil {
+		return 0, fmt.Errorf("count the messages on %s: %w", subject, err)
+	}
+	var got struct {
+		Error *jetstream.APIError `json:"error"`
+		State struct {
+			Subjects map[string]int `json:"subjects"`
+		} `json:"state"`
+	}
+	if err := json.Unmarshal(answer.Data, &got); err != nil {
+		return 0, fmt.Errorf("count the messages on %s: %w", subject, err)
+	}
+	if got.Error != nil {
+		return 0, fmt.Errorf("count the messages on %s: %w", subject, forNow(got.Error))
+	}
+	return got.State.Subjects[subject], nil
 }

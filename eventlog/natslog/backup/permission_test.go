@@ -30,7 +30,7 @@ func TestPermissions(t *testing.T) {
 	}
 	srv.Start()
 	defer func() { srv.Shutdown(); srv.WaitForShutdown() }()
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	as := func(user string) *nats.Conn {

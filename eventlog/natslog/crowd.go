@@ -1,0 +1,82 @@
+package natslog
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Tips yields the newest frames of agents; see eventlog.Crowds. One consumer brings
+// them: requests of JetStream's API wait in one queue of the server, where each may
+// wait for the disk.
+func (l *Log) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
+	return func(yield func(eventlog.Tip, error) bool) {
+		if err := l.tips(ctx, p, agents, yield); err != nil {
+			yield(eventlog.Tip{}, fmt.Errorf("read the tips of %d agents of partition %v: %w", len(agents), p, err))
+		}
+	}
+}
+
+func (l *Log) tips(ctx context.Context, p messages.Partition, agents []messages.AgentID, yield func(eventlog.Tip, error) bool) error {
+	missing := make(map[string]messages.AgentID, len(agents))
+	cfg := jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
+	for _, a := range agents {
+		if err := a.Validate(); err != nil {
+			return err
+		}
+		if a.Partition() != p {
+			return fmt.Errorf("agent %s belongs to partition %v", a, a.Partition())
+		}
+		if subject := l.subject(a, p); missing[subject] != a {
+			missing[subject] = a
+			cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	f, err := l.conn(p).feed(ctx, l.stream[p], cfg)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	for more := f.pending > 0; more; more = len(missing) > 0 && f.pending > 0 {
+		m, err := f.next(ctx)
+		if err != nil {
+			return err
+		}
+		if m == nil { // a heartbeat: what has not come by now is not waited for
+			return nil
+		}
+		a := missing[m.subject]
+		delete(missing, m.subject)
+		h, err := parseHeading(m.header)
+		if a == (messages.AgentID{}) || err != nil {
+			continue
+		}
+		if !yield(eventlog.Tip{Agent: a, Seq: m.seq, Last: h.last, Size: len(m.data), Source: &m.stored}, nil) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ReadTo yields the frames up to the tip; see eventlog.Crowds.
+func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		newest, ok := tip.Source.(*stored)
+		switch {
+		case !ok:
+			yield(eventlog.Recorded{}, fmt.Errorf("read %s up to sequence %d: the tip is none of this log", tip.Agent, tip.Seq))
+		case after.Frame == "":
+			l.read(ctx, tip.Agent, newest, 0, yield)
+		default:
+			l.readBehind(ctx, tip.Agent, newest, after, yield)
+		}
+	}
+}

@@ -145,6 +145,8 @@ func (d *decision) decide(c messages.Decide) error {
 		return messages.Refuse(messages.Conflict, "call %q cannot run again: tool %q is not defined any more", c.Call, call.Tool)
 	case c.Outcome == messages.OutcomeRetry && (t.held != "" || t.exhausted != ""):
 		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.Call, t.ID)
+	case c.Outcome == messages.OutcomeRetry && d.env.Leaving && d.env.Definition.Tools[call.Tool].mustEnd():
+		return messages.Refuse(messages.Unavailable, "call %q cannot run again yet: its agent is changing hands; try again", c.Call)
 	case c.Outcome == messages.OutcomeRetry && t.running() >= d.env.Definition.Parallel:
 		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
 	}

@@ -23,7 +23,7 @@ func (e *SpentError) Error() string {
 // Decide answers a command (a messages.Command) or an outcome with the events
 // to append, and folds them into s: the caller must append them before it acts
 // on s, and drop s if it cannot. No events means that nothing is to be
-// recorded. An error is a refusal (*messages.Error or *SpentError) and leaves s
+// recorded. An error is a refusal (*messages.Error, *SpentError or *OvertakenError) and leaves s
 // as it was.
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
@@ -46,6 +46,8 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
+	// left says that calls which could begin are left to the agent's next owner.
+	left bool
 	// parent is whom an agent that comes to life now works for. Empty: nobody.
 	parent string
 	// spelt are arguments in their one spelling, by how they were written.
@@ -68,6 +70,9 @@ func (d *decision) noop(c messages.Command, format string, args ...any) error {
 
 func (d *decision) command(c messages.Command) error {
 	if err := d.refuseDeleted(c); err != nil {
+		return err
+	}
+	if err := d.refuseOvertaken(); err != nil {
 		return err
 	}
 	switch c := c.(type) {

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"fmt"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -61,6 +63,26 @@ func (d *decision) refuseDeleted(c messages.Command) error {
 	}
 }
 
+// OvertakenError says that the agent was deleted, with the tombstone N, and that a
+// command may have been taken before that.
+type OvertakenError struct {
+	Agent messages.AgentID
+	N     messages.EventNumber
+}
+
+// Error says so.
+func (e *OvertakenError) Error() string {
+	return fmt.Sprintf("agent %s was deleted (event %d), and this may have been sent before that: send it again if it is still wanted", e.Agent, e.N)
+}
+
+// refuseOvertaken refuses what an agent was to be told in an earlier life.
+func (d *decision) refuseOvertaken() error {
+	if k := d.env.Known; k != nil && *k < d.s.Tombstone {
+		return &OvertakenError{d.env.Agent, d.s.Tombstone}
+	}
+	return nil
+}
+
 // settles says that the command is part of what must be over before an agent's
 // tombstone is written: what its children and its parent have to say.
 func settles(c messages.Command) bool {
@@ -104,13 +126,13 @@ func (s *State) evolveDeletion(ev messages.Event) {
 	case messages.AgentClosed:
 		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason}, nil // nobody asks any more what became of those
 	case messages.AgentDeleted:
-		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}}
+		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}, Tombstone: s.Last}
 	case messages.AgentPurged:
 		end := Deletion{N: ev.Deleted, Purged: true}
 		if s.Deleted != nil { // else its tombstone is lost
 			end = Deletion{Reason: s.Deleted.Reason, N: s.Deleted.N, Purged: true}
 		}
-		s.Deleted = &end
+		s.Deleted, s.Tombstone = &end, end.N
 	}
 }
 

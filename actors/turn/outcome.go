@@ -105,6 +105,9 @@ type (
 	TurnDue struct{}
 	// Recover says that whatever ran is gone with its process.
 	Recover struct{}
+	// Stay says that the agent is not about to go to another owner after all: calls
+	// that waited for the next one begin here.
+	Stay struct{}
 )
 
 // Judgement is what is known of a call before it runs. The zero value lets it,

@@ -62,6 +62,10 @@ func (d *decision) outcome(o any) {
 		d.reconciled(o)
 	case Recover:
 		d.recover()
+	case Stay:
+		if t := d.s.Turn; t.Model == nil && t.count(Requested) > 0 && d.s.Summary == nil {
+			d.advance()
+		}
 	}
 }
 
@@ -219,6 +223,7 @@ func (d *decision) advance() {
 	}
 	switch {
 	case t.running() > 0:
+	case d.left: // to the next owner
 	case t.held != "" && t.finish == nil:
 		d.holdHere()
 	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
@@ -242,10 +247,15 @@ func (d *decision) startCalls() {
 	t := d.s.Turn
 	free := d.env.Definition.Parallel - t.running()
 	for i := range t.Calls {
-		if t.Calls[i].Status == Requested && free > 0 {
-			if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
-				free--
-			}
+		if t.Calls[i].Status != Requested || free <= 0 {
+			continue
+		}
+		if d.env.Leaving && d.env.Definition.Tools[t.Calls[i].Tool].mustEnd() {
+			d.left = true
+			continue
+		}
+		if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
+			free--
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestSimulation(t *testing.T) { // A2, A3, A6, A8, A9, A10, A11, A12, A13, A
 		live(t, seed)
 		return
 	}
-	steps := 200_000
+	steps := 100_000
 	if testing.Short() {
 		steps = 20_000
 	}

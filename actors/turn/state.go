@@ -42,6 +42,9 @@ type State struct {
 	Summary *Summary
 	// Deleted is set from an agent's end on until it is made anew.
 	Deleted *Deletion
+	// Tombstone is the number of the newest one, behind which ids are new again.
+	// 0: the agent was never deleted.
+	Tombstone messages.EventNumber
 
 	// done are the calls of class once or keyed that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -288,6 +291,25 @@ type Tool struct {
 	MaxChildren int
 }
 
+// mustEnd says that a call of the tool must not be cut off: what became of it would
+// have to be found out by its tool, or by a person.
+func (t Tool) mustEnd() bool { return t.Child == "" && mustEnd(t.Class) }
+
+func mustEnd(class string) bool { return class == "once" || class == "check" }
+
+// MustEnd says that a call runs that must not be cut off.
+func (s *State) MustEnd() bool {
+	if s.Turn == nil {
+		return false
+	}
+	for _, c := range s.Turn.Calls {
+		if c.Status == Executing && c.Child == nil && mustEnd(c.Class) {
+			return true
+		}
+	}
+	return false
+}
+
 // Env is everything outside the state that a decision may depend on.
 type Env struct {
 	Agent      messages.AgentID
@@ -296,8 +318,14 @@ type Env struct {
 	// Old is the id of an input that a Recall is about and that came so long ago that
 	// the state does not know it any more. Empty: there is no such.
 	Old string
+	// Known is the agent's newest event that whoever took the command may have known:
+	// what was taken before the agent was deleted makes no new one. Nil: not told.
+	Known *messages.EventNumber
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
+	// Leaving says that the agent is about to go to another owner: calls that must not
+	// be cut off are not begun, so that its next owner does, or this one after Stay.
+	Leaving bool
 }
 
 // Spent says whether a command with this id was applied among the newest ones,

@@ -183,7 +183,7 @@ func hooksAfter(args []string) (rest []string, hooks []turn.HookDecision) {
 
 // commands are the words that make a command or an outcome.
 var commands = map[string]func(s *stage, args []string) any{
-	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N]
+	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N] [known=N]
 	"input": func(s *stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),
@@ -193,6 +193,10 @@ var commands = map[string]func(s *stage, args []string) any{
 			in.Deadline = &deadline
 		}
 		in.Schedule = s.schedule(opts)
+		if s.env.Known = nil; opts["known"] != "" {
+			known := messages.EventNumber(number(opts["known"]))
+			s.env.Known = &known
+		}
 		return in
 	},
 	// interrupt ID ["reason"] [turn=T]

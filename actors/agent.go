@@ -25,6 +25,9 @@ type agent struct {
 	parent *actor.PID
 	root   *actor.RootContext
 
+	// tip is what the first reading begins with; nil: what it finds.
+	tip *eventlog.Tip
+
 	state   turn.State
 	tail    eventlog.Tail
 	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
@@ -45,6 +48,9 @@ type agent struct {
 	damaged bool
 	// looked says that a wake had an agent without events loaded again.
 	looked bool
+	// leaving says that the partition is about to go to another owner; hushed that it
+	// has been told that nothing runs here that must not be cut off.
+	leaving, hushed bool
 	// left says that the partition was asked to let the agent go.
 	left bool
 	// asking is the sender of the command at hand, for a panic in its handling.
@@ -53,6 +59,9 @@ type agent struct {
 	// recovering holds effects back between a takeover and what follows from it.
 	recovering bool
 	running    map[turn.Effect]func() // cancels what was begun
+	// recovered says that the next model call is one that an earlier activation
+	// may have begun, or what follows from that.
+	recovered bool
 	// rewritten is the request that hooks have made for the next model call; nil
 	// if they left it as it was.
 	rewritten *providers.Request
@@ -91,6 +100,8 @@ type (
 		frame messages.FrameID
 		err   error
 	}
+	// stay says that the partition stays with this owner after all.
+	stay struct{}
 	// goOn follows a takeover's append.
 	goOn struct{}
 	// outcome wraps what came of an effect.
@@ -131,9 +142,15 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.lookedUp(m)
 	case *Deliver, *Wake, outcome:
 		a.arrive(arrival{m, ctx.Sender()})
+	case leave:
+		a.leaving, a.hushed = true, false
+	case stay:
+		a.leaving, a.hushed = false, false
+		a.arrive(arrival{message: m})
 	case sleep:
 		a.sleep(ctx)
 	}
+	a.hush()
 }
 
 // arrive handles what may change the agent, or keeps it until it can be.
@@ -171,7 +188,10 @@ func (a *agent) handle(arr arrival) {
 	case *Wake:
 		a.wake(arr)
 	case goOn:
-		a.recover()
+		a.recovering = false
+		a.act()
+	case stay:
+		a.stay()
 	}
 	a.asking = nil
 }
@@ -215,7 +235,7 @@ func (a *agent) outcomes() []outcome {
 }
 
 func (a *agent) env() turn.Env {
-	return turn.Env{Agent: a.id, Definition: a.def.turn, Now: time.Now(), Jitter: rand.Float64()}
+	return turn.Env{Agent: a.id, Definition: a.def.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.leaving}
 }
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
@@ -286,10 +306,13 @@ func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
 // an input that the command is about and that only the index knows.
 func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
 	env := a.env()
-	env.Old = old
+	env.Old, env.Known = old, d.Known
 	events, err := a.state.Decide(env, d.Command)
 	var spent *turn.SpentError
+	var overtaken *turn.OvertakenError
 	switch {
+	case errors.As(err, &overtaken):
+		a.answer(sender, messages.Answer{N: overtaken.N, Err: messages.Refuse(messages.Conflict, "%v", err)})
 	case errors.As(err, &spent):
 		a.again(sender, d.Command, a.ids.recent(spent.N))
 	case err != nil:
@@ -316,7 +339,7 @@ func (a *agent) settle(batch []outcome) {
 		a.done(o.of)
 		more, err := a.state.Decide(a.env(), a.told(o.result))
 		if err != nil {
-			a.rt.logger.Error("an outcome was refused", "agent", a.id.String(), "error", err)
+			a.rt.logger.Error("an outcome was refused", a.id.LogAttr(a.epoch), "error", err)
 			continue
 		}
 		events = append(events, more...)

@@ -34,7 +34,7 @@ type pace struct {
 
 var (
 	slowly  = pace{20 * time.Second, time.Hour, 2 * time.Second} // of the false clock
-	quickly = pace{100 * time.Millisecond, time.Minute, 0}
+	quickly = pace{100 * time.Millisecond, 5 * time.Minute, 0}
 )
 
 // tale is the story of one agent: what people, models and tools do in it depends

@@ -39,7 +39,7 @@ func (a *agent) bury(cause messages.Cause, c messages.Delete, sender *actor.PID)
 func (a *agent) buried(m buried) {
 	a.busy = false
 	if m.answer.Err == nil {
-		a.rt.logger.Warn("a damaged agent was deleted", "agent", a.id.String(), "event", m.answer.N)
+		a.rt.logger.Warn("a damaged agent was deleted", a.id.LogAttr(a.epoch), "event", m.answer.N)
 	}
 	a.answer(m.sender, m.answer)
 	if !a.left {

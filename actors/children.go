@@ -57,7 +57,7 @@ func (a *agent) deliverTo(ctx context.Context, l turn.Letter) bool {
 	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, a.rt.send(ctx, l.To, l.Command) },
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 			a.rt.limited.warn(a.rt.logger, "a command for another agent cannot be stored; it is tried until it is",
-				"agent", a.id.String(), "to", l.To.String(), "command", l.Command.CommandType(), "error", err)
+				a.id.LogAttr(a.epoch), "to", l.To.String(), "command", l.Command.CommandType(), "error", err)
 		}))
 	return err == nil && ctx.Err() == nil
 }
@@ -97,26 +97,26 @@ func (a *agent) fetch(d *Deliver, r messages.Report, sender *actor.PID) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	a.busy, a.cancel = true, cancel
 	a.flight = flight{sender: sender}
-	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
 	rt.crew.run(func() {
 		defer cancel()
 		with := *d
 		var err error
-		with.Command, err = rt.fetched(ctx, id, r)
+		with.Command, err = rt.fetched(ctx, id, epoch, r)
 		root.Send(self, shelved{&with, err})
 	})
 }
 
 // fetched is the report with a blob of the agent's own. An answer that is stored no
 // more, or damaged, is a failure of its call; any other error may pass.
-func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, r messages.Report) (messages.Report, error) {
+func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, epoch messages.Epoch, r messages.Report) (messages.Report, error) {
 	child, err := messages.ParseAgentID(r.Child)
 	if err != nil {
 		return r, err
 	}
 	text, err := rt.shelf.read(ctx, child, *r.Blob, math.MaxInt)
 	if err == nil {
-		r.Blob, err = rt.shelf.keep(ctx, id, text)
+		r.Blob, err = rt.shelf.keep(ctx, id, epoch, text)
 		return r, err
 	}
 	why := rt.shelf.unread(ctx, child, *r.Blob, err)
@@ -159,13 +159,13 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 			return // it has yet to end, or is being told of
 		}
 	}
-	rt, id := a.rt, a.id
+	rt, id, epoch := a.rt, a.id, a.epoch
 	rt.crew.run(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
 		defer cancel()
-		if to, r, ok := rt.reportOf(ctx, id, input, n); ok {
+		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {
 			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
-				rt.limited.warn(rt.logger, "the end of a task cannot be told again", "agent", id.String(), "to", to.String(), "error", err)
+				rt.limited.warn(rt.logger, "the end of a task cannot be told again", id.LogAttr(epoch), "to", to.String(), "error", err)
 			}
 		}
 	})
@@ -173,7 +173,7 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 
 // reportOf reads how the task that was accepted at n has ended, by playing the
 // log up to its end.
-func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
+func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, epoch messages.Epoch, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
 	if rt.turnToRead(ctx) != nil {
 		return to, r, false
 	}
@@ -193,7 +193,7 @@ func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, input stri
 		}
 	})
 	if err != nil {
-		rt.limited.warn(rt.logger, "how a task has ended cannot be read", "agent", id.String(), "error", err)
+		rt.limited.warn(rt.logger, "how a task has ended cannot be read", id.LogAttr(epoch), "error", err)
 	}
 	return to, r, ok
 }

@@ -71,7 +71,7 @@ func (a *agent) stalled(m stalled) {
 	if a.flight.frame == nil || a.flight.frame.ID != m.frame {
 		return
 	}
-	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", "agent", a.id.String(), "error", m.err)
+	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", m.err)
 	refusal := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, m.err)
 	a.answer(a.flight.sender, messages.Answer{Err: refusal})
 	a.flight.sender = nil
@@ -184,7 +184,7 @@ func (a *agent) owe(replies []Reply) {
 func (a *agent) tell(what func(Observer)) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.rt.logger.Error("an observer panicked", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			a.rt.logger.Error("an observer panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		}
 	}()
 	what(a.rt.observer)

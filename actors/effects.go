@@ -24,6 +24,7 @@ const maxResult = 192 << 10
 // act brings the world in line with the state: it begins the effects that are
 // new and cancels those that are listed no more.
 func (a *agent) act() {
+	a.hush()
 	if a.recovering || a.broken != nil {
 		return
 	}
@@ -187,7 +188,11 @@ func (a *agent) beginModel(e turn.Effect) func() {
 			j.denials[tool] = len(r.Text)
 		}
 	}
+	wait := a.pace()
 	return a.run(e, gone, func(ctx context.Context) any {
+		if wait(ctx) != nil {
+			return gone // nobody listens any more
+		}
 		if missing == nil {
 			req.Items, missing = a.rt.shelf.show(ctx, a.id, req.Items, a.def.showAtMost())
 		}
@@ -196,6 +201,17 @@ func (a *agent) beginModel(e turn.Effect) func() {
 		}
 		return a.callModel(ctx, e, m.provider, req, j, above)
 	})
+}
+
+// pace says when a model may be called: the first call of a turn that is recovered
+// waits for its turn, so that those who were taken over together do not fall upon
+// the provider together.
+func (a *agent) pace() func(context.Context) error {
+	if !a.recovered {
+		return func(context.Context) error { return nil }
+	}
+	a.recovered = false
+	return a.rt.pace.Wait
 }
 
 // request is what a model is sent; inputs are those that it would be the first
@@ -262,7 +278,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	var shown atomic.Bool
 	defer func() {
 		if p := recover(); p != nil {
-			a.rt.logger.Error("a model provider panicked", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			a.rt.logger.Error("a model provider panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			result = turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Shown: shown.Load()}
 		}
 	}()
@@ -274,7 +290,11 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		time.AfterFunc(grace, func() { a.report(e, modelErred(e.Call, silent, shown.Load())) }) // too late if it has ended
 	})
 	defer silence.Stop()
+	asked := ctx // a hook may give the call another
 	generate := func(ctx context.Context, req providers.Request) (providers.Response, error) {
+		if err := a.mayAct(asked); err != nil {
+			return providers.Response{}, err
+		}
 		return p.Generate(ctx, req, func(d providers.Delta) {
 			silence.Reset(modelSilence)
 			shown.Store(true)
@@ -373,13 +393,18 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			a.rt.logger.Error("a tool panicked", "agent", a.id.String(), "tool", c.Tool, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			a.rt.logger.Error("a tool panicked", a.id.LogAttr(a.epoch), "tool", c.Tool, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			result = erred(c, "panic", "the tool panicked: %v", p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	call := t.Call
+	call := func(c context.Context, arguments json.RawMessage) (string, error) {
+		if err := a.mayAct(ctx); err != nil {
+			return "", err
+		}
+		return t.Call(c, arguments)
+	}
 	if h != nil {
 		call = h.aroundTool(c, call)
 	}
@@ -389,6 +414,8 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	switch {
 	case errors.As(err, &misfit):
 		return erred(c, "bad_arguments", "%v", err)
+	case errors.Is(err, errMayNotAct):
+		return erred(c, "timeout", "%v", err)
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		return erred(c, "timeout", "the tool did not finish within %v", limit)
 	case err != nil:
@@ -417,7 +444,7 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall) (
 	}()
 	output, found, err := r.Reconcile(tool.WithCall(ctx, a.callInfo(e, c)), c.Key)
 	if err != nil {
-		a.rt.logger.Warn("a tool could not tell what became of a call", "agent", a.id.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
+		a.rt.logger.Warn("a tool could not tell what became of a call", a.id.LogAttr(a.epoch), "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
 	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.shelf.most)}

@@ -20,12 +20,12 @@ func (a *agent) fail(err error) {
 	case a.left: // and broken says why
 	case errors.As(err, &damage):
 		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v", err), !errors.Is(err, messages.ErrNewer)
-		a.rt.logger.Error("an agent's log is damaged; it is left untouched", "agent", a.id.String(), "error", err)
+		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
 	case errors.Is(err, messages.ErrLocked) && a.toBeDeleted():
 		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
-		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", "agent", a.id.String(), "error", err)
+		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
 		a.leave(true)
 	}
 }
@@ -49,6 +49,7 @@ func (a *agent) notAppended(err error) {
 	fl := a.flight
 	a.flight, a.busy = flight{}, false
 	var conflict *eventlog.ConflictError
+	var damage *eventlog.DamageError
 	var refusal *messages.Error
 	switch {
 	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
@@ -62,7 +63,10 @@ func (a *agent) notAppended(err error) {
 			}
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
-		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", "agent", a.id.String(), "error", err)
+		if fl.size == 0 || errors.As(err, &damage) { // it would be no frame, each time
+			refusal = messages.Refuse(messages.Internal, "agent %s cannot record what follows from this: %v", a.id, err)
+		}
+		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", a.id.LogAttr(a.epoch), "error", err)
 		a.leave(true)
 	}
 	if refusal == nil {
@@ -75,7 +79,7 @@ func (a *agent) notAppended(err error) {
 // fenced stops an agent that somebody else owns.
 func (a *agent) fenced(newer messages.Epoch) {
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s is owned by another node now (epoch %d): try again", a.id, newer)
-	a.rt.logger.Warn("an agent is owned by another node; its work here stops", "agent", a.id.String(), "epoch", a.epoch, "newer", newer)
+	a.rt.logger.Warn("an agent is owned by another node; its work here stops", a.id.LogAttr(a.epoch), "newer", newer)
 	a.tell(func(o Observer) { o.Fenced(a.id, newer) })
 	a.leave(false)
 }
@@ -88,7 +92,7 @@ func (a *agent) survive() {
 	if p == nil {
 		return
 	}
-	a.rt.logger.Error("an agent panicked; it is loaded again", "agent", a.id.String(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	a.rt.logger.Error("an agent panicked; it is loaded again", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	if !a.busy {
 		a.answer(a.asking, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
 	}

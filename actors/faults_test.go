@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
 	ends(t, s.Until(ada, "turn.completed"))
 }
 
-// unreadable is a log whose first tails cannot be read.
+// unreadable is a log whose first tails cannot be read, and no tips.
 type unreadable struct {
 	eventlog.Log
 	failures atomic.Int32
@@ -171,6 +172,10 @@ func (u *unreadable) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tai
 		return eventlog.Tail{}, errors.New("no connection")
 	}
 	return u.Log.Tail(ctx, a)
+}
+
+func (u *unreadable) Tips(context.Context, messages.Partition, []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
+	return func(yield func(eventlog.Tip, error) bool) { yield(eventlog.Tip{}, errors.New("no connection")) }
 }
 
 // Agents fall asleep all the time while messages arrive: none is lost.

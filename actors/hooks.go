@@ -23,6 +23,7 @@ type hooking struct {
 	rt    *Runtime
 	hooks []Hook
 	info  HookInfo
+	epoch messages.Epoch
 	// passed are those that have had their say here, as point/name.
 	passed []string
 }
@@ -30,7 +31,7 @@ type hooking struct {
 func (a *agent) hooking() hooking {
 	t := a.state.Turn
 	info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: slices.Clone(t.Inputs)}
-	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, passed: t.Hooked()}
+	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, epoch: a.epoch, passed: t.Hooked()}
 }
 
 // ask asks every hook at a point until one stops the others: by ending the
@@ -84,7 +85,7 @@ func (h hooking) guard(ctx context.Context, name string, f func(context.Context)
 		r := result{err: errHookGone}
 		defer func() {
 			if p := recover(); p != nil {
-				h.rt.logger.Error("a hook panicked", "agent", h.info.Agent.String(), "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				h.rt.logger.Error("a hook panicked", h.info.Agent.LogAttr(h.epoch), "hook", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				r = result{err: fmt.Errorf("it panicked: %v", p)}
 			}
 			done <- r
@@ -372,7 +373,7 @@ func (j *judging) approval(ctx context.Context, c *HookedCall) {
 	case errors.As(err, &misfit):
 		j.judge(c.ID, func(k *turn.Judgement) { k.Misfit = printable(err.Error(), maxMessage) })
 	case err != nil:
-		j.rt.logger.Warn("a tool cannot tell whether a call wants approval; it waits for one", "agent", j.info.Agent.String(), "tool", c.Tool, "call", string(c.ID), "error", err)
+		j.rt.logger.Warn("a tool cannot tell whether a call wants approval; it waits for one", j.info.Agent.LogAttr(j.epoch), "tool", c.Tool, "call", string(c.ID), "error", err)
 	case !need:
 		j.judge(c.ID, func(k *turn.Judgement) { k.Free = true })
 	}
@@ -505,7 +506,7 @@ func (a *agent) tellEnded(f *messages.Frame) {
 		return
 	}
 	for _, ev := range f.Events {
-		h := hooking{rt: a.rt, hooks: a.def.hooks}
+		h := hooking{rt: a.rt, hooks: a.def.hooks, epoch: a.epoch}
 		var end HookedEnd
 		switch ev := ev.(type) {
 		case messages.TurnFailed:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -165,6 +166,8 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 			})
 			s := actorstest.New(t, nil)
 			cfg := with(hooked(model, []tool.Tool{r.tool("pay", tool.Once)}, hookAt(c.at, c.do)), func(d *actors.Definition) { d.MaxSteps = 6 })
+			var said lockedBuffer
+			cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
 			node := s.Start(cfg)
 			node.Must(ada, say("u1", "go"))
 			for n := 1; ; n++ { // a hook that pauses has a person go on, once
@@ -201,6 +204,9 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 			facts := actorstest.Of[messages.HookDecided](all)
 			if len(facts) == 0 || facts[0].Point != c.at || facts[0].Hook != "h" || facts[0].Reason == "" {
 				t.Errorf("the decision is not in the log with its reason: %+v", facts)
+			}
+			if owner := fmt.Sprintf("epoch=%d hook=h", node.Epoch()); strings.Contains(c.name, "panics") && !strings.Contains(said.String(), owner) {
+				t.Errorf("the node does not say %q: %s", owner, &said)
 			}
 		})
 	}

@@ -39,17 +39,46 @@ func (l *loading) apply(rec eventlog.Recorded) {
 func (a *agent) load() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.busy, a.cancel = true, cancel
-	self, root, rt, id, epoch := a.self, a.root, a.rt, a.id, a.epoch
+	self, root, rt, id, epoch, tip := a.self, a.root, a.rt, a.id, a.epoch, a.tip
+	a.tip = nil
 	go func() {
+		if tip != nil {
+			if l, err := rt.loadTo(ctx, *tip, epoch); err == nil {
+				root.Send(self, loaded{l, nil})
+				return
+			}
+		}
 		l, err := rt.load(ctx, id, epoch)
 		root.Send(self, loaded{l, err})
 	}()
 }
 
+// loadTo folds the agent's frames up to a tip that has been read ahead. It is for the
+// taker of an agent, whose next append shows whether the tip is the tail: if it is not,
+// the agent is loaded again. Any doubt is an error.
+func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.Epoch) (*loading, error) {
+	l := &loading{}
+	if tip.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
+		if saved, ok := rt.restore(ctx, tip.Agent, epoch); ok {
+			l = saved
+		}
+	}
+	if err := replaySafely(l, tip.Agent, rt.log.ReadTo(ctx, tip, l.tail)); err != nil {
+		return nil, err
+	}
+	if l.tail.Frame == "" || l.tail.Epoch >= epoch || l.last == nil && l.owing.any() {
+		return nil, errNotTaken
+	}
+	return l, nil
+}
+
+// errNotTaken says that an agent is not loaded by its tip alone.
+var errNotTaken = errors.New("the agent is not one to take over, or must be asked for its newest frame")
+
 // load folds the agent's frames: those behind its newest snapshot, or, if there is
 // any doubt about that, all of them.
 func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (*loading, error) {
-	if l, ok := rt.restore(ctx, id); ok {
+	if l, ok := rt.restore(ctx, id, epoch); ok {
 		err := replaySafely(l, id, rt.log.ReadFrom(ctx, id, l.tail))
 		if err == nil {
 			err = rt.atTail(ctx, id, l)
@@ -60,7 +89,7 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 		if err == nil {
 			return l, nil
 		}
-		rt.logger.Debug("a snapshot does not fit the log; the whole log is read", "agent", id.String(), "error", err)
+		rt.logger.Debug("a snapshot does not fit the log; the whole log is read", id.LogAttr(epoch), "error", err)
 	}
 	return rt.replay(ctx, id)
 }
@@ -135,26 +164,32 @@ func (a *agent) loaded(m loaded) {
 	a.drain()
 }
 
-// takeOver fences the agent against whoever wrote its newest frame.
+// takeOver fences the agent against whoever wrote its newest frame, and goes on in
+// the same frame with what was begun: a crowd of agents that are taken over at once
+// costs one append each.
 func (a *agent) takeOver() {
 	a.recovering = true
 	cause := messages.Cause{Type: "takeover"}
-	activated := messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch}
-	a.commit(cause, a.state.Activate(activated), nil)
+	events := a.state.Activate(messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch})
+	a.commit(cause, append(events, a.recovery()...), nil)
 }
 
-// recover goes on with what an earlier activation began.
-func (a *agent) recover() {
-	a.recovering = false
-	if a.broken != nil {
-		return
-	}
+// recovery is what follows from the loss of what an earlier activation began.
+func (a *agent) recovery() []messages.Event {
+	a.recovered = a.state.Open()
 	if a.def.turn.Unknown {
-		a.act()
-		return
+		return nil
 	}
 	events, err := a.state.Decide(a.env(), turn.Recover{})
-	if err == nil && len(events) > 0 {
+	if err != nil {
+		return nil
+	}
+	return events
+}
+
+// recover goes on with what an earlier activation under the same epoch began.
+func (a *agent) recover() {
+	if events := a.recovery(); len(events) > 0 {
 		a.commit(messages.Cause{Type: "takeover"}, events, nil)
 		return
 	}

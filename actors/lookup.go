@@ -59,7 +59,7 @@ func (rt *Runtime) lookUp(ctx context.Context, id messages.AgentID, unread []pag
 
 // lookUpInLog makes the index anew.
 func (rt *Runtime) lookUpInLog(ctx context.Context, id messages.AgentID, hash [16]byte, m *lookedUp) {
-	rt.logger.Debug("a page of spent ids is not to be had; the whole log is read", "agent", id.String())
+	rt.logger.Debug("a page of spent ids is not to be had; the whole log is read", id.LogAttr(0))
 	l, err := rt.replay(ctx, id)
 	if err != nil {
 		m.err = messages.Refuse(messages.Unavailable, "whether the id %q was spent cannot be read now (%v): try again with the same id", m.id, err)

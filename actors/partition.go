@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -20,8 +21,10 @@ type partition struct {
 	byPID  map[string]messages.AgentID
 	// failed counts how often in a row agents have failed that are gone now and
 	// will be activated again.
-	failed map[messages.AgentID]int
+	failed map[messages.AgentID]failing
 	ticker *time.Timer
+	// handover is the drain under way; nil: there is none.
+	handover *handover
 	// stopping says that agents that end now do so because the partition does.
 	stopping bool
 	after    *afterlife
@@ -35,10 +38,30 @@ type child struct {
 	// until it has answered or is gone.
 	leaving bool
 	held    []*actor.MessageEnvelope
-	// again says that the agent is to be activated again once it is gone;
-	// failures counts how often in a row that was so, none of them living long.
-	again    bool
+	// again says that the agent is to be activated again once it is gone.
+	again bool
+	failing
+}
+
+// failing is how often in a row an agent failed without living long in between, and since
+// when.
+type failing struct {
 	failures int
+	since    time.Time
+}
+
+func (f failing) more() failing {
+	if f.failures++; f.failures == 1 {
+		f.since = time.Now()
+	}
+	return f
+}
+
+// pause is how long the agent rests: as long as it has been failing, so that pauses that
+// are kept double, and those that others cut short by asking for the agent do not add up
+// to more than what it fails of has lasted.
+func (f failing) pause() time.Duration {
+	return min(reviveAfter+time.Since(f.since), reviveMost)
 }
 
 // Partition gives the props of the actor that hosts partition p under epoch.
@@ -47,7 +70,7 @@ func (r *Runtime) Partition(p messages.Partition, epoch messages.Epoch) *actor.P
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &partition{
 			rt: r, number: p, epoch: epoch, after: after,
-			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID), failed: make(map[messages.AgentID]int),
+			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID), failed: make(map[messages.AgentID]failing),
 		}
 	}, actor.WithSupervisor(stopOnPanic), actor.WithDispatcher(r.crew), after.mailbox())
 }
@@ -61,6 +84,8 @@ type (
 	sweep   struct{}                         // time to look for idle agents
 	sleep   struct{}                         // to an agent: stop if you have nothing to do
 	awake   struct{ agent messages.AgentID } // from an agent: not now
+	leave   struct{}                         // to an agent: begin nothing that must not be cut off
+	hushed  struct{ agent messages.AgentID } // from an agent: nothing of the kind runs here now
 	leaving struct {                         // from an agent: stop me, I cannot go on
 		agent messages.AgentID
 		again bool
@@ -84,6 +109,12 @@ func (p *partition) Receive(ctx actor.Context) {
 		p.forward(ctx, m.Agent, m)
 	case *Wake:
 		p.forward(ctx, m.Agent, m)
+	case Drain:
+		p.drain(ctx)
+	case Stay:
+		p.stay(ctx)
+	case hushed:
+		p.hushed(ctx, m.agent)
 	case awake:
 		p.release(ctx, m.agent)
 	case leaving:
@@ -91,7 +122,7 @@ func (p *partition) Receive(ctx actor.Context) {
 	case sweep:
 		p.sweep(ctx)
 	case revive:
-		if p.failed[m.agent] == m.failures && !p.stopping { // else it was asked for meanwhile
+		if p.failed[m.agent].failures == m.failures && !p.stopping { // else it was asked for meanwhile
 			p.spawn(ctx, m.agent)
 		}
 	case *actor.Terminated:
@@ -122,7 +153,7 @@ func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
 	}
 	c := p.agents[a]
 	if c == nil {
-		c = p.spawn(ctx, a)
+		c = p.spawnAt(ctx, a, tipOf(m))
 	}
 	c.used = time.Now()
 	if c.leaving {
@@ -132,17 +163,30 @@ func (p *partition) forward(ctx actor.Context, a messages.AgentID, m any) {
 	ctx.RequestWithCustomSender(c.pid, m, ctx.Sender())
 }
 
+// tipOf is what has been read ahead for the agent that a message is for.
+func tipOf(m any) *eventlog.Tip {
+	if w, ok := m.(*Wake); ok {
+		return w.Tip
+	}
+	return nil
+}
+
 func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
+	return p.spawnAt(ctx, id, nil)
+}
+
+func (p *partition) spawnAt(ctx actor.Context, id messages.AgentID, tip *eventlog.Tip) *child {
 	def := p.rt.kinds[id.Kind]
 	if def == nil {
 		def = undefined
 	}
 	after := &afterlife{refusal: p.after.refusal}
+	leaving := p.handover != nil
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after}
+		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after, leaving: leaving, tip: tip}
 	}, actor.WithDispatcher(p.rt.crew), after.mailbox()))
 	now := time.Now()
-	c := &child{pid: pid, spawned: now, used: now, failures: p.failed[id]}
+	c := &child{pid: pid, spawned: now, used: now, failing: p.failed[id]}
 	delete(p.failed, id)
 	p.agents[id] = c
 	p.byPID[pid.Id] = id
@@ -187,20 +231,21 @@ func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
 	c := p.agents[id]
 	delete(p.byPID, m.Who.Id)
 	delete(p.agents, id)
+	p.hushed(ctx, id)
 	if time.Since(c.spawned) > reviveMost {
-		c.failures = 0
+		c.failing = failing{}
 	}
 	switch {
 	case len(c.held) > 0:
 		next := p.spawn(ctx, id)
 		if c.again {
-			next.failures = c.failures + 1
+			next.failing = c.more()
 		}
 		for _, e := range c.held {
 			ctx.RequestWithCustomSender(next.pid, e.Message, e.Sender)
 		}
 	case c.again || !c.leaving:
-		p.reviveLater(ctx, id, c.failures+1)
+		p.reviveLater(ctx, id, c.more())
 	}
 }
 
@@ -210,13 +255,13 @@ const (
 	reviveMost  = 30 * time.Second
 )
 
-func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, failures int) {
-	p.failed[id] = failures
-	pause := min(reviveAfter<<min(failures-1, 16), reviveMost)
+func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, f failing) {
+	p.failed[id] = f
+	pause := f.pause()
 	p.rt.logger.Warn("an agent that failed is activated again from its log",
-		slog.String("agent", id.String()), slog.Int("times", failures), slog.Duration("after", pause))
+		id.LogAttr(p.epoch), slog.Int("times", f.failures), slog.Duration("after", pause))
 	self, root := ctx.Self(), ctx.ActorSystem().Root
-	time.AfterFunc(pause, func() { root.Send(self, revive{id, failures}) })
+	time.AfterFunc(pause, func() { root.Send(self, revive{id, f.failures}) })
 }
 
 func (p *partition) schedule(ctx actor.Context) {

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -15,6 +16,10 @@ type Deliver struct {
 	// Cause says who asks, and through which door; its Type and ID are taken
 	// from Command.
 	Cause messages.Cause
+	// Known is the agent's newest event that whoever asks may have known, as far as the
+	// door can tell: if the agent was deleted since, the answer is messages.Conflict
+	// with the tombstone's number. Nil: the command is no older than it looks.
+	Known *messages.EventNumber
 }
 
 // cause is Cause with the command's own type and id: what it spends must not
@@ -36,7 +41,12 @@ func (d *Deliver) LogValue() slog.Value {
 // Wake asks a partition to activate an agent that owes work, or whose newest
 // frame somebody must be told of again. It is answered by a messages.Answer once the
 // agent has gone on.
-type Wake struct{ Agent messages.AgentID }
+type Wake struct {
+	Agent messages.AgentID
+	// Tip is the agent's, if it has been read ahead: an agent that is not in memory
+	// begins with it. Nil: it reads its log itself.
+	Tip *eventlog.Tip
+}
 
 // answerOf reads the answer to a command out of the frame it caused.
 func answerOf(f *messages.Frame) messages.Answer {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -36,6 +38,13 @@ type Config struct {
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
 	Purger Purger
+	// MayAct says whether this node may act as its agents' owner now: it is asked
+	// right before each call of a tool or a model, which waits until it may, for as
+	// long as the call may take. Between the append that a call follows and the call
+	// the process may have been stopped, and the agent taken over. Before it says yes
+	// again, the partitions that went elsewhere meanwhile must have stopped here. It
+	// is called from many goroutines and must not block. Nil: always.
+	MayAct func() bool
 	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
 	// it is learnt from what is refused.
 	MaxFrame int
@@ -46,9 +55,16 @@ type Config struct {
 	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
 	// and every activation reads the agent's whole log.
 	SnapshotEvery int
+	// RecoverRate is how many model calls that were lost with an owner are begun
+	// anew in a second, after as many at once. Zero: DefaultRecoverRate; negative:
+	// they all begin at once.
+	RecoverRate int
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
+
+// DefaultRecoverRate is how many lost model calls are begun anew in a second.
+const DefaultRecoverRate = 200
 
 // DefaultIdleAfter is how long an idle agent stays in memory.
 const DefaultIdleAfter = 5 * time.Minute
@@ -61,6 +77,7 @@ type Runtime struct {
 	observer  Observer
 	send      func(context.Context, messages.AgentID, messages.Command) error
 	purger    Purger
+	may       func() bool
 	idleAfter time.Duration
 	logger    *slog.Logger
 	crew      crew
@@ -77,7 +94,19 @@ type Runtime struct {
 	saves                *saves // nil: no snapshots
 	saveEvery, saveAtEnd int    // in events
 	saving               chan struct{}
-	active               atomic.Int64
+	// pace is that of model calls of turns that are recovered.
+	pace   *rate.Limiter
+	active atomic.Int64
+}
+
+func pace(perSecond int) *rate.Limiter {
+	switch {
+	case perSecond < 0:
+		return rate.NewLimiter(rate.Inf, 0)
+	case perSecond == 0:
+		perSecond = DefaultRecoverRate
+	}
+	return rate.NewLimiter(rate.Limit(perSecond), perSecond)
 }
 
 // definition is a Definition made ready to run.
@@ -103,15 +132,19 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, may: cfg.MayAct,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)
+	r.pace = pace(cfg.RecoverRate)
 	if r.observer == nil {
 		r.observer = nobody{}
 	}
 	if r.send == nil {
 		r.send = func(context.Context, messages.AgentID, messages.Command) error { return errNoPost }
+	}
+	if r.may == nil {
+		r.may = func() bool { return true }
 	}
 	if r.idleAfter == 0 {
 		r.idleAfter = DefaultIdleAfter
@@ -229,6 +262,15 @@ func (r *Runtime) Kinds() []string {
 	}
 	slices.Sort(kinds)
 	return kinds
+}
+
+// Digests are the hashes of the definitions, by kind.
+func (r *Runtime) Digests() map[string]string {
+	digests := make(map[string]string, len(r.kinds))
+	for kind, def := range r.kinds {
+		digests[kind] = def.turn.Digest
+	}
+	return digests
 }
 
 // Serves says whether kind is defined here; if not, the refusal names those

@@ -40,8 +40,9 @@ const (
 )
 
 // keep stores a payload and returns once it is on disk. What came of an effect
-// cannot be had again, so it tries until ctx ends, as an append does.
-func (s *shelf) keep(ctx context.Context, a messages.AgentID, payload string) (*messages.Blob, error) {
+// cannot be had again, so it tries until ctx ends, as an append does. Epoch is that of
+// the owner for whom it does, for the log.
+func (s *shelf) keep(ctx context.Context, a messages.AgentID, epoch messages.Epoch, payload string) (*messages.Blob, error) {
 	defer s.writers.begin(a)()
 	for pause := keepAgain; ; pause = min(2*pause, keepMost) {
 		b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))
@@ -51,7 +52,7 @@ func (s *shelf) keep(ctx context.Context, a messages.AgentID, payload string) (*
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		s.limited.warn(s.logger, "a large payload cannot be stored; it is tried until it can", "agent", a.String(), "bytes", len(payload), "error", err)
+		s.limited.warn(s.logger, "a large payload cannot be stored; it is tried until it can", a.LogAttr(epoch), "bytes", len(payload), "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -22,13 +22,13 @@ import (
 // not.
 //
 //	REPRISE_SEED=7 go test -run Simulation ./actors      one life again
-//	REPRISE_LIVES=20000 go test -run Simulation ./actors  more of them
+//	REPRISE_LIVES=20000 go test -run Simulation ./actors  more of them, as make sim
 func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A106, A107
 	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
 		report(t, live(t, seed, plan(seed)))
 		return
 	}
-	lives := uint64(mostlyAll)
+	lives := uint64(120)
 	if n, err := strconv.ParseUint(os.Getenv("REPRISE_LIVES"), 10, 64); err == nil {
 		lives = n
 	} else if testing.Short() {
@@ -50,7 +50,7 @@ func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26
 	sum.check(t, lives)
 }
 
-// mostlyAll is how many lives go test takes: enough to see whatever can happen.
+// mostlyAll is how many lives see whatever can happen; make sim takes more.
 const mostlyAll = 240
 
 // census is what many lives have seen.

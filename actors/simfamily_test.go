@@ -21,9 +21,9 @@ import (
 // input and each call has ended once, and nobody works for a parent that does not
 // wait.
 //
-//	REPRISE_FAMILIES=2000 go test -run Families ./actors
+//	REPRISE_FAMILIES=2000 go test -run Families ./actors  more of them, as make sim
 func TestFamilies(t *testing.T) { // A6, A70, A71, A108
-	lives := uint64(60)
+	lives := uint64(30)
 	if n, err := strconv.ParseUint(os.Getenv("REPRISE_FAMILIES"), 10, 64); err == nil {
 		lives = n
 	} else if testing.Short() {

@@ -239,6 +239,42 @@ func (h *host) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.
 	return h.Log.ReadFrom(ctx, a, after)
 }
 
+// Tips gives tips, some of them old.
+func (h *host) Tips(ctx context.Context, p messages.Partition, agents []messages.AgentID) iter.Seq2[eventlog.Tip, error] {
+	return func(yield func(eventlog.Tip, error) bool) {
+		for tip, err := range h.Log.Tips(ctx, p, agents) {
+			if h.unreadable() {
+				tip, err = eventlog.Tip{}, errNoConnection
+			}
+			if err == nil && !h.w.calm() && h.w.dice("tip", h.w.reads.Add(1)).IntN(4) == 0 {
+				tip = h.older(ctx, tip)
+			}
+			if !yield(tip, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// older is the tip that was there before, if there was one.
+func (h *host) older(ctx context.Context, tip eventlog.Tip) eventlog.Tip {
+	old := tip
+	for rec, err := range h.Log.ReadTo(ctx, tip, eventlog.Tail{}) {
+		if err == nil && rec.Seq < tip.Seq {
+			old.Seq, old.Last, old.Size = rec.Seq, rec.Frame.Last(), rec.Size
+		}
+	}
+	return old
+}
+
+// ReadTo reads, or cannot.
+func (h *host) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	if h.unreadable() {
+		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
+	}
+	return h.Log.ReadTo(ctx, tip, after)
+}
+
 // Tail reads the tail, or cannot.
 func (h *host) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if h.unreadable() {

@@ -157,7 +157,7 @@ func (rt *Runtime) withdraw(a messages.AgentID, epoch messages.Epoch, last uint6
 		return true, err
 	}, backoff.WithBackOff(pauses()), backoff.WithMaxElapsedTime(0))
 	if err != nil {
-		rt.logger.Debug("the log does not tell whether the agent of a snapshot is still this node's", "agent", a.String(), "error", err)
+		rt.logger.Debug("the log does not tell whether the agent of a snapshot is still this node's", a.LogAttr(epoch), "error", err)
 	}
 	return owned
 }
@@ -186,7 +186,7 @@ func (s *saves) putAgent(ctx context.Context, a messages.AgentID, snapshot *save
 func (a *agent) saved(m savedAs) {
 	a.unsaved.under = false
 	if m.err != nil { // another one is tried when it is due
-		a.rt.limited.warn(a.rt.logger, "a snapshot could not be written; the agent is loaded from an older one or from its whole log", "agent", a.id.String(), "error", m.err)
+		a.rt.limited.warn(a.rt.logger, "a snapshot could not be written; the agent is loaded from an older one or from its whole log", a.id.LogAttr(a.epoch), "error", m.err)
 		return
 	}
 	a.unsaved.size = m.size
@@ -197,13 +197,13 @@ func (a *agent) saved(m savedAs) {
 // restore begins a loading with the newest snapshot, and says whether there is
 // one that can be read. What is wrong with one is not worth more than a line for
 // who looks for it: the log has it all.
-func (rt *Runtime) restore(ctx context.Context, id messages.AgentID) (l *loading, ok bool) {
+func (rt *Runtime) restore(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (l *loading, ok bool) {
 	if rt.saves == nil {
 		return nil, false
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			rt.logger.Debug("a snapshot cannot be used", "agent", id.String(), "panic", fmt.Sprint(p))
+			rt.logger.Debug("a snapshot cannot be used", id.LogAttr(epoch), "panic", fmt.Sprint(p))
 			ok = false
 		}
 	}()
@@ -216,7 +216,7 @@ func (rt *Runtime) restore(ctx context.Context, id messages.AgentID) (l *loading
 		l, err = s.loading(size)
 	}
 	if err != nil {
-		rt.logger.Debug("a snapshot cannot be used", "agent", id.String(), "error", err)
+		rt.logger.Debug("a snapshot cannot be used", id.LogAttr(epoch), "error", err)
 		return nil, false
 	}
 	return l, true

@@ -47,7 +47,11 @@ func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name stri
 	if l.noRoom {
 		return errPage
 	}
-	if err := l.Log.PutSnapshot(ctx, a, name, b); err != nil {
+	err := l.Log.PutSnapshot(ctx, a, name, b)
+	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the agent would not try again
+		err = l.Log.PutSnapshot(ctx, a, name, b)
+	}
+	if err != nil {
 		return err
 	}
 	l.put[name] = b
@@ -147,7 +151,11 @@ func wantAgain(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
 			t.Errorf("p%d is answered with %+v, want event %d", i, a, want)
 		}
 	}
-	wantCode(t, node.Do(ada, messages.Abort{ID: "p0"}), messages.Conflict)
+	another := node.Do(ada, messages.Abort{ID: "p0"})
+	for end := time.Now().Add(3 * time.Minute); another.Err != nil && another.Err.Code == messages.Unavailable && time.Now().Before(end); { // a log that was slow
+		another = node.Do(ada, messages.Abort{ID: "p0"})
+	}
+	wantCode(t, another, messages.Conflict)
 	if now := len(s.Events(ada)); now > before+1 { // but for agent.activated
 		t.Errorf("%d new events", now-before)
 	}
@@ -198,9 +206,11 @@ func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 			if n := log.scanned(); n < c.scans || c.scans == 0 && n > 0 {
 				t.Errorf("the whole log was read %d times", n)
 			}
-			if log.reads > 0 {
-				t.Error("a first answer was not read from its place")
-			}
+			log.set(func() {
+				if log.reads > 0 {
+					t.Error("a first answer was not read from its place")
+				}
+			})
 		})
 	}
 }
@@ -225,25 +235,27 @@ func TestOldIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 // An agent that leaves memory leaves a snapshot if enough has come since the last
 // one.
 func TestSnapshotAtRest(t *testing.T) { // A95
-	log := newShelves(memlog.New())
-	s := actorstest.New(t, log)
-	cfg := config(echo())
-	cfg.IdleAfter = 4 * time.Millisecond
-	node := s.Start(cfg)
-	for i := range 15 { // with its creation 17 events
-		node.Must(ada, patch(i))
-	}
-	log.await(ada, s)
-	for i := range 3 {
-		node.Must(bob, patch(i))
-	}
-	node.Stop()
-	if node.Runtime().InMemory() != 0 {
-		t.Errorf("%d agents are in memory", node.Runtime().InMemory())
-	}
-	if all, err := log.ListSnapshots(t.Context(), bob); err != nil || len(all) > 0 {
-		t.Errorf("an agent of 5 events has left %v, %v", all, err)
-	}
+	synctest.Test(t, func(t *testing.T) { // the agent is never idle for long before its last event
+		log := newShelves(memlog.New())
+		s := actorstest.New(t, log)
+		cfg := config(echo())
+		cfg.IdleAfter = time.Second
+		node := s.Start(cfg)
+		for i := range 15 { // with its creation 17 events
+			node.Must(ada, patch(i))
+		}
+		log.await(ada, s)
+		for i := range 3 {
+			node.Must(bob, patch(i))
+		}
+		end(node)
+		if node.Runtime().InMemory() != 0 {
+			t.Errorf("%d agents are in memory", node.Runtime().InMemory())
+		}
+		if all, err := log.ListSnapshots(t.Context(), bob); err != nil || len(all) > 0 {
+			t.Errorf("an agent of 5 events has left %v, %v", all, err)
+		}
+	})
 }
 
 var errPage = errors.New("no such disk")

@@ -35,14 +35,14 @@ func (a *agent) spill(ctx context.Context, result any) any {
 	switch r := result.(type) {
 	case turn.ToolReturned:
 		if resultSize(r) > limit {
-			if b, err := a.rt.shelf.keep(ctx, a.id, r.Output); err == nil {
+			if b, err := a.rt.shelf.keep(ctx, a.id, a.epoch, r.Output); err == nil {
 				r.Output, r.Blob = "", b
 			}
 		}
 		return r
 	case turn.ToolReconciled:
 		if resultSize(r) > limit {
-			if b, err := a.rt.shelf.keep(ctx, a.id, r.Output); err == nil {
+			if b, err := a.rt.shelf.keep(ctx, a.id, a.epoch, r.Output); err == nil {
 				r.Output, r.Blob = "", b
 			}
 		}
@@ -70,7 +70,7 @@ func (a *agent) spillAnswer(ctx context.Context, o *turn.ModelAnswered, more int
 		if size := len(p.bytes()); size > shelf.most {
 			return fmt.Errorf("the answer has a part of %d bytes: the limit is %d", size, shelf.most)
 		}
-		b, err := shelf.keep(ctx, a.id, p.bytes())
+		b, err := shelf.keep(ctx, a.id, a.epoch, p.bytes())
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (a *agent) spillAnswer(ctx context.Context, o *turn.ModelAnswered, more int
 	if !spilt || !last || said == "" {
 		return nil
 	}
-	b, err := shelf.keep(ctx, a.id, valid(said)) // one text is the same blob
+	b, err := shelf.keep(ctx, a.id, a.epoch, valid(said)) // one text is the same blob
 	o.Blob = b
 	return err
 }
@@ -214,10 +214,10 @@ func (a *agent) store(d *Deliver, in messages.Input, sender *actor.PID) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
 	a.busy, a.cancel = true, cancel
 	a.flight = flight{sender: sender}
-	rt, id, root, self := a.rt, a.id, a.root, a.self
+	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
 	rt.crew.run(func() {
 		defer cancel()
-		content, err := rt.storeContent(ctx, id, in)
+		content, err := rt.storeContent(ctx, id, epoch, in)
 		in.Content = content
 		with := *d
 		with.Command = in
@@ -226,13 +226,13 @@ func (a *agent) store(d *Deliver, in messages.Input, sender *actor.PID) {
 }
 
 // storeContent is the content of an input with its largest parts kept as blobs.
-func (r *Runtime) storeContent(ctx context.Context, a messages.AgentID, in messages.Input) (messages.Content, error) {
+func (r *Runtime) storeContent(ctx context.Context, a messages.AgentID, epoch messages.Epoch, in messages.Input) (messages.Content, error) {
 	in.Content = slices.Clone(in.Content)
 	for _, p := range contentPayloads(in.Content) {
 		if size, _ := inputSize(in); size <= r.maxResult() {
 			break
 		}
-		b, err := r.shelf.keep(ctx, a, p.bytes())
+		b, err := r.shelf.keep(ctx, a, epoch, p.bytes())
 		if err != nil {
 			return nil, err
 		}

@@ -74,7 +74,11 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
 	}
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
+	wait := a.pace()
 	return a.run(e, gone, func(ctx context.Context) any {
+		if wait(ctx) != nil {
+			return gone // nobody listens any more
+		}
 		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxTold-leftOut)
 		if err != nil {
 			return summaryErred(e.Call, providers.AsError(err), false)
@@ -128,7 +132,7 @@ func transcript(items []messages.Item) string {
 func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request) (result any) {
 	defer func() {
 		if r := recover(); r != nil {
-			a.rt.logger.Error("a model provider panicked", "agent", a.id.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			a.rt.logger.Error("a model provider panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 			result = turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Unknown: true}
 		}
 	}()
@@ -150,10 +154,14 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 		time.AfterFunc(grace, func() { a.report(e, summaryErred(e.Call, silent, begun.Load())) }) // too late if it has ended
 	})
 	defer silence.Stop()
-	resp, err := p.Generate(ctx, req, func(providers.Delta) {
-		silence.Reset(modelSilence)
-		begun.Store(true)
-	})
+	var resp providers.Response
+	err := a.mayAct(ctx)
+	if err == nil {
+		resp, err = p.Generate(ctx, req, func(providers.Delta) {
+			silence.Reset(modelSilence)
+			begun.Store(true)
+		})
+	}
 	if context.Cause(ctx) == errSilent {
 		err = silent
 	}

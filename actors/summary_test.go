@@ -253,13 +253,14 @@ func TestSummaryWithoutImages(t *testing.T) { // A36, A86
 // Whoever stops a turn that waits for a summary stops that, too; one that is lost
 // with its process is made again.
 func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
-	stopped := make(chan struct{})
+	begun, stopped := make(chan struct{}), make(chan struct{})
 	hang := true
 	model := providerFunc(func(ctx context.Context, r providers.Request) (providers.Response, error) {
 		if r.Instructions != actors.SummaryInstructions {
 			return providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, "yes")}}, nil
 		}
 		if hang {
+			begun <- struct{}{}
 			<-ctx.Done()
 			stopped <- struct{}{}
 			return providers.Response{}, ctx.Err()
@@ -273,10 +274,12 @@ func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
 	s.Until(ada, "turn.completed")
 	node.Must(ada, say("u2", "and another one"))
 	s.Until(ada, "compaction.requested")
+	<-begun
 	node.Must(ada, messages.Interrupt{ID: "i"})
 	<-stopped
 	node.Must(ada, say("u3", "and a third one"))
 	s.Until(ada, "compaction.requested", 2)
+	<-begun
 	go node.Crash()
 	<-stopped
 	hang = false

@@ -62,6 +62,9 @@ func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
 		if want := map[bool]string{true: "aborted", false: "withdrawn"}[begun]; stopped[0].How != want {
 			t.Errorf("the middle is %s, want %s", stopped[0].How, want)
 		}
+		for _, a := range agents[1:] { // the root hears of the middle alone
+			s.Until(a, "turn.aborted")
+		}
 		again := s.Start(f.config())
 		for _, a := range agents {
 			again.Must(a, say("u2", "are you there?"))

@@ -35,7 +35,7 @@ import (
 )
 
 // patience is how long anything here waits before it fails the test.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // Agent is the agent of that kind and key in the default tenant.
 func Agent(kind, key string) messages.AgentID {
@@ -153,6 +153,24 @@ func (s *Stage) Owing() (list []messages.AgentID) {
 		}
 	}
 	return list
+}
+
+// Rest waits until no agent owes work.
+func (s *Stage) Rest() {
+	s.t.Helper()
+	late := time.After(patience)
+	for {
+		more := s.More()
+		owing := s.Owing()
+		if len(owing) == 0 {
+			return
+		}
+		select {
+		case <-more:
+		case <-late:
+			s.t.Fatalf("%v still owe work", owing)
+		}
+	}
 }
 
 // More is closed when the next frame is stored.

@@ -1,6 +1,7 @@
 package actorstest
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -78,8 +79,30 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 }
 
 // Wake activates the agent, as the owner of a partition does with agents that
-// owe work, and waits until it has gone on.
-func (n *Node) Wake(a messages.AgentID) messages.Answer { return n.ask(a, &actors.Wake{Agent: a})() }
+// owe work, which it reads ahead, and waits until it has gone on.
+func (n *Node) Wake(a messages.AgentID) messages.Answer {
+	wake := &actors.Wake{Agent: a}
+	for tip, err := range n.log.Tips(context.Background(), a.Partition(), []messages.AgentID{a}) {
+		if err == nil {
+			wake.Tip = &tip
+		}
+	}
+	return n.ask(a, wake)()
+}
+
+// Drain asks the agent's partition to begin nothing that must not be cut off, and
+// gives a function that waits until nothing of the kind runs there.
+func (n *Node) Drain(a messages.AgentID) (wait func()) {
+	f := n.system.Root.RequestFuture(n.partition(a), actors.Drain{}, patience)
+	return func() {
+		if m, err := f.Result(); err != nil || m != (actors.Drained{}) {
+			n.t.Errorf("the drain of a partition is answered by %v, %v", m, err)
+		}
+	}
+}
+
+// Stay tells the agent's partition that it stays where it is.
+func (n *Node) Stay(a messages.AgentID) { n.system.Root.Send(n.partition(a), actors.Stay{}) }
 
 // Runtime is what the node's agents share.
 func (n *Node) Runtime() *actors.Runtime { return n.runtime }
@@ -108,9 +131,19 @@ func (n *Node) Stop() {
 	n.partitions = nil
 	n.mu.Unlock()
 	for _, pid := range pids {
-		if err := n.system.Root.StopFuture(pid).Wait(); err != nil {
+		if err := n.end(pid); err != nil {
 			n.t.Errorf("a partition did not stop: %v", err)
 		}
 	}
 	n.system.Shutdown()
+}
+
+// end stops an actor and waits for it: longer than StopFuture does, which takes an
+// actor that is slow for one that hangs.
+func (n *Node) end(pid *actor.PID) error {
+	ended := actor.NewFuture(n.system, patience)
+	process, _ := n.system.ProcessRegistry.Get(pid) // of one that is not there: the dead letters, which answer
+	process.SendSystemMessage(pid, &actor.Watch{Watcher: ended.PID()})
+	n.system.Root.Stop(pid)
+	return ended.Wait()
 }

@@ -1,0 +1,130 @@
+package actors_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// unsure is a node that may not act for a while.
+type unsure struct {
+	no    atomic.Bool
+	asked chan struct{} // receives when it was asked, and said no
+}
+
+// wait waits until it is asked anew.
+func (u *unsure) wait() {
+	select {
+	case <-u.asked:
+	default:
+	}
+	<-u.asked
+}
+
+func newUnsure() *unsure { return &unsure{asked: make(chan struct{}, 1)} }
+
+func (u *unsure) mayAct() bool {
+	if !u.no.Load() {
+		return true
+	}
+	select {
+	case u.asked <- struct{}{}:
+	default:
+	}
+	return false
+}
+
+// A node that is not sure to own its agents makes no calls: they are made once it is
+// sure again, and nobody has to say what became of anything.
+func TestCallsWaitForTrust(t *testing.T) { // A92
+	s := actorstest.New(t, nil)
+	u := newUnsure()
+	u.no.Store(true)
+	ran := make(chan struct{}, 10)
+	once := toolOf("once", tool.Once, func(context.Context) (string, error) {
+		ran <- struct{}{}
+		return "ran", nil
+	})
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		if len(r.Items) == 1 {
+			u.no.Store(true) // from here on
+			return scripted.Ask(call("c1", "once"))
+		}
+		return scripted.Say("done")
+	})
+	cfg := config(model, once)
+	cfg.MayAct = u.mayAct
+	n := s.Start(cfg)
+	n.Must(ada, say("1", "go"))
+	u.wait()
+	if model.Calls() != 0 {
+		t.Error("the model was called")
+	}
+	u.no.Store(false)
+	s.Until(ada, "tool.started")
+	u.wait()
+	if len(ran) != 0 || count(s.Events(ada), "tool.completed") != 0 {
+		t.Error("the tool was called")
+	}
+	u.no.Store(false)
+	events := s.Until(ada, "turn.completed")
+	if len(ran) != 1 || model.Calls() != 2 || count(events, "tool.unknown") != 0 || count(events, "model.restarted") != 0 {
+		t.Errorf("the tool ran %d times, the model %d; %v", len(ran), model.Calls(), events)
+	}
+}
+
+// What waits when its agent goes to another owner is not called here any more, though
+// the node may act again; nor is a call whose time runs out.
+func TestCallsThatWaitAreGivenUp(t *testing.T) { // A92
+	for _, ends := range []string{"lost", "late"} {
+		t.Run(ends, func(t *testing.T) {
+			t.Parallel()
+			s := actorstest.New(t, nil)
+			u := newUnsure()
+			var ran atomic.Int32
+			made := make(chan error, 1)
+			limit := time.Minute
+			if ends == "late" {
+				limit = 50 * time.Millisecond
+			}
+			once := tool.New("once", "", tool.Once, func(context.Context, none) (string, error) {
+				ran.Add(1)
+				return "ran", nil
+			}).Timeout(limit)
+			cfg := config(scripted.New(scripted.Ask(call("c1", "once")), scripted.Say("done")), once)
+			cfg.MayAct = u.mayAct
+			cfg = with(cfg, func(d *actors.Definition) {
+				d.Hooks = []actors.Hook{{Name: "around", AroundTool: func(ctx context.Context, _ actors.HookInfo, _ actors.HookedCall, next func(context.Context) (string, error)) (string, error) {
+					u.no.Store(true)
+					output, err := next(ctx)
+					u.no.Store(false)
+					made <- err
+					return output, err
+				}}}
+			})
+			n := s.Start(cfg)
+			n.Must(ada, say("1", "go"))
+			if ends == "lost" {
+				u.wait()
+				n.Stop()
+			}
+			if err := <-made; err == nil || ran.Load() != 0 {
+				t.Errorf("%v; it ran %d times", err, ran.Load())
+			}
+			if ends == "late" {
+				failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "turn.completed"))
+				if len(failed) != 1 || failed[0].Kind != "timeout" {
+					t.Errorf("%+v", failed)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+package actors_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// Agents that are taken over together are fenced and go on at once, in one frame
+// each; their calls of the model come one after the other, and are in nobody's way.
+func TestRecoveryIsPaced(t *testing.T) { // A20, A26
+	const n = 30
+	called, never := make(chan messages.AgentID, 3*n), scripted.NewGate()
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		called <- r.Agent
+		return scripted.Held(never, scripted.Say("never"))
+	})
+	s := actorstest.New(t, nil)
+	first := s.Start(config(model))
+	var all []messages.AgentID
+	for i := range n {
+		a := actorstest.Agent(ada.Kind, fmt.Sprint("a", i))
+		all = append(all, a)
+		first.Must(a, say("u1", "hello"))
+	}
+	for range n {
+		<-called
+	}
+	first.Crash()
+	cfg := config(model)
+	cfg.RecoverRate = 1 // a second
+	begun := time.Now()
+	second := s.Start(cfg)
+	for _, a := range all {
+		if answer := second.Wake(a); answer.Err != nil {
+			t.Fatal(answer.Err)
+		}
+		frames := s.Frames(a)
+		last := frames[len(frames)-1]
+		if got := fmt.Sprint(last.Events[0].EventType(), last.Events[1].EventType()); len(frames) != 2 || got != "agent.activatedmodel.restarted" {
+			t.Errorf("%s was taken over with %d frames, the last begins with %s", a, len(frames), got)
+		}
+	}
+	if calls, took := len(called), time.Since(begun); calls > n/2+int(took.Seconds()) {
+		t.Errorf("the model was called %d times within %v", calls, took)
+	}
+	other := actorstest.Agent(ada.Kind, "other")
+	second.Must(other, say("u1", "hello"))
+	for a := range called {
+		if a == other {
+			return
+		}
+	}
+}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 )
 
 // open finds or makes the bucket, enters it, and watches it until the past is
@@ -35,9 +37,9 @@ func (m *Members) open(ctx, run context.Context) (jetstream.KeyWatcher, error) {
 	}
 	m.mu.Lock()
 	until := time.Now().Add(TTL)
-	for id := range m.alive {
+	for id, e := range m.alive {
 		if _, back := alive[id]; !back {
-			m.absent[id] = until
+			m.absent[id] = gone{e.info, until}
 		}
 	}
 	m.alive = alive
@@ -67,8 +69,8 @@ func (m *Members) findBucket(ctx context.Context) (jetstream.KeyValue, error) {
 }
 
 // initial reads the watcher's first values, until it says that they are told.
-func initial(ctx context.Context, w jetstream.KeyWatcher) (map[string]uint64, error) {
-	alive := make(map[string]uint64)
+func initial(ctx context.Context, w jetstream.KeyWatcher) (map[string]entry, error) {
+	alive := make(map[string]entry)
 	for {
 		select {
 		case e, ok := <-w.Updates():
@@ -85,48 +87,123 @@ func initial(ctx context.Context, w jetstream.KeyWatcher) (map[string]uint64, er
 	}
 }
 
-func apply(alive map[string]uint64, e jetstream.KeyValueEntry) (id string) {
+// apply takes notice of a member's key. It says whether anybody came or went, or
+// tells something else of itself now.
+func apply(alive map[string]entry, e jetstream.KeyValueEntry) (id string, changed bool) {
 	id = strings.TrimPrefix(e.Key(), prefix)
-	if e.Operation() == jetstream.KeyValuePut {
-		alive[id] = e.Revision()
-	} else {
-		delete(alive, id)
+	before, known := alive[id]
+	since := before.since
+	if !known {
+		since = time.Now()
 	}
-	return id
+	if e.Operation() != jetstream.KeyValuePut {
+		delete(alive, id)
+		return id, known
+	}
+	info := Info{ID: id}
+	_ = json.Unmarshal(e.Value(), &info) // one that cannot be read is there all the same
+	info.ID = id
+	alive[id] = entry{e.Revision(), info, since, time.Now()}
+	return id, !known || !info.same(before.info)
 }
 
-// enter writes our key.
+// enter writes our key. If it was not there all the time the membership has lapsed.
 func (m *Members) enter(ctx context.Context) error {
-	value, err := json.Marshal(m.self)
-	if err != nil {
-		return err
-	}
-	rev, err := m.bucket().Put(ctx, prefix+m.self.ID, value)
+	value, began, err := m.value()
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
-	m.rev = rev
+	kv, rev := m.kv, m.rev
 	m.mu.Unlock()
-	return nil
+	if rev == 0 {
+		return m.enterAnew(ctx, kv, value, began)
+	}
+	rev, err = kv.Update(ctx, prefix+m.Self(), value, rev)
+	switch {
+	case err == nil:
+		m.beaten(rev, began)
+		return nil
+	case !errors.Is(err, jetstream.ErrKeyExists):
+		return err
+	case m.landed(ctx, kv, value, began):
+		return nil
+	}
+	return m.rejoin(ctx, kv, value, began)
+}
+
+// rejoin ends the trust in a membership that somebody has ended, and makes our key
+// anew.
+func (m *Members) rejoin(ctx context.Context, kv jetstream.KeyValue, value []byte, began time.Time) error {
+	m.mu.Lock()
+	m.trusted = time.Time{}
+	m.mu.Unlock()
+	err := m.enterAnew(ctx, kv, value, began)
+	if err == nil {
+		m.logger.Warn("this node's membership had lapsed; it has joined again", "member", m.Self())
+	}
+	return err
+}
+
+// enterAnew writes our key where there is none.
+func (m *Members) enterAnew(ctx context.Context, kv jetstream.KeyValue, value []byte, began time.Time) error {
+	rev, err := kv.Put(ctx, prefix+m.Self(), value)
+	if err == nil {
+		m.beaten(rev, began)
+	}
+	return err
+}
+
+// value is what our key says, and the time from which a beat with it counts.
+func (m *Members) value() ([]byte, time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, err := json.Marshal(m.self)
+	return b, time.Now(), err
+}
+
+// beaten notes a beat that was begun at a time and has succeeded.
+func (m *Members) beaten(rev uint64, began time.Time) {
+	m.mu.Lock()
+	m.rev = rev
+	again := !m.inTime()
+	if again {
+		m.term++
+	}
+	m.trusted = began.Add(trust)
+	now := time.Now()
+	if now.Sub(m.newest) > overdue {
+		m.steady = now
+		for id, g := range m.absent {
+			m.absent[id] = gone{g.info, now.Add(TTL)}
+		}
+	}
+	m.newest = now
+	m.mu.Unlock()
+	if again {
+		m.tell()
+	}
 }
 
 var errLost = errors.New("the watch over the members was lost")
 
 // run beats and watches until ctx ends; a watch that was lost begins anew.
 func (m *Members) run(ctx context.Context, w jetstream.KeyWatcher) {
-	defer close(m.done)
 	connected := m.nc.StatusChanged(nats.CONNECTED)
 	defer m.nc.RemoveStatusListener(connected)
 	for {
 		m.watch(ctx, w, connected)
-		_ = w.Stop()
+		go func(old jetstream.KeyWatcher) { _ = old.Stop() }(w) // where its server has died that waits for seconds
 		for ctx.Err() == nil {
 			within, cancel := context.WithTimeout(ctx, TTL)
 			again, err := m.open(within, ctx)
 			cancel()
 			if err == nil {
 				w = again
+				select {
+				case <-m.lost: // that was before
+				default:
+				}
 				break
 			}
 			m.logger.Warn("this node cannot join the others; it is tried again", "error", err)
@@ -158,9 +235,13 @@ func (m *Members) watch(ctx context.Context, w jetstream.KeyWatcher, connected <
 				return
 			}
 			connected = nil
+		case <-m.lost:
+			return
 		case <-ticker.C:
+			m.doubt()
 			m.forget()
-			if !m.beat(ctx) {
+			if m.isDeaf() {
+				m.logger.Warn("the watch over the members does not tell all; it begins anew", "member", m.Self())
 				return
 			}
 		case <-ctx.Done():
@@ -169,23 +250,94 @@ func (m *Members) watch(ctx context.Context, w jetstream.KeyWatcher, connected <
 	}
 }
 
+// isDeaf says that the watch has not told what it must have. Its consumer has one copy,
+// in memory: where that dies with its server the library waits ten seconds, and the end
+// of a key is stored for one. This node's beats succeed, and the watch is silent about
+// them; or a key should have been renewed or have ended, and nothing was told of it.
+func (m *Members) isDeaf() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.isOverdue() {
+		return false
+	}
+	if time.Since(m.alive[m.cfg.Self.ID].heard) > TTL {
+		return true
+	}
+	if time.Since(m.steady) < late {
+		return false // nobody could beat a while ago
+	}
+	for _, e := range m.alive {
+		if time.Since(e.heard) > late {
+			return true
+		}
+	}
+	return false
+}
+
+// beats renews our key until ctx ends, beside the watch: what others tell must not
+// wait for it.
+func (m *Members) beats(ctx context.Context) {
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		var made chan struct{}
+		select {
+		case <-ticker.C:
+		case made = <-m.hurry:
+		case <-ctx.Done():
+			return
+		}
+		m.doubt()
+		if !m.beat(ctx) {
+			select {
+			case m.lost <- struct{}{}:
+			default:
+			}
+		}
+		if made != nil {
+			close(made)
+		}
+	}
+}
+
 func (m *Members) update(e jetstream.KeyValueEntry) {
 	m.mu.Lock()
-	before := len(m.alive)
-	delete(m.absent, apply(m.alive, e))
-	after := len(m.alive)
+	was, known := m.alive[strings.TrimPrefix(e.Key(), prefix)]
+	id, changed := apply(m.alive, e)
+	_, missed := m.absent[id]
+	expired := e.Operation() == jetstream.KeyValuePurge
+	if known || !expired { // else it is what ended before this watch began
+		delete(m.absent, id)
+		changed = changed || missed
+	}
+	if until := m.believed(); known && expired && time.Now().Before(until) {
+		m.absent[id] = gone{was.info, until}
+		changed = false
+	}
 	m.mu.Unlock()
-	if before != after {
+	if changed {
 		m.tell()
 	}
 }
+
+// believed is until when those whose key has expired are still believed in: nobody
+// could renew a key while this node could not. m.mu is held.
+func (m *Members) believed() time.Time {
+	if m.isOverdue() {
+		return time.Now().Add(TTL)
+	}
+	return m.steady.Add(TTL)
+}
+
+// isOverdue says that this node cannot renew its own key now. m.mu is held.
+func (m *Members) isOverdue() bool { return time.Since(m.newest) > overdue }
 
 // forget gives up those who did not come back in time.
 func (m *Members) forget() {
 	m.mu.Lock()
 	gone := false
-	for id, until := range m.absent {
-		if !time.Now().Before(until) {
+	for id, g := range m.absent {
+		if !m.isOverdue() && !time.Now().Before(g.until) {
 			delete(m.absent, id)
 			gone = true
 		}
@@ -196,39 +348,63 @@ func (m *Members) forget() {
 	}
 }
 
-// tell says that members came or went.
-func (m *Members) tell() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
-	}
-}
-
 // beat renews our key. A key that is gone, because the server was away or
 // somebody took us for dead, is made anew: leases say what is still ours. It is
-// false if the bucket itself is gone.
+// false if the watch must begin anew: the bucket is gone, or may be another one,
+// whose revisions begin again where the old watch no longer looks.
 func (m *Members) beat(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, beat)
+	ctx, cancel := context.WithTimeout(ctx, 2*beat) // a slow answer is better than none
 	defer cancel()
 	m.mu.Lock()
 	kv, rev := m.kv, m.rev
 	m.mu.Unlock()
-	value, err := json.Marshal(m.self)
+	value, began, err := m.value()
 	if err != nil {
 		return true
 	}
-	rev, err = kv.Update(ctx, prefix+m.self.ID, value, rev)
+	rev, err = kv.Update(ctx, prefix+m.Self(), value, rev)
 	switch {
 	case err == nil:
-		m.mu.Lock()
-		m.rev = rev
-		m.mu.Unlock()
+		m.beaten(rev, began)
 	case errors.Is(err, jetstream.ErrKeyExists):
-		if err := m.enter(ctx); err == nil {
-			m.logger.Warn("this node's membership had lapsed; it has joined again", "member", m.self.ID)
+		if m.landed(ctx, kv, value, began) {
+			return true
 		}
+		_ = m.rejoin(ctx, kv, value, began) // else the next one does, or whoever begins the watch anew
+		return false
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
 		return false
 	}
 	return true
+}
+
+// landed beats once more if the key is there: nobody but this node writes it, so an
+// earlier beat without an answer has come after all, or the one beside this.
+func (m *Members) landed(ctx context.Context, kv jetstream.KeyValue, value []byte, began time.Time) bool {
+	for range 3 { // each of two may be in the other's way
+		rev, err := natslog.Revision(ctx, m.nc, kv.Bucket(), prefix+m.Self())
+		if err != nil || rev == 0 {
+			return false
+		}
+		rev, err = kv.Update(ctx, prefix+m.Self(), value, rev)
+		if err == nil {
+			m.beaten(rev, began)
+		}
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// doubt says once that the trust in the membership has run out.
+func (m *Members) doubt() {
+	m.mu.Lock()
+	said := m.doubted
+	m.doubted = !m.inTime()
+	doubted := m.doubted
+	m.mu.Unlock()
+	if doubted && !said {
+		m.logger.Warn("this node's membership was not renewed in time: it acts as nobody's owner until it is", "member", m.Self())
+	}
 }

@@ -4,9 +4,18 @@
 // # Guarantees
 //
 //   - Of two nodes that reach for a partition at once, one gets it.
-//   - A partition whose owner is a living member is never taken.
-//   - What was taken, or whose key is gone, is given up as soon as it is seen;
-//     nothing acts there before it is taken again, under a higher epoch.
+//   - A partition whose owner is a living member is never taken. Where members have
+//     uneven shares, the owner itself gives it up, a few at a time and once that has
+//     been so for a while; its lease then names who is to take it.
+//   - A member that drains gives its partitions away and takes none as long as there
+//     is one that does not drain. Where all drain each keeps what it has, and what is
+//     free is taken by them as if none did.
+//   - A free partition is taken by the member that the plan gives it to, by another
+//     only if that one does not.
+//   - What was taken, or whose key is gone, is given up as soon as it is seen, also
+//     where it is just being handed over; nothing acts there before it is taken
+//     again, under a higher epoch. A node whose membership had lapsed is trusted again
+//     when all of that is done.
 //   - The epoch of a partition grows with every owner, also over a restored or
 //     recreated bucket: it is at least one more than any epoch that the taker
 //     saw in the log or at the inputs.
@@ -19,6 +28,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,7 +47,13 @@ type Owner interface {
 	// Acquired says that the partition is this node's under epoch. After an
 	// error it is not, and is tried again.
 	Acquired(p messages.Partition, epoch messages.Epoch) error
-	// Lost says that it no longer is. It returns when nothing acts there.
+	// Drain begins nothing there that must not be cut off, and waits until nothing
+	// of the kind is under way, or ctx ends; it says which. Lost follows, or Stay.
+	Drain(ctx context.Context, p messages.Partition) (quiet bool)
+	// Stay says that the partition is this node's for longer after all.
+	Stay(p messages.Partition)
+	// Lost says that it no longer is. It returns when nothing acts there, or when it
+	// has waited for that in vain: what is still done then is refused by the fence.
 	Lost(p messages.Partition)
 }
 
@@ -51,7 +67,12 @@ type Config struct {
 	Owner    Owner
 	// Doubts receives partitions that somebody else may own by now.
 	Doubts <-chan messages.Partition
-	Logger *slog.Logger
+	// Moved hears that a partition's lease is another one now; [Leases.Place] tells
+	// which. It must not block. Nil: nobody does.
+	Moved func(messages.Partition)
+	// DrainLimit is how long a node that leaves waits for what must not be cut off.
+	DrainLimit time.Duration
+	Logger     *slog.Logger
 }
 
 // Leases keeps this node's leases and takes those that are free. Safe for
@@ -63,17 +84,57 @@ type Leases struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	settled chan struct{} // closed after the first look at everything
+	again   chan struct{} // receives when there is something to look at
+	working sync.WaitGroup
+	// slow bounds how many partitions are handed over at once, fast how many are when
+	// the node leaves.
+	slow, fast chan struct{}
 
-	mu   sync.Mutex
-	kv   jetstream.KeyValue
-	seen map[messages.Partition]jetstream.KeyValueEntry
-	held map[messages.Partition]hold
+	mu      sync.Mutex
+	looked  bool // once
+	kv      jetstream.KeyValue
+	session int // counts those that have been
+	seen    map[messages.Partition]jetstream.KeyValueEntry
+	held    map[messages.Partition]hold
+	// busy are the partitions that are being taken, handed over or given up; giving
+	// ends the waiting of those that are handed over.
+	busy   map[messages.Partition]doing
+	giving map[messages.Partition]context.CancelFunc
+	// free is since when a partition waits for the member that is to take it, later
+	// until when this node does not try again to take one.
+	free, later map[messages.Partition]time.Time
+	// unable are members that did not take what was theirs, and until when they are
+	// given nothing more.
+	unable map[string]time.Time
+	takers []string // the members that take partitions
+	// keeps says that all members drain, and each keeps what it has.
+	keeps bool
+	// moves are those of our partitions that are to be another's.
+	moves map[messages.Partition]move
+	given given
+	// changed is closed when held, busy or seen have changed.
+	changed chan struct{}
 }
 
-// hold is a lease of ours: the revision it was written at, and its epoch.
+// hold is a lease of ours: the revision it was written at, its epoch, and the
+// session that knows of it.
 type hold struct {
-	rev   uint64
-	epoch messages.Epoch
+	rev     uint64
+	epoch   messages.Epoch
+	session int
+}
+
+// doing is what is done about a partition: done is closed when it is. Session is the
+// one that a taking relies on; zero: it is no taking.
+type doing struct {
+	done    chan struct{}
+	session int
+}
+
+// move is who is to have a partition, and since when that is so.
+type move struct {
+	to    string
+	since time.Time
 }
 
 // value is what a lease's key holds.
@@ -81,6 +142,8 @@ type value struct {
 	Member string `json:"member"`
 	// Floor is the least epoch that the owner may take: one more than any seen.
 	Floor messages.Epoch `json:"floor"`
+	// Next is who is to take a partition that has been handed over; Member is empty.
+	Next string `json:"next,omitempty"`
 }
 
 // epoch is what a lease's revision and floor make together.
@@ -104,7 +167,10 @@ func Open(ctx context.Context, cfg Config) (*Leases, error) {
 	run, cancel := context.WithCancel(context.Background())
 	l := &Leases{
 		cfg: cfg, self: cfg.Members.Self(), js: js, cancel: cancel, done: make(chan struct{}), settled: make(chan struct{}),
-		held: make(map[messages.Partition]hold),
+		again: make(chan struct{}, 1), slow: make(chan struct{}, slowly), fast: make(chan struct{}, quickly),
+		held: make(map[messages.Partition]hold), busy: make(map[messages.Partition]doing), giving: make(map[messages.Partition]context.CancelFunc),
+		free: make(map[messages.Partition]time.Time), later: make(map[messages.Partition]time.Time), unable: make(map[string]time.Time), moves: make(map[messages.Partition]move),
+		changed: make(chan struct{}),
 	}
 	s, err := l.open(ctx, run)
 	if err != nil {
@@ -115,8 +181,8 @@ func Open(ctx context.Context, cfg Config) (*Leases, error) {
 	return l, nil
 }
 
-// Settled waits until every partition was looked at once: those that were free
-// are this node's then.
+// Settled waits until every partition was looked at once: those that were free and
+// are to be this node's are.
 func (l *Leases) Settled(ctx context.Context) error {
 	select {
 	case <-l.settled:
@@ -137,6 +203,19 @@ func (l *Leases) Owner(p messages.Partition) string {
 	return v.Member
 }
 
+// Place is the member that the partition is leased to, whether it lives or not, and
+// its epoch; empty if nobody has it.
+func (l *Leases) Place(p messages.Partition) (member string, epoch messages.Epoch) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.seen[p]
+	v, ok := read(e)
+	if !ok || v.Member == "" {
+		return "", 0
+	}
+	return v.Member, v.epoch(e.Revision())
+}
+
 // Held is how many partitions this node owns.
 func (l *Leases) Held() int {
 	l.mu.Lock()
@@ -144,12 +223,65 @@ func (l *Leases) Held() int {
 	return len(l.held)
 }
 
-// Release gives every partition up: first nothing acts there any more, then
-// the lease goes.
+// Empty waits until this node has no partition, and says how many it has if ctx ends
+// before, or if nobody else takes any.
+func (l *Leases) Empty(ctx context.Context) (left int) {
+	members, stop := l.cfg.Members.Watch()
+	defer stop()
+	for {
+		l.mu.Lock()
+		left, changed := l.kept(), l.changed
+		l.mu.Unlock()
+		if left == 0 || !l.Others() {
+			return left
+		}
+		select {
+		case <-changed:
+		case <-members:
+		case <-ctx.Done():
+			return left
+		}
+	}
+}
+
+// Kept is how many partitions this node has, those that it is about to take, to hand
+// over or to give up among them, and those whose leases still name it.
+func (l *Leases) Kept() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept()
+}
+
+func (l *Leases) kept() int {
+	n := 0
+	for p := range messages.Partition(messages.Partitions) {
+		_, busy := l.busy[p]
+		_, held := l.held[p]
+		if v, ok := read(l.seen[p]); busy || held || ok && v.Member == l.self {
+			n++
+		}
+	}
+	return n
+}
+
+// Others says whether there is another member that takes partitions.
+func (l *Leases) Others() bool {
+	for _, m := range l.cfg.Members.List() {
+		if m.ID != l.self && !m.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// Release ends the taking, and gives up what is still held: first nothing acts there
+// any more, then the lease goes.
 func (l *Leases) Release(ctx context.Context) {
 	l.cancel()
 	<-l.done
+	l.working.Wait()
 	l.mu.Lock()
+	l.tellGiven()
 	held, kv := l.held, l.kv
 	l.held = make(map[messages.Partition]hold)
 	l.mu.Unlock()
@@ -157,10 +289,23 @@ func (l *Leases) Release(ctx context.Context) {
 	for p, h := range held {
 		wg.Go(func() {
 			l.cfg.Owner.Lost(p)
-			if b, err := json.Marshal(value{Floor: h.epoch}); err == nil {
-				_, _ = kv.Update(ctx, key(p), b, h.rev) // else others wait until we are gone
-			}
+			_, _ = write(ctx, kv, p, value{Floor: h.epoch}, h.rev) // else others wait until we are gone
 		})
 	}
 	wg.Wait()
+}
+
+// tell wakes those who wait until held, busy or seen change. l.mu is held.
+func (l *Leases) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// write puts a lease in the place of the one at a revision.
+func write(ctx context.Context, kv jetstream.KeyValue, p messages.Partition, v value, rev uint64) (uint64, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0, err
+	}
+	return kv.Update(ctx, key(p), b, rev)
 }

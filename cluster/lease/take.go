@@ -4,55 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// probe pings the owners that keep us from a partition.
-func (l *Leases) probe(ctx context.Context) {
-	others := make(map[string]bool)
-	l.mu.Lock()
-	for _, e := range l.seen {
-		if v, ok := read(e); ok && v.Member != l.self {
-			others[v.Member] = true
-		}
-	}
-	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, backstop/2)
-	defer cancel()
-	for id := range others {
-		l.cfg.Members.Probe(ctx, id)
-	}
-}
-
-// take reaches for every partition that no living member owns.
-func (l *Leases) take(ctx context.Context) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	limit := make(chan struct{}, 16)
-	for p := range messages.Partition(messages.Partitions) {
-		l.mu.Lock()
-		_, ours := l.held[p]
-		seen := l.seen[p]
-		l.mu.Unlock()
-		v, leased := read(seen)
-		if ours || leased && v.Member != l.self && l.cfg.Members.Alive(v.Member) {
-			continue
-		}
-		limit <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-limit }()
-			if err := l.acquire(ctx, p, seen); err != nil && ctx.Err() == nil && !errors.Is(err, jetstream.ErrKeyExists) {
-				l.cfg.Logger.Warn("a partition could not be taken; it will be tried again", "partition", p, "error", err)
-			}
-		})
-	}
-}
-
-func (l *Leases) acquire(ctx context.Context, p messages.Partition, seen jetstream.KeyValueEntry) error {
+// acquire takes a partition whose lease a session has seen to be free.
+func (l *Leases) acquire(ctx context.Context, kv jetstream.KeyValue, session int, p messages.Partition, seen jetstream.KeyValueEntry) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	highest, err := l.cfg.Owner.Prepare(ctx, p)
@@ -70,9 +30,9 @@ func (l *Leases) acquire(ctx context.Context, p messages.Partition, seen jetstre
 	}
 	var rev uint64
 	if seen == nil {
-		rev, err = l.kv.Create(ctx, key(p), b)
+		rev, err = kv.Create(ctx, key(p), b)
 	} else {
-		rev, err = l.kv.Update(ctx, key(p), b, seen.Revision())
+		rev, err = kv.Update(ctx, key(p), b, seen.Revision())
 	}
 	if err != nil {
 		return err
@@ -82,7 +42,51 @@ func (l *Leases) acquire(ctx context.Context, p messages.Partition, seen jetstre
 		return err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.held[p] = hold{rev, epoch}
+	l.held[p] = hold{rev, epoch, session}
+	l.mu.Unlock()
+	l.cfg.Logger.Debug("a partition is this node's", "partition", p, "epoch", epoch)
 	return nil
+}
+
+// take reaches for a partition in the background. l.mu is held.
+func (l *Leases) take(ctx context.Context, p messages.Partition) (done chan struct{}) {
+	seen, kv, session := l.seen[p], l.kv, l.session
+	return l.work(p, session, func() { l.failed(ctx, p, l.acquire(ctx, kv, session, p, seen)) })
+}
+
+// failed says when what was not done about a partition is tried again, if err says
+// that it was not.
+func (l *Leases) failed(ctx context.Context, p messages.Partition, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	pause := backstop
+	if errors.Is(err, jetstream.ErrKeyExists) { // it has changed; the watch will tell how
+		pause = beaten
+	} else {
+		l.cfg.Logger.Warn("a partition could not be taken, or handed over; it will be tried again", "partition", p, "error", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.later[p] = time.Now().Add(pause)
+}
+
+// work does something about a partition in the background; meanwhile nothing else is
+// done about it. Session is that of a taking, else zero. l.mu is held.
+func (l *Leases) work(p messages.Partition, session int, do func()) (done chan struct{}) {
+	done = make(chan struct{})
+	l.busy[p] = doing{done, session}
+	l.working.Go(func() {
+		defer close(done)
+		do()
+		l.mu.Lock()
+		delete(l.busy, p)
+		l.tell()
+		l.mu.Unlock()
+		select {
+		case l.again <- struct{}{}:
+		default:
+		}
+	})
+	return done
 }

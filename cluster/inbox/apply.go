@@ -11,55 +11,134 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
+// outcome is what has become of a message that was given to its agent.
+type outcome struct {
+	did   did
+	again bool            // it was applied before
+	why   *messages.Error // of again and refused
+}
+
+type did int
+
+const (
+	settled did = iota + 1 // its agent has it
+	deleted                // its agent has it, and is no more
+	refused                // it is a dead letter
+	again                  // it must be given again
+	left                   // to the next owner
+	gone                   // it is in the stream no more
+)
+
 // apply gives one message to its agent and settles it: acknowledged when the
 // agent has it, a dead letter when it never will. When ctx ends first it is
-// left for the next owner. It says whether the message has deleted the agent.
-func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg message) (deleted bool) {
+// left for the next owner.
+func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *trial) outcome {
 	d, reply, err := b.parse(a, msg)
 	if err != nil {
-		b.refuse(ctx, a, msg, reply, messages.AsError(err))
-		return false
+		return b.refuse(ctx, a, msg, reply, messages.AsError(err))
 	}
 	_, deletes := d.Command.(messages.Delete)
 	if deletes && b.forget(ctx, a, msg.seq) != nil {
-		return false // ctx ended
+		return outcome{did: left}
 	}
-	answer, err := b.deliver(ctx, d)
+	answer, err := b.cfg.Deliver(ctx, d)
 	switch {
-	case err != nil: // ctx ended
+	case ctx.Err() != nil && (err != nil || answer.Err != nil):
+		return outcome{did: left}
+	case err != nil:
+		return b.notNow(d, t, messages.AsError(err))
 	case answer.Err != nil:
-		b.refuse(ctx, a, msg, reply, answer.Err)
-	default:
-		deleted = deletes
-		if _, isInput := d.Command.(messages.Input); reply != "" && (!isInput || answer.Duplicate) {
-			b.cfg.Told(reply, a, answer)
+		if why := b.final(d, t, answer.Err); why != nil {
+			return b.refuse(ctx, a, msg, reply, why)
 		}
-		if err := msg.Ack(); err != nil {
-			b.cfg.Logger.Warn("an input was applied but not acknowledged; it will come again and change nothing", "agent", a.String(), "error", err)
-		}
+		return b.notNow(d, t, answer.Err)
 	}
-	return deleted
+	if _, isInput := d.Command.(messages.Input); reply != "" && (!isInput || answer.Duplicate) {
+		b.cfg.Told(reply, a, answer)
+	}
+	b.ack(msg.place)
+	what := outcome{did: settled, again: answer.Duplicate}
+	if deletes {
+		what.did = deleted
+	}
+	return what
+}
+
+// final is why a message is a dead letter, nil if it must be given again: what
+// passes is waited for, and what the agent itself fails at is tried for a while.
+func (b *Inbox) final(d *actors.Deliver, t *trial, why *messages.Error) *messages.Error {
+	switch why.Code {
+	case messages.Unavailable:
+		return nil
+	case messages.UnknownKind:
+		if b.cfg.KnownElsewhere != nil && b.cfg.KnownElsewhere(d.Agent.Kind) {
+			return nil
+		}
+	case messages.Internal:
+		if t.failures++; t.failures < b.failures {
+			return nil
+		}
+		return messages.Refuse(messages.Internal, "the agent failed at this %d times, the last time so: %s", t.failures, why.Message)
+	}
+	return why
+}
+
+// notNow says that a message must be given again, and tells of it now and then.
+func (b *Inbox) notNow(d *actors.Deliver, t *trial, why *messages.Error) outcome {
+	if t.tries++; t.tries%20 == 0 {
+		b.cfg.Logger.Warn("an input waits for its agent", b.about(d.Agent), "id", d.Cause.ID, "tries", t.tries, "error", why)
+	}
+	return outcome{did: again, why: why}
+}
+
+func (b *Inbox) serves(kind string) bool { return b.cfg.Serves == nil || b.cfg.Serves(kind) }
+
+// How long a message waits until it is given again. A minute at least passes
+// between the first and the last failure of an agent.
+const (
+	failuresAtMost = 10
+	firstPause     = 20 * time.Millisecond
+	longestPause   = 2 * time.Second
+	firstFailed    = 250 * time.Millisecond
+	longestFailed  = 15 * time.Second
+	// Those that are held are given again after heldFor, and together one each
+	// heldEach at most.
+	heldFor  = 2 * time.Second
+	heldEach = 10 * time.Millisecond
+)
+
+// next is how long to wait before the message is given again: ever longer behind a
+// failure of the agent itself, a little behind what only kept it from its agent.
+func (t *trial) next(what outcome) time.Duration {
+	if what.why.Code == messages.Internal && t.failures > 0 {
+		return min(firstFailed<<min(t.failures-1, 16), longestFailed)
+	}
+	if t.pause == nil {
+		t.pause = backoff.NewExponentialBackOff()
+		t.pause.InitialInterval, t.pause.MaxInterval = firstPause, longestPause
+	}
+	return t.pause.NextBackOff()
 }
 
 // parse reads a message as a command with an id, and checks its reply subject.
-func (b *Inbox) parse(a messages.AgentID, msg message) (d *actors.Deliver, reply string, err error) {
-	family, _, err := b.cfg.Subjects.ParseInbox(msg.Subject())
+func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, reply string, err error) {
+	family, _, err := b.cfg.Subjects.ParseInbox(msg.subject)
 	if err != nil {
 		return nil, "", err
 	}
-	header := msg.Headers().Get
+	header := msg.header.Get
 	reply = header(messages.HeaderReply)
-	if err := b.cfg.Subjects.AllowReply(reply); err != nil {
+	if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, reply); err != nil {
 		return nil, "", err
 	}
 	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Door: family}}
 	switch family {
 	case "in":
-		in, err := messages.ParseInput(a, header, msg.Data())
+		in, err := messages.ParseInput(a, header, msg.data)
 		if err != nil {
 			return nil, reply, err
 		}
-		if err := b.cfg.Subjects.AllowReply(in.Reply); err != nil {
+		if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, in.Reply); err != nil {
 			return nil, "", err
 		}
 		in.ID = or(in.ID, msg.id)
@@ -69,13 +148,13 @@ func (b *Inbox) parse(a messages.AgentID, msg message) (d *actors.Deliver, reply
 		if family == "peer" {
 			parse = messages.ParsePeer
 		}
-		c, err := parse(a, header, msg.Data())
+		c, err := parse(a, header, msg.data)
 		if err != nil {
 			return nil, reply, err
 		}
 		d.Command, d.Cause.Reason = messages.WithID(c, or(c.CommandID(), msg.id)), messages.ReasonOf(c)
 	default:
-		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.Subject())
+		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.subject)
 	}
 	d.Cause.Type, d.Cause.ID = d.Command.CommandType(), d.Command.CommandID()
 	return d, reply, nil
@@ -88,29 +167,15 @@ func or(a, b string) string {
 	return b
 }
 
-// deliver tries until the agent has answered. Its error is the end of ctx.
-func (b *Inbox) deliver(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, 2*time.Second
-	tries := 0
-	return backoff.Retry(ctx, func() (messages.Answer, error) {
-		answer, err := b.cfg.Deliver(ctx, d)
-		if err == nil && answer.Err != nil && answer.Err.Code == messages.Unavailable {
-			err = answer.Err
-		}
-		if tries++; err != nil && ctx.Err() == nil && tries%20 == 0 {
-			b.cfg.Logger.Warn("an input waits for its agent", "agent", d.Agent.String(), "id", d.Cause.ID, "tries", tries, "error", err)
-		}
-		return answer, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0))
-}
-
 // refuse tells the sender, as far as it said where, and keeps a dead letter.
-func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg message, reply string, why *messages.Error) {
+func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg *message, reply string, why *messages.Error) outcome {
 	if reply != "" {
 		b.cfg.Told(reply, a, messages.Answer{Err: why})
 	}
-	b.deadLetter(ctx, msg, a, why)
+	if b.deadLetter(ctx, msg, a, why) != nil {
+		return outcome{did: left}
+	}
+	return outcome{did: refused, why: why}
 }
 
 // publishedTo is the subject that a stored one was published to: the server put

@@ -23,8 +23,6 @@ type told struct {
 	messages.Answer
 }
 
-// Every command and policy that a body can name reaches its agent in order; one
-// that the agent refuses is told to its sender and kept with the reason.
 // installation is a server with the streams of a node.
 type installation struct {
 	ctx  context.Context
@@ -35,19 +33,25 @@ type installation struct {
 
 func install(t *testing.T) installation {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	at, _ := installed(t)
+	return at
+}
+
+func installed(t *testing.T) (installation, *embedded.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	nc, err := nats.Connect(srv.ClientURL())
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	stored, err := natslog.Connect(srv.ClientURL())
+	stored, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +64,7 @@ func install(t *testing.T) installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return installation{ctx, nc, js, log}
+	return installation{ctx, nc, js, log}, srv
 }
 
 var (
@@ -68,6 +72,8 @@ var (
 	a     = messages.AgentID{Tenant: "default", Kind: "support", Key: "t1"}
 )
 
+// Every command and policy that a body can name reaches its agent in order; one
+// that the agent refuses is told to its sender and kept with the reason.
 func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 	at := install(t)
 	ctx, nc, js, log := at.ctx, at.conn, at.js, at.log
@@ -123,7 +129,7 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 	}
 }
 
-func next[T any](ctx context.Context, t *testing.T, from chan T) T {
+func next[T any](ctx context.Context, t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:
@@ -202,8 +208,13 @@ func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
 	if err != nil {
 		t.Fatal(err)
 	}
+	from, err := pull(at.conn, consumer.CachedInfo().Stream, consumer.CachedInfo().Name, nil, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.stop()
 	for {
-		msg, err := consumer.Next(jetstream.FetchContext(at.ctx))
+		msg, err := from.next(at.ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +223,12 @@ func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
 			t.Fatal(err)
 		}
 		if meta.Sequence.Stream == last.Sequence {
-			if deleted := b.apply(at.ctx, a, message{msg, last.Sequence, ""}); !deleted || stored != 2 {
-				t.Errorf("deleted %t, with %d messages stored when the agent was told, want the delete and another agent's", deleted, stored)
+			m, _, err := read(msg, natslog.Origins{{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if what := b.apply(at.ctx, a, m, &trial{}); what.did != deleted || stored != 2 {
+				t.Errorf("became %+v, with %d messages stored when the agent was told, want the delete and another agent's", what, stored)
 			}
 			return
 		}

@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,23 +16,23 @@ import (
 )
 
 // deadLetter stores a message that can never be applied with the reason, and
-// only then takes it out of the queue.
-func (b *Inbox) deadLetter(ctx context.Context, msg message, a messages.AgentID, why *messages.Error) {
+// only then takes it out of the queue. The error is ctx's: the next owner sees the
+// message again.
+func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID, why *messages.Error) error {
 	letter := b.letter(msg, a, why)
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	_, err := backoff.Retry(ctx, func() (*jetstream.PubAck, error) { return b.js.PublishMsg(ctx, letter) },
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-			b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", "subject", letter.Subject, "error", err)
+			b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", b.about(a), "subject", letter.Subject, "error", err)
 		}))
 	if err != nil {
-		return // ctx ended: the next owner sees the message again
+		return err
 	}
-	b.cfg.Logger.Warn("an input was refused and kept as a dead letter",
+	b.cfg.Logger.Warn("an input was refused and kept as a dead letter", b.about(a),
 		"subject", letter.Header.Get(messages.HeaderSubject), "code", string(why.Code), "reason", why.Message)
-	if err := msg.TermWithReason(messages.OneLine(why.Message)); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		b.cfg.Logger.Warn("a dead letter was stored but its message not removed; it will come again", "error", err)
-	}
+	b.term(msg.place, why.Message)
+	return nil
 }
 
 // foreignHeaders bounds the headers of its own that a letter keeps, in bytes.
@@ -41,16 +40,17 @@ func (b *Inbox) deadLetter(ctx context.Context, msg message, a messages.AgentID,
 const foreignHeaders = 8 << 10
 
 // letter is the message with the reason. Headers that mean something to the
-// server are left out: they could make it refuse the letter for ever.
-func (b *Inbox) letter(msg message, a messages.AgentID, why *messages.Error) *nats.Msg {
+// server are left out: they could make it refuse the letter for ever. So are those by
+// which it speaks to consumers: a library would take the letter for its word.
+func (b *Inbox) letter(msg *message, a messages.AgentID, why *messages.Error) *nats.Msg {
 	letter := nats.NewMsg(b.cfg.Subjects.DeadLetter(a))
 	if a.Validate() != nil {
 		letter.Subject = b.cfg.Subjects.DeadLetter(messages.AgentID{Tenant: "_", Kind: "_", Key: "_"})
 	}
-	h := msg.Headers()
+	h := msg.header
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(h)) {
-		if strings.HasPrefix(strings.ToLower(name), "nats-") {
+		if strings.HasPrefix(strings.ToLower(name), "nats-") || name == "Status" || name == "Description" {
 			continue
 		}
 		for _, value := range h[name] {
@@ -64,12 +64,10 @@ func (b *Inbox) letter(msg message, a messages.AgentID, why *messages.Error) *na
 	}
 	letter.Header.Set(messages.HeaderReason, messages.OneLine(why.Message))
 	letter.Header.Set(messages.HeaderCode, string(why.Code))
-	letter.Header.Set(messages.HeaderSubject, b.publishedTo(msg.Subject()))
+	letter.Header.Set(messages.HeaderSubject, b.publishedTo(msg.subject))
 	letter.Header.Set(messages.HeaderMsgID, msg.id)
-	if meta, err := msg.Metadata(); err == nil {
-		letter.Header.Set(messages.HeaderReceived, meta.Timestamp.UTC().Format(time.RFC3339Nano))
-	}
-	letter.Data = msg.Data()
+	letter.Header.Set(messages.HeaderReceived, msg.stored.UTC().Format(time.RFC3339Nano))
+	letter.Data = msg.data
 	if room := max(0, int(b.cfg.Conn.MaxPayload())-2*foreignHeaders); len(letter.Data) > room {
 		letter.Header.Set(messages.HeaderCut, strconv.Itoa(len(letter.Data)))
 		letter.Data = letter.Data[:room]

@@ -1,0 +1,457 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// neighbours are agents of one partition.
+func neighbours(n int) []messages.AgentID {
+	var list []messages.AgentID
+	for i := 0; len(list) < n; i++ {
+		if of := (messages.AgentID{Tenant: "default", Kind: "support", Key: fmt.Sprintf("n%d", i)}); of.Partition() == a.Partition() {
+			list = append(list, of)
+		}
+	}
+	return list
+}
+
+func (at installation) publish(t *testing.T, to messages.AgentID, bodies ...string) {
+	t.Helper()
+	var subjects messages.Subjects
+	var last jetstream.PubAckFuture
+	for _, body := range bodies {
+		ack, err := at.js.PublishAsync(subjects.In(to), []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = ack
+	}
+	select {
+	case <-last.Ok():
+	case err := <-last.Err():
+		t.Fatal(err)
+	case <-at.ctx.Done():
+		t.Fatal("not stored")
+	}
+}
+
+// stats waits until the partition's are as wanted.
+func (at installation) stats(t *testing.T, b *Inbox, wanted func(Stats) bool) Stats {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		for _, s := range b.Stats() {
+			if s.Partition == a.Partition() && wanted(s) {
+				return s
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-at.ctx.Done():
+			t.Fatalf("it did not come to that: %+v", b.Stats())
+		}
+	}
+}
+
+// numbered are bodies that tell their number, each of a size.
+func numbered(n, size int) []string {
+	pad := fmt.Sprintf("%0*d", size, 0)
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"id":"%d","content":"%s"}`, i, pad)
+	}
+	return list
+}
+
+// heard collects what an agent was given, in order.
+type heard struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (h *heard) add(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ids = append(h.ids, id)
+}
+
+// inOrder checks that each of n came, and none before one in front of it; what
+// came twice is fine where again says so.
+func (h *heard) inOrder(t *testing.T, n int, again bool) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	highest := -1
+	for _, id := range h.ids {
+		var i int
+		if _, err := fmt.Sscan(id, &i); err != nil {
+			t.Fatal(err)
+		}
+		if i > highest+1 || i <= highest && !again {
+			t.Fatalf("%d came after %d", i, highest)
+		}
+		highest = max(highest, i)
+	}
+	if highest != n-1 {
+		t.Errorf("%d of %d came", highest+1, n)
+	}
+}
+
+// An agent that takes nothing has more inputs than fit into memory, and more than
+// its partition was given at once before. Its neighbour is answered all the same;
+// then they come, in order and once.
+func TestFloodStallsNobody(t *testing.T) { // A7
+	at := install(t)
+	open, neighbour := make(chan struct{}), neighbours(1)[0]
+	var got heard
+	answered := make(chan struct{}, 1)
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
+			if d.Agent == neighbour {
+				answered <- struct{}{}
+				return messages.Answer{N: 1}, nil
+			}
+			select {
+			case <-open:
+			case <-ctx.Done():
+				return messages.Answer{}, ctx.Err()
+			}
+			got.add(d.Command.CommandID())
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	const n, size = 3000, 8000
+	at.publish(t, a, numbered(n, size)...)
+	at.publish(t, neighbour, "hello")
+	next(at.ctx, t, answered)
+	at.stats(t, b, func(s Stats) bool { return s.InHand == n && s.Waiting == n-1 && !s.Oldest.IsZero() && s.Epoch == 1 })
+	b.pulled.mu.Lock()
+	l := b.pulled.all[a.Partition()].lanes
+	b.pulled.mu.Unlock()
+	l.mu.Lock()
+	if l.kept > keptBytes+size+1000 {
+		t.Errorf("%d bytes are kept", l.kept)
+	}
+	l.mu.Unlock()
+	close(open)
+	s := at.stats(t, b, func(s Stats) bool { return s.InHand == 0 && s.Applied > n })
+	once := s.Lost == 0 // on a machine that stands still the consumer may be lost
+	if once && s.Applied != n+1 || s.Again != 0 || s.DeadLetters != 0 || s.Waiting != 0 {
+		t.Errorf("%+v", s)
+	}
+	got.inOrder(t, n, !once)
+}
+
+// Thousands of agents that cannot take their task now leave their neighbours
+// alone.
+func TestHeldTasksStallNobody(t *testing.T) { // A7
+	at := install(t)
+	agents := neighbours(3001)
+	neighbour := agents[3000]
+	var known atomic.Bool
+	answered := make(chan struct{}, 1)
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet, Serves: func(string) bool { return known.Load() }, KnownElsewhere: func(string) bool { return true },
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			if d.Agent == neighbour {
+				answered <- struct{}{}
+			} else if !known.Load() {
+				return messages.Answer{Err: messages.Refuse(messages.UnknownKind, "not here")}, nil
+			}
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := b.Pull(a.Partition(), 1)
+	for _, of := range agents[:3000] {
+		at.publish(t, of, "hello")
+	}
+	at.publish(t, neighbour, "hello")
+	next(at.ctx, t, answered)
+	at.stats(t, b, func(s Stats) bool { return s.Held == 3000 && s.Waiting == 3000 && s.InHand == 3000 })
+	stop()
+	known.Store(true) // as on the node that comes next
+	defer b.Pull(a.Partition(), 2)()
+	if s := at.stats(t, b, func(s Stats) bool { return s.Applied >= 3001 && s.InHand == 0 }); s.DeadLetters != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// An input that its agent fails at each time is a dead letter in the end, with the
+// reason; those behind it are applied.
+func TestPoison(t *testing.T) { // A102
+	at := install(t)
+	var tries atomic.Int32
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			if d.Command.CommandID() == "0" {
+				tries.Add(1)
+				return messages.Answer{Err: messages.Refuse(messages.Internal, "it failed inside: too bad")}, nil
+			}
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.failures = 3
+	defer b.Pull(a.Partition(), 1)()
+	bodies := numbered(2, 1)
+	at.publish(t, a, bodies...)
+	checkLetter(at.ctx, t, at.js, at.log.Names().DeadLetters(), bodies[0], messages.Refuse(messages.Internal, "failed at this 3 times, the last time so: it failed inside: too bad"))
+	s := at.stats(t, b, func(s Stats) bool { return s.Applied == 1 && s.DeadLetters == 1 && s.InHand == 0 })
+	if n := tries.Load(); n < 3 || n > 3 && s.Lost == 0 {
+		t.Errorf("tried %d times", n)
+	}
+}
+
+// What keeps an input from its agent, whatever it is, is no failure of the agent: the
+// input is given again until it comes.
+func TestInputsThatDoNotReachTheirAgent(t *testing.T) { // A30 A102
+	at := install(t)
+	var tries atomic.Int32
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(context.Context, *actors.Deliver) (messages.Answer, error) {
+			if tries.Add(1) <= 3 {
+				return messages.Answer{}, errors.New("no line to it")
+			}
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.failures = 2
+	defer b.Pull(a.Partition(), 1)()
+	at.publish(t, a, "hello")
+	if s := at.stats(t, b, func(s Stats) bool { return s.Applied == 1 && s.InHand == 0 }); s.DeadLetters != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The time between an agent's first failure and its last is a minute or more.
+func TestPatience(t *testing.T) {
+	var whole time.Duration
+	for n := 1; n < failuresAtMost; n++ {
+		tr := trial{failures: n}
+		whole += tr.next(outcome{did: again, why: messages.Refuse(messages.Internal, "")})
+	}
+	if whole < time.Minute || whole > 2*time.Minute {
+		t.Errorf("it is tried for %v", whole)
+	}
+}
+
+// A kind that nobody knows any more: what was held for it is a dead letter then.
+func TestHeldUntilNobodyKnows(t *testing.T) { // A102
+	at := install(t)
+	var elsewhere atomic.Bool
+	elsewhere.Store(true)
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet, Serves: func(string) bool { return false }, KnownElsewhere: func(string) bool { return elsewhere.Load() },
+		Deliver: func(context.Context, *actors.Deliver) (messages.Answer, error) {
+			return messages.Answer{Err: messages.Refuse(messages.UnknownKind, "no kind of that name")}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	at.publish(t, a, "hello")
+	at.stats(t, b, func(s Stats) bool { return s.Held == 1 })
+	elsewhere.Store(false)
+	checkLetter(at.ctx, t, at.js, at.log.Names().DeadLetters(), "hello", messages.Refuse(messages.UnknownKind, "no kind of that name"))
+}
+
+// The server ends and starts again, with its consumers gone, while inputs come and
+// are applied: they go on, in order, and none is left out.
+func TestOrderOverARestart(t *testing.T) { // A30
+	at, srv := installed(t)
+	var got heard
+	half, again := make(chan struct{}), make(chan struct{})
+	const n = 600
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			got.add(d.Command.CommandID())
+			if d.Command.CommandID() == "300" {
+				select {
+				case <-again:
+				default:
+					close(half)
+					<-again
+				}
+			}
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	at.publish(t, a, numbered(n, 10)...)
+	next(at.ctx, t, half)
+	if err := srv.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	close(again)
+	at.stats(t, b, func(s Stats) bool {
+		got.mu.Lock()
+		defer got.mu.Unlock()
+		return len(got.ids) > 0 && got.ids[len(got.ids)-1] == fmt.Sprint(n-1) && s.InHand == 0 && s.Lost > 0
+	})
+	got.inOrder(t, n, true)
+}
+
+// A message that was delivered did not arrive, as over a connection that breaks:
+// those behind it wait until it has come again.
+func TestOrderWhenADeliveryIsLost(t *testing.T) { // A30
+	at := install(t)
+	var got heard
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			got.add(d.Command.CommandID())
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	bodies := numbered(50, 10)
+	at.publish(t, a, bodies[:2]...)
+	at.stats(t, b, func(s Stats) bool { return s.Applied == 2 })
+	elsewhere, err := at.js.Consumer(at.ctx, at.log.Names().Inbox(), consumerOf(a.Partition(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := elsewhere.Fetch(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for waiting := 0; waiting < 2; { // until the server knows of both who ask
+		info, err := elsewhere.Info(at.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = info.NumWaiting
+	}
+	at.publish(t, a, bodies[2:]...)
+	if msg := next(at.ctx, t, lost.Messages()); msg == nil {
+		t.Fatalf("nothing was lost: %v", lost.Error())
+	}
+	if s := at.stats(t, b, func(s Stats) bool { return s.Applied >= 50 && s.InHand == 0 }); s.Lost == 0 {
+		t.Errorf("%+v", s)
+	}
+	got.inOrder(t, 50, true)
+}
+
+// lossy is the way to a server on which what is sent may get lost.
+type lossy struct{ loses atomic.Bool }
+
+type lossyConn struct {
+	net.Conn
+	way *lossy
+}
+
+// Dial makes a connection.
+func (l *lossy) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return &lossyConn{c, l}, err
+}
+
+// Write sends b, or loses it.
+func (c *lossyConn) Write(b []byte) (int, error) {
+	if c.way.loses.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// The connection breaks, and with it goes an acknowledgement: the consumer is still
+// there and goes on, and what it waits for is said again.
+func TestAcknowledgementsAreSaidAgain(t *testing.T) { // A30
+	at, srv := installed(t)
+	way := &lossy{}
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.SetCustomDialer(way), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	const n = 20
+	b, err := Open(at.ctx, Config{
+		Conn: nc, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			way.loses.Store(d.Command.CommandID() == fmt.Sprint(n-1))
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	at.publish(t, a, numbered(n, 10)...)
+	before := at.stats(t, b, func(s Stats) bool { // of a machine that stood still the consumer may have been lost already
+		left, err := nc.Buffered()
+		return err == nil && left == 0 && s.Applied >= n && s.InHand == 0
+	})
+	way.loses.Store(false)
+	if err := nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	s := at.stats(t, b, func(Stats) bool {
+		left, err := b.Backlogs(at.ctx)
+		return err == nil && left[a.Partition()].Waiting == 0
+	})
+	if s.Lost > before.Lost || s.Applied > before.Applied {
+		t.Errorf("the consumer was made anew: %+v, before %+v", s, before)
+	}
+	at.publish(t, a, `{"id":"next","content":"hello"}`)
+	at.stats(t, b, func(s Stats) bool { return s.Applied > before.Applied })
+}
+
+// What a partition knows of its deletes does not grow with the agents that were ever
+// deleted there: those for whom nothing waits any more are forgotten.
+func TestDeletesAreForgotten(t *testing.T) { // A95 A108
+	list := neighbours(3)
+	busy, again, quiet := list[0], list[1], list[2]
+	began := time.Now()
+	l := &lanes{
+		all:     map[lane]*queue{{busy, messages.Task{}.CommandType()}: {}},
+		deleted: map[messages.AgentID]uint64{busy: 1, again: 4, quiet: 3},
+		deletes: []deletion{{busy, 1, began}, {again, 2, began}, {quiet, 3, began}, {again, 4, began.Add(time.Second)}},
+	}
+	if l.forget(began.Add(ackWait - 1)); len(l.deletes) != 4 {
+		t.Errorf("too early: %v", l.deletes)
+	}
+	if l.forget(began.Add(ackWait)); len(l.deletes) != 2 || l.deleted[busy] != 1 || l.deleted[again] != 4 || l.deleted[quiet] != 0 {
+		t.Errorf("after ackWait: %v %v", l.deletes, l.deleted)
+	}
+	delete(l.all, lane{busy, messages.Task{}.CommandType()})
+	if l.forget(began.Add(2 * ackWait)); len(l.deletes) != 0 || len(l.deleted) != 0 {
+		t.Errorf("in the end: %v %v", l.deletes, l.deleted)
+	}
+}

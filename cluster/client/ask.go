@@ -120,11 +120,11 @@ type asking struct {
 // run asks until the stream has ended.
 func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
 	for {
-		header := nats.Header{}
+		header := nats.Header{messages.HeaderRoot: {c.root()}}
 		if s.last > 0 {
 			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
 		}
-		_, err := c.stream(ctx, call{subject, header, body, askSilence}, s.message)
+		_, err := c.stream(ctx, call{subject, header, body}, s.message)
 		if err == nil || s.left {
 			return nil
 		}

@@ -11,13 +11,17 @@ import (
 )
 
 // Backlog is how many inputs and commands are stored and not yet applied, and when
-// the oldest of them was stored; zero if there is none.
+// the oldest of them was stored; zero if there is none. [ErrNotAllowed] for users of a
+// tenant: the queue is of all tenants together.
 func (c *Client) Backlog(ctx context.Context) (waiting uint64, oldest time.Time, err error) {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	s, err := js.Stream(ctx, strings.ToUpper(c.root())+"_IN")
+	name := strings.ToUpper(c.root()) + "_IN"
+	ctx, leave := c.refused.heed(ctx, "$JS.API.STREAM.INFO."+name)
+	defer leave()
+	s, err := js.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, nats.ErrNoResponders):
 		return 0, time.Time{}, c.noStreams()

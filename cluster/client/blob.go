@@ -58,7 +58,7 @@ func (r *blobReading) page(ctx context.Context, c *Client, a messages.AgentID) (
 	if err != nil {
 		return false, err
 	}
-	next, err := c.page(ctx, c.subjects.Query(a), body, func(line json.RawMessage) bool {
+	next, err := c.page(ctx, call{subject: c.subjects.Query(a), body: body}, func(line json.RawMessage) bool {
 		var piece messages.BlobPiece
 		if json.Unmarshal(line, &piece) != nil || piece.Offset != r.offset {
 			return true

@@ -37,15 +37,21 @@ func New(nc *nats.Conn, root string) *Client {
 }
 
 const (
-	// silence is how long a streamed reply may say nothing before it is given up.
+	// firstSilence is how long a door may take to say that it has a request before
+	// another one is given it too. It says so within a third of a second, unless its node
+	// is frozen: the server goes on giving requests to one for minutes.
+	firstSilence = 1500 * time.Millisecond
+	// aliveSilence is how long a door may be silent that has said it is there: it says
+	// so every two seconds.
+	aliveSilence = 7 * time.Second
+	// silence is that for a door of an older version.
 	silence = time.Minute
-	// askSilence is that for an ask, which hears something every two seconds.
-	askSilence = 7 * time.Second
 )
 
-// Send publishes an input and returns its id once JetStream has it: from then
-// on it is not lost, though it may still be refused, as its reply subject or
-// the dead letters tell.
+// Send publishes an input and returns its id once JetStream has it, publishing it again
+// under that id until ctx ends if the server does not say so, and for 12 seconds if its
+// stream has no leader: from then on it is not lost, though it may still be refused, as
+// its reply subject or the dead letters tell.
 func (c *Client) Send(ctx context.Context, agent string, in messages.Input) (id string, err error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
@@ -63,7 +69,8 @@ func orNew(id string) string {
 }
 
 // Do publishes a command to the agent's command subject and waits for the
-// answer. A refusal is the error.
+// answer. A refusal is the error. If no answer comes it publishes the command again,
+// under the same id, until ctx ends or a minute has passed.
 func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (messages.Answer, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
@@ -74,22 +81,45 @@ func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (me
 		return messages.Answer{}, err
 	}
 	defer in.close()
+	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer c.nc.RemoveStatusListener(in.changed)
+	mine := cmd.CommandID() == ""
 	cmd = messages.WithID(cmd, orNew(cmd.CommandID()))
-	if err := c.publish(ctx, c.subjects.Ctl(a), cmd.CommandType(), cmd, in.sub.Subject); err != nil {
-		return messages.Answer{}, err
-	}
-	msg, err := in.next(ctx, silence)
+	msg, err := c.command(ctx, a, cmd, in)
 	if err != nil {
-		return messages.Answer{}, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), agent, err)
+		return messages.Answer{}, err
 	}
 	var answer messages.Answer
 	if err := json.Unmarshal(msg.Data, &answer); err != nil {
 		return messages.Answer{}, err
 	}
+	answer.Duplicate = answer.Duplicate && !mine // nobody else knows the id
 	if answer.Err != nil {
 		return answer, answer.Err
 	}
 	return answer, nil
+}
+
+// answeredWithin is how long the answer to a command may take before it is published
+// again; then twice as long, and so on.
+const answeredWithin = 3 * time.Second
+
+// command publishes a command until an answer comes to in.
+func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.Command, in *inbox) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	for within := answeredWithin; ; within *= 2 {
+		if err := c.publish(ctx, c.subjects.Ctl(a), cmd.CommandType(), cmd, in.reply()); err != nil {
+			return nil, err
+		}
+		msg, err := in.next(ctx, within)
+		if err == nil {
+			return msg, nil
+		}
+		if !isLost(err) || ctx.Err() != nil {
+			return nil, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), a, err)
+		}
+	}
 }
 
 func (c *Client) publish(ctx context.Context, subject, kind string, body any, reply string) error {
@@ -108,7 +138,10 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, re
 	return c.store(ctx, msg)
 }
 
-// store publishes a message to the installation's streams.
+// store publishes a message to the installation's streams. It publishes it again, until
+// ctx ends, when the server's word that it has it does not come or the connection is made
+// anew, without a deadline for half a minute; and for waitsForLeader where no stream takes
+// it. What is stored twice has one effect.
 func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
@@ -116,15 +149,77 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	}
 	ctx, leave := c.refused.heed(ctx, msg.Subject)
 	defer leave()
-	_, err = js.PublishMsg(ctx, msg)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		return c.noStreams()
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	began := time.Now()
+	for within, again := storedWithin, true; again; {
+		attempt, end := c.unbroken(ctx, within)
+		_, err = js.PublishMsg(attempt, msg)
+		late := err != nil && errors.Is(err, attempt.Err())
+		end()
+		switch {
+		case late:
+			within *= 2
+		case noLeader(err):
+			if !hasStream(ctx, js, msg.Subject) {
+				return c.noStreams()
+			}
+			if time.Since(began) > waitsForLeader || ctx.Err() != nil {
+				return messages.Refuse(messages.Unavailable, "no NATS server takes what is published on %s now: its stream elects a leader, or too many of its servers are away; try again with the same id", msg.Subject)
+			}
+		}
+		again = (late || noLeader(err)) && ctx.Err() == nil
 	}
 	if err != nil {
 		return c.unsent(why(ctx, err))
 	}
 	return nil
 }
+
+// noLeader says that nobody takes what was published.
+func noLeader(err error) bool {
+	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
+}
+
+// hasStream says whether there is a stream for a subject, as far as that can be known: who
+// may not ask hears nothing, and while the servers have no leader nobody can tell.
+func hasStream(ctx context.Context, js jetstream.JetStream, subject string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := js.StreamNameBySubject(ctx, subject)
+	var api *jetstream.APIError
+	return err == nil || errors.Is(err, ctx.Err()) || errors.As(err, &api) && api.ErrorCode == codeLeaderless
+}
+
+// storedWithin is how long the server may take to say that it has a message before that
+// is published again; then twice as long, and so on.
+const storedWithin = 3 * time.Second
+
+// unbroken is ctx for what an answer is due to within some time, and before the
+// connection is made anew: then the answer may be lost. end must be called.
+func (c *Client) unbroken(ctx context.Context, within time.Duration) (_ context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	connected := c.nc.StatusChanged(nats.CONNECTED)
+	go func() {
+		select {
+		case _, open := <-connected:
+			if open {
+				cancel()
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		c.nc.RemoveStatusListener(connected)
+	}
+}
+
+// codeLeaderless is the server's error while no leader answers for JetStream.
+const codeLeaderless jetstream.ErrorCode = 10008
 
 // The server's error codes that say that it has no room.
 const (
@@ -152,10 +247,10 @@ func (c *Client) unsent(err error) error {
 	switch {
 	case full(err):
 		return messages.Refuse(messages.Unavailable, "the NATS server at %s has no room for this and has not stored it: %v; make room on its disk or raise its limit (max_file_store, or that of the account or stream), then try again with the same id",
-			c.nc.ConnectedUrlRedacted(), err)
+			c.Server(), err)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return messages.Refuse(messages.TooLarge, "this is larger than the NATS server at %s takes (%d bytes with its envelope, max_payload): send it in parts, send a reference to it, or raise max_payload there",
-			c.nc.ConnectedUrlRedacted(), c.nc.MaxPayload())
+			c.Server(), c.nc.MaxPayload())
 	case errors.Is(err, nats.ErrReconnectBufExceeded):
 		return messages.Refuse(messages.Unavailable, "the connection to NATS is broken and being made again: try again with the same id")
 	}
@@ -164,7 +259,7 @@ func (c *Client) unsent(err error) error {
 
 func (c *Client) noStreams() error {
 	return messages.Refuse(messages.Unavailable, "the NATS server at %s has no Reprise streams for root %q: start a node with `reprise serve --nats` or point --nats elsewhere",
-		c.nc.ConnectedUrlRedacted(), c.root())
+		c.Server(), c.root())
 }
 
 func (c *Client) root() string {

@@ -1,10 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/url"
+	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,15 +17,24 @@ import (
 
 // Options say which NATS server to talk to, and as whom.
 type Options struct {
-	// URL of the server; it wins over that of Context. Empty: the context's,
-	// else NATS's own default.
+	// URL of the server, or those of several with commas between them, each with its own
+	// user:password@ if that is the login; it wins over that of Context. Empty: the
+	// context's, else NATS's own default.
 	URL string
 	// Context is the name of a context of the nats command line tool. Empty: none.
 	Context string
-	// Creds is a file with credentials; it wins over those of Context.
+	// Creds is a file with credentials; it wins over every login of Context.
 	Creds string
+	// NKey is a file with the seed of a user's key, which wins likewise.
+	NKey string
+	// CA is a file with the certificates of those who sign the server's; Cert and Key
+	// are files with ours. They win over those of Context.
+	CA, Cert, Key string
 	// Root is the first token of the installation's subjects. Empty: reprise.
 	Root string
+	// InboxPrefix is what the subjects of answers begin with, for a user who may read
+	// no others; it wins over that of Context. Empty: NATS's own.
+	InboxPrefix string
 	// Name is what the server calls the connection. Empty: reprise client.
 	Name string
 	// Lost is called when the server has been gone for ten seconds and the
@@ -32,28 +44,26 @@ type Options struct {
 
 // Resolve is the URL to connect to and what goes with it.
 func (o Options) Resolve() (server string, options []nats.Option, err error) {
-	server = o.URL
+	var c natsContext
 	if o.Context != "" {
-		c, err := readContext(o.Context)
-		if err != nil {
+		if c, err = readContext(o.Context); err != nil {
 			return "", nil, err
 		}
-		if o.Creds != "" {
-			c.User, c.Creds = "", o.Creds
-		}
-		if server == "" {
-			server = c.URL
-		}
-		if options, err = c.options(); err != nil {
-			return "", nil, fmt.Errorf("NATS context %s: %w", o.Context, err)
-		}
-	} else if o.Creds != "" {
-		options = append(options, nats.UserCredentials(o.Creds))
 	}
-	if server == "" {
-		server = nats.DefaultURL
+	if o.Creds != "" || o.NKey != "" {
+		c.User, c.Creds, c.NKey = "", o.Creds, o.NKey
 	}
-	return server, options, nil
+	c.CA, c.Cert, c.Key = cmp.Or(o.CA, c.CA), cmp.Or(o.Cert, c.Cert), cmp.Or(o.Key, c.Key)
+	if options, err = c.options(); err != nil {
+		if o.Context != "" {
+			err = fmt.Errorf("NATS context %s: %w", o.Context, err)
+		}
+		return "", nil, err
+	}
+	if o.InboxPrefix != "" {
+		options = append(options, nats.CustomInboxPrefix(o.InboxPrefix))
+	}
+	return cmp.Or(o.URL, c.URL, nats.DefaultURL), options, nil
 }
 
 // connectTime is how long a server may take to answer if the caller sets no limit.
@@ -66,7 +76,8 @@ const (
 )
 
 // Connect connects to a server and makes a client of it. It fails at once if
-// no server answers. The caller closes the client.
+// no server answers, or refuses the login; [Advice] says what to do about that. The
+// caller closes the client.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	server, options, err := o.Resolve()
 	if err != nil {
@@ -90,27 +101,57 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		nats.ErrorHandler(refused.told),
 	}, options...)...)
 	switch {
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired):
-		return nil, messages.Refuse(messages.Unavailable, "the NATS server at %s refuses these credentials: %v", shown(server), err)
+	case Advice(err) != "":
+		return nil, &unconnected{messages.Refuse(messages.Unavailable, "cannot log in to the NATS server at %s: %v", messages.Redacted(server), err), err}
 	case err != nil:
-		return nil, messages.Refuse(messages.Unavailable, "no NATS server answers at %s: %v", shown(server), err)
+		return nil, messages.Refuse(messages.Unavailable, "no NATS server answers at %s: %v", messages.Redacted(server), err)
 	}
 	c := New(nc, o.Root)
 	c.refused = refused
 	return c, nil
 }
 
-// shown is a server's address without a password.
-func shown(server string) string {
-	u, err := url.Parse(server)
-	if err != nil {
-		return "the given address"
+// unconnected is a refusal with its cause.
+type unconnected struct {
+	refusal *messages.Error
+	cause   error
+}
+
+func (u *unconnected) Error() string { return u.refusal.Error() }
+
+// Unwrap gives both.
+func (u *unconnected) Unwrap() []error { return []error{u.refusal, u.cause} }
+
+// Advice is what to do about a login that a server refuses, or whose files cannot be
+// used; empty: the error is about something else.
+func Advice(err error) string {
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	switch text := strings.ToLower(fmt.Sprint(err)); {
+	case err == nil:
+		return ""
+	case errors.As(err, &unknown):
+		return "name the CA that signed its certificate with --tlsca, or in the context"
+	case errors.As(err, &name):
+		return "use a host name that is in its certificate"
+	case strings.Contains(text, "tls: certificate required"), strings.Contains(text, "tls: bad certificate"), strings.Contains(text, "tls: unknown certificate authority"),
+		strings.Contains(text, "after tls handshake"): // as servers end it that do not take the certificate
+		return "it wants a client certificate that its CA has signed: give one with --tlscert and --tlskey, or in the context"
+	case errors.Is(err, nats.ErrSecureConnWanted), errors.Is(err, nats.ErrSecureConnRequired):
+		return "one of both sides wants TLS and the other has none: see tls:// in the URL, --tlsca, and the server's tls block"
+	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired),
+		strings.Contains(text, "authentication expired"), strings.Contains(text, "authentication revoked"): // as servers say it
+		return "these credentials were good once: get new ones"
+	case errors.Is(err, nats.ErrAuthorization), strings.Contains(text, "authorization violation"):
+		return "see --creds, --nkey, --context, or user:password@ in the URL: with none of them nobody is logged in"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), strings.Contains(text, "nkey"), strings.Contains(text, "credentials"):
+		return "see that the files of --creds, --nkey, --tlsca, --tlscert and --tlskey, or of the context, are what they should be"
 	}
-	return u.Redacted()
+	return ""
 }
 
 // Close closes the client's connection, whoever made it.
 func (c *Client) Close() { c.nc.Close() }
 
-// Server is the address of the server, without a password.
-func (c *Client) Server() string { return c.nc.ConnectedUrlRedacted() }
+// Server is the address of the server, without a password or token.
+func (c *Client) Server() string { return messages.Redacted(c.nc.ConnectedUrl()) }

@@ -70,7 +70,7 @@ func (c natsContext) options() ([]nats.Option, error) {
 		"nsc": c.NSC, "jetstream_domain": c.JetStreamDomain, "jetstream_api_prefix": c.JetStreamPrefix, "socks_proxy": c.SocksProxy,
 	} {
 		if value != "" {
-			return nil, fmt.Errorf("its field %s is not supported: use --nats and --creds", field)
+			return nil, fmt.Errorf("its field %s is not supported: use --nats with --creds or --nkey", field)
 		}
 	}
 	options, err := c.login()
@@ -101,7 +101,10 @@ func (c natsContext) login() ([]nats.Option, error) {
 		return []nats.Option{nats.UserCredentials(home(c.Creds))}, nil
 	case c.NKey != "":
 		option, err := nats.NkeyOptionFromSeed(home(c.NKey))
-		return []nats.Option{option}, err
+		if err != nil {
+			return nil, fmt.Errorf("the nkey in %s cannot be used: %w", c.NKey, err)
+		}
+		return []nats.Option{option}, nil
 	case c.UserJWT != "":
 		return []nats.Option{nats.UserJWTAndSeed(c.UserJWT, c.UserSeed)}, nil
 	case c.Token != "":

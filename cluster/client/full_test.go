@@ -18,14 +18,21 @@ import (
 // start starts a server with JetStream, in a folder and on an address of its own.
 func start(t *testing.T, o *server.Options) *server.Server {
 	t.Helper()
-	o.Host, o.Port, o.JetStream, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
+	o.JetStream, o.StoreDir = true, t.TempDir()
+	return startServer(t, o)
+}
+
+// startServer starts one as the options say, on an address of its own.
+func startServer(t *testing.T, o *server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.NoSigs, o.NoLog, o.AuthTimeout = "127.0.0.1", server.RANDOM_PORT, true, true, 60
 	srv, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(10 * time.Second) {
+	if !srv.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not start")
 	}
 	return srv
@@ -35,9 +42,9 @@ func start(t *testing.T, o *server.Options) *server.Server {
 // words, and that trying again can help. What waits is told with its age.
 func TestNoRoom(t *testing.T) { // A102
 	srv := start(t, &server.Options{JetStreamMaxStore: 1})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	nc, err := nats.Connect(srv.ClientURL())
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

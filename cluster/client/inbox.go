@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 // that a reader that pauses loses none, and costs little when they are few,
 // which a synchronous subscription's channel of half a megabyte does not.
 type inbox struct {
-	sub   *nats.Subscription
+	subs  []*nats.Subscription // one for each door that was asked, oldest first
 	wake  chan struct{}
 	timer *time.Timer
 	// changed receives when the connection was made anew, so that a part of the
@@ -23,21 +25,54 @@ type inbox struct {
 
 	mu   sync.Mutex
 	msgs []*nats.Msg
+	only string // the subject that is heard; empty: each
 }
 
+// listen makes an inbox with one subject.
 func (c *Client) listen() (*inbox, error) {
-	in := &inbox{wake: make(chan struct{}, 1), timer: time.NewTimer(silence)}
-	sub, err := c.nc.Subscribe(c.nc.NewInbox(), in.push)
-	if err != nil {
+	in := newInbox()
+	if err := in.open(c.nc); err != nil {
+		in.close()
 		return nil, err
 	}
-	in.sub = sub
-	return in, sub.SetPendingLimits(-1, -1)
+	return in, nil
+}
+
+func newInbox() *inbox {
+	return &inbox{wake: make(chan struct{}, 1), timer: time.NewTimer(silence)}
+}
+
+// open listens to another subject, which reply gives from now on.
+func (in *inbox) open(nc *nats.Conn) error {
+	sub, err := nc.Subscribe(nc.NewInbox(), in.push)
+	if err != nil {
+		return err
+	}
+	in.subs = append(in.subs, sub)
+	return sub.SetPendingLimits(-1, -1)
+}
+
+// reply is the newest subject.
+func (in *inbox) reply() string { return in.subs[len(in.subs)-1].Subject }
+
+// keep goes on listening to one subject alone.
+func (in *inbox) keep(subject string) {
+	in.mu.Lock()
+	in.only = subject
+	in.msgs = slices.DeleteFunc(in.msgs, func(m *nats.Msg) bool { return m.Subject != subject })
+	in.mu.Unlock()
+	for _, sub := range in.subs {
+		if sub.Subject != subject {
+			_ = sub.Unsubscribe() // fails only with the connection
+		}
+	}
 }
 
 func (in *inbox) push(msg *nats.Msg) {
 	in.mu.Lock()
-	in.msgs = append(in.msgs, msg)
+	if in.only == "" || in.only == msg.Subject {
+		in.msgs = append(in.msgs, msg)
+	}
 	in.mu.Unlock()
 	select {
 	case in.wake <- struct{}{}:
@@ -47,7 +82,36 @@ func (in *inbox) push(msg *nats.Msg) {
 
 func (in *inbox) close() {
 	in.timer.Stop()
-	_ = in.sub.Unsubscribe() // fails only with the connection
+	for _, sub := range in.subs {
+		_ = sub.Unsubscribe() // fails only with the connection, or because it was before
+	}
+}
+
+// lostError says that an answer, or a part of it, has not come, and may come if it is
+// asked for again.
+type lostError struct {
+	refused *messages.Error
+	silent  bool // nothing has come in time, and may yet
+}
+
+// lost makes one.
+func lost(format string, args ...any) error {
+	return lostError{refused: messages.Refuse(messages.Unavailable, format, args...)}
+}
+
+// Error is what callers are told.
+func (e lostError) Error() string { return e.refused.Error() }
+
+// Unwrap is the refusal that callers are told.
+func (e lostError) Unwrap() error { return e.refused }
+
+// isLost says whether to ask again can bring an answer that was lost.
+func isLost(err error) bool { return errors.As(err, new(lostError)) }
+
+// isSilence says whether an answer may still come.
+func isSilence(err error) bool {
+	var l lostError
+	return errors.As(err, &l) && l.silent
 }
 
 // next gives the oldest message not yet taken, waiting for it until ctx ends
@@ -72,9 +136,9 @@ func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error
 			if status != nats.CONNECTED {
 				return nil, nats.ErrConnectionClosed
 			}
-			return nil, messages.Refuse(messages.Unavailable, "the connection to NATS was broken and has been made again: a part of the answer may be lost")
+			return nil, lost("the connection to NATS was broken and has been made again: a part of the answer may be lost")
 		case <-in.timer.C:
-			return nil, messages.Refuse(messages.Unavailable, "nothing was heard for %v", most)
+			return nil, lostError{messages.Refuse(messages.Unavailable, "nothing was heard for %v", most), true}
 		}
 	}
 }

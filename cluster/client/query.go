@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"maps"
 	"strconv"
 	"time"
 
@@ -22,8 +23,8 @@ func (c *Client) Query(ctx context.Context, agent string, q messages.Query) iter
 	return c.pages(ctx, c.subjects.Query(a), q, err, nil)
 }
 
-// QueryTenant asks for a view of a tenant: agents, approvals, usage, effects, dlq
-// or views. An answer that does not tell of all that was stored says to each of
+// QueryTenant asks for a view of a tenant: agents, approvals, usage, effects
+// or dlq. An answer that does not tell of all that was stored says to each of
 // lacks what it lacks.
 func (c *Client) QueryTenant(ctx context.Context, tenant string, q messages.Query, lacks ...func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.TenantQuery(tenant), q, messages.ValidateToken("tenant", tenant), lacks)
@@ -37,47 +38,105 @@ type Lacks struct {
 	Unreadable uint64
 }
 
-// QueryStore asks for a view of the whole store, all tenants together: doctor.
+// QueryStore asks for a view of the whole store, all tenants together: doctor,
+// nodes, partitions or views.
 func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
 }
 
 func (c *Client) pages(ctx context.Context, subject string, q messages.Query, err error, lacks []func(Lacks)) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
-		left, lines, limit := false, 0, q.Limit
-		var try trying
-		for err == nil {
-			if limit > 0 {
-				q.Limit = limit - lines
-			}
-			var body []byte
-			if body, err = json.Marshal(q); err != nil {
-				break
-			}
-			var next place
-			next, err = c.page(ctx, subject, body, func(line json.RawMessage) bool {
-				lines++
-				if q.Follow {
-					q.From, try = after(line, q.From), trying{}
-				}
-				left = !yield(line, nil)
-				return !left
-			})
-			for _, say := range lacks {
-				if next.Lacks != (Lacks{}) && q.Cursor == "" {
-					say(next.Lacks)
-				}
-			}
-			switch {
-			case left || err == nil && (!next.more() || limit > 0 && lines >= limit):
-				return
-			case err == nil:
-				q.From, q.Cursor, try = next.from, next.cursor, trying{}
-			case q.Follow:
-				err = try.again(ctx, err)
-			}
+		r := &reading{c: c, subject: subject, Query: q, yield: yield, lacks: lacks, most: q.Limit}
+		for more := true; err == nil && more; {
+			more, err = r.page(ctx)
 		}
-		yield(nil, err)
+		if err != nil && !r.left {
+			yield(nil, err)
+		}
+	}
+}
+
+// reading is a view that is read page by page.
+type reading struct {
+	c       *Client
+	subject string
+	messages.Query
+	yield func(json.RawMessage, error) bool
+	lacks []func(Lacks)
+	left  bool
+	most  int // lines in all; 0: no bound
+	lines int // yielded
+	// held are lines of a page that has no end yet: it may have to be asked for again.
+	held []json.RawMessage
+	try  trying
+}
+
+// holds says whether the lines of a page are held until it is whole. Those that tell
+// what happens now are not: one that is followed goes on behind its last event, and an
+// examination of the store is not begun again.
+func (r *reading) holds() bool { return !r.Follow && r.View != "doctor" }
+
+// page asks for a page, again if it was lost, and says whether there is another one.
+func (r *reading) page(ctx context.Context) (more bool, err error) {
+	if r.most > 0 {
+		r.Limit = r.most - r.lines
+	}
+	body, err := json.Marshal(r.Query)
+	if err != nil {
+		return false, err
+	}
+	r.held = nil
+	before := r.lines
+	next, err := r.c.page(ctx, call{subject: r.subject, body: body}, r.line)
+	again := isLost(err) && (r.holds() || r.lines == before) || r.Follow && err != nil || r.holds() && r.try.soon(err)
+	switch {
+	case r.left:
+		return false, nil
+	case again:
+		if err = r.try.again(ctx, err); err == nil {
+			return true, nil
+		}
+	}
+	if !r.give() || err != nil {
+		return false, err
+	}
+	r.tell(next.Lacks)
+	r.From, r.Cursor, r.try = next.from, next.cursor, trying{}
+	return !r.left && next.more() && (r.most == 0 || r.lines < r.most), nil
+}
+
+// line takes a line and says whether more are wanted.
+func (r *reading) line(line json.RawMessage) (more bool) {
+	if r.holds() {
+		r.held = append(r.held, line)
+		return true
+	}
+	r.lines++
+	if r.Follow {
+		r.From, r.try = after(line, r.From), trying{}
+	}
+	r.left = !r.yield(line, nil)
+	return !r.left
+}
+
+// give yields the lines that were held, and says whether more are wanted.
+func (r *reading) give() (more bool) {
+	for _, line := range r.held {
+		r.lines++
+		if r.left = !r.yield(line, nil); r.left {
+			return false
+		}
+	}
+	return true
+}
+
+// tell says what a page does not tell of, once for each view.
+func (r *reading) tell(lacks Lacks) {
+	if lacks == (Lacks{}) || r.Cursor != "" {
+		return
+	}
+	for _, say := range r.lacks {
+		say(lacks)
 	}
 }
 
@@ -111,9 +170,9 @@ func placeOf(h nats.Header) (p place, err error) {
 	return p, err
 }
 
-func (c *Client) page(ctx context.Context, subject string, body []byte, line func(json.RawMessage) bool) (next place, err error) {
+func (c *Client) page(ctx context.Context, to call, line func(json.RawMessage) bool) (next place, err error) {
 	var begun joiner
-	end, err := c.stream(ctx, call{subject: subject, body: body, silence: silence}, func(data []byte) (bool, error) {
+	end, err := c.stream(ctx, to, func(data []byte) (bool, error) {
 		return begun.add(data, line), nil
 	})
 	if err != nil || end == nil {
@@ -149,38 +208,101 @@ type call struct {
 	subject string
 	header  nats.Header
 	body    []byte
-	silence time.Duration
+}
+
+// received counts the numbered messages of a reply.
+type received int
+
+// take takes notice of the headers of a message: one that has a number must be the
+// next, and as many must have come as were sent.
+func (r *received) take(h nats.Header) error {
+	if text := h.Get(messages.HeaderPart); text != "" {
+		if text != strconv.Itoa(int(*r)+1) {
+			return lost("a part of the answer was lost on its way: part %s came after part %d", text, *r)
+		}
+		*r++
+	}
+	if sent, err := strconv.Atoi(h.Get(messages.HeaderAlive)); err == nil && sent > int(*r) {
+		return lost("a part of the answer was lost on its way: %d of %d have come", *r, sent)
+	}
+	return nil
+}
+
+// silenceAfter is how long the next message of a reply may take, behind one with headers
+// h: longer if the door is one of an older version, which does not say that it is
+// there while it works.
+func silenceAfter(was time.Duration, h nats.Header) time.Duration {
+	if was == aliveSilence || h.Get(messages.HeaderAlive) != "" || h.Get(messages.HeaderPart) != "" {
+		return aliveSilence
+	}
+	return silence
+}
+
+// quickDoors is how many doors are asked firstSilence apart: of two nodes one that is
+// frozen is asked so often in one case of a thousand. Those behind come ever slower, for
+// then it is more likely that all have too much to do.
+const quickDoors = 10
+
+// firstWord gives a request to a door, and to others while none has said a word, for
+// silence at most. The first that does is the one that is heard from then on.
+func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, error) {
+	request := nats.NewMsg(to.subject)
+	request.Data = to.body
+	maps.Copy(request.Header, to.header)
+	request.Header.Set(messages.HeaderAlive, "1")
+	within := firstSilence
+	for asked, began := 1, time.Now(); ; asked++ {
+		if err := in.open(c.nc); err != nil {
+			return nil, err
+		}
+		request.Reply = in.reply()
+		if err := c.nc.PublishMsg(request); err != nil {
+			return nil, c.unsent(err)
+		}
+		msg, err := in.next(ctx, within)
+		switch {
+		case err == nil:
+			in.keep(msg.Subject)
+			return msg, nil
+		case !isSilence(err) || time.Since(began) > silence:
+			return nil, err
+		case asked >= quickDoors:
+			within *= 2
+		}
+	}
 }
 
 // stream sends a request and gives each message of its streamed reply to
 // message, until the empty one that ends it, which it returns.
 func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool, error)) (end *nats.Msg, err error) {
-	in, err := c.listen()
-	if err != nil {
-		return nil, why(ctx, err)
-	}
+	in := newInbox()
 	defer in.close()
-	ctx, leave := c.refused.heed(ctx, to.subject, in.sub.Subject)
+	ctx, leave := c.refused.heed(ctx, to.subject)
 	defer leave()
 	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(in.changed)
-	if err := c.nc.PublishMsg(&nats.Msg{Subject: to.subject, Reply: in.sub.Subject, Header: to.header, Data: to.body}); err != nil {
-		return nil, c.unsent(why(ctx, err))
-	}
-	for {
-		msg, err := in.next(ctx, to.silence)
+	var got received
+	msg, err := c.firstWord(ctx, to, in)
+	for most := silence; ; msg, err = in.next(ctx, most) {
 		switch {
 		case err != nil:
 			return nil, why(ctx, err)
 		case msg.Header.Get("Status") == "503":
-			return nil, messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.nc.ConnectedUrlRedacted())
+			return nil, nobodyError{messages.Refuse(messages.Unavailable, "no Reprise node answers at %s: is one running?", c.Server())}
+		}
+		if err := got.take(msg.Header); err != nil {
+			return nil, err
+		}
+		most = silenceAfter(most, msg.Header)
+		switch {
 		case msg.Header.Get("Nats-Service-Error") != "":
 			return nil, &messages.Error{Code: messages.Code(msg.Header.Get(messages.HeaderCode)), Message: msg.Header.Get("Nats-Service-Error")}
-		case len(msg.Data) == 0:
+		case len(msg.Data) > 0:
+			if more, err := message(msg.Data); err != nil || !more {
+				return nil, err
+			}
+		case msg.Header.Get(messages.HeaderAlive) == "":
 			return msg, nil
-		}
-		if more, err := message(msg.Data); err != nil || !more {
-			return nil, err
 		}
 	}
 }

@@ -5,7 +5,12 @@ import (
 	"encoding/json"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // Lines are the same however they were cut into messages.
@@ -48,5 +53,41 @@ func TestJoinerOfLargeLines(t *testing.T) { // A36
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; got != pieces*size || used > 12*pieces*size {
 		t.Errorf("a line of %d bytes took %d", got, used)
+	}
+}
+
+// A part that was lost on its way is noticed, also if it was the first or the last;
+// what has no number is no part, and a door that says how many there are is believed.
+func TestReceived(t *testing.T) { // A85
+	for _, c := range []struct {
+		heard []string // the number of a part, or =n: n were sent
+		lost  bool
+	}{
+		{[]string{"1", "2", "3"}, false},
+		{[]string{"", "1", "", "2"}, false},
+		{[]string{"", ""}, false},
+		{[]string{"=0", "1", "=1", "2", "=1"}, false},
+		{[]string{"2"}, true},
+		{[]string{"1", "3"}, true},
+		{[]string{"1", "1"}, true},
+		{[]string{"=1"}, true},
+		{[]string{"1", "2", "=3"}, true},
+	} {
+		var got received
+		var err error
+		for _, text := range c.heard {
+			h := nats.Header{}
+			if sent, is := strings.CutPrefix(text, "="); is {
+				h.Set(messages.HeaderAlive, sent)
+			} else if text != "" {
+				h.Set(messages.HeaderPart, text)
+			}
+			if err = got.take(h); err != nil {
+				break
+			}
+		}
+		if (err != nil) != c.lost || c.lost && (messages.AsError(err).Code != messages.Unavailable || !isLost(err)) {
+			t.Errorf("%q: %v", c.heard, err)
+		}
 	}
 }

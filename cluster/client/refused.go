@@ -32,6 +32,12 @@ func (e *notAllowed) Error() string {
 	return fmt.Sprintf("the NATS server does not allow this: %v; use other credentials (--creds, --context), or have an administrator allow it", e.what)
 }
 
+// Is says that it is an ErrNotAllowed.
+func (e *notAllowed) Is(target error) bool { return target == ErrNotAllowed }
+
+// ErrNotAllowed is in errors of what the server does not let the user do.
+var ErrNotAllowed = errors.New("not allowed")
+
 // Unwrap gives the server's own error.
 func (e *notAllowed) Unwrap() error { return e.what }
 
@@ -58,8 +64,12 @@ func (r *refusals) heed(ctx context.Context, subjects ...string) (_ context.Cont
 
 // told ends what needs the subject that the server speaks of. What else goes wrong
 // on a connection those who use it find out.
-func (r *refusals) told(_ *nats.Conn, _ *nats.Subscription, err error) {
+func (r *refusals) told(nc *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	if strings.Contains(err.Error(), `Subscription to "`+inboxesOf(nc)) {
+		r.noInbox(err)
 		return
 	}
 	r.mu.Lock()
@@ -70,6 +80,24 @@ func (r *refusals) told(_ *nats.Conn, _ *nats.Subscription, err error) {
 				one.end(&notAllowed{err})
 			}
 		}
+	}
+}
+
+// inboxesOf is what the connection's inboxes begin with.
+func inboxesOf(nc *nats.Conn) string {
+	prefix := nc.Opts.InboxPrefix
+	if prefix == "" {
+		prefix = strings.TrimSuffix(nats.InboxPrefix, ".")
+	}
+	return prefix + "."
+}
+
+// noInbox ends all that is open: no answer reaches it.
+func (r *refusals) noInbox(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for one := range r.open {
+		one.end(&notAllowed{fmt.Errorf("%w, where answers should come: connect with the inbox prefix that the user has (--inbox-prefix; an administrator has it from `reprise permissions`)", err)})
 	}
 }
 

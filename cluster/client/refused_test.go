@@ -19,7 +19,7 @@ func TestNotAllowed(t *testing.T) { // A102
 	srv := start(t, &server.Options{
 		Users: []*server.User{{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: may}}},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := client.Connect(ctx, client.Options{URL: strings.Replace(srv.ClientURL(), "//", "//some:some@", 1)})
 	if err != nil {

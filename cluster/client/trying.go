@@ -16,6 +16,10 @@ const (
 	// to mostPause.
 	firstPause = 50 * time.Millisecond
 	mostPause  = time.Second
+	// waitsForLeader is how long a view is asked for that no door can give now, and a
+	// message published that no stream takes now. Elections took up to ten seconds in
+	// our tests.
+	waitsForLeader = 12 * time.Second
 )
 
 // trying is what is known of a stream that has broken off, since something was
@@ -25,6 +29,26 @@ type trying struct {
 	since  time.Time
 	pause  time.Duration
 }
+
+// soon says whether it is worth while to ask for a view again though a door has answered
+// with err: what it was asked for cannot be had now, as while a stream elects its leader
+// or a connection is made again, which is over within waitsForLeader.
+func (t *trying) soon(err error) bool {
+	var refused *messages.Error
+	if errors.As(err, new(nobodyError)) || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
+		return false
+	}
+	return t.broken == nil || time.Since(t.since) < waitsForLeader
+}
+
+// nobodyError says that no door is there.
+type nobodyError struct{ refused *messages.Error }
+
+// Error is what callers are told.
+func (e nobodyError) Error() string { return e.refused.Error() }
+
+// Unwrap is the refusal that callers are told.
+func (e nobodyError) Unwrap() error { return e.refused }
 
 // again waits until the stream may be asked for again after err, or gives what
 // its reader is to be told: the newest refusal, with what first broke it off.

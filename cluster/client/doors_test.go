@@ -1,0 +1,159 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// doors answers the requests for a view, each told how many came before it and whom to
+// answer, and what else take names.
+func doors(t *testing.T, answer func(nc *nats.Conn, n int, reply string), more ...func(nc *nats.Conn, take func(subject string))) (*client.Client, context.Context) {
+	t.Helper()
+	srv := startServer(t, &server.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	n := 0
+	take := func(subject string) {
+		if _, err := nc.Subscribe(subject, func(m *nats.Msg) {
+			answer(nc, n, m.Reply)
+			n++
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	take("reprise.q.>")
+	for _, more := range more {
+		more(nc, take)
+	}
+	return client.New(nc, ""), ctx
+}
+
+// shown are the lines of an agent's view.
+func shown(ctx context.Context, c *client.Client) (lines []string, err error) {
+	for line, err := range c.Query(ctx, "assistant/a", messages.Query{View: "show"}) {
+		if err != nil {
+			return lines, err
+		}
+		lines = append(lines, string(line))
+	}
+	return lines, nil
+}
+
+// publish sends the messages of a reply.
+func publish(t *testing.T, nc *nats.Conn, reply string, bodies ...string) {
+	for _, body := range bodies {
+		if err := nc.Publish(reply, []byte(body)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A door that says nothing is not waited for: another one is asked, and of both the one
+// that answers first is heard, alone.
+func TestDoorThatSaysNothing(t *testing.T) { // A91
+	var lines []string
+	for i := range 2000 {
+		lines = append(lines, fmt.Sprintln(i))
+	}
+	for name, answering := range map[string][2]bool{"frozen": {false, true}, "slow": {true, false}, "both": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var first string
+			c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+				if n == 0 {
+					first = reply
+					return
+				}
+				for _, text := range slices.Concat(lines, []string{""}) {
+					if answering[0] {
+						publish(t, nc, first, text)
+					}
+					if answering[1] {
+						publish(t, nc, reply, text)
+					}
+				}
+			})
+			if got, err := shown(ctx, c); err != nil || strings.Join(got, "\n")+"\n" != strings.Join(lines, "") {
+				t.Errorf("shown %d lines, %v", len(got), err)
+			}
+		})
+	}
+}
+
+// A door that cannot give a view now is asked again for a while, and nothing is given
+// twice; a refusal that time does not change is told at once.
+func TestDoorThatCannotNow(t *testing.T) { // A91
+	refuse := func(nc *nats.Conn, reply string, code messages.Code) {
+		m := nats.NewMsg(reply)
+		m.Header.Set("Nats-Service-Error", "electing a leader")
+		m.Header.Set(messages.HeaderCode, string(code))
+		if err := nc.PublishMsg(m); err != nil {
+			t.Error(err)
+		}
+	}
+	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+		publish(t, nc, reply, "1\n")
+		if n == 0 {
+			refuse(nc, reply, messages.Unavailable)
+			return
+		}
+		publish(t, nc, reply, "2\n", "")
+	})
+	if got, err := shown(ctx, c); err != nil || !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("shown %q, %v", got, err)
+	}
+	var asked atomic.Int64
+	c, ctx = doors(t, func(nc *nats.Conn, n int, reply string) {
+		asked.Add(1)
+		refuse(nc, reply, messages.NotFound)
+	})
+	began := time.Now()
+	_, err := shown(ctx, c)
+	most := 1 + time.Since(began)/(1500*time.Millisecond) // a door that is silent for so long is one of two that are asked
+	if n := asked.Load(); err == nil || !strings.Contains(err.Error(), "electing") || n < 1 || n > int64(most) {
+		t.Errorf("refused with %v by %d, want %d at most", err, n, most)
+	}
+}
+
+// What no stream takes is published again while there is a stream that may elect a leader,
+// and refused at once where there is none.
+func TestNoLeader(t *testing.T) { // A94
+	for name, answers := range map[string]string{
+		"electing": `"total":1,"offset":0,"limit":1024,"streams":["REPRISE_IN"]`, "nothing there": `"total":0,"offset":0,"limit":1024,"streams":[]`,
+		"nobody leads": `"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, ctx := doors(t, func(nc *nats.Conn, _ int, reply string) {
+				publish(t, nc, reply, `{"stream":"REPRISE_IN","seq":1}`)
+			}, func(nc *nats.Conn, take func(subject string)) {
+				if _, err := nc.Subscribe("$JS.API.STREAM.NAMES", func(m *nats.Msg) {
+					take("reprise.in.>") // the leader is elected
+					publish(t, nc, m.Reply, `{"type":"io.nats.jetstream.api.v1.stream_names_response",`+answers+`}`)
+				}); err != nil {
+					t.Fatal(err)
+				}
+			})
+			_, err := c.Send(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")})
+			if is := name != "nothing there"; (err == nil) != is || !is && !strings.Contains(err.Error(), "has no Reprise streams") {
+				t.Errorf("sent: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Login is who the NATS server takes a connection for.
+type Login struct {
+	// User is the name, or the key, that the connection logged in with. Empty: the
+	// server asks for none.
+	User string `json:"user"`
+	// Account is the NATS account of the user.
+	Account string `json:"account"`
+}
+
+// GlobalAccount is the account of everybody for whom a server knows no other.
+const GlobalAccount = "$G"
+
+// Login asks the server who this client is to it. [ErrNotAllowed] if the user may not
+// ask that, as users of a tenant may not.
+func (c *Client) Login(ctx context.Context) (Login, error) {
+	const subject = "$SYS.REQ.USER.INFO"
+	var answer struct{ Data Login }
+	msg, err := c.request(ctx, subject)
+	if err == nil {
+		err = json.Unmarshal(msg.Data, &answer)
+	}
+	if err != nil {
+		return Login{}, fmt.Errorf("ask the server for this user's account: %w", err)
+	}
+	return answer.Data, nil
+}
+
+// request asks one of the server's own subjects.
+func (c *Client) request(ctx context.Context, subject string) (*nats.Msg, error) {
+	ctx, leave := c.refused.heed(ctx, subject)
+	defer leave()
+	msg, err := c.nc.RequestWithContext(ctx, subject, nil)
+	return msg, why(ctx, err)
+}

@@ -1,0 +1,106 @@
+package tenant
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Text is the layout as a part of a NATS server's configuration file. The passwords
+// are variables of the server's environment, or of the file.
+func (l Layout) Text() string {
+	t := &text{}
+	if l.Shared {
+		t.line("# Not isolated: in one account permissions alone keep users apart. They cannot read")
+		t.line("# one another, but the server acknowledges what they publish to any subject they")
+		t.line("# name, also to another agent's log. Use it only for users who trust one another.")
+	} else {
+		t.line("# Nodes and tenant in accounts of their own: the server rewrites the subjects for")
+		t.line("# answers, so that nobody can have them written where he may not.")
+	}
+	t.line("# Each password is a variable of the server's environment. For another tenant, or other")
+	t.line("# users of this one, print again and add the exports, imports and users that are new.")
+	t.open("accounts {")
+	for _, a := range l.Accounts {
+		t.account(a)
+	}
+	t.close("}")
+	return t.b.String()
+}
+
+// text is a configuration that is being written.
+type text struct {
+	b    strings.Builder
+	deep int
+}
+
+func (t *text) line(format string, args ...any) {
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		t.b.WriteString(strings.TrimRight(strings.Repeat("  ", t.deep)+line, " ") + "\n")
+	}
+}
+
+func (t *text) open(format string, args ...any) {
+	t.line(format, args...)
+	t.deep++
+}
+
+func (t *text) close(end string) {
+	t.deep--
+	t.line("%s", end)
+}
+
+func (t *text) account(a Account) {
+	t.line("# %s", a.what)
+	t.open("%q {", a.Name)
+	if a.JetStream {
+		t.line("jetstream: enabled")
+	}
+	t.open("users: [")
+	for _, u := range a.Users {
+		t.line("# %s", u.what)
+		if u.InboxPrefix != "" {
+			t.line("# connects with the inbox prefix %s", u.InboxPrefix)
+		}
+		t.line("%s", u)
+	}
+	t.close("]")
+	if len(a.Exports) > 0 {
+		t.open("exports: [")
+		for _, e := range a.Exports {
+			t.line("%s", e)
+		}
+		t.close("]")
+	}
+	if len(a.Imports) > 0 {
+		t.open("imports: [")
+		for _, i := range a.Imports {
+			t.line("%s", i)
+		}
+		t.close("]")
+	}
+	t.close("}")
+}
+
+// String is a line of an account's exports.
+func (e Export) String() string {
+	switch {
+	case e.Stream != "":
+		return fmt.Sprintf("{ stream: %q, accounts: %s }", e.Stream, quoted(e.Accounts))
+	case e.Streamed:
+		return fmt.Sprintf("{ service: %q, response_type: Stream, accounts: %s }", e.Service, quoted(e.Accounts))
+	}
+	return fmt.Sprintf("{ service: %q, accounts: %s }", e.Service, quoted(e.Accounts))
+}
+
+// String is a line of an account's imports.
+func (i Import) String() string {
+	if i.Stream != "" {
+		return fmt.Sprintf("{ stream: { account: %q, subject: %q } }", i.Account, i.Stream)
+	}
+	return fmt.Sprintf("{ service: { account: %q, subject: %q } }", i.Account, i.Service)
+}
+
+// quoted is a list of strings as the server's configuration has it.
+func quoted(list []string) string {
+	return "[" + join(list, func(s string) string { return fmt.Sprintf("%q", s) }) + "]"
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +73,7 @@ func begunAs[T any](g *Gateway, a messages.AgentID, q messages.Query) (rest T, i
 	if q.Cursor == "" {
 		return rest, false
 	}
-	rest, is = g.begun.take(viewOf(a, q), q.Cursor).(T)
+	_, cursor, _ := strings.Cut(q.Cursor, ".")
+	rest, is = g.begun.take(viewOf(a, q), cursor).(T)
 	return rest, is
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -33,17 +34,32 @@ func (h *house) from(view string, from, limit int) (list []string) {
 	return list
 }
 
+// readOnce reads a view of several pages, for which the log is to be read once. A node that
+// is slow to say that it is there is taken for gone, and what it has begun is begun anew:
+// where that may have been, the view is read again.
+func (h *house) readOnce(view string, written int) (lines []string) {
+	h.t.Helper()
+	for {
+		h.frames.Store(0)
+		began := time.Now()
+		lines = h.view(view)
+		read := int(h.frames.Load())
+		if len(lines) > defaultLimit && read <= written+written/2 {
+			return lines
+		}
+		if len(lines) <= defaultLimit || time.Since(began) < takenWithin {
+			h.t.Fatalf("%s: %d frames were read for %d lines, %d are written", view, read, len(lines), written)
+		}
+	}
+}
+
 // A long view is read once, however many pages it has, and a page that is asked for
 // by itself says the same.
 func TestPagesGoOn(t *testing.T) { // A80, A95
 	h := newHouse(t, nil)
 	written := h.lived()
 	for _, view := range []string{"events", "history", "turns", "usage", "effects", "replay"} {
-		h.frames.Store(0)
-		whole := h.view(view)
-		if read := int(h.frames.Load()); len(whole) <= defaultLimit || read > written+written/2 {
-			t.Errorf("%s: %d frames were read for %d lines, %d are written", view, read, len(whole), written)
-		}
+		whole := h.readOnce(view, written)
 		var paged []string
 		for len(paged) < len(whole) {
 			next := h.from(view, len(paged)+1, 700)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -23,7 +24,7 @@ const (
 // discovery answers $SRV.PING, INFO and STATS as a NATS micro service would,
 // one service for each kind, under the key main. It does so itself because the
 // library's service answers on any reply subject, also on ours.
-func (g *Gateway) discovery(r request) {
+func (g *Gateway) discovery(r *nats.Msg) {
 	t := strings.Split(r.Subject, ".") // $SRV.<verb>[.<name>[.<id>]]
 	if len(t) > 2 && !strings.EqualFold(t[2], serviceName) || !g.answerable(r) {
 		return
@@ -46,7 +47,7 @@ func (g *Gateway) describe(verb, kind, id string) any {
 	switch verb {
 	case micro.InfoVerb.String():
 		return micro.Info{ServiceIdentity: self, Type: micro.InfoResponseType, Description: "a Reprise agent of kind " + kind, Endpoints: []micro.EndpointInfo{
-			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": fmt.Sprintf("%dKB", (g.Conn.MaxPayload()-forwardRoom)>>10), "attachments_ok": "false"}},
+			{Name: "prompt", Subject: messages.Prompt(a), QueueGroup: promptQueue, Metadata: map[string]string{"max_payload": fmt.Sprintf("%dKB", (g.Conn.MaxPayload()-passRoom)>>10), "attachments_ok": "false"}},
 			{Name: "status", Subject: statusSubject("status", a), QueueGroup: promptQueue, Metadata: map[string]string{}},
 		}}
 	case micro.StatsVerb.String():
@@ -85,22 +86,19 @@ func (g *Gateway) pulse(a messages.AgentID) pulse {
 	return p
 }
 
-func (g *Gateway) status(r request) {
+func (g *Gateway) status(r *nats.Msg) {
 	if !g.answerable(r) {
 		return
 	}
-	defer g.over(r)
 	a, err := messages.ParsePrompt(r.Subject)
 	if err == nil {
 		err = g.Serves(a.Kind)
 	}
 	if err != nil {
-		g.fail(r.Reply, messages.AsError(err))
+		g.replying(r).fail(messages.AsError(err))
 		return
 	}
-	if !g.elsewhere(a.Partition(), r, "") {
-		g.reply(r.Reply, g.pulse(a))
-	}
+	g.reply(r.Reply, g.pulse(a))
 }
 
 // beat publishes heartbeats, the first at once.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -26,19 +28,31 @@ type Examined struct {
 }
 
 // queryStore answers a view of the whole store.
-func (g *Gateway) queryStore(msg request) {
+func (g *Gateway) queryStore(msg *nats.Msg) {
 	if !g.answerable(msg) {
 		return
 	}
 	q, err := messages.ParseQuery(msg.Data)
-	if err == nil && q.View != "doctor" {
-		err = messages.Refuse(messages.BadInput, "view %q: the whole store has the view doctor", q.View)
-	}
 	if err != nil {
-		g.fail(msg.Reply, messages.AsError(err))
+		g.replying(msg).fail(messages.AsError(err))
 		return
 	}
-	g.page(msg, q, func(p *page) error { return g.examineStore(p, q) })
+	g.page(msg, q, func(p *page) error {
+		if err := fits(q, filterableOfStore); err != nil {
+			return err
+		}
+		switch q.View {
+		case "doctor":
+			return g.examineStore(p, q)
+		case "nodes":
+			return g.nodes(p)
+		case "partitions":
+			return g.partitions(p)
+		case "views":
+			return g.places(p)
+		}
+		return messages.Refuse(messages.BadInput, "view %q: the whole store has the views doctor, nodes, partitions and views", q.View)
+	})
 }
 
 // examineStore examines one shard for each page, so that nothing goes on for
@@ -70,8 +84,7 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if err != nil {
 		return err
 	}
-	e.at.Encrypted = &g.Encrypted
-	e.end(counts)
+	e.end(counts, &g.Encrypted)
 	if p.next = 0; shard < g.Doctor.Shards() {
 		p.next = messages.EventNumber(shard + 1)
 	}
@@ -93,7 +106,7 @@ func (g *Gateway) examineAgent(p *page, a messages.AgentID, q messages.Query) er
 	if err != nil {
 		return err
 	}
-	e.end(counts)
+	e.end(counts, nil)
 	return nil
 }
 
@@ -172,9 +185,9 @@ func (e *examiner) progress(c doctor.Counts) {
 }
 
 // end tells that all was examined.
-func (e *examiner) end(c doctor.Counts) {
+func (e *examiner) end(c doctor.Counts, encrypted *bool) {
 	e.stop()
-	e.at.Type, e.at.Counts = "examined", &c
+	e.at.Type, e.at.Counts, e.at.Encrypted = "examined", &c, encrypted
 	e.p.line(1, e.at)
 }
 
@@ -189,6 +202,10 @@ type StoreFindings struct {
 	OwnerOf    func(messages.Partition) string
 	// Locked says that agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
+	// Copies gives findings of its own, about streams of which copies are missing.
+	Copies func(context.Context) []doctor.Finding
+	// Tenants tells of tenants that are not isolated. Nil: it is not looked at.
+	Tenants func(context.Context) []doctor.Finding
 	// Retention gives findings of its own.
 	Retention func(context.Context) []doctor.Finding
 }
@@ -224,6 +241,10 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 		add(doctor.Fail, "", "%v", err)
 	case waiting > 0 && time.Since(since) > stuck:
 		add(doctor.Warn, "see that a node serves their kinds, and that their agents are sound", "%d inputs and commands wait, the oldest since %s", waiting, since.UTC().Format(time.DateTime))
+	}
+	found = append(found, s.Copies(ctx)...)
+	if s.Tenants != nil {
+		found = append(found, s.Tenants(ctx)...)
 	}
 	return append(found, s.Retention(ctx)...)
 }

@@ -72,8 +72,12 @@ var (
 		"approvals": {"kind", "tool", "since", "until", "where", "cursor"},
 		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "cursor"},
 		"usage":     {"kind", "model", "since", "until", "by", "cursor"},
-		"views":     {},
 		"dlq":       {"from", "cursor"},
+	}
+	filterableOfStore = map[string][]string{
+		"nodes":      {},
+		"partitions": {},
+		"views":      {},
 	}
 	filterableOfAgent = map[string][]string{
 		"effects":   {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},

@@ -130,8 +130,13 @@ func TestEffectsAndUsageOfATenant(t *testing.T) { // A52
 	if got := h.tenant(messages.Query{View: "usage", By: "agent", Kind: "support"}); len(got) != 2 || !strings.HasPrefix(got[0], `{"type":"agent","agent":"support/till","calls":1,`) {
 		t.Errorf("usage by agent %s", got)
 	}
-	if got := h.tenant(messages.Query{View: "views"}); len(got) != 1 || !strings.HasPrefix(got[0], `{"node":"n1",`) {
-		t.Errorf("views %s", got)
+	var places []string
+	for line, err := range h.client.QueryStore(h.ctx, messages.Query{View: "views"}) {
+		h.ok(err)
+		places = append(places, string(line))
+	}
+	if len(places) != 1 || !strings.HasPrefix(places[0], `{"node":"n1",`) {
+		t.Errorf("views %s", places)
 	}
 }
 
@@ -223,16 +228,16 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 		`phase "busy": write idle, running, paused or deleted`:                            {View: "agents", Phase: "busy"},
 		`by "week": write agent, kind, model, day or hour`:                                {View: "usage", By: "week"},
 		`view agents takes kind, phase, since, deleted or cursor: tool is not among them`: {View: "agents", Tool: "x"},
-		`view views takes no filters: kind is not among them`:                             {View: "views", Kind: "x"},
+		`view "views": a tenant has the views agents, approvals, usage, effects and dlq`:  {View: "views"}, // they tell of all tenants together
 		`kind "a b" has ' ' at byte 1`:                                                    {View: "usage", Kind: "a b"},
 		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:             {View: "effects", Since: day, Until: day},
 		`write one between the years 1970 and 2200`:                                       {View: "effects", Since: day.AddDate(900, 0, 0)},
-		`where names no path`:                                                             {View: "effects", Where: map[string]string{"": "x"}},
-		`where names 101 paths: a view takes at most 100`:                                 {View: "effects", Where: paths(101)},
-		`cursor "x": it is none that this view has given`:                                 {View: "agents", Cursor: "x"},
-		`cursor "y": it is none`:                                                          {View: "approvals", Cursor: "y"},
-		`cursor "other/a/b": it is none`:                                                  {View: "agents", Cursor: "other/a/b"},
-		`view "nothing": a tenant has the views agents, approvals, usage, effects, `:      {View: "nothing"},
+		`where names no path`:                                                              {View: "effects", Where: map[string]string{"": "x"}},
+		`where names 101 paths: a view takes at most 100`:                                  {View: "effects", Where: paths(101)},
+		`cursor "x": it is none that this view has given`:                                  {View: "agents", Cursor: "x"},
+		`cursor "y": it is none`:                                                           {View: "approvals", Cursor: "y"},
+		`cursor "other/a/b": it is none`:                                                   {View: "agents", Cursor: "other/a/b"},
+		`view "nothing": a tenant has the views agents, approvals, usage, effects and dlq`: {View: "nothing"},
 	} {
 		for _, err := range h.client.QueryTenant(h.ctx, "default", q) {
 			if e := messages.AsError(err); e == nil || e.Code != messages.BadInput && e.Code != messages.BadAddress || !strings.Contains(e.Message, want) {

@@ -1,203 +1,121 @@
 package gateway
 
 import (
-	"bytes"
-	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
+	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The headers of a forwarded request: the subject that it was sent to and
-// where its sender waits.
-const (
-	headerFor     = "Reprise-Forwarded-For"
-	headerReplyTo = "Reprise-Forwarded-Reply"
+// Any node answers a view. Only the next page of one is passed on to the node that
+// has begun it, for that keeps what the page is made of: every other would fold the
+// agent's log from its first event on.
+type (
+	// passed is a request for a view that another node has begun. That node says by
+	// taken that it is there, is told by goOn to answer the caller itself, and not told
+	// so if it was too slow: two would answer.
+	passed struct {
+		Subject string `json:"s"`
+		Reply   string `json:"r"`
+		Data    []byte `json:"d"`
+		// Alive is messages.HeaderAlive.
+		Alive string `json:"l,omitempty"`
+	}
+	taken struct{}
+	goOn  struct{}
 )
 
-// forwardRoom is what a forwarded request may have beside the original.
-const forwardRoom = 1 << 10
-
-// request is what came to a door.
-type request struct {
-	*nats.Msg
-	// receipt is where the door that has sent it on waits for a receipt, and
-	// then for the word that the reply is over. Empty: it was sent to us.
-	receipt string
-}
-
-// receipts are the requests that other nodes answer, so that their senders can
-// be told when that node is gone.
-type receipts struct {
-	prefix string
-
-	mu      sync.Mutex
-	waiting map[string]*receipt
-}
-
-type receipt struct {
-	reply     string
-	owner     string
-	partition messages.Partition
-	pending   bool        // the owner has not said that it has the request
-	timer     *time.Timer // until it must have
-}
-
 const (
-	// receiptWithin is how long an owner may take to say that it has a request.
-	receiptWithin = 3 * time.Second
-	// ownersLookedAt is how often the owners of what was forwarded are looked at.
-	ownersLookedAt = 250 * time.Millisecond
+	doorName = "door"
+	// takenWithin is how long a node may take to say that it has a request. After
+	// that it is answered here, and the caller, who has heard nothing yet, must not
+	// have given up.
+	takenWithin = 700 * time.Millisecond
+	// heldFor is how long a node keeps a request that it was not told to answer.
+	heldFor = 5 * time.Second
+	// passRoom is what a command that goes on to another node may have there beside
+	// what the caller has sent.
+	passRoom = 1 << 10
 )
 
-// over is what an owner says when a reply has ended.
-var over = []byte("over")
-
-// direct is the subject on which a node takes requests that others forward.
-func (g *Gateway) direct(node string) string {
-	root, _, _ := strings.Cut(g.Subjects.Any("q"), ".")
-	return "_actor." + root + ".door." + node
+// begunAt is the node that has begun a view; empty for a cursor of another form.
+func begunAt(cursor string) string {
+	node, _, ok := strings.Cut(cursor, ".")
+	if !ok || messages.ValidateToken("node", node) != nil {
+		return ""
+	}
+	return node
 }
 
-// elsewhere hands a request to the node that owns the partition, if it is not
-// this one; the owner answers the caller itself. A request is forwarded once,
-// with the id that this door made for it.
-func (g *Gateway) elsewhere(p messages.Partition, r request, id string) bool {
-	owner := g.OwnerOf(p)
-	switch {
-	case owner == g.Self:
+// pass hands a request to the node that has begun its view, if that is another one;
+// then is called if that node does not take it.
+func (g *Gateway) pass(r *nats.Msg, cursor string, then func()) bool {
+	node := begunAt(cursor)
+	if node == "" || node == g.Self || g.Nodes.Transport == nil {
 		return false
-	case owner == "" || r.receipt != "":
-		g.fail(r.Reply, messages.Refuse(messages.Unavailable, "partition %s is changing hands: try again with the same id", p))
-		return true
 	}
-	out := &nats.Msg{Subject: g.direct(owner), Header: nats.Header{}, Data: r.Data}
-	for name, values := range r.Header {
-		out.Header[name] = slices.Clone(values)
+	var once sync.Once
+	var stop func()
+	var self *actor.PID
+	end := func(from *actor.PID, takes bool) {
+		once.Do(func() {
+			stop()
+			if takes {
+				g.Nodes.Transport.Send(from, nil, &goOn{})
+				return
+			}
+			then()
+		})
 	}
-	out.Header.Set(headerFor, r.Subject)
-	out.Header.Set(headerReplyTo, r.Reply)
-	if id != "" {
-		out.Header.Set(messages.HeaderID, id)
-	}
-	out.Reply = g.expectReceipt(receipt{pending: true, reply: r.Reply, owner: owner, partition: p})
-	switch err := g.Conn.PublishMsg(out); {
-	case errors.Is(err, nats.ErrMaxPayload):
-		g.receipts.take(out.Reply)
-		g.fail(r.Reply, messages.Refuse(messages.TooLarge, "the request has %d bytes, which is too near to what the NATS server takes (%d, max_payload) to be sent on to the agent's node: make it %d bytes shorter", r.Size(), g.Conn.MaxPayload(), forwardRoom))
-	case err != nil:
-		g.noReceipt(out.Reply)
-	}
+	t := g.Nodes.Transport
+	self, stop = t.Serve(t.Name(doorName), func(from *actor.PID, m any) {
+		_, is := m.(*taken)
+		go end(from, is && from != nil)
+	})
+	time.AfterFunc(takenWithin, func() { end(nil, false) })
+	t.Send(transport.PID(node, doorName), self, &passed{r.Subject, r.Reply, r.Data, r.Header.Get(messages.HeaderAlive)})
 	return true
 }
 
-func (g *Gateway) expectReceipt(w receipt) (subject string) {
-	subject = g.receipts.prefix + nuid.Next()
-	g.receipts.mu.Lock()
-	defer g.receipts.mu.Unlock()
-	w.timer = time.AfterFunc(receiptWithin, func() { g.noReceipt(subject) })
-	g.receipts.waiting[subject] = &w
-	return subject
-}
-
-// received notes a receipt, that a reply is over, or the server's word that the
-// owner is gone.
-func (g *Gateway) received(r request) {
-	switch {
-	case r.Header.Get("Status") == "503":
-		g.noReceipt(r.Subject)
-	case bytes.Equal(r.Data, over):
-		g.receipts.take(r.Subject)
-	default:
-		g.receipts.mu.Lock()
-		defer g.receipts.mu.Unlock()
-		if w := g.receipts.waiting[r.Subject]; w != nil {
-			w.timer.Stop()
-			w.pending = false
-		}
-	}
-}
-
-func (rs *receipts) take(subject string) *receipt {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	w := rs.waiting[subject]
-	if w != nil {
-		w.timer.Stop()
-		delete(rs.waiting, subject)
-	}
-	return w
-}
-
-func (g *Gateway) noReceipt(subject string) {
-	if w := g.receipts.take(subject); w != nil {
-		g.fail(w.reply, messages.Refuse(messages.Unavailable, "the agent's owner cannot be reached or has changed: ask again with the same id"))
-	}
-}
-
-// watchOwners tells the senders of forwarded requests whose owner has changed.
-func (g *Gateway) watchOwners() {
-	ticker := time.NewTicker(ownersLookedAt)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			for _, subject := range g.receipts.list(func(w *receipt) bool { return g.OwnerOf(w.partition) != w.owner }) {
-				g.noReceipt(subject)
-			}
-		case <-g.ctx.Done():
-			return
-		}
-	}
-}
-
-func (rs *receipts) list(chosen func(*receipt) bool) (subjects []string) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	for subject, w := range rs.waiting {
-		if chosen(w) {
-			subjects = append(subjects, subject)
-		}
-	}
-	return subjects
-}
-
-// closeReceipts forgets what other nodes answer and fails what they have not
-// said to have.
-func (g *Gateway) closeReceipts() {
-	for _, subject := range g.receipts.list(func(*receipt) bool { return true }) {
-		if w := g.receipts.take(subject); w != nil && w.pending {
-			g.fail(w.reply, errShut)
-		}
-	}
-}
-
-// forwarded takes a request from another node's door.
-func (g *Gateway) forwarded(r request) {
-	if !g.answerable(r) {
+// taken takes a request that another node passes on, and answers it if it is told to.
+func (g *Gateway) taken(from *actor.PID, m any) {
+	p, ok := m.(*passed)
+	if !ok || from == nil {
 		return
 	}
-	_ = g.Conn.Publish(r.Reply, nil) // the receipt; without it the caller tries again
-	r.receipt, r.Subject, r.Reply = r.Reply, r.Header.Get(headerFor), r.Header.Get(headerReplyTo)
-	switch {
-	case strings.HasPrefix(r.Subject, "agents.prompt."):
-		g.prompt(r)
-	case strings.HasPrefix(r.Subject, "agents.status."):
-		g.status(r)
-	default:
-		g.query(r)
+	msg := &nats.Msg{Subject: p.Subject, Reply: p.Reply, Data: p.Data, Header: nats.Header{}}
+	if p.Alive != "" {
+		msg.Header.Set(messages.HeaderAlive, p.Alive)
 	}
+	t := g.Nodes.Transport
+	var once sync.Once
+	var stop func()
+	var self *actor.PID
+	end := func(answer bool) {
+		once.Do(func() {
+			stop()
+			if answer && g.answerable(msg) {
+				g.viewHere(msg)
+			}
+		})
+	}
+	self, stop = t.Serve(t.Name(doorName), func(_ *actor.PID, m any) {
+		_, is := m.(*goOn)
+		go end(is) // else nobody waits for it there any more
+	})
+	time.AfterFunc(heldFor, func() { end(false) })
+	t.Send(from, self, &taken{})
 }
 
-// over tells the door that has sent a request on that its reply has ended.
-func (g *Gateway) over(r request) {
-	if r.receipt != "" {
-		_ = g.Conn.Publish(r.receipt, over) // a loss costs the door a few bytes
+// ownerOf is the node that owns a partition; empty if nobody does.
+func (g *Gateway) ownerOf(p messages.Partition) string {
+	if g.OwnerOf == nil {
+		return g.Self
 	}
+	return g.OwnerOf(p)
 }

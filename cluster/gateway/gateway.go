@@ -28,14 +28,12 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
@@ -54,16 +52,20 @@ type Config struct {
 	Kinds  []string
 	Serves func(kind string) error
 	// Deliver puts a command on its way at once, so that order is kept, and
-	// gives a function that waits for the answer.
-	Deliver func(*actors.Deliver) (wait func(context.Context) (messages.Answer, error))
+	// gives a function that waits for the answer. If the agent was deleted since what
+	// the command says is known, overtaken is given the tombstone's number: without an
+	// error the command is for the agent's next life. Nil: it never is.
+	Deliver func(d *actors.Deliver, overtaken func(messages.EventNumber) error) (wait func(context.Context) (messages.Answer, error))
+	// Steady says that the node was not cut off from its callers lately. Nil: it is.
+	Steady func() bool
 	// Agents is the list of all agents.
 	Agents *projections.Agents
 	// Fleet holds the views of all agents together.
 	Fleet Fleet
-	// Self is this node's id, OwnerOf that of a partition's owner, empty if
-	// nobody owns it.
-	Self    string
-	OwnerOf func(messages.Partition) string
+	// Nodes are the others. Without a transport there are none.
+	Nodes
+	// Cluster tells of all nodes and partitions.
+	Cluster Cluster
 	// PromptDecides says whether whoever may prompt agents of a kind may also
 	// decide about their calls of a tool that wait for approval: the reply then
 	// asks, as the agent protocol's query. It may be called from many goroutines.
@@ -88,11 +90,11 @@ type Config struct {
 // Gateway is a node's open doors.
 type Gateway struct {
 	Config
-	js       jetstream.JetStream
-	ctx      context.Context
-	cancel   context.CancelFunc
-	subs     []*nats.Subscription
-	receipts receipts
+	js      jetstream.JetStream
+	ctx     context.Context
+	cancel  context.CancelFunc
+	subs    []*nats.Subscription
+	unserve []func()
 	// again bounds how many streams read what was before they came: a crowd that
 	// asks again must not take the log's connection from those who work.
 	again chan struct{}
@@ -108,6 +110,7 @@ type Gateway struct {
 	mu      sync.Mutex
 	closed  bool
 	streams int
+	own     int // of streams, what runs for as long as the doors are open
 	running sync.WaitGroup
 }
 
@@ -115,50 +118,66 @@ type Gateway struct {
 func New(cfg Config) *Gateway {
 	g := &Gateway{Config: cfg, opened: time.Now().UTC(), again: make(chan struct{}, againAtOnce), examining: make(chan struct{}, 1), reading: make(chan struct{}, blobsAtOnce)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.receipts.prefix, g.receipts.waiting = cfg.Conn.NewInbox()+".", make(map[string]*receipt)
-	g.queries.prefix, g.queries.open = cfg.Conn.NewInbox()+".", make(map[string]*query)
+	g.queries.open = make(map[string]*query)
 	return g
 }
 
-// Open opens the doors. After an error the gateway must be closed.
+// Open opens the doors: the server knows of them once the connection is flushed. After
+// an error the gateway must be closed.
 func (g *Gateway) Open() (err error) {
 	if g.js, err = jetstream.New(g.Conn); err != nil {
 		return err
 	}
+	g.unserve = append(g.unserve, g.Hub.open())
+	if t := g.Nodes.Transport; t != nil {
+		_, stop := t.Serve(doorName, g.taken)
+		g.unserve = append(g.unserve, stop)
+	}
 	q := g.Subjects.TenantQuery("*")
 	for _, door := range []struct {
 		subject, queue string
-		handle         func(request)
+		handle         nats.MsgHandler
 	}{
 		{"agents.prompt.*.*.*", promptQueue, g.prompt},
 		{"agents.status.*.*.*", promptQueue, g.status},
 		{q + ".*.*", "q", g.query},
 		{q, "q", g.queryTenant},
 		{g.Subjects.StoreQuery(), "q", g.queryStore},
-		{g.receipts.prefix + "*", "", g.received},
-		{g.queries.prefix + "*", "", g.answered},
-		{g.direct(g.Self), "", g.forwarded},
+		{messages.Question(messages.AgentID{Tenant: "*", Kind: "*", Key: "*"}, "*"), "", g.answered},
+		{g.tells(g.Self), "", g.tell},
 		{"$SRV.PING.>", "", g.discovery}, {"$SRV.PING", "", g.discovery},
 		{"$SRV.INFO.>", "", g.discovery}, {"$SRV.INFO", "", g.discovery},
 		{"$SRV.STATS.>", "", g.discovery}, {"$SRV.STATS", "", g.discovery},
 	} {
-		sub, err := g.Conn.QueueSubscribe(door.subject, door.queue, func(msg *nats.Msg) { door.handle(request{Msg: msg}) })
+		sub, err := g.Conn.QueueSubscribe(door.subject, door.queue, door.handle)
 		if err != nil {
 			return err
 		}
 		g.subs = append(g.subs, sub)
 	}
-	if err := g.Conn.Flush(); err != nil {
-		return err
-	}
-	if !g.begin(g.beat) || !g.begin(g.watchOwners) {
+	if !g.begin(g.beat) || !g.begin(func() { g.Hub.keepAim(g.ctx.Done()) }) {
 		return errShut
 	}
+	g.mu.Lock()
+	g.own = g.streams
+	g.mu.Unlock()
 	return nil
+}
+
+// Load is how many streamed replies are under way, and how many prompts have come so
+// far.
+func (g *Gateway) Load() (streams int, prompts int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.streams - g.own, g.prompts.Load()
 }
 
 // againAtOnce is how many streams read the past of their turn at the same time.
 const againAtOnce = 8
+
+// unseenFor is how long a stream to a caller in another account may be quiet: whether
+// it is still there the server does not tell.
+const unseenFor = 5 * time.Minute
 
 // maxStreams is how many streamed replies a node may have under way.
 const maxStreams = 16 << 10
@@ -200,8 +219,10 @@ func (g *Gateway) Close() {
 	g.closed = true
 	g.mu.Unlock()
 	g.cancel()
-	g.closeReceipts()
 	g.running.Wait()
+	for _, stop := range g.unserve {
+		stop()
+	}
 	_ = g.Conn.FlushTimeout(time.Second) // what callers are told
 }
 
@@ -227,26 +248,11 @@ func (g *Gateway) drain() {
 	}
 }
 
-// reply sends one JSON message of a streamed reply.
-func (g *Gateway) reply(subject string, v any) bool {
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = g.Conn.Publish(subject, b)
+// reply answers with one JSON message.
+func (g *Gateway) reply(subject string, v any) {
+	if b, err := json.Marshal(v); err == nil {
+		_ = g.Conn.Publish(subject, b) // whoever hears nothing asks again
 	}
-	return err == nil
-}
-
-// end sends the empty message that ends a streamed reply.
-func (g *Gateway) end(subject string) { _ = g.Conn.Publish(subject, nil) }
-
-// fail ends a streamed reply with an error, in the headers that NATS services use.
-func (g *Gateway) fail(subject string, why *messages.Error) {
-	msg := nats.NewMsg(subject)
-	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(why.Code.Status()))
-	msg.Header.Set(micro.ErrorHeader, messages.OneLine(why.Message))
-	msg.Header.Set(messages.HeaderCode, string(why.Code))
-	_ = g.Conn.PublishMsg(msg)
-	g.end(subject)
 }
 
 // why is what a caller is told of an error; one that came of closing the doors
@@ -263,8 +269,8 @@ func (g *Gateway) why(err error) *messages.Error {
 }
 
 // answerable says whether a request has a reply subject that may be answered.
-func (g *Gateway) answerable(r request) bool {
-	err := g.Subjects.AllowReply(r.Reply)
+func (g *Gateway) answerable(r *nats.Msg) bool {
+	err := g.Subjects.AllowReply(g.Subjects.TenantAt(r.Subject), r.Reply)
 	if r.Reply == "" {
 		err = errNoReply
 	}

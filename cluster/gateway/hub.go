@@ -6,15 +6,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Hub spreads what agents do to whoever follows them here, and to NATS. It is
-// the actors' observer: nothing it does blocks, so that a follower that stalls
+// Hub spreads what agents do to whoever follows them, here or through other nodes,
+// and to NATS. It is the actors' observer: nothing it does blocks, so that a follower that stalls
 // or dies harms nobody.
 type Hub struct {
 	conn     *nats.Conn
@@ -22,18 +24,27 @@ type Hub struct {
 	agents   *projections.Agents
 	logger   *slog.Logger
 	fenced   func(messages.AgentID, messages.Epoch)
+	nodes    Nodes
+	self     *actor.PID // as which other hubs reach this one
 
 	mu    sync.RWMutex
 	feeds map[messages.AgentID]map[*feed]struct{}
+	// aimed are agents of other nodes that have feeds here, hearers the hubs of
+	// other nodes that follow an agent here, by node.
+	aimed   map[messages.AgentID]*aimed
+	hearers map[messages.AgentID]map[string]*hearer
 
 	late late
 }
 
 // NewHub makes a hub that publishes on conn and keeps the list of agents up to
 // date with what is committed here; fenced is called when an agent
-// meets a newer owner.
-func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch)) *Hub {
-	return &Hub{conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, feeds: make(map[messages.AgentID]map[*feed]struct{})}
+// meets a newer owner. Agents of other nodes are followed there.
+func NewHub(conn *nats.Conn, subjects messages.Subjects, agents *projections.Agents, logger *slog.Logger, fenced func(messages.AgentID, messages.Epoch), nodes Nodes) *Hub {
+	return &Hub{
+		conn: conn, subjects: subjects, agents: agents, logger: logger, fenced: fenced, nodes: nodes,
+		feeds: make(map[messages.AgentID]map[*feed]struct{}), aimed: make(map[messages.AgentID]*aimed), hearers: make(map[messages.AgentID]map[string]*hearer),
+	}
 }
 
 var _ actors.Observer = (*Hub)(nil)
@@ -43,7 +54,14 @@ func (h *Hub) Committed(c actors.Commit) {
 	h.agents.Apply(projections.Agent{
 		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting,
 	})
-	h.each(c.Agent, func(f *feed) { f.push(item{commit: &c}) })
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for f := range h.feeds[c.Agent] {
+		f.push(item{commit: &c})
+	}
+	if to := h.hearers[c.Agent]; to != nil {
+		h.spread(to, &told{c})
+	}
 }
 
 // Delta hands a piece of an answer to the agent's followers, and to those of the
@@ -51,38 +69,40 @@ func (h *Hub) Committed(c actors.Commit) {
 func (h *Hub) Delta(d actors.Delta) {
 	h.delta(d)
 	for _, caller := range d.Above {
-		if a, err := messages.ParseAgentID(caller.Agent); err == nil {
-			h.delta(actors.Delta{Agent: a, Turn: caller.Turn, Call: caller.Call, Kind: "child." + d.Kind, Text: d.Text, Child: d.Agent.String()})
+		a, err := messages.ParseAgentID(caller.Agent)
+		if err != nil {
+			continue
+		}
+		above := actors.Delta{Agent: a, Turn: caller.Turn, Call: caller.Call, Kind: "child." + d.Kind, Text: d.Text, Child: d.Agent.String()}
+		switch owner := h.owner(a); owner {
+		case h.nodes.Self:
+			h.delta(above)
+		case "": // not kept: nobody is owed a delta
+		default:
+			h.nodes.Transport.Send(transport.PID(owner, hubName), nil, &spoken{above})
 		}
 	}
 }
 
 func (h *Hub) delta(d actors.Delta) {
-	h.each(d.Agent, func(f *feed) { f.push(item{delta: &d}) })
+	h.mu.RLock()
+	for f := range h.feeds[d.Agent] {
+		f.push(item{delta: &d})
+	}
+	if to := h.hearers[d.Agent]; to != nil {
+		h.spread(to, &spoken{d})
+	}
+	h.mu.RUnlock()
 	if b, err := json.Marshal(d); err == nil {
 		_ = h.conn.Publish(h.subjects.Live(d.Agent), b) // not kept: nobody is owed a delta
 	}
 }
 
-// Fenced passes on that an agent met a newer owner, and sends its followers there.
+// Fenced passes on that an agent met a newer owner, and has its followers look into
+// the log.
 func (h *Hub) Fenced(a messages.AgentID, newer messages.Epoch) {
-	h.each(a, (*feed).end)
+	h.each(a, func(f *feed) { f.push(item{reached: everything}) })
 	h.fenced(a, newer)
-}
-
-// Moved ends the streams of a partition's agents: another node tells of them
-// from now on.
-func (h *Hub) Moved(p messages.Partition) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for a, feeds := range h.feeds {
-		if a.Partition() != p {
-			continue
-		}
-		for f := range feeds {
-			f.end()
-		}
-	}
 }
 
 // replyJSON is what a reply subject receives.
@@ -97,7 +117,7 @@ type replyJSON struct {
 // Owed publishes facts that inputs' senders asked to be told.
 func (h *Hub) Owed(replies []actors.Reply) {
 	for _, r := range replies {
-		h.publish(r.Subject, replyJSON{
+		h.publish(r.Agent, r.Subject, replyJSON{
 			ID: r.Agent.String() + "." + number(r.N), Agent: r.Agent.String(), Input: r.Input,
 			EventJSON: projections.NewEventJSON(r.N, 0, "", r.At, r.Event),
 		})
@@ -106,7 +126,7 @@ func (h *Hub) Owed(replies []actors.Reply) {
 
 // Told publishes the answer to a command, or a refusal.
 func (h *Hub) Told(subject string, a messages.AgentID, answer messages.Answer) {
-	h.publish(subject, struct {
+	h.publish(a, subject, struct {
 		Agent string `json:"agent"`
 		Type  string `json:"type"`
 		messages.Answer
@@ -120,10 +140,10 @@ func answerType(a messages.Answer) string {
 	return "applied"
 }
 
-func (h *Hub) publish(subject string, v any) {
+func (h *Hub) publish(a messages.AgentID, subject string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil {
-		err = h.subjects.AllowReply(subject) // once more: the fact may be older than the rule
+		err = h.subjects.AllowNamedReply(a.Tenant, subject) // once more: the fact may be older than the rule
 	}
 	if err != nil {
 		h.logger.Warn("a reply could not be published", "subject", subject, "error", err)
@@ -150,6 +170,13 @@ const (
 	lateTry  = 500 * time.Millisecond
 	lateText = "replies wait for the connection to NATS"
 )
+
+// keep sends a message when the connection is back, if no more than maxLate wait.
+func (h *Hub) keep(msg *nats.Msg) {
+	h.late.mu.Lock()
+	defer h.late.mu.Unlock()
+	h.later(msg)
+}
 
 // later keeps a reply; h.late.mu is held.
 func (h *Hub) later(msg *nats.Msg) {
@@ -194,6 +221,7 @@ func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
 	defer h.mu.Unlock()
 	if h.feeds[a] == nil {
 		h.feeds[a] = make(map[*feed]struct{})
+		h.aim(a, h.owner(a))
 	}
 	h.feeds[a][f] = struct{}{}
 	return f, func() {
@@ -202,14 +230,17 @@ func (h *Hub) follow(a messages.AgentID) (f *feed, leave func()) {
 		delete(h.feeds[a], f)
 		if len(h.feeds[a]) == 0 {
 			delete(h.feeds, a)
+			h.aim(a, h.nodes.Self)
 		}
 	}
 }
 
-// item is a commit or a delta.
+// item is a commit, a delta, or the word that the agent has come to an event
+// which may not have been told.
 type item struct {
-	commit *actors.Commit
-	delta  *actors.Delta
+	commit  *actors.Commit
+	delta   *actors.Delta
+	reached messages.EventNumber
 }
 
 // feed is what a follower has yet to take. It is bounded: of one that stalls,
@@ -220,7 +251,6 @@ type feed struct {
 	mu    sync.Mutex
 	items []item
 	lost  bool // a commit was dropped
-	moved bool // nothing more comes here
 }
 
 // The bounds of a feed.
@@ -231,19 +261,12 @@ const (
 
 func (f *feed) push(it item) {
 	f.mu.Lock()
-	if len(f.items) < maxDeltas || it.commit != nil && len(f.items) < maxCommits {
+	switch {
+	case len(f.items) < maxDeltas || it.delta == nil && len(f.items) < maxCommits:
 		f.items = append(f.items, it)
-	} else if it.commit != nil {
+	case it.delta == nil:
 		f.lost = true
 	}
-	f.mu.Unlock()
-	f.signal()
-}
-
-// end says that nothing more comes.
-func (f *feed) end() {
-	f.mu.Lock()
-	f.moved = true
 	f.mu.Unlock()
 	f.signal()
 }
@@ -256,11 +279,11 @@ func (f *feed) signal() {
 }
 
 // take gives what has gathered since the last call; lost says that commits
-// behind it were dropped, moved that nothing more comes.
-func (f *feed) take() (items []item, lost, moved bool) {
+// behind it were dropped.
+func (f *feed) take() (items []item, lost bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	items, lost = f.items, f.lost
 	f.items, f.lost = nil, false
-	return items, lost, f.moved
+	return items, lost
 }

@@ -45,12 +45,14 @@ type house struct {
 	tails  map[messages.AgentID]eventlog.Tail
 	queues map[messages.AgentID]*projections.Queue
 	views  *readers
+	ways   map[string][]nats.Option // of the connections of nodes, by id
 }
 
 // delivered is a command that waits for its answer.
 type delivered struct {
 	*actors.Deliver
-	answers chan messages.Answer
+	answers   chan messages.Answer
+	overtaken func(messages.EventNumber) error
 }
 
 // noted is a log that notes which agents are read, and how many frames.
@@ -89,7 +91,7 @@ func newHouse(t *testing.T, decides func(kind, tool string) bool) *house {
 // newHouseOn is newHouse on a server of another kind.
 func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded.Config) *house {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	quiet := slog.New(slog.DiscardHandler)
 	cfg.Dir, cfg.Sync, cfg.Logger = t.TempDir(), embedded.SyncRelaxed, quiet
@@ -103,12 +105,11 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	agents := new(projections.Agents)
 	doors := h.connect(srv)
 	h.g = New(Config{
-		Conn: doors, Log: noted{h.log, h.read, h.frames}, Fleet: h.fleet(), Agents: agents, Logger: quiet, Self: "n1",
-		Hub:     NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}),
-		Serves:  func(string) error { return nil },
-		OwnerOf: func(messages.Partition) string { return "n1" },
-		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) {
-			in := delivered{d, make(chan messages.Answer, 1)}
+		Conn: doors, Log: noted{h.log, h.read, h.frames}, Fleet: h.fleet(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
+		Hub:    NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
+		Serves: func(string) error { return nil },
+		Deliver: func(d *actors.Deliver, overtaken func(messages.EventNumber) error) func(context.Context) (messages.Answer, error) {
+			in := delivered{d, make(chan messages.Answer, 1), overtaken}
 			h.came <- in
 			return func(ctx context.Context) (messages.Answer, error) {
 				select {
@@ -123,6 +124,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 	})
 	t.Cleanup(h.g.Close)
 	h.ok(h.g.Open())
+	h.ok(doors.Flush())
 	h.client = client.New(h.nc, "")
 	return h
 }
@@ -136,7 +138,7 @@ func (h *house) ok(err error) {
 
 func (h *house) connect(srv *embedded.Server) *nats.Conn {
 	h.t.Helper()
-	nc, err := nats.Connect(srv.ClientURL())
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
 	h.ok(err)
 	h.t.Cleanup(nc.Close)
 	return nc

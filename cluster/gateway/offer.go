@@ -22,8 +22,6 @@ type queryData struct {
 // queries are the questions of the streams that go on, by the subject that
 // their answers come to. It cannot be guessed: who knows it was asked.
 type queries struct {
-	prefix string
-
 	mu   sync.Mutex
 	open map[string]*query
 }
@@ -45,7 +43,7 @@ const maxAsked = 3
 
 // put gives q a subject for its answers.
 func (qs *queries) put(q *query) {
-	q.subject = qs.prefix + rand.Text()
+	q.subject = messages.Question(q.offers.agent, rand.Text())
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.open[q.subject] = q
@@ -69,7 +67,7 @@ func (qs *queries) drop(q *query) {
 type offers struct {
 	g     *Gateway
 	agent messages.AgentID
-	to    string
+	to    *replying
 	queue projections.Queue
 	// live says that the past has been told: what waits now is asked about.
 	live bool
@@ -90,7 +88,7 @@ type askedAbout struct {
 
 // offers are for a stream to a caller who may decide; nil if nobody who
 // prompts here may.
-func (g *Gateway) offers(a messages.AgentID, to string) *offers {
+func (g *Gateway) offers(a messages.AgentID, to *replying) *offers {
 	if g.PromptDecides == nil {
 		return nil
 	}
@@ -156,7 +154,7 @@ func (o *offers) mayDecide(p messages.Approval) bool {
 func (o *offers) send(q *query, note string) {
 	q.asked++
 	p := q.approval
-	o.g.reply(o.to, chunk{"query", queryData{
+	o.to.say(chunk{"query", queryData{
 		ID:           fmt.Sprintf("%s/%s/%d", p.Turn, p.Call, q.asked),
 		ReplySubject: q.subject,
 		Prompt:       note + q.prompt,
@@ -167,7 +165,7 @@ func (o *offers) send(q *query, note string) {
 // held.
 func (o *offers) notice(q *query, text string) {
 	p := q.approval
-	o.g.reply(o.to, chunk{"reprise.notice", fmt.Sprintf("About call %s of turn %s: %s", projections.Printable(string(p.Call), shortText), p.Turn, text)})
+	o.to.say(chunk{"reprise.notice", fmt.Sprintf("About call %s of turn %s: %s", projections.Printable(string(p.Call), shortText), p.Turn, text)})
 }
 
 // unheeded tells the caller why an answer had no effect, and that it will have

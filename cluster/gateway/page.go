@@ -14,7 +14,7 @@ import (
 // page is a streamed reply of JSON lines, several to a message.
 type page struct {
 	g     *Gateway
-	to    string
+	to    *replying
 	limit int
 	// eager sends each line at once.
 	eager bool
@@ -110,7 +110,7 @@ func (p *page) after(cursor string, v any) (more bool) {
 func (p *page) flush() bool {
 	most := max(1, int(p.g.Conn.MaxPayload())/2)
 	for p.buf.Len() > 0 && p.err == nil {
-		p.err = p.g.Conn.Publish(p.to, bytes.Clone(p.buf.Next(most)))
+		p.err = p.to.data(bytes.Clone(p.buf.Next(most)))
 	}
 	return p.err == nil
 }
@@ -124,7 +124,7 @@ func (p *page) finish() error {
 	if !p.flush() {
 		return messages.Refuse(messages.Unavailable, "the view was cut short: %v", p.err)
 	}
-	msg := nats.NewMsg(p.to)
+	msg := nats.NewMsg(p.to.to)
 	if p.next != 0 {
 		msg.Header.Set(messages.HeaderNext, number(p.next))
 	}
@@ -137,5 +137,5 @@ func (p *page) finish() error {
 	if p.unreadable > 0 {
 		msg.Header.Set(messages.HeaderUnreadable, strconv.Itoa(p.unreadable))
 	}
-	return p.g.Conn.PublishMsg(msg)
+	return p.to.send(msg)
 }

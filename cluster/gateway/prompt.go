@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -28,66 +27,62 @@ type chunk struct {
 
 // prompt answers one prompt: it puts the input on its way before it returns,
 // so that order is kept, and streams from a goroutine of its own.
-func (g *Gateway) prompt(r request) {
+func (g *Gateway) prompt(r *nats.Msg) {
 	if !g.answerable(r) {
 		return
 	}
 	g.prompts.Add(1)
-	streams := false
-	defer func() {
-		if !streams {
-			g.over(r)
-		}
-	}()
+	to := g.replying(r)
 	in, a, err := g.parsePrompt(r)
 	if err != nil {
-		g.fail(r.Reply, messages.AsError(err))
+		to.fail(messages.AsError(err))
 		return
 	}
-	made := ""
 	if in.ID == "" {
-		made = "prompt:" + ulid.Make().String()
-		in.ID = made
-	}
-	if g.elsewhere(a.Partition(), r, made) {
-		return
+		in.ID = "prompt:" + ulid.Make().String()
 	}
 	feed, leave := g.Hub.follow(a)
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
+	d := g.delivery(a, in, r.Reply)
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
-	streams = g.begin(func() {
-		defer g.over(r)
+	streams := g.begin(func() {
 		defer leave()
-		waited := g.company(r.Reply)
+		waited := to.company(func() { to.say(chunk{"reprise.waiting", nil}) })
+		defer waited()
 		answer, err := (<-delivered)(g.ctx)
-		waited()
 		if err == nil && answer.Err != nil {
 			err = answer.Err
 		}
 		if err != nil {
-			g.fail(r.Reply, g.why(err))
+			to.fail(g.why(err))
 			return
 		}
+		to.ack()
 		if in.Scheduled() { // nothing comes of it now
-			if g.ack(r.Reply) {
-				g.end(r.Reply)
-			}
+			to.end()
 			return
 		}
-		g.stream(a, in.ID, r.Reply, answer, after, feed)
+		if !to.attentive {
+			waited()
+		}
+		s := &streaming{g: g, agent: a, to: to, input: in.ID, after: after, offers: g.offers(a, to)}
+		s.run(answer, feed, waited)
 	})
 	if !streams {
 		leave()
-		g.fail(r.Reply, g.full())
+		to.fail(g.full())
 		return
 	}
-	delivered <- g.Deliver(&actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}})
+	delivered <- g.Deliver(d, g.overtaken(d, to))
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the
 // envelope may have the fields of an input body.
-func (g *Gateway) parsePrompt(msg request) (messages.Input, messages.AgentID, error) {
+func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, error) {
 	a, err := messages.ParsePrompt(msg.Subject)
+	if root := msg.Header.Get(messages.HeaderRoot); err == nil && !g.Subjects.Names(root) {
+		err = messages.Refuse(messages.Unavailable, "this door belongs to another installation in the same NATS account, and the prompt is for root %q: ask again; better, give each installation an account of its own", root)
+	}
 	if err == nil {
 		err = g.Serves(a.Kind)
 	}
@@ -100,7 +95,7 @@ func (g *Gateway) parsePrompt(msg request) (messages.Input, messages.AgentID, er
 	}
 	in, err := messages.ParseInput(a, msg.Header.Get, body)
 	if err == nil {
-		err = g.Subjects.AllowReply(in.Reply)
+		err = g.Subjects.AllowNamedReply(a.Tenant, in.Reply)
 	}
 	return in, a, err
 }
@@ -126,7 +121,7 @@ func unwrap(data []byte) ([]byte, error) {
 type streaming struct {
 	g     *Gateway
 	agent messages.AgentID
-	to    string
+	to    *replying
 	input string
 	turn  messages.TurnID
 	// after is the event up to which the caller knows everything already.
@@ -148,14 +143,12 @@ type streaming struct {
 	facts []byte
 }
 
-// stream sends the ack, then everything of the input's turn until its end.
-func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.Answer, after messages.EventNumber, feed *feed) {
-	if !g.ack(to) {
-		return
-	}
-	s := &streaming{g: g, agent: a, to: to, input: input, after: after, offers: g.offers(a, to)}
+// run sends everything of the input's turn until its end. What has come before is
+// told first; then waited is called.
+func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
+	g := s.g
 	w := &watcher{
-		log: g.Log, agent: a, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
+		log: g.Log, agent: s.agent, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,
 	}
 	more, err := true, error(nil)
@@ -174,15 +167,16 @@ func (g *Gateway) stream(a messages.AgentID, input, to string, answer messages.A
 		if answer.Duplicate {
 			s.offers.ask()
 		}
+		waited()
 		err = w.run(g.ctx)
 	}
 	s.offers.close()
 	switch {
 	case err == nil:
 	case g.ctx.Err() != nil:
-		g.fail(to, messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", input))
+		s.to.fail(messages.Refuse(messages.Unavailable, "this node is shutting down; the turn goes on: ask again with id %q", s.input))
 	default:
-		g.fail(to, messages.AsError(err))
+		s.to.fail(g.why(err))
 	}
 }
 
@@ -205,37 +199,22 @@ func (s *streaming) wait(places chan struct{}) bool {
 	}
 }
 
-// company says every keepAlive, until leave, that a prompt which is not accepted
-// yet is under way: many may be in front of it.
-func (g *Gateway) company(to string) (leave func()) {
-	ctx, stop := context.WithCancel(g.ctx)
-	late := time.AfterFunc(keepAlive, func() {
-		ticker := time.NewTicker(keepAlive)
-		defer ticker.Stop()
-		for ctx.Err() == nil && g.reply(to, chunk{"reprise.waiting", nil}) {
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-			}
-		}
-	})
-	return func() {
-		late.Stop()
-		stop()
-	}
-}
+// quietProbe is how long a quiet stream waits to be told that its caller has gone.
+const quietProbe = 100 * time.Millisecond
 
-func (g *Gateway) ack(to string) bool { return g.reply(to, chunk{"status", "ack"}) }
-
-// probe is how long a quiet stream waits to be told that its caller has gone.
-const probe = 100 * time.Millisecond
-
-// quiet sends a keep-alive, as a request: nobody answers it, but the server
-// says at once if nobody is there to hear it.
+// quiet sends a keep-alive, as a request by the connection's own inbox, for there may be
+// many such streams, and says whether the caller may hear it. One of whom nothing could be
+// known for long is told to ask again.
 func (s *streaming) quiet() bool {
-	ctx, cancel := context.WithTimeout(s.g.ctx, probe)
+	ctx, cancel := context.WithTimeout(s.g.ctx, quietProbe)
 	defer cancel()
-	_, err := s.g.Conn.RequestWithContext(ctx, s.to, []byte(`{"type":"status","data":"ack"}`))
+	msg := s.to.alive()
+	msg.Data = []byte(`{"type":"status","data":"ack"}`)
+	_, err := s.g.Conn.RequestMsgWithContext(ctx, msg)
+	if messages.Across(s.to.to) && s.to.silent() > unseenFor {
+		s.to.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id %q", unseenFor, s.input))
+		return false
+	}
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 
@@ -259,9 +238,9 @@ func (s *streaming) fact(f fact) (more bool) {
 	s.tell()
 	s.offers.close() // nothing may follow the end
 	if why != nil {
-		s.g.fail(s.to, why)
+		s.to.fail(why)
 	} else {
-		s.g.end(s.to)
+		s.to.end()
 	}
 	return false
 }
@@ -356,13 +335,16 @@ func (s *streaming) add(f fact) {
 	line := f.json()
 	line.Data = json.RawMessage(`{"omitted":"it is too large for a message: read the agent's events"}`)
 	s.facts = nil
-	s.g.reply(s.to, chunk{"reprise.events", []projections.EventJSON{line}})
+	if b, err := json.Marshal(chunk{"reprise.events", []projections.EventJSON{line}}); err == nil {
+		_ = s.to.data(b)
+	}
 }
 
-// tell sends the facts of the frame at hand.
+// tell sends the facts of the frame at hand. A caller that is not there has its turn
+// all the same.
 func (s *streaming) tell() {
 	if len(s.facts) > 0 {
-		_ = s.g.Conn.Publish(s.to, append(s.facts, `]}`...)) // a caller that is not there has its turn all the same
+		_ = s.to.data(append(s.facts, `]}`...))
 		s.facts = s.facts[:0]
 	}
 	s.offers.ask()

@@ -23,7 +23,7 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = srv.Shutdown() }()
-	nc, err := nats.Connect(srv.ClientURL())
+	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,9 +31,9 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 	delivered := 0
 	agents := new(projections.Agents)
 	g := New(Config{
-		Conn: nc, Hub: NewHub(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil), Logger: slog.New(slog.DiscardHandler),
-		Serves: func(string) error { return nil }, OwnerOf: func(messages.Partition) string { return "" },
-		Deliver: func(*actors.Deliver) func(context.Context) (messages.Answer, error) {
+		Conn: nc, Agents: agents, Hub: NewHub(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil, Nodes{}), Logger: slog.New(slog.DiscardHandler),
+		Serves: func(string) error { return nil },
+		Deliver: func(*actors.Deliver, func(messages.EventNumber) error) func(context.Context) (messages.Answer, error) {
 			delivered++
 			return func(context.Context) (messages.Answer, error) {
 				return messages.Answer{}, messages.Refuse(messages.QueueFull, "the queue is full")
@@ -50,15 +50,15 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 		told               string
 	}{{maxStreams, 0, "its limit"}, {maxStreams - 1, 1, "the queue is full"}} {
 		g.streams = c.streams
-		g.prompt(request{Msg: &nats.Msg{Subject: "agents.prompt.assistant.default.a", Reply: replies.Subject, Data: []byte("hello")}})
-		msg, err := replies.NextMsg(10 * time.Second)
+		g.prompt(&nats.Msg{Subject: "agents.prompt.assistant.default.a", Reply: replies.Subject, Data: []byte("hello")})
+		msg, err := replies.NextMsg(time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if why := msg.Header.Get("Nats-Service-Error"); !strings.Contains(why, c.told) || delivered != c.delivered {
 			t.Errorf("with %d streams: told %q, delivered %d times", c.streams, why, delivered)
 		}
-		if _, err := replies.NextMsg(10 * time.Second); err != nil { // the empty message that ends it
+		if _, err := replies.NextMsg(time.Minute); err != nil { // the empty message that ends it
 			t.Fatal(err)
 		}
 	}

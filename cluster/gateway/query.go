@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -12,47 +14,51 @@ import (
 )
 
 // query answers a view of one agent.
-func (g *Gateway) query(msg request) {
+func (g *Gateway) query(msg *nats.Msg) {
 	if !g.answerable(msg) {
 		return
 	}
+	q, err := messages.ParseQuery(msg.Data)
+	if err != nil || !g.pass(msg, q.Cursor, func() { g.viewHere(msg) }) {
+		g.viewHere(msg)
+	}
+}
+
+// viewHere answers a view of one agent by itself.
+func (g *Gateway) viewHere(msg *nats.Msg) {
 	_, a, err := g.Subjects.ParseAgent(msg.Subject)
 	var q messages.Query
 	if err == nil {
 		q, err = messages.ParseQuery(msg.Data)
 	}
 	if err != nil {
-		g.fail(msg.Reply, messages.AsError(err))
-		g.over(msg)
-		return
-	}
-	if g.elsewhere(a.Partition(), msg, "") {
+		g.replying(msg).fail(messages.AsError(err))
 		return
 	}
 	g.page(msg, q, func(p *page) error {
 		err := g.view(p, a, q)
 		if p.next != 0 && p.rest != nil {
-			p.more, p.cursor = true, g.begun.keep(viewOf(a, q), p.rest)
+			p.more, p.cursor = true, g.Self+"."+g.begun.keep(viewOf(a, q), p.rest)
 		}
 		return err
 	})
 }
 
 // page answers with what view writes.
-func (g *Gateway) page(r request, q messages.Query, view func(*page) error) {
+func (g *Gateway) page(r *nats.Msg, q messages.Query, view func(*page) error) {
+	to := g.replying(r)
 	if !g.begin(func() {
-		defer g.over(r)
-		p := &page{g: g, to: r.Reply, limit: q.Limit}
+		defer to.company(nil)()
+		p := &page{g: g, to: to, limit: q.Limit}
 		err := view(p)
 		if err == nil {
 			err = p.finish()
 		}
 		if err != nil {
-			g.fail(r.Reply, g.why(err))
+			to.fail(g.why(err))
 		}
 	}) {
-		g.fail(r.Reply, g.full())
-		g.over(r)
+		to.fail(g.full())
 	}
 }
 
@@ -297,7 +303,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var children projections.Children
 	var life projections.Life
 	var timers projections.Timers
-	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.Self}
+	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.ownerOf(a.Partition())}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err == nil && row.Events == 0 {
 			err = kept(a, q.At, rec.Frame)

@@ -48,26 +48,27 @@ func (s *streaming) whole(ev messages.Event) messages.Event {
 	whole, err := s.g.whole(s.agent, ev)
 	if err != nil {
 		s.tell()
-		s.g.reply(s.to, chunk{"reprise.notice", "A part of the answer cannot be shown: " + messages.AsError(err).Message})
+		s.to.say(chunk{"reprise.notice", "A part of the answer cannot be shown: " + messages.AsError(err).Message})
 		return ev
 	}
 	return whole
 }
 
-// speak streams a text, in several messages if it is long.
-func (s *streaming) speak(kind, text string) (more bool) {
+// speak streams a text, in several messages if it is long, and says whether it all went
+// out.
+func (s *streaming) speak(kind, text string) (sent bool) {
 	most := min(messageSize, int(s.g.Conn.MaxPayload())/8) // escaped it may take six times as much
 	for len(text) > most {
 		end := most
 		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
-		if !s.g.reply(s.to, chunk{kind, text[:end]}) {
+		if !s.to.say(chunk{kind, text[:end]}) {
 			return false
 		}
 		text = text[end:]
 	}
-	return s.g.reply(s.to, chunk{kind, text})
+	return s.to.say(chunk{kind, text})
 }
 
 // plain is a text without line breaks: parts of an answer are joined by them
@@ -83,20 +84,25 @@ func (s *streaming) say(n messages.EventNumber, text string) {
 	}
 }
 
+// delta streams a piece of the answer. The watch goes on also if the connection does
+// not take it: at its end the answer is compared with what was shown.
 func (s *streaming) delta(d actors.Delta) (more bool) {
 	switch {
 	case d.Child != "":
-		return d.Turn != s.turn || s.g.reply(s.to, chunk{"reprise.child", d})
+		if d.Turn == s.turn {
+			s.to.say(chunk{"reprise.child", d})
+		}
 	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.joined:
 	case d.Kind == "text":
 		if d.Call != s.call {
 			s.call = d.Call
 			s.shown.Reset()
 		}
-		s.shown.WriteString(d.Text)
-		return s.speak("response", d.Text)
+		if s.speak("response", d.Text) {
+			s.shown.WriteString(d.Text)
+		}
 	default:
-		return s.speak("reprise."+d.Kind, d.Text)
+		s.speak("reprise."+d.Kind, d.Text)
 	}
 	return true
 }
@@ -144,7 +150,7 @@ func (s *streaming) cut(again bool) {
 		if again {
 			note = "\n[the answer was cut off; the model is asked again]\n"
 		}
-		s.g.reply(s.to, chunk{"response", note})
+		s.to.say(chunk{"response", note})
 		s.shown.Reset()
 		s.call = ""
 	}

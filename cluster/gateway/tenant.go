@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -13,7 +14,7 @@ import (
 )
 
 // queryTenant answers a view of a whole tenant.
-func (g *Gateway) queryTenant(msg request) {
+func (g *Gateway) queryTenant(msg *nats.Msg) {
 	if !g.answerable(msg) {
 		return
 	}
@@ -23,7 +24,7 @@ func (g *Gateway) queryTenant(msg request) {
 		err = messages.ValidateToken("tenant", tenant)
 	}
 	if err != nil {
-		g.fail(msg.Reply, messages.AsError(err))
+		g.replying(msg).fail(messages.AsError(err))
 		return
 	}
 	g.page(msg, q, func(p *page) error {
@@ -35,12 +36,10 @@ func (g *Gateway) queryTenant(msg request) {
 			return g.agents(p, tenant, q)
 		case "approvals", "usage", "effects":
 			return g.fleet(p, tenant, q)
-		case "views":
-			return g.places(p)
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
-		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects, dlq and views", q.View)
+		return messages.Refuse(messages.BadInput, "view %q: a tenant has the views agents, approvals, usage, effects and dlq", q.View)
 	})
 }
 
@@ -56,7 +55,7 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
 	}
 	p.unreadable = g.Fleet.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
 	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
-		row.Owner = g.OwnerOf(row.Agent.Partition())
+		row.Owner = g.ownerOf(row.Agent.Partition())
 		if !p.after(row.Agent.Full(), row) {
 			return nil
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -12,7 +14,7 @@ import (
 // agent's. Each answer has an id of its own that nobody can guess and spend
 // before it: what a second answer means is the agent's to say. An answer to a
 // stream that has ended means nothing.
-func (g *Gateway) answered(r request) {
+func (g *Gateway) answered(r *nats.Msg) {
 	q := g.queries.find(r.Subject)
 	if q == nil {
 		return
@@ -29,7 +31,7 @@ func (g *Gateway) answered(r request) {
 	}
 	c := messages.WithID(v.Command(q.approval), "query:"+rand.Text())
 	// The agent that was prompted passes on what is about a call below it.
-	delivered <- g.Deliver(&actors.Deliver{Agent: q.offers.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "prompt"}})
+	delivered <- g.Deliver(&actors.Deliver{Agent: q.offers.agent, Command: c, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "prompt"}}, nil)
 }
 
 // heeded waits for what became of an answer. One that had its effect is told by

@@ -69,6 +69,8 @@ type watcher struct {
 	quiet      func() bool
 	// until ends the watch however much comes. Zero: never.
 	until time.Time
+	// behind says that the log could not be read though it may hold more.
+	behind bool
 }
 
 // past reads what is in the log from the next event on; more is false when the
@@ -126,9 +128,6 @@ func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
 // the node that wrote last may have had no time to tell the hub.
 const missedAfter = 20 * time.Second
 
-// errMoved says that the agent's events are told by another node from now on.
-var errMoved = messages.Refuse(messages.Unavailable, "the agent is changing hands; its turn goes on: ask again with the same id")
-
 // run watches until a callback says no or ctx ends.
 func (w *watcher) run(ctx context.Context) error {
 	timer := time.NewTimer(w.quietAfter)
@@ -142,7 +141,7 @@ func (w *watcher) run(ctx context.Context) error {
 			if !w.quiet() {
 				return nil
 			}
-			if time.Since(heard) < missedAfter {
+			if !w.behind && time.Since(heard) < missedAfter {
 				break
 			}
 			heard = time.Now()
@@ -160,30 +159,32 @@ func (w *watcher) run(ctx context.Context) error {
 	return nil
 }
 
-// missed reads from the log what the hub did not tell.
+// missed reads from the log what the hub did not tell. A log that cannot be read
+// now, as while its server has no leader, is asked again later.
 func (w *watcher) missed(ctx context.Context) (more bool, err error) {
 	tail, err := w.log.Tail(ctx, w.agent)
-	if err != nil || tail.Last < w.next {
-		return true, nil // a log that cannot be read now is asked again later
+	if w.behind = err != nil && ctx.Err() == nil; err != nil || tail.Last < w.next {
+		return true, nil
 	}
-	return w.past(ctx)
+	more, err = w.past(ctx)
+	if w.behind = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; w.behind {
+		return true, nil
+	}
+	return more, err
 }
 
 // taken gives what has gathered in the feed.
 func (w *watcher) taken(ctx context.Context) (more bool, err error) {
-	items, lost, moved := w.feed.take()
+	items, lost := w.feed.take()
 	for _, it := range items {
 		if more, err := w.item(ctx, it); err != nil || !more {
 			return false, err
 		}
 	}
 	if lost {
-		if more, err := w.past(ctx); err != nil || !more {
+		if more, err := w.missed(ctx); err != nil || !more {
 			return false, err
 		}
-	}
-	if moved {
-		return false, errMoved
 	}
 	return true, nil
 }
@@ -192,8 +193,15 @@ func (w *watcher) item(ctx context.Context, it item) (more bool, err error) {
 	switch {
 	case it.delta != nil:
 		return w.delta(*it.delta), nil
+	case it.reached != 0:
+		if it.reached < w.next {
+			return true, nil
+		}
+		return w.missed(ctx)
+	case it.commit == nil: // an agent that has no events yet was reached
+		return true, nil
 	case it.commit.Frame.First > w.next:
-		return w.past(ctx)
+		return w.missed(ctx)
 	}
 	return w.frame(it.commit.Seq, it.commit.Frame), nil
 }

@@ -1,0 +1,169 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Cluster tells of all nodes and partitions, as this node sees them. Safe for
+// concurrent use.
+type Cluster interface {
+	// Nodes are the members, sorted by id, without what only they can tell.
+	Nodes() []NodeRow
+	// Self is what this node tells of itself to those who ask.
+	Self() NodeTold
+	// Partitions are all of them, in order.
+	Partitions(ctx context.Context) ([]PartitionRow, error)
+}
+
+// NodeRow is a member: a line of the view nodes.
+type NodeRow struct {
+	Node    string `json:"node"`
+	Host    string `json:"host"`
+	Version string `json:"version"`
+	// Since is when it started.
+	Since time.Time `json:"since"`
+	// Kinds are those of the agents that it serves. Empty, not null, if there are none.
+	Kinds []string `json:"kinds"`
+	// Draining says that it gives its partitions away.
+	Draining bool `json:"draining"`
+	// Partitions is how many are leased to it.
+	Partitions int `json:"partitions"`
+	// BeatMS is how long ago its newest heartbeat was heard.
+	BeatMS int64 `json:"beat_ms"`
+	// Here says that it is the node that answers.
+	Here bool `json:"here"`
+	// Answers says that it has told of itself; if not, Error says why and the rest
+	// is missing.
+	Answers bool   `json:"answers"`
+	Error   string `json:"error,omitempty"`
+	// PingMS is how long that took, ClockMS how far its clock is ahead of that of
+	// the node that answers, give or take half of PingMS.
+	PingMS  float64 `json:"ping_ms"`
+	ClockMS float64 `json:"clock_ms"`
+	*NodeTold
+}
+
+// NodeTold is what only a node itself can tell.
+type NodeTold struct {
+	// InMemory is how many agents are in its memory.
+	InMemory int `json:"in_memory"`
+	// Ready is what its /readyz says, with the reasons why not.
+	Ready   bool     `json:"ready"`
+	Reasons []Reason `json:"reasons,omitempty"`
+	// HTTP is where it serves health and metrics. Empty: nowhere.
+	HTTP string `json:"http,omitempty"`
+	// Definitions are the hashes of its agents' definitions, by kind.
+	Definitions map[string]string `json:"definitions"`
+	// Time is what its clock shows.
+	Time time.Time `json:"time"`
+}
+
+// PartitionRow is a partition: a line of the view partitions.
+type PartitionRow struct {
+	Partition messages.Partition `json:"partition"`
+	// Owner is the living member that it is leased to, Epoch the lease's. Empty:
+	// nobody owns it.
+	Owner string         `json:"owner"`
+	Epoch messages.Epoch `json:"epoch"`
+	// MeantFor is the member that is to own it. Empty: there is none.
+	MeantFor string `json:"meant_for"`
+	// Agents is how many it has, Owing how many of them owe work.
+	Agents int `json:"agents"`
+	Owing  int `json:"owing"`
+	// Waiting is how many inputs and commands are stored for it and not settled,
+	// InHand how many of them its owner has taken.
+	Waiting uint64 `json:"waiting"`
+	InHand  uint64 `json:"in_hand"`
+	// Oldest is when the oldest of them was stored. Zero: there is none.
+	Oldest time.Time `json:"oldest,omitzero"`
+}
+
+// tellWithin is how long a node may take to tell of itself.
+const tellWithin = time.Second
+
+// tells is the subject on which a node tells of itself.
+func (g *Gateway) tells(node string) string {
+	root, _, _ := strings.Cut(g.Subjects.Any("q"), ".")
+	return "_actor." + root + ".tell." + node
+}
+
+// tell tells another node of this one.
+func (g *Gateway) tell(r *nats.Msg) {
+	if g.answerable(r) {
+		g.reply(r.Reply, g.Cluster.Self())
+	}
+}
+
+// nodes lists the members, each asked to tell of itself.
+func (g *Gateway) nodes(p *page) error {
+	rows := g.Cluster.Nodes()
+	var asking sync.WaitGroup
+	for i := range rows {
+		asking.Go(func() { g.askNode(&rows[i]) })
+	}
+	asking.Wait()
+	for i, row := range rows {
+		if !p.line(messages.EventNumber(i+1), row) {
+			break
+		}
+	}
+	return nil
+}
+
+// askNode asks a member to tell of itself.
+func (g *Gateway) askNode(row *NodeRow) {
+	if row.Here = row.Node == g.Self; row.Here {
+		told := g.Cluster.Self()
+		row.Answers, row.NodeTold = true, &told
+		return
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, tellWithin)
+	defer cancel()
+	asked := time.Now()
+	msg, err := g.Conn.RequestWithContext(ctx, g.tells(row.Node), nil)
+	took := time.Since(asked)
+	told := new(NodeTold)
+	if err == nil {
+		err = json.Unmarshal(msg.Data, told)
+	}
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		row.Error = "nobody listens there: it has just gone, or is of an older version"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
+		row.Error = fmt.Sprintf("no answer within %v", tellWithin)
+	case err != nil:
+		row.Error = err.Error()
+	default:
+		row.Answers, row.NodeTold = true, told
+		row.PingMS, row.ClockMS = milliseconds(took), milliseconds(told.Time.Sub(asked.Add(took/2)))
+	}
+}
+
+// milliseconds is d with microseconds behind the point.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// partitions lists the partitions.
+func (g *Gateway) partitions(p *page) error {
+	ctx, cancel := context.WithTimeout(g.ctx, 10*time.Second)
+	defer cancel()
+	rows, err := g.Cluster.Partitions(ctx)
+	if err != nil {
+		return messages.Refuse(messages.Unavailable, "the inputs that wait cannot be counted now: %v; try again", err)
+	}
+	for i, row := range rows {
+		if !p.line(messages.EventNumber(i+1), row) {
+			break
+		}
+	}
+	return nil
+}

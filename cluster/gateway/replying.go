@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// replying is the reply to one request on its way. Safe for concurrent use.
+type replying struct {
+	g  *Gateway
+	to string
+	// attentive says that the caller wants to hear that we are there, and to have the
+	// messages numbered: see messages.HeaderAlive.
+	attentive bool
+
+	mu    sync.Mutex
+	parts int       // numbered so far
+	sent  time.Time // when the newest was
+}
+
+func (g *Gateway) replying(r *nats.Msg) *replying {
+	return &replying{g: g, to: r.Reply, attentive: r.Header.Get(messages.HeaderAlive) != "", sent: time.Now()}
+}
+
+// send sends a message. One that the broken connection does not take has its number
+// all the same: by that its caller learns that it is lost.
+func (r *replying) send(msg *nats.Msg) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = time.Now()
+	if r.attentive {
+		r.parts++
+		msg.Header.Set(messages.HeaderPart, strconv.Itoa(r.parts))
+	}
+	return r.g.Conn.PublishMsg(msg)
+}
+
+// data sends a message that has no headers of its own.
+func (r *replying) data(b []byte) error {
+	msg := nats.NewMsg(r.to)
+	msg.Data = b
+	return r.send(msg)
+}
+
+// say sends one JSON message and says whether that went out.
+func (r *replying) say(v any) bool {
+	b, err := json.Marshal(v)
+	return err == nil && r.data(b) == nil
+}
+
+func (r *replying) ack() { r.say(chunk{"status", "ack"}) }
+
+// end sends the empty message that ends the reply. A caller that is not there has its
+// turn all the same. Where the broken connection does not take it, an attentive caller is
+// told once it is back how much was sent: no later number says that something is lost.
+func (r *replying) end() {
+	if err := r.data(nil); err != nil && r.attentive {
+		r.g.Hub.keep(r.alive())
+	}
+}
+
+// fail ends the reply with an error, in the headers that NATS services use.
+func (r *replying) fail(why *messages.Error) {
+	msg := nats.NewMsg(r.to)
+	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(why.Code.Status()))
+	msg.Header.Set(micro.ErrorHeader, messages.OneLine(why.Message))
+	msg.Header.Set(messages.HeaderCode, string(why.Code))
+	_ = r.send(msg)
+	r.end()
+}
+
+// alive makes a message that says how many were numbered so far; without header if the
+// caller has not asked for that.
+func (r *replying) alive() *nats.Msg {
+	msg := nats.NewMsg(r.to)
+	if r.attentive {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		msg.Header.Set(messages.HeaderAlive, strconv.Itoa(r.parts))
+	}
+	return msg
+}
+
+// probe is how long the server may take to say whether a caller has gone.
+const probe = time.Second
+
+// there says whether the caller hears: nobody answers a keep-alive, but the server says so
+// if nobody is there, before it answers the flush. Of a caller in another account it does
+// not know, and a plain client's one inbox hears for as long as its connection lives. It
+// is an error if the server has said nothing.
+func (r *replying) there(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, probe)
+	defer cancel()
+	nobody := make(chan *nats.Msg, 1)
+	sub, err := r.g.Conn.ChanSubscribe(r.g.Conn.NewInbox(), nobody)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
+	msg := r.alive()
+	msg.Reply, msg.Data = sub.Subject, []byte(`{"type":"reprise.waiting","data":null}`)
+	if err = r.g.Conn.PublishMsg(msg); err == nil {
+		err = r.g.Conn.FlushWithContext(ctx)
+	}
+	return len(nobody) == 0, err
+}
+
+// beat tells an attentive caller that we are there.
+func (r *replying) beat() {
+	if r.attentive {
+		_ = r.g.Conn.PublishMsg(r.alive()) // the next one follows
+	}
+}
+
+// silent is for how long nothing was sent that has a meaning of its own.
+func (r *replying) silent() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.sent)
+}
+
+// firstBeat is how long an attentive caller waits for the first word, far below what
+// our own client takes for silence.
+const firstBeat = 300 * time.Millisecond
+
+// company keeps the caller company while its answer is made: an attentive one from
+// firstBeat on; others by say, where that is not nil, from keepAlive on. It ends by
+// leave, behind which nothing of the kind is sent.
+func (r *replying) company(say func()) (leave func()) {
+	first := keepAlive
+	if r.attentive {
+		first, say = firstBeat, r.beat
+	}
+	if say == nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	var over bool
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(first, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			say()
+			timer.Reset(keepAlive)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+}

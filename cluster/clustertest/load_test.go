@@ -1,0 +1,275 @@
+//go:build unix
+
+package clustertest_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+// notShort leaves a test out of short runs, which are for slow machines.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a cluster of processes takes seconds, and minutes under the race detector")
+	}
+}
+
+// ofReplicas leaves a test to make replicas.
+func ofReplicas(t *testing.T) {
+	t.Helper()
+	if os.Getenv("REPRISE_REPLICAS") == "" {
+		t.Skip("three servers under load take most of a minute: make replicas")
+	}
+}
+
+// part is how many of so many inputs are waited for: all if tests are to take their
+// time, else two of five.
+func part(inputs int) int {
+	if clustertest.Long() {
+		return inputs
+	}
+	return inputs * 2 / 5
+}
+
+// Many publishers send to one agent through all nodes, while it changes hands.
+func TestOneAgentOfMany(t *testing.T) { // A7
+	notShort(t)
+	w := clustertest.New(t, clustertest.Nodes(3))
+	inputs := part(400)
+	load := w.Load(clustertest.Publishers(12), clustertest.To("worker/one"), clustertest.Inputs(inputs), clustertest.Plans("", "", "", clustertest.Pay))
+	load.Acked(inputs / 3)
+	w.Until("worker/one", "turn.completed") // its owner has something to leave
+	w.Owner("worker/one").Kill()
+	load.Done()
+	if got := w.Prove(); got.Acked != inputs || got.Agents != 1 || got.Takeovers == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A node is killed under load; its agents answer elsewhere, with tools running.
+func TestNodeKilled(t *testing.T) { // A90 A6 A7
+	w := clustertest.New(t, clustertest.Nodes(3))
+	load := w.Load()
+	load.Acked(part(100))
+	victim := w.Busiest()
+	agents := w.AgentsOf(victim, clustertest.Worker, 8)
+	gate := w.HoldModel(func(c clustertest.ModelCall) bool {
+		return c.Node == victim.Process() && strings.HasPrefix(c.Input, "held")
+	})
+	defer gate.Release()
+	for i, agent := range agents { // nothing more is sent to these
+		w.Send(agent, fmt.Sprintf("held%d", i), clustertest.Pay)
+		w.Until(agent, "model.requested")
+	}
+	victim.Kill()
+	killed := time.Now()
+	if got := w.Ask(agents[0], "after", clustertest.Pay); got.Err != nil {
+		t.Errorf("%+v", got)
+	}
+	t.Logf("an ask answered %v after the kill", time.Since(killed))
+	w.Deposed(victim)
+	for i, agent := range agents {
+		if got := w.Until(agent, "turn.completed"); got.Output != clustertest.Output(fmt.Sprintf("held%d", i), clustertest.Pay) {
+			t.Errorf("%+v", got)
+		}
+	}
+	load.Acked(part(100))
+	victim.Start()
+	w.Even()
+	load.Acked(part(50))
+	load.Stop()
+	got := w.Prove()
+	t.Logf("%+v; %s", got, load)
+	if got.Moves == 0 || got.Takeovers == 0 {
+		t.Errorf("%+v: a run in which nothing changed hands", got)
+	}
+}
+
+// One node joins and one leaves in order, under load; nobody who asks notices.
+func TestJoinAndLeave(t *testing.T) { // A91 A6 A7
+	notShort(t)
+	w := clustertest.New(t, clustertest.Nodes(2))
+	load := w.Load(clustertest.Within(time.Minute)) // that a machine is slow is no failure
+	load.Acked(part(100))
+	w.AddNode()
+	w.Even()
+	load.Acked(part(100))
+	leaves := w.Busiest()
+	leaves.Stop()
+	load.Acked(part(100))
+	w.Even()
+	leaves.Start()
+	w.Even()
+	load.Acked(part(50))
+	load.Stop()
+	got := w.Prove()
+	t.Logf("%+v; %s", got, load)
+	for _, err := range load.Failed() {
+		t.Error(err)
+	}
+	if got.Moves == 0 {
+		t.Errorf("%+v: a run in which nothing changed hands", got)
+	}
+}
+
+// NATS goes away under load and comes back; every node goes on without a restart.
+func TestServerKilled(t *testing.T) { // A30
+	notShort(t)
+	w := clustertest.New(t, clustertest.Nodes(2))
+	load := w.Load()
+	load.Acked(part(100))
+	w.Server(0).Kill()
+	w.Pass(clustertest.Outage())
+	w.Server(0).Start()
+	load.Acked(part(100))
+	load.Stop()
+	t.Logf("%+v; %s", w.Prove(), load)
+	for i := range 2 {
+		if !w.Node(i).Alive() {
+			t.Errorf("%s has ended", w.Node(i).Name())
+		}
+	}
+}
+
+// One of three servers is killed under load: the other two go on without it.
+func TestOneServerOfThreeKilled(t *testing.T) { // A94
+	notShort(t)
+	w := clustertest.New(t, clustertest.Nodes(2), clustertest.Servers(3))
+	load := w.Load(clustertest.Publishers(4))
+	load.Acked(part(30))
+	w.Server(1).Kill()
+	load.Acked(part(60))
+	w.Server(1).Start()
+	load.Acked(part(30))
+	load.Stop()
+	t.Logf("%+v; %s", w.Prove(), load)
+}
+
+// Servers die that lead what nodes live by: who the members are, and what is sent to
+// agents. No node has died, so none is given another's partitions, and inputs go on
+// as soon as another server leads.
+func TestElections(t *testing.T) { // A94 A93
+	ofReplicas(t)
+	w := clustertest.New(t, clustertest.Nodes(3), clustertest.Servers(3))
+	load := w.Load(clustertest.Publishers(4))
+	load.Acked(30)
+	before := w.Moves()
+	streams := []string{"KV_reprise_members"}
+	if clustertest.Long() {
+		streams = append(streams, "KV_reprise_leases", "REPRISE_IN", "REPRISE_LOG_0")
+	}
+	for _, stream := range streams {
+		s := w.Leads(stream)
+		s.Kill()
+		load.Acked(60)
+		s.Start()
+		load.Acked(60)
+	}
+	load.Stop()
+	got := w.Prove()
+	t.Logf("%+v; %s", got, load)
+	if moved := w.Moves() - before; moved != 0 {
+		t.Errorf("%d partitions changed hands", moved)
+	}
+}
+
+// placed starts three nodes, and starts one of them again until the members are watched
+// through a server that does not lead them, by the node that follows the one beside that
+// server in the order of ids: not by the one that pings that. It gives the server's number.
+func placed(t *testing.T, w *clustertest.World) int {
+	t.Helper()
+	js, err := jetstream.New(w.Conn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	watches := func() map[string]string { // and the servers that they are on
+		on := make(map[string]string)
+		stream, err := js.Stream(w.Context(), "KV_reprise_members")
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return on
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := stream.ListConsumers(w.Context())
+		for info := range list.Info() {
+			on[info.Name] = info.Cluster.Leader
+		}
+		if list.Err() != nil {
+			t.Fatal(list.Err())
+		}
+		return on
+	}
+	var through [3]string
+	start := func(i int, begin func()) {
+		before := watches()
+		begin()
+		for name, server := range watches() {
+			if _, old := before[name]; !old {
+				through[i] = server
+			}
+		}
+	}
+	for i := range through {
+		start(i, func() { w.AddNode() })
+	}
+	for try := 0; ; try++ {
+		leads := w.Leads("KV_reprise_members")
+		for i := range through {
+			name := fmt.Sprintf("nats-%d", i)
+			if w.Server(i) != leads && through[follower(w, i)] == name {
+				w.Even()
+				return i
+			}
+		}
+		n := w.Node(try % 3)
+		n.Stop()
+		start(try%3, n.Start)
+	}
+}
+
+// follower is the number of the node whose id follows that of the i-th, of three.
+func follower(w *clustertest.World, i int) int {
+	ids := []string{w.Node(0).ID(), w.Node(1).ID(), w.Node(2).ID()}
+	sorted := slices.Sorted(slices.Values(ids))
+	return slices.Index(ids, sorted[(slices.Index(sorted, ids[i])+1)%3])
+}
+
+// A machine with a server and a node dies. Who watches the members through that server, and
+// is connected to another, hears of it all the same: the others share the node's
+// partitions, and then nothing moves any more.
+func TestServerAndNodeKilled(t *testing.T) { // A90 A94
+	ofReplicas(t)
+	w := clustertest.New(t, clustertest.Nodes(0), clustertest.Servers(3))
+	i := placed(t, w)
+	w.Server(i).Kill()
+	w.Node(i).Kill()
+	w.Agree()
+	w.Even()
+	before := w.Moves()
+	for p, agent := range w.OfEach(clustertest.Worker) {
+		if got := w.Ask(agent, fmt.Sprintf("killed%d", p), clustertest.Look); got.Err != nil {
+			t.Errorf("%+v", got)
+		}
+	}
+	if moved := w.Moves() - before; moved != 0 {
+		t.Errorf("%d partitions changed hands afterwards", moved)
+	}
+	w.Server(i).Start()
+	w.Node(i).Start()
+	w.Even()
+	w.Agree()
+	t.Logf("%+v", w.Prove())
+}

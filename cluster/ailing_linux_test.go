@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -53,10 +54,10 @@ func fullDisk(t *testing.T, file string) {
 // started again. The node tells, waits for room and does so; what waited goes on.
 func TestFullDiskHeals(t *testing.T) { // A30
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: &logged{}}
-	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.logger()}
+	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}
+	cfg := cluster.Config{Data: w.dir, Sync: "relaxed", Logger: w.log.Logger()}
 	agents(echo(), nil)(&cfg)
 	n, err := cluster.Start(ctx, cfg)
 	w.ok(err)

@@ -3,17 +3,20 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/client"
 )
 
 // calm passes on what a node logs, without the floods. While NATS is away, which
-// is said by itself, warnings are passed on at debug. Of those with one text only
-// some are passed on each second; the next one says how many were not. Errors are
-// all passed on. Safe for concurrent use.
+// is said by itself, warnings are passed on at debug. Of those with one text a few are
+// passed on, and while it goes on one every ten seconds, which says how many were not;
+// those come at debug, too. Errors are all passed on. Safe for concurrent use.
 type calm struct {
 	to slog.Handler
 	*flood
@@ -23,20 +26,26 @@ type calm struct {
 type flood struct {
 	away atomic.Bool
 
-	mu      sync.Mutex
-	second  int64
-	written map[string]int // in this second, by text
-	left    map[string]int // since that text was written last
+	mu    sync.Mutex
+	texts map[string]*alike
+}
+
+// alike is what is known of warnings with one text.
+type alike struct {
+	// spent is when all that were passed on would have been due, one every alikeEvery.
+	spent time.Time
+	left  int // since one was passed on last
 }
 
 const (
-	// alikePerSecond is how many warnings of one text are passed on each second.
-	alikePerSecond = 5
+	// alikeAtOnce is how many warnings of one text are passed on before they are few,
+	// alikeEvery how often one is from then on.
+	alikeAtOnce, alikeEvery = 5, 10 * time.Second
 	// mostTexts bounds how many texts are counted.
 	mostTexts = 1000
 )
 
-func newCalm(to slog.Handler) *calm { return &calm{to, &flood{left: make(map[string]int)}} }
+func newCalm(to slog.Handler) *calm { return &calm{to, &flood{texts: make(map[string]*alike)}} }
 
 // always gives a logger that passes everything on.
 func (c *calm) always() *slog.Logger { return slog.New(c.to) }
@@ -59,7 +68,7 @@ func (c *calm) Handle(ctx context.Context, r slog.Record) error {
 	}
 	pass, left := !c.away.Load(), 0
 	if pass {
-		pass, left = c.admit(r.Message, time.Now().Unix())
+		pass, left = c.admit(r.Message, time.Now())
 	}
 	if !pass {
 		if r.Level = slog.LevelDebug; !c.to.Enabled(ctx, r.Level) {
@@ -74,42 +83,63 @@ func (c *calm) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // admit says whether a warning is passed on, and how many alike were not before.
-func (f *flood) admit(text string, second int64) (pass bool, left int) {
+func (f *flood) admit(text string, now time.Time) (pass bool, left int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if second != f.second {
-		f.second, f.written = second, make(map[string]int)
-	}
-	if _, known := f.written[text]; !known && len(f.written) >= mostTexts {
-		return true, 0
-	}
-	if f.written[text]++; f.written[text] > alikePerSecond {
-		if _, known := f.left[text]; known || len(f.left) < mostTexts {
-			f.left[text]++
+	is := f.texts[text]
+	if is == nil {
+		if len(f.texts) >= mostTexts {
+			maps.DeleteFunc(f.texts, func(_ string, old *alike) bool { return old.spent.Before(now) })
 		}
+		if len(f.texts) >= mostTexts {
+			return true, 0
+		}
+		is = &alike{}
+		f.texts[text] = is
+	}
+	if is.spent.Before(now) {
+		is.spent = now
+	}
+	if is.spent.Sub(now) > (alikeAtOnce-1)*alikeEvery {
+		is.left++
 		return false, 0
 	}
-	left = f.left[text]
-	delete(f.left, text)
+	is.spent = is.spent.Add(alikeEvery)
+	left, is.left = is.left, 0
 	return true, left
 }
 
-// watch says once that a connection is broken, and once that it is back, until it is
-// closed.
+// refusal is why the newest attempt to connect was refused; nil: it was not, or the
+// connection is there.
+func refusal(nc *nats.Conn) error {
+	if err := nc.LastError(); !nc.IsConnected() && client.Advice(err) != "" {
+		return err
+	}
+	return nil
+}
+
+// watch says once that a connection is broken, once for each reason that its login is
+// refused, and once that it is back, until it is closed.
 func (c *calm) watch(nc *nats.Conn) {
 	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED, nats.CLOSED)
 	tell := c.always()
 	go func() {
 		defer nc.RemoveStatusListener(changed)
 		var since time.Time
+		var refused map[string]bool // what was said of this time
 		for status := range changed {
 			switch {
 			case status == nats.CLOSED:
 				return
 			case status == nats.RECONNECTING && !c.away.Load():
 				c.away.Store(true)
-				since = time.Now()
+				since, refused = time.Now(), make(map[string]bool)
 				tell.Warn("NATS cannot be reached; what needs it is tried again until it is back, and warnings are logged at debug until then")
+			case status == nats.RECONNECTING: // an attempt has failed
+				if why := refusal(nc); why != nil && !refused[why.Error()] {
+					refused[why.Error()] = true
+					tell.Warn("the NATS server refuses this node's login; it is tried again until it does not", "error", why, "do", client.Advice(why))
+				}
 			case status == nats.CONNECTED && c.away.Load():
 				tell.Warn("NATS is back", "away", time.Since(since).Round(time.Millisecond))
 				c.away.Store(false)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -13,7 +14,7 @@ import (
 // between it says at debug.
 func TestServerAwayIsSaidOnce(t *testing.T) { // A30
 	w := newWorld(t)
-	told := &logged{}
+	told := new(embeddedtest.Words)
 	gate := scripted.NewGate()
 	n := w.node(agents(scripted.New(scripted.Held(gate, scripted.Say("done"))), nil), func(c *cluster.Config) {
 		c.Logger = slog.New(slog.NewTextHandler(told, &slog.HandlerOptions{Level: slog.LevelDebug}))

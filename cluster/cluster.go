@@ -20,11 +20,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	_ "time/tzdata" // cron lines name zones, whether the host has a database of them or not
 
@@ -35,9 +36,11 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
 	"github.com/reprise-dev/reprise/cluster/inbox"
 	"github.com/reprise-dev/reprise/cluster/lease"
 	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
@@ -61,15 +64,21 @@ type Config struct {
 	Listen string
 	// Sync is the embedded server's: always (default) or relaxed.
 	Sync string
-	// NATS is the URL of a server to use instead; NATSOptions go with it.
+	// NATS is the URL of a server to use instead, or those of several with commas
+	// between them, each with its own user:password@ if that is the login; NATSOptions
+	// go with it.
 	NATS        string
 	NATSOptions []nats.Option
+	// System are options that log in to the system account of that server, to ask when
+	// it forces to disk what it acknowledges. Nil: that stays unknown.
+	System []nats.Option
 	// Conn is a connection whose server and options are used instead. The node
 	// opens connections of its own and leaves this one alone.
 	Conn *nats.Conn
 	// Root is the first token of all subjects. Empty: reprise.
 	Root string
-	// Replicas of the streams that the node creates. Zero: 1.
+	// Replicas of the streams that the node creates. Zero: as many as the store has
+	// already, else 1.
 	Replicas int
 	// WrappingKeys encrypt what is stored: each agent gets a key of its own, which
 	// is kept wrapped by the first of these. The others are older ones, which still
@@ -101,10 +110,23 @@ type Config struct {
 	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
 	// agent that comes into memory reads its whole log.
 	SnapshotEvery int
+	// HTTP is an address, host:port, where anybody may ask whether the node lives
+	// (/healthz), whether it is ready (/readyz) and what it counts (/metrics). Port 0
+	// takes any free port. Empty: nowhere.
+	HTTP string
+	// RecoverRate is how many model calls that were lost with a node are begun anew
+	// in a second by the one that takes over. Zero: actors.DefaultRecoverRate;
+	// negative: they all begin at once.
+	RecoverRate int
 	// Logger hears what an operator must know. Nil: slog.Default. Of warnings with
-	// one text it hears a few each second, and while NATS is away none but that;
-	// the others come at debug.
+	// one text it hears a few, then one every ten seconds for as long as it goes on, and
+	// while NATS is away none but that; the others come at debug.
 	Logger *slog.Logger
+	// DrainLimit is how long Close may take to give the node's partitions to others
+	// in order, and how long each partition that Drain gives away may wait for calls
+	// that must not be cut off; those that take longer are. Zero: 20 seconds;
+	// negative: partitions are given up at once, and such calls are cut off.
+	DrainLimit time.Duration
 	// Version is what the node says of itself.
 	Version string
 }
@@ -116,6 +138,7 @@ type Node struct {
 	id       string
 	subjects messages.Subjects
 	server   *embedded.Server
+	sync     string
 	doors    *nats.Conn
 	js       jetstream.JetStream // of doors
 	conns    []*nats.Conn
@@ -123,16 +146,27 @@ type Node struct {
 	log      *sealed.Log
 	keys     *sealed.Keys // nil: nothing is encrypted
 	views    *views
+	kinds    *kinds
 	host     *host
+	hub      *gateway.Hub
 	owner    *owner
 	// retention is set before the doors open.
 	retention *retention
-	members   *member.Members
-	leases    *lease.Leases
-	gateway   *gateway.Gateway
-	client    *client.Client
-	closing   sync.Once
-	closers   []func() // in the order in which they were opened
+	http      *gateway.HTTP // nil: none
+	metrics   *metrics.Metrics
+	inbox     *inbox.Inbox
+	agents    *projections.Agents
+	started   time.Time
+	// up says that all of the node is there, ending that it stops.
+	up, ending atomic.Bool
+	lag        lookedUp[uint64] // of the views
+	members    *member.Members
+	leases     atomic.Pointer[lease.Leases] // nil until the node has joined
+	gateway    *gateway.Gateway
+	client     *client.Client
+	leaving    sync.Once
+	closing    sync.Once
+	closers    []func() // in the order in which they were opened
 	// doubts are partitions whose agents have met a newer owner.
 	doubts chan messages.Partition
 	// ended is closed when the node ends by itself, because of failed.
@@ -152,28 +186,31 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.Root == "" {
 		cfg.Root = messages.DefaultRoot
 	}
-	if err := messages.ValidateToken("subject root", cfg.Root); err != nil {
+	if err := messages.ValidateRoot(cfg.Root); err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(cfg.Root, "_") || cfg.Root == "agents" {
-		return nil, fmt.Errorf("root %q: subjects under it belong to others; choose another first token", cfg.Root)
+	if cfg.DrainLimit == 0 {
+		cfg.DrainLimit = 20 * time.Second
 	}
-	quiet := newCalm(cfg.Logger.Handler())
+	id := ulid.Make().String()
+	quiet := newCalm(cfg.Logger.With("node", id).Handler())
 	cfg.Logger = slog.New(quiet)
 	n := &Node{
-		cfg: cfg, calm: quiet, id: ulid.Make().String(), subjects: messages.Subjects{Root: cfg.Root},
+		cfg: cfg, calm: quiet, id: id, subjects: messages.Subjects{Root: cfg.Root}, agents: &projections.Agents{}, started: time.Now().UTC(),
 		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
 	}
+	n.kinds = &kinds{self: n.id}
 	defer func() {
 		if err != nil {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.archives, n.connect, n.openLog, n.openViews, n.openHost, n.join, n.openDoors, n.openRetention, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
+	n.up.Store(true)
 	return n, nil
 }
 
@@ -181,6 +218,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 // it is done.
 func (n *Node) undo() {
 	n.closing.Do(func() {
+		n.ending.Store(true)
 		for i := len(n.closers) - 1; i >= 0; i-- {
 			n.closers[i]()
 		}
@@ -194,7 +232,8 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if n.keys, err = n.openKeys(ctx); err != nil {
+	n.cfg.Replicas = n.streams.Replicas()
+	if n.keys, err = await(ctx, n, n.openKeys); err != nil {
 		return fmt.Errorf("encryption: %w", err)
 	}
 	n.log = sealed.New(n.streams, n.keys)
@@ -202,25 +241,31 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 }
 
 func (n *Node) openHost(ctx context.Context) error {
-	agents := &projections.Agents{}
-	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced)
+	agents := n.agents
+	n.host = newHost(n.id, n.cfg.Root, n.doors, n.place, n.cfg.Logger)
+	n.onClose(n.host.stop)
+	nodes := gateway.Nodes{Transport: n.host.net, Self: n.id, OwnerOf: n.ownerOf}
+	hub := gateway.NewHub(n.doors, n.subjects, agents, n.cfg.Logger, n.fenced, nodes)
 	var err error
 	if n.js, err = jetstream.New(n.doors); err != nil {
 		return err
 	}
-	rt, err := actors.NewRuntime(ctx, actors.Config{
-		Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
-		Send:   n.send,
-		Log:    n.log, MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: hub,
-		MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, Logger: n.cfg.Logger,
+	rt, err := await(ctx, n, func(ctx context.Context) (*actors.Runtime, error) {
+		return actors.NewRuntime(ctx, actors.Config{
+			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
+			Send:   n.send,
+			MayAct: func() bool { return n.members.Trusted() },
+			Log:    n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
+		})
 	})
 	if err != nil {
 		return err
 	}
-	n.host = newHost(rt, n.cfg.Root, n.cfg.Logger)
-	n.onClose(n.host.stop)
-	in, err := inbox.Open(ctx, inbox.Config{
+	n.host.runtime, n.hub = rt, hub
+	inputs := inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
+		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,
 		Deliver: func(ctx context.Context, d *actors.Deliver) (messages.Answer, error) {
 			answer, err := n.host.ask(d.Agent, d)(ctx)
 			if err == nil {
@@ -228,26 +273,28 @@ func (n *Node) openHost(ctx context.Context) error {
 			}
 			return answer, err
 		},
-	})
+	}
+	n.inbox, err = await(ctx, n, func(ctx context.Context) (*inbox.Inbox, error) { return inbox.Open(ctx, inputs) })
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: in, agents: agents, left: hub.Moved, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
-		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: rt.Serves,
-		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) { return n.host.ask(d.Agent, d) },
+		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
+		Deliver: n.host.deliver,
+		Steady:  func() bool { return n.members.Steady(time.Minute) },
 		Agents:  agents,
 		Fleet:   n.views,
-		Self:    n.id,
-		OwnerOf: n.ownerOf,
+		Nodes:   nodes,
+		Cluster: standing{n},
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Retention: n.retention.find,
+			Unsound: n.streams.Unsound, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
 		}.Find, Encrypted: n.Encrypted(),
 	})
 	return nil
@@ -255,24 +302,60 @@ func (n *Node) openHost(ctx context.Context) error {
 
 // join becomes a member and takes the partitions that are free.
 func (n *Node) join(ctx context.Context) (err error) {
-	hostname, _ := os.Hostname() // empty where the system has none
-	self := member.Info{ID: n.id, Host: hostname, Version: n.cfg.Version, Started: time.Now().UTC()}
+	self := member.Info{ID: n.id, Host: hostname(), Version: n.cfg.Version, Started: n.started, Kinds: n.host.runtime.Kinds()}
 	if err := n.owner.watchAll(ctx); err != nil {
 		return fmt.Errorf("read the heads of the agents: %w", err)
 	}
-	n.members, err = member.Join(ctx, member.Config{Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Self: self, Logger: n.cfg.Logger})
+	n.members, err = await(ctx, n, func(ctx context.Context) (*member.Members, error) {
+		return member.Join(ctx, member.Config{Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Self: self, Logger: n.cfg.Logger})
+	})
 	if err != nil {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.members.Leave) })
-	n.leases, err = lease.Open(ctx, lease.Config{
-		Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Logger: n.cfg.Logger,
+	n.host.trusted = n.members.Trusted
+	n.onClose(n.kinds.follow(n.members.List))
+	if err := n.host.start(n.members); err != nil {
+		return err
+	}
+	leases, err := await(ctx, n, func(ctx context.Context) (*lease.Leases, error) {
+		return lease.Open(ctx, lease.Config{
+			Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("take partitions: %w", err)
 	}
-	n.onClose(func() { n.bounded(n.leases.Release) })
-	return n.leases.Settled(ctx)
+	n.leases.Store(leases)
+	n.onClose(func() { n.bounded(leases.Release) })
+	n.onClose(n.host.net.Close)
+	if err := n.host.net.Open(); err != nil {
+		return fmt.Errorf("listen to other nodes: %w", err)
+	}
+	return leases.Settled(ctx)
+}
+
+// await opens something that asks JetStream, again while that does not answer.
+func await[T any](ctx context.Context, n *Node, open func(context.Context) (T, error)) (got T, err error) {
+	err = natslog.Await(ctx, n.doors, n.cfg.Logger, func(ctx context.Context) error {
+		got, err = open(ctx)
+		return err
+	})
+	return got, err
+}
+
+// serves refuses a kind that no member defines.
+func (n *Node) serves(kind string) error {
+	if n.kinds.elsewhere(kind) {
+		return nil
+	}
+	return n.host.runtime.Serves(kind)
+}
+
+// hostname is empty where the system has none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // fenced hears that an agent has met a newer owner than this node.
@@ -295,15 +378,48 @@ func (n *Node) openDoors(context.Context) error {
 		return fmt.Errorf("open the doors: %w", err)
 	}
 	n.client = client.New(n.doors, n.cfg.Root)
-	return n.doors.Flush()
+	return nil
+}
+
+// heard waits until the server knows what this node listens to. If the connection breaks
+// meanwhile, it is told that anew.
+func (n *Node) heard(ctx context.Context) error {
+	return natslog.Await(ctx, n.doors, n.cfg.Logger, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		err := n.doors.FlushWithContext(ctx)
+		if errors.Is(err, nats.ErrConnectionClosed) && !n.doors.IsClosed() { // it broke with the question on its way
+			err = nats.ErrDisconnected
+		}
+		return err
+	})
 }
 
 // ownerOf is the node that owns an agent's partition; empty if nobody does.
 func (n *Node) ownerOf(p messages.Partition) string {
-	if n.owner.epoch(p) != 0 {
-		return n.id
+	if n.owner.epoch(p) == 0 {
+		owner, _ := n.place(p)
+		return owner
 	}
-	return n.leases.Owner(p)
+	if !n.members.Trusted() {
+		return "" // others may have taken it
+	}
+	return n.id
+}
+
+// place is the living owner of a partition and its epoch; empty if nobody owns it.
+func (n *Node) place(p messages.Partition) (string, messages.Epoch) {
+	leases := n.leases.Load()
+	if leases == nil || leases.Owner(p) == "" {
+		return "", 0
+	}
+	return leases.Place(p)
+}
+
+// moved hears that a partition may have another owner now.
+func (n *Node) moved(p messages.Partition) {
+	n.host.placed(p)
+	n.hub.Moved(p)
 }
 
 // Client talks to the cluster through this node's own connection.
@@ -318,20 +434,16 @@ func (n *Node) URL() string {
 	if n.server != nil {
 		return n.server.ClientURL()
 	}
-	return n.doors.ConnectedUrlRedacted()
+	return messages.Redacted(n.doors.ConnectedUrl())
 }
 
-// Sync says when what is acknowledged is on disk: always, relaxed, or unknown
-// for a server that is not ours.
-func (n *Node) Sync() string {
-	if n.server == nil {
-		return "unknown"
-	}
-	return string(n.server.Sync())
-}
+// Sync says when what is acknowledged is on disk: always, relaxed, or of servers that
+// are not ours what Config.System has seen when the node started, as in always and
+// every 2m0s, else unknown.
+func (n *Node) Sync() string { return n.sync }
 
 // Partitions is how many partitions the node owns.
-func (n *Node) Partitions() int { return n.leases.Held() }
+func (n *Node) Partitions() int { return n.leases.Load().Held() }
 
 // InMemory is how many agents are in this node's memory; the others are in its
 // log alone.
@@ -360,9 +472,58 @@ func (n *Node) fail(why error) {
 	})
 }
 
-// Close stops the node. Streams that run through it end with an error that says
-// so; their turns go on at the next start or owner. More than once does nothing.
+// Close stops the node. Where there are others it first gives them its partitions,
+// within DrainLimit, and goes on answering meanwhile. Streams that run through it end
+// with an error that says so; their turns go on at the next start or owner. More than
+// once does nothing.
 func (n *Node) Close() error {
+	n.leaving.Do(func() {
+		if n.cfg.DrainLimit < 0 || n.Err() != nil || !n.doors.IsConnected() || !n.leases.Load().Others() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), n.cfg.DrainLimit)
+		defer cancel()
+		if err := n.Drain(ctx, true); err != nil && n.leases.Load().Others() { // who stop together need not wait for each other
+			n.cfg.Logger.Warn("the node ends before all its partitions are handed over; what is under way there goes on at their next owners", "error", err)
+		}
+	})
 	n.undo()
+	return nil
+}
+
+// Drain gives this node's partitions to the others, waiting where a tool runs that
+// must not be cut off, for Config.DrainLimit in each partition at most, and returns when it has none left: it takes none from then on,
+// and its doors stay open. Agents whose partition moves pause for a moment; callers
+// and inputs wait for them. With on false it takes part again, and returns at once.
+// When ctx ends first it goes on giving, and the error says how many are left. It is
+// refused where nobody else takes partitions, also when that becomes so meanwhile: the
+// node keeps what it has then, takes what is free, and gives it all away once another
+// takes partitions.
+func (n *Node) Drain(ctx context.Context, on bool) error {
+	if err := n.mayDrain(on); err != nil {
+		return err
+	}
+	if err := n.members.Drain(ctx, on); err != nil || !on {
+		return err
+	}
+	left := n.leases.Load().Empty(ctx)
+	switch {
+	case left == 0:
+		return nil
+	case ctx.Err() == nil:
+		return keeps(left)
+	}
+	return fmt.Errorf("%d partitions are still here (%w)", left, ctx.Err())
+}
+
+// keeps is why a node that drains does not become empty.
+func keeps(left int) *messages.Error {
+	return messages.Refuse(messages.Conflict, "no other node takes partitions any more, so the %d that are left stay here: start a node, or have one that drains take part again", left)
+}
+
+func (n *Node) mayDrain(on bool) error {
+	if on && !n.leases.Load().Others() {
+		return messages.Refuse(messages.Conflict, "no other node takes partitions: start one first")
+	}
 	return nil
 }

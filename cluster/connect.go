@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type dialer func(...nats.Option) (*nats.Conn, error)
 // callbacks is that connection's, not ours.
 func likeConn(opts nats.Options) dialer {
 	opts.ReconnectBufSize, opts.AllowReconnect, opts.MaxReconnect, opts.RetryOnFailedConnect = -1, true, -1, false
-	opts.ReconnectWait, opts.NoEcho = 250*time.Millisecond, false
+	opts.ReconnectWait, opts.NoEcho, opts.IgnoreAuthErrorAbort = 250*time.Millisecond, false, true
 	opts.ClosedCB, opts.DisconnectedErrCB, opts.ConnectedCB, opts.ReconnectedCB = nil, nil, nil, nil
 	opts.ReconnectErrCB, opts.DiscoveredServersCB, opts.LameDuckModeHandler = nil, nil, nil
 	return func(more ...nats.Option) (*nats.Conn, error) {
@@ -94,4 +95,26 @@ func (n *Node) dialer() (dialer, error) {
 	n.server = server
 	n.onClose(func() { _ = server.Shutdown() })
 	return server.Connect, nil
+}
+
+// askSync finds out when what is acknowledged is on disk. Only a login that is refused
+// is an error.
+func (n *Node) askSync(ctx context.Context) error {
+	n.sync = natslog.SyncUnknown
+	switch {
+	case n.server != nil:
+		n.sync = string(n.server.Sync())
+		return nil
+	case n.cfg.System == nil:
+		return nil
+	}
+	nc, err := natslog.Connect(cmp.Or(n.cfg.NATS, n.doors.ConnectedUrl()), append([]nats.Option{nats.Name("reprise " + n.id + " system"), nats.ErrorHandler(n.connectionError)}, n.cfg.System...)...)
+	if err != nil {
+		return fmt.Errorf("system account: %w", err)
+	}
+	defer nc.Close()
+	if n.sync, err = natslog.AskSync(ctx, nc); err != nil {
+		n.cfg.Logger.Warn("when the servers force to disk what they acknowledge is unknown", "error", err)
+	}
+	return nil
 }

@@ -3,12 +3,14 @@ package cluster_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster"
@@ -230,7 +232,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 // restart runs the world's server on another folder.
 func (w *world) restart(dir string) {
 	w.t.Helper()
-	srv, err := embedded.Start(embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: w.log.logger()})
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
 	w.ok(err)
 	w.srv, w.url = srv, srv.ClientURL()
 	w.nc = w.connect()
@@ -272,6 +274,65 @@ func TestDeletedWithoutItsKey(t *testing.T) { // A108
 		w.until(n.Client(), "assistant/"+a, ofType("agent.purged"))
 		if got := w.say(n.Client(), "assistant/"+a, "u1", "who am I?"); got.text != "you said who am I?" {
 			t.Errorf("the new life of %s says %q", a, got.text)
+		}
+	}
+}
+
+// A copy of a prompt that comes late, as one that lay before a node that was frozen, is
+// given to nobody's next life: its caller had the answer before the agent was deleted.
+func TestPromptOfAnEarlierLife(t *testing.T) { // A108
+	w := newWorld(t)
+	c := w.node().Client()
+	w.say(c, "assistant/a", "u1", "hello")
+	_, err := c.Do(w.ctx, "assistant/a", messages.Delete{})
+	w.ok(err)
+	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.say(c, "assistant/a", "u2", "hello again")
+	before := w.show(c, "assistant/a").Events
+	late := &nats.Msg{Subject: "agents.prompt.assistant.default.a", Reply: "_INBOX.nobody", Data: []byte(`{"prompt":"hello","id":"u1"}`)}
+	w.ok(w.nc.PublishMsg(late))
+	w.eventually("it is not taken", func() bool { return strings.Contains(w.log.String(), "a prompt was not taken") })
+	if after := w.show(c, "assistant/a").Events; after != before {
+		t.Errorf("event %d is the newest, and was %d before it", after, before)
+	}
+	if got := w.say(c, "assistant/a", "u1", "hello"); got.text != "you said hello" {
+		t.Errorf("who waits for it hears %+v", got)
+	}
+}
+
+// Prompts that come one behind the other through a door that was cut off lately, as a node
+// that has just begun takes itself to be, are for the agent's next life in that order.
+func TestOrderInTheNextLife(t *testing.T) { // A7 A108
+	w := newWorld(t)
+	c := w.node().Client()
+	for i := range 20 {
+		agent := fmt.Sprintf("assistant/a%d", i)
+		w.say(c, agent, "u1", "hello")
+		_, err := c.Do(w.ctx, agent, messages.Delete{})
+		w.ok(err)
+		w.until(c, agent, ofType("agent.purged"))
+		var inboxes []*nats.Subscription
+		for n := range 4 {
+			sub, err := w.nc.SubscribeSync(w.nc.NewInbox())
+			w.ok(err)
+			inboxes = append(inboxes, sub)
+			w.ok(w.nc.PublishMsg(&nats.Msg{Subject: fmt.Sprintf("agents.prompt.assistant.default.a%d", i), Reply: sub.Subject, Data: fmt.Appendf(nil, `{"prompt":"hello","id":"p%d"}`, n)}))
+		}
+		w.until(c, agent, func(e event) bool { return e.Type == "input.accepted" && e.field("input") == "p3" })
+		var order []string
+		for line, err := range c.Query(w.ctx, agent, messages.Query{View: "events"}) {
+			w.ok(err)
+			var e event
+			w.ok(json.Unmarshal(line, &e))
+			if e.Type == "input.accepted" {
+				order = append(order, e.field("input"))
+			}
+		}
+		if got := strings.Join(order, " "); got != "p0 p1 p2 p3" {
+			t.Errorf("accepted in the order %s", got)
+		}
+		for _, sub := range inboxes {
+			w.ok(sub.Unsubscribe())
 		}
 	}
 }

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Doctor gives what examines a store on which no node need run. Of encrypted
@@ -90,4 +93,31 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 		}
 	}
 	return all, !f.Sealed()
+}
+
+// unisolated tells of tenants that share the account of those for whom the server
+// knows no other with the nodes. Of an account with a name nobody can tell from here
+// who else logs in there.
+func (n *Node) unisolated(ctx context.Context, agents *projections.Agents) []doctor.Finding {
+	one := agents.List(projections.AgentFilter{Limit: 1})
+	if len(one) == 0 {
+		return nil
+	}
+	first := one[0].Agent.Tenant
+	other := agents.List(projections.AgentFilter{After: messages.AgentID{Tenant: first, Kind: "~"}, Limit: 1}) // ~ is behind all that a kind may have
+	if len(other) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	who, err := n.client.Login(ctx)
+	if err != nil || who.Account != client.GlobalAccount {
+		return nil
+	}
+	second := other[0].Agent.Tenant
+	return []doctor.Finding{{
+		Check: "store", Status: doctor.Warn,
+		Detail: fmt.Sprintf("there are several tenants, such as %s and %s, and the nodes are in the NATS account %s, which is everybody's who has no other: whoever logs in there can read and write the agents of all tenants", first, second, who.Account),
+		Remedy: "if they must not trust one another, give the nodes and each tenant an account: `reprise permissions --tenant " + second + "` prints what the NATS server must be told",
+	}}
 }

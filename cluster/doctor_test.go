@@ -31,7 +31,7 @@ func (w *world) examined(c *client.Client, q messages.Query) (found []doctor.Fin
 		w.ok(err)
 		var e gateway.Examined
 		w.ok(json.Unmarshal(line, &e))
-		if e.Finding != nil {
+		if e.Finding != nil && !strings.HasPrefix(e.Finding.Detail, "there are several tenants") { // all are in one account here
 			found = append(found, *e.Finding)
 		}
 		if e.Type == "examined" {
@@ -167,10 +167,10 @@ func TestDoctorOfKeys(t *testing.T) { // A108, A29
 	w.ok(n.Close())
 
 	// Without keys it sees what can be seen.
-	conn, err := natslog.Connect(w.url)
+	conn, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	defer conn.Close()
-	d, err := cluster.Doctor(w.ctx, conn, "", 1, w.log.logger())
+	d, err := cluster.Doctor(w.ctx, conn, "", 1, w.log.Logger())
 	w.ok(err)
 	agents := make(map[string]int)
 	for shard := range d.Shards() {
@@ -216,7 +216,7 @@ func TestDoctorAlone(t *testing.T) {
 	n := w.node(agents(scripted.New(scripted.Say("done")), nil))
 	w.say(n.Client(), "assistant/a", "u1", "hello")
 	w.ok(n.Close())
-	nc, err := natslog.Connect(w.url)
+	nc, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	t.Cleanup(nc.Close)
 	d, err := cluster.Doctor(w.ctx, nc, "", 1, nil)
@@ -240,7 +240,7 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	for range 5 { // more events than lie between two snapshots
 		w.say(c, agent, "", "hello")
 	}
-	nc, err := natslog.Connect(w.url)
+	nc, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	t.Cleanup(nc.Close)
 	log, err := natslog.Open(w.ctx, natslog.Config{Conns: []*nats.Conn{nc}})

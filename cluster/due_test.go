@@ -52,18 +52,20 @@ func TestTimersWake(t *testing.T) { // A25
 		w.saw(paused("b", at(20)), paused("a", at(10)), paused("past", at(-5)), paused("never", time.Time{}), open,
 			paused("decided", at(4)), paused("later", at(5)), paused("sooner", at(90)))
 		w.saw(paused("decided", time.Time{}), paused("later", at(25)), paused("sooner", at(15)), paused("a", at(10)))
-		if a, ok, wait := w.owing(); ok || wait != 0 {
-			t.Fatalf("%s is woken, or will be in %s, where the partition is not ours", a, wait)
+		if crowd, wait := w.next(); len(crowd) > 0 || wait != 0 {
+			t.Fatalf("%v are woken, or will be in %s, where the partition is not ours", crowd, wait)
 		}
 		var woken []string
 		ctx, cancel := context.WithCancel(t.Context())
 		await := func() {
 			for {
-				a, ok := w.await(ctx)
-				if !ok {
+				crowd := w.await(ctx)
+				if len(crowd) == 0 {
 					return
 				}
-				woken = append(woken, fmt.Sprintf("%s at %.0f", a.Key, time.Since(start).Seconds()))
+				for _, a := range crowd {
+					woken = append(woken, fmt.Sprintf("%s at %.0f", a.agent.Key, time.Since(start).Seconds()))
+				}
 			}
 		}
 		w.take(1)
@@ -112,13 +114,13 @@ func TestTimersLookAgain(t *testing.T) {
 		after time.Duration
 		want  string
 	}{{0, "[]"}, {lookAgain - 1, "[]"}, {lookAgain, "[test/a]"}, {time.Hour - 1, "[]"}, {time.Hour, "[test/b]"}} {
-		if got := fmt.Sprint(ts.ripe(nil, now.Add(each.after))); got != each.want {
+		if got := fmt.Sprint(agentsOf(ts.ripe(nil, now.Add(each.after)))); got != each.want {
 			t.Errorf("after %s %s are woken, want %s", each.after, got, each.want)
 		}
 	}
 	ts.woken(named("a"), now)
 	ts.begin() // a new takeover
-	if got := fmt.Sprint(ts.ripe(nil, now)); got != "[test/a]" {
+	if got := fmt.Sprint(agentsOf(ts.ripe(nil, now))); got != "[test/a]" {
 		t.Errorf("after a takeover %s are woken", got)
 	}
 }
@@ -169,7 +171,7 @@ func TestTimersKeepTheirOrder(t *testing.T) {
 				head.Open = true
 			case 2:
 				for _, a := range ts.ripe(nil, base.Add(time.Duration(random.IntN(500))*time.Second)) {
-					ts.woken(a, base.Add(-lookAgain))
+					ts.woken(a.agent, base.Add(-lookAgain))
 				}
 			}
 			if delete(want, head.Agent); !head.Open && !head.Due.IsZero() {
@@ -180,7 +182,7 @@ func TestTimersKeepTheirOrder(t *testing.T) {
 		if len(ts.known) != len(want) || len(ts.queue) != len(want) {
 			t.Fatalf("seed %d, round %d: %d known and %d queued of %d", seed, round, len(ts.known), len(ts.queue), len(want))
 		}
-		got := ts.ripe(nil, base.Add(time.Hour))
+		got := agentsOf(ts.ripe(nil, base.Add(time.Hour)))
 		if sorted := slices.SortedFunc(slices.Values(got), cmpAgents); !slices.Equal(sorted, slices.SortedFunc(maps.Keys(want), cmpAgents)) {
 			t.Fatalf("seed %d, round %d: woken %v, want %v", seed, round, got, want)
 		}
@@ -205,4 +207,12 @@ func BenchmarkTimers(b *testing.B) {
 	for _, head := range heads {
 		ts.note(head)
 	}
+}
+
+func agentsOf(list []owing) []messages.AgentID {
+	agents := make([]messages.AgentID, len(list))
+	for i, o := range list {
+		agents[i] = o.agent
+	}
+	return agents
 }

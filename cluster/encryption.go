@@ -109,7 +109,7 @@ func (n *Node) watchMark(ctx context.Context) error {
 	if n.keys != nil {
 		return nil
 	}
-	if err := n.staysPlain(ctx); err != nil {
+	if err := natslog.Await(ctx, n.doors, n.cfg.Logger, n.staysPlain); err != nil {
 		return err
 	}
 	watching, cancel := context.WithCancel(context.Background())

@@ -28,6 +28,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/fleet"
@@ -136,7 +137,7 @@ func TestViewsTellWhatTheLogHeld(t *testing.T) {
 func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 	path := filepath.Join(t.TempDir(), "fleet.db")
 	build := func(log eventlog.Shards, path string) (text, warned string) {
-		var words safeWords
+		var words embeddedtest.Words
 		v := newViews(log, path, slog.New(slog.NewTextHandler(&words, nil)))
 		v.begin()
 		defer v.close()
@@ -173,24 +174,6 @@ func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 			t.Errorf("%s: same %v, warned %s", name, got == want, warned)
 		}
 	}
-}
-
-// safeWords is a buffer that many may write to.
-type safeWords struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *safeWords) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(b)
-}
-
-func (w *safeWords) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
 }
 
 // ahead is a log that says that each shard holds so many more than it gives.
@@ -333,7 +316,7 @@ func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 	log := memlog.New()
 	story(t, log, 5, 3, "x")
 	synctest.Test(t, func(t *testing.T) {
-		var words safeWords
+		var words embeddedtest.Words
 		v := newViews(broken{log, new(atomic.Int32)}, filepath.Join(t.TempDir(), "fleet.db"), slog.New(slog.NewTextHandler(&words, nil)))
 		v.log.(broken).left.Store(6)
 		v.begin()
@@ -389,7 +372,7 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 	reader := sealed.New(log, keysIn(t, silent{bucket, left}))
 	left.Store(5)
 	synctest.Test(t, func(t *testing.T) {
-		var words safeWords
+		var words embeddedtest.Words
 		v := newViews(reader, "", slog.New(slog.NewTextHandler(&words, nil)))
 		v.begin()
 		defer v.close()
@@ -449,7 +432,7 @@ func TestViewsOfTwoNodesInOneFolder(t *testing.T) { // A87
 	story(t, log, 20, 4, "x")
 	path := filepath.Join(t.TempDir(), "views", "fleet.db")
 	synctest.Test(t, func(t *testing.T) {
-		var words safeWords
+		var words embeddedtest.Words
 		logger := slog.New(slog.NewTextHandler(&words, nil))
 		first, second := newViews(log, path, logger), newViews(log, path, logger)
 		first.begin()
@@ -480,12 +463,59 @@ const (
 	viewsFile = "REPRISE_TEST_VIEWS_FILE"
 )
 
-// TestKeepViewsUntilKilled is the process that TestViewsOfAKilledProcess kills.
+// viewsMore is how many messages a process that keeps views until it is killed is given:
+// it waits for more then, however late it is killed.
+const viewsMore = 100
+
+// portion is a log of which a process is given only so much.
+type portion struct {
+	*natslog.Log
+	left chan struct{}
+}
+
+// ReadShard waits for ever where nothing is left. The first message it gives all the same:
+// that is where the views are already.
+func (l portion) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
+	return func(yield func(eventlog.Stored, error) bool) {
+		first := true
+		for m, err := range l.Log.ReadShard(ctx, shard, after) {
+			if err == nil && !first && m.Agent != (messages.AgentID{}) {
+				select {
+				case <-l.left:
+				case <-ctx.Done():
+					return
+				}
+			}
+			if first = false; !yield(m, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestKeepViewsUntilKilled is the process that TestViewsOfAKilledProcess kills. It says
+// where it begins, and then how far it is.
 func TestKeepViewsUntilKilled(t *testing.T) {
 	if os.Getenv(viewsURL) == "" {
 		t.Skip("it is run by another test, as a process of its own")
 	}
-	v := newViews(openLog(t, os.Getenv(viewsURL)), os.Getenv(viewsFile), quiet)
+	log, path := portion{openLog(t, os.Getenv(viewsURL)), make(chan struct{}, viewsMore)}, os.Getenv(viewsFile)
+	for range viewsMore {
+		log.left <- struct{}{}
+	}
+	store, err := fleet.Open(t.Context(), path, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := uint64(0)
+	for shard := range log.Shards() {
+		begun += store.Shard(shard).Seq
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("at %d\n", begun)
+	v := newViews(log, path, quiet)
 	v.most = 20
 	v.begin()
 	for {
@@ -502,7 +532,7 @@ func TestKeepViewsUntilKilled(t *testing.T) {
 
 func openLog(t testing.TB, url string) *natslog.Log {
 	t.Helper()
-	nc, err := natslog.Connect(url)
+	nc, err := natslog.Connect(url, nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,7 +562,7 @@ func TestViewsOfAKilledProcess(t *testing.T) { // A87
 	}
 	var places []uint64
 	for range 4 {
-		places = append(places, killAfter(t, self, srv.ClientURL(), path, places))
+		places = append(places, killAfter(t, self, srv.ClientURL(), path))
 	}
 	if last := places[len(places)-1]; last >= 600 || !slices.IsSorted(places) {
 		t.Fatalf("killed at %v of 600", places)
@@ -544,11 +574,11 @@ func TestViewsOfAKilledProcess(t *testing.T) { // A87
 	}
 }
 
-// killAfter starts a process that keeps views and kills it when it has gone on
-// twice from where it began; it gives how far it came.
-func killAfter(t *testing.T, self, url, path string, places []uint64) (at uint64) {
+// killAfter starts a process that keeps views and kills it when it has gone on by two
+// transactions from where it began; it gives how far it came.
+func killAfter(t *testing.T, self, url, path string) (at uint64) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestKeepViewsUntilKilled$", "-test.timeout=60s")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestKeepViewsUntilKilled$", "-test.timeout=3m")
 	cmd.Env = append(os.Environ(), viewsURL+"="+url, viewsFile+"="+path)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -557,21 +587,23 @@ func killAfter(t *testing.T, self, url, path string, places []uint64) (at uint64
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	begun, moves := uint64(0), 0
-	if len(places) > 0 {
-		begun = places[len(places)-1]
-	}
+	begun, begins, said := uint64(0), false, ""
 	lines := bufio.NewScanner(out)
-	for moves < 2 && lines.Scan() {
+	for !(begins && at >= begun+40) && lines.Scan() {
+		said += lines.Text() + "\n"
 		text, ok := strings.CutPrefix(lines.Text(), "at ")
-		if n, err := strconv.ParseUint(text, 10, 64); ok && err == nil && n > max(at, begun) {
-			at, moves = n, moves+1
+		switch n, err := strconv.ParseUint(text, 10, 64); {
+		case !ok || err != nil:
+		case !begins:
+			begun, begins = n, true
+		default:
+			at = n
 		}
 	}
 	_ = cmd.Process.Kill() // SIGKILL
 	_ = cmd.Wait()         // it was killed
-	if moves < 2 {
-		t.Fatalf("it came to %d from %d and no further", at, begun)
+	if !begins || at < begun+40 {
+		t.Fatalf("it began at %d, came to %d and no further; it said\n%s", begun, at, said)
 	}
 	return at
 }

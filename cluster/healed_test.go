@@ -33,7 +33,7 @@ func TestReplacedOwnerTakesNothing(t *testing.T) { // A7 A26
 	}
 	pull := func(owner string, epoch messages.Epoch) (stop func()) {
 		b, err := inbox.Open(w.ctx, inbox.Config{
-			Conn: w.connect(), Told: func(string, messages.AgentID, messages.Answer) {}, Logger: w.log.logger(),
+			Conn: w.connect(), Told: func(string, messages.AgentID, messages.Answer) {}, Logger: w.log.Logger(),
 			Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
 				in, _ := d.Command.(messages.Input)
 				taken <- owner + " " + in.Content.Text()

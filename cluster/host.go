@@ -11,80 +11,168 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/remote"
+	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/cluster/member"
+	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// host is protoactor, narrowly: an actor system that is a cluster of one
-// member, and the actors of the partitions that this node owns.
+// host is protoactor, narrowly: an actor system that is a member of a cluster, the
+// actors of the partitions that this node owns, and the way to those of others.
 type host struct {
-	system  *actor.ActorSystem
-	cluster *cluster.Cluster
-	runtime *actors.Runtime
+	self     string
+	system   *actor.ActorSystem
+	cluster  *cluster.Cluster
+	types    *transport.Types
+	conn     *nats.Conn
+	net      *transport.Transport
+	runtime  *actors.Runtime
+	asking   asking
+	provider provider
+	logger   *slog.Logger
+	// place is the living owner of a partition and its epoch; empty: nobody owns it.
+	place func(messages.Partition) (node string, epoch messages.Epoch)
+	// trusted says whether this node may act as an owner now.
+	trusted func() bool
+	stopped chan struct{} // closed when the system stops
 
 	mu         sync.RWMutex
 	partitions [messages.Partitions]*hosted
+	away       [messages.Partitions]*hosted // where other nodes host them, as was last seen
 }
 
-// hosted is the actor of a partition that is ours.
+// hosted is the actor of a partition.
 type hosted struct {
 	pid  *actor.PID
-	gone chan struct{} // closed when it has stopped
+	gone chan struct{} // closed when it has stopped, or is not the one any more
 }
 
 // agentKind is the kind under which protoactor knows all agents; the agent's
 // own kind is part of its identity.
 const agentKind = "agent"
 
-// newHost makes the actor system. The library's member is never started: that
-// opens a gRPC listener, sets a logger for all of gRPC's users in the process,
-// gossips and sleeps a second, all for members that are elsewhere. Ours are in
-// NATS, and what is asked for here, where an identity lives, needs none of it.
-func newHost(rt *actors.Runtime, root string, logger *slog.Logger) *host {
+// newHost makes the actor system and what connects it with those of other nodes. The
+// library's own start of a member is left out: it opens a gRPC listener, sets a logger
+// for all of gRPC's users in the process, gossips and sleeps a second. What is above it
+// works: an identity is looked up in the leases, and messages go over NATS.
+func newHost(self, root string, nc *nats.Conn, place func(messages.Partition) (string, messages.Epoch), logger *slog.Logger) *host {
 	quiet := slog.New(atLeast{logger.Handler(), slog.LevelWarn})
-	h := &host{runtime: rt}
+	h := &host{self: self, conn: nc, types: wire(), place: place, logger: logger, stopped: make(chan struct{})}
 	h.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
+	h.net = transport.New(transport.Config{Conn: nc, Root: root, Self: self, System: h.system, Types: h.types, Logger: logger})
 	kind := cluster.NewKind(agentKind, actor.PropsFromFunc(func(actor.Context) {}))
-	h.cluster = cluster.New(h.system, cluster.Configure(root, alone{}, h, remote.Configure("127.0.0.1", 0), cluster.WithKinds(kind)))
+	config := cluster.Configure(root, &h.provider, h, remote.Configure("127.0.0.1", 0), cluster.WithKinds(kind))
+	h.cluster = cluster.New(h.system, config)
+	h.cluster.Remote = remote.NewRemote(h.system, config.RemoteConfig) // never started: it holds the list of members that were lost
 	h.cluster.IdentityLookup = h
 	return h
 }
 
-// alone is the cluster provider of a member that is never started.
-type alone struct{}
+// start makes the system one of the members, until it is stopped.
+func (h *host) start(m *member.Members) error {
+	if err := h.provider.StartMember(h.cluster); err != nil {
+		return err
+	}
+	changed, stop := m.Watch()
+	h.provider.update(m.List())
+	connected := h.conn.StatusChanged(nats.CONNECTED)
+	go func() {
+		defer stop()
+		defer h.conn.RemoveStatusListener(connected)
+		for {
+			select {
+			case <-changed:
+				h.provider.update(m.List())
+			case _, open := <-connected:
+				if !open { // for good
+					connected = nil
+				}
+				h.asking.reconnected()
+			case <-h.stopped:
+				return
+			}
+		}
+	}()
+	return nil
+}
 
-var errAlone = errors.New("nodes find one another over NATS")
-
-// StartMember is never used.
-func (alone) StartMember(*cluster.Cluster) error { return errAlone }
-
-// StartClient is never used.
-func (alone) StartClient(*cluster.Cluster) error { return errAlone }
-
-// Shutdown has nothing to do: the node leaves NATS by itself.
-func (alone) Shutdown(bool) error { return nil }
-
-// Get is the partition actor that hosts an identity (an agent's full address);
-// nil if this node does not own its partition. It makes host an IdentityLookup.
+// Get is the partition actor that hosts an identity (an agent's full address), on
+// whatever node; nil if nobody owns its partition now. It makes host an
+// IdentityLookup.
 func (h *host) Get(id *cluster.ClusterIdentity) *actor.PID {
 	a, err := messages.ParseAgentID(id.Identity)
 	if err != nil {
 		return nil
 	}
-	if p := h.hosted(a.Partition()); p != nil {
-		return p.pid
-	}
-	return nil
+	pid, _ := h.where(a)
+	return pid
 }
 
-func (h *host) hosted(p messages.Partition) *hosted {
+// where is the actor of an agent's partition, and what is closed when it is that no
+// more; nil if nobody owns it now.
+func (h *host) where(a messages.AgentID) (*actor.PID, chan struct{}) {
+	p := a.Partition()
 	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.partitions[p]
+	here, there := h.partitions[p], h.away[p]
+	h.mu.RUnlock()
+	if here != nil {
+		if !h.trusted() {
+			return nil, nil // others may have taken it
+		}
+		return here.pid, here.gone
+	}
+	node, epoch := h.place(p)
+	if node == "" || node == h.self {
+		return nil, nil
+	}
+	if there == nil || transport.NodeOf(there.pid) != node || there.pid.Id != partitionName(p, epoch) {
+		there = h.moved(p, node, epoch)
+	}
+	return there.pid, there.gone
+}
+
+// moved notes where another node hosts a partition, and tells those who wait for
+// answers from where it was.
+func (h *host) moved(p messages.Partition, node string, epoch messages.Epoch) *hosted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.away[p]
+	is := &hosted{transport.PID(node, partitionName(p, epoch)), make(chan struct{})}
+	if was != nil {
+		if was.pid.Equal(is.pid) {
+			return was
+		}
+		close(was.gone)
+	}
+	h.away[p] = is
+	return is
+}
+
+// placed looks anew who owns a partition.
+func (h *host) placed(p messages.Partition) {
+	if node, epoch := h.place(p); node != "" && node != h.self {
+		h.moved(p, node, epoch)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was := h.away[p]; was != nil {
+		close(was.gone)
+		h.away[p] = nil
+	}
+}
+
+// partitionName is that of a partition's actor. The epoch is part of it, so that what
+// was sent to an owner never comes to a later one on the same node, and one that is
+// slow to stop is in nobody's way.
+func partitionName(p messages.Partition, epoch messages.Epoch) string {
+	return fmt.Sprintf("partition-%s-%d", p, epoch)
 }
 
 // RemovePid does nothing: partition actors keep their address.
@@ -96,10 +184,9 @@ func (h *host) Setup(*cluster.Cluster, []string, bool) {}
 // Shutdown does nothing: partitions are stopped one by one, when their lease goes.
 func (h *host) Shutdown() {}
 
-// open hosts a partition under epoch. The epoch is part of the actor's name, so
-// that one that is slow to stop is in nobody's way.
+// open hosts a partition under epoch.
 func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
-	pid, err := h.system.Root.SpawnNamed(h.runtime.Partition(p, epoch), fmt.Sprintf("partition-%s-%d", p, epoch))
+	pid, err := h.system.Root.SpawnNamed(h.runtime.Partition(p, epoch), partitionName(p, epoch))
 	if err != nil {
 		return err
 	}
@@ -109,8 +196,8 @@ func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
 	return nil
 }
 
-// shut stops a partition and its agents and returns when they have stopped.
-// Whoever still waits for an answer from there is told then.
+// shut stops a partition and its agents and returns when they have stopped, or after
+// ten seconds, which it says. Whoever still waits for an answer from there is told then.
 func (h *host) shut(p messages.Partition) {
 	h.mu.Lock()
 	was := h.partitions[p]
@@ -119,31 +206,90 @@ func (h *host) shut(p messages.Partition) {
 	if was == nil {
 		return
 	}
-	_ = h.system.Root.StopFuture(was.pid).Wait() // its only error is a timeout of ten seconds
+	if err := h.system.Root.StopFuture(was.pid).Wait(); err != nil {
+		h.logger.Warn("a partition that is given up has not stopped in ten seconds; what it still writes is refused once it has another owner", "partition", p, "error", err)
+	}
 	close(was.gone)
+}
+
+func (h *host) hosted(p messages.Partition) *hosted {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.partitions[p]
+}
+
+// drain asks a partition's agents to begin nothing that must not be cut off, and waits
+// until nothing of the kind runs there or ctx ends; it says which.
+func (h *host) drain(ctx context.Context, p messages.Partition) (quiet bool) {
+	at := h.hosted(p)
+	if at == nil {
+		return true
+	}
+	mine := answers{make(chan any, 1)}
+	registry := h.system.ProcessRegistry
+	sender, _ := registry.Add(mine, "drain"+registry.NextId())
+	defer registry.Remove(sender)
+	h.system.Root.RequestWithCustomSender(at.pid, actors.Drain{}, sender)
+	select {
+	case <-mine.came:
+		return true
+	case <-at.gone:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stay ends a drain.
+func (h *host) stay(p messages.Partition) {
+	if at := h.hosted(p); at != nil {
+		h.system.Root.Send(at.pid, actors.Stay{})
+	}
 }
 
 // unanswered bounds how long a command waits for its agent. The command may
 // still be applied later; asked again under its id it has no second effect.
 const unanswered = time.Minute
 
-// ask sends a message to an agent's partition at once and gives a function
-// that waits for the answer, as long as its ctx lasts. It must be called.
+// ask sends a message to an agent's partition at once, on whatever node, and gives a
+// function that waits for the answer, as long as its ctx lasts. It must be called.
 func (h *host) ask(a messages.AgentID, m any) (wait func(context.Context) (messages.Answer, error)) {
-	pid, at := h.cluster.Get(a.Full(), agentKind), h.hosted(a.Partition())
-	if at == nil || pid != at.pid {
-		return func(context.Context) (messages.Answer, error) {
-			return messages.Answer{}, messages.Refuse(messages.Unavailable, "this node does not own agent %s now: try again", a)
-		}
+	pid, gone := h.where(a)
+	return h.sendTo(pid, gone, a, m).wait
+}
+
+// askHere is ask for what an owner asks of its own agents: it goes to no other node.
+func (h *host) askHere(a messages.AgentID, m any) (wait func(context.Context) (messages.Answer, error)) {
+	pid, gone := h.where(a)
+	if pid != nil && transport.NodeOf(pid) != h.self {
+		pid = nil
+	}
+	return h.sendTo(pid, gone, a, m).wait
+}
+
+// sent is a message on its way to an agent's partition, and what waits for the answer;
+// to is nil if nobody was there to send it to.
+type sent struct {
+	to   *actor.PID
+	wait func(context.Context) (messages.Answer, error)
+}
+
+// sendTo sends a message to a partition's actor, which is that until gone is closed.
+// What it gives must be waited for.
+func (h *host) sendTo(pid *actor.PID, gone chan struct{}, a messages.AgentID, m any) *sent {
+	if pid == nil {
+		return &sent{nil, func(context.Context) (messages.Answer, error) {
+			return messages.Answer{}, messages.Refuse(messages.Unavailable, "nobody who may act owns agent %s now: try again with the same id", a)
+		}}
 	}
 	mine := answers{make(chan any, 1)}
 	registry := h.system.ProcessRegistry
 	sender, _ := registry.Add(mine, "ask"+registry.NextId()) // no id comes twice
 	h.system.Root.RequestWithCustomSender(pid, m, sender)
-	return func(ctx context.Context) (messages.Answer, error) {
+	return &sent{pid, func(ctx context.Context) (messages.Answer, error) {
 		defer registry.Remove(sender)
-		return mine.wait(ctx, a, at.gone)
-	}
+		return mine.wait(ctx, a, gone)
+	}}
 }
 
 // answers is the process that an answer is sent to.
@@ -177,14 +323,30 @@ func (p answers) wait(ctx context.Context, a messages.AgentID, gone chan struct{
 		default:
 		}
 	}
-	if answer, ok := m.(*messages.Answer); ok {
-		return *answer, nil
+	switch m := m.(type) {
+	case *messages.Answer:
+		return *m, nil
+	case *transport.Undeliverable:
+		return messages.Answer{}, undeliverable(a, m.Err)
 	}
 	return messages.Answer{}, messages.Refuse(messages.Unavailable, "agent %s is changing hands: try again with the same id", a)
 }
 
+// undeliverable is what the sender of a command is told that could not be sent to
+// another node.
+func undeliverable(a messages.AgentID, err error) *messages.Error {
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return messages.Refuse(messages.TooLarge, "the command is too near to what the NATS server takes (max_payload) to be sent on to the node of agent %s: make it 1 KiB shorter", a)
+	}
+	return messages.Refuse(messages.Unavailable, "agent %s cannot be reached (%v): try again with the same id", a, err)
+}
+
 // stop ends the actor system.
-func (h *host) stop() { h.system.Shutdown() }
+func (h *host) stop() {
+	close(h.stopped)
+	_ = h.provider.Shutdown(true)
+	h.system.Shutdown()
+}
 
 // atLeast is a log handler that hears only what is at least at its level.
 type atLeast struct {
@@ -205,4 +367,44 @@ func (h atLeast) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup keeps the level.
 func (h atLeast) WithGroup(name string) slog.Handler {
 	return atLeast{h.Handler.WithGroup(name), h.level}
+}
+
+// delivered is an actors.Deliver on the wire.
+type delivered struct {
+	Agent   string         `json:"a"`
+	Type    string         `json:"t"`
+	Command []byte         `json:"c"`
+	Cause   messages.Cause `json:"u"`
+	// Known is absent where older nodes send.
+	Known *messages.EventNumber `json:"k,omitempty"`
+}
+
+// wire are the messages that travel between nodes.
+func wire() *transport.Types {
+	types := transport.NewTypes()
+	transport.Register[messages.Answer](types, "answer")
+	transport.RegisterAs(types, "deliver", encodeDeliver, decodeDeliver)
+	gateway.Travel(types)
+	return types
+}
+
+func encodeDeliver(d *actors.Deliver) ([]byte, error) {
+	c, err := messages.PackCommand(d.Command)
+	if err != nil {
+		return nil, err
+	}
+	return messages.Pack(&delivered{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Known})
+}
+
+func decodeDeliver(b []byte) (*actors.Deliver, error) {
+	var d delivered
+	if err := messages.UnpackKnown(b, &d); err != nil {
+		return nil, err
+	}
+	a, err := messages.ParseAgentID(d.Agent)
+	if err != nil {
+		return nil, err
+	}
+	c, err := messages.UnpackCommand(d.Type, d.Command)
+	return &actors.Deliver{Agent: a, Command: c, Cause: d.Cause, Known: d.Known}, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -28,17 +29,17 @@ type world struct {
 	url string
 	nc  *nats.Conn
 	js  jetstream.JetStream
-	log *logged
+	log *embeddedtest.Words
 }
 
 // newWorld starts a server that nodes reach over TCP, so that they can be cut off.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: &logged{}}
-	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Sync: embedded.SyncRelaxed, Logger: w.log.logger()})
+	w := &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}
+	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
 	w.ok(err)
 	t.Cleanup(func() { _ = w.srv.Shutdown() })
 	w.srv, w.url = srv, srv.ClientURL()
@@ -47,6 +48,9 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	return w
 }
+
+// unhurried lets a machine that stands still for seconds take its time to connect.
+var unhurried = nats.Timeout(time.Minute)
 
 func (w *world) ok(err error) {
 	w.t.Helper()
@@ -57,7 +61,7 @@ func (w *world) ok(err error) {
 
 func (w *world) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := nats.Connect(w.url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+	nc, err := nats.Connect(w.url, unhurried, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	w.ok(err)
 	w.t.Cleanup(nc.Close)
@@ -86,7 +90,7 @@ func agents(model providers.Provider, change func(*actors.Definition)) change {
 }
 
 func (w *world) config(changes ...change) cluster.Config {
-	cfg := cluster.Config{NATS: w.url, Logger: w.log.logger()}
+	cfg := cluster.Config{NATS: w.url, NATSOptions: []nats.Option{unhurried}, Logger: w.log.Logger()}
 	for _, c := range append([]change{agents(echo(), nil)}, changes...) {
 		c(&cfg)
 	}
@@ -211,14 +215,13 @@ func input(id, text string) messages.Input {
 	return messages.Input{ID: id, Content: messages.TextContent(text)}
 }
 
-// eventually looks again and again; only ctx bounds it.
+// eventually looks again and again, and less often as time goes on, for a look may be
+// a query that takes the machine from what it waits for; only ctx bounds it.
 func (w *world) eventually(what string, is func() bool) {
 	w.t.Helper()
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
+	for pause := 5 * time.Millisecond; !is(); pause = min(pause*5/4, 50*time.Millisecond) {
 		select {
-		case <-ticker.C:
+		case <-time.After(pause):
 		case <-w.ctx.Done():
 			w.t.Fatalf("%s: it did not happen; logged:\n%s", what, w.log)
 		}

@@ -38,7 +38,7 @@ func TestLateFirstFrame(t *testing.T) { // A107
 // lateFrame is the first frame of a turn under epoch 1.
 func (w *world) lateFrame(a messages.AgentID) (*natslog.Log, eventlog.Entry) {
 	w.t.Helper()
-	nc, err := natslog.Connect(w.url)
+	nc, err := natslog.Connect(w.url, unhurried)
 	w.ok(err)
 	w.t.Cleanup(nc.Close)
 	log, err := natslog.Open(w.ctx, natslog.Config{Conns: []*nats.Conn{nc}})

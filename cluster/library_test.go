@@ -111,7 +111,7 @@ func buildScreen(ctx context.Context, t *testing.T) (program string) {
 		}
 	}
 	program = filepath.Join(dir, "outside.exe")
-	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", program, ".")
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-ldflags", "-s -w", "-o", program, ".")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {

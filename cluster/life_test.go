@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
@@ -25,13 +27,13 @@ import (
 
 // Close leaves nothing behind; it comes before all parallel tests.
 func TestCloseLeavesNothing(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	never := scripted.NewGate()
-	log := &logged{}
+	log := new(embeddedtest.Words)
 	for round := range 2 { // the second recovers what the first left
-		cfg := cluster.Config{Data: dir, Sync: "relaxed", Logger: log.logger()}
+		cfg := cluster.Config{Data: dir, Sync: "relaxed", Logger: log.Logger()}
 		agents(scripted.New(scripted.Held(never, scripted.Say("never"))), nil)(&cfg)
 		n, err := cluster.Start(ctx, cfg)
 		if err != nil {
@@ -51,17 +53,20 @@ func TestCloseLeavesNothing(t *testing.T) {
 				asked <- last
 			}()
 		}
-		following := make(chan error, 1)
-		go func() {
-			var last error
-			for _, err := range n.Client().Query(ctx, "assistant/a", messages.Query{View: "events", Follow: true}) {
-				last = err
-			}
-			following <- last
-		}()
 		for range 3 {
 			<-started
 		}
+		following, told := make(chan error, 1), make(chan struct{})
+		go func() {
+			var last error
+			var first sync.Once
+			for _, err := range n.Client().Query(ctx, "assistant/a", messages.Query{View: "events", Follow: true}) {
+				last = err
+				first.Do(func() { close(told) })
+			}
+			following <- last
+		}()
+		<-told
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -118,7 +123,7 @@ func ours() (left string) {
 func TestRootsAndConnections(t *testing.T) {
 	w := newWorld(t)
 	closed := make(chan struct{}, 100)
-	mine, err := nats.Connect(w.url, nats.NoEcho(), nats.ClosedHandler(func(*nats.Conn) { closed <- struct{}{} }))
+	mine, err := nats.Connect(w.url, unhurried, nats.NoEcho(), nats.ClosedHandler(func(*nats.Conn) { closed <- struct{}{} }))
 	w.ok(err)
 	defer mine.Close()
 	kinds := func(kind string) change {
@@ -137,6 +142,13 @@ func TestRootsAndConnections(t *testing.T) {
 		w.until(n.Client(), "assistant/a", ofType("turn.completed"))
 		if got := count(w.events(n.Client(), "assistant/a"), "input.accepted"); got != 1 {
 			t.Errorf("%d inputs", got)
+		}
+		for i := range 8 { // prompts share their subjects: whose door hears one is the server's choice
+			agent := fmt.Sprintf("assistant/p%d", i)
+			w.say(n.Client(), agent, "same", "hello")
+			if got := count(w.events(n.Client(), agent), "turn.completed"); got != 1 {
+				t.Errorf("%s: %d turns", agent, got)
+			}
 		}
 	}
 	w.ok(one.Close())

@@ -14,16 +14,17 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 )
 
 // Agents that were touched and have nothing to do leave memory, all of them, and
-// come back when they are asked. go test touches 5,000; REPRISE_AGENTS set, and
+// come back when they are asked. go test touches 2,500; REPRISE_AGENTS set, and
 // make soak with it, touches more. It comes before all parallel tests, for it
 // looks at the heap.
 func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
-	agentsTouched, patience := 5_000, 5*time.Minute
+	agentsTouched, patience := 2_500, 5*time.Minute
 	if n, err := strconv.Atoi(os.Getenv("REPRISE_AGENTS")); err == nil {
 		agentsTouched, patience = n, time.Hour
 	} else if testing.Short() {
@@ -31,8 +32,8 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	log := &logged{}
-	cfg := cluster.Config{Data: t.TempDir(), Sync: "relaxed", Logger: log.logger(), IdleAfter: 200 * time.Millisecond}
+	log := new(embeddedtest.Words)
+	cfg := cluster.Config{Data: t.TempDir(), Sync: "relaxed", Logger: log.Logger(), IdleAfter: 200 * time.Millisecond}
 	var node atomic.Pointer[cluster.Node]
 	agents(providers.Func(func(context.Context, providers.Request, func(providers.Delta)) (providers.Response, error) {
 		if n := node.Load(); n != nil && n.InMemory() < 1 {
@@ -53,8 +54,11 @@ func TestTouchedAgentsLeaveMemory(t *testing.T) { // A95
 	touch(ctx, t, n, "agent", agentsTouched, text)
 	rest(ctx, t, n)
 	most := int64(4 << 10) // the row of reprise ls, and what tables do not give back
-	if agentsTouched < 5000 {
-		most *= 4 // fewer share what the process keeps
+	switch {               // fewer share what the process keeps
+	case agentsTouched < 1000:
+		most *= 4
+	case agentsTouched < 5000:
+		most *= 2 // less than the text of one that is kept
 	}
 	each := stays(ctx, before, int64(agentsTouched), most)
 	t.Logf("%d agents of %d bytes and more, %d bytes each stay", agentsTouched, len(text), each)
@@ -124,7 +128,7 @@ func stays(ctx context.Context, before, count, most int64) int64 {
 	defer ticker.Stop()
 	for looks := 1; ; looks++ {
 		each := (inUse() - before) / count
-		if each <= most || looks == 100 {
+		if each <= most || looks == 600 {
 			return each
 		}
 		select {

@@ -213,7 +213,7 @@ func TestCallerGoesAway(t *testing.T) { // A18
 func TestCrowdAsksAgain(t *testing.T) { // A8, A30
 	w := newWorld(t)
 	n := w.node(agents(echo(), nil))
-	const turns, crowd = 30, 500
+	const turns, crowd = 30, 200
 	for i := range turns {
 		w.say(n.Client(), "assistant/a", fmt.Sprint("id", i), "hello")
 	}

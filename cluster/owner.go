@@ -22,28 +22,38 @@ type owner struct {
 	// may says why this node must not take a partition; nil: it may.
 	may    func(context.Context) error
 	host   *host
-	log    eventlog.Follower
+	log    heads
 	inbox  *inbox.Inbox
 	agents *projections.Agents
-	// left is called when a partition is ours no more.
+	// came is called when a partition is ours, left when it is ours no more.
+	came   func(messages.Partition)
 	left   func(messages.Partition)
 	logger *slog.Logger
 
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	// waking bounds how many agents are recovered at once.
-	waking chan struct{}
+	// waking are the places for those that are recovered at once.
+	waking places
+
+	recovered recovered
 
 	partitions [messages.Partitions]watched
 }
 
+// heads is what an owner reads of the log itself.
+type heads interface {
+	eventlog.Follower
+	eventlog.Crowds
+}
+
 // atOnce is how many agents are recovered at the same time: enough to keep the
-// log busy, too few to flood a model provider after a crash.
-const atOnce = 64
+// log busy. What they ask of model providers has a pace of its own, see
+// actors.Config.RecoverRate.
+const atOnce = 128
 
 func (o *owner) begin() *owner {
-	o.waking = make(chan struct{}, atOnce)
+	o.waking.free = atOnce
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	for p := range o.partitions {
 		o.partitions[p].told = make(chan struct{})
@@ -143,7 +153,7 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 		}
 		return
 	case head.Foreign:
-		o.logger.Warn("a message that is no frame stands on an agent's log subject; it is skipped", "agent", head.Agent.String(), "sequence", head.Seq)
+		o.logger.Warn("a message that is no frame stands on an agent's log subject; it is skipped", head.Agent.LogAttr(w.epoch), "sequence", head.Seq)
 		return
 	}
 	o.agents.Apply(projections.Agent{
@@ -152,7 +162,7 @@ func (o *owner) saw(p messages.Partition, head eventlog.Head) {
 	})
 	w.note(head)
 	if head.Epoch < w.epoch { // A107: a late frame of an owner before us
-		w.owe(w.epoch, head.Agent)
+		w.owe(w.epoch, owing{head.Agent, head.Time})
 	}
 }
 
@@ -179,11 +189,10 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 		}
 		<-done
 	}
-	owing := w.unsettled()
-	w.owe(epoch, owing...)
-	if len(owing) > 0 {
-		o.logger.Info("agents that owe work are recovered", "partition", p, "epoch", epoch, "agents", len(owing))
-	}
+	woken := w.unsettled()
+	w.owe(epoch, woken...)
+	o.recovered.tell(o.logger, p, epoch, len(w.open), len(woken)-len(w.open))
+	o.came(p)
 	go func() {
 		defer close(done)
 		o.recover(ctx, w, epoch)
@@ -197,29 +206,69 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 	var wakes sync.WaitGroup
 	defer wakes.Wait()
 	for {
-		a, ok := w.await(ctx)
-		if !ok {
+		crowd := w.await(ctx)
+		if len(crowd) == 0 {
 			return
 		}
-		select {
-		case o.waking <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		wakes.Go(func() {
-			defer func() { <-o.waking }()
-			switch o.wake(ctx, a) {
-			case awake:
-				w.woken(a)
-			case notNow:
-				time.AfterFunc(time.Second, func() {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					w.owe(epoch, a)
-				})
+		tips := o.tips(ctx, crowd)
+		for _, next := range crowd {
+			if !o.waking.take(ctx, next.since) {
+				return
 			}
+			tip := tips[next.agent]
+			delete(tips, next.agent) // it may be large
+			wakes.Go(func() {
+				defer o.waking.leave()
+				o.recoverOne(ctx, w, epoch, next, tip)
+			})
+		}
+	}
+}
+
+func (o *owner) recoverOne(ctx context.Context, w *watched, epoch messages.Epoch, next owing, tip *eventlog.Tip) {
+	switch o.wake(ctx, &actors.Wake{Agent: next.agent, Tip: tip}) {
+	case awake:
+		w.woken(next.agent)
+	case notNow:
+		time.AfterFunc(time.Second, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.owe(epoch, next)
 		})
 	}
+}
+
+const (
+	// crowded is how many agents of a partition are looked up together, at most, and
+	// fewCrowd how many fewer look themselves up.
+	crowded, fewCrowd = 128, 4
+	// tipsHeld is how much of what they have written is held meanwhile for a partition,
+	// in bytes; the others look themselves up.
+	tipsHeld = 1 << 20
+)
+
+// tips reads ahead for agents that are about to be woken. What it does not give they
+// read themselves.
+func (o *owner) tips(ctx context.Context, crowd []owing) map[messages.AgentID]*eventlog.Tip {
+	if len(crowd) < fewCrowd {
+		return nil
+	}
+	agents := make([]messages.AgentID, len(crowd))
+	for i, next := range crowd {
+		agents[i] = next.agent
+	}
+	tips, held := make(map[messages.AgentID]*eventlog.Tip, len(crowd)), 0
+	for tip, err := range o.log.Tips(ctx, agents[0].Partition(), agents) {
+		if err != nil {
+			o.logger.Debug("agents that are recovered are not read ahead", "partition", agents[0].Partition(), "error", err)
+			break
+		}
+		tips[tip.Agent] = &tip
+		if held += tip.Size; held > tipsHeld {
+			break
+		}
+	}
+	return tips
 }
 
 // waking is what came of waking an agent.
@@ -232,14 +281,15 @@ const (
 )
 
 // wake activates an agent and waits until it has gone on.
-func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
+func (o *owner) wake(ctx context.Context, w *actors.Wake) waking {
+	a := w.Agent
 	if err := o.host.runtime.Serves(a.Kind); err != nil {
 		if !o.partitions[a.Partition()].owes(a) {
 			return never
 		}
-		o.logger.Warn("an agent owes work and cannot run here; it ends what it was told to end", "agent", a.String(), "error", err)
+		o.logger.Warn("an agent owes work and cannot run here; it ends what it was told to end", a.LogAttr(o.epoch(a.Partition())), "error", err)
 	}
-	answer, err := o.host.ask(a, &actors.Wake{Agent: a})(ctx)
+	answer, err := o.host.askHere(a, w)(ctx)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
 	}
@@ -250,11 +300,21 @@ func (o *owner) wake(ctx context.Context, a messages.AgentID) waking {
 	if messages.AsError(err).Code == messages.Unavailable {
 		came = notNow
 	}
-	o.logger.Warn("an agent that owes work could not be recovered", "agent", a.String(), "error", err, "again", came == notNow)
+	o.logger.Warn("an agent that owes work could not be recovered", a.LogAttr(o.epoch(a.Partition())), "error", err, "again", came == notNow)
 	return came
 }
 
-// Lost stops everything that acts in the partition.
+// Drain has nothing begin in the partition that must not be cut off, and waits until
+// nothing of the kind is under way, which it says.
+func (o *owner) Drain(ctx context.Context, p messages.Partition) (quiet bool) {
+	return o.host.drain(ctx, p)
+}
+
+// Stay ends a drain: the partition is not given up after all.
+func (o *owner) Stay(p messages.Partition) { o.host.stay(p) }
+
+// Lost stops everything that acts in the partition. Agents that do not stop in ten
+// seconds are left to the log's fence.
 func (o *owner) Lost(p messages.Partition) {
 	w := &o.partitions[p]
 	w.mu.Lock()
@@ -266,6 +326,14 @@ func (o *owner) Lost(p messages.Partition) {
 	}
 	o.host.shut(p)
 	o.left(p)
+}
+
+// owing is how many of a partition's agents owe work.
+func (o *owner) owing(p messages.Partition) int {
+	w := &o.partitions[p]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.open)
 }
 
 // epoch is the one under which this node owns the partition; 0 if it does not.
@@ -280,4 +348,5 @@ func (o *owner) epoch(p messages.Partition) messages.Epoch {
 func (o *owner) close() {
 	o.cancel()
 	o.running.Wait()
+	o.recovered.flush(o.logger)
 }

@@ -32,7 +32,7 @@ func (w *world) bounce(between func()) {
 	w.ok(err)
 	w.ok(w.srv.Shutdown())
 	between()
-	w.srv, err = embedded.Start(embedded.Config{Dir: w.dir, Port: port, Sync: embedded.SyncRelaxed, Logger: w.log.logger()})
+	w.srv, err = embedded.Start(embedded.Config{Dir: w.dir, Port: port, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
 	w.ok(err)
 	w.t.Cleanup(func() { _ = w.srv.Shutdown() })
 }
@@ -190,6 +190,28 @@ func (w *world) epoch(n *cluster.Node) uint64 {
 		return show.Epoch
 	}
 	return 0
+}
+
+// A node says that it recovers agents which owe work, and not those that are only to
+// tell again what may not have been heard.
+func TestSaysWhatItRecovers(t *testing.T) { // A90
+	w := newWorld(t)
+	n := w.node()
+	w.say(n.Client(), "assistant/a", "1", "hello")
+	w.ok(n.Close())
+	w.ok(w.node().Close())
+	if s := w.log.String(); strings.Contains(s, "owe work") {
+		t.Errorf("an idle agent is said to owe work:\n%s", s)
+	}
+	gate := scripted.NewGate()
+	n = w.node(agents(scripted.New(scripted.Held(gate, scripted.Say("late"))), nil))
+	w.ok(w.nc.Publish("reprise.in.default.assistant.b", []byte("go")))
+	<-gate.Reached()
+	w.ok(n.Close())
+	w.ok(w.node().Close())
+	if s := w.log.String(); !strings.Contains(s, `"agents that owe work are recovered" node=`) || !strings.Contains(s, "agents=1 ") {
+		t.Errorf("it does not say that one agent is recovered:\n%s", s)
+	}
 }
 
 // A bucket of leases that goes while a node runs: it gives up, takes anew under

@@ -99,7 +99,7 @@ func (r *retention) sweep(ctx context.Context, now time.Time) {
 				continue
 			}
 			if err := r.retire(ctx, row.Agent, now); err != nil && ctx.Err() == nil {
-				r.node.cfg.Logger.Warn("an agent whose time is over is still there; it is tried again", "agent", row.Agent.String(), "error", err)
+				r.node.cfg.Logger.Warn("an agent whose time is over is still there; it is tried again", row.Agent.LogAttr(r.node.owner.epoch(row.Agent.Partition())), "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -143,7 +143,7 @@ func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 		}
 		return err
 	}
-	r.node.cfg.Logger.Info("an agent whose time is over was archived and deleted", "agent", a.String(), "archive", path)
+	r.node.cfg.Logger.Info("an agent whose time is over was archived and deleted", a.LogAttr(r.node.owner.epoch(a.Partition())), "archive", path)
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (r *retention) find(context.Context) (found []doctor.Finding) {
 }
 
 func (r *retention) ask(ctx context.Context, a messages.AgentID, m any) (messages.Answer, error) {
-	answer, err := r.node.host.ask(a, m)(ctx)
+	answer, err := r.node.host.askHere(a, m)(ctx)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
 	}

@@ -16,7 +16,7 @@ import (
 
 // An agent to which something is on its way does not rest, and is left alone.
 func TestRetentionWaitsForTheInbox(t *testing.T) { // A28, A108
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	ok := func(err error) {
 		t.Helper()
@@ -28,7 +28,7 @@ func TestRetentionWaitsForTheInbox(t *testing.T) { // A28, A108
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
 	ok(err)
 	defer func() { _ = srv.Shutdown() }()
-	conn, err := natslog.Connect(srv.ClientURL())
+	conn, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
 	ok(err)
 	defer conn.Close()
 	streams, err := natslog.Open(ctx, natslog.Config{Conns: []*nats.Conn{conn}, Logger: quiet})

@@ -55,7 +55,7 @@ func TestStoresOfEveryVersionRead(t *testing.T) {
 // own kinds are none of theirs, so that nothing is recovered or changed.
 func tell(t *testing.T, dir string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	node, err := cluster.Start(ctx, cluster.Config{
 		Data: dir, Sync: "relaxed", Providers: providers.Set{"demo": demo.New()},

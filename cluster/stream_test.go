@@ -109,7 +109,7 @@ func TestPagesAndFollow(t *testing.T) { // A85
 	w := newWorld(t)
 	c := w.node().Client()
 	w.say(c, "assistant/a", "0", "hello")
-	const turns = 30
+	const turns = 12
 	go func() {
 		for i := 1; i < turns; i++ {
 			for range c.AskInput(w.ctx, "assistant/a", input(fmt.Sprint(i), "hello")) {
@@ -335,7 +335,7 @@ func TestFollowerOutlivesConnection(t *testing.T) { // A85
 	w := newWorld(t)
 	writer := w.node().Client()
 	wi := &wire{}
-	nc, err := nats.Connect(w.url, nats.SetCustomDialer(wi), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	nc, err := nats.Connect(w.url, unhurried, nats.SetCustomDialer(wi), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	w.ok(err)
 	defer nc.Close()
 	w.say(writer, "assistant/a", "0", "hello")

@@ -64,7 +64,7 @@ func TestApprovalExpiresAfterRestart(t *testing.T) { // A25 A40
 		return "paid", nil
 	}).ApproveAlways().ApprovalTimeout(2 * time.Second)
 	with := func(d *actors.Definition) { d.Tools = []tool.Tool{pay} }
-	n := w.node(agents(scripted.New(scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"})), with))
+	n := w.node(agents(scripted.New(scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"}), scripted.Say("it was not paid")), with))
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte("go")))
 	w.until(n.Client(), "assistant/a", ofType("turn.paused"))
 	w.ok(n.Close())

@@ -25,7 +25,10 @@ func TestThousandInputs(t *testing.T) { // A7 A1
 		return scripted.Say("ok")
 	})
 	c := w.node(agents(model, nil)).Client()
-	const publishers, each = 20, 50
+	publishers, each := 20, 50
+	if testing.Short() { // under the race detector
+		each = 10
+	}
 	var wg sync.WaitGroup
 	for p := range publishers {
 		js, err := jetstream.New(w.connect())

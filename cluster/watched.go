@@ -22,19 +22,20 @@ type watched struct {
 	// open are the agents that owe work; ended those with a frame so recent that
 	// its replies may not have been sent, oldest first.
 	open  map[messages.AgentID]time.Time
-	ended []ending
+	ended []owing
 	// timers are those of agents that owe nothing until then.
 	timers timers
 
 	epoch messages.Epoch // ours; 0: the partition is not
 	stop  func()         // ends what acts there
-	list  []messages.AgentID
+	list  []owing
 	more  chan struct{} // receives when list has grown, or a timer has come to the front
 }
 
-type ending struct {
+// owing is an agent that is to be woken, and since when.
+type owing struct {
 	agent messages.AgentID
-	at    time.Time
+	since time.Time
 }
 
 // replyWindow is how long before the partition's newest frame one may be for its
@@ -60,10 +61,10 @@ func (w *watched) note(head eventlog.Head) {
 		w.stir()
 	}
 	if slices.ContainsFunc(head.Types, replied) {
-		w.ended = append(w.ended, ending{head.Agent, head.Time})
+		w.ended = append(w.ended, owing{head.Agent, head.Time})
 	}
 	old := 0
-	for old < len(w.ended) && w.ended[old].at.Before(w.newest.Add(-replyWindow)) {
+	for old < len(w.ended) && w.ended[old].since.Before(w.newest.Add(-replyWindow)) {
 		old++
 	}
 	w.ended = w.ended[old:]
@@ -87,25 +88,27 @@ func (w *watched) owes(a messages.AgentID) bool {
 }
 
 // unsettled are the agents that a taker must wake, oldest first.
-func (w *watched) unsettled() []messages.AgentID {
+func (w *watched) unsettled() []owing {
 	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.ended))
 	for _, e := range w.ended {
-		at[e.agent] = e.at
+		at[e.agent] = e.since
 	}
 	for a, t := range w.open {
 		at[a] = t
 	}
-	list := make([]messages.AgentID, 0, len(at))
-	for a := range at {
-		list = append(list, a)
+	list := make([]owing, 0, len(at))
+	for a, t := range at {
+		list = append(list, owing{a, t})
 	}
-	slices.SortFunc(list, func(a, b messages.AgentID) int { return cmp.Or(at[a].Compare(at[b]), cmp.Compare(a.Full(), b.Full())) })
+	slices.SortFunc(list, func(a, b owing) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.agent.Full(), b.agent.Full()))
+	})
 	return list
 }
 
 // owe adds agents to those that are woken, if the partition is still ours under
 // epoch. w.mu is held.
-func (w *watched) owe(epoch messages.Epoch, agents ...messages.AgentID) {
+func (w *watched) owe(epoch messages.Epoch, agents ...owing) {
 	if w.epoch != epoch || len(agents) == 0 {
 		return
 	}
@@ -121,13 +124,13 @@ func (w *watched) stir() {
 	}
 }
 
-// await takes the next agent that is to be woken, because it owes work or its
-// timer is due. It waits for one until ctx ends; then ok is false.
-func (w *watched) await(ctx context.Context) (a messages.AgentID, ok bool) {
+// await takes the next agents that are to be woken, because they owe work or their
+// timers are due. It waits for one until ctx ends; then there is none.
+func (w *watched) await(ctx context.Context) (crowd []owing) {
 	for ctx.Err() == nil {
-		a, ok, wait := w.owing()
-		if ok {
-			return a, true
+		crowd, wait := w.next()
+		if len(crowd) > 0 {
+			return crowd
 		}
 		var due <-chan time.Time
 		if wait > 0 {
@@ -139,24 +142,25 @@ func (w *watched) await(ctx context.Context) (a messages.AgentID, ok bool) {
 		case <-ctx.Done():
 		}
 	}
-	return messages.AgentID{}, false
+	return nil
 }
 
-// owing takes the next agent that is to be woken; if there is none it says how
+// next takes the next agents that are to be woken; if there are none it says how
 // long there will be none but for what the heads tell, 0 being for ever.
-func (w *watched) owing() (a messages.AgentID, ok bool, wait time.Duration) {
+func (w *watched) next() (crowd []owing, wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.epoch == 0 {
-		return messages.AgentID{}, false, 0
+		return nil, 0
 	}
 	now := time.Now()
 	w.list = w.timers.ripe(w.list, now)
 	if len(w.list) == 0 {
-		return messages.AgentID{}, false, w.timers.wait(now)
+		return nil, w.timers.wait(now)
 	}
-	a, w.list = w.list[0], w.list[1:]
-	return a, true, 0
+	n := min(len(w.list), crowded)
+	crowd, w.list = w.list[:n:n], w.list[n:]
+	return crowd, 0
 }
 
 // woken says that an agent has been woken and has answered.

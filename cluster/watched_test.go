@@ -1,8 +1,12 @@
 package cluster
 
 import (
+	"bytes"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -19,8 +23,27 @@ func TestTakerTellsAgain(t *testing.T) { // A6, A25
 	} {
 		var w watched
 		w.note(eventlog.Head{Agent: a, Time: time.Unix(1, 0), Last: 1, Types: []string{"command.noop", eventType}, Summary: eventlog.Summary{Phase: eventlog.Paused}})
-		if got := slices.Contains(w.unsettled(), a); got != told {
+		if got := slices.ContainsFunc(w.unsettled(), func(o owing) bool { return o.agent == a }); got != told {
 			t.Errorf("%s: woken %v, want %v", eventType, got, told)
 		}
 	}
+}
+
+// Many partitions that are taken at once are one line of the log; agents that are
+// only to tell again are none.
+func TestRecoveredIsOneLine(t *testing.T) { // A90
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		to := slog.New(slog.NewTextHandler(&out, nil))
+		var r recovered
+		for p := range messages.Partition(32) {
+			r.tell(to, p, 7, 2, 1)
+		}
+		r.tell(to, 40, 7, 0, 9)
+		<-time.After(2 * toldAfter) // of the bubble's own time
+		synctest.Wait()
+		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "agents=64") || strings.Count(got, "@7") != 32 {
+			t.Errorf("it says %s", got)
+		}
+	})
 }

@@ -1,12 +1,10 @@
 package cluster_test
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
 	"net"
-	"os"
 	"sync"
+	"sync/atomic"
 )
 
 // wire carries a node's connections until it is cut.
@@ -14,6 +12,57 @@ type wire struct {
 	mu    sync.Mutex
 	down  bool
 	conns []net.Conn
+	// frozen is closed when bytes pass again; nil: they do.
+	frozen chan struct{}
+	// writing is how many writes wait for that.
+	writing atomic.Int32
+}
+
+// passing is a connection whose bytes pass while the wire is not frozen.
+type passing struct {
+	net.Conn
+	wire *wire
+}
+
+func (c passing) wait() {
+	c.wire.mu.Lock()
+	frozen := c.wire.frozen
+	c.wire.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+}
+
+// Read gives what has come only when the wire passes it on.
+func (c passing) Read(b []byte) (int, error) {
+	c.wait()
+	n, err := c.Conn.Read(b)
+	c.wait() // it came while the wire froze
+	return n, err
+}
+
+// Write waits until the wire takes it.
+func (c passing) Write(b []byte) (int, error) {
+	c.wire.writing.Add(1)
+	c.wait()
+	c.wire.writing.Add(-1)
+	return c.Conn.Write(b)
+}
+
+// freeze holds all bytes back, as the stop of a process does, until thaw.
+func (wi *wire) freeze() {
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	wi.frozen = make(chan struct{})
+}
+
+func (wi *wire) thaw() {
+	wi.mu.Lock()
+	defer wi.mu.Unlock()
+	if wi.frozen != nil {
+		close(wi.frozen)
+		wi.frozen = nil
+	}
 }
 
 // Dial makes it a nats.CustomDialer.
@@ -24,10 +73,11 @@ func (wi *wire) Dial(network, address string) (net.Conn, error) {
 		return nil, errors.New("the wire is cut")
 	}
 	c, err := net.Dial(network, address)
-	if err == nil {
-		wi.conns = append(wi.conns, c)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	wi.conns = append(wi.conns, c)
+	return passing{c, wi}, nil
 }
 
 // cut breaks all connections as the kill of a process does.
@@ -46,28 +96,3 @@ func (wi *wire) heal() {
 	defer wi.mu.Unlock()
 	wi.down = false
 }
-
-// logged keeps what was logged.
-type logged struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write appends.
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if os.Getenv("REPRISE_TEST_LOG") != "" {
-		_, _ = os.Stderr.Write(b)
-	}
-	return l.buf.Write(b)
-}
-
-// String is everything so far.
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

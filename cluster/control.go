@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// orderLimit bounds how long a node takes to answer an operator.
+const orderLimit = 5 * time.Second
+
+// openControl listens to operators: on a subject of the node's own, and with the
+// others on one where any of them says who is there.
+func (n *Node) openControl(ctx context.Context) error {
+	list, err := n.doors.QueueSubscribe(n.subjects.NodeOrders(""), "nodes", func(msg *nats.Msg) { go n.answerOrder(msg, n.nodes) })
+	if err != nil {
+		return err
+	}
+	n.onClose(func() { _ = list.Unsubscribe() })
+	mine, err := n.doors.Subscribe(n.subjects.NodeOrders(n.id), func(msg *nats.Msg) { go n.answerOrder(msg, n.ordered) })
+	if err != nil {
+		return err
+	}
+	n.onClose(func() { _ = mine.Unsubscribe() })
+	return n.heard(ctx)
+}
+
+func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOrder) ([]client.Node, error)) {
+	if n.subjects.AllowReply("", msg.Reply) != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), orderLimit)
+	defer cancel()
+	var answer client.NodeAnswer
+	var order client.NodeOrder
+	err := json.Unmarshal(msg.Data, &order)
+	if err != nil {
+		err = messages.Refuse(messages.BadInput, "an order is a JSON object such as {\"drain\":true}: %v", err)
+	} else {
+		answer.Nodes, err = do(ctx, order)
+	}
+	if err != nil {
+		answer.Err = messages.AsError(err)
+	}
+	if b, err := json.Marshal(answer); err == nil {
+		_ = msg.Respond(b)
+	}
+}
+
+// nodes says who is there.
+func (n *Node) nodes(context.Context, client.NodeOrder) (list []client.Node, err error) {
+	for _, m := range n.members.List() {
+		list = append(list, client.Node{ID: m.ID, Host: m.Host, Draining: m.Draining})
+	}
+	return list, nil
+}
+
+// ordered does what an operator wants of this node and says how it is.
+func (n *Node) ordered(ctx context.Context, o client.NodeOrder) ([]client.Node, error) {
+	if o.Drain != nil {
+		if err := n.mayDrain(*o.Drain); err != nil {
+			return nil, err
+		}
+		n.cfg.Logger.Info("an operator has this node drain, or take part again", "drain", *o.Drain)
+		if err := n.members.Drain(ctx, *o.Drain); err != nil {
+			return nil, messages.Refuse(messages.Unavailable, "the other nodes could not be told yet: %v", err)
+		}
+	}
+	leases, draining := n.leases.Load(), n.members.Draining()
+	left := leases.Kept()
+	if draining && left > 0 && !leases.Others() {
+		return nil, keeps(left)
+	}
+	return []client.Node{{ID: n.id, Host: hostname(), Draining: draining, Partitions: left}}, nil
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster/member"
+)
+
+// kinds are the kinds of agents that other members of the cluster define. The
+// zero value knows of no members yet. Safe for concurrent use.
+type kinds struct {
+	self string
+
+	mu   sync.Mutex
+	list func() []member.Info
+	// until is how long any kind may still turn out to be known.
+	until time.Time
+	seen  map[string]time.Time // when another member last defined a kind
+}
+
+const (
+	// kindGrace is how long a kind counts as known after the last member that
+	// defines it has gone: as long as a node may take to be started anew.
+	kindGrace = 30 * time.Second
+	// kindsToCome is how long a node waits for others to come before it says that
+	// nobody knows a kind: those that are starting with it.
+	kindsToCome = member.TTL
+	// kindsEvery is how often the members are looked at.
+	kindsEvery = time.Second
+)
+
+// follow looks at the members now and then until stop is called.
+func (k *kinds) follow(list func() []member.Info) (stop func()) {
+	k.mu.Lock()
+	k.list, k.until = list, time.Now().Add(kindsToCome)
+	k.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		ticker := time.NewTicker(kindsEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				k.look(time.Now())
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (k *kinds) look(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.list == nil {
+		return
+	}
+	if k.seen == nil {
+		k.seen = make(map[string]time.Time)
+	}
+	for _, m := range k.list() {
+		if m.ID == k.self {
+			continue
+		}
+		for _, kind := range m.Kinds {
+			k.seen[kind] = now
+		}
+	}
+}
+
+// elsewhere says whether a member that lives defines the kind.
+func (k *kinds) elsewhere(kind string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.list != nil && slices.ContainsFunc(k.list(), func(m member.Info) bool { return m.ID != k.self && slices.Contains(m.Kinds, kind) })
+}
+
+// expected says whether a member defines the kind, has defined it until a moment
+// ago, or may still come and do so.
+func (k *kinds) expected(kind string) bool {
+	now := time.Now()
+	k.look(now)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last, known := k.seen[kind]
+	return k.list == nil || now.Before(k.until) || known && now.Sub(last) < kindGrace
+}

@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// recovered is what owners begin to recover and have not told yet: partitions come
+// many at a time, and one line tells of them. The zero value is empty. Safe for
+// concurrent use.
+type recovered struct {
+	mu     sync.Mutex
+	agents int
+	in     []string // partitions, with their epochs
+}
+
+// toldAfter is for how long what is recovered is told together.
+const toldAfter = time.Second
+
+// tell says that agents of a partition owe work and are recovered, and of others that
+// they are only to tell again what may not have been heard.
+func (r *recovered) tell(to *slog.Logger, p messages.Partition, epoch messages.Epoch, owing, again int) {
+	if owing+again > 0 {
+		to.Debug("agents are woken", "partition", p, "epoch", epoch, "owing", owing, "again", again)
+	}
+	if owing == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agents += owing
+	if r.in = append(r.in, fmt.Sprintf("%s@%d", p, epoch)); len(r.in) == 1 {
+		time.AfterFunc(toldAfter, func() { r.flush(to) })
+	}
+}
+
+// flush says what there is.
+func (r *recovered) flush(to *slog.Logger) {
+	r.mu.Lock()
+	agents, in := r.agents, r.in
+	r.agents, r.in = 0, nil
+	r.mu.Unlock()
+	if len(in) > 0 {
+		slices.Sort(in)
+		to.Info("agents that owe work are recovered", "agents", agents, "partitions@epochs", strings.Join(in, " "))
+	}
+}

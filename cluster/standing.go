@@ -1,0 +1,243 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/cluster/gateway/metrics"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// ErrHTTP is wrapped by Start's error if Config.HTTP cannot be listened on. Nothing
+// else was begun then.
+var ErrHTTP = errors.New("the HTTP address cannot be used")
+
+// openHTTP opens the HTTP address first of all, so that who watches the process sees
+// it start.
+func (n *Node) openHTTP(context.Context) error {
+	n.metrics = metrics.New(metrics.Config{Version: n.cfg.Version, Definitions: n.cfg.Agents, State: n.state, Logger: n.cfg.Logger})
+	if n.cfg.HTTP == "" {
+		return nil
+	}
+	var err error
+	n.http, err = gateway.ListenHTTP(gateway.HTTPConfig{Address: n.cfg.HTTP, Unready: n.unready, Metrics: n.metrics.Handler(), Logger: n.cfg.Logger})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrHTTP, err)
+	}
+	n.onClose(n.http.Close)
+	return nil
+}
+
+// HTTP is the address, host:port, where health, readiness and metrics are served;
+// empty if they are not.
+func (n *Node) HTTP() string {
+	if n.http == nil {
+		return ""
+	}
+	return n.http.Address()
+}
+
+// unready gives the reasons why the node should not be given work; none: it is ready.
+// A node without partitions is ready: it passes requests on and takes over.
+func (n *Node) unready() (why []gateway.Reason) {
+	add := func(code, format string, args ...any) {
+		why = append(why, gateway.Reason{Code: code, Text: fmt.Sprintf(format, args...)})
+	}
+	select {
+	case <-n.ended:
+		add("ending", "the node has ended: %v", n.failed)
+	default:
+	}
+	if n.ending.Load() {
+		add("ending", "the node stops")
+	}
+	if !n.up.Load() {
+		add("starting", "the node starts")
+		return why
+	}
+	if away, refused := n.away(); away > 0 {
+		text := fmt.Sprintf("%d of %d connections to NATS are not there", away, len(n.conns)+1)
+		if refused != nil {
+			text += fmt.Sprintf(": the login is refused: %v; %s", refused, client.Advice(refused))
+		}
+		add("nats", "%s", text)
+	}
+	if !n.members.Trusted() {
+		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
+	}
+	if n.unowned() {
+		add("store", "nobody owns any partition: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams anew, empty")
+	}
+	if n.members.Draining() {
+		add("draining", "the node gives its partitions away")
+	}
+	return why
+}
+
+// unowned says that no partition has an owner.
+func (n *Node) unowned() bool {
+	for p := range messages.Partition(messages.Partitions) {
+		if n.ownerOf(p) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// away is how many connections to NATS are broken; if it is known that the server
+// refuses the login of one, why.
+func (n *Node) away() (broken int, refused error) {
+	for _, nc := range n.connections() {
+		if nc.IsConnected() {
+			continue
+		}
+		broken++
+		refused = cmp.Or(refused, refusal(nc))
+	}
+	return broken, refused
+}
+
+func (n *Node) connected() bool {
+	broken, _ := n.away()
+	return broken == 0
+}
+
+func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.doors}, n.conns...) }
+
+// lagFor is how long the lag of the views is believed once it was looked up.
+const lagFor = 5 * time.Second
+
+// state looks up what the metrics tell. A node that still starts tells little.
+func (n *Node) state(ctx context.Context) (s metrics.State) {
+	if !n.up.Load() {
+		return s
+	}
+	s.Ready, s.Connected = len(n.unready()) == 0, n.connected()
+	for _, nc := range n.connections() {
+		s.Reconnects += nc.Stats().Reconnects
+	}
+	s.Members, s.InMemory, s.Known = len(n.members.List()), n.InMemory(), n.agents.Len()
+	s.Streams, s.Prompts = n.gateway.Load()
+	s.AskedAfar, s.AskedAgain = n.host.asking.afar.Load(), n.host.asking.repeated.Load()
+	if behind, err := n.lag.get(ctx, lagFor, n.viewsLag); err == nil {
+		s.ViewsBehind = &behind
+	}
+	for _, in := range n.inbox.Stats() {
+		s.Applied, s.Repeated, s.DeadLetters, s.Lost = s.Applied+in.Applied, s.Repeated+in.Again, s.DeadLetters+in.DeadLetters, s.Lost+in.Lost
+		epoch := n.owner.epoch(in.Partition)
+		if epoch == 0 {
+			continue
+		}
+		p := metrics.Partition{
+			Number: in.Partition, Epoch: epoch, Owing: n.owner.owing(in.Partition),
+			Pending: in.Pending, InHand: in.InHand, Waiting: in.Waiting, Held: in.Held,
+		}
+		if !in.Oldest.IsZero() {
+			p.Oldest = max(0, time.Since(in.Oldest))
+		}
+		s.Held = append(s.Held, p)
+	}
+	return s
+}
+
+// errAway is why nothing is asked of NATS.
+var errAway = errors.New("NATS cannot be reached")
+
+// viewsLag is how many messages of the log the views of the fleet lack.
+func (n *Node) viewsLag(ctx context.Context) (uint64, error) {
+	if !n.connected() {
+		return 0, errAway
+	}
+	ends, err := n.views.ends(ctx)
+	if err != nil {
+		return 0, err
+	}
+	store, behind, _, why := n.views.behind(ends)
+	if store == nil {
+		return 0, why
+	}
+	return behind, nil
+}
+
+// lookedUp is what was looked up a moment ago, so that those who ask often do not
+// make it be looked up as often. The zero value is empty. Safe for concurrent use.
+type lookedUp[T any] struct {
+	mu  sync.Mutex
+	at  time.Time
+	v   T
+	err error
+}
+
+// get gives what was looked up within fresh, or looks it up.
+func (l *lookedUp[T]) get(ctx context.Context, fresh time.Duration, look func(context.Context) (T, error)) (T, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.IsZero() || time.Since(l.at) >= fresh {
+		l.v, l.err = look(ctx)
+		l.at = time.Now()
+	}
+	return l.v, l.err
+}
+
+// standing tells of the cluster as a node sees it. It implements gateway.Cluster.
+type standing struct{ n *Node }
+
+// Nodes are the members.
+func (s standing) Nodes() []gateway.NodeRow {
+	leased := make(map[string]int)
+	for p := range messages.Partition(messages.Partitions) {
+		leased[s.n.ownerOf(p)]++
+	}
+	var rows []gateway.NodeRow
+	for _, m := range s.n.members.List() {
+		row := gateway.NodeRow{
+			Node: m.ID, Host: m.Host, Version: m.Version, Since: m.Started, Kinds: append([]string{}, m.Kinds...), Draining: m.Draining,
+			Partitions: leased[m.ID],
+		}
+		if heard := s.n.members.Heard(m.ID); !heard.IsZero() {
+			row.BeatMS = time.Since(heard).Milliseconds()
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Self is what this node tells of itself.
+func (s standing) Self() gateway.NodeTold {
+	why := s.n.unready()
+	return gateway.NodeTold{
+		InMemory: s.n.InMemory(), Ready: len(why) == 0, Reasons: why, HTTP: s.n.HTTP(),
+		Definitions: s.n.host.runtime.Digests(), Time: time.Now().UTC(),
+	}
+}
+
+// Partitions are all partitions.
+func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error) {
+	backlogs, err := s.n.inbox.Backlogs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases := s.n.leases.Load()
+	meant := leases.Meant()
+	rows := make([]gateway.PartitionRow, messages.Partitions)
+	for i := range rows {
+		p := messages.Partition(i)
+		row := gateway.PartitionRow{
+			Partition: p, Owner: s.n.ownerOf(p), MeantFor: meant[p], Agents: s.n.agents.In(p), Owing: s.n.owner.owing(p),
+			Waiting: backlogs[p].Waiting, InHand: backlogs[p].InHand, Oldest: backlogs[p].Oldest,
+		}
+		if row.Owner != "" {
+			_, row.Epoch = leases.Place(p)
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}

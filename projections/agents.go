@@ -129,6 +129,8 @@ type Agents struct {
 	order []messages.AgentID // all but those in added, sorted; some may be gone
 	added []messages.AgentID // in no order
 	names map[string]string  // tenants, kinds, phases and owners, each once in memory
+	// in is how many agents each partition has, deleted ones left out.
+	in [messages.Partitions]int
 }
 
 // agentRow is a row without its key and without a time's zone.
@@ -167,6 +169,7 @@ func (l *Agents) Apply(row Agent) bool {
 		r.updated = row.Updated.UnixNano()
 	}
 	l.rows[id] = r
+	l.count(id, old.lives(), r.lives())
 	return true
 }
 
@@ -183,7 +186,25 @@ func (l *Agents) name(s string) string {
 func (l *Agents) Remove(a messages.AgentID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.count(a, l.rows[a].lives(), false)
 	delete(l.rows, a)
+}
+
+// count notes that an agent has come or gone. l.mu is held.
+func (l *Agents) count(a messages.AgentID, was, is bool) {
+	switch {
+	case is && !was:
+		l.in[a.Partition()]++
+	case was && !is:
+		l.in[a.Partition()]--
+	}
+}
+
+// In is how many agents a partition has, deleted ones left out.
+func (l *Agents) In(p messages.Partition) int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.in[p]
 }
 
 // Len is the number of agents on the list.
@@ -202,6 +223,13 @@ func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
 		return Agent{}, false
 	}
 	return r.row(a), true
+}
+
+// Newest is the number of an agent's newest event; 0 if it is not on the list.
+func (l *Agents) Newest(a messages.AgentID) messages.EventNumber {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.rows[a].events
 }
 
 // List is the chosen rows, sorted by tenant, kind and key. It is the caller's.
@@ -239,6 +267,9 @@ func (l *Agents) sort() {
 	slices.SortFunc(l.order, compareAgents)
 	l.order = slices.Compact(l.order) // one that was taken off may have come back
 }
+
+// lives says that the row is there and its agent is not deleted.
+func (r agentRow) lives() bool { return r.phase != "" && r.phase != PhaseDeleted }
 
 func (r agentRow) row(a messages.AgentID) Agent {
 	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Waiting: r.waiting, Events: r.events, Epoch: r.epoch, Owner: r.owner}

@@ -468,6 +468,10 @@ func TestDeletedAgentsLeaveNothing(t *testing.T) {
 		if text := answers(t, s, 0); strings.Contains(text, victim.Key) != unreadable {
 			t.Errorf("of a deleted agent (unreadable %v): %s", unreadable, text)
 		}
+		var known bool
+		if err := s.read.QueryRow(`SELECT count(*) > 0 FROM agents WHERE key = ?`, victim.Key).Scan(&known); err != nil || known != unreadable {
+			t.Errorf("a deleted agent (unreadable %v) is known by its name: %v, %v", unreadable, known, err)
+		}
 		w.frames[victim] = slices.DeleteFunc(w.frames[victim], func(f *messages.Frame) bool { return f.First <= deletedAt(w.frames[victim]) })
 		for _, tenant := range []string{"default", "acme"} {
 			sameUsage(t, w, s, tenant)

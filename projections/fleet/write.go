@@ -59,7 +59,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	}
 	calls := f.effects.List(a)
 	asked := f.usage.Asked()
-	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && len(f.gone) == 0 && f.bad == 0 {
+	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && f.bad == 0 {
 		return
 	}
 	c := carry{Asked: asked}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -113,21 +114,48 @@ func TestInterruptBeforeTheFirstByte(t *testing.T) {
 	<-s.Last().Gone // the server noticed too
 }
 
+// pipes is a network within the process. It listens to itself.
+type pipes chan net.Conn
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p <- there
+	return here, nil
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, open := <-p; open {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	long := scripted.Step{Text: strings.Repeat("word ", 1000), Pieces: 50} // too long for one segment: the end mark comes apart
 	s, _ := start(t, providertest.Steps(slices.Repeat([]scripted.Step{{}, long}, 10)...)...)
-	var dials atomic.Int32
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		dials.Add(1)
-		return new(net.Dialer).DialContext(ctx, network, addr)
-	}}}
-	p := openai.New(key, openai.BaseURL(s.URL), openai.HTTPClient(client))
-	for range 20 {
-		generate(t, p, ask())
-	}
-	if n := dials.Load(); n != 1 {
-		t.Fatalf("20 calls opened %d connections, want 1", n)
-	}
+	synctest.Test(t, func(t *testing.T) { // a server that is slow to end is not waited for
+		var dials atomic.Int32
+		network := make(pipes)
+		server := &http.Server{Handler: s}
+		go func() { _ = server.Serve(network) }() // ends with Close
+		defer server.Close()
+		transport := &http.Transport{DialContext: func(ctx context.Context, to, addr string) (net.Conn, error) {
+			dials.Add(1)
+			return network.dial(ctx, to, addr)
+		}}
+		defer transport.CloseIdleConnections()
+		p := openai.New(key, openai.BaseURL(s.URL), openai.HTTPClient(&http.Client{Transport: transport}))
+		for range 20 {
+			generate(t, p, ask())
+		}
+		if n := dials.Load(); n != 1 {
+			t.Fatalf("20 calls opened %d connections, want 1", n)
+		}
+	})
 }
 
 func TestServerThatDoesNotEndIsNotWaitedFor(t *testing.T) {

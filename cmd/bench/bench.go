@@ -46,6 +46,25 @@ type Options struct {
 	// package in a process of its own. Empty: this program with the arguments
 	// bench model-server.
 	ModelServer []string
+
+	// Nodes lists how many nodes the figure cluster runs, each in a process of its
+	// own. Empty: 1, 2, 3.
+	Nodes []int
+	// Replicas lists how many servers keep each message of the cluster: with 1 there
+	// is one NATS server, with 3 there are three. Empty: 1, 3.
+	Replicas []int
+	// Held lists how many agents of one node are in mid-turn when it is killed; the
+	// second and further ones are measured with the fewest nodes alone. Empty: Agents
+	// if set, else 500 and 10,000.
+	Held []int
+	// Only lists the parts of the figure cluster, as [Parts] names them. Empty: all.
+	Only []string
+	// Settle is how long the figure cluster waits for each node to own its share of
+	// the partitions; it tells what they own if that does not come. Zero: 8 seconds.
+	Settle time.Duration
+	// Node is the command that starts a node of the figure cluster in a process of
+	// its own. Empty: this program with the arguments bench cluster-node.
+	Node []string
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -60,6 +79,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if len(o.Sync) == 0 {
 		o.Sync = []string{"always", "relaxed"}
+	}
+	if len(o.Held) == 0 {
+		o.Held = o.Agents
+	}
+	if len(o.Held) == 0 {
+		o.Held = []int{500, 10_000}
 	}
 	if len(o.Agents) == 0 {
 		o.Agents = []int{1, 64, 512}
@@ -79,14 +104,17 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Events) == 0 {
 		o.Events = []int{100, 10_000, 100_000}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return o, fmt.Errorf("find this program, to start its model server and nodes: %w", err)
+	}
 	if len(o.ModelServer) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return o, fmt.Errorf("find this program, to start its model server: %w", err)
-		}
 		o.ModelServer = []string{self, "bench", modelServer}
 	}
-	return o, nil
+	if len(o.Node) == 0 {
+		o.Node = []string{self, "bench", clusterNode}
+	}
+	return o, o.clusterDefaults()
 }
 
 // lab is what the figures of one run share.
@@ -101,9 +129,16 @@ type figure struct {
 	run         func(*lab, context.Context) error
 }
 
-// modelServer is a name that Run takes and Names does not list: the HTTP
-// figure's child process.
-const modelServer = "model-server"
+// modelServer and clusterNode are names that Run takes and Names does not list:
+// the child processes of the figures http and cluster.
+const (
+	modelServer = "model-server"
+	clusterNode = "cluster-node"
+)
+
+// Child says that a name is one of a child process, which Run takes alone and which
+// no person gives.
+func Child(name string) bool { return name == modelServer || name == clusterNode }
 
 var figures = []figure{
 	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
@@ -114,6 +149,7 @@ var figures = []figure{
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
 	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
+	{"cluster", "several nodes, one NATS server and three: asks, a kill, a leave, a join", (*lab).cluster},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},
 }
 
@@ -145,6 +181,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	if slices.Equal(o.Names, []string{modelServer}) {
 		return serveModel(ctx, os.Stdin, o.Out)
+	}
+	if slices.Equal(o.Names, []string{clusterNode}) {
+		return serveNode(ctx, os.Stdin, o.Out)
 	}
 	chosen, err := choose(o.Names)
 	if err != nil {

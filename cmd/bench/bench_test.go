@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// TestMain is also the model server that the HTTP figure starts.
+// TestMain is also the model server and the nodes that figures start.
 func TestMain(m *testing.M) {
-	if os.Getenv("REPRISE_BENCH_MODEL_SERVER") == "" {
+	if len(os.Args) != 3 || os.Args[1] != "bench" || !Child(os.Args[2]) {
 		os.Exit(m.Run())
 	}
-	if err := Run(context.Background(), Options{Names: []string{modelServer}}); err != nil {
+	if err := Run(context.Background(), Options{Names: os.Args[2:]}); err != nil {
 		panic(err)
 	}
 }
@@ -24,10 +24,10 @@ func TestMain(m *testing.M) {
 // tiny are options under which a figure takes a moment. Its numbers mean nothing.
 func tiny(t *testing.T, names ...string) Options {
 	t.Helper()
-	t.Setenv("REPRISE_BENCH_MODEL_SERVER", "1")
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, ModelServer: []string{os.Args[0]},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40},
+		Nodes: []int{2}, Replicas: []int{1}, Held: []int{5}, Settle: 1500 * time.Millisecond,
 	}
 }
 
@@ -103,6 +103,8 @@ func TestInputs(t *testing.T) {
 }
 
 func TestActivation(t *testing.T) {
+	defer func(n int) { longest = n }(longest)
+	longest = 25
 	rows := measure(t, tiny(t, "activation"))
 	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50", "activation with 40 events, whole log, p50")
 	for _, r := range rows {
@@ -119,7 +121,9 @@ func TestMemory(t *testing.T) {
 func TestSnapshots(t *testing.T) {
 	defer func(n int) { rounds = n }(rounds)
 	rounds = 2
-	has(t, measure(t, tiny(t, "snapshots")), []int{1, 3}, "turns without snapshots and views", "turns with snapshots", "turns with snapshots and views",
+	o := tiny(t, "snapshots")
+	o.Agents = []int{3}
+	has(t, measure(t, o), o.Agents, "turns without snapshots and views", "turns with snapshots", "turns with snapshots and views",
 		"turns with snapshots and views: CPU per 1,000 turns")
 }
 
@@ -138,12 +142,49 @@ func TestHTTP(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it does a thousand turns")
 	}
-	defer func(n []int) { atOnce = n }(atOnce)
-	atOnce = []int{2}
+	defer func(n []int, warm int) { atOnce, warmTurns = n, warm }(atOnce, warmTurns)
+	atOnce, warmTurns = []int{2}, 8
 	rows := measure(t, tiny(t, "http"))
 	for _, how := range []string{", whole answers", ", streamed"} {
 		has(t, rows, []int{2}, "turns"+how, "turn p99"+how, "loop with fsync: turns"+how, "of it store"+how, "of it HTTP client"+how,
 			"of it runtime"+how, "aim: 0.7 of raw appends / 4"+how, "model server's own CPU per 1,000 turns"+how)
+	}
+}
+
+func TestCluster(t *testing.T) {
+	rows := measure(t, tiny(t, "cluster"))
+	has(t, rows, []int{1}, "a request and the appends of a turn p50", "ask of an agent at the door's node p50", "ask of an agent at another node p99")
+	has(t, rows, []int{3}, "raw appends", "frames", "turns", "turn p50")
+	has(t, rows, []int{64}, "leave: longest ask", "leave: until it has gone", "join: longest ask", "join: partitions that moved to it", "moved partition: longest ask")
+	has(t, rows, []int{5}, "killed: until a partition is taken", "killed: until all are", "killed: until the next append of the first", "killed: until the next append p50", "killed: until the next append p99", "killed: until the last one's", "as many raw appends")
+	for _, r := range rows {
+		if r.Nodes != 2 || r.Replicas != 1 {
+			t.Errorf("%s was measured with %d nodes and %d replicas", r.Figure, r.Nodes, r.Replicas)
+		}
+		if strings.HasSuffix(r.Figure, "not back in time") && r.Value != 0 {
+			t.Errorf("%s: %v", r.Figure, r.Value)
+		}
+	}
+}
+
+// Of three servers each node has one of its own.
+func TestClusterReplicated(t *testing.T) {
+	o := tiny(t, "cluster")
+	o.Nodes, o.Replicas, o.Only = []int{1}, []int{3}, []string{"asks"}
+	has(t, measure(t, o), []int{1}, "a request and the appends of a turn p50", "ask of an agent at the door's node p50")
+}
+
+func TestClusterRefuses(t *testing.T) {
+	for want, o := range map[string]Options{
+		"no part \"sums\"": {Only: []string{"sums"}},
+		"0 nodes":          {Nodes: []int{0}},
+		"2 replicas":       {Replicas: []int{2}},
+	} {
+		o.Names, o.Dir = []string{"cluster"}, t.TempDir()
+		if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		leftBehind(t, o)
 	}
 }
 
@@ -182,16 +223,16 @@ func TestNames(t *testing.T) {
 func TestCanceled(t *testing.T) {
 	for _, name := range Names() {
 		o := tiny(t, name)
-		o.Window = time.Minute
+		o.Window = time.Hour
 		o.Idle = 1 << 20
 		o.Events, o.Fleet = []int{1 << 20}, 1<<20
 		o.Out = &bytes.Buffer{}
-		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		start := time.Now()
 		if err := Run(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := time.Since(start); took > 20*time.Second {
+		if took := time.Since(start); took > 3*time.Minute {
 			t.Errorf("%s took %v to end", name, took)
 		}
 		cancel()

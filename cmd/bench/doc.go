@@ -29,6 +29,22 @@
 // decoded as those of a log; writing those frames is not counted. Of pages the
 // slowest of five is told, as its rows would be sent.
 //
+// # A cluster
+//
+// The figure cluster runs each node in a process of its own, and one NATS server or
+// three in this one; all share the machine's cores and its disk.
+//
+//   - The server chooses the door that an ask goes through; nodes count the prompts
+//     at theirs, which tells an ask of an agent at the door's node from one of an
+//     agent at another. Beside each of them stands the least that it takes: a request
+//     to a node's process and the four appends of a turn, one after the other.
+//   - A load asks one agent of each partition every 50 ms. A pause is told as the
+//     longest ask: it holds what the ask takes anyway and what its client waits
+//     before it asks again. An ask that found no answer within 10 s has failed.
+//   - A kill is SIGKILL, while models of the node's agents do not answer. The times
+//     are those at which the server stored each agent's next frame.
+//   - A share that stays uneven, and agents that do not come back, are told, not hidden.
+//
 // # Guarantees
 //
 //   - Every ratio is to something measured in the same run, on the same store,

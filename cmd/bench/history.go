@@ -55,12 +55,11 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 	return def, nil
 }
 
-const (
-	// itemsPerTurn is how many items an ordinary turn adds to the history, longest
-	// how many turns a history shows at most.
-	itemsPerTurn = 4
-	longest      = 250
-)
+// itemsPerTurn is how many items an ordinary turn adds to the history.
+const itemsPerTurn = 4
+
+// longest is how many turns a history shows at most.
+var longest = 250 // fewer in tests
 
 // turns appends n ordinary turns, after which the history shows 1,000 items,
 // however many turns there are. Where they are more than the longest history has,

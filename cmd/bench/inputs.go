@@ -233,7 +233,7 @@ func (s *store) makeRoom(ctx context.Context, p int) error {
 }
 
 func (s *store) consumer(ctx context.Context, p int) (jetstream.Consumer, error) {
-	js, err := jetstream.New(s.conns[p%len(s.conns)])
+	js, err := jetstream.New(s.conns[p%len(s.conns)], jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		return nil, err
 	}

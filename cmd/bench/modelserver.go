@@ -76,7 +76,7 @@ func (l *lab) startModel(ctx context.Context) (*model, error) {
 	}
 	m.say = json.NewDecoder(out)
 	if err := m.say.Decode(&m.addresses); err != nil || m.Stream == "" {
-		return nil, errors.Join(fmt.Errorf("the model server named no address: %v", err), m.stop())
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("the model server named no address: %v", err), m.stop())
 	}
 	return m, nil
 }

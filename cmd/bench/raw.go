@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -67,6 +68,10 @@ func (p *publisher) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	}
 }
 
+// errBusy is how a replicated stream also refuses a writer who is right, when its
+// append comes before the server has forgotten the last one.
+var errBusy = errors.New("JetStream refused a message: its subject is busy, or somebody else writes it")
+
 // sequence reads an acknowledgement without decoding it.
 func sequence(ack []byte) (n uint64, err error) {
 	_, rest, ok := bytes.Cut(ack, []byte(`"seq":`))
@@ -75,6 +80,9 @@ func sequence(ack []byte) (n uint64, err error) {
 			break
 		}
 		n = 10*n + uint64(c-'0')
+	}
+	if bytes.Contains(ack, []byte(`"err_code":10164`)) {
+		return 0, errBusy
 	}
 	if bytes.Contains(ack, []byte("insufficient resources")) {
 		return 0, fmt.Errorf("JetStream has no room left, is the disk full? It answered %s", ack)
@@ -95,20 +103,32 @@ type appender struct {
 }
 
 func (s *store) appender(p publisher, a messages.AgentID) *appender {
+	return s.appenderTo(p, s.names.Log(a.Partition()), messages.Subjects{}.Log(a))
+}
+
+// appenderTo appends to any subject of a stream.
+func (s *store) appenderTo(p publisher, stream, subject string) *appender {
 	ap := &appender{publisher: p, fence: []string{"0"}}
 	for _, f := range s.frames {
-		h := nats.Header{headerFence: ap.fence, jetstream.ExpectedStreamHeader: {s.names.Log(a.Partition())}}
+		h := nats.Header{headerFence: ap.fence, jetstream.ExpectedStreamHeader: {stream}}
 		for k, v := range f.header {
 			h[k] = v
 		}
-		ap.msgs = append(ap.msgs, nats.Msg{Subject: messages.Subjects{}.Log(a), Header: h, Data: f.data})
+		ap.msgs = append(ap.msgs, nats.Msg{Subject: subject, Header: h, Data: f.data})
 	}
 	return ap
 }
 
+// stillBusy bounds how often an append is tried that a replicated stream refuses
+// because it has not finished with the one before.
+const stillBusy = 100
+
 // append appends the next frame.
 func (ap *appender) append(ctx context.Context) error {
 	seq, err := ap.publish(ctx, &ap.msgs[ap.next])
+	for tries := 1; errors.Is(err, errBusy) && tries < stillBusy; tries++ {
+		seq, err = ap.publish(ctx, &ap.msgs[ap.next])
+	}
 	if err != nil {
 		return err
 	}

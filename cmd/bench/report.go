@@ -17,9 +17,13 @@ type Row struct {
 	Agents int `json:"agents"`
 	// Sync is the store's mode: always or relaxed; cache for the views of a fleet,
 	// whose file is one.
-	Sync  string  `json:"sync"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
+	Sync string `json:"sync"`
+	// Nodes and Replicas are those of a cluster. Zero: it was one node in this
+	// process.
+	Nodes    int     `json:"nodes,omitempty"`
+	Replicas int     `json:"replicas,omitempty"`
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit"`
 	// Ratio is Value divided by that of the figure RatioTo. Zero: none was taken.
 	Ratio   float64 `json:"ratio,omitempty"`
 	RatioTo string  `json:"ratio_to,omitempty"`
@@ -80,13 +84,23 @@ func (r *report) flush() error {
 		lines[i] = append(lines[i], row)
 	}
 	slices.Sort(agents)
-	return r.table(rows[0].Sync, lines, agents)
+	return r.table(rows[0].title(), lines, agents)
+}
+
+// title is what a table of such rows is called.
+func (row Row) title() string {
+	switch row.Nodes {
+	case 0:
+		return "sync " + row.Sync
+	case 1:
+		return fmt.Sprintf("R%d, 1 node, sync %s", row.Replicas, row.Sync)
+	}
+	return fmt.Sprintf("R%d, %d nodes, sync %s", row.Replicas, row.Nodes, row.Sync)
 }
 
 // table prints lines. Names stand on the left of a table whose other columns
 // are aligned to the right, so they are filled up to one width.
-func (r *report) table(sync string, lines [][]Row, agents []int) error {
-	title := "sync " + sync
+func (r *report) table(title string, lines [][]Row, agents []int) error {
 	width := len(title)
 	for _, line := range lines {
 		width = max(width, len(line[0].Figure), len("  / "+line[0].RatioTo))

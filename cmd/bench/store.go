@@ -34,6 +34,8 @@ type store struct {
 	// snapshotEvery is the nodes'; noViews says that they keep no views of the fleet.
 	snapshotEvery int
 	noViews       bool
+	// replicas of the streams. Zero: 1.
+	replicas int
 	// nowhere is a file, in which no node can keep a folder of views.
 	nowhere string
 	// frames are those of an ordinary turn, as the log holds them.
@@ -78,7 +80,7 @@ func (l *lab) with(ctx context.Context, mode string, f func(context.Context, *st
 		}
 		s.conns = append(s.conns, nc)
 	}
-	if s.js, err = jetstream.New(s.conns[0]); err != nil {
+	if s.js, err = jetstream.New(s.conns[0], jetstream.WithDefaultTimeout(patience)); err != nil {
 		return err
 	}
 	if err := s.sample(ctx); err != nil {
@@ -118,7 +120,7 @@ func (s *store) config(p providers.Provider, more ...actors.Definition) cluster.
 		Providers: providers.Set{"bench": p},
 		Agents:    append(more, actors.Definition{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}),
 
-		SnapshotEvery: s.snapshotEvery,
+		SnapshotEvery: s.snapshotEvery, Replicas: s.replicas,
 	}
 }
 

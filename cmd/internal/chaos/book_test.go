@@ -64,6 +64,7 @@ type book struct {
 	decided []decided
 	child   string // that was brought to life last
 	acks    int    // of inputs
+	facts   int    // that readers were shown
 	again   int    // sent once more under an id that was acknowledged
 	// differ are events that readers were shown twice, and differently.
 	differ []violation
@@ -91,6 +92,11 @@ type waitingCall struct {
 	// wait is the call below, where the event tells of one: callOf is then the
 	// call of the root that it is for.
 	wait *messages.Wait
+}
+
+// doubtful says that nobody knows what became of the call.
+func (c waitingCall) doubtful() bool {
+	return c.Type == "tool.unknown" || c.wait != nil && c.wait.Kind == messages.WaitUnknown
 }
 
 func newBook() *book {
@@ -159,6 +165,7 @@ func (b *book) see(agent string, e client.Event) (was client.Event, same bool) {
 			return
 		}
 		b.shown[agent][e.N] = e
+		b.facts++
 		for _, id := range endedBy(e) {
 			b.ended[id] = true
 			delete(b.open, id)

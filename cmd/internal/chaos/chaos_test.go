@@ -17,33 +17,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/clustertest"
+	"github.com/reprise-dev/reprise/cmd/internal/cli"
 	"github.com/reprise-dev/reprise/providers/providertest"
 )
 
 var (
-	rounds  = flag.Int("rounds", 3, "how often the node is killed")
+	rounds  = flag.Int("rounds", 2, "how often the node is killed")
 	seed    = flag.Uint64("seed", 0, "what chances are drawn from; 0 makes one up")
-	limit   = flag.Duration("limit", 5*time.Minute, "when the run is given up")
+	limit   = flag.Duration("limit", 9*time.Minute, "when the run is given up")
 	program = flag.String("binary", "", "the reprise to be killed; empty builds it")
 )
 
-// TestMain runs as one of the tools if a node started it as such.
+// TestMain runs as one of the tools if a node started it as such, and as a node or
+// server if a test did.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == toolWord {
-		os.Exit(runTool(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case toolWord:
+			os.Exit(runTool(os.Args[2:]))
+		case nodeWord:
+			go endWith(os.Stdin)
+			fallthrough
+		case commandWord:
+			os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		}
 	}
-	os.Exit(m.Run())
+	clustertest.Main(m)
 }
 
 // patience is how many seconds a node may take to get to the event that ends
 // its round, and the last one to come to rest.
-const patience = 60
+const patience = 180
 
 func TestChaos(t *testing.T) {
 	// A28
-	w := newWorld(t)
+	w := newSingle(t)
 	for round := 1; round <= *rounds; round++ {
-		w.generation.Store(int64(round / perGeneration))
+		if round%perGeneration == 0 {
+			w.turnTo(int64(round / perGeneration))
+		}
 		w.begin(w.draw())
 		w.load.Do(w.startLoad)
 		w.wait()
@@ -60,8 +74,28 @@ func TestChaos(t *testing.T) {
 // histories grow without end.
 const perGeneration = 20
 
-// newWorld builds the binary and opens what is outside of it.
-func newWorld(t *testing.T) *world {
+// newSingle builds the binary and opens what is outside of it.
+func newSingle(t *testing.T) *single {
+	w := &single{world: newWorld(t, *limit), changed: make(chan struct{})}
+	w.system, w.end = w, w.close
+	w.command = func(args ...string) *exec.Cmd { return exec.CommandContext(w.ctx, w.binary, args...) }
+	if w.binary = *program; w.binary != "" {
+		var err error
+		if w.binary, err = filepath.Abs(w.binary); err != nil { // nodes run in the folder
+			t.Fatal(err)
+		}
+		return w
+	}
+	w.binary = filepath.Join(w.dir, "reprise")
+	build := exec.CommandContext(w.ctx, "go", "build", "-ldflags", "-s -w", "-o", w.binary, "github.com/reprise-dev/reprise/cmd/reprise")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return w
+}
+
+// newWorld opens what is outside of all nodes.
+func newWorld(t *testing.T, limit time.Duration) *world {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
@@ -69,30 +103,18 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), *limit)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	w := &world{
-		t: t, ctx: ctx, dir: dir, binary: *program, book: newBook(), changed: make(chan struct{}),
+		t: t, ctx: ctx, dir: dir, book: newBook(),
 		random: rand.New(rand.NewPCG(*seed, 0)), stopping: make(chan struct{}),
 	}
 	w.sealed = *seed%2 == 0
 	t.Logf("seed %d, encrypted %t, folder %s", *seed, w.sealed, dir)
 	t.Cleanup(func() { w.close(cancel) })
-	if w.binary != "" {
-		w.binary, err = filepath.Abs(w.binary) // nodes run in the folder
-	} else {
-		w.binary = filepath.Join(dir, "reprise")
-		build := exec.CommandContext(ctx, "go", "build", "-o", w.binary, "github.com/reprise-dev/reprise/cmd/reprise")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	if w.model, err = providertest.Start(w.answer, providertest.Config{Forget: true}); err != nil {
 		t.Fatal(err)
 	}
-	if w.gate, err = openGate(w.met); err != nil {
+	if w.gate, err = openGate(func(what string) { w.system.met(what) }); err != nil {
 		t.Fatal(err)
 	}
 	w.configure()
@@ -102,8 +124,8 @@ func newWorld(t *testing.T) *world {
 // close ends what is left and keeps the folder of a run that failed.
 func (w *world) close(cancel context.CancelFunc) {
 	cancel()
-	if l := w.life; l != nil {
-		l.kill()
+	if w.end != nil {
+		w.end()
 	}
 	if w.gate != nil {
 		w.gate.close()
@@ -111,15 +133,23 @@ func (w *world) close(cancel context.CancelFunc) {
 	if w.model != nil {
 		_ = w.model.Close()
 	}
-	for _, l := range w.lives {
-		<-l.quiet
-	}
 	w.running.Wait()
 	if w.t.Failed() {
-		w.t.Logf("seed %d after %d lives: the data is kept in %s", *seed, len(w.lives), w.dir)
+		w.t.Logf("seed %d: the data is kept in %s", *seed, w.dir)
 		return
 	}
 	_ = os.RemoveAll(w.dir)
+}
+
+// close ends what is left of the node.
+func (w *single) close() {
+	if l := w.life; l != nil {
+		l.kill()
+	}
+	w.gate.close() // tools that are held there go on
+	for _, l := range w.lives {
+		<-l.quiet
+	}
 }
 
 // configure writes the agents' definitions: tools of each class, and a model
@@ -133,7 +163,7 @@ func (w *world) configure() {
 	fmt.Fprintf(&b, "providers:\n  books: {api_key: none, base_url: %q}\nagents:\n", w.model.URL)
 	for kind, more := range map[string]string{
 		"worker": ", ask, deep], parallel: 2", "clerk": ", ask, deep], compact: {at_tokens: 1500, keep: 14, how: window}",
-		"middle": ", ask], parallel: 2", "helper": "], parallel: 2",
+		"middle": ", ask], parallel: 2", "helper": "], parallel: 2", "list": "]",
 	} {
 		fmt.Fprintf(&b, "  %s: {model: books/model, max_queue: 100000, max_attempts: 8, tools: [%s%s}\n", kind, strings.Join(tools, ", "), more)
 	}
@@ -165,36 +195,57 @@ func (w *world) configure() {
 
 // finish lets the newest life work off what is left, stops it as an operator
 // would, and proves.
-func (w *world) finish() {
-	close(w.stopping)
-	w.publishing.Wait()
-	proof, err := w.gather()
-	if err == nil {
-		err = errors.Join(proof.fetch(w.ctx, w.life.client), w.search())
-	}
+func (w *single) finish() {
+	d, err := w.open(w.ctx)
 	if err != nil {
-		w.t.Fatalf("the agents did not come to rest: %v\n%s\n%s", err, w.book.unended(), w.life.tail())
+		w.t.Fatal(errors.Join(errOver, err))
 	}
-	w.examine()
+	proof := w.rest(d.client)
 	if err := w.life.stop(); err != nil {
 		w.t.Errorf("told to stop, the node ended with %v\n%s", err, w.life.tail())
 	}
 	for _, l := range w.lives {
 		<-l.quiet
 	}
+	w.judge(proof)
+	w.t.Logf("%d kills: %s; %s", len(w.lives)-1, w.book, proof)
+}
+
+// rest wants no new load, waits until all agents have come to rest, and gathers
+// what is to be proven.
+func (w *world) rest(c *client.Client) *evidence {
+	began := time.Now()
+	close(w.stopping)
+	w.publishing.Wait()
+	w.t.Logf("the publishers have ended after %s", time.Since(began).Round(time.Millisecond))
+	proof, err := w.gather(c)
+	w.t.Logf("the agents rest after %s", time.Since(began).Round(time.Millisecond))
+	if err == nil {
+		err = errors.Join(proof.fetch(w.ctx, c), w.search(c.Server()))
+	}
+	if err != nil {
+		w.t.Fatalf("the agents did not come to rest: %v\n%s\n%s", err, w.book.unended(), w.system.tail())
+	}
+	w.examine(c.Server())
+	w.t.Logf("all is looked through after %s", time.Since(began).Round(time.Millisecond))
+	return proof
+}
+
+// judge proves, when no tool runs any more.
+func (w *world) judge(proof *evidence) {
+	var err error
 	if proof.ledger, err = readLedger(w.ledger()); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, v := range proof.prove() {
 		w.t.Errorf("seed %d: %s", *seed, v)
 	}
-	w.t.Logf("%d kills: %s; %s", len(w.lives)-1, w.book, proof)
 }
 
 // examine asks the product's own doctor.
-func (w *world) examine() {
-	out, err := exec.CommandContext(w.ctx, w.binary, "doctor", "--deep", "--nats", w.life.client.Server()).CombinedOutput()
-	if err != nil {
+func (w *world) examine(server string) {
+	cmd := w.command("doctor", "--deep", "--nats", server)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		w.t.Errorf("doctor: %v\n%s", err, out)
 	}
 }
@@ -202,29 +253,27 @@ func (w *world) examine() {
 // errOver says that the run was given up.
 var errOver = errors.New("the time for the run is over; -limit sets it")
 
-// world is everything outside of the node, and the node's lives.
+// world is everything outside of the nodes.
 type world struct {
 	t      *testing.T
 	ctx    context.Context // ends with the test or at its limit
 	dir    string
-	binary string
-	book   *book
-	model  *providertest.Server
-	gate   *gate
-	random *rand.Rand // of the rounds
+	system system
+	// command is a run of the program.
+	command func(args ...string) *exec.Cmd
+	end     func() // ends the system
+	book    *book
+	model   *providertest.Server
+	gate    *gate
+	random  *rand.Rand // of the rounds
 	// sealed says that the store is encrypted: it is if the seed is even.
 	sealed  bool
 	mortals []*mortal
 
-	mu      sync.Mutex
-	life    *life
-	lives   []*life
-	changed chan struct{} // closed when life changes
-
-	load       sync.Once
 	stopping   chan struct{} // closed when no new load is wanted
 	publishing sync.WaitGroup
 	running    sync.WaitGroup // readers and the person
+	asked      atomic.Int64   // models
 	// generation is that of the agents that the load turns to.
 	generation atomic.Int64
 }

@@ -32,16 +32,17 @@ func (e *evidence) readChildren(ctx context.Context, c *client.Client) error {
 			if row.Agent.Kind != "helper" && row.Agent.Kind != "middle" {
 				continue
 			}
-			e.logs[agent] = nil // that of one which was to be deleted was read before
-			if err := e.readLog(ctx, c, agent); err != nil {
-				return err
-			}
 			e.children = append(e.children, agent)
-			for _, ev := range e.logs[agent] {
-				if f := field(ev); ev.Type == "input.accepted" && f.Parent != nil {
-					said, p := readPlan(f.Content.Text())
-					e.sent[f.Input] = &sent{ID: f.Input, Agent: agent, Publisher: f.Input, Command: "task", Said: said, Plan: p}
-				}
+		}
+	}
+	if err := e.readLogs(ctx, c, e.children); err != nil {
+		return err
+	}
+	for _, agent := range e.children {
+		for _, ev := range e.logs[agent] {
+			if f := field(ev); ev.Type == "input.accepted" && f.Parent != nil {
+				said, p := readPlan(f.Content.Text())
+				e.sent[f.Input] = &sent{ID: f.Input, Agent: agent, Publisher: f.Input, Command: "task", Said: said, Plan: p}
 			}
 		}
 	}
@@ -53,22 +54,31 @@ var sha256s = regexp.MustCompile(`"sha256":"([0-9a-f]{64})"`)
 // fetch reads every payload that is kept beside a log. The client compares the
 // hashes.
 func (e *evidence) fetch(ctx context.Context, c *client.Client) error {
+	type payload struct {
+		agent string
+		hash  messages.Digest
+		ev    client.Event
+	}
+	var all []payload
 	for agent, log := range e.logs {
 		seen := make(map[string]bool)
 		for _, ev := range log {
 			for _, found := range sha256s.FindAllStringSubmatch(string(ev.Data), -1) {
-				if seen[found[1]] {
-					continue
-				}
-				seen[found[1]] = true
-				e.blobs++
-				if _, err := c.Blob(ctx, agent, messages.Digest(found[1]), io.Discard); err != nil {
-					return fmt.Errorf("%v: %w", violation{agent, "a payload that an event names is not whole", []client.Event{ev}}, err)
+				if !seen[found[1]] {
+					seen[found[1]] = true
+					all = append(all, payload{agent, messages.Digest(found[1]), ev})
 				}
 			}
 		}
 	}
-	return nil
+	e.blobs = len(all)
+	return atOnce(all, func(p payload) error {
+		_, err := c.Blob(ctx, p.agent, p.hash, io.Discard)
+		if err != nil {
+			err = fmt.Errorf("%v: %w", violation{p.agent, "a payload that an event names is not whole", []client.Event{p.ev}}, err)
+		}
+		return err
+	})
 }
 
 // task is a call that is another agent's task, as its own log tells of it.

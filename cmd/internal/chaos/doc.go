@@ -16,6 +16,18 @@
 // anew under the same address with the same ids: nothing of an earlier life may be
 // read, be stored or come again. The store is encrypted if the seed is even.
 //
+// TestCluster puts the same load, book and proof on a cluster of real processes, nodes
+// and NATS servers of package clustertest, and harms it: nodes are killed, frozen past
+// their membership, cut off, muted, stalled and stopped, others join and leave,
+// servers are killed and frozen, and NATS is away for all. Half of the faults come with
+// an event that the seed chose, and sometimes a tool that met it is held until the
+// fault is over. Beyond the book, every agent's stored frames must follow one another
+// under epochs that do not fall, no epoch may have been two nodes', and what clients
+// appended to lists and read of them through any node must be linearizable; in the end
+// partitions are even, and every node lists the living nodes alone. A run in
+// which the fence refused nothing or no partition moved has failed.
+//
 //	make chaos ROUNDS=300
+//	make chaos-cluster DURATION=1h SERVERS=3
 //	go test ./cmd/internal/chaos -run TestChaos -args -rounds 40 -seed 7
 package chaos

@@ -57,9 +57,21 @@ var triggers = []trigger{
 }
 
 // draw chooses how the next round ends.
-func (w *world) draw() trigger {
+func (w *single) draw() trigger {
 	c := triggers[w.random.IntN(len(triggers))]
 	return trigger{what: c.what, n: 1 + w.random.Int64N(c.n), hold: w.random.IntN(2) == 0}
+}
+
+// single is one node that lives again and again.
+type single struct {
+	*world
+	load   sync.Once
+	binary string
+
+	mu      sync.Mutex
+	life    *life
+	lives   []*life
+	changed chan struct{} // closed when life changes
 }
 
 // life is one process of the node, from its start to its death.
@@ -68,7 +80,7 @@ type life struct {
 	cmd    *exec.Cmd
 	end    trigger
 	left   atomic.Int64
-	client *client.Client // once it is ready
+	door   *door // once it is ready
 	log    string
 
 	ctx    context.Context // ends with it
@@ -83,7 +95,7 @@ type life struct {
 }
 
 // begin starts the node once more.
-func (w *world) begin(end trigger) {
+func (w *single) begin(end trigger) {
 	l := &life{number: len(w.lives) + 1, end: end, log: w.log(), ready: make(chan struct{}), dead: make(chan struct{}), quiet: make(chan struct{})}
 	l.left.Store(end.n)
 	l.ctx, l.cancel = context.WithCancel(w.ctx)
@@ -98,7 +110,7 @@ func (w *world) begin(end trigger) {
 }
 
 // spawn starts the process and what watches it.
-func (w *world) spawn(l *life) error {
+func (w *single) spawn(l *life) error {
 	said, stdout, err := os.Pipe()
 	if err != nil {
 		return err
@@ -138,7 +150,7 @@ func (w *world) spawn(l *life) error {
 }
 
 // listen connects when the node says that it is ready.
-func (w *world) listen(l *life, said *os.File) {
+func (w *single) listen(l *life, said *os.File) {
 	defer func() { _ = said.Close() }()
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
@@ -155,7 +167,7 @@ func (w *world) listen(l *life, said *os.File) {
 			return
 		}
 		context.AfterFunc(l.ctx, c.Close)
-		l.client = c
+		l.door = &door{number: l.number, client: c, ctx: l.ctx, close: func() {}}
 		close(l.ready)
 		w.met(onReady)
 	}
@@ -185,7 +197,7 @@ func (l *life) stop() error {
 
 // met is told of an event. It kills the node if the round ends with it, and
 // returns when the node is dead.
-func (w *world) met(what string) {
+func (w *single) met(what string) {
 	w.mu.Lock()
 	l, changed := w.life, w.changed
 	w.mu.Unlock()
@@ -212,7 +224,7 @@ func (w *world) met(what string) {
 
 // wait waits for the end of the round. It counts seconds one by one: a machine
 // that stands still for minutes takes one of them, not all.
-func (w *world) wait() {
+func (w *single) wait() {
 	l := w.life
 	for range patience {
 		select {
@@ -230,8 +242,8 @@ func (w *world) wait() {
 		*seed, l.number, l.end.what, l.end.n, patience, w.book, w.book.unended(), l.tail())
 }
 
-// live gives a node that is ready, waiting for it.
-func (w *world) live(ctx context.Context) (*life, error) {
+// open gives a door of a node that is ready, waiting for it.
+func (w *single) open(ctx context.Context) (*door, error) {
 	for {
 		w.mu.Lock()
 		l, changed := w.life, w.changed
@@ -239,7 +251,7 @@ func (w *world) live(ctx context.Context) (*life, error) {
 		select {
 		case <-l.ready:
 			if l.ctx.Err() == nil {
-				return l, nil
+				return l.door, nil
 			}
 		case <-l.ctx.Done():
 		case <-ctx.Done():
@@ -254,7 +266,7 @@ func (w *world) live(ctx context.Context) (*life, error) {
 }
 
 // calm waits until no process of an earlier life is left, tools included.
-func (w *world) calm(ctx context.Context) error {
+func (w *single) calm(ctx context.Context, _ string) error {
 	w.mu.Lock()
 	earlier := w.lives[:len(w.lives)-1]
 	w.mu.Unlock()
@@ -267,6 +279,8 @@ func (w *world) calm(ctx context.Context) error {
 	}
 	return nil
 }
+
+func (w *single) tail() string { return w.life.tail() }
 
 // tail is the end of what the nodes said.
 func (l *life) tail() string {

@@ -163,7 +163,8 @@ func drawBelow(r *rand.Rand) string {
 // answer is the model: stateless, so that it does not matter which of its
 // answers were lost with the node that asked.
 func (w *world) answer(r *providertest.Request) providertest.Answer {
-	w.met(onModel)
+	w.asked.Add(1)
+	w.system.met(onModel)
 	if r.Number%43 == 0 {
 		return providertest.Failure(http.StatusInternalServerError, "try again")
 	}
@@ -215,24 +216,29 @@ type publisher struct {
 
 // startLoad starts the publishers and the person.
 func (w *world) startLoad() {
+	w.turnTo(0)
 	for i := range publishers {
 		p := &publisher{w: w, name: fmt.Sprintf("p%d", i), prompt: i%3 == 0, random: rand.New(rand.NewPCG(*seed, uint64(i+1)))}
 		w.publishing.Go(func() { p.run(p.input, 1) })
 	}
 	c := &publisher{w: w, name: "c", random: rand.New(rand.NewPCG(*seed, publishers+1))}
 	w.publishing.Go(func() { c.run(c.command, perCommands) })
-	for generation := range *rounds/perGeneration + 1 {
-		for n := range agents {
-			agent := strings.Replace(w.agent(n), fmt.Sprintf("/g%d-", w.generation.Load()), fmt.Sprintf("/g%d-", generation), 1)
-			w.running.Go(func() { w.follow(agent) })
-		}
-	}
 	for i := range mortals {
 		m := newMortal(w, i)
 		w.mortals = append(w.mortals, m)
 		w.publishing.Go(m.run)
 	}
-	w.running.Go(w.decide)
+	w.running.Go(func() { w.decide(false) })
+	w.running.Go(func() { w.decide(true) })
+}
+
+// turnTo turns the load to the agents of a generation, whose events are read.
+func (w *world) turnTo(generation int64) {
+	w.generation.Store(generation)
+	for n := range agents {
+		agent := w.agent(n)
+		w.running.Go(func() { w.follow(agent) })
+	}
 }
 
 // run sends until the load is to end, at most one thing for so many inputs that
@@ -281,7 +287,7 @@ func (p *publisher) input() {
 			s.Policy, s.Delay, s.At = messages.PolicyQueue, time.Second+time.Duration(p.random.IntN(2000))*time.Millisecond, time.Now()
 		}
 	})
-	life, err := p.w.insist(func(l *life) error { return p.send(l, s, p.prompt) })
+	life, err := p.w.insist(func(d *door) error { return p.send(d, s, p.prompt) })
 	p.settle(s, life, err)
 	if err == nil && s.Policy != messages.PolicyReject && s.Delay == 0 {
 		p.past = append(p.past, s)
@@ -300,10 +306,18 @@ func (p *publisher) policy() messages.Policy {
 	return messages.PolicyQueue
 }
 
-// again sends an old input once more under its id, through either door.
+// again sends an old input once more under its id, through either door if it has
+// ended: order is kept within a door, and one that still waits behind the one would
+// overtake others through the other.
 func (p *publisher) again() {
 	s := p.past[p.random.IntN(len(p.past))]
-	if _, err := p.w.insist(func(l *life) error { return p.send(l, s, p.random.IntN(2) == 0) }); err != nil {
+	prompt := p.random.IntN(2) == 0
+	p.w.book.mu.Lock()
+	if !p.w.book.ended[s.ID] {
+		prompt = p.prompt
+	}
+	p.w.book.mu.Unlock()
+	if _, err := p.w.insist(func(d *door) error { return p.send(d, s, prompt) }); err != nil {
 		p.w.fault("%s, sent again, was refused: %v", s.ID, err)
 	}
 	p.w.book.write(func() { p.w.book.again++ })
@@ -327,22 +341,22 @@ func (p *publisher) settle(s *sent, life int, err error) {
 		}
 	})
 	if err == nil && s.Command == "input" {
-		p.w.met(onAck)
+		p.w.system.met(onAck)
 	}
 }
 
 // send gives an input to a node and returns when it is acknowledged.
-func (p *publisher) send(l *life, s *sent, prompt bool) error {
+func (p *publisher) send(d *door, s *sent, prompt bool) error {
 	in := messages.Input{ID: s.ID, Policy: s.Policy, Content: messages.TextContent(s.Plan.text(s.ID))}
 	if s.Delay > 0 {
 		in.In = messages.Span(s.Delay)
 	}
 	if !prompt || s.Delay > 0 {
-		_, err := l.client.Send(l.ctx, s.Agent, in)
+		_, err := d.client.Send(d.ctx, s.Agent, in)
 		return err
 	}
 	toEnd := p.random.IntN(3) == 0
-	for e, err := range l.client.AskInput(l.ctx, s.Agent, in) {
+	for e, err := range d.client.AskInput(d.ctx, s.Agent, in) {
 		if err != nil {
 			return err
 		}
@@ -393,12 +407,24 @@ func (p *publisher) command() {
 	default:
 		c = messages.Withdraw{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}
-	life, err := p.w.insist(func(l *life) error {
-		_, err := l.client.Do(l.ctx, s.Agent, c)
+	began := time.Now()
+	life, err := p.w.insist(func(d *door) error {
+		_, err := d.client.Do(d.ctx, s.Agent, c)
 		return err
 	})
+	if err != nil && kind != "delete" && time.Since(began) > onceWithin {
+		err = errInDoubt
+	}
 	p.settle(s, life, err)
 }
+
+// onceWithin is how long a command is surely published once: a client whose answer does
+// not come, or whose connection is made anew, publishes it again.
+const onceWithin = 200 * time.Millisecond
+
+// errInDoubt stands for a refusal that may be of one copy of a command, while another one
+// is obeyed: an agent may have come to life in between.
+var errInDoubt = errors.New("refused, and perhaps obeyed")
 
 // newChild is the agent that a call brought to life last.
 func (b *book) newChild() string {
@@ -419,31 +445,6 @@ func (b *book) anyOpen(agent string) string {
 	return "none"
 }
 
-// insist does something with a live node, again and again as an honest client
-// does, until it is done or refused for good. It gives the number of the life.
-func (w *world) insist(do func(*life) error) (life int, err error) {
-	for {
-		l, err := w.live(w.ctx)
-		if err != nil {
-			return 0, err
-		}
-		err = do(l)
-		var refused *messages.Error
-		switch {
-		case err == nil:
-			return l.number, nil
-		case l.ctx.Err() != nil:
-			continue
-		case errors.As(err, &refused) && (!refused.Temporary() || refused.Code == messages.Busy):
-			return 0, err
-		}
-		select {
-		case <-l.ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 // fault reports what must not be.
 func (w *world) fault(format string, args ...any) {
 	if w.ctx.Err() == nil {
@@ -451,15 +452,14 @@ func (w *world) fault(format string, args ...any) {
 	}
 }
 
-// follow reads an agent's events as they come, through every life of the node.
+// follow reads an agent's events as they come, through one door after the other.
 func (w *world) follow(agent string) {
-	next := messages.EventNumber(1)
-	for {
-		l, err := w.live(w.ctx)
+	for next := messages.EventNumber(1); ; {
+		d, err := w.system.open(w.ctx)
 		if err != nil {
 			return
 		}
-		for line, err := range l.client.Query(l.ctx, agent, messages.Query{View: "events", From: next, Follow: true}) {
+		for line, err := range d.client.Query(d.ctx, agent, messages.Query{View: "events", From: next, Follow: true}) {
 			var e client.Event
 			if err != nil || json.Unmarshal(line, &e) != nil {
 				break
@@ -469,16 +469,15 @@ func (w *world) follow(agent string) {
 			}
 			next = e.N + 1
 			w.see(agent, e)
-			w.met(onFact)
+			w.system.met(onFact)
 			if strings.HasPrefix(e.Type, "child.") {
-				w.met(onChild)
+				w.system.met(onChild)
 			}
 		}
 		select {
-		case <-l.ctx.Done():
+		case <-d.ctx.Done():
 		case <-time.After(100 * time.Millisecond):
-		case <-w.ctx.Done():
-			return
 		}
+		d.close()
 	}
 }

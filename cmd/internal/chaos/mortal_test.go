@@ -78,7 +78,7 @@ func (m *mortal) live(last bool) error {
 			return err
 		}
 		if n == 0 {
-			m.w.met(onAnew)
+			m.w.system.met(onAnew)
 		}
 	}
 	for n := 4; n < 4+m.random.IntN(3); n++ {
@@ -89,8 +89,8 @@ func (m *mortal) live(last bool) error {
 		if n == 5 {
 			in.In = messages.Span(2 * time.Second)
 		}
-		if _, err := m.w.insist(func(l *life) error {
-			_, err := l.client.Send(l.ctx, m.agent, in)
+		if _, err := m.w.insist(func(d *door) error {
+			_, err := d.client.Send(d.ctx, m.agent, in)
 			return err
 		}); err != nil {
 			return fmt.Errorf("input %s: %w", in.ID, err)
@@ -115,8 +115,8 @@ func (m *mortal) ask(n int) error {
 	p := m.plan()
 	in := m.input(n, p)
 	var end client.Event
-	_, err := m.w.insist(func(l *life) error {
-		for e, err := range l.client.AskInput(l.ctx, m.agent, in) {
+	_, err := m.w.insist(func(d *door) error {
+		for e, err := range d.client.AskInput(d.ctx, m.agent, in) {
 			if err != nil {
 				return err
 			}
@@ -142,13 +142,13 @@ func (m *mortal) ask(n int) error {
 // die deletes the agent and holds that nothing of it can be read.
 func (m *mortal) die() error {
 	c := messages.Delete{ID: fmt.Sprintf("%s-end-%d", m.name, m.life), Reason: "its time has come"}
-	if _, err := m.w.insist(func(l *life) error {
-		_, err := l.client.Do(l.ctx, m.agent, c)
+	if _, err := m.w.insist(func(d *door) error {
+		_, err := d.client.Do(d.ctx, m.agent, c)
 		return err
 	}); err != nil {
 		return err
 	}
-	m.w.met(onDelete)
+	m.w.system.met(onDelete)
 	if err := m.buried(); err != nil || m.w.ctx.Err() != nil {
 		return err
 	}
@@ -161,8 +161,8 @@ var errUnburied = errors.New("it is not gone yet")
 // buried waits until the agent's tombstone says that all is gone.
 func (m *mortal) buried() error {
 	for range 10 * patience {
-		_, err := m.w.insist(func(l *life) error {
-			for line, err := range l.client.Query(l.ctx, m.agent, messages.Query{View: "show"}) {
+		_, err := m.w.insist(func(d *door) error {
+			for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "show"}) {
 				var s projections.AgentStatus
 				if err == nil {
 					err = json.Unmarshal(line, &s)
@@ -189,8 +189,8 @@ func (m *mortal) buried() error {
 }
 
 // nothing holds that a reader is shown the tombstone and nothing before it.
-func (m *mortal) nothing(l *life) error {
-	for line, err := range l.client.Query(l.ctx, m.agent, messages.Query{View: "events"}) {
+func (m *mortal) nothing(d *door) error {
+	for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "events"}) {
 		var e client.Event
 		if err == nil {
 			err = json.Unmarshal(line, &e)
@@ -202,7 +202,7 @@ func (m *mortal) nothing(l *life) error {
 			m.w.fault("%v", violation{m.agent, "an event of a deleted agent is shown", []client.Event{e}})
 		}
 	}
-	for line, err := range l.client.Query(l.ctx, m.agent, messages.Query{View: "history"}) {
+	for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "history"}) {
 		if err != nil {
 			return err
 		}
@@ -242,8 +242,8 @@ var earlier = regexp.MustCompile(`\bm(\d)-\d_(\d+)[^.\d]`)
 
 // search looks through everything that is stored for what was said in lives that
 // are over.
-func (w *world) search() error {
-	nc, err := nats.Connect(w.life.client.Server())
+func (w *world) search(server string) error {
+	nc, err := nats.Connect(server)
 	if err != nil {
 		return err
 	}

@@ -8,21 +8,32 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// decide is the person: told of a call that waits for them, they say what is to
-// become of it. What a decision meets that is refused is over: the turn ended.
-func (w *world) decide() {
-	r := rand.New(rand.NewPCG(*seed, 1<<32))
+// decide is a person: told of a call that waits for them, they say what is to
+// become of it. What a decision meets that is refused is over: the turn ended. One
+// person approves, and another looks up what nobody knows of.
+func (w *world) decide(doubts bool) {
+	stream := uint64(1 << 32)
+	if doubts {
+		stream = 1 << 33
+	}
+	r := rand.New(rand.NewPCG(*seed, stream))
 	b := w.book
 	settled := make(map[string]bool)
-	for b.until(w.ctx, nil, func() bool { return len(b.waiting) > 0 }) {
+	mine := func(c waitingCall) bool { return c.doubtful() == doubts }
+	for b.until(w.ctx, nil, func() bool { return slices.ContainsFunc(b.waiting, mine) }) {
 		var c waitingCall
-		b.write(func() { c, b.waiting = b.waiting[0], b.waiting[1:] })
+		b.write(func() {
+			i := slices.IndexFunc(b.waiting, mine)
+			c = b.waiting[i]
+			b.waiting = slices.Delete(b.waiting, i, i+1)
+		})
 		if c.wait != nil && (c.wait.Kind == messages.WaitPaused || !w.fresh(*c.wait, settled)) {
 			continue
 		}
@@ -31,7 +42,7 @@ func (w *world) decide() {
 			w.fault("%v", err)
 			return
 		}
-		if _, err = w.insist(func(l *life) error { return patient(l, c.Agent, verdict) }); err != nil {
+		if _, err = w.insist(func(d *door) error { return patient(d, c.Agent, verdict) }); err != nil {
 			continue
 		}
 		b.write(func() {
@@ -46,8 +57,8 @@ var errBusy = errors.New("as many tools run as may at once")
 // patient gives a decision to an agent. insist takes busy for good, which it is
 // for an input that is not to wait; a call that may not run again yet may soon,
 // so here it is an error to try again after.
-func patient(l *life, agent string, c messages.Command) error {
-	_, err := l.client.Do(l.ctx, agent, c)
+func patient(d *door, agent string, c messages.Command) error {
+	_, err := d.client.Do(d.ctx, agent, c)
 	var refused *messages.Error
 	if errors.As(err, &refused) && refused.Code == messages.Busy {
 		return errBusy
@@ -59,9 +70,9 @@ func patient(l *life, agent string, c messages.Command) error {
 // of what waits may be old, and tells of the same more than once.
 func (w *world) fresh(wait messages.Wait, settled map[string]bool) bool {
 	var newest client.Event
-	_, err := w.insist(func(l *life) error {
+	_, err := w.insist(func(d *door) error {
 		newest = client.Event{}
-		for line, err := range l.client.Query(l.ctx, wait.Agent, messages.Query{View: "events"}) {
+		for line, err := range d.client.Query(d.ctx, wait.Agent, messages.Query{View: "events"}) {
 			var e client.Event
 			if err == nil {
 				err = json.Unmarshal(line, &e)
@@ -113,7 +124,8 @@ func (w *world) verdict(c waitingCall, r *rand.Rand) (messages.Command, string, 
 // whose outcome is unknown what the ledger has.
 func (w *world) lookUp(d messages.Decide, agent string, of messages.TurnID, asked fields, r *rand.Rand) (messages.Command, string, error) {
 	d.Outcome = messages.OutcomeCompleted
-	if err := w.calm(w.ctx); err != nil {
+	key := strings.Join([]string{agent, string(of), string(d.Call)}, "/")
+	if err := w.system.calm(w.ctx, key); err != nil {
 		return d, "", err
 	}
 	var want entry
@@ -124,7 +136,6 @@ func (w *world) lookUp(d messages.Decide, agent string, of messages.TurnID, aske
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return d, "", err
 	}
-	key := strings.Join([]string{agent, string(of), string(d.Call)}, "/")
 	if done, ok := effectOf(lines, asked.Tool, key); ok && done.Input == want.Input && done.Position == want.Position {
 		d.Result = done.result()
 		return d, "tool.completed", nil

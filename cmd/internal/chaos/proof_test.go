@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -36,15 +37,15 @@ type evidence struct {
 // gather waits until every agent has come to rest and reads all logs. What is
 // acknowledged, applied and not in a log by then never will be: that is for the
 // proof to say.
-func (w *world) gather() (*evidence, error) {
+func (w *world) gather(c *client.Client) (*evidence, error) {
 	for range patience {
 		w.ended()
-		left, _, err := w.life.client.Backlog(w.ctx)
+		left, _, err := c.Backlog(w.ctx)
 		if err != nil {
 			return nil, err
 		}
 		if left == 0 {
-			if e, err := w.read(); err != nil || e.resting() {
+			if e, err := w.read(c); err != nil || e.resting() {
 				return e, err
 			}
 		}
@@ -65,7 +66,7 @@ func (w *world) ended() {
 }
 
 // read reads the logs of all agents and the dead letters of all tenants.
-func (w *world) read() (*evidence, error) {
+func (w *world) read(c *client.Client) (*evidence, error) {
 	w.book.mu.Lock()
 	e := &evidence{sent: maps.Clone(w.book.sent), shown: make(map[string]map[messages.EventNumber]client.Event),
 		logs: make(map[string][]client.Event), letters: make(map[string]messages.Code), decided: slices.Clone(w.book.decided), differ: slices.Clone(w.book.differ)}
@@ -80,16 +81,14 @@ func (w *world) read() (*evidence, error) {
 	for _, m := range w.mortals {
 		e.logs[m.agent] = nil
 	}
-	for agent := range e.logs {
-		if err := e.readLog(w.ctx, w.life.client, agent); err != nil {
-			return nil, err
-		}
+	if err := e.readLogs(w.ctx, c, slices.Collect(maps.Keys(e.logs))); err != nil {
+		return nil, err
 	}
-	if err := e.readChildren(w.ctx, w.life.client); err != nil {
+	if err := e.readChildren(w.ctx, c); err != nil {
 		return nil, err
 	}
 	for _, tenant := range tenants {
-		for line, err := range w.life.client.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
+		for line, err := range c.QueryTenant(w.ctx, tenant, messages.Query{View: "dlq"}) {
 			var l messages.DeadLetter
 			if err == nil {
 				err = json.Unmarshal(line, &l)
@@ -107,22 +106,61 @@ func (w *world) read() (*evidence, error) {
 	return e, nil
 }
 
-func (e *evidence) readLog(ctx context.Context, c *client.Client, agent string) error {
+// readers is how many logs are read at a time.
+const readers = 8
+
+// readLogs reads the logs of agents.
+func (e *evidence) readLogs(ctx context.Context, c *client.Client, agents []string) error {
+	var mu sync.Mutex
+	return atOnce(agents, func(agent string) error {
+		log, err := readLog(ctx, c, agent)
+		mu.Lock()
+		defer mu.Unlock()
+		e.logs[agent] = log
+		return err
+	})
+}
+
+// atOnce does something with each of some, with several at a time.
+func atOnce[T any](some []T, do func(T) error) error {
+	left, failed := make(chan T), make(chan error, readers)
+	for range readers {
+		go func() {
+			var all error
+			for one := range left {
+				all = errors.Join(all, do(one))
+			}
+			failed <- all
+		}()
+	}
+	for _, one := range some {
+		left <- one
+	}
+	close(left)
+	var all error
+	for range readers {
+		all = errors.Join(all, <-failed)
+	}
+	return all
+}
+
+// readLog reads an agent's log, which is empty if all that it was sent was refused.
+func readLog(ctx context.Context, c *client.Client, agent string) (log []client.Event, err error) {
 	for line, err := range c.Query(ctx, agent, messages.Query{View: "events"}) {
 		var refused *messages.Error
 		if errors.As(err, &refused) && refused.Code == messages.NotFound {
-			return nil // all that it was sent was refused
+			return nil, nil
 		}
 		var ev client.Event
 		if err == nil {
 			err = json.Unmarshal(line, &ev)
 		}
 		if err != nil {
-			return fmt.Errorf("the log of %s cannot be read: %w", agent, err)
+			return nil, fmt.Errorf("the log of %s cannot be read: %w", agent, err)
 		}
-		e.logs[agent] = append(e.logs[agent], ev)
+		log = append(log, ev)
 	}
-	return nil
+	return log, nil
 }
 
 // resting says that every accepted input has ended, that every child has, and

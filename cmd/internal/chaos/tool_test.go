@@ -104,6 +104,11 @@ func effectOf(ledger []byte, tool, key string) (e entry, ok bool) {
 
 // runTool is a tool's program; it gives the exit code.
 func runTool(args []string) int {
+	here, err := attend(args[2], os.Getenv("REPRISE_IDEMPOTENCY_KEY"))
+	if err != nil {
+		return failTool(err)
+	}
+	defer func() { _ = here.Close() }()
 	mode, ledger, gate := args[0], args[2], args[3]
 	e := entry{Tool: args[1], Key: os.Getenv("REPRISE_IDEMPOTENCY_KEY"), Agent: os.Getenv("REPRISE_AGENT")}
 	if _, err := fmt.Sscan(os.Getenv("REPRISE_ATTEMPT"), &e.Attempt); err != nil {
@@ -196,6 +201,34 @@ func locked(ledger string, do func(lines []byte) error) error {
 	return do(lines)
 }
 
+// attend says that a program works for a call, as long as the file is open.
+func attend(ledger, key string) (*os.File, error) {
+	return attendance(ledger, key, syscall.LOCK_SH)
+}
+
+// attended says that a program works for a call.
+func attended(ledger, key string) (bool, error) {
+	f, err := attendance(ledger, key, syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return false, f.Close()
+}
+
+func attendance(ledger, key string, how int) (*os.File, error) {
+	f, err := os.OpenFile(ledger+"."+string(digest(key)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), how); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 // tell says where the tool is and waits until the gate has taken note. If the
 // gate is gone the run is over, and nobody cares.
 func tell(gate, where string) {
@@ -246,6 +279,6 @@ func (g *gate) serve(c net.Conn) {
 }
 
 func (g *gate) close() {
-	_ = g.listener.Close()
+	_ = g.listener.Close() // it may be closed already
 	g.serving.Wait()
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -118,7 +117,7 @@ func (a *app) copies(name string, force bool) (cfg backup.Config, err error) {
 	}
 	cfg = backup.Config{Root: o.Root, Version: versionText()}
 	if cfg.Conn, err = natslog.Connect(server, options...); err != nil {
-		return cfg, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+		return cfg, a.undialled(err, file)
 	}
 	return cfg, nil
 }

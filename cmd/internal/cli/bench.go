@@ -21,8 +21,13 @@ func (a *app) bench() *cobra.Command {
 		Long:  "Measure this machine: the runtime beside plain JetStream, on nodes and folders of its own.\n" + about.String(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {
-				if !slices.Contains(bench.Names(), name) && name != benchChild {
+				if !slices.Contains(bench.Names(), name) && !bench.Child(name) {
 					return usage("there is no benchmark %q: the names are %s", name, strings.Join(bench.Names(), ", "))
+				}
+			}
+			for _, part := range o.Only {
+				if !slices.Contains(bench.Parts(), part) {
+					return usage("the benchmark cluster has no part %q: the parts are %s", part, strings.Join(bench.Parts(), ", "))
 				}
 			}
 			tune()
@@ -38,10 +43,10 @@ func (a *app) bench() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "where temporary folders are made: its disk is measured (default: the system's)")
 	f.StringSliceVar(&o.Sync, "sync", nil, "modes of the embedded server (default: always,relaxed)")
-	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512), or in mid-turn when a node of cluster is killed (default: 500,10000)")
 	f.DurationVar(&o.Window, "window", 0, "how long one window of turns lasts (default: 0.9s)")
+	f.IntSliceVar(&o.Nodes, "nodes", nil, "cluster: how many nodes (default: 1,2,3)")
+	f.IntSliceVar(&o.Replicas, "replicas", nil, "cluster: 1, on one NATS server, or 3, on three (default: 1,3)")
+	f.StringSliceVar(&o.Only, "only", nil, "cluster: parts of it: "+strings.Join(bench.Parts(), ", ")+" (default: all)")
 	return cmd
 }
-
-// benchChild is the name under which bench starts this program as a model server.
-const benchChild = "model-server"

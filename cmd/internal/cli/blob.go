@@ -33,8 +33,6 @@ func (a *app) runBlob(ctx context.Context, agent string, hash messages.Digest, f
 	switch {
 	case err != nil:
 		return err
-	case hash == "":
-		return usage("the hash is empty: give the one that an event names")
 	case a.json() && file == "":
 		return usage("-o json tells of a file that was written: name one with -f")
 	}

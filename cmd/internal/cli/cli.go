@@ -40,6 +40,7 @@ type app struct {
 	// output is text or json.
 	output  string
 	verbose bool
+	logging logging
 	// running says that the command line was understood.
 	running bool
 	// command is the name of the command, empty if none was found.
@@ -82,13 +83,16 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if a.output != "text" && a.output != "json" {
 				return usage("output form %q: write text or json", a.output)
 			}
 			a.running = true
 			a.remote.read(cmd)
-			return refuseNothing(cmd.Flags())
+			if err := refuseGiven(cmd.Flags()); err != nil {
+				return err
+			}
+			return refuseUnnamed(cmd, args)
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
@@ -111,13 +115,13 @@ To begin: reprise dev, then in another terminal: reprise ask assistant/main "Wha
 
 func (a *app) commands() []*cobra.Command {
 	return []*cobra.Command{
-		a.dev(), a.serve(),
+		a.dev(), a.serve(), a.drain(),
 		a.ask(), a.chat(), a.send(),
 		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.usage(), a.effects(), a.timers(), a.replay(), a.dlq(),
 		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
 		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
-		a.backup(), a.restore(),
-		a.check(), a.doctor(), a.views(), a.bench(), a.version(),
+		a.backup(), a.restore(), a.store(),
+		a.check(), a.doctor(), a.nodes(), a.partitions(), a.views(), a.bench(), a.permissions(), a.version(),
 	}
 }
 

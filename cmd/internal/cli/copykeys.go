@@ -14,7 +14,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -176,7 +175,7 @@ func (a *app) keyed() (store backup.Config, done func(), err error) {
 	case file != "": // the node that wrote it is gone
 		return a.keyedFolder()
 	}
-	return store, nil, a.unreachable(messages.Refuse(messages.Unavailable, "%v", err), file)
+	return store, nil, a.undialled(err, file)
 }
 
 func (a *app) keyedFolder() (store backup.Config, done func(), err error) {

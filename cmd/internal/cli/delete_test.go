@@ -128,7 +128,7 @@ func TestNodeEndsByItself(t *testing.T) { // A108
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.node("serve", "--nats", strings.TrimSpace(string(address)), "--key-file", "key")
+	w.launch("serve", "--nats", strings.TrimSpace(string(address)), "--key-file", "key") // its NATS may end before it is ready
 	<-n.done
 	if code := n.end(0); code != 1 || !strings.Contains(n.errs.String(), "reprise: this store has been encrypted") {
 		t.Errorf("exit code %d: %s", code, n.errs)

@@ -21,7 +21,7 @@ import (
 const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
-	data, listen, config, model, sync, keys string
+	data, listen, config, model, sync, keys, http string
 }
 
 func (a *app) dev() *cobra.Command {
@@ -35,7 +35,7 @@ The agents are those of ./reprise.yaml, or of --config. Without a file there
 are demo agents, assistant, parrot, support and team, which asks two of them, and
 which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else a built-in model that works offline.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"))
+			return a.runDev(cmd.Context(), f, cmd.Flags().Changed("listen"), cmd.Flags().Changed("http"))
 		},
 	}
 	fs := cmd.Flags()
@@ -45,17 +45,22 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
 	keyFlag(cmd, &f.keys)
-	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does")
+	httpFlag(cmd, &f.http)
+	a.logFlags(cmd, slog.LevelWarn)
 	return cmd
 }
 
-func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
+func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) error {
 	if err := syncMode(f.sync); err != nil {
+		return err
+	}
+	logger, err := a.log()
+	if err != nil {
 		return err
 	}
 	cfg := cluster.Config{
 		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
-		Providers: withDemo(demo.Delay(wordDelay)), Logger: a.logger(slog.LevelWarn),
+		Providers: withDemo(demo.Delay(wordDelay)), Logger: logger,
 	}
 	file, err := devAgents(f, &cfg)
 	if err != nil {
@@ -66,6 +71,9 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen bool) error {
 		a.note("%s is in use: another port is taken", f.listen)
 	}
 	n := &node{app: a, cfg: cfg, mode: "dev"}
+	if err := n.serves(f.http, httpGiven); err != nil {
+		return err
+	}
 	n.ready = func(running *cluster.Node) { n.tryThis(running.URL(), file == "") }
 	return n.run(ctx)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,6 +87,9 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 	}
 	if !f.quick && !ill(found) {
 		results, err := a.examineStore(ctx, agent, f.query)
+		if errors.Is(err, client.ErrNotAllowed) && agent == "" && !f.query.Repair {
+			results, err = []finding{{"store", "note", "this user may not have the store read, for it is of all tenants together; name an agent to have that one read"}}, nil
+		}
 		if err != nil {
 			return err
 		}
@@ -148,10 +152,27 @@ func (a *app) examine(ctx context.Context, tenant string) (found []finding) {
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
 	defer cancel()
-	return append([]finding{{"server", "ok", c.Server() + " answers"}},
+	found = append([]finding{{"server", "ok", c.Server() + " answers"}}, a.cluster(ctx, c)...)
+	return append(found,
 		a.backlog(ctx, c), a.population(ctx, c, tenant), a.deadLetters(ctx, c, tenant),
 		finding{"sync", "note", "unknown from here: a node says when it starts whether what is acknowledged is on disk"},
-		finding{"tenants", "note", "within one NATS account tenants are not isolated: give each user permissions for their tenant's subjects only, or an account of their own"})
+		a.isolation(ctx, c))
+}
+
+// isolation tells which account this user is in. Whether tenants share it with the
+// nodes a node tells, for it knows them.
+func (a *app) isolation(ctx context.Context, c *client.Client) finding {
+	const advice = "within one NATS account tenants are not isolated: `reprise permissions` prints accounts for them"
+	who, err := c.Login(ctx)
+	switch {
+	case errors.Is(err, client.ErrNotAllowed):
+		return finding{"tenants", "note", "this user may not ask in which NATS account it is, as is right for a user of a tenant"}
+	case err != nil:
+		return finding{"tenants", "note", "the server does not say in which NATS account this user is; " + advice}
+	case who.Account == client.GlobalAccount:
+		return finding{"tenants", "note", "this user is in the NATS account " + who.Account + ", as everybody is who has no other; " + advice}
+	}
+	return finding{"tenants", "note", fmt.Sprintf("this is user %s of the NATS account %s; %s", who.User, who.Account, advice)}
 }
 
 // waitsLong is how long an input may wait before it is told: a node that works
@@ -170,7 +191,10 @@ func (a *app) failed(check string, err error) finding {
 // backlog looks at the work queue.
 func (a *app) backlog(ctx context.Context, c *client.Client) finding {
 	n, oldest, err := c.Backlog(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrNotAllowed):
+		return finding{"queue", "note", "this user may not look at it, for it is of all tenants together"}
+	case err != nil:
 		return a.failed("queue", err)
 	}
 	return queued(n, oldest, time.Now())

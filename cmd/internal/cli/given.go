@@ -4,7 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // positives are the flags whose zero would count as if they were not given.
@@ -17,17 +20,44 @@ var worded = []string{
 	"args-hash", "config", "context", "creds", "data", "deadline", "id", "key-file", "model", "nats", "outcome", "phase", "reply", "root", "tool", "turn", "views",
 }
 
-// refuseNothing refuses a flag that was given and says nothing.
-func refuseNothing(flags *pflag.FlagSet) (err error) {
+// listed is what shows the things that a word of a command's use names.
+var listed = map[string]string{"CALL": "show", "INPUT": "show", "NODE": "nodes", "SHA256": "events", "TIMER": "timers", "TOOL": "approvals"}
+
+// refuseUnnamed refuses a name that is empty, before anything is sent: a variable of the
+// shell that is not set.
+func refuseUnnamed(cmd *cobra.Command, args []string) error {
+	for i, word := range strings.Fields(cmd.Use)[1:] {
+		if by := listed[word]; by != "" && i < len(args) && args[i] == "" {
+			return usage("%s is empty: name one, as `%s` shows them", word, by)
+		}
+	}
+	return nil
+}
+
+// refuseGiven refuses a flag that was given and says nothing, or what no command
+// could mean by it.
+func refuseGiven(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		switch value := f.Value.String(); {
-		case f.Value.Type() == "string":
-			if value == "" && slices.Contains(worded, f.Name) {
-				err = usage("--%s is empty: give it a value, or leave it out", f.Name)
-			}
-		case (value == "0" || value == "0s") && slices.Contains(positives, strings.TrimPrefix(f.Name, "agent-")):
-			err = usage("--%s %s: it must be positive, or left out", f.Name, value)
+		if wrong := refused(f.Name, f.Value); wrong != nil {
+			err = wrong
 		}
 	})
 	return err
+}
+
+// refused says what is wrong with a flag that was given; nil: nothing.
+func refused(name string, given pflag.Value) error {
+	switch value := given.String(); {
+	case given.Type() == "string" && value == "" && slices.Contains(worded, name):
+		return usage("--%s is empty: give it a value, or leave it out", name)
+	case name == "root":
+		if err := messages.ValidateRoot(value); err != nil {
+			return usage("--root: %v", err)
+		}
+	case given.Type() != "string" && (value == "0" || value == "0s") && slices.Contains(positives, strings.TrimPrefix(name, "agent-")):
+		return usage("--%s %s: it must be positive, or left out", name, value)
+	case name == "timeout" && strings.HasPrefix(value, "-"):
+		return usage("--timeout %s: it must be positive, or 0 to wait for ever", value)
+	}
+	return nil
 }

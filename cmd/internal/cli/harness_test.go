@@ -123,7 +123,8 @@ func object(t *testing.T, line string) map[string]any {
 type proc struct {
 	t     *testing.T
 	cmd   *exec.Cmd
-	ready string // the line that says so
+	up    chan struct{} // closed when ready is known
+	ready string        // the line that says so
 	rest  *bytes.Buffer
 	errs  *lockedBuffer
 	done  chan struct{}
@@ -132,26 +133,35 @@ type proc struct {
 // node starts a node and returns when it is ready.
 func (w *world) node(args ...string) *proc {
 	w.t.Helper()
+	p := w.launch(args...)
+	if <-p.up; !strings.Contains(p.ready, "ready") {
+		p.end(syscall.SIGKILL)
+		w.t.Fatalf("%v ended before it was ready\n%s", args, p.errs)
+	}
+	return p
+}
+
+// launch starts a node.
+func (w *world) launch(args ...string) *proc {
+	w.t.Helper()
 	cmd := w.command(args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := &proc{t: w.t, cmd: cmd, rest: new(bytes.Buffer), errs: new(lockedBuffer), done: make(chan struct{})}
+	p := &proc{t: w.t, cmd: cmd, rest: new(bytes.Buffer), errs: new(lockedBuffer), up: make(chan struct{}), done: make(chan struct{})}
 	cmd.Stderr = p.errs
 	if err := cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	lines := bufio.NewReader(out)
-	for !strings.Contains(p.ready, "ready") {
-		if p.ready, err = lines.ReadString('\n'); err != nil {
-			_ = cmd.Wait()
-			w.t.Fatalf("%v ended before it was ready: %v\n%s", args, err, p.errs)
-		}
-	}
 	go func() {
+		defer close(p.done)
+		lines := bufio.NewReader(out)
+		for err := error(nil); err == nil && !strings.Contains(p.ready, "ready"); {
+			p.ready, err = lines.ReadString('\n')
+		}
+		close(p.up)
 		_, _ = io.Copy(p.rest, lines)
-		close(p.done)
 	}()
 	w.t.Cleanup(func() { p.end(syscall.SIGKILL) })
 	return p

@@ -139,15 +139,15 @@ func TestInterruptAndBusy(t *testing.T) {
 		w.run(verb, agent).exits(0, "nothing changed")
 		w.run("events", agent).exits(0, "turn.aborted", "enough of it")
 	}
-	waiting := w.begin("", "ask", "--timeout", "50ms", "worker/slow", "use hold")
+	waiting := w.begin("", "ask", "--timeout", "2s", "worker/slow", "use hold") // so that it begins on a slow machine, too
 	w.started()
-	waiting().exits(1, "did not end within 50ms; it goes on", "events worker/slow --follow")
+	waiting().exits(1, "did not end within 2s; it goes on", "events worker/slow --follow")
 	w.release()
 	w.await("worker/slow", "turn.completed")
 
-	talking := w.begin("use hold\nAre you there?\n", "chat", "--timeout", "200ms", "worker/talk") // each turn, not the chat
+	talking := w.begin("use hold\nAre you there?\n", "chat", "--timeout", "2s", "worker/talk") // each turn, not the chat
 	w.started()
-	if r := talking().exits(1, "did not end within 200ms; it goes on"); strings.Count(r.err, "did not end within") != 2 {
+	if r := talking().exits(1, "did not end within 2s; it goes on"); strings.Count(r.err, "did not end within") != 2 {
 		t.Errorf("not each line was waited for: %s", r.err)
 	}
 	w.release()

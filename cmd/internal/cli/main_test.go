@@ -21,7 +21,7 @@ func build(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary = filepath.Join(dir, "reprise")
-	cmd := exec.Command("go", "build", "-o", binary, "-ldflags", "-X github.com/reprise-dev/reprise/cmd/internal/cli.version=v9.8.7-test",
+	cmd := exec.Command("go", "build", "-o", binary, "-ldflags", "-s -w -X github.com/reprise-dev/reprise/cmd/internal/cli.version=v9.8.7-test",
 		"github.com/reprise-dev/reprise/cmd/reprise")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -16,7 +17,7 @@ func connect(t *testing.T, w *world) *nats.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nc, err := nats.Connect(strings.TrimSpace(string(b)))
+	nc, err := nats.Connect(strings.TrimSpace(string(b)), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,14 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -19,6 +25,8 @@ type node struct {
 	cfg cluster.Config
 	// mode is dev or serve.
 	mode string
+	// httpGiven says that the user chose the HTTP address: it must be had then.
+	httpGiven bool
 	// ready tells the user what to do now.
 	ready func(*cluster.Node)
 }
@@ -42,10 +50,12 @@ func (n *node) run(ctx context.Context) error {
 	if n.embedded() {
 		tune()
 	}
-	running, err := cluster.Start(ctx, n.cfg)
+	running, err := n.start(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil
+	case errors.Is(err, natslog.ErrConnect) && client.Advice(err) != "":
+		return fail(client.Advice(err), "%v", err)
 	case err != nil:
 		return err
 	}
@@ -63,6 +73,38 @@ func (n *node) run(ctx context.Context) error {
 		err = closing
 	}
 	return err
+}
+
+// start starts the node, without HTTP if its usual address is taken.
+func (n *node) start(ctx context.Context) (*cluster.Node, error) {
+	running, err := cluster.Start(ctx, n.cfg)
+	if !errors.Is(err, cluster.ErrHTTP) || n.httpGiven {
+		return running, err
+	}
+	n.app.note("%s is in use: health and metrics are not served; --http chooses another address, or off", n.cfg.HTTP)
+	n.cfg.HTTP = ""
+	return cluster.Start(ctx, n.cfg)
+}
+
+// usualHTTP is where a node serves health and metrics.
+const usualHTTP = "127.0.0.1:8080"
+
+// httpFlag gives cmd the flag --http.
+func httpFlag(cmd *cobra.Command, address *string) {
+	cmd.Flags().StringVar(address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if it is in use and the flag is not given they are not served")
+}
+
+// serves takes over the flag --http.
+func (n *node) serves(address string, given bool) error {
+	n.cfg.HTTP, n.httpGiven = address, given
+	if address == "off" {
+		n.cfg.HTTP = ""
+		return nil
+	}
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return usage("--http %q: write host:port, such as %s, or off", address, usualHTTP)
+	}
+	return nil
 }
 
 // announce writes the address file and says that the node is ready.
@@ -105,6 +147,7 @@ type nodeStatus struct {
 	Mode       string         `json:"mode"`
 	Node       string         `json:"node"`
 	NATS       string         `json:"nats"`
+	HTTP       string         `json:"http"` // empty: off
 	Data       string         `json:"data,omitempty"`
 	Sync       string         `json:"sync"`
 	Encrypted  bool           `json:"encrypted"`
@@ -116,7 +159,7 @@ type nodeStatus struct {
 
 func (n *node) status(running *cluster.Node) nodeStatus {
 	s := nodeStatus{
-		Type: "ready", Mode: n.mode, Node: running.ID(), NATS: reachable(running.URL()), Sync: running.Sync(), Encrypted: running.Encrypted(),
+		Type: "ready", Mode: n.mode, Node: running.ID(), NATS: reachable(running.URL()), HTTP: running.HTTP(), Sync: running.Sync(), Encrypted: running.Encrypted(),
 		Agents: running.Agents(), Partitions: running.Partitions(), Version: versionText(), Kinds: []string{},
 	}
 	if n.embedded() {
@@ -132,6 +175,9 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 func (n *node) readyLine(running *cluster.Node) string {
 	s := n.status(running)
 	parts := []string{"NATS " + s.NATS}
+	if s.HTTP != "" {
+		parts = append(parts, "HTTP "+s.HTTP)
+	}
 	if s.Data != "" {
 		parts = append(parts, "data "+s.Data)
 	}
@@ -156,12 +202,44 @@ func (n *node) readyLine(running *cluster.Node) string {
 	return fmt.Sprintf("reprise %s is ready: %s", n.mode, strings.Join(parts, ", "))
 }
 
+// logging says what is logged, and how.
+type logging struct{ level, format string }
+
+// logFlags gives cmd the flags of its log; level is the usual one.
+func (a *app) logFlags(cmd *cobra.Command, level slog.Level) {
+	f := cmd.Flags()
+	f.StringVar(&a.logging.level, "log-level", strings.ToLower(level.String()), "least that is logged: debug, info, warn or error")
+	f.StringVar(&a.logging.format, "log-format", "text", "form of the log on standard error: text or json")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "log what the node does: --log-level debug")
+}
+
+// log makes the logger that the flags of logFlags choose.
+func (a *app) log() (*slog.Logger, error) {
+	var level slog.Level
+	switch a.logging.level {
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(a.logging.level)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, usage("--log-level %q: write debug, info, warn or error", a.logging.level)
+	}
+	if a.logging.format != "text" && a.logging.format != "json" {
+		return nil, usage("--log-format %q: write text or json", a.logging.format)
+	}
+	return a.logger(level), nil
+}
+
 // logger writes what an operator must know to standard error.
 func (a *app) logger(level slog.Level) *slog.Logger {
 	if a.verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level}))
+	options := &slog.HandlerOptions{Level: level}
+	if a.logging.format == "json" {
+		return slog.New(slog.NewJSONHandler(a.err, options))
+	}
+	return slog.New(slog.NewTextHandler(a.err, options))
 }
 
 // syncMode checks the flag --sync.

@@ -85,10 +85,11 @@ func TestUsualPort(t *testing.T) {
 		defer func() { _ = l.Close() }()
 	}
 	node := w.node("dev", "--sync", "relaxed")
+	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
+	node.end(syscall.SIGTERM) // and all that it said is here
 	if strings.Contains(node.ready, ":4222") || !strings.Contains(node.errs.String(), "is in use") {
 		t.Errorf("%s%s", node.ready, node.errs)
 	}
-	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
 }
 
 const small = `
@@ -105,20 +106,21 @@ func TestServe(t *testing.T) {
 	w.run("serve", "--replicas", "3").exits(2, "--replicas")
 	first := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "always", "-o", "json")
 	o := object(t, first.ready)
-	wantKeys(t, o, "type", "mode", "node", "nats", "data", "sync", "encrypted", "kinds", "agents", "partitions", "version")
+	wantKeys(t, o, "type", "mode", "node", "nats", "http", "data", "sync", "encrypted", "kinds", "agents", "partitions", "version")
 	url, _ := o["nats"].(string)
 	if o["sync"] != "always" || o["partitions"] != 64.0 || o["version"] != "v9.8.7-test" {
 		t.Errorf("ready: %v", o)
 	}
 	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
 	second := w.node("serve", "--nats", url)
-	if !strings.Contains(second.ready, "sync unknown") || !strings.Contains(second.ready, "0 of 64 partitions") {
+	none := strings.Contains(second.ready, " 0 of 64 partitions") // a slow machine has given it some by then
+	if !strings.Contains(second.ready, "sync unknown") || !strings.Contains(second.ready, " of 64 partitions") {
 		t.Errorf("the second node: %s", second.ready)
 	}
 	for range 8 { // some go to the second node, which forwards them
 		w.run("history", "assistant/main").exits(0, "51")
 	}
-	if code := second.end(syscall.SIGINT); code != 0 || !strings.Contains(second.rest.String(), "standby") {
+	if code := second.end(syscall.SIGINT); code != 0 || strings.Contains(second.rest.String(), "give this one its share") != none {
 		t.Errorf("exit code %d, said %s%s", code, second.rest, second.errs)
 	}
 	if code := first.end(syscall.SIGTERM); code != 0 {

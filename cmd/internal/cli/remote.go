@@ -59,9 +59,14 @@ func (r *remoteFlags) read(cmd *cobra.Command) {
 // serverFlags gives cmd the flags that choose a NATS server.
 func (a *app) serverFlags(cmd *cobra.Command) {
 	f, o := cmd.Flags(), &a.remote.options
-	f.StringVar(&o.URL, "nats", "", "URL of the NATS server (default: NATS_URL)")
+	f.StringVar(&o.URL, "nats", "", "URL of the NATS server, or of several: url,url, each with its own user:password@ if that is the login (default: NATS_URL)")
 	f.StringVar(&o.Context, "context", "", "context of the nats command line tool")
 	f.StringVar(&o.Creds, "creds", "", "file with NATS credentials")
+	f.StringVar(&o.InboxPrefix, "inbox-prefix", "", "what the subjects of answers begin with, for a user who may read no others: see permissions")
+	f.StringVar(&o.NKey, "nkey", "", "file with the seed of a NATS user's key")
+	f.StringVar(&o.CA, "tlsca", "", "file with the certificates of those who sign the NATS server's")
+	f.StringVar(&o.Cert, "tlscert", "", "file with a certificate to show to the NATS server")
+	f.StringVar(&o.Key, "tlskey", "", "file with that certificate's key")
 	f.StringVar(&o.Root, "root", messages.DefaultRoot, "first token of the installation's subjects")
 }
 
@@ -192,6 +197,9 @@ func (a *app) localAddress() (address, file string, err error) {
 
 // unreachable explains why a connection failed; file is where the address came from.
 func (a *app) unreachable(err error, file string) error {
+	if advice := client.Advice(err); advice != "" {
+		return fail(advice, "%v", err)
+	}
 	if file != "" {
 		return fail("start it again with `"+a.started+" dev`, or name another server with --nats",
 			"%v; the address is from %s, and the node that wrote it is gone", err, file)
@@ -201,6 +209,14 @@ func (a *app) unreachable(err error, file string) error {
 		return fail("see that the server runs and that --nats, --context or NATS_URL name it", "%v", err)
 	}
 	return err
+}
+
+// undialled is unreachable for an error of natslog.Connect.
+func (a *app) undialled(err error, file string) error {
+	if client.Advice(err) == "" {
+		err = messages.Refuse(messages.Unavailable, "%v", err)
+	}
+	return a.unreachable(err, file)
 }
 
 // address reads an agent's address from the command line.

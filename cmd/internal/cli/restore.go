@@ -18,7 +18,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/messages"
 )
 
 type restoreFlags struct {
@@ -181,7 +180,7 @@ func (r *restoring) server(ctx context.Context, o client.Options) error {
 		return err
 	}
 	if r.cfg.Conn, err = natslog.Connect(server, options...); err != nil {
-		return r.app.unreachable(messages.Refuse(messages.Unavailable, "%v", err), "")
+		return r.app.undialled(err, "")
 	}
 	defer r.cfg.Conn.Close()
 	if err := r.run(ctx); err != nil {

@@ -45,7 +45,7 @@ func (a *app) runSend(ctx context.Context, f inputFlags, later laterFlags, agent
 	if err != nil {
 		return err
 	}
-	if err := (messages.Subjects{Root: a.remote.options.Root}).AllowReply(in.Reply); err != nil {
+	if err := (messages.Subjects{Root: a.remote.options.Root}).AllowNamedReply(id.Tenant, in.Reply); err != nil {
 		return usage("--reply: %s", messages.AsError(err).Message)
 	}
 	if in.Schedule, err = later.schedule(time.Now(), in.Deadline); err != nil {

@@ -2,20 +2,28 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 type serveFlags struct {
 	data, listen, config, sync, keys string
-	views                            string
+	views, http                      string
+	system                           client.Options
 	replicas, snapshotEvery          int
-	idle                             time.Duration
+	recoverRate                      int
+	idle, drainLimit                 time.Duration
 }
 
 func (a *app) serve() *cobra.Command {
@@ -26,11 +34,11 @@ func (a *app) serve() *cobra.Command {
 		Long: `Run a node with the agents of a reprise.yaml.
 
 With --nats, --context or NATS_URL it uses that server; otherwise, and with
---data or --listen, it embeds one. SIGINT and SIGTERM stop it; a second signal
-ends it at once.`,
+--data, --listen or --sync, it embeds one. SIGINT and SIGTERM stop it, after it
+has given its partitions to the other nodes; a second signal ends it at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen")
-			return a.runServe(cmd.Context(), f, local)
+			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync")
+			return a.runServe(cmd.Context(), f, local, cmd.Flags().Changed("http"))
 		},
 	}
 	a.serverFlags(cmd)
@@ -39,16 +47,21 @@ ends it at once.`,
 	fs.StringVar(&f.data, "data", defaultData, "folder of the embedded NATS server")
 	fs.StringVar(&f.listen, "listen", usualAddress, "address of the embedded NATS server")
 	fs.StringVar(&f.sync, "sync", "always", "of the embedded server: always (what is acknowledged is on disk) or relaxed (within a second)")
+	fs.StringVar(&f.system.Creds, "system-creds", "", "file with credentials of the server's system account, to see when it forces to disk what it acknowledges")
+	fs.StringVar(&f.system.Context, "system-context", "", "context of the nats command line tool that logs in to that account")
 	fs.StringVar(&f.views, "views", "", "folder of the views of the fleet, a cache of this node alone (default: in --data, or with --nats a temporary one)")
-	fs.IntVar(&f.replicas, "replicas", 1, "copies of each stream that is created")
+	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream that is created (0: as many as the store has, 1 for a new one)")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
+	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
+	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
 	keyFlag(cmd, &f.keys)
-	fs.BoolVarP(&a.verbose, "verbose", "v", false, "log more of what the node does")
+	httpFlag(cmd, &f.http)
+	a.logFlags(cmd, slog.LevelInfo)
 	return cmd
 }
 
-func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
+func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool) error {
 	o := a.remote.options
 	if o.URL == "" && o.Context == "" && !local {
 		o.URL = os.Getenv("NATS_URL")
@@ -58,19 +71,29 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 	case err != nil:
 		return err
 	case external && local:
-		return usage("--data and --listen belong to the embedded server: leave them out, or --nats and --context")
+		return usage("--data, --listen and --sync belong to the embedded server: leave them out, or --nats and --context")
+	case !external && (f.system.Creds != "" || f.system.Context != ""):
+		return usage("--system-creds and --system-context belong to --nats and --context: an embedded server's sync is known")
 	case !external && f.replicas > 1:
 		return usage("--replicas %d: an embedded server stands alone; give --nats a cluster of servers", f.replicas)
-	case f.replicas < 1 || f.idle <= 0:
-		return usage("--replicas and --idle must be positive")
+	case f.replicas < 0 || f.replicas > maxReplicas:
+		return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", f.replicas, maxReplicas)
+	case f.idle <= 0 || f.drainLimit <= 0:
+		return usage("--idle and --drain-limit must be positive")
+	}
+	logger, err := a.log()
+	if err != nil {
+		return err
 	}
 	cfg := cluster.Config{
-		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, Version: versionText(),
-		Views: f.views, Providers: withDemo(), Logger: a.logger(slog.LevelInfo),
+		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
+		Views: f.views, Providers: withDemo(), Logger: logger,
 	}
 	if external {
-		var err error
 		if cfg.NATS, cfg.NATSOptions, err = o.Resolve(); err != nil {
+			return err
+		}
+		if err = f.asSystem(&cfg); err != nil {
 			return err
 		}
 	} else {
@@ -80,16 +103,40 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local bool) error {
 		return err
 	}
 	n := &node{app: a, cfg: cfg, mode: "serve"}
+	if err := n.serves(f.http, httpGiven); err != nil {
+		return err
+	}
 	n.ready = n.explain
 	return n.run(ctx)
+}
+
+// asSystem adds how to log in to the system account, if it is told.
+func (f serveFlags) asSystem(cfg *cluster.Config) (err error) {
+	if f.system.Creds == "" && f.system.Context == "" {
+		return nil
+	}
+	f.system.URL = cfg.NATS // whatever the context says: it is that server which is asked
+	_, cfg.System, err = f.system.Resolve()
+	return err
 }
 
 // explain says what is not obvious from the line that says ready.
 func (n *node) explain(running *cluster.Node) {
 	if running.Partitions() == 0 {
-		n.app.printf("  standby: other nodes own every partition; requests are forwarded to them, and this node takes over when one is gone\n")
+		n.app.printf("  other nodes own every partition; they give this one its share in a moment, if there are fewer than %d nodes and not all of them drain; it answers for them meanwhile\n", messages.Partitions)
 	}
-	if running.Sync() == "unknown" {
-		n.app.printf("  sync unknown: the server is not ours; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost\n")
+	switch least, alone, err := running.FewerCopies(context.Background()); {
+	case err != nil || least == 0:
+	case alone:
+		n.app.printf("  copies: %d were asked for, and the store has %d: more need a NATS cluster of at least %d servers, and this server stands alone; leave --replicas out, or move the store to a cluster with `%s backup` and `%s restore --replicas %d`\n",
+			n.cfg.Replicas, least, n.cfg.Replicas, n.app.started, n.app.started, n.cfg.Replicas)
+	default:
+		n.app.printf("  copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store upgrade --replicas %d`\n", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
+	}
+	switch sync := running.Sync(); {
+	case sync == natslog.SyncUnknown:
+		n.app.printf("  sync unknown: the server is not ours, and --system-creds or --system-context would let this node ask it; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost\n")
+	case strings.HasPrefix(sync, "every "):
+		n.app.printf("  sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost\n", sync)
 	}
 }

@@ -229,7 +229,8 @@ func TestPersonIsAskedOneByOne(t *testing.T) { // A43
 // alone does not let it go on.
 func TestLimitAndApproval(t *testing.T) { // A17 A40
 	w := holder(t)
-	w.file("reprise.yaml", strings.Replace(holding, "agents:", "agents:\n  hurried: {model: demo/demo, tools: [hold, pay], when_reached: pause, budget: {turn: {max_duration: 50ms}}}", 1)+`
+	// The limit is long enough for a slow machine to begin the tool before.
+	w.file("reprise.yaml", strings.Replace(holding, "agents:", "agents:\n  hurried: {model: demo/demo, tools: [hold, pay], when_reached: pause, budget: {turn: {max_duration: 2s}}}", 1)+`
   pay:
     command: [/bin/sh, -c, 'cat >>paid; echo paid']
     description: Pay an amount

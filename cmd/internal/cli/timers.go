@@ -156,9 +156,6 @@ func (a *app) cancel() *cobra.Command {
 			if all == (len(args) == 2) {
 				return usage("name one timer, as timers lists it, or give --all: not both")
 			}
-			if !all && args[1] == "" { // a variable that is not set
-				return usage("the name of the timer is empty: name one, as timers lists it, or give --all")
-			}
 			c := messages.Cancel{ID: f.id, All: all, Reason: f.reason}
 			did := plainly("cancelled every timer")
 			if !all {

@@ -20,7 +20,8 @@ func (a *app) views() *cobra.Command {
 		Long: `Show how far the views of the fleet (approvals, effects and usage of a whole
 tenant) have read the log, shard by shard, of the node that answers. They are kept
 in a file that is a cache of the log: to have them built again, stop the node,
-delete the file and start it.`,
+delete the file and start it. They tell of the whole store, so this is for operators,
+not for readers of a tenant.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runViews(cmd.Context()) },
 	}, defaultTimeout)
 }
@@ -28,7 +29,7 @@ delete the file and start it.`,
 func (a *app) runViews(ctx context.Context) error {
 	var all gateway.Place
 	_, err := a.table("SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", func(each func(json.RawMessage) error) error {
-		return a.tenantLines(ctx, messages.DefaultTenant, messages.Query{View: "views"}, each)
+		return a.storeLines(ctx, messages.Query{View: "views"}, each)
 	}, func(line json.RawMessage) string {
 		p, newest := raw[gateway.Place](line), ""
 		if !p.Stored.IsZero() {

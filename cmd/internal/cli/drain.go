@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// drainTimeout is how long drain waits: tools that must not be cut off may take a while.
+const drainTimeout = 2 * time.Minute
+
+func (a *app) drain() *cobra.Command {
+	var off bool
+	cmd := &cobra.Command{
+		Use: "drain NODE", GroupID: groupRun, Args: cobra.ExactArgs(1),
+		Short: "Have a node give its partitions to the others, before it is stopped",
+		Long: `Have a node give its partitions to the others, before it is stopped.
+
+NODE is its id, the beginning of it, or its host where only one node runs there. The
+command waits until the node has no partition, or has gone; the node goes on passing
+requests to the others. Agents go on where they were: where a tool of class once or
+check runs the node waits for its result, in each partition for its own --drain-limit
+at most. A call that takes longer is cut off, and its next owner asks a person what
+became of it, or its tool. --off has the node take part again. A node that is stopped by
+a signal drains by itself.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runDrain(cmd.Context(), args[0], !off) },
+	}
+	cmd.Flags().BoolVar(&off, "off", false, "have the node take partitions again; returns at once")
+	return waitsFor(a.connects(cmd, drainTimeout), "the node to have no partition")
+}
+
+func (a *app) runDrain(ctx context.Context, name string, on bool) error {
+	c, within, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	found, err := c.FindNode(within, name)
+	if err != nil {
+		return err
+	}
+	n, err := c.Drain(within, found.ID, on)
+	if err != nil {
+		return err
+	}
+	gone := false
+	if on {
+		if n, gone, err = a.drained(within, c, n); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.json():
+		return a.object(n)
+	case gone:
+		a.printf("node %s on %s has gone, and has no partitions any more\n", n.ID, n.Host)
+	case on:
+		a.printf("node %s on %s has no partitions now and can be stopped\n", n.ID, n.Host)
+	default:
+		a.printf("node %s on %s takes partitions again\n", n.ID, n.Host)
+	}
+	return nil
+}
+
+// drained waits until a node has no partition, or has gone.
+func (a *app) drained(ctx context.Context, c *client.Client, n client.Node) (_ client.Node, gone bool, err error) {
+	p := a.progress()
+	defer p.end()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for n.Partitions > 0 {
+		p.show("%d partitions to go …", n.Partitions)
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return n, false, fail("it goes on; run the command again to wait for longer, or with --off to have it stop",
+				"node %s still has %d partitions", n.ID, n.Partitions)
+		}
+		next, err := c.Node(ctx, n.ID)
+		switch {
+		case err != nil && messages.AsError(err).Code == messages.NotFound: // what drains a node is often about to stop it
+			n.Partitions = 0
+			return n, true, nil
+		case err != nil && ctx.Err() == nil:
+			return n, false, err
+		case err == nil && !next.Draining:
+			return next, false, fail("", "node %s was told to take part again", n.ID)
+		case err == nil:
+			n = next
+		}
+	}
+	return n, false, nil
+}

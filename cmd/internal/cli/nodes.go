@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func (a *app) nodes() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "nodes", GroupID: groupCheck, Args: cobra.NoArgs,
+		Short: "List the nodes of the cluster and how they are",
+		Long: `List the nodes of the cluster and how they are.
+
+Any node answers, marked by *, and asks each of the others: one that says nothing
+within a second is listed all the same. It is asked for on the subject <root>.q, an
+administrator's. ` + "`reprise doctor`" + ` judges what is listed here.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runNodes(cmd.Context()) },
+	}
+	return a.connects(cmd, defaultTimeout)
+}
+
+func (a *app) runNodes(ctx context.Context) error {
+	var silent []string
+	_, err := a.table("NODE\tHOST\tVERSION\tUP\tPARTITIONS\tIN MEMORY\tBEAT\tSTATE\tKINDS", func(each func(json.RawMessage) error) error {
+		return a.storeLines(ctx, messages.Query{View: "nodes"}, each)
+	}, func(line json.RawMessage) string {
+		n := raw[gateway.NodeRow](line)
+		name, memory := projections.Printable(n.Node, 64), "?"
+		if n.Here {
+			name += " *"
+		}
+		if n.NodeTold != nil {
+			memory = fmt.Sprint(n.InMemory)
+		}
+		if !n.Answers {
+			silent = append(silent, n.Node+": "+n.Error)
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s", name, projections.Printable(n.Host, 64), projections.Printable(n.Version, 40), since(n.Since, time.Now()),
+			n.Partitions, memory, time.Duration(n.BeatMS)*time.Millisecond, stateOf(n), projections.Printable(strings.Join(n.Kinds, " "), 120))
+	})
+	if err == nil && !a.json() {
+		for _, s := range silent {
+			a.note("%s", projections.Printable(s, 300))
+		}
+	}
+	return err
+}
+
+// stateOf is a node's state in a word or few.
+func stateOf(n gateway.NodeRow) string {
+	switch {
+	case !n.Answers:
+		return "silent"
+	case n.Draining:
+		return "draining"
+	case !n.Ready:
+		var codes []string
+		for _, r := range n.Reasons {
+			codes = append(codes, r.Code)
+		}
+		return "not ready: " + projections.Printable(strings.Join(codes, ", "), 80)
+	}
+	return "ready"
+}
+
+// since is how long ago a time was, in one or two units.
+func since(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	switch d := now.Sub(at); {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%ds", int(d.Minutes()), int(d.Seconds())%60)
+	default:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	}
+}
+
+// storeLines gives each line of a view of the whole store to each.
+func (a *app) storeLines(ctx context.Context, q messages.Query, each func(json.RawMessage) error) error {
+	c, p, done, err := a.reader(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	for line, err := range c.QueryStore(p, q) {
+		if err != nil {
+			return err
+		}
+		p.hold()
+		if err := each(line); err != nil {
+			return err
+		}
+		p.wait()
+	}
+	return nil
+}
+
+// judgeNodes is what doctor says of the nodes.
+func judgeNodes(nodes []gateway.NodeRow) (found []finding) {
+	add := func(status, format string, args ...any) {
+		found = append(found, finding{"nodes", status, fmt.Sprintf(format, args...)})
+	}
+	here := slices.IndexFunc(nodes, func(n gateway.NodeRow) bool { return n.Here })
+	known, versions := make(map[string]bool), make(map[string][]string)
+	for _, n := range nodes {
+		versions[n.Version] = append(versions[n.Version], n.Node)
+		for _, k := range n.Kinds {
+			known[k] = true
+		}
+	}
+	for _, n := range nodes {
+		switch {
+		case !n.Answers:
+			add("warn", "node %s on %s says nothing (%s): it is frozen or cut off, or has just gone; its partitions move when its key ends", n.Node, n.Host, n.Error)
+		case !n.Ready && !n.Draining:
+			add("warn", "node %s on %s is not ready: %s", n.Node, n.Host, reasons(n.Reasons))
+		}
+		if n.Answers && max(n.ClockMS, -n.ClockMS)-n.PingMS/2 > mostSkew.Seconds()*1000 {
+			add("warn", "the clock of node %s on %s is %.1f s off that of the node that answers: timers and deadlines move with their owner; have both kept by NTP", n.Node, n.Host, n.ClockMS/1000)
+		}
+		if lacks := missing(known, n.Kinds); len(lacks) > 0 {
+			add("warn", "node %s on %s does not serve %s, which others do: their agents do not work in its partitions; every node of a cluster should serve every kind", n.Node, n.Host, words(lacks))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(known)) {
+		if apart := definedApart(nodes, kind); len(apart) > 1 {
+			add("warn", "kind %s is defined in %d ways (by %s): an agent's next turn depends on which node has it; give all nodes one configuration", kind, len(apart), strings.Join(apart, "; "))
+		}
+	}
+	if len(versions) > 1 {
+		var each []string
+		for _, v := range slices.Sorted(maps.Keys(versions)) {
+			each = append(each, fmt.Sprintf("%s: %s", cmp.Or(v, "without one"), strings.Join(versions[v], ", ")))
+		}
+		add("note", "the nodes are of %d versions (%s): usual while they are replaced one by one", len(versions), strings.Join(each, "; "))
+	}
+	if len(found) == 0 && here >= 0 {
+		add("ok", "%d there, all answer", len(nodes))
+	}
+	return found
+}
+
+// mostSkew is how far two clocks may be apart before it is told.
+const mostSkew = time.Second
+
+func reasons(list []gateway.Reason) string {
+	var texts []string
+	for _, r := range list {
+		texts = append(texts, r.Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// missing are the kinds that are known and not among those of a node.
+func missing(known map[string]bool, kinds []string) (lacks []string) {
+	for _, k := range slices.Sorted(maps.Keys(known)) {
+		if !slices.Contains(kinds, k) {
+			lacks = append(lacks, k)
+		}
+	}
+	return lacks
+}
+
+// definedApart groups the nodes by how they define a kind.
+func definedApart(nodes []gateway.NodeRow, kind string) (groups []string) {
+	by := make(map[string][]string)
+	for _, n := range nodes {
+		if n.NodeTold != nil && n.Definitions[kind] != "" {
+			by[n.Definitions[kind]] = append(by[n.Definitions[kind]], n.Node)
+		}
+	}
+	for _, digest := range slices.Sorted(maps.Keys(by)) {
+		groups = append(groups, strings.Join(by[digest], ", "))
+	}
+	return groups
+}

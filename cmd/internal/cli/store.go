@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) store() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "store", GroupID: groupKeep, Args: cobra.NoArgs,
+		Short: "Change how the store is kept",
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.storeUpgrade())
+	return cmd
+}
+
+func (a *app) storeUpgrade() *cobra.Command {
+	var replicas int
+	var dry bool
+	cmd := &cobra.Command{
+		Use: "upgrade --replicas N", Args: cobra.NoArgs,
+		Short: "Bring a store to more copies, while its nodes run",
+		Long: `Bring a store to more copies, while its nodes run.
+
+Every stream and bucket gets so many copies on the servers of the cluster, one
+after the other; each is waited for until all its copies are current. Three
+outlive the loss of one server, five of two. It may be stopped and run again: what
+is done stays done. With --dry-run it says what it would change, and changes
+nothing.
+
+Of one copy, snapshots are kept in a way that the server cannot copy: they are
+dropped and made anew as agents write. They are a cache.
+
+It is for a cluster whose streams have one copy. The folder of an embedded server, or
+of one that stood alone, must not be given to a server of a cluster: NATS removes the
+streams that it finds there. Move such a store with "reprise backup" and
+"reprise restore --nats URL --replicas N".
+
+It needs an administrator's permission: $JS.API.>.`,
+		Example: `  reprise store upgrade --replicas 3 --dry-run
+  reprise store upgrade --replicas 3`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if replicas < 1 || replicas > maxReplicas {
+				return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", replicas, maxReplicas)
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return a.upgradeStore(ctx, replicas, dry)
+		},
+	}
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies that each stream and bucket shall have")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "say what would be changed")
+	return waitsFor(a.connects(cmd, 0), "all of it")
+}
+
+// maxReplicas is how many copies the server keeps at most.
+const maxReplicas = 5
+
+// storedStream is a line of store upgrade in JSON.
+type storedStream struct {
+	Stream   string `json:"stream"`
+	Replicas int    `json:"replicas"`
+	// Want is how many copies it shall have.
+	Want int `json:"want"`
+	// Whole says that it has them, all current.
+	Whole  bool     `json:"whole"`
+	Bytes  uint64   `json:"bytes"`
+	Leader string   `json:"leader,omitempty"`
+	Behind []string `json:"behind,omitempty"`
+}
+
+func (a *app) upgradeStore(ctx context.Context, replicas int, dry bool) error {
+	o, file, err := a.server()
+	if err != nil {
+		return err
+	}
+	server, options, err := o.Resolve()
+	if err != nil {
+		return err
+	}
+	nc, err := natslog.Connect(server, options...)
+	if err != nil {
+		return a.undialled(err, file)
+	}
+	defer nc.Close()
+	ctx, cancel := a.limited(ctx)
+	defer cancel()
+	line := a.progress()
+	all, err := natslog.Upgrade{
+		Conn: nc, Subjects: messages.Subjects{Root: o.Root}, Replicas: replicas, DryRun: dry,
+		Progress: func(c natslog.Copies, done bool) {
+			if line.end(); done || dry {
+				a.streamLine(c, replicas)
+				return
+			}
+			line.show("%s  %s: %s", c.Stream, size(c.Bytes), strings.Join(c.Behind, ", "))
+		},
+	}.Run(ctx)
+	line.end()
+	if err != nil {
+		return err
+	}
+	return a.upgraded(all, replicas, dry)
+}
+
+// streamLine tells of one stream.
+func (a *app) streamLine(c natslog.Copies, want int) {
+	switch {
+	case a.json():
+		_ = a.object(storedStream{c.Stream, c.Replicas, want, c.Whole(want), c.Bytes, c.Leader, c.Behind})
+	case c.Whole(want):
+		a.printf("ok    %-24s  %d copies, %s\n", c.Stream, c.Replicas, size(c.Bytes))
+	case c.Replicas == want:
+		a.printf("wait  %-24s  %s\n", c.Stream, strings.Join(c.Behind, ", "))
+	default:
+		a.printf("to do %-24s  %d of %d copies, %s\n", c.Stream, c.Replicas, want, size(c.Bytes))
+	}
+}
+
+// upgraded says how it ended.
+func (a *app) upgraded(all []natslog.Copies, want int, dry bool) error {
+	left := 0
+	for _, c := range all {
+		if !c.Whole(want) {
+			left++
+		}
+	}
+	switch {
+	case a.json():
+		return nil
+	case dry && left > 0:
+		a.printf("%d of %d streams and buckets would be changed; run it without --dry-run\n", left, len(all))
+	case left > 0:
+		return fmt.Errorf("%d of %d streams are not whole", left, len(all))
+	default:
+		a.printf("all %d streams and buckets have %d copies\n", len(all), want)
+	}
+	return nil
+}

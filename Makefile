@@ -7,8 +7,11 @@ GO          ?= go
 FUZZTIME    ?= 200000x
 ROUNDS      ?= 300
 SEED        ?= 0
+DURATION    ?= 1h
+SERVERS     ?= 1
 STEPS       ?= 20000000
 LIVES       ?= 20000
+FAMILIES    ?= 2000
 AGENTS      ?= 100000
 FAULTS      ?= .
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -21,7 +24,7 @@ export CGO_ENABLED ?= 0
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## build, then run one node with demo agents
@@ -37,7 +40,7 @@ test: ## run every test
 
 .PHONY: race
 race: ## run every test under the race detector, simulations in short; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -short -p 2 -timeout 30m ./... # two packages at once: many of them run whole clusters
 
 .PHONY: vet
 vet: ## go vet
@@ -58,9 +61,10 @@ fuzz: ## run every fuzz target for FUZZTIME (200,000 inputs) each
 	done
 
 .PHONY: sim
-sim: ## live STEPS (20,000,000) random steps and LIVES (20,000) of real actors, crash at every frame
+sim: ## live STEPS (20,000,000) random steps, LIVES (20,000) and FAMILIES (2,000) of real actors, crash at every frame
 	REPRISE_STEPS=$(STEPS) $(GO) test -count=1 -v -timeout 60m -run '^TestSimulation$$' ./actors/turn
 	REPRISE_LIVES=$(LIVES) $(GO) test -count=1 -v -timeout 30m -run '^TestSimulation$$' ./actors
+	REPRISE_FAMILIES=$(FAMILIES) $(GO) test -count=1 -v -timeout 30m -run '^TestFamilies$$' ./actors
 	REPRISE_BOUNDARIES=1 $(GO) test -count=1 -v -timeout 10m -run '^TestEveryBoundary' ./actors
 
 .PHONY: soak
@@ -74,6 +78,14 @@ faults: ## plant every fault alone (those whose names match FAULTS) and let the 
 .PHONY: chaos
 chaos: ## kill a node under load ROUNDS (300) times; SEED=n repeats the chances of a run
 	$(GO) test -count=1 -v -timeout 30m -run '^TestChaos$$' ./cmd/internal/chaos -args -rounds $(ROUNDS) -seed $(SEED) -limit 28m
+
+.PHONY: replicas
+replicas: ## run the tests that put three NATS servers under load, which make test leaves out
+	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 15m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
+
+.PHONY: chaos-cluster
+chaos-cluster: ## harm a cluster (SERVERS=1 or 3 of NATS) under load for DURATION (1h); SEED=n repeats the chances of a run
+	$(GO) test -count=1 -v -timeout 0 -run '^TestCluster$$' ./cmd/internal/chaos -args -duration $(DURATION) -seed $(SEED) -servers $(SERVERS)
 
 .PHONY: bench
 bench: build ## run the system benchmarks

@@ -7,7 +7,7 @@ set -euo pipefail
 
 bin=${1:?the path of the reprise binary}
 ready=${READY:-ready}      # in the line that dev prints when it can be used
-patience=${PATIENCE:-60}   # seconds until a start counts as failed
+patience=${PATIENCE:-180}  # seconds until a start counts as failed
 
 work=$(mktemp -d)
 node=""

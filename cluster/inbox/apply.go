@@ -167,13 +167,14 @@ func or(a, b string) string {
 	return b
 }
 
-// refuse tells the sender, as far as it said where, and keeps a dead letter.
+// refuse keeps a dead letter, and then tells the sender, as far as it said where: what
+// another owner may be given again it may obey.
 func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg *message, reply string, why *messages.Error) outcome {
-	if reply != "" {
-		b.cfg.Told(reply, a, messages.Answer{Err: why})
-	}
 	if b.deadLetter(ctx, msg, a, why) != nil {
 		return outcome{did: left}
+	}
+	if reply != "" {
+		b.cfg.Told(reply, a, messages.Answer{Err: why})
 	}
 	return outcome{did: refused, why: why}
 }

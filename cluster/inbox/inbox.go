@@ -4,7 +4,8 @@
 // # Guarantees
 //
 //   - A message is acknowledged after its append, or after its dead letter is
-//     stored, and on no other path.
+//     stored, and on no other path. Its sender is told of a refusal once the message is
+//     out of the queue: what was told to be refused is not obeyed by another owner.
 //   - The messages of one agent are given to it one by one, in the order in
 //     which the stream stored them; a passing failure holds them, it does not
 //     reorder them. What other agents tell it is in order among itself, by what it

@@ -73,7 +73,8 @@ var (
 )
 
 // Every command and policy that a body can name reaches its agent in order; one
-// that the agent refuses is told to its sender and kept with the reason.
+// that the agent refuses is kept with the reason and told to its sender, once no other
+// owner can be given it.
 func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 	at := install(t)
 	ctx, nc, js, log := at.ctx, at.conn, at.js, at.log
@@ -86,7 +87,12 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
 			came <- d
 			return answer, nil
 		},
-		Told: func(subject string, _ messages.AgentID, answer messages.Answer) { answers <- told{subject, answer} },
+		Told: func(subject string, _ messages.AgentID, answer messages.Answer) {
+			if inputs, err := js.Stream(ctx, log.Names().Inbox()); answer.Err != nil && (err != nil || inputs.CachedInfo().State.Msgs != 0) {
+				t.Errorf("a refusal is told while what was refused is in the queue, %v", err)
+			}
+			answers <- told{subject, answer}
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

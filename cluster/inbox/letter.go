@@ -16,12 +16,12 @@ import (
 )
 
 // deadLetter stores a message that can never be applied with the reason, and
-// only then takes it out of the queue. The error is ctx's: the next owner sees the
-// message again.
+// only then takes it out of the queue. After an error, which is ctx's, or says that the
+// connection is closed, the next owner may see the message again.
 func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID, why *messages.Error) error {
 	letter := b.letter(msg, a, why)
 	pause := backoff.NewExponentialBackOff()
-	pause.MaxInterval = 2 * time.Second
+	pause.MaxInterval = longestPause
 	_, err := backoff.Retry(ctx, func() (*jetstream.PubAck, error) { return b.js.PublishMsg(ctx, letter) },
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 			b.cfg.Logger.Warn("a dead letter cannot be stored; it is tried again", b.about(a), "subject", letter.Subject, "error", err)
@@ -31,8 +31,7 @@ func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID
 	}
 	b.cfg.Logger.Warn("an input was refused and kept as a dead letter", b.about(a),
 		"subject", letter.Header.Get(messages.HeaderSubject), "code", string(why.Code), "reason", why.Message)
-	b.term(msg.place, why.Message)
-	return nil
+	return b.term(ctx, msg.place, why.Message)
 }
 
 // foreignHeaders bounds the headers of its own that a letter keeps, in bytes.

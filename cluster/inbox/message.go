@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -64,10 +65,22 @@ func (b *Inbox) ack(at place) {
 	}
 }
 
-// term takes a message that is a dead letter out of the queue.
-func (b *Inbox) term(at place, why string) {
-	err := b.cfg.Conn.Publish(at.settle, []byte("+TERM "+messages.OneLine(why)))
-	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-		b.cfg.Logger.Warn("a dead letter was stored but its message not removed; it will come again", "error", err)
-	}
+// term takes a message that is a dead letter out of the queue, and waits until the server
+// says that it is: until then another owner may be given it. The error is ctx's, or says
+// that the connection is closed.
+func (b *Inbox) term(ctx context.Context, at place, why string) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.MaxInterval = longestPause
+	_, err := backoff.Retry(ctx, func() (*nats.Msg, error) {
+		within, cancel := context.WithTimeout(ctx, insistEach)
+		defer cancel()
+		done, err := b.cfg.Conn.RequestWithContext(within, at.settle, []byte("+TERM "+messages.OneLine(why)))
+		if errors.Is(err, nats.ErrConnectionClosed) {
+			return nil, backoff.Permanent(err)
+		}
+		return done, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+		b.cfg.Logger.Warn("a dead letter was stored but its message is not known to be removed; it is tried again", "sequence", at.seq, "error", err)
+	}))
+	return err
 }

@@ -58,7 +58,7 @@ func (c *Client) Send(ctx context.Context, agent string, in messages.Input) (id 
 		return "", err
 	}
 	in.ID = orNew(in.ID)
-	return in.ID, c.publish(ctx, c.subjects.In(a), "input", in, "")
+	return in.ID, c.publish(ctx, c.subjects.In(a), "input", in, nil)
 }
 
 func orNew(id string) string {
@@ -70,27 +70,21 @@ func orNew(id string) string {
 
 // Do publishes a command to the agent's command subject and waits for the
 // answer. A refusal is the error. If no answer comes it publishes the command again,
-// under the same id, until ctx ends or a minute has passed.
+// under the same id, until ctx ends or a minute has passed; what was refused once and
+// obeyed then was obeyed.
 func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (messages.Answer, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
 		return messages.Answer{}, err
 	}
-	in, err := c.listen()
-	if err != nil {
-		return messages.Answer{}, err
-	}
+	in := newInbox()
 	defer in.close()
 	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer c.nc.RemoveStatusListener(in.changed)
 	mine := cmd.CommandID() == ""
 	cmd = messages.WithID(cmd, orNew(cmd.CommandID()))
-	msg, err := c.command(ctx, a, cmd, in)
+	answer, err := c.command(ctx, a, cmd, in)
 	if err != nil {
-		return messages.Answer{}, err
-	}
-	var answer messages.Answer
-	if err := json.Unmarshal(msg.Data, &answer); err != nil {
 		return messages.Answer{}, err
 	}
 	answer.Duplicate = answer.Duplicate && !mine // nobody else knows the id
@@ -105,24 +99,26 @@ func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (me
 const answeredWithin = 3 * time.Second
 
 // command publishes a command until an answer comes to in.
-func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.Command, in *inbox) (*nats.Msg, error) {
+func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.Command, in *inbox) (messages.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	for within := answeredWithin; ; within *= 2 {
-		if err := c.publish(ctx, c.subjects.Ctl(a), cmd.CommandType(), cmd, in.reply()); err != nil {
-			return nil, err
+		if err := c.publish(ctx, c.subjects.Ctl(a), cmd.CommandType(), cmd, in); err != nil {
+			return messages.Answer{}, err
 		}
-		msg, err := in.next(ctx, within)
+		answer, err := in.answer(ctx, within)
 		if err == nil {
-			return msg, nil
+			return answer, nil
 		}
 		if !isLost(err) || ctx.Err() != nil {
-			return nil, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), a, err)
+			return messages.Answer{}, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), a, err)
 		}
 	}
 }
 
-func (c *Client) publish(ctx context.Context, subject, kind string, body any, reply string) error {
+// publish stores a message. What becomes of it is told to in, each copy's to a subject
+// of its own; nil: to nobody.
+func (c *Client) publish(ctx context.Context, subject, kind string, body any, in *inbox) error {
 	fields, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -132,17 +128,23 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, re
 		typed = []byte(`{"type":"` + kind + `"}`)
 	}
 	msg := &nats.Msg{Subject: subject, Data: typed, Header: nats.Header{messages.HeaderContentType: {"application/json"}}}
-	if reply != "" {
-		msg.Header.Set(messages.HeaderReply, reply)
+	if in == nil {
+		return c.store(ctx, msg, nil)
 	}
-	return c.store(ctx, msg)
+	return c.store(ctx, msg, func() error {
+		if err := in.open(c.nc); err != nil {
+			return err
+		}
+		msg.Header.Set(messages.HeaderReply, in.reply())
+		return nil
+	})
 }
 
 // store publishes a message to the installation's streams. It publishes it again, until
 // ctx ends, when the server's word that it has it does not come or the connection is made
 // anew, without a deadline for half a minute; and for waitsForLeader where no stream takes
-// it. What is stored twice has one effect.
-func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
+// it. What is stored twice has one effect. Before each copy it calls begin, if that is not nil.
+func (c *Client) store(ctx context.Context, msg *nats.Msg, begin func() error) error {
 	js, err := jetstream.New(c.nc)
 	if err != nil {
 		return err
@@ -156,9 +158,14 @@ func (c *Client) store(ctx context.Context, msg *nats.Msg) error {
 	}
 	began := time.Now()
 	for within, again := storedWithin, true; again; {
+		if begin != nil {
+			if err := begin(); err != nil {
+				return c.unsent(why(ctx, err))
+			}
+		}
 		attempt, end := c.unbroken(ctx, within)
 		_, err = js.PublishMsg(attempt, msg)
-		late := err != nil && errors.Is(err, attempt.Err())
+		late := err != nil && (errors.Is(err, attempt.Err()) || errors.Is(err, nats.ErrDisconnected)) // the latter after nats.Conn.ForceReconnect
 		end()
 		switch {
 		case late:

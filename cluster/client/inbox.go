@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 // that a reader that pauses loses none, and costs little when they are few,
 // which a synchronous subscription's channel of half a megabyte does not.
 type inbox struct {
-	subs  []*nats.Subscription // one for each door that was asked, oldest first
+	subs  []*nats.Subscription // one for each door that was asked, or copy of a command, oldest first
 	wake  chan struct{}
 	timer *time.Timer
 	// changed receives when the connection was made anew, so that a part of the
@@ -26,16 +27,6 @@ type inbox struct {
 	mu   sync.Mutex
 	msgs []*nats.Msg
 	only string // the subject that is heard; empty: each
-}
-
-// listen makes an inbox with one subject.
-func (c *Client) listen() (*inbox, error) {
-	in := newInbox()
-	if err := in.open(c.nc); err != nil {
-		in.close()
-		return nil, err
-	}
-	return in, nil
 }
 
 func newInbox() *inbox {
@@ -139,6 +130,25 @@ func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error
 			return nil, lost("the connection to NATS was broken and has been made again: a part of the answer may be lost")
 		case <-in.timer.C:
 			return nil, lostError{messages.Refuse(messages.Unavailable, "nothing was heard for %v", most), true}
+		}
+	}
+}
+
+// answer waits for what becomes of a command: one of its copies was obeyed, or the newest
+// was refused. A refusal of an older one is no answer, for a newer one may be obeyed: its
+// agent may have come to life in between.
+func (in *inbox) answer(ctx context.Context, most time.Duration) (messages.Answer, error) {
+	for {
+		msg, err := in.next(ctx, most)
+		if err != nil {
+			return messages.Answer{}, err
+		}
+		var answer messages.Answer
+		if err := json.Unmarshal(msg.Data, &answer); err != nil {
+			return messages.Answer{}, err
+		}
+		if answer.Err == nil || msg.Subject == in.reply() {
+			return answer, nil
 		}
 	}
 }

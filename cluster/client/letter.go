@@ -32,7 +32,7 @@ func (c *Client) Resend(ctx context.Context, l messages.DeadLetter) error {
 	if msg.Header.Get(messages.HeaderID) == "" {
 		msg.Header.Set(messages.HeaderID, "dlq:"+firstOf(l.Headers[messages.HeaderMsgID]))
 	}
-	return c.store(ctx, msg)
+	return c.store(ctx, msg, nil)
 }
 
 func firstOf(list []string) string {

@@ -407,24 +407,12 @@ func (p *publisher) command() {
 	default:
 		c = messages.Withdraw{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}
-	began := time.Now()
 	life, err := p.w.insist(func(d *door) error {
 		_, err := d.client.Do(d.ctx, s.Agent, c)
 		return err
 	})
-	if err != nil && kind != "delete" && time.Since(began) > onceWithin {
-		err = errInDoubt
-	}
 	p.settle(s, life, err)
 }
-
-// onceWithin is how long a command is surely published once: a client whose answer does
-// not come, or whose connection is made anew, publishes it again.
-const onceWithin = 200 * time.Millisecond
-
-// errInDoubt stands for a refusal that may be of one copy of a command, while another one
-// is obeyed: an agent may have come to life in between.
-var errInDoubt = errors.New("refused, and perhaps obeyed")
 
 // newChild is the agent that a call brought to life last.
 func (b *book) newChild() string {

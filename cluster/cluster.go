@@ -397,23 +397,34 @@ func (n *Node) heard(ctx context.Context) error {
 
 // ownerOf is the node that owns an agent's partition; empty if nobody does.
 func (n *Node) ownerOf(p messages.Partition) string {
-	if n.owner.epoch(p) == 0 {
-		owner, _ := n.place(p)
-		return owner
+	owner, _ := n.owned(p)
+	return owner
+}
+
+// owned is the node that owns a partition, and its epoch; empty if nobody does. What this
+// node has taken it has before the watch of the leases tells so.
+func (n *Node) owned(p messages.Partition) (string, messages.Epoch) {
+	epoch := n.owner.epoch(p)
+	if epoch == 0 {
+		return n.place(p)
 	}
 	if !n.members.Trusted() {
-		return "" // others may have taken it
+		return "", 0 // others may have taken it
 	}
-	return n.id
+	return n.id, epoch
 }
 
 // place is the living owner of a partition and its epoch; empty if nobody owns it.
 func (n *Node) place(p messages.Partition) (string, messages.Epoch) {
 	leases := n.leases.Load()
-	if leases == nil || leases.Owner(p) == "" {
+	if leases == nil {
 		return "", 0
 	}
-	return leases.Place(p)
+	owner, epoch := leases.Place(p)
+	if !n.members.Alive(owner) {
+		return "", 0
+	}
+	return owner, epoch
 }
 
 // moved hears that a partition may have another owner now.

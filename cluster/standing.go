@@ -225,19 +225,15 @@ func (s standing) Partitions(ctx context.Context) ([]gateway.PartitionRow, error
 	if err != nil {
 		return nil, err
 	}
-	leases := s.n.leases.Load()
-	meant := leases.Meant()
+	meant := s.n.leases.Load().Meant()
 	rows := make([]gateway.PartitionRow, messages.Partitions)
 	for i := range rows {
 		p := messages.Partition(i)
-		row := gateway.PartitionRow{
-			Partition: p, Owner: s.n.ownerOf(p), MeantFor: meant[p], Agents: s.n.agents.In(p), Owing: s.n.owner.owing(p),
+		owner, epoch := s.n.owned(p)
+		rows[i] = gateway.PartitionRow{
+			Partition: p, Owner: owner, Epoch: epoch, MeantFor: meant[p], Agents: s.n.agents.In(p), Owing: s.n.owner.owing(p),
 			Waiting: backlogs[p].Waiting, InHand: backlogs[p].InHand, Oldest: backlogs[p].Oldest,
 		}
-		if row.Owner != "" {
-			_, row.Epoch = leases.Place(p)
-		}
-		rows[i] = row
 	}
 	return rows, nil
 }

@@ -192,17 +192,6 @@ func (l *Leases) Settled(ctx context.Context) error {
 	}
 }
 
-// Owner is the living member that the partition is leased to; empty if none.
-func (l *Leases) Owner(p messages.Partition) string {
-	l.mu.Lock()
-	v, ok := read(l.seen[p])
-	l.mu.Unlock()
-	if !ok || !l.cfg.Members.Alive(v.Member) {
-		return ""
-	}
-	return v.Member
-}
-
 // Place is the member that the partition is leased to, whether it lives or not, and
 // its epoch; empty if nobody has it.
 func (l *Leases) Place(p messages.Partition) (member string, epoch messages.Epoch) {

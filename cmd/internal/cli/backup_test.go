@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -220,10 +221,10 @@ func TestBackupKilled(t *testing.T) {
 	w.run("ask", "assistant/main", "What is 17 times 3?").exits(0, "51")
 	w.run("backup", "store.tar").exits(0)
 
-	w.killed("cut.tar*.part", w.without("cut.tar"), "backup", "cut.tar")
+	w.killed(w.there("cut.tar*.part"), w.without("cut.tar"), "backup", "cut.tar")
 	w.run("restore", "cut.tar", "--data", "cut").exits(1, "cut.tar")
 
-	w.killed("new.restoring-*/jetstream", w.without("new"), "restore", "store.tar", "--data", "new")
+	w.killed(w.there("new.restoring-*/jetstream"), w.without("new"), "restore", "store.tar", "--data", "new")
 	if _, err := os.Stat(filepath.Join(w.dir, "new")); err == nil {
 		t.Error("half a store has the folder's name")
 	}
@@ -255,7 +256,12 @@ func TestRestoreToServer(t *testing.T) {
 	}
 	defer func() { _ = srv.Shutdown() }()
 	url := srv.ClientURL()
-	w.killed("server/jetstream/$G/streams/REPRISE_RESTORE", func() error { return emptied(t, url) }, "restore", "store.tar", "--nats", url)
+	js := connected(t, url)
+	restoring := func() bool {
+		_, err := js.Stream(t.Context(), "REPRISE_RESTORE")
+		return err == nil
+	}
+	w.killed(restoring, func() error { return emptied(t, js) }, "restore", "store.tar", "--nats", url)
 	w.run("serve", "--nats", url).exits(1, "cut short", "restore --again")
 	w.run("backup", "half.tar", "--nats", url).exits(1, "cut short")
 	w.run("restore", "store.tar", "--nats", url).exits(1, "cut short", "--again")
@@ -269,29 +275,36 @@ func TestRestoreToServer(t *testing.T) {
 	w.run("doctor").exits(0)
 }
 
-// killed runs the program and kills it as soon as a file that matches is there.
-// One that was faster is undone and tried again.
-func (w *world) killed(pattern string, undo func() error, args ...string) {
+// killed runs the program and kills it as soon as it has done half of its work, and no
+// more. One that was faster is undone and tried again.
+func (w *world) killed(half func() bool, undo func() error, args ...string) {
 	w.t.Helper()
 	for range 50 {
-		cmd := w.command(args...)
+		cmd := w.command(w.t.Context(), args...)
 		if err := cmd.Start(); err != nil {
 			w.t.Fatal(err)
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		for found := []string(nil); len(found) == 0 && len(ended) == 0; {
-			found, _ = filepath.Glob(filepath.Join(w.dir, pattern))
+		for len(ended) == 0 && !half() {
 		}
 		_ = cmd.Process.Kill()
-		if <-ended; !cmd.ProcessState.Success() {
+		if <-ended; !cmd.ProcessState.Success() && half() {
 			return
 		}
 		if err := undo(); err != nil {
 			w.t.Fatal(err)
 		}
 	}
-	w.t.Fatalf("%v always ended before it was killed", args)
+	w.t.Fatalf("%v was always through before it was killed", args)
+}
+
+// there says whether a file that matches is there.
+func (w *world) there(pattern string) func() bool {
+	return func() bool {
+		found, _ := filepath.Glob(filepath.Join(w.dir, pattern))
+		return len(found) > 0
+	}
 }
 
 // without removes what a program has made.
@@ -299,17 +312,23 @@ func (w *world) without(made string) func() error {
 	return func() error { return os.RemoveAll(filepath.Join(w.dir, made)) }
 }
 
-// emptied removes all streams of a server.
-func emptied(t *testing.T, url string) error {
-	nc, err := nats.Connect(url)
+// connected is JetStream of a server, until the test ends.
+func connected(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.Timeout(time.Minute))
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
+	return js
+}
+
+// emptied removes all streams of a server.
+func emptied(t *testing.T, js jetstream.JetStream) error {
 	for name := range js.StreamNames(t.Context()).Name() {
 		if err := js.DeleteStream(t.Context(), name); err != nil {
 			return err

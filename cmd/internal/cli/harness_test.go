@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // world is a folder of its own in which programs run, with nothing of the
@@ -41,8 +43,9 @@ func (w *world) file(name, content string) {
 	}
 }
 
-func (w *world) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.t.Context(), binary, args...)
+// command is the program, killed when ctx ends.
+func (w *world) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Dir, cmd.Env = w.dir, w.env
 	return cmd
 }
@@ -64,10 +67,13 @@ func (w *world) feed(in string, args ...string) result {
 	return w.begin(in, args...)()
 }
 
-// begin starts the program and gives a function that waits for its end.
+// begin starts the program and gives a function that waits for its end. It is killed
+// after three minutes.
 func (w *world) begin(in string, args ...string) (wait func() result) {
 	w.t.Helper()
-	cmd := w.command(args...)
+	ctx, cancel := context.WithTimeout(w.t.Context(), 3*time.Minute)
+	w.t.Cleanup(cancel)
+	cmd := w.command(ctx, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(in), &out, &errs
 	if err := cmd.Start(); err != nil {
@@ -76,6 +82,7 @@ func (w *world) begin(in string, args ...string) (wait func() result) {
 	return func() result {
 		w.t.Helper()
 		err := cmd.Wait()
+		cancel()
 		if ended := new(exec.ExitError); err != nil && !errors.As(err, &ended) {
 			w.t.Fatal(err)
 		}
@@ -144,7 +151,7 @@ func (w *world) node(args ...string) *proc {
 // launch starts a node.
 func (w *world) launch(args ...string) *proc {
 	w.t.Helper()
-	cmd := w.command(args...)
+	cmd := w.command(w.t.Context(), args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
@@ -226,7 +233,7 @@ func data(ev map[string]any) map[string]any {
 // describes, and gives the events from one on.
 func (w *world) until(agent, what string, is func(map[string]any) bool) (seen []map[string]any) {
 	w.t.Helper()
-	cmd := w.command("events", agent, "--follow", "-o", "json")
+	cmd := w.command(w.t.Context(), "events", agent, "--follow", "-o", "json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)

@@ -129,7 +129,7 @@ func TestLogOfANode(t *testing.T) {
 	w.run("serve", "--log-level", "loud").exits(2, "debug, info, warn or error")
 	w.run("serve", "--log-format", "xml").exits(2, "text or json")
 	node := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "off", "-o", "json", "--log-format", "json", "--log-level", "info")
-	nc, err := nats.Connect(object(t, node.ready)["nats"].(string))
+	nc, err := nats.Connect(object(t, node.ready)["nats"].(string), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

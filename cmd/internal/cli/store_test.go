@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -47,7 +48,7 @@ func TestStoreUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", oneAgent)
 	urls := servers(t, 3)
-	nc, err := nats.Connect(urls)
+	nc, err := nats.Connect(urls, nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func (w *world) typedAhead(text string, args ...string) *terminal {
 	if _, err := screen.WriteString(text); err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := w.command(args...)
+	cmd := w.command(w.t.Context(), args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {

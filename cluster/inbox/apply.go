@@ -146,7 +146,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	case "ctl", "peer":
 		parse := messages.ParseCommand
 		if family == "peer" {
-			parse = messages.ParsePeer
+			parse, reply = messages.ParsePeer, "" // agents hear of one another by the same way
 		}
 		c, err := parse(a, header, msg.data)
 		if err != nil {
@@ -167,15 +167,20 @@ func or(a, b string) string {
 	return b
 }
 
-// refuse keeps a dead letter, and then tells the sender, as far as it said where: what
-// another owner may be given again it may obey.
+// refuse keeps a dead letter, and tells the sender, if it said where: until the message
+// is out of the queue another owner may be given it, and obey it.
 func (b *Inbox) refuse(ctx context.Context, a messages.AgentID, msg *message, reply string, why *messages.Error) outcome {
 	if b.deadLetter(ctx, msg, a, why) != nil {
 		return outcome{did: left}
 	}
-	if reply != "" {
-		b.cfg.Told(reply, a, messages.Answer{Err: why})
+	if reply == "" {
+		b.term(msg.place, why.Message)
+		return outcome{did: refused, why: why}
 	}
+	if b.end(ctx, msg, why.Message) != nil {
+		return outcome{did: left}
+	}
+	b.cfg.Told(reply, a, messages.Answer{Err: why})
 	return outcome{did: refused, why: why}
 }
 

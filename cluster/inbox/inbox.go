@@ -4,8 +4,10 @@
 // # Guarantees
 //
 //   - A message is acknowledged after its append, or after its dead letter is
-//     stored, and on no other path. Its sender is told of a refusal once the message is
-//     out of the queue: what was told to be refused is not obeyed by another owner.
+//     stored, and on no other path.
+//   - A sender is told of a refusal, at most once, when no other owner can be given the
+//     message any more: what was told to be refused is not obeyed. Where an owner dies in
+//     between nobody tells, and the dead letter is there.
 //   - The messages of one agent are given to it one by one, in the order in
 //     which the stream stored them; a passing failure holds them, it does not
 //     reorder them. What other agents tell it is in order among itself, by what it
@@ -143,8 +145,8 @@ func (b *Inbox) PullStray() (stop func()) {
 			if why == nil {
 				why = messages.Refuse(messages.BadAddress, "subject %q was not taken by any partition", msg.subject)
 			}
-			if err := b.deadLetter(ctx, msg, messages.AgentID{}, messages.AsError(why)); err != nil {
-				return err
+			if b.refuse(ctx, messages.AgentID{}, msg, "", messages.AsError(why)).did == left {
+				return ctx.Err()
 			}
 			b.pulled.of(strayPartition).letters.Add(1)
 		}

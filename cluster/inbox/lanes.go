@@ -130,7 +130,7 @@ func (l *lanes) take(msg *message) {
 	if err != nil {
 		l.running.Go(func() {
 			defer l.settled(msg.place)
-			if l.inbox.deadLetter(l.ctx, msg, a, messages.AsError(err)) == nil {
+			if l.inbox.refuse(l.ctx, a, msg, "", messages.AsError(err)).did == refused {
 				l.pulling.letters.Add(1)
 			}
 		})

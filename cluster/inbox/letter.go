@@ -15,9 +15,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// deadLetter stores a message that can never be applied with the reason, and
-// only then takes it out of the queue. After an error, which is ctx's, or says that the
-// connection is closed, the next owner may see the message again.
+// deadLetter stores a message that can never be applied with the reason; only then may
+// it be taken out of the queue. The error is ctx's: the next owner sees the message again.
 func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID, why *messages.Error) error {
 	letter := b.letter(msg, a, why)
 	pause := backoff.NewExponentialBackOff()
@@ -31,7 +30,7 @@ func (b *Inbox) deadLetter(ctx context.Context, msg *message, a messages.AgentID
 	}
 	b.cfg.Logger.Warn("an input was refused and kept as a dead letter", b.about(a),
 		"subject", letter.Header.Get(messages.HeaderSubject), "code", string(why.Code), "reason", why.Message)
-	return b.term(ctx, msg.place, why.Message)
+	return nil
 }
 
 // foreignHeaders bounds the headers of its own that a letter keeps, in bytes.

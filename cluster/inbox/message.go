@@ -65,22 +65,60 @@ func (b *Inbox) ack(at place) {
 	}
 }
 
-// term takes a message that is a dead letter out of the queue, and waits until the server
-// says that it is: until then another owner may be given it. The error is ctx's, or says
-// that the connection is closed.
-func (b *Inbox) term(ctx context.Context, at place, why string) error {
+// term takes a message that is a dead letter out of the queue, if the server hears of it.
+func (b *Inbox) term(at place, why string) {
+	err := b.cfg.Conn.Publish(at.settle, terminated(why))
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		b.cfg.Logger.Warn("a dead letter was stored but its message not removed; it will come again", "error", err)
+	}
+}
+
+func terminated(why string) []byte { return []byte("+TERM " + messages.OneLine(why)) }
+
+// end takes a message that is a dead letter out of the queue, and returns when no other
+// owner can be given it. After an error, which is ctx's, or says that the connection is
+// closed, one may be.
+func (b *Inbox) end(ctx context.Context, msg *message, why string) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = longestPause
-	_, err := backoff.Retry(ctx, func() (*nats.Msg, error) {
-		within, cancel := context.WithTimeout(ctx, insistEach)
-		defer cancel()
-		done, err := b.cfg.Conn.RequestWithContext(within, at.settle, []byte("+TERM "+messages.OneLine(why)))
+	tries := 0
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := b.tryEnd(ctx, msg, terminated(why))
 		if errors.Is(err, nats.ErrConnectionClosed) {
-			return nil, backoff.Permanent(err)
+			err = backoff.Permanent(err)
 		}
-		return done, err
+		return struct{}{}, err
 	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-		b.cfg.Logger.Warn("a dead letter was stored but its message is not known to be removed; it is tried again", "sequence", at.seq, "error", err)
+		if tries++; tries%20 == 0 {
+			b.cfg.Logger.Warn("a dead letter was stored but its message is not known to be removed", "sequence", msg.seq, "tries", tries, "error", err)
+		}
 	}))
 	return err
+}
+
+// tryEnd is one attempt. A stream with copies removes a message only after its consumer
+// has said that it has ended, and may lose that with its leader; so it is looked for, and
+// removed. That our consumer is there even then says that the next owner's is made later.
+// What is before the message on its subject is settled.
+func (b *Inbox) tryEnd(ctx context.Context, msg *message, terminated []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*insistEach)
+	defer cancel()
+	tell := func() error {
+		ctx, cancel := context.WithTimeout(ctx, insistEach)
+		defer cancel()
+		_, err := b.cfg.Conn.RequestWithContext(ctx, msg.settle, terminated)
+		return err
+	}
+	if err := tell(); err != nil {
+		return err
+	}
+	switch _, err := b.stream.GetMsg(ctx, msg.seq); {
+	case err == nil:
+		if err := b.stream.Purge(ctx, jetstream.WithPurgeSubject(msg.subject), jetstream.WithPurgeSequence(msg.seq+1)); err != nil {
+			return err
+		}
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		return err
+	}
+	return tell()
 }

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,7 +52,7 @@ const (
 // Send publishes an input and returns its id once JetStream has it, publishing it again
 // under that id until ctx ends if the server does not say so, and for 12 seconds if its
 // stream has no leader: from then on it is not lost, though it may still be refused, as
-// its reply subject or the dead letters tell.
+// the dead letters tell, and its reply subject unless an owner dies meanwhile.
 func (c *Client) Send(ctx context.Context, agent string, in messages.Input) (id string, err error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
@@ -70,8 +71,10 @@ func orNew(id string) string {
 
 // Do publishes a command to the agent's command subject and waits for the
 // answer. A refusal is the error. If no answer comes it publishes the command again,
-// under the same id, until ctx ends or a minute has passed; what was refused once and
-// obeyed then was obeyed.
+// under the same id, until ctx ends or a minute has passed: that one copy was obeyed counts
+// over what became of the others, a refusal counts of the newest alone. An older one that
+// lies in a broken connection or a server that stands still, and comes later, may be obeyed
+// behind that.
 func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (messages.Answer, error) {
 	a, err := messages.ParseAgentID(agent)
 	if err != nil {
@@ -110,6 +113,9 @@ func (c *Client) command(ctx context.Context, a messages.AgentID, cmd messages.C
 		if err == nil {
 			return answer, nil
 		}
+		if in.refused != nil {
+			err = fmt.Errorf("%w (it was published again; an earlier copy was refused: %v)", err, in.refused)
+		}
 		if !isLost(err) || ctx.Err() != nil {
 			return messages.Answer{}, messages.Refuse(messages.Unavailable, "the %s was stored but %s has not answered: %v", cmd.CommandType(), a, err)
 		}
@@ -132,11 +138,9 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, in
 		return c.store(ctx, msg, nil)
 	}
 	return c.store(ctx, msg, func() error {
-		if err := in.open(c.nc); err != nil {
-			return err
-		}
-		msg.Header.Set(messages.HeaderReply, in.reply())
-		return nil
+		reply, err := in.copied(c.nc)
+		msg.Header.Set(messages.HeaderReply, reply)
+		return err
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +19,14 @@ import (
 // that a reader that pauses loses none, and costs little when they are few,
 // which a synchronous subscription's channel of half a megabyte does not.
 type inbox struct {
-	subs  []*nats.Subscription // one for each door that was asked, or copy of a command, oldest first
+	subs  []*nats.Subscription // one for each door that was asked, oldest first; or one for all copies of a command
 	wake  chan struct{}
 	timer *time.Timer
+	// copies counts those of a command, and newest is where the answer to the last one
+	// comes. refused is what became of an earlier one; nil: nothing yet.
+	copies  int
+	newest  string
+	refused *messages.Error
 	// changed receives when the connection was made anew, so that a part of the
 	// reply may be lost, and when it was closed for good. Nil: never.
 	changed chan nats.Status
@@ -34,17 +41,32 @@ func newInbox() *inbox {
 }
 
 // open listens to another subject, which reply gives from now on.
-func (in *inbox) open(nc *nats.Conn) error {
-	sub, err := nc.Subscribe(nc.NewInbox(), in.push)
+func (in *inbox) open(nc *nats.Conn) error { return in.listen(nc, nc.NewInbox()) }
+
+// reply is the newest subject.
+func (in *inbox) reply() string { return in.subs[len(in.subs)-1].Subject }
+
+// copied is the subject for what becomes of another copy of a command. All copies' have
+// one subscription, so that their answers keep their order.
+func (in *inbox) copied(nc *nats.Conn) (subject string, err error) {
+	if len(in.subs) == 0 {
+		if err := in.listen(nc, nc.NewInbox()+".*"); err != nil {
+			return "", err
+		}
+	}
+	in.copies++
+	in.newest = strings.TrimSuffix(in.reply(), "*") + strconv.Itoa(in.copies)
+	return in.newest, nil
+}
+
+func (in *inbox) listen(nc *nats.Conn, subject string) error {
+	sub, err := nc.Subscribe(subject, in.push)
 	if err != nil {
 		return err
 	}
 	in.subs = append(in.subs, sub)
 	return sub.SetPendingLimits(-1, -1)
 }
-
-// reply is the newest subject.
-func (in *inbox) reply() string { return in.subs[len(in.subs)-1].Subject }
 
 // keep goes on listening to one subject alone.
 func (in *inbox) keep(subject string) {
@@ -147,8 +169,9 @@ func (in *inbox) answer(ctx context.Context, most time.Duration) (messages.Answe
 		if err := json.Unmarshal(msg.Data, &answer); err != nil {
 			return messages.Answer{}, err
 		}
-		if answer.Err == nil || msg.Subject == in.reply() {
+		if answer.Err == nil || msg.Subject == in.newest {
 			return answer, nil
 		}
+		in.refused = answer.Err
 	}
 }

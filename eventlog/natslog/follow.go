@@ -65,6 +65,7 @@ type follower struct {
 	past   uint64 // the past is told once at has come this far
 	known  bool   // past is known
 	told   bool
+	since  int // how many were given since rest was called last
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends
@@ -156,6 +157,10 @@ const (
 	// headsAtOnce and framesAtOnce are how many are asked for in one request.
 	// That many frames of the largest size must fit into memory.
 	headsAtOnce, framesAtOnce = 1000, 64
+	// fetchPatience is how long the library waits for the next message of a fetch, or
+	// for its end. It does not tell that it has given up: what comes then is dropped,
+	// and the server takes it for delivered.
+	fetchPatience = time.Second
 )
 
 // tail gives messages as they are stored, with one consumer until it is lost; of
@@ -174,16 +179,17 @@ func (f *follower) tail(ctx context.Context) error {
 	}()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
-	for seen, since := uint64(0), 0; ctx.Err() == nil; {
+	for seen := uint64(0); ctx.Err() == nil; {
 		n, more, err := f.fetch(consumer, &seen)
+		f.since += n
 		if err != nil || !more {
 			return err
 		}
-		if since += n; n == f.atOnce {
+		if n == f.atOnce {
 			continue
 		}
-		if (since > 0 || !f.told) && f.at >= f.past {
-			if since, f.told = 0, true; !f.rest() {
+		if (f.since > 0 || !f.told) && f.at >= f.past {
+			if f.since, f.told = 0, true; !f.rest() {
 				return nil
 			}
 		}
@@ -200,6 +206,7 @@ func (f *follower) tail(ctx context.Context) error {
 // fetch gives what is there now. A message that the consumer has skipped means
 // that the consumer was lost.
 func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more bool, err error) {
+	begun := time.Now()
 	batch, err := consumer.FetchNoWait(f.atOnce)
 	if err != nil {
 		return 0, false, err
@@ -218,7 +225,13 @@ func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more
 			return n, false, nil
 		}
 	}
-	return n, true, batch.Error()
+	if err := batch.Error(); err != nil {
+		return n, true, err
+	}
+	if n < f.atOnce && time.Since(begun) >= fetchPatience {
+		return n, true, fmt.Errorf("%w: a request was not answered to its end within %v", errLost, fetchPatience)
+	}
+	return n, true, nil
 }
 
 // wait pauses before the next consumer, longer each time that nothing came.

@@ -26,6 +26,7 @@ func TestCopiesOfACommand(t *testing.T) { // A91 A93
 	}{
 		"refused, then obeyed": {&refused, &obeyed, obeyed},
 		"refused each time":    {&refused, &refused, refused},
+		"obeyed, then refused": {&obeyed, &refused, obeyed}, // as when somebody has deleted the agent in between
 		"lost, then refused":   {nil, &refused, refused},
 		"obeyed, then lost":    {&obeyed, nil, obeyed},
 	} {
@@ -58,7 +59,7 @@ func TestCopiesOfACommand(t *testing.T) { // A91 A93
 				if err == nil {
 					err = node.Publish(m.Header.Get(messages.HeaderReply), body)
 				}
-				if err != nil {
+				if err != nil && !errors.Is(err, nats.ErrConnectionClosed) { // one copy more may come when all is over
 					t.Error(err)
 				}
 			}

@@ -1,0 +1,80 @@
+package inbox
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// A server has said that a message has ended and still has it, as one of three has whose
+// leader dies between both: it is removed before its sender is told, it alone, and the
+// server is asked once more.
+func TestEndedAndStillThere(t *testing.T) { // A91 A93
+	at := install(t)
+	b, err := Open(at.ctx, Config{Conn: at.conn, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	if _, err := at.conn.Subscribe("settle.this", func(m *nats.Msg) {
+		asked.Add(1)
+		_ = m.Respond(nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	at.publish(t, messages.AgentID{Tenant: a.Tenant, Kind: a.Kind, Key: "t2"}, `{"id":"1","content":"of another"}`)
+	at.publish(t, a, `{"id":"1","content":"refused"}`, `{"id":"2","content":"behind it"}`)
+	refused, err := b.stream.GetLastMsgForSubject(at.ctx, messages.Subjects{}.InboxOf(a.Partition()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := &message{place: place{seq: refused.Sequence - 1, settle: "settle.this"}, subject: refused.Subject}
+	if err := b.end(at.ctx, msg, "no"); err != nil {
+		t.Fatal(err)
+	}
+	for seq, is := range map[uint64]bool{msg.seq - 1: true, msg.seq: false, msg.seq + 1: true} {
+		if _, err := b.stream.GetMsg(at.ctx, seq); (err == nil) != is {
+			t.Errorf("message %d is there: %v, want %v (%v)", seq, err == nil, is, err)
+		}
+	}
+	if n := asked.Load(); n < 2 {
+		t.Errorf("the server was asked %d times", n)
+	}
+}
+
+// The consumer of what no partition takes is lost in the middle: it is made anew, and all
+// is kept as dead letters.
+func TestStraysOverALostConsumer(t *testing.T) { // A102
+	at := install(t)
+	const strays = 200
+	for i := range strays {
+		if _, err := at.js.Publish(at.ctx, fmt.Sprintf("reprise.in.k%d", i), []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := Open(at.ctx, Config{Conn: at.conn, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.PullStray()()
+	left := func() uint64 {
+		info, err := b.stream.Info(at.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Msgs
+	}
+	for left() > strays-10 {
+	}
+	if err := b.stream.DeleteConsumer(at.ctx, stray); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Fatal(err)
+	}
+	for left() > 0 { // until ctx ends
+	}
+}

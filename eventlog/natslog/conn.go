@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/internal/answers"
 )
 
 // conn is a connection with its own way of matching answers to requests: one
@@ -114,10 +115,10 @@ const (
 	errNoResponders = unavailable("no stream answers for this subject: JetStream is starting, electing a leader or gone")
 )
 
-// request publishes m and waits for the answer, until ctx ends or ackWait is
-// over. m's subject must be set.
+// request publishes m and waits for the answer, until ctx ends or
+// answers.Wait is over. m's subject must be set.
 func (c *conn) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
-	return c.requestWithin(ctx, m, ackWait)
+	return c.requestWithin(ctx, m, answers.Wait)
 }
 
 // requestWithin is request with a patience of its own.

@@ -1,8 +1,6 @@
 package natslog
 
 import (
-	"time"
-
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -17,9 +15,6 @@ func FrameHeader(e eventlog.Entry) nats.Header {
 		headerState:  {stateLine(e.Summary)},
 	}
 }
-
-// Wait makes appends and the like wait so long for their answers.
-func Wait(d time.Duration) { ackWait = d }
 
 // Explained adds to an error of opening what to do about it.
 var Explained = explained

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -27,9 +26,6 @@ type Config struct {
 	// Logger hears of foreign messages and lost consumers. Nil: slog.Default.
 	Logger *slog.Logger
 }
-
-// ackWait is how long an append waits for its answer. It is changed by tests alone.
-var ackWait = 2 * time.Second
 
 const (
 	// headroom is what headers and protocol may take beside a body.

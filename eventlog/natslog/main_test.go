@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/internal/answers"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	keepOne()
 	if os.Getenv("REPRISE_REPLICAS") == "" { // where servers are killed answers are lost
-		natslog.Wait(20 * time.Second)
+		answers.Wait = 20 * time.Second
 	}
 	code := m.Run()
 	_ = shared.Shutdown()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -38,7 +39,7 @@ func three(t *testing.T) ([]*embedded.Server, *nats.Conn) {
 			_ = s.Shutdown()
 		}
 	})
-	nc, err := natslog.Connect(embedded.ClientURLs(all), nats.ErrorHandler(nil))
+	nc, err := natslog.Connect(embedded.ClientURLs(all), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,7 +23,7 @@ func TestOpenSaysWhatAServerLacks(t *testing.T) {
 		"jetstream: enabled\nauthorization: { users: [{user: u, password: p, permissions: { publish: \"x\" }}] }": "does not permit this user",
 		"jetstream: enabled\nauthorization: { users: [{user: u, password: p}] }":                                  "3 copies were asked for",
 	} {
-		nc, err := natslog.Connect(configured(t, conf), nats.UserInfo("u", "p"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+		nc, err := natslog.Connect(configured(t, conf), nats.UserInfo("u", "p"), nats.Timeout(time.Minute), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,7 @@ func TestAwait(t *testing.T) { // A94
 
 // Of a connection that is gone it is said that it is, and not that a stream has no leader.
 func TestGoneForGood(t *testing.T) { // A30
-	nc, err := natslog.Connect(configured(t, "jetstream: enabled"))
+	nc, err := natslog.Connect(configured(t, "jetstream: enabled"), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestARefusedLoginIsTriedAgain(t *testing.T) { // A93
 		t.Fatal("the server does not listen")
 	}
 	refused, back, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	nc, err := natslog.Connect(strings.Replace(s.ClientURL(), "://", "://node:old@", 1),
+	nc, err := natslog.Connect(strings.Replace(s.ClientURL(), "://", "://node:old@", 1), nats.Timeout(time.Minute),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {
 			select {
 			case refused <- struct{}{}:
@@ -96,7 +96,7 @@ func TestDefinitionsAreStoredAtOnce(t *testing.T) { // A94
 	}
 	var logs []*natslog.Log
 	for range 3 {
-		nc, err := natslog.Connect(embedded.ClientURLs(servers))
+		nc, err := natslog.Connect(embedded.ClientURLs(servers), nats.Timeout(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

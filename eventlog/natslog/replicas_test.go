@@ -224,7 +224,7 @@ func TestThreeReplicasUnderLoad(t *testing.T) {
 	all, urls := processes(t)
 	var conns []*nats.Conn
 	for range 4 {
-		nc, err := natslog.Connect(urls, nats.ErrorHandler(nil))
+		nc, err := natslog.Connect(urls, nats.Timeout(time.Minute), nats.ErrorHandler(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

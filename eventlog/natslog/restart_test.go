@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -37,7 +38,7 @@ func TestServerRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	config.Port = port(t, srv)
-	nc, err := natslog.Connect(srv.ClientURL(), nats.ErrorHandler(nil))
+	nc, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

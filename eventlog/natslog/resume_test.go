@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -175,7 +176,7 @@ func TestStoreOutlivesItsServer(t *testing.T) { // A30
 		t.Fatal(err)
 	}
 	config.Port = port(t, srv)
-	nc, err := natslog.Connect(srv.ClientURL(), nats.ErrorHandler(nil))
+	nc, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

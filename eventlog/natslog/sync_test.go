@@ -35,7 +35,7 @@ func TestAskSync(t *testing.T) {
 		}
 		url := configured(t, conf)
 		for user, want := range map[string]string{"sys": want, "a": natslog.SyncUnknown} {
-			nc, err := natslog.Connect(url, nats.UserInfo(user, user[:1]))
+			nc, err := natslog.Connect(url, nats.UserInfo(user, user[:1]), nats.Timeout(time.Minute))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestAskSyncOfACluster(t *testing.T) {
 		urls = append(urls, configured(t, fmt.Sprintf("server_name: s%d\n%sjetstream: { sync_interval: %s }\ncluster: { name: c, listen: %q, routes: [%q, %q, %q] }",
 			i, accounts, []string{"always", "always", "7s"}[i], at, "nats://"+routes[0], "nats://"+routes[1], "nats://"+routes[2])))
 	}
-	nc, err := natslog.Connect(strings.Join(urls, ","), nats.UserInfo("sys", "s"))
+	nc, err := natslog.Connect(strings.Join(urls, ","), nats.UserInfo("sys", "s"), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

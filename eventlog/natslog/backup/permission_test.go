@@ -35,7 +35,7 @@ func TestPermissions(t *testing.T) {
 	}
 	as := func(user string) *nats.Conn {
 		t.Helper()
-		nc, err := natslog.Connect(srv.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(nil))
+		nc, err := natslog.Connect(srv.ClientURL(), nats.UserInfo(user, user), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -26,7 +27,7 @@ func TestACluster(t *testing.T) {
 			_ = s.Shutdown()
 		}
 	})
-	nc, err := natslog.Connect(embedded.ClientURLs(all))
+	nc, err := natslog.Connect(embedded.ClientURLs(all), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -120,7 +121,7 @@ func TestRestart(t *testing.T) { // A30
 
 func TestListens(t *testing.T) {
 	s := start(t, embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed})
-	nc, err := natslog.Connect(s.ClientURL())
+	nc, err := natslog.Connect(s.ClientURL(), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,37 @@ func (l *shelves) Snapshot(ctx context.Context, a messages.AgentID, name string)
 		paging <- held
 		<-held
 	}
-	return l.Log.Snapshot(ctx, a, name)
+	b, err := l.Log.Snapshot(ctx, a, name)
+	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the whole log would be read
+		b, err = l.Log.Snapshot(ctx, a, name)
+	}
+	return b, err
+}
+
+// Tail asks again for the same reason.
+func (l *shelves) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	tail, err := l.Log.Tail(ctx, a)
+	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil {
+		tail, err = l.Log.Tail(ctx, a)
+	}
+	return tail, err
+}
+
+// ReadFrom goes on behind what it has read, for the same reason.
+func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	return func(yield func(eventlog.Recorded, error) bool) {
+		for again := true; again; {
+			again = false
+			for rec, err := range l.Log.ReadFrom(ctx, a, after) {
+				if again = errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil; again {
+					break
+				}
+				if after = rec.Tail(); !yield(rec, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (l *shelves) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {

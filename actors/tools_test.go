@@ -136,7 +136,8 @@ func TestRetries(t *testing.T) { // A50
 		t.Parallel()
 		s := actorstest.New(t, nil)
 		model := scripted.New(passing(300*time.Millisecond), scripted.Say("hello"))
-		s.Start(config(model)).Must(ada, say("u1", "go"))
+		node, begun := s.Start(config(model)), time.Now()
+		node.Must(ada, say("u1", "go"))
 		all := s.Until(ada, "turn.completed")
 		failed := actorstest.Of[messages.ModelFailed](all)[0]
 		var before, again time.Time
@@ -148,7 +149,7 @@ func TestRetries(t *testing.T) { // A50
 				again = f.Time
 			}
 		}
-		if failed.RetryAt.Sub(before) < 200*time.Millisecond || again.Before(*failed.RetryAt) || failed.Status != 503 {
+		if failed.RetryAt.Sub(begun) < 200*time.Millisecond || again.Before(*failed.RetryAt) || failed.Status != 503 {
 			t.Errorf("failed at %v, to be tried at %v, tried at %v", before, failed.RetryAt, again)
 		}
 	})

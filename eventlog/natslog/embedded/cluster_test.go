@@ -36,7 +36,11 @@ func TestACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
+	var s jetstream.Stream
+	err = natslog.Await(ctx, nc, quiet, func(ctx context.Context) (err error) {
+		s, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}, Replicas: 3})
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -90,31 +91,34 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// ports are n addresses of the loopback on which nobody listens.
-func ports(t *testing.T, n int) (all []string) {
+// ports are n addresses of the loopback, and what holds each of them until it is closed:
+// directly before a server listens there, for what is free somebody else may take.
+func ports(t *testing.T, n int) (all []string, held []net.Listener) {
 	t.Helper()
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
+		t.Cleanup(func() { _ = l.Close() })
+		all, held = append(all, l.Addr().String()), append(held, l)
 	}
-	return all
+	return all, held
 }
 
 // processes runs a cluster of three servers, each in a process of its own, and
 // gives their addresses.
 func processes(t *testing.T) (all []*process, urls string) {
 	t.Helper()
-	routes, dir := ports(t, 3), t.TempDir()
+	dir := t.TempDir()
+	routes, held := ports(t, 3)
 	var clients []string
 	for i, at := range routes {
 		p := &process{config: embedded.Config{
 			Dir: filepath.Join(dir, strconv.Itoa(i)), ServerName: fmt.Sprintf("s%d", i), Sync: embedded.SyncRelaxed,
 			Peers: &embedded.Peers{Name: "c", Listen: at, All: routes},
 		}}
+		_ = held[i].Close()
 		p.start(t)
 		t.Cleanup(p.kill)
 		all, clients = append(all, p), append(clients, p.url)
@@ -217,6 +221,22 @@ func (l *ledger) check(t *testing.T, readers bool) {
 	}
 }
 
+// stepDown makes a stream elect another leader. It is asked again while no answer comes:
+// a second step-down does no harm.
+func stepDown(t *testing.T, nc *nats.Conn, stream string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for err := errors.New("not tried"); err != nil; {
+		if ctx.Err() != nil {
+			t.Fatalf("stream %s keeps its leader: %v", stream, err)
+		}
+		once, end := context.WithTimeout(ctx, 10*time.Second)
+		_, err = nc.RequestWithContext(once, "$JS.API.STREAM.LEADER.STEPDOWN."+stream, nil)
+		end()
+	}
+}
+
 // A94: with three replicas every append outlives streams whose leaders step down, a
 // server that is killed, and one that comes back; and readers see each frame once.
 func TestThreeReplicasUnderLoad(t *testing.T) {
@@ -247,9 +267,7 @@ func TestThreeReplicasUnderLoad(t *testing.T) {
 	}
 	l.grow(t, 50)
 	for shard := range log.Shards() {
-		if _, err := conns[0].Request("$JS.API.STREAM.LEADER.STEPDOWN."+log.ShardName(shard), nil, 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		stepDown(t, conns[0], log.ShardName(shard))
 	}
 	l.grow(t, 50)
 	all[0].kill()

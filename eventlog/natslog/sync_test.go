@@ -53,9 +53,10 @@ func TestAskSync(t *testing.T) {
 
 // Of a cluster the weakest server counts, and one that does not answer makes it unknown.
 func TestAskSyncOfACluster(t *testing.T) {
-	routes := ports(t, 3)
+	routes, held := ports(t, 3)
 	var urls []string
 	for i, at := range routes {
+		_ = held[i].Close()
 		urls = append(urls, configured(t, fmt.Sprintf("server_name: s%d\n%sjetstream: { sync_interval: %s }\ncluster: { name: c, listen: %q, routes: [%q, %q, %q] }",
 			i, accounts, []string{"always", "always", "7s"}[i], at, "nats://"+routes[0], "nats://"+routes[1], "nats://"+routes[2])))
 	}

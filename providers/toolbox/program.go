@@ -172,7 +172,7 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 	done := make(chan struct{}, 2)
 	for i, w := range []io.Writer{stdout, stderr} {
 		go func() {
-			_, _ = io.Copy(w, outputs[i]) // ends at the deadline below
+			drainTo(w, outputs[i])
 			done <- struct{}{}
 		}()
 	}
@@ -187,6 +187,14 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 	<-done
 	closeAll(outputs)
 	return err
+}
+
+// drainTo hands on what a pipe gives, to its end or until the deadline that execute sets.
+// Whoever stood still until then still gets what the program has left in the pipe.
+func drainTo(w io.Writer, pipe *os.File) {
+	if _, err := io.Copy(w, pipe); errors.Is(err, os.ErrDeadlineExceeded) {
+		held(w, pipe)
+	}
 }
 
 // unstartable tells why the system refused a program that is there and may be

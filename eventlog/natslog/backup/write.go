@@ -89,8 +89,12 @@ func Write(ctx context.Context, w io.Writer, cfg Config) (*Manifest, error) {
 // present looks the streams up that a backup takes, in order. One that an
 // earlier version did not have may be missing.
 func present(ctx context.Context, js jetstream.JetStream, s messages.Subjects) ([]*jetstream.StreamInfo, error) {
-	if _, err := js.Stream(ctx, natslog.NamesOf(s).Restoring()); err == nil {
+	restoring := natslog.NamesOf(s).Restoring()
+	switch _, err := js.Stream(ctx, restoring); {
+	case err == nil:
 		return nil, natslog.ErrRestoring
+	case !errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, fmt.Errorf("look up stream %s: %w", restoring, err)
 	}
 	var infos []*jetstream.StreamInfo
 	for _, name := range streams(s) {

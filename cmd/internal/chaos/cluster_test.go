@@ -238,11 +238,14 @@ func (c *cluster) calm(ctx context.Context, key string) error {
 // atRest waits until nothing is left of the nodes that have ended.
 func (c *cluster) atRest(ctx context.Context) error {
 	c.mu.Lock()
-	gone := append([]string(nil), c.gone...)
+	gone := make([]chan struct{}, len(c.gone))
+	for i, process := range c.gone {
+		gone[i] = c.quiet[process]
+	}
 	c.mu.Unlock()
-	for _, process := range gone {
+	for _, quiet := range gone {
 		select {
-		case <-c.quiet[process]:
+		case <-quiet:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

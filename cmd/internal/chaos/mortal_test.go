@@ -243,7 +243,7 @@ var earlier = regexp.MustCompile(`\bm(\d)-\d_(\d+)[^.\d]`)
 // search looks through everything that is stored for what was said in lives that
 // are over.
 func (w *world) search(server string) error {
-	nc, err := nats.Connect(server)
+	nc, err := nats.Connect(server, nats.Timeout(time.Minute))
 	if err != nil {
 		return err
 	}

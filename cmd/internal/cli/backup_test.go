@@ -42,7 +42,7 @@ func (w *world) loads() *load {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(w.t.Context())
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Hour) // else each input is given up after seconds
 	l := &load{t: w.t, js: js, cancel: cancel, done: make(chan struct{})}
 	w.t.Cleanup(cancel)
 	go func() {

@@ -86,6 +86,11 @@ func TestDeadLetters(t *testing.T) {
 	if _, err := sub.NextMsgWithContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	for w.run("dlq", "ls", "-o", "json").exits(0).out == "" { // what is published may be stored a moment later
+		if t.Context().Err() != nil {
+			t.Fatal("no dead letter is kept")
+		}
+	}
 	w.run("dlq", "ls").exits(0, "unknown_kind", "reprise.in.default.nokind.x")
 	o := w.run("dlq", "ls", "-o", "json").exits(0).objects()
 	if len(o) != 1 || o[0]["code"] != "unknown_kind" {

@@ -99,7 +99,7 @@ func newCluster(t *testing.T) *cluster {
 		c.letGo()
 	}
 	for range 3 {
-		one, err := client.Connect(c.ctx, client.Options{URL: c.at.URL(), Name: "chaos"})
+		one, err := reach(c.ctx, c.at.URL())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -159,7 +159,7 @@ func (w *single) listen(l *life, said *os.File) {
 			continue
 		}
 		url, _, _ := strings.Cut(rest, ",")
-		c, err := client.Connect(l.ctx, client.Options{URL: url, Name: "chaos"})
+		c, err := reach(l.ctx, url)
 		if err != nil {
 			if !l.killed.Load() {
 				w.t.Errorf("life %d says that it is ready but: %v", l.number, err)
@@ -170,6 +170,22 @@ func (w *single) listen(l *life, said *os.File) {
 		l.door = &door{number: l.number, client: c, ctx: l.ctx, close: func() {}}
 		close(l.ready)
 		w.met(onReady)
+	}
+}
+
+// reach connects a client, and tries again while ctx lasts: a machine that stands still
+// lets the time of an attempt pass.
+func reach(ctx context.Context, url string) (*client.Client, error) {
+	for {
+		c, err := client.Connect(ctx, client.Options{URL: url, Name: "chaos"})
+		if err == nil || ctx.Err() != nil {
+			return c, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
 	}
 }
 

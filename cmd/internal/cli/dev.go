@@ -74,7 +74,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	if err := n.serves(f.http, httpGiven); err != nil {
 		return err
 	}
-	n.ready = func(running *cluster.Node) { n.tryThis(running.URL(), file == "") }
+	n.ready = func(running *cluster.Node, _ nodeStatus) { n.tryThis(running.URL(), file == "") }
 	return n.run(ctx)
 }
 

@@ -28,7 +28,7 @@ type node struct {
 	// httpGiven says that the user chose the HTTP address: it must be had then.
 	httpGiven bool
 	// ready tells the user what to do now.
-	ready func(*cluster.Node)
+	ready func(*cluster.Node, nodeStatus)
 }
 
 // run starts the node, says that it is ready and waits for SIGINT or SIGTERM;
@@ -117,11 +117,12 @@ func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 		}
 		forget = func() { _ = os.Remove(file) } // a stale file is told apart by who reads it
 	}
+	s := n.status(running) // one look, lest what is said of it differs
 	if n.app.json() {
-		return forget, n.app.object(n.status(running))
+		return forget, n.app.object(s)
 	}
-	n.app.printf("%s\n", n.readyLine(running))
-	n.ready(running)
+	n.app.printf("%s\n", n.readyLine(s))
+	n.ready(running, s)
 	return forget, nil
 }
 
@@ -172,8 +173,7 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 }
 
 // readyLine says everything about the node in one line.
-func (n *node) readyLine(running *cluster.Node) string {
-	s := n.status(running)
+func (n *node) readyLine(s nodeStatus) string {
 	parts := []string{"NATS " + s.NATS}
 	if s.HTTP != "" {
 		parts = append(parts, "HTTP "+s.HTTP)

@@ -121,8 +121,8 @@ func (f serveFlags) asSystem(cfg *cluster.Config) (err error) {
 }
 
 // explain says what is not obvious from the line that says ready.
-func (n *node) explain(running *cluster.Node) {
-	if running.Partitions() == 0 {
+func (n *node) explain(running *cluster.Node, s nodeStatus) {
+	if s.Partitions == 0 {
 		n.app.printf("  other nodes own every partition; they give this one its share in a moment, if there are fewer than %d nodes and not all of them drain; it answers for them meanwhile\n", messages.Partitions)
 	}
 	switch least, alone, err := running.FewerCopies(context.Background()); {
@@ -133,10 +133,10 @@ func (n *node) explain(running *cluster.Node) {
 	default:
 		n.app.printf("  copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store upgrade --replicas %d`\n", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
 	}
-	switch sync := running.Sync(); {
-	case sync == natslog.SyncUnknown:
+	switch {
+	case s.Sync == natslog.SyncUnknown:
 		n.app.printf("  sync unknown: the server is not ours, and --system-creds or --system-context would let this node ask it; set sync_interval: always in its jetstream block, or the last moments before a loss of power may be lost\n")
-	case strings.HasPrefix(sync, "every "):
-		n.app.printf("  sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost\n", sync)
+	case strings.HasPrefix(s.Sync, "every "):
+		n.app.printf("  sync %s: set sync_interval: always in the jetstream block of each server, or the last moments before a loss of power may be lost\n", s.Sync)
 	}
 }

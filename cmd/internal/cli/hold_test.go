@@ -139,17 +139,34 @@ func TestInterruptAndBusy(t *testing.T) {
 		w.run(verb, agent).exits(0, "nothing changed")
 		w.run("events", agent).exits(0, "turn.aborted", "enough of it")
 	}
-	waiting := w.begin("", "ask", "--timeout", "2s", "worker/slow", "use hold") // so that it begins on a slow machine, too
-	w.started()
-	waiting().exits(1, "did not end within 2s; it goes on", "events worker/slow --follow")
-	w.release()
-	w.await("worker/slow", "turn.completed")
+}
 
-	talking := w.begin("use hold\nAre you there?\n", "chat", "--timeout", "2s", "worker/talk") // each turn, not the chat
+// TestTimeout bounds how long ask and chat wait for a turn that another one has begun:
+// that it begins may take longer.
+func TestTimeout(t *testing.T) {
+	w := holder(t)
+	w.dev()
+	asking := w.begin("", "ask", "--id", "slow", "worker/slow", "use hold")
 	w.started()
-	if r := talking().exits(1, "did not end within 2s; it goes on"); strings.Count(r.err, "did not end within") != 2 {
+	bounded := []string{"ask", "--id", "slow", "--timeout", "2s", "worker/slow", "use hold"}
+	late := w.run(bounded...)
+	for strings.Contains(late.err, "no answer within --timeout") || strings.Contains(late.err, "no NATS server answers") { // it heard of no turn in time
+		late = w.run(bounded...)
+	}
+	late.exits(1, "did not end within 2s; it goes on", "events worker/slow --follow")
+	w.release()
+	asking().exits(0)
+
+	asking = w.begin("", "ask", "worker/talk", "use hold")
+	w.started()
+	lines := "Are you there?\nAnd now?\n"
+	talking := w.feed(lines, "chat", "--timeout", "2s", "worker/talk") // each turn, not the chat
+	for strings.Contains(talking.err, "no NATS server answers") {
+		talking = w.feed(lines, "chat", "--timeout", "2s", "worker/talk")
+	}
+	if r := talking.exits(1, "did not end within 2s; it goes on"); strings.Count(r.err, "did not end within") != 2 {
 		t.Errorf("not each line was waited for: %s", r.err)
 	}
 	w.release()
-	w.await("worker/talk", "turn.completed")
+	asking().exits(0)
 }

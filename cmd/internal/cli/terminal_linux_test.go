@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -72,17 +74,34 @@ func ioctl(t *testing.T, f *os.File, request uintptr, value *uint32) {
 // sees reads the screen until it shows text; what came before is forgotten.
 func (s *terminal) sees(text string) {
 	s.t.Helper()
+	s.seesOne(text)
+}
+
+// seesOne is sees for one of several texts, and gives it.
+func (s *terminal) seesOne(texts ...string) (text string) {
+	s.t.Helper()
+	s.bound()
 	buffer := make([]byte, 4096)
 	for {
-		if _, rest, ok := strings.Cut(s.said, text); ok {
-			s.said = rest
-			return
+		for _, text := range texts {
+			if _, rest, ok := strings.Cut(s.said, text); ok {
+				s.said = rest
+				return text
+			}
 		}
 		n, err := s.screen.Read(buffer)
 		if err != nil {
-			s.t.Fatalf("the terminal was closed before it showed %q: %v\n%s", text, err, s.said)
+			s.t.Fatalf("the terminal did not show %q: %v\n%s", texts, err, s.said)
 		}
 		s.said += string(buffer[:n])
+	}
+}
+
+// bound has what is read of the screen end after three minutes.
+func (s *terminal) bound() {
+	s.t.Helper()
+	if err := s.screen.SetReadDeadline(time.Now().Add(3 * time.Minute)); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -96,22 +115,47 @@ func (s *terminal) types(text string) {
 // exits waits for the end of the program, and keeps what it said last.
 func (s *terminal) exits(code int) {
 	s.t.Helper()
-	rest, _ := io.ReadAll(s.screen) // its error is how the screen says that nobody is there any more
+	s.bound()
+	rest, err := io.ReadAll(s.screen) // its error is how the screen says that nobody is there any more
 	s.said += string(rest)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.t.Errorf("it did not end by itself: %v", s.cmd.Process.Kill())
+	}
 	_ = s.cmd.Wait()
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("exit code %d, want %d\n%s", got, code, s.said)
 	}
 }
 
+// agentAsks reads the beginning of a question about a refund, and says whether the agent asks it
+// or the program in its place.
+func (s *terminal) agentAsks() bool {
+	s.t.Helper()
+	const itself = "the tool refund"
+	return s.seesOne(itself, "waits for approval: ") == itself
+}
+
 func TestPersonIsAsked(t *testing.T) { // A41 A42
 	w := newWorld(t)
 	w.dev()
 	commands := subscribe(t, w, "reprise.ctl.>")
-	ask := func(agent string) *terminal { return w.onTerminal("ask", agent, "Refund 9900 cents for order 7") }
+	const text = "Refund 9900 cents for order 7"
+	ask := func(agent string) *terminal { return w.onTerminal("ask", agent, text) }
+	// asked has the agent itself ask. Where its question comes too late, the program
+	// asks in its place, to decide by a command: another agent is tried then.
+	asked := func(key string) (person *terminal, agent string) {
+		for i := 0; ; i++ {
+			agent = fmt.Sprintf("support/%s%d", key, i)
+			if person = ask(agent); person.agentAsks() {
+				return person, agent
+			}
+			person.sees("Let it run?")
+			person.types("\n")
+			person.exits(3)
+		}
+	}
 
-	yes := ask("support/yes")
-	yes.sees("the tool refund")
+	yes, _ := asked("yes")
 	yes.sees(`{"order":7,"cents":9900}`)
 	yes.sees("Let it run?")
 	yes.types("certainly\n")
@@ -121,12 +165,12 @@ func TestPersonIsAsked(t *testing.T) { // A41 A42
 	yes.sees("Paid 9900 cents back for order 7.")
 	yes.exits(0)
 
-	no := ask("support/no")
+	no, agent := asked("no")
 	no.sees("Let it run?")
 	no.types("no: Offer a voucher.\n")
 	no.sees("Offer a voucher.")
 	no.exits(0)
-	if got := w.outputs("support/no"); len(got) != 1 || got[0] != "Offer a voucher." {
+	if got := w.outputs(agent); len(got) != 1 || got[0] != "Offer a voucher." {
 		t.Errorf("the model sees %q", got)
 	}
 
@@ -136,29 +180,33 @@ func TestPersonIsAsked(t *testing.T) { // A41 A42
 	later.sees("approve support/later")
 	later.exits(3)
 
-	hasty := w.typedAhead("yes\n", "ask", "support/hasty", "Refund 9900 cents for order 7")
+	hasty := w.typedAhead("yes\n", "ask", "support/hasty", text)
 	hasty.sees("Let it run?")
 	hasty.types("\n")
 	hasty.sees("approve support/hasty")
 	hasty.exits(3)
 
-	always := ask("support/always")
+	always, agent := asked("always")
 	always.sees("Let it run?")
 	always.types("always\n")
 	always.sees("Paid")
 	always.exits(0)
-	w.run("ask", "support/always", "Refund 9900 cents for order 7").exits(0, "Paid")
-	w.run("approvals", "support/always", "--remembered").exits(0, "granted")
+	w.run("ask", agent, text).exits(0, "Paid")
+	w.run("approvals", agent, "--remembered").exits(0, "granted")
 
-	chat := w.onTerminal("chat", "support/chat")
-	chat.sees("support/chat> ")
-	chat.types("Refund 9900 cents for order 7\r")
-	chat.sees("Let it run?")
-	chat.types("never\r")
-	chat.sees("support/chat> ")
-	chat.types("\x04")
-	chat.exits(0)
-	w.run("approvals", "support/chat", "--remembered").exits(0, "denied")
+	for i, heard := 0, false; !heard; i++ { // as in asked
+		agent = fmt.Sprintf("support/chat%d", i)
+		chat := w.onTerminal("chat", agent)
+		chat.sees(agent + "> ")
+		chat.types(text + "\r")
+		heard = chat.agentAsks()
+		chat.sees("Let it run?")
+		chat.types(map[bool]string{true: "never\r", false: "\r"}[heard])
+		chat.sees(agent + "> ")
+		chat.types("\x04")
+		chat.exits(0)
+	}
+	w.run("approvals", agent, "--remembered").exits(0, "denied")
 	if n, _, err := commands.Pending(); n != 0 || err != nil {
 		t.Errorf("%d commands were published by those who may be asked: %v", n, err)
 	}

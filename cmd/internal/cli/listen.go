@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -15,11 +16,15 @@ type heard struct {
 	err error
 }
 
+// atHand is how much of what has come is there to be taken, most likely all of it,
+// while nobody looks.
+const atHand = 64
+
 // listen sends the input. What comes is given by next until the stream ends, as
 // it does with ctx; stop ends it for whoever wants no more.
 func (t *turn) listen(ctx context.Context, in messages.Input) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	stream, left := make(chan heard), make(chan struct{})
+	stream, left := make(chan heard, atHand), make(chan struct{})
 	t.stream, t.known = stream, make(map[string]projections.Waiting)
 	t.asked, t.settled = make(map[string]bool), make(map[string]bool)
 	go func() {
@@ -61,10 +66,7 @@ func (t *turn) lookAhead(ctx context.Context, within time.Duration, found func(c
 			if !more {
 				return false
 			}
-			t.learn(h.ev)
-			if h.ev.Question == nil {
-				t.ahead = append(t.ahead, h)
-			}
+			t.takeIn(h)
 			switch {
 			case h.err != nil:
 				return false
@@ -76,6 +78,35 @@ func (t *turn) lookAhead(ctx context.Context, within time.Duration, found func(c
 		case <-ctx.Done():
 			return false
 		}
+	}
+}
+
+// late gives the agent's question about the call at a place, if it has come meanwhile.
+func (t *turn) late(place string) (q client.Question, came bool) {
+	for more := true; more; {
+		more = false
+		select {
+		case h, open := <-t.stream:
+			if more = open; more {
+				t.takeIn(h)
+			}
+		default:
+		}
+	}
+	i := slices.IndexFunc(t.offered, func(q client.Question) bool { return callOf(q) == place })
+	if i < 0 {
+		return q, false
+	}
+	q = t.offered[i]
+	t.offered = slices.Delete(t.offered, i, i+1)
+	return q, true
+}
+
+// takeIn learns from what came; next gives it later, unless it is a question.
+func (t *turn) takeIn(h heard) {
+	t.learn(h.ev)
+	if h.ev.Question == nil {
+		t.ahead = append(t.ahead, h)
 	}
 }
 

@@ -110,13 +110,18 @@ func callOf(q client.Question) string { return q.ID[:max(0, strings.LastIndexByt
 func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	q := t.offered[0]
 	t.offered = t.offered[1:]
-	place := callOf(q)
-	_, own := t.known[place] // not of an agent below, of whose calls the stream tells less
-	t.asked[place] = true
+	t.asked[callOf(q)] = true
 	line, _, err := t.question(ctx, safe(q.Prompt)+letItRun)
 	if line == "" || err != nil {
 		return true, err
 	}
+	return t.answer(ctx, q, line)
+}
+
+// answer answers a question of the agent. left means that it had no effect.
+func (t *turn) answer(ctx context.Context, q client.Question, line string) (left bool, err error) {
+	place := callOf(q)
+	_, own := t.known[place] // not of an agent below, of whose calls the stream tells less
 	if err := t.client.Answer(ctx, q, line); err != nil {
 		return false, err
 	}
@@ -130,14 +135,18 @@ func (t *turn) answerOffered(ctx context.Context) (left bool, err error) {
 	return !heeded, nil
 }
 
-// decideOn asks the person about a call and sends the decision as a command.
-// left means that there was none.
+// decideOn asks the person about a call and sends the decision as a command, or as
+// the answer to the agent's own question if that has come after all. left means that
+// there was none, or that the answer had no effect.
 func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, err error) {
 	t.asked[placeOf(w)] = true
 	prompt := t.agent + " waits for approval: " + projections.Printable(waitText(w), 0) + "\n  Answer " + messages.HowToAnswer + "."
 	line, v, err := t.question(ctx, prompt+letItRun)
 	if line == "" || err != nil {
 		return true, err
+	}
+	if q, came := t.late(placeOf(w)); came { // whoever prompts may have no right to publish commands
+		return t.answer(ctx, q, line)
 	}
 	_, err = t.client.Do(ctx, t.agent, v.Command(messages.Approval{Turn: w.Turn, Call: w.Call, ArgsHash: w.ArgsHash}))
 	var refused *messages.Error

@@ -64,6 +64,23 @@ func TestAnswerIsAwaited(t *testing.T) { // A43
 	}
 }
 
+// A question that comes while the person is asked in the agent's place is answered:
+// a command takes a right that the person may not have.
+func TestLateQuestionIsAnswered(t *testing.T) { // A43
+	a, _ := asking(t) // the call is of an agent below
+	stream := make(chan heard, 2)
+	a.stream = stream
+	a.person = func(context.Context, string) (string, error) {
+		stream <- heard{ev: client.Event{Type: "query", Question: &client.Question{ID: "t1/c1/1", ReplySubject: "answers"}}}
+		stream <- fact("turn.resumed", `{}`)
+		return "yes\n", nil
+	}
+	w := projections.Waiting{Turn: "t1", Call: "c1", Agent: "default/leaf/l", Kind: projections.WaitsForApproval}
+	if left, err := a.decideOn(t.Context(), w); left || err != nil {
+		t.Errorf("left %t, %v", left, err)
+	}
+}
+
 // A question about a call that the person here has decided about already is not
 // put again.
 func TestDecidedIsNotAskedAgain(t *testing.T) { // A43

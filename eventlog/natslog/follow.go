@@ -65,7 +65,8 @@ type follower struct {
 	past   uint64 // the past is told once at has come this far
 	known  bool   // past is known
 	told   bool
-	since  int // how many were given since rest was called last
+	since  int  // how many were given since rest was called last
+	late   bool // the answer to a fetch of this consumer may have been dropped
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends
@@ -159,7 +160,7 @@ const (
 	headsAtOnce, framesAtOnce = 1000, 64
 	// fetchPatience is how long the library waits for the next message of a fetch, or
 	// for its end. It does not tell that it has given up: what comes then is dropped,
-	// and the server takes it for delivered.
+	// and the server takes it for delivered (nats.go 1.55, jetstream/pull.go).
 	fetchPatience = time.Second
 )
 
@@ -179,8 +180,9 @@ func (f *follower) tail(ctx context.Context) error {
 	}()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
+	f.late = false
 	for seen := uint64(0); ctx.Err() == nil; {
-		n, more, err := f.fetch(consumer, &seen)
+		n, more, err := f.fetch(ctx, consumer, &seen)
 		f.since += n
 		if err != nil || !more {
 			return err
@@ -205,7 +207,7 @@ func (f *follower) tail(ctx context.Context) error {
 
 // fetch gives what is there now. A message that the consumer has skipped means
 // that the consumer was lost.
-func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more bool, err error) {
+func (f *follower) fetch(ctx context.Context, consumer jetstream.Consumer, seen *uint64) (n int, more bool, err error) {
 	begun := time.Now()
 	batch, err := consumer.FetchNoWait(f.atOnce)
 	if err != nil {
@@ -228,10 +230,27 @@ func (f *follower) fetch(consumer jetstream.Consumer, seen *uint64) (n int, more
 	if err := batch.Error(); err != nil {
 		return n, true, err
 	}
-	if n < f.atOnce && time.Since(begun) >= fetchPatience {
-		return n, true, fmt.Errorf("%w: a request was not answered to its end within %v", errLost, fetchPatience)
+	switch {
+	case n < f.atOnce && time.Since(begun) >= fetchPatience:
+		f.late = true
+	case f.late:
+		return n, true, f.missed(ctx, consumer, *seen)
 	}
 	return n, true, nil
+}
+
+// missed looks, once a fetch was answered in time, and so all before it, whether the
+// consumer has delivered more than came.
+func (f *follower) missed(ctx context.Context, consumer jetstream.Consumer, seen uint64) error {
+	info, err := consumer.Info(ctx)
+	if err != nil {
+		return nil // it is asked again after the next fetch, which tells if the consumer is gone
+	}
+	if info.Delivered.Consumer > seen {
+		return fmt.Errorf("%w: %d messages were delivered and %d came", errLost, info.Delivered.Consumer, seen)
+	}
+	f.late = false
+	return nil
 }
 
 // wait pauses before the next consumer, longer each time that nothing came.

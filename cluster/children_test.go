@@ -225,6 +225,7 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	if noop.field("command") != "report" {
 		t.Errorf("the parent hears %+v", noop)
 	}
+	w.letters(c, "default", 1) // its letter may come after the parent is told
 	_, err = js.Publish(w.ctx, "reprise.in.default.assistant.x", []byte(task))
 	w.ok(err)
 	letters := w.letters(c, "default", 2)

@@ -31,10 +31,12 @@ func (w *world) bounce(between func()) {
 	port, err := strconv.Atoi(u.Port())
 	w.ok(err)
 	w.ok(w.srv.Shutdown())
+	defer w.reserve(port)() // or another test's server is given it
 	between()
-	w.srv, err = embedded.Start(embedded.Config{Dir: w.dir, Port: port, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
+	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Port: port, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
 	w.ok(err)
-	w.t.Cleanup(func() { _ = w.srv.Shutdown() })
+	w.srv = srv
+	w.t.Cleanup(func() { _ = srv.Shutdown() })
 }
 
 func TestServerAwayUnderLoad(t *testing.T) { // A30

@@ -81,6 +81,7 @@ func TestDeletedForGood(t *testing.T) { // A108
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u2","content":"again `+secret+`"}`)))
 	<-never.Reached()
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u3","content":"and again `+secret+`"}`)))
+	w.ok(w.nc.Flush()) // the delete goes over another connection
 	held := w.holdings(c, "assistant/a")
 	if held.Letters != 1 || held.Frames < 3 || held.Events < 9 || held.Bytes == 0 || held.Deleted || held.Sealed {
 		t.Errorf("it holds %+v", held)

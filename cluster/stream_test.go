@@ -239,6 +239,7 @@ func TestReplySubjects(t *testing.T) {
 	c := w.node().Client()
 	replies, err := w.nc.SubscribeSync("my.app.replies")
 	w.ok(err)
+	w.ok(w.nc.Flush()) // the input goes over another connection
 	in := input("order-7", "hello")
 	in.Reply = "my.app.replies"
 	_, err = c.Send(w.ctx, "assistant/a", in)

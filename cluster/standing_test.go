@@ -127,6 +127,7 @@ func TestMetricsMoveAsTurnsRun(t *testing.T) {
 	w.eventually("everything is settled, and the agent is seen to owe nothing", func() bool {
 		after = w.families(n)
 		return w.valueOf(after, "reprise_inputs_applied_total") == 2 && w.valueOf(after, "reprise_agents_known") == 1 &&
+			w.valueOf(after, "reprise_turns_finished_total", "kind", "assistant", "outcome", "failed") > 0 &&
 			!slices.ContainsFunc(standsStill, func(name string) bool { return w.valueOf(after, name, "partition", p) != 0 })
 	})
 	for _, c := range []struct {

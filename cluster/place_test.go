@@ -218,7 +218,8 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 		return "ran", nil
 	})
 	with := func(d *actors.Definition) { d.Tools = []tool.Tool{once} }
-	first := w.node(agents(scripted.New(scripted.Ask(scripted.Call{Name: "once", Arguments: "{}"}), scripted.Say("done")), with))
+	first := w.node(agents(scripted.New(scripted.Ask(scripted.Call{Name: "once", Arguments: "{}"}), scripted.Say("done")), with),
+		func(c *cluster.Config) { c.DrainLimit = 3 * time.Minute }) // as long as the test may take
 	second := w.node(agents(scripted.New(scripted.Say("done")), with))
 	w.even(first, second)
 	agent := w.agentOf(first)

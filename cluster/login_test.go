@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -205,6 +206,17 @@ func TestLogins(t *testing.T) {
 	}
 }
 
+// dial connects a client, which gives a server five seconds to greet it: it is tried again
+// for as long as unhurried gives a node.
+func dial(ctx context.Context, o client.Options) (c *client.Client, err error) {
+	for range 12 {
+		if c, err = client.Connect(ctx, o); err == nil || !strings.Contains(err.Error(), "no NATS server answers") {
+			break
+		}
+	}
+	return c, err
+}
+
 // works has a node and a reader log in.
 func works(t *testing.T, o client.Options) {
 	t.Helper()
@@ -215,7 +227,7 @@ func works(t *testing.T, o client.Options) {
 	n, err := cluster.Start(t.Context(), cfg)
 	must(t, err)
 	defer func() { _ = n.Close() }()
-	c, err := client.Connect(t.Context(), o)
+	c, err := dial(t.Context(), o)
 	must(t, err)
 	defer c.Close()
 	if said := c.Server() + n.URL(); strings.Contains(said, "secret") {
@@ -232,7 +244,7 @@ func refused(t *testing.T, o client.Options, says string) {
 	url, options, err := o.Resolve()
 	must(t, err)
 	_, asNode := cluster.Start(t.Context(), cluster.Config{NATS: url, NATSOptions: append(options, unhurried), Logger: slog.New(slog.DiscardHandler)})
-	_, asReader := client.Connect(t.Context(), o)
+	_, asReader := dial(t.Context(), o)
 	for _, err := range []error{asNode, asReader} {
 		if err == nil || !strings.Contains(client.Advice(err), says) || strings.Contains(err.Error(), "wrong") {
 			t.Errorf("%v, with the advice %q; want one that says %q", err, client.Advice(err), says)
@@ -309,7 +321,7 @@ func TestLeastPermissions(t *testing.T) { // A103
 		must(t, err)
 		defer func() { _ = n.Close() }()
 	}
-	c, err := client.Connect(t.Context(), client.Options{URL: "nats://user:u@" + address})
+	c, err := dial(t.Context(), client.Options{URL: "nats://user:u@" + address})
 	must(t, err)
 	defer c.Close()
 	for _, err := range c.Ask(t.Context(), "assistant/a", "hi") {

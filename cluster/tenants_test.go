@@ -510,7 +510,7 @@ func TestUsersOfATenantAreTold(t *testing.T) { // A103
 	y := newTenancy(t, layoutOf(t, tenant.Accounts))
 	as := func(name, prefix string) *client.Client {
 		t.Helper()
-		c, err := client.Connect(y.ctx, client.Options{URL: strings.Replace(y.url, "//", "//"+name+":secret%20of%20"+name+"@", 1), InboxPrefix: prefix})
+		c, err := dial(y.ctx, client.Options{URL: strings.Replace(y.url, "//", "//"+name+":secret%20of%20"+name+"@", 1), InboxPrefix: prefix})
 		y.ok(err)
 		t.Cleanup(c.Close)
 		return c

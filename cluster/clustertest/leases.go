@@ -37,7 +37,9 @@ type grant struct {
 
 // observe begins to look at the leases and returns when it knows those of now.
 func observe(ctx context.Context, js jetstream.JetStream) (*observer, error) {
-	kv, err := js.KeyValue(ctx, messages.DefaultRoot+"_leases")
+	kv, err := insist(ctx, func(ctx context.Context) (jetstream.KeyValue, error) {
+		return js.KeyValue(ctx, messages.DefaultRoot+"_leases")
+	})
 	if err != nil {
 		return nil, fmt.Errorf("the leases: %w", err)
 	}

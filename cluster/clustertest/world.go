@@ -130,8 +130,10 @@ func (w *World) connect() {
 	})
 	w.js, err = jetstream.New(w.nc)
 	w.ok(err)
-	w.client, err = client.Connect(w.ctx, client.Options{URL: w.URL(), Name: "clustertest client"})
-	w.ok(err)
+	w.eventually(func() string { return fmt.Sprintf("its client is connected: %v", err) }, func() bool { // in five
+		w.client, err = client.Connect(w.ctx, client.Options{URL: w.URL(), Name: "clustertest client"})
+		return err == nil
+	})
 }
 
 // close ends everything; of a test that failed it shows what was noted and logged.

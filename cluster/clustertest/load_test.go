@@ -53,7 +53,10 @@ func TestOneAgentOfMany(t *testing.T) { // A7
 	w.Until("worker/one", "turn.completed") // its owner has something to leave
 	w.Owner("worker/one").Kill()
 	load.Done()
-	if got := w.Prove(); got.Acked != inputs || got.Agents != 1 || got.Takeovers == 0 {
+	if got := w.Ask("worker/one", "after", ""); got.Err != nil { // or nobody need write after the kill
+		t.Error(got.Err)
+	}
+	if got := w.Prove(); got.Acked != inputs+1 || got.Agents != 1 || got.Takeovers == 0 {
 		t.Errorf("%+v", got)
 	}
 }

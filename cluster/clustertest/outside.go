@@ -67,6 +67,20 @@ func (w *World) HoldModel(match func(ModelCall) bool) *scripted.Gate { return w.
 // effect, until the gate is released. match may be called from many goroutines.
 func (w *World) HoldShop(match func(Visit) bool) *scripted.Gate { return w.shop.holds.add(match) }
 
+// Reached waits until somebody has come to a gate; false if something else came about first.
+func (w *World) Reached(gate *scripted.Gate, instead func() bool) (come bool) {
+	w.t.Helper()
+	w.Eventually("somebody comes to the gate", func() bool {
+		select {
+		case <-gate.Reached():
+			come = true
+		default:
+		}
+		return come || instead()
+	})
+	return come
+}
+
 // model is what agents ask: it does what the newest text of a user says, and keeps
 // nothing, so that it does not matter which of its answers were lost.
 type model struct {

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // envRole holds what a process of this program is, if it is not the test itself.
@@ -32,6 +35,7 @@ type role struct {
 func Main(m *testing.M) {
 	text, is := os.LookupEnv(envRole)
 	if !is {
+		go pulse(func(time.Duration) { stood.Add(1) })
 		os.Exit(m.Run())
 	}
 	var r role
@@ -51,12 +55,33 @@ func (r role) run() error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(2) // the test is gone
 	}()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	go pulse(func(late time.Duration) { log.Info(stoodStill, "for", late) })
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	if r.Node != nil {
 		return r.Node.run(stop)
 	}
 	return r.Server.run(stop)
+}
+
+// stoodStill is what a process says of itself.
+const stoodStill = "this process stood still"
+
+// stood counts how often the process of the test did, through which all wires go.
+var stood atomic.Int64
+
+// pulse tells when the process came a second late or more to what it does ten times a
+// second: one that stands still for three is no member any more, and rightly so.
+func pulse(tell func(late time.Duration)) {
+	const every = 100 * time.Millisecond
+	ticker := time.NewTicker(every)
+	for last := time.Now(); ; last = time.Now() {
+		<-ticker.C
+		if late := time.Since(last) - every; late > time.Second {
+			tell(late)
+		}
+	}
 }
 
 // say tells the test that the process is ready.

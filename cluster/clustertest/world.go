@@ -239,6 +239,26 @@ func (w *World) Moves() int {
 	return max(0, w.leases.moves-messages.Partitions)
 }
 
+// StoodStill is how often a process of the world, or the test's, has stood still for a
+// second so far, as all say of themselves but nodes of a [Program].
+func (w *World) StoodStill() int {
+	w.t.Helper()
+	times := int(stood.Load())
+	logs := make([]string, 0, len(w.servers)+len(w.nodes))
+	for _, s := range w.servers {
+		logs = append(logs, s.at.log)
+	}
+	for _, n := range w.nodes {
+		logs = append(logs, n.at.log)
+	}
+	for _, log := range logs {
+		b, err := os.ReadFile(log)
+		w.ok(err)
+		times += strings.Count(string(b), stoodStill)
+	}
+	return times
+}
+
 // Conn is the test's own connection to NATS.
 func (w *World) Conn() *nats.Conn { return w.nc }
 

@@ -211,9 +211,12 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	w := newWorld(t)
 	var runs atomic.Int32
 	running, end := make(chan struct{}), make(chan struct{})
+	finish := sync.OnceFunc(func() { close(end) })
+	defer finish() // or a node does not end
 	once := tool.New("once", "", tool.Once, func(context.Context, struct{}) (string, error) {
-		runs.Add(1)
-		close(running)
+		if runs.Add(1) == 1 {
+			close(running)
+		}
 		<-end
 		return "ran", nil
 	})
@@ -225,7 +228,11 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	agent := w.agentOf(first)
 	_, err := second.Client().Send(w.ctx, agent, input("1", "go"))
 	w.ok(err)
-	<-running
+	select {
+	case <-running:
+	case <-w.ctx.Done():
+		t.Fatal("the tool was not called")
+	}
 	closed := make(chan error)
 	go func() { closed <- first.Close() }()
 	w.eventually("the other has all but one", func() bool { return second.Partitions() == messages.Partitions-1 })
@@ -234,7 +241,7 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 		t.Error("it did not wait for the tool")
 	default:
 	}
-	close(end)
+	finish()
 	w.ok(<-closed)
 	w.owns(second)
 	w.until(second.Client(), agent, ofType("turn.completed"))

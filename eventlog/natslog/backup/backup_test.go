@@ -12,6 +12,8 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +39,11 @@ type site struct {
 	js  jetstream.JetStream
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *site { return newSiteIn(t, t.TempDir()) }
+
+func newSiteIn(t *testing.T, dir string) *site {
 	t.Helper()
-	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +179,25 @@ func TestRestored(t *testing.T) {
 	}
 	if three.inputID(seq) != one.inputID(seq) || three.inputID(next) != two.inputID(next) || three.inputID(next+1) == two.inputID(next+1) {
 		t.Errorf("ids after a second restore: %s %s %s", three.inputID(seq), three.inputID(next), three.inputID(next+1))
+	}
+}
+
+// The server cannot make the first stream's folder for a moment, as when it still removes
+// that of all streams behind the last one. (A file is in its way, which it removes when it
+// has failed.)
+func TestNoFolderForAMoment(t *testing.T) {
+	t.Parallel()
+	one := newSite(t)
+	grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
+	file := one.backup()
+	dir := t.TempDir()
+	two := newSiteIn(t, dir)
+	streams := filepath.Join(dir, "jetstream", "$G", "streams")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(streams), 0o700), os.WriteFile(streams, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := two.restore(file, false); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -110,10 +110,7 @@ func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
 	if err := r.clear(ctx); err != nil {
 		return err
 	}
-	if _, err := r.js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: r.names.Restoring(), Description: "reprise: a restore is under way", Subjects: []string{r.subjects.Any("restore")},
-		MaxMsgs: 1, Metadata: map[string]string{"reprise-backup": r.m.Begun.Format(time.RFC3339Nano)},
-	}); err != nil {
+	if err := r.mark(ctx); err != nil {
 		return fmt.Errorf("mark that a restore is under way: %w", err)
 	}
 	if _, err := file.Next(); err != nil {
@@ -248,6 +245,36 @@ func (r *restoring) clear(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+const (
+	// codeNoStore is the server's error for a stream whose folder it cannot make. It
+	// removes the folder of all streams behind the last one, and may do so just when it
+	// makes the next; so it is asked markTries times, markEvery.
+	codeNoStore jetstream.ErrorCode = 10049
+	markTries                       = 10
+	markEvery                       = 100 * time.Millisecond
+)
+
+// mark makes the stream that stands while a restore is under way.
+func (r *restoring) mark(ctx context.Context) error {
+	every := time.NewTicker(markEvery)
+	defer every.Stop()
+	for try := 1; ; try++ {
+		_, err := r.js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: r.names.Restoring(), Description: "reprise: a restore is under way", Subjects: []string{r.subjects.Any("restore")},
+			MaxMsgs: 1, Metadata: map[string]string{"reprise-backup": r.m.Begun.Format(time.RFC3339Nano)},
+		})
+		var refused *jetstream.APIError
+		if !errors.As(err, &refused) || refused.ErrorCode != codeNoStore || try == markTries {
+			return err
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // standing are the streams that may be removed; halved says that all may.

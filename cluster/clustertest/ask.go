@@ -181,27 +181,11 @@ func (w *World) follow(agent string, ever bool) iter.Seq2[stored, error] {
 				return
 			}
 		}
-		var consumer jetstream.Consumer
-		if err == nil {
-			consumer, err = insist(w.ctx, func(ctx context.Context) (jetstream.Consumer, error) {
-				return stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}})
-			})
-		}
-		var all jetstream.MessagesContext
-		if err == nil {
-			all, err = consumer.Messages()
-		}
 		if err != nil {
 			yield(stored{}, err)
 			return
 		}
-		defer all.Stop()
-		for {
-			msg, err := all.Next(jetstream.NextContext(w.ctx))
-			var s stored
-			if err == nil {
-				s, err = readStored(msg)
-			}
+		for s, err := range frames(w.ctx, w.js, streamNames.Log(a.Partition()), filter) {
 			if !yield(s, err) || err != nil || newest != nil && s.seq >= newest.Sequence {
 				return
 			}

@@ -4,8 +4,8 @@ package clustertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -76,17 +76,7 @@ func readStream(ctx context.Context, js jetstream.JetStream, name string, each f
 	if stream.CachedInfo().State.Msgs == 0 {
 		return nil
 	}
-	messages, stop, err := follow(ctx, js, name)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	for {
-		msg, err := messages.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return err
-		}
-		s, err := readStored(msg)
+	for s, err := range frames(ctx, js, name) {
 		if err != nil {
 			return err
 		}
@@ -95,53 +85,59 @@ func readStream(ctx context.Context, js jetstream.JetStream, name string, each f
 			return nil
 		}
 	}
+	return ctx.Err()
 }
 
-func follow(ctx context.Context, js jetstream.JetStream, name string) (jetstream.MessagesContext, func(), error) {
-	consumer, err := insist(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
-		return js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{})
-	})
-	if err != nil {
-		return nil, nil, err
+// frames are those of a stream as they are stored, until ctx ends, which is the last
+// error; one that cannot be read is another. Where a server has died the library's reader
+// may wait for ever, whatever ctx says: the consumer that it wants anew was given to that
+// server. So it may try once, and another reader goes on where it was.
+func frames(ctx context.Context, js jetstream.JetStream, name string, filters ...string) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		for next := uint64(1); ctx.Err() == nil; {
+			consumer, err := insist(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+				return js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
+					FilterSubjects: filters, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next, MaxResetAttempts: 1,
+				})
+			})
+			var all jetstream.MessagesContext
+			if err == nil {
+				all, err = consumer.Messages()
+			}
+			if err != nil { // such as that nobody leads JetStream now, or has heard of the stream
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-ctx.Done():
+				}
+				continue
+			}
+			for {
+				msg, err := all.Next(jetstream.NextContext(ctx))
+				if err != nil {
+					break
+				}
+				s, err := readStored(msg)
+				next = max(next, s.seq+1)
+				if !yield(s, err) {
+					all.Stop()
+					return
+				}
+			}
+			all.Stop()
+		}
+		yield(stored{}, ctx.Err())
 	}
-	messages, err := consumer.Messages()
-	if err != nil {
-		return nil, nil, err
-	}
-	return messages, messages.Stop, nil
 }
 
 // watchEnds tells the book of each input that ends, as the log comes to say so,
 // until ctx ends.
 func (w *World) watchEnds(ctx context.Context, name string) {
-	next := uint64(0)
-	for ctx.Err() == nil {
-		messages, stop, err := follow(ctx, w.js, name)
-		for err == nil {
-			var msg jetstream.Msg
-			if msg, err = messages.Next(jetstream.NextContext(ctx)); err != nil {
-				break
-			}
-			s, broken := readStored(msg)
-			if broken != nil {
-				w.book.write(func() { w.book.fault("%v", broken) })
-				continue
-			}
-			if s.seq <= next {
-				continue // a reader that begins anew begins with the first
-			}
-			next = s.seq
+	for s, err := range frames(ctx, w.js, name) {
+		switch {
+		case err == nil:
 			w.book.tell(s)
-		}
-		if stop != nil {
-			stop()
-		}
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			continue // ctx says whether it is ours
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
+		case ctx.Err() == nil:
+			w.book.write(func() { w.book.fault("%v", err) })
 		}
 	}
 }

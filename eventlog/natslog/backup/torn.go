@@ -21,6 +21,7 @@ func heads(ctx context.Context, js jetstream.JetStream, name string, cfg jetstre
 	if err != nil {
 		return err
 	}
+	cfg.MaxResetAttempts = 1 // else it may wait for ever for a consumer that was given to a server that has died
 	c, err := stream.OrderedConsumer(ctx, cfg)
 	if err != nil {
 		return err

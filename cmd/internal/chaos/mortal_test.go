@@ -170,7 +170,7 @@ func (m *mortal) buried() error {
 				if err != nil {
 					return err
 				}
-				if s.Deleted != nil && s.Deleted.Removed != nil {
+				if s.Deleted != nil && s.Deleted.Removed != nil && s.Deleted.N > m.tombstone { // a server that has just come to lead may show the life before
 					m.tombstone = s.Deleted.N
 					return nil
 				}

@@ -188,8 +188,10 @@ func (m *mortal) buried() error {
 	return errUnburied
 }
 
-// nothing holds that a reader is shown the tombstone and nothing before it.
+// nothing holds that a reader is shown the tombstone and nothing before it. One that is
+// not shown the tombstone sees what was before, and looks again.
 func (m *mortal) nothing(d *door) error {
+	var shown []client.Event
 	for line, err := range d.client.Query(d.ctx, m.agent, messages.Query{View: "events"}) {
 		var e client.Event
 		if err == nil {
@@ -198,6 +200,12 @@ func (m *mortal) nothing(d *door) error {
 		if err != nil {
 			return err
 		}
+		shown = append(shown, e)
+	}
+	if n := len(shown); n > 0 && shown[n-1].N < m.tombstone {
+		return messages.Refuse(messages.Unavailable, "the events of %s end with %d, before its tombstone %d", m.agent, shown[n-1].N, m.tombstone)
+	}
+	for _, e := range shown {
 		if e.N < m.tombstone || e.Type != "agent.deleted" && e.Type != "agent.purged" && e.Type != "agent.activated" && e.Type != "command.noop" {
 			m.w.fault("%v", violation{m.agent, "an event of a deleted agent is shown", []client.Event{e}})
 		}

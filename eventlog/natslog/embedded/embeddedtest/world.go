@@ -39,6 +39,15 @@ func New(t *testing.T) *World {
 	return w
 }
 
+// Long skips t in short mode, which make test uses. why names what the test needs beyond
+// one node, one server and no child process.
+func Long(t testing.TB, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("left to make test-long: %s", why)
+	}
+}
+
 // OK ends the test with err, if it is one.
 func (w *World) OK(err error) {
 	w.T.Helper()

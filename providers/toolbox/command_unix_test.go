@@ -21,9 +21,18 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// shell makes a tool of a shell script.
+// long skips t in short mode, which make test uses, because it starts processes.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left to make test-long: processes")
+	}
+}
+
+// shell makes a tool of a shell script. In short mode it skips the test.
 func shell(t *testing.T, script string, change ...func(*CommandConfig)) tool.Tool {
 	t.Helper()
+	long(t)
 	c := CommandConfig{Name: "t", Command: []string{"sh", "-c", script}}
 	for _, f := range change {
 		f(&c)
@@ -182,6 +191,7 @@ func TestCommandThatCannotStart(t *testing.T) {
 }
 
 func TestCommandRelativeToDir(t *testing.T) {
+	long(t)
 	dir := t.TempDir()
 	if err := os.Symlink("/bin/sh", filepath.Join(dir, "mine")); err != nil {
 		t.Fatal(err)
@@ -213,6 +223,7 @@ type lifeline struct {
 }
 
 func newLifeline(t *testing.T) *lifeline {
+	long(t)
 	l := &lifeline{t: t, path: filepath.Join(t.TempDir(), "lifeline"), open: make(chan *os.File, 1)}
 	if err := syscall.Mkfifo(l.path, 0o600); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"os"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -257,18 +256,6 @@ func one[T any](w *World, agent, view string) (list []T) {
 		}
 		return list
 	}
-}
-
-// Long says that tests are to take their time: REPRISE_LONG is set.
-func Long() bool { return os.Getenv("REPRISE_LONG") != "" }
-
-// Outage is how long NATS is gone in tests of that: three seconds, or thirty if they
-// are to take their time.
-func Outage() time.Duration {
-	if Long() {
-		return 30 * time.Second
-	}
-	return 3 * time.Second
 }
 
 // Pass lets some time pass, for what must last.

@@ -15,7 +15,6 @@ import (
 // The server goes on giving requests to a node that is frozen. Whoever prompts or reads
 // is answered all the same, for the client asks another door.
 func TestFrozenDoor(t *testing.T) { // A92 A91
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(3))
 	const agent = "worker/read"
 	if got := w.Ask(agent, "first", clustertest.Pay); got.Err != nil {

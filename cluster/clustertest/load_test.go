@@ -18,29 +18,12 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-// notShort leaves a test out of short runs, which are for slow machines.
-func notShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("a cluster of processes takes seconds, and minutes under the race detector")
-	}
-}
-
-// ofReplicas leaves a test to make replicas.
+// ofReplicas leaves a test to make test-replicas.
 func ofReplicas(t *testing.T) {
 	t.Helper()
 	if os.Getenv("REPRISE_REPLICAS") == "" {
-		t.Skip("three servers under load take most of a minute: make replicas")
+		t.Skip("three servers under load take most of a minute: make test-replicas")
 	}
-}
-
-// part is how many of so many inputs are waited for: all if tests are to take their
-// time, else two of five.
-func part(inputs int) int {
-	if clustertest.Long() {
-		return inputs
-	}
-	return inputs * 2 / 5
 }
 
 // undisturbed holds that a round has no problems. It is gone through again, three times at
@@ -74,9 +57,8 @@ func still(w *clustertest.World, round func()) (problems []error) {
 
 // Many publishers send to one agent through all nodes, while it changes hands.
 func TestOneAgentOfMany(t *testing.T) { // A7
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(3))
-	inputs := part(400)
+	const inputs = 1000
 	load := w.Load(clustertest.Publishers(12), clustertest.To("worker/one"), clustertest.Inputs(inputs), clustertest.Plans("", "", "", clustertest.Pay))
 	load.Acked(inputs / 3)
 	w.Until("worker/one", "turn.completed") // its owner has something to leave
@@ -94,7 +76,7 @@ func TestOneAgentOfMany(t *testing.T) { // A7
 func TestNodeKilled(t *testing.T) { // A90 A6 A7
 	w := clustertest.New(t, clustertest.Nodes(3))
 	load := w.Load()
-	load.Acked(part(100))
+	load.Acked(100)
 	victim := w.Busiest()
 	agents := w.AgentsOf(victim, clustertest.Worker, 8)
 	gate := w.HoldModel(func(c clustertest.ModelCall) bool {
@@ -117,10 +99,10 @@ func TestNodeKilled(t *testing.T) { // A90 A6 A7
 			t.Errorf("%+v", got)
 		}
 	}
-	load.Acked(part(100))
+	load.Acked(100)
 	victim.Start()
 	w.Even()
-	load.Acked(part(50))
+	load.Acked(50)
 	load.Stop()
 	got := w.Prove()
 	t.Logf("%+v; %s", got, load)
@@ -131,21 +113,20 @@ func TestNodeKilled(t *testing.T) { // A90 A6 A7
 
 // One node joins and one leaves in order, under load; nobody who asks notices.
 func TestJoinAndLeave(t *testing.T) { // A91 A6 A7
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(2))
 	undisturbed(t, w, func(int) []error {
 		load := w.Load(clustertest.Within(time.Minute)) // that a machine is slow is no failure
-		load.Acked(part(100))
+		load.Acked(100)
 		w.AddNode()
 		w.Even()
-		load.Acked(part(100))
+		load.Acked(100)
 		leaves := w.Busiest()
 		leaves.Stop()
-		load.Acked(part(100))
+		load.Acked(100)
 		w.Even()
 		leaves.Start()
 		w.Even()
-		load.Acked(part(50))
+		load.Acked(50)
 		load.Stop()
 		t.Log(load)
 		return load.Failed()
@@ -159,14 +140,13 @@ func TestJoinAndLeave(t *testing.T) { // A91 A6 A7
 
 // NATS goes away under load and comes back; every node goes on without a restart.
 func TestServerKilled(t *testing.T) { // A30
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(2))
 	load := w.Load()
-	load.Acked(part(100))
+	load.Acked(100)
 	w.Server(0).Kill()
-	w.Pass(clustertest.Outage())
+	w.Pass(30 * time.Second)
 	w.Server(0).Start()
-	load.Acked(part(100))
+	load.Acked(100)
 	load.Stop()
 	t.Logf("%+v; %s", w.Prove(), load)
 	for i := range 2 {
@@ -178,14 +158,13 @@ func TestServerKilled(t *testing.T) { // A30
 
 // One of three servers is killed under load: the other two go on without it.
 func TestOneServerOfThreeKilled(t *testing.T) { // A94
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(2), clustertest.Servers(3))
 	load := w.Load(clustertest.Publishers(4))
-	load.Acked(part(30))
+	load.Acked(30)
 	w.Server(1).Kill()
-	load.Acked(part(60))
+	load.Acked(60)
 	w.Server(1).Start()
-	load.Acked(part(30))
+	load.Acked(30)
 	load.Stop()
 	t.Logf("%+v; %s", w.Prove(), load)
 }
@@ -196,10 +175,7 @@ func TestOneServerOfThreeKilled(t *testing.T) { // A94
 func TestElections(t *testing.T) { // A94 A93
 	ofReplicas(t)
 	w := clustertest.New(t, clustertest.Nodes(3), clustertest.Servers(3))
-	streams := []string{"KV_reprise_members"}
-	if clustertest.Long() {
-		streams = append(streams, "KV_reprise_leases", "REPRISE_IN", "REPRISE_LOG_0")
-	}
+	streams := []string{"KV_reprise_members", "KV_reprise_leases", "REPRISE_IN", "REPRISE_LOG_0"}
 	undisturbed(t, w, func(int) []error {
 		return still(w, func() {
 			load := w.Load(clustertest.Publishers(4))

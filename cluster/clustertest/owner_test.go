@@ -98,7 +98,7 @@ func TestFrozenOwner(t *testing.T) { // A92 A26
 		return w.HoldShop(func(v clustertest.Visit) bool { return v.Node == frozen.Process() && v.Input == input })
 	})
 	load := w.Load()
-	load.Acked(part(50))
+	load.Acked(50)
 	frozen.Freeze()
 	w.Deposed(frozen)
 	for _, agent := range []string{thinks, buys} {
@@ -112,7 +112,7 @@ func TestFrozenOwner(t *testing.T) { // A92 A26
 	w.Eventually("the shop has had both visits", func() bool { return len(w.Visits(bought)) >= 2 })
 	frozen.Thaw()
 	frozen.Logged("stepped down")
-	load.Acked(part(100))
+	load.Acked(100)
 	load.Stop()
 	got := w.Prove()
 	t.Logf("%+v; %s", got, load)
@@ -135,7 +135,6 @@ func TestFrozenOwner(t *testing.T) { // A92 A26
 // A node is cut off from NATS under load: it serves nothing and loses nothing; after
 // healing all go on.
 func TestCutOff(t *testing.T) { // A93 A26
-	notShort(t)
 	for _, how := range []struct {
 		name string
 		cut  func(*clustertest.Node)
@@ -143,7 +142,7 @@ func TestCutOff(t *testing.T) { // A93 A26
 		t.Run(how.name, func(t *testing.T) {
 			w := clustertest.New(t, clustertest.Nodes(3))
 			load := w.Load()
-			load.Acked(part(100))
+			load.Acked(100)
 			off := w.Busiest()
 			agent, input, gate := atGate(w, off, clustertest.Pay, func(input string) *scripted.Gate {
 				return w.HoldModel(func(c clustertest.ModelCall) bool { return c.Node == off.Process() && c.Input == input })
@@ -154,10 +153,10 @@ func TestCutOff(t *testing.T) { // A93 A26
 				t.Errorf("%+v", got)
 			}
 			gate.Release() // it has its answer now, and nobody to tell
-			load.Acked(part(100))
+			load.Acked(100)
 			off.Heal()
 			off.Logged("stepped down")
-			load.Acked(part(100))
+			load.Acked(100)
 			load.Stop()
 			got := w.Prove()
 			t.Logf("%+v; %s", got, load)
@@ -204,7 +203,6 @@ func overtaken(w *clustertest.World, old *clustertest.Node, most int, name strin
 // begins the turn of an agent that was idle. Its successor has no reason to look at
 // that agent before; it notices, fences it and finishes the turn.
 func TestLateFirstFrame(t *testing.T) { // A107 A26
-	notShort(t)
 	w := clustertest.New(t, clustertest.Nodes(2))
 	late, of := 0, 0
 	for round := 0; late == 0; round++ { // none is late if the successor was given every input first

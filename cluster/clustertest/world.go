@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -78,9 +79,11 @@ func Program(of func(process string, nats []string) *exec.Cmd) Option {
 }
 
 // New starts a world: its servers, then its nodes, one after the other. It returns
-// when every node has its share of the partitions. The test runs in parallel with others.
+// when every node has its share of the partitions. The test runs in parallel with others,
+// and is skipped in short mode.
 func New(t *testing.T, opts ...Option) *World {
 	t.Helper()
+	embeddedtest.Long(t, "processes")
 	t.Parallel()
 	o := options{nodes: 3, servers: 1, limit: 4 * time.Minute}
 	for _, opt := range opts {

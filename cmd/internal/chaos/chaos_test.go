@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/clustertest"
 	"github.com/reprise-dev/reprise/cmd/internal/cli"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/providers/providertest"
 )
 
@@ -96,6 +97,7 @@ func newSingle(t *testing.T) *single {
 
 // newWorld opens what is outside of all nodes.
 func newWorld(t *testing.T, limit time.Duration) *world {
+	embeddedtest.Long(t, "processes")
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

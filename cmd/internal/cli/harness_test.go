@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
 // world is a folder of its own in which programs run, with nothing of the
@@ -26,6 +28,7 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
+	embeddedtest.Long(t, "processes")
 	t.Parallel()
 	dir := t.TempDir()
 	return &world{t: t, dir: dir, env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "NO_COLOR=1"}}

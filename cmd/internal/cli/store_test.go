@@ -43,7 +43,7 @@ func servers(t *testing.T, n int) string {
 // while the node works.
 func TestStoreUpgrade(t *testing.T) {
 	if os.Getenv("REPRISE_REPLICAS") == "" {
-		t.Skip("three servers under load take most of a minute: make replicas")
+		t.Skip("three servers under load take most of a minute: make test-replicas")
 	}
 	w := newWorld(t)
 	w.file("reprise.yaml", oneAgent)

@@ -34,25 +34,26 @@ type installation struct {
 
 func install(t *testing.T) installation {
 	t.Helper()
-	at, _ := installed(t)
+	at, _ := installed(t, embedded.Config{DontListen: true})
 	return at
 }
 
-func installed(t *testing.T) (installation, *embedded.Server) {
+func installed(t *testing.T, c embedded.Config) (installation, *embedded.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
-	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
+	c.Dir, c.Sync, c.Logger = t.TempDir(), embedded.SyncRelaxed, quiet
+	srv, err := embedded.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
+	nc, err := srv.Connect(nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	stored, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute))
+	stored, err := srv.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}

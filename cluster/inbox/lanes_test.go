@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -288,7 +289,7 @@ func TestHeldUntilNobodyKnows(t *testing.T) { // A102
 // The server ends and starts again, with its consumers gone, while inputs come and
 // are applied: they go on, in order, and none is left out.
 func TestOrderOverARestart(t *testing.T) { // A30
-	at, srv := installed(t)
+	at, srv := installed(t, embedded.Config{DontListen: true})
 	var got heard
 	half, again := make(chan struct{}), make(chan struct{})
 	const n = 600
@@ -394,7 +395,7 @@ func (c *lossyConn) Write(b []byte) (int, error) {
 // The connection breaks, and with it goes an acknowledgement: the consumer is still
 // there and goes on, and what it waits for is said again.
 func TestAcknowledgementsAreSaidAgain(t *testing.T) { // A30
-	at, srv := installed(t)
+	at, srv := installed(t, embedded.Config{})
 	way := &lossy{}
 	nc, err := nats.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.SetCustomDialer(way), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// underLoad says that a test is left to make replicas.
+// underLoad skips t unless REPRISE_REPLICAS is set, as by make test-replicas.
 func underLoad(t *testing.T) {
 	t.Helper()
 	if os.Getenv("REPRISE_REPLICAS") == "" {
-		t.Skip("three servers under load take most of a minute: make replicas")
+		t.Skip("three servers under load take most of a minute: make test-replicas")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -23,7 +24,7 @@ func TestARefusedLoginIsTriedAgain(t *testing.T) { // A93
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	login := func(password string) *server.Options {
-		return &server.Options{Host: "127.0.0.1", Port: -1, Username: "node", Password: password, NoSigs: true, NoLog: true}
+		return &server.Options{Host: "127.0.0.1", Port: -1, Username: "node", Password: password, NoSigs: true, NoLog: true, AuthTimeout: 60}
 	}
 	s, err := server.NewServer(login("old"))
 	if err != nil {
@@ -84,6 +85,7 @@ func TestARefusedLoginIsTriedAgain(t *testing.T) { // A93
 // Nodes that start at the same moment on a new store of three copies store the same
 // definitions: one in hand for another is no refusal.
 func TestDefinitionsAreStoredAtOnce(t *testing.T) { // A94
+	embeddedtest.Long(t, "several servers")
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -3,10 +3,7 @@ package natslog_test
 import (
 	"context"
 	"errors"
-	"net/url"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -17,28 +14,14 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-func port(t *testing.T, s *embedded.Server) int {
-	t.Helper()
-	u, err := url.Parse(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // A30: a writer and a follower live through a restart of the server.
 func TestServerRestart(t *testing.T) {
-	config := embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet}
-	srv, err := embedded.Start(config)
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet, DontListen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Port = port(t, srv)
-	nc, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect(nats.ErrorHandler(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +58,9 @@ func TestServerRestart(t *testing.T) {
 			if err := readOnce(l, a); !errors.Is(err, eventlog.ErrUnavailable) {
 				t.Errorf("read without a server: %v", err)
 			}
-			if srv, err = embedded.Start(config); err != nil {
+			if err := srv.Restart(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = srv.Shutdown() })
 		}
 	}
 	for last := messages.EventNumber(0); last < 300; {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -170,13 +169,12 @@ func TestFirstByAnothersFence(t *testing.T) { // A29
 // A shard's reader and a blob's reader live through a restart of the server, and
 // through the loss of every consumer.
 func TestStoreOutlivesItsServer(t *testing.T) { // A30
-	config := embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet}
-	srv, err := embedded.Start(config)
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet, DontListen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Port = port(t, srv)
-	nc, err := natslog.Connect(srv.ClientURL(), nats.Timeout(time.Minute), nats.ErrorHandler(nil))
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect(nats.ErrorHandler(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,13 +208,9 @@ func TestStoreOutlivesItsServer(t *testing.T) { // A30
 				t.Fatalf("event %d was told, want 1", m.First)
 			}
 		case 100:
-			if err := srv.Shutdown(); err != nil {
+			if err := srv.Restart(); err != nil {
 				t.Fatal(err)
 			}
-			if srv, err = embedded.Start(config); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = srv.Shutdown() })
 		case 200:
 			dropConsumers(t, c, l.Names().Log(a.Partition()))
 		}

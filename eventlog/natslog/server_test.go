@@ -21,7 +21,7 @@ func configured(t *testing.T, conf string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.NoSigs, opts.NoLog = true, true
+	opts.NoSigs, opts.NoLog, opts.AuthTimeout = true, true, 60
 	if opts.JetStream {
 		opts.StoreDir = t.TempDir()
 	}

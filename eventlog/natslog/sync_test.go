@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
 const accounts = `
@@ -53,6 +54,7 @@ func TestAskSync(t *testing.T) {
 
 // Of a cluster the weakest server counts, and one that does not answer makes it unknown.
 func TestAskSyncOfACluster(t *testing.T) {
+	embeddedtest.Long(t, "several servers")
 	routes, held := ports(t, 3)
 	var urls []string
 	for i, at := range routes {

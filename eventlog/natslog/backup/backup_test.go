@@ -39,6 +39,15 @@ type site struct {
 	js  jetstream.JetStream
 }
 
+// within is the test's context with a deadline of three minutes; without one the library
+// gives up on the server after five seconds.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func newSite(t *testing.T) *site { return newSiteIn(t, t.TempDir()) }
 
 func newSiteIn(t *testing.T, dir string) *site {
@@ -62,7 +71,7 @@ func newSiteIn(t *testing.T, dir string) *site {
 
 func (s *site) open() *natslog.Log {
 	s.t.Helper()
-	l, err := natslog.Open(s.t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet})
+	l, err := natslog.Open(within(s.t), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -74,21 +83,21 @@ func (s *site) config() backup.Config { return backup.Config{Conn: s.nc, Version
 func (s *site) backup() []byte {
 	s.t.Helper()
 	var file bytes.Buffer
-	if _, err := backup.Write(s.t.Context(), &file, s.config()); err != nil {
+	if _, err := backup.Write(within(s.t), &file, s.config()); err != nil {
 		s.t.Fatal(err)
 	}
 	return file.Bytes()
 }
 
 func (s *site) restore(file []byte, again bool) error {
-	_, err := backup.Restore(s.t.Context(), bytes.NewReader(file), backup.RestoreConfig{Config: s.config(), Again: again})
+	_, err := backup.Restore(within(s.t), bytes.NewReader(file), backup.RestoreConfig{Config: s.config(), Again: again})
 	return err
 }
 
 // publish stores an input and gives its sequence.
 func (s *site) publish(a messages.AgentID, text string) uint64 {
 	s.t.Helper()
-	ack, err := s.js.Publish(s.t.Context(), messages.Subjects{}.In(a), []byte(text))
+	ack, err := s.js.Publish(within(s.t), messages.Subjects{}.In(a), []byte(text))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -100,7 +109,7 @@ func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, 
 	t.Helper()
 	for range n {
 		var err error
-		if tail, err = eventlog.Commit(t.Context(), l, logtest.Entry(t, a, tail)); err != nil {
+		if tail, err = eventlog.Commit(within(t), l, logtest.Entry(t, a, tail)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +119,7 @@ func grow(t *testing.T, l eventlog.Log, a messages.AgentID, tail eventlog.Tail, 
 // inputID is the id that an input without one has in the queue as it is.
 func (s *site) inputID(seq uint64) string {
 	s.t.Helper()
-	stream, err := s.js.Stream(s.t.Context(), natslog.NamesOf(messages.Subjects{}).Inbox())
+	stream, err := s.js.Stream(within(s.t), natslog.NamesOf(messages.Subjects{}).Inbox())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -130,7 +139,7 @@ func TestRestored(t *testing.T) {
 	for i, a := range agents {
 		tails[a] = grow(t, l, a, eventlog.Tail{}, 10+i)
 	}
-	hash, err := l.PutDefinition(t.Context(), []byte("a definition"))
+	hash, err := l.PutDefinition(within(t), []byte("a definition"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,12 +153,12 @@ func TestRestored(t *testing.T) {
 	}
 	r := two.open()
 	for a, tail := range tails {
-		got, err := r.Tail(t.Context(), a)
+		got, err := r.Tail(within(t), a)
 		if err != nil || got != tail {
 			t.Errorf("%s: tail %+v, %v; want %+v", a, got, err, tail)
 		}
 		var last messages.EventNumber
-		for rec, err := range r.Read(t.Context(), a, 0) {
+		for rec, err := range r.Read(within(t), a, 0) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +169,7 @@ func TestRestored(t *testing.T) {
 		}
 		grow(t, r, a, got, 1) // the fence holds
 	}
-	if b, err := r.Definition(t.Context(), hash); err != nil || string(b) != "a definition" {
+	if b, err := r.Definition(within(t), hash); err != nil || string(b) != "a definition" {
 		t.Errorf("definition %q, %v", b, err)
 	}
 	if got, want := two.inputID(seq), one.inputID(seq); got != want {
@@ -211,7 +220,7 @@ func TestOccupied(t *testing.T) {
 		t.Errorf("restored over an installation: %v", err)
 	}
 	wantTail := logtest.Agent("ada")
-	if tail, err := l.Tail(t.Context(), wantTail); err != nil || tail.Last != 3 {
+	if tail, err := l.Tail(within(t), wantTail); err != nil || tail.Last != 3 {
 		t.Errorf("the installation was touched: %+v, %v", tail, err)
 	}
 	two := newSite(t)
@@ -220,9 +229,9 @@ func TestOccupied(t *testing.T) {
 		t.Errorf("restore over empty streams: %v", err)
 	}
 	three := newSite(t)
-	kv, err := three.js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "reprise_members", Storage: jetstream.MemoryStorage})
+	kv, err := three.js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "reprise_members", Storage: jetstream.MemoryStorage})
 	if err == nil {
-		_, err = kv.Put(t.Context(), "node", nil)
+		_, err = kv.Put(within(t), "node", nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +241,7 @@ func TestOccupied(t *testing.T) {
 	}
 	other := backup.RestoreConfig{Config: newSite(t).config()}
 	other.Root = "other"
-	if _, err := backup.Restore(t.Context(), bytes.NewReader(file), other); err == nil || !strings.Contains(err.Error(), "--root reprise") {
+	if _, err := backup.Restore(within(t), bytes.NewReader(file), other); err == nil || !strings.Contains(err.Error(), "--root reprise") {
 		t.Errorf("restored under another root: %v", err)
 	}
 }
@@ -243,7 +252,7 @@ func TestCutShort(t *testing.T) {
 	tail := grow(t, one.open(), logtest.Agent("ada"), eventlog.Tail{}, 3)
 	file := one.backup()
 	two := newSite(t)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(within(t))
 	cfg := backup.RestoreConfig{Config: two.config()}
 	cfg.Progress = func(p backup.Progress) {
 		if p.Number == 10 {
@@ -253,10 +262,10 @@ func TestCutShort(t *testing.T) {
 	if _, err := backup.Restore(ctx, bytes.NewReader(file), cfg); err == nil || !strings.Contains(err.Error(), "--again") {
 		t.Fatalf("restore: %v", err)
 	}
-	if _, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{two.nc}, Logger: quiet}); !errors.Is(err, natslog.ErrRestoring) {
+	if _, err := natslog.Open(within(t), natslog.Config{Conns: []*nats.Conn{two.nc}, Logger: quiet}); !errors.Is(err, natslog.ErrRestoring) {
 		t.Errorf("half an installation was opened: %v", err)
 	}
-	if _, err := backup.Write(t.Context(), io.Discard, two.config()); !errors.Is(err, natslog.ErrRestoring) {
+	if _, err := backup.Write(within(t), io.Discard, two.config()); !errors.Is(err, natslog.ErrRestoring) {
 		t.Errorf("half an installation was backed up: %v", err)
 	}
 	if err := two.restore(file, false); err == nil || !strings.Contains(err.Error(), "--again") {
@@ -265,7 +274,7 @@ func TestCutShort(t *testing.T) {
 	if err := two.restore(file, true); err != nil {
 		t.Fatalf("a second restore, from anew: %v", err)
 	}
-	if got, err := two.open().Tail(t.Context(), logtest.Agent("ada")); err != nil || got != tail {
+	if got, err := two.open().Tail(within(t), logtest.Agent("ada")); err != nil || got != tail {
 		t.Errorf("tail %+v, %v", got, err)
 	}
 }
@@ -285,13 +294,13 @@ func TestServerGoes(t *testing.T) {
 	}
 	cfg := one.config()
 	cfg.Progress = goes(one)
-	if _, err := backup.Write(t.Context(), io.Discard, cfg); !errors.Is(err, backup.ErrLost) {
+	if _, err := backup.Write(within(t), io.Discard, cfg); !errors.Is(err, backup.ErrLost) {
 		t.Errorf("backup: %v", err)
 	}
 	two := newSite(t)
 	to := backup.RestoreConfig{Config: two.config()}
 	to.Progress = goes(two)
-	if _, err := backup.Restore(t.Context(), bytes.NewReader(file), to); !errors.Is(err, backup.ErrLost) || !strings.Contains(err.Error(), "--again") {
+	if _, err := backup.Restore(within(t), bytes.NewReader(file), to); !errors.Is(err, backup.ErrLost) || !strings.Contains(err.Error(), "--again") {
 		t.Errorf("restore: %v", err)
 	}
 }
@@ -312,7 +321,7 @@ func TestDamagedFile(t *testing.T) {
 		if !errors.Is(err, backup.ErrDamaged) {
 			t.Errorf("%s: %v", what, err)
 		}
-		for range two.js.StreamNames(t.Context()).Name() {
+		for range two.js.StreamNames(within(t)).Name() {
 			t.Fatalf("%s: a stream was made", what)
 		}
 	}
@@ -365,7 +374,7 @@ func TestAppliedMeanwhile(t *testing.T) {
 	a := inPartition(0)
 	seq := one.publish(a, "wanted")
 	inbox := natslog.NamesOf(messages.Subjects{}).Inbox()
-	queue, err := one.js.Stream(t.Context(), inbox)
+	queue, err := one.js.Stream(within(t), inbox)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,20 +383,20 @@ func TestAppliedMeanwhile(t *testing.T) {
 		if p.Number == 2 && !applied { // the first stream is copied
 			applied = true
 			grow(t, l, a, eventlog.Tail{}, 1)
-			if err := queue.DeleteMsg(t.Context(), seq); err != nil {
+			if err := queue.DeleteMsg(within(t), seq); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	var file bytes.Buffer
-	if _, err := backup.Write(t.Context(), &file, cfg); err != nil || !applied {
+	if _, err := backup.Write(within(t), &file, cfg); err != nil || !applied {
 		t.Fatal(err, applied)
 	}
 	two := newSite(t)
 	if err := two.restore(file.Bytes(), false); err != nil {
 		t.Fatal(err)
 	}
-	if tail, err := two.open().Tail(t.Context(), a); err != nil || tail.Last != 1 {
+	if tail, err := two.open().Tail(within(t), a); err != nil || tail.Last != 1 {
 		t.Errorf("neither in the queue nor in the log: %+v, %v", tail, err)
 	}
 }
@@ -404,7 +413,7 @@ func TestMoreThanWasSaid(t *testing.T) {
 	if err := two.restore(saying(t, one.backup(), func(s *backup.Stream) { s.Last = max(s.Last, 1) - 1 }), false); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := two.open().Tail(t.Context(), inPartition(0)); err != nil || got != tail {
+	if got, err := two.open().Tail(within(t), inPartition(0)); err != nil || got != tail {
 		t.Errorf("tail %+v, %v, want %+v", got, err, tail)
 	}
 	if got, want := two.inputID(more), one.inputID(more); got != want {
@@ -432,7 +441,7 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		tail = grow(t, l, a, tail, 5)
 		tombstone := func() {
 			var err error
-			if tail, err = eventlog.Commit(t.Context(), l, logtest.Entry(t, a, tail, messages.AgentDeleted{})); err != nil {
+			if tail, err = eventlog.Commit(within(t), l, logtest.Entry(t, a, tail, messages.AgentDeleted{})); err != nil {
 				t.Error(err)
 			}
 		}
@@ -447,12 +456,12 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 			if purged = true; !ended {
 				tombstone()
 			}
-			if err := errors.Join(l.Purge(t.Context(), a, tail.Seq), l.RemoveBlobs(t.Context(), a)); err != nil {
+			if err := errors.Join(l.Purge(within(t), a, tail.Seq), l.RemoveBlobs(within(t), a)); err != nil {
 				t.Error(err)
 			}
 		}
 		var file bytes.Buffer
-		m, err := backup.Write(t.Context(), &file, cfg)
+		m, err := backup.Write(within(t), &file, cfg)
 		if err != nil || !purged || (m.Deleted() == 1) == ended {
 			t.Fatal(err, purged, m)
 		}
@@ -465,10 +474,10 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		if ended {
 			want = tail
 		}
-		if got, err := r.Tail(t.Context(), a); err != nil || got != want {
+		if got, err := r.Tail(within(t), a); err != nil || got != want {
 			t.Errorf("%s: tail %+v, %v, want %+v", at, got, err, want)
 		}
-		for rec, err := range r.Read(t.Context(), a, 0) {
+		for rec, err := range r.Read(within(t), a, 0) {
 			if err != nil || rec.Frame.ID != want.Frame {
 				t.Errorf("%s: frame %+v, %v", at, rec.Frame, err)
 			}
@@ -476,10 +485,10 @@ func TestDeletedMeanwhile(t *testing.T) { // A108
 		if ended {
 			continue // whoever owns it next sees the rest through
 		}
-		if _, err := r.Blob(t.Context(), a, blob); err == nil || messages.AsError(err).Code != messages.NotFound {
+		if _, err := r.Blob(within(t), a, blob); err == nil || messages.AsError(err).Code != messages.NotFound {
 			t.Errorf("its payload: %v", err)
 		}
-		queue, err := two.js.Stream(t.Context(), r.Names().Inbox())
+		queue, err := two.js.Stream(within(t), r.Names().Inbox())
 		if err != nil || queue.CachedInfo().State.Msgs != 0 {
 			t.Errorf("what was sent to it: %+v, %v", queue.CachedInfo().State, err)
 		}
@@ -492,7 +501,7 @@ func (s *site) noise(subject string) {
 	random, text := rand.NewChaCha8([32]byte{}), make([]byte, 500<<10)
 	for range 32 {
 		_, _ = random.Read(text)
-		if _, err := s.js.Publish(s.t.Context(), subject, text); err != nil {
+		if _, err := s.js.Publish(within(s.t), subject, text); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -500,7 +509,7 @@ func (s *site) noise(subject string) {
 
 func put(t *testing.T, l eventlog.Blobs, a messages.AgentID, payload []byte) messages.Blob {
 	t.Helper()
-	b, err := l.PutBlob(t.Context(), a, bytes.NewReader(payload))
+	b, err := l.PutBlob(within(t), a, bytes.NewReader(payload))
 	if err != nil {
 		t.Fatal(err)
 	}

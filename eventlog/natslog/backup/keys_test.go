@@ -52,11 +52,11 @@ func (s *safe) ok(err error) {
 func (s *safe) unlock(ring ...sealed.Key) {
 	s.t.Helper()
 	var err error
-	s.bucket, err = s.log.MakeKeys(s.t.Context(), 1)
+	s.bucket, err = s.log.MakeKeys(within(s.t), 1)
 	s.ok(err)
-	s.keys, err = sealed.Open(s.t.Context(), s.bucket, ring...)
+	s.keys, err = sealed.Open(within(s.t), s.bucket, ring...)
 	s.ok(err)
-	s.ok(s.log.MarkEncrypted(s.t.Context()))
+	s.ok(s.log.MarkEncrypted(within(s.t)))
 	s.agents = sealed.New(s.log, s.keys)
 }
 
@@ -68,12 +68,12 @@ func (s *safe) grow(a messages.AgentID) {
 // delete ends an agent; with shred its key goes, too, as behind a purge.
 func (s *safe) delete(a messages.AgentID, shred bool) {
 	s.t.Helper()
-	tail, err := eventlog.Commit(s.t.Context(), s.agents, logtest.Entry(s.t, a, s.tails[a], messages.AgentDeleted{}))
+	tail, err := eventlog.Commit(within(s.t), s.agents, logtest.Entry(s.t, a, s.tails[a], messages.AgentDeleted{}))
 	s.ok(err)
 	s.tails[a] = tail
 	if shred {
-		s.ok(s.agents.Purge(s.t.Context(), a, tail.Seq))
-		_, err = s.keys.Shred(s.t.Context(), a, func(context.Context) (bool, error) { return true, nil })
+		s.ok(s.agents.Purge(within(s.t), a, tail.Seq))
+		_, err = s.keys.Shred(within(s.t), a, func(context.Context) (bool, error) { return true, nil })
 		s.ok(err)
 	}
 }
@@ -81,25 +81,25 @@ func (s *safe) delete(a messages.AgentID, shred bool) {
 func (s *safe) copyKeys() (string, *backup.Keys) {
 	s.t.Helper()
 	var file bytes.Buffer
-	m, err := backup.WriteKeys(s.t.Context(), &file, s.config())
+	m, err := backup.WriteKeys(within(s.t), &file, s.config())
 	s.ok(err)
 	return file.String(), m
 }
 
 func (s *safe) putBack(file string, ring ...sealed.Key) (backup.KeysRestored, error) {
-	_, r, err := backup.RestoreKeys(s.t.Context(), strings.NewReader(file), backup.KeysConfig{Config: s.config(), Wrapping: ring})
+	_, r, err := backup.RestoreKeys(within(s.t), strings.NewReader(file), backup.KeysConfig{Config: s.config(), Wrapping: ring})
 	return r, err
 }
 
 // lose removes the bucket.
 func (s *safe) lose() {
 	s.t.Helper()
-	s.ok(s.js.DeleteStream(s.t.Context(), natslog.KeysOf(messages.Subjects{})))
+	s.ok(s.js.DeleteStream(within(s.t), natslog.KeysOf(messages.Subjects{})))
 }
 
 // reads says whether an agent's log can be read.
 func (s *safe) reads(a messages.AgentID) error {
-	for _, err := range s.agents.Read(s.t.Context(), a, 0) {
+	for _, err := range s.agents.Read(within(s.t), a, 0) {
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func TestKeysComeBack(t *testing.T) { // A108
 	s.grow(anew)
 	s.lose()
 	s.unlock(key(1))
-	_, err := s.agents.PutBlob(t.Context(), other, strings.NewReader("a key that nothing needs")) // there is another key now
+	_, err := s.agents.PutBlob(within(t), other, strings.NewReader("a key that nothing needs")) // there is another key now
 	s.ok(err)
 	if err := s.reads(kept); !errors.Is(err, sealed.ErrNoKey) {
 		t.Errorf("without keys: %v", err)
@@ -136,7 +136,7 @@ func TestKeysComeBack(t *testing.T) { // A108
 	if err := s.reads(anew); !errors.Is(err, sealed.ErrNoKey) {
 		t.Errorf("the new life of a deleted agent: %v", err)
 	}
-	names, err := sealed.Agents(t.Context(), s.bucket)
+	names, err := sealed.Agents(within(t), s.bucket)
 	if s.ok(err); len(names) != 2 {
 		t.Errorf("the bucket has keys of %v", names)
 	}
@@ -155,7 +155,7 @@ func TestKeysOfABackup(t *testing.T) { // A108
 	two := &safe{site: newSite(t), tails: one.tails}
 	two.ok(two.restore(store, false))
 	two.log = two.open()
-	if b, err := two.log.FindKeys(t.Context()); b != nil || err != nil {
+	if b, err := two.log.FindKeys(within(t)); b != nil || err != nil {
 		t.Fatalf("a backup has keys: %v, %v", b, err)
 	}
 	if got, err := two.putBack(file); got != (backup.KeysRestored{Back: 2}) || err != nil {
@@ -175,7 +175,7 @@ func TestKeysAreWrappedAnew(t *testing.T) {
 	s := newSafe(t, all...)
 	file, _ := s.copyKeys()
 	s.unlock(key(2), key(1))
-	_, err := s.keys.Rotate(t.Context())
+	_, err := s.keys.Rotate(within(t))
 	s.ok(err)
 	s.lose()
 	s.unlock(key(2)) // it knows of no other
@@ -200,15 +200,15 @@ func TestDamagedKeysComeBack(t *testing.T) { // A29
 	torn, flipped, ended := all[0], all[1], all[2]
 	s := newSafe(t, all...)
 	file, _ := s.copyKeys()
-	s.tails[ended], _ = eventlog.Commit(t.Context(), s.agents, logtest.Entry(t, ended, s.tails[ended], messages.AgentPurged{})) // its tombstone is lost
+	s.tails[ended], _ = eventlog.Commit(within(t), s.agents, logtest.Entry(t, ended, s.tails[ended], messages.AgentPurged{})) // its tombstone is lost
 	for a, change := range map[messages.AgentID]func([]byte) []byte{
 		torn:    func(b []byte) []byte { return b[:len(b)/2] },
 		flipped: func(b []byte) []byte { b[len(b)-10] ^= 1; return b },
 	} {
 		name := a.Tenant + "." + a.Kind + "." + a.Key
-		value, revision, err := s.bucket.Get(t.Context(), name)
+		value, revision, err := s.bucket.Get(within(t), name)
 		s.ok(err)
-		s.ok(s.bucket.Put(t.Context(), name, change(bytes.Clone(value)), revision))
+		s.ok(s.bucket.Put(within(t), name, change(bytes.Clone(value)), revision))
 	}
 	s.unlock(key(1))
 	for _, a := range all[:2] {
@@ -216,7 +216,7 @@ func TestDamagedKeysComeBack(t *testing.T) { // A29
 			t.Errorf("a damaged key: %v", err)
 		}
 	}
-	if _, err := backup.WriteKeys(t.Context(), new(bytes.Buffer), s.config()); err == nil || !strings.Contains(err.Error(), "from your last copy") {
+	if _, err := backup.WriteKeys(within(t), new(bytes.Buffer), s.config()); err == nil || !strings.Contains(err.Error(), "from your last copy") {
 		t.Errorf("a copy of damaged keys: %v", err)
 	}
 	if got, err := s.putBack(file, key(1)); got != (backup.KeysRestored{Back: 2, Unused: 1}) || err != nil {
@@ -256,7 +256,7 @@ func TestBadKeys(t *testing.T) { // A29
 		if got, err := s.putBack(bad.file, bad.ring...); got != (backup.KeysRestored{}) || err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%s: %+v, %v; want %q", what, got, err, bad.want)
 		}
-		if _, err := s.js.Stream(t.Context(), natslog.KeysOf(messages.Subjects{})); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		if _, err := s.js.Stream(within(t), natslog.KeysOf(messages.Subjects{})); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Fatalf("%s: something was made: %v", what, err)
 		}
 	}
@@ -268,15 +268,15 @@ func TestBadKeys(t *testing.T) { // A29
 		}
 	}
 	empty := newSite(t)
-	if _, _, err := backup.RestoreKeys(t.Context(), strings.NewReader(file), backup.KeysConfig{Config: empty.config()}); err == nil || !strings.Contains(err.Error(), "is this the server") {
+	if _, _, err := backup.RestoreKeys(within(t), strings.NewReader(file), backup.KeysConfig{Config: empty.config()}); err == nil || !strings.Contains(err.Error(), "is this the server") {
 		t.Errorf("a server without an installation: %v", err)
 	}
 	plain := newSite(t)
 	plain.open()
-	if _, err := backup.WriteKeys(t.Context(), new(bytes.Buffer), plain.config()); !errors.Is(err, backup.ErrPlain) {
+	if _, err := backup.WriteKeys(within(t), new(bytes.Buffer), plain.config()); !errors.Is(err, backup.ErrPlain) {
 		t.Errorf("a store that is not encrypted: %v", err)
 	}
-	if _, err := backup.WriteKeys(t.Context(), new(bytes.Buffer), s.config()); err == nil || !strings.Contains(err.Error(), "is missing") {
+	if _, err := backup.WriteKeys(within(t), new(bytes.Buffer), s.config()); err == nil || !strings.Contains(err.Error(), "is missing") {
 		t.Errorf("a store without its keys: %v", err)
 	}
 	if fmt.Sprint(empty.names()) != "[]" {
@@ -286,7 +286,7 @@ func TestBadKeys(t *testing.T) { // A29
 
 // names are those of all streams.
 func (s *site) names() (names []string) {
-	for name := range s.js.StreamNames(s.t.Context()).Name() {
+	for name := range s.js.StreamNames(within(s.t)).Name() {
 		names = append(names, name)
 	}
 	return names

@@ -19,7 +19,7 @@ func TestPermissions(t *testing.T) {
 	t.Parallel()
 	may := &server.SubjectPermission{Allow: []string{">"}, Deny: []string{"$JS.API.STREAM.SNAPSHOT.REPRISE_DEF"}}
 	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, AuthTimeout: 60,
 		Users: []*server.User{
 			{Username: "admin", Password: "admin"},
 			{Username: "some", Password: "some", Permissions: &server.Permissions{Publish: may}},
@@ -43,13 +43,13 @@ func TestPermissions(t *testing.T) {
 		return nc
 	}
 	admin := as("admin")
-	if _, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{admin}, Logger: quiet}); err != nil {
+	if _, err := natslog.Open(within(t), natslog.Config{Conns: []*nats.Conn{admin}, Logger: quiet}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Write(t.Context(), io.Discard, backup.Config{Conn: admin}); err != nil {
+	if _, err := backup.Write(within(t), io.Discard, backup.Config{Conn: admin}); err != nil {
 		t.Error(err)
 	}
-	_, err = backup.Write(t.Context(), io.Discard, backup.Config{Conn: as("some")})
+	_, err = backup.Write(within(t), io.Discard, backup.Config{Conn: as("some")})
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.SNAPSHOT.REPRISE_DEF") || !strings.Contains(err.Error(), "grant") {
 		t.Errorf("without permission: %v", err)
 	}

@@ -11,11 +11,13 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
 // A cluster that has started makes a stream with as many replicas at once, and
 // takes messages when one of its servers is down; that one comes back.
 func TestACluster(t *testing.T) {
+	embeddedtest.Long(t, "several servers")
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	all, err := embedded.StartCluster(ctx, 3, embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})

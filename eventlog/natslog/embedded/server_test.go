@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -80,6 +81,7 @@ func TestKeepsWhatWasStored(t *testing.T) {
 
 // A server that is started again has its folder, its address and its connections.
 func TestRestart(t *testing.T) { // A30
+	embeddedtest.Long(t, "a port that is free for a moment")
 	dir, a := t.TempDir(), logtest.Agent("ada")
 	s := start(t, embedded.Config{Dir: dir})
 	url := s.ClientURL()

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -105,6 +106,7 @@ func (w *world) smallFrames() {
 // A function and a program return 10 MiB each: no limit of the bus is met, the
 // model is shown what the documentation says, and nothing is lost.
 func TestLargeResults(t *testing.T) { // A36
+	embeddedtest.Long(t, "processes")
 	const size = 10 << 20
 	text := lines("a", size)
 	program, err := toolbox.Command(toolbox.CommandConfig{
@@ -457,6 +459,7 @@ func TestManySteps(t *testing.T) { // A26
 // A prompt that no envelope fits around any more is taken by its agent's node, and
 // told why it cannot be sent on by another.
 func TestPromptAsLargeAsNATSTakes(t *testing.T) { // A36, A102
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t).patient()
 	short := scripted.Func(func(messagesRequest) scripted.Step { return scripted.Say("done") })
 	w.node(agents(short, nil))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -38,6 +39,7 @@ func (w *world) tree(c *client.Client, agent string) []string {
 // A budget that the root was given holds for the tree below it, though its agents live on
 // several nodes and one of those is lost on the way.
 func TestBudgetOfATreeOnManyNodes(t *testing.T) { // A71 A17
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	const most = 40 * 11
 	f, wi := &spendthrifts{family{free: true}}, &wire{}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -147,6 +148,7 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A72, A52
 // A node is killed at each place of the story; another one goes on. Every call ends
 // once.
 func TestChildrenAfterKill(t *testing.T) { // A71
+	embeddedtest.Long(t, "several nodes")
 	for _, at := range []string{"root", "middle", "leaf", "leaf again", "middle again", "root again"} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
@@ -183,6 +185,7 @@ func (f *family) once(w *world, c *client.Client, root string, done event) {
 
 // Many families are under way when their node is killed: each call ends once.
 func TestManyChildrenAfterKill(t *testing.T) { // A71
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	f, wi := &family{free: true}, &wire{}
 	n := w.node(f.agents(), over(wi))

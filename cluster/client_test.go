@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -93,6 +94,7 @@ func TestInputIsLostOnItsWay(t *testing.T) { // A8
 // An agent's owner does not define its kind, and the node whose door is asked does, or
 // knows who does: who asks is told which node it is, and may ask again later.
 func TestOwnerLacksKind(t *testing.T) { // A91, A102
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	first := w.node()
 	second := w.node(func(c *cluster.Config) {

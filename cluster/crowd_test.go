@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -18,6 +19,7 @@ import (
 // Agents of a partition that owe work are read together: they do not cost a
 // request each. Each is fenced and goes on in one frame.
 func TestCrowdIsTakenOver(t *testing.T) { // A91
+	embeddedtest.Long(t, "a takeover paced by the clock")
 	const crowd = 150 // more than are looked up at once
 	w := newWorld(t)
 	w.ok(w.node().Close()) // later epochs are higher than 1

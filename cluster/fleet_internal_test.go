@@ -547,6 +547,7 @@ func openLog(t testing.TB, url string) *natslog.Log {
 // A process that is killed while it builds, again and again, leaves a file that
 // counts everything once.
 func TestViewsOfAKilledProcess(t *testing.T) { // A87
+	embeddedtest.Long(t, "processes")
 	t.Parallel()
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
 	if err != nil {

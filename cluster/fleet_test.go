@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/fleet"
 )
@@ -185,6 +186,7 @@ func TestLeftTemporaryViews(t *testing.T) { // A87
 // Every node's views of the fleet tell the same of the agents of all nodes, and
 // the same again when they were deleted.
 func TestViewsOfAllNodes(t *testing.T) { // A52, A87
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	var ran atomic.Int32
 	dir := t.TempDir()

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -26,6 +27,7 @@ import (
 // pair starts two nodes on one server, the second one with options of its own.
 func pair(t *testing.T, second ...nats.Option) (nodes [2]*Node) {
 	t.Helper()
+	embeddedtest.Long(t, "several nodes")
 	quiet := slog.New(slog.DiscardHandler)
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: quiet})
 	if err != nil {

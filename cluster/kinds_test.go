@@ -7,12 +7,14 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
 // Inputs for a kind that another node defines are held by one that does not, and
 // are applied when it has gone; one for a kind that nobody defines is a dead letter.
 func TestHeldForAnotherNode(t *testing.T) { // A91, A102
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	first := w.node()
 	second := w.node(func(c *cluster.Config) {

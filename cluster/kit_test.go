@@ -3,7 +3,10 @@ package cluster_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,6 +33,10 @@ type world struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	log *embeddedtest.Words
+	// moved is the server's address once it was started again, empty while it is stopped.
+	moved atomic.Pointer[string]
+	// last is the node that was started last.
+	last *cluster.Node
 }
 
 // newWorld starts a server that nodes reach over TCP, so that they can be cut off.
@@ -59,9 +66,20 @@ func (w *world) ok(err error) {
 	}
 }
 
+// Dial implements nats.CustomDialer. It connects to the server's current address.
+func (w *world) Dial(network, address string) (net.Conn, error) {
+	if moved := w.moved.Load(); moved != nil {
+		address = *moved
+	}
+	if address == "" {
+		return nil, errors.New("the server is stopped")
+	}
+	return net.Dial(network, address)
+}
+
 func (w *world) connect() *nats.Conn {
 	w.t.Helper()
-	nc, err := nats.Connect(w.url, unhurried, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
+	nc, err := nats.Connect(w.url, unhurried, nats.SetCustomDialer(w), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	w.ok(err)
 	w.t.Cleanup(nc.Close)
@@ -90,18 +108,23 @@ func agents(model providers.Provider, change func(*actors.Definition)) change {
 }
 
 func (w *world) config(changes ...change) cluster.Config {
-	cfg := cluster.Config{NATS: w.url, NATSOptions: []nats.Option{unhurried}, Logger: w.log.Logger()}
+	cfg := cluster.Config{NATS: w.url, NATSOptions: []nats.Option{unhurried, nats.SetCustomDialer(w)}, Logger: w.log.Logger()}
 	for _, c := range append([]change{agents(echo(), nil)}, changes...) {
 		c(&cfg)
 	}
 	return cfg
 }
 
+// node starts a node. A test that has several at a time is not for short mode.
 func (w *world) node(changes ...change) *cluster.Node {
 	w.t.Helper()
+	if testing.Short() && w.last != nil && !w.last.Closed() {
+		w.t.Fatal("a second node in short mode: the test begins with embeddedtest.Long")
+	}
 	n, err := cluster.Start(w.ctx, w.config(changes...))
 	w.ok(err)
 	w.t.Cleanup(func() { _ = n.Close() })
+	w.last = n
 	return n
 }
 

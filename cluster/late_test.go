@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -60,6 +61,7 @@ func (w *world) lateFrame(a messages.AgentID) (*natslog.Log, eventlog.Entry) {
 
 // The steps of a turn are counted across a change of owner.
 func TestStepLimitAcrossOwners(t *testing.T) { // A17
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	noop := tool.New("noop", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "ok", nil })
 	with := func(d *actors.Definition) { d.Tools, d.MaxSteps = []tool.Tool{noop}, 4 }

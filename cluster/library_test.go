@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/providers/providertest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -26,6 +27,7 @@ const screen = "testdata/screen/main.go.txt"
 // tree. It is killed in the middle of a tool; run again, it calls the tool with
 // the same key and completes the turn.
 func TestLibraryFromOutside(t *testing.T) { // A22
+	embeddedtest.Long(t, "processes")
 	t.Parallel()
 	program := buildScreen(t) // which takes as long as the machine needs
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

@@ -121,6 +121,7 @@ func ours() (left string) {
 // Installations with different roots share a process and a server, and a node
 // may be given a connection of the caller's.
 func TestRootsAndConnections(t *testing.T) {
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	closed := make(chan struct{}, 100)
 	mine, err := nats.Connect(w.url, unhurried, nats.NoEcho(), nats.ClosedHandler(func(*nats.Conn) { closed <- struct{}{} }))

@@ -28,6 +28,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -304,6 +305,7 @@ var (
 
 // Two nodes with these permissions and no more serve, encrypt, examine and delete.
 func TestLeastPermissions(t *testing.T) { // A103
+	embeddedtest.Long(t, "several nodes")
 	list := func(s []string) string { return `["` + strings.Join(s, `","`) + `"]` }
 	address := configured(t, fmt.Sprintf("authorization: { users: [{user: node, password: n, permissions: {publish: %s, subscribe: %s}}, {user: user, password: u}] }",
 		list(leastPublish), list(leastSubscribe)))

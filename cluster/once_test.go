@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -116,6 +117,7 @@ func TestAbortGoesOnWithoutNote(t *testing.T) { // A12
 // Killed while its input is in the log and, for all that the sender knows, not
 // applied: it comes again, and is the same.
 func TestSentAgainAfterKill(t *testing.T) { // A8 A106
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	never, wi := scripted.NewGate(), &wire{}
 	w.node(agents(scripted.New(scripted.Held(never, scripted.Say("never"))), nil), over(wi))

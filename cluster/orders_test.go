@@ -27,9 +27,15 @@ func TestOrdersAreGivenAgain(t *testing.T) { // A92
 	w.ok(w.nc.Flush())
 	go func() {
 		<-orders // while it was frozen
-		again := <-orders
 		b, _ := json.Marshal(client.NodeAnswer{Nodes: []client.Node{{ID: "FROZEN", Partitions: 7}}})
-		_ = again.Respond(b)
+		for {
+			select {
+			case again := <-orders:
+				_ = again.Respond(b)
+			case <-w.ctx.Done():
+				return
+			}
+		}
 	}()
 	if got, err := n.Client().Node(w.ctx, "FROZEN"); err != nil || got.Partitions != 7 {
 		t.Errorf("%+v, %v", got, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -82,6 +83,7 @@ func (w *world) load() (stop func(atLeast int64)) {
 // leases are written when partitions change hands and only then: once when they are
 // given and once when they are taken.
 func TestJoinAndLeave(t *testing.T) { // A91
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	first := w.node()
 	stop := w.load()
@@ -148,6 +150,7 @@ func (w *world) agentOf(n *cluster.Node, not ...string) string {
 // partitions, and when it is thawed what it then does is refused: it steps down, says
 // so, and takes its share again.
 func TestFrozen(t *testing.T) { // A92 A26
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	gate, wi := scripted.NewGate(), &wire{}
 	first := w.node(agents(scripted.Func(func(messagesRequest) scripted.Step { return scripted.Held(gate, scripted.Say("too late")) }), nil), over(wi))
@@ -191,6 +194,7 @@ func TestFrozen(t *testing.T) { // A92 A26
 // One of three nodes is killed while agents are asked: the others share what it had,
 // and no ask fails.
 func TestKilledOfThree(t *testing.T) { // A90
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	wi := &wire{}
 	first, second, third := w.node(), w.node(over(wi)), w.node()
@@ -208,6 +212,7 @@ func TestKilledOfThree(t *testing.T) { // A90
 // away at once, and that partition when the tool has ended. Nobody has to say what
 // became of the call.
 func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	var runs atomic.Int32
 	running, end := make(chan struct{}), make(chan struct{})
@@ -252,6 +257,7 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 
 // All nodes are told to drain at the same time: nobody is left without an owner.
 func TestAllDrain(t *testing.T) { // A91
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	first, second := w.node(), w.node()
 	w.even(first, second)
@@ -282,6 +288,7 @@ func TestAllDrain(t *testing.T) { // A91
 // All nodes are stopped at the same time, which none of them waits long for: nobody is
 // there to take anything.
 func TestAllClose(t *testing.T) { // A91
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	never := func(c *cluster.Config) { c.DrainLimit = 90 * time.Second }
 	first, second, third := w.node(never), w.node(never), w.node(never)

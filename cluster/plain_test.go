@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -25,6 +26,7 @@ func (w *world) ends(n *cluster.Node) {
 // A node without the key beside one that has just turned encryption on stops, and
 // what it had under way goes on there, sealed.
 func TestNoNodeStaysPlain(t *testing.T) { // A108
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	gate := scripted.NewGate()
 	plain := w.node(agents(scripted.New(scripted.Held(gate, scripted.Say("never"))), nil))
@@ -48,6 +50,7 @@ func TestNoNodeStaysPlain(t *testing.T) { // A108
 
 // One that was cut off while the store was encrypted takes nothing when it is back.
 func TestNoNodeComesBackPlain(t *testing.T) { // A108
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	line := &wire{}
 	plain := w.node(over(line))

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,19 +22,18 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// bounce stops the server and starts it again, on the same folder and port.
+// bounce stops the server and starts it again on the same folder. It gets another port,
+// because the first may be in use by then; Dial returns a connection to the current one.
 func (w *world) bounce(between func()) {
 	w.t.Helper()
-	u, err := url.Parse(w.url)
-	w.ok(err)
-	port, err := strconv.Atoi(u.Port())
-	w.ok(err)
+	w.moved.Store(new(string))
 	w.ok(w.srv.Shutdown())
-	defer w.reserve(port)() // or another test's server is given it
 	between()
-	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Port: port, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
+	srv, err := embedded.Start(embedded.Config{Dir: w.dir, Sync: embedded.SyncRelaxed, Logger: w.log.Logger()})
 	w.ok(err)
-	w.srv = srv
+	w.srv, w.url = srv, srv.ClientURL()
+	address := strings.TrimPrefix(srv.ClientURL(), "nats://")
+	w.moved.Store(&address)
 	w.t.Cleanup(func() { _ = srv.Shutdown() })
 }
 

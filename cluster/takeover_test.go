@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -22,6 +23,7 @@ func (w *world) owns(n *cluster.Node) {
 }
 
 func TestKilledInModelCall(t *testing.T) { // A20
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	never, wi := scripted.NewGate(), &wire{}
 	replies, err := w.nc.SubscribeSync("my.replies")
@@ -49,6 +51,7 @@ func TestKilledInModelCall(t *testing.T) { // A20
 }
 
 func TestKilledAfterTool(t *testing.T) { // A21
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	var runs atomic.Int32
 	once := tool.New("once", "", tool.Once, func(context.Context, struct{}) (string, error) {
@@ -70,6 +73,7 @@ func TestKilledAfterTool(t *testing.T) { // A21
 
 // Killed between the append and the sending: the reply is sent by the next owner.
 func TestReplyAfterKill(t *testing.T) {
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	wi := &wire{}
 	replies, err := w.nc.SubscribeSync("my.replies")
@@ -99,6 +103,7 @@ func TestReplyAfterKill(t *testing.T) {
 // Two nodes on one NATS share the partitions, and each forwards; when the first is cut off it
 // takes over; what the first does afterwards is refused; it comes back.
 func TestTwoServe(t *testing.T) { // A26
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	gate, wi := scripted.NewGate(), &wire{}
 	noop := tool.New("noop", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "ok", nil })
@@ -154,6 +159,7 @@ func TestTwoServe(t *testing.T) { // A26
 
 // The other takes over when an owner leaves in order, at once and without loss.
 func TestLeaveInOrder(t *testing.T) {
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	first := w.node()
 	second := w.node()
@@ -179,6 +185,7 @@ func TestLeaveInOrder(t *testing.T) {
 // Whoever came through another node's door keeps the stream when the owner is gone,
 // also a caller that knows nothing of asking again.
 func TestStreamsSurviveTheOwner(t *testing.T) { // A26 A85
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	never, wi := scripted.NewGate(), &wire{}
 	first := w.node(agents(scripted.Func(func(messagesRequest) scripted.Step { return scripted.Held(never, scripted.Say("never")) }), nil), over(wi))
@@ -229,6 +236,7 @@ func TestStreamsSurviveTheOwner(t *testing.T) { // A26 A85
 
 // Killed with inputs in every state of being applied: none is lost, none doubled.
 func TestKilledUnderLoad(t *testing.T) { // A6 A20
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	const inputs = 300
 	called := make(chan string, 10*inputs)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -16,6 +17,7 @@ import (
 // calls it. Its key is taken away; the next owner asks a person, who has the call made
 // there. Thawed, the node does not make it, too.
 func TestFrozenBeforeTool(t *testing.T) { // A92 A22
+	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	var runs, elsewhere atomic.Int32
 	with := func(runs *atomic.Int32, gate *scripted.Gate, made chan<- error) func(*actors.Definition) {

@@ -26,9 +26,6 @@ func TestThousandInputs(t *testing.T) { // A7 A1
 	})
 	c := w.node(agents(model, nil)).Client()
 	publishers, each := 20, 50
-	if testing.Short() { // under the race detector
-		each = 10
-	}
 	var wg sync.WaitGroup
 	for p := range publishers {
 		js, err := jetstream.New(w.connect())

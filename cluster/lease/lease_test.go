@@ -178,6 +178,7 @@ func (w *world) settled(nodes map[string]*node) {
 // The consumer of a node's watch is gone, as with the server that it was on, and another
 // node leaves: what that had is taken before the library makes the consumer anew.
 func TestTheWatchDies(t *testing.T) { // A90 A94
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	s, err := w.js.Stream(w.Ctx, "KV_reprise_leases")
@@ -206,6 +207,7 @@ func TestTheWatchDies(t *testing.T) { // A90 A94
 // Two nodes drain at the same time, and nobody else is there: each keeps what it has.
 // Once one takes part again it gets everything.
 func TestAllDrain(t *testing.T) { // A91
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	given, end := make(chan struct{}, messages.Partitions), make(chan struct{})
@@ -237,6 +239,7 @@ func TestAllDrain(t *testing.T) { // A91
 
 // A drained node whose peers have gone takes what is free: nobody else does.
 func TestDrainedAndLeftAlone(t *testing.T) { // A91 A90
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	w.OK(a.members.Drain(w.Ctx, true))
@@ -252,6 +255,7 @@ func TestDrainedAndLeftAlone(t *testing.T) { // A91 A90
 // However many partitions a node hands over, it says so in one line for all that are
 // under way together, with whom they go to and how many.
 func TestHandOverIsOneLine(t *testing.T) { // A91
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	w.OK(a.members.Drain(w.Ctx, true))
@@ -278,6 +282,7 @@ func TestHandOverIsOneLine(t *testing.T) { // A91
 // A lease that names a drained node which does not have the partition, because it
 // could not be written when that was handed over, is freed by that node.
 func TestLeaseThatCouldNotBeWritten(t *testing.T) { // A91
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
 	kv := w.bucket("leases")
@@ -308,6 +313,7 @@ func TestLeaseThatCouldNotBeWritten(t *testing.T) { // A91
 // its turn and is another's by now: that one is given up at once, and the node is
 // trusted again only when nothing acts any more where it may not.
 func TestBusyIsJudgedBeforeTrust(t *testing.T) { // A92
+	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a := w.join("a")
 	quiet, stuck, lost := make(chan messages.Partition, messages.Partitions), make(chan messages.Partition, messages.Partitions), make(chan messages.Partition, messages.Partitions)

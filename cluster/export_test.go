@@ -1,0 +1,4 @@
+package cluster
+
+// Closed reports whether the node was closed, or has begun to.
+func (n *Node) Closed() bool { return n.ending.Load() }

@@ -35,12 +35,40 @@ build: ## build bin/reprise
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
 
 .PHONY: test
-test: ## run every test
-	$(GO) test ./...
+test: ## run the tests of one node and one server, without a child process; under three minutes
+	$(GO) test -short ./...
+
+# What make test leaves out, in parts of at most ten minutes. They need processes, several
+# nodes or servers, and a machine that is not too busy for heartbeats of a second.
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-faults
+
+.PHONY: test-long $(LONG)
+.NOTPARALLEL:
+test-long: $(LONG) ## run the long tests, part by part: an hour at most
+
+test-cli: ## the built binary, command tools, and every benchmark for a moment
+	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/bench ./providers/toolbox
+
+test-cluster: ## several nodes and servers, in one process and as processes that are killed
+	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
+
+test-replicas: ## three NATS servers under load
+	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 10m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
+
+test-chaos: ## kill a node 60 times, then harm a cluster for three minutes on one server and on three
+	$(MAKE) --no-print-directory chaos ROUNDS=60
+	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=1
+	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=3
+
+test-race: ## every package under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 10m ./...
+
+test-faults: ## plant every fault alone (those whose names match FAULTS) and let the simulations find it
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn ./actors
 
 .PHONY: race
-race: ## run every test under the race detector, simulations in short; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -p 2 -timeout 30m ./... # two packages at once: many of them run whole clusters
+race: ## run the packages below cluster and natslog under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -short ./messages/... ./projections/... ./actors/... ./eventlog ./eventlog/memlog ./eventlog/sealed ./providers/... ./cmd/internal/config
 
 .PHONY: vet
 vet: ## go vet
@@ -71,17 +99,9 @@ sim: ## live STEPS (20,000,000) random steps, LIVES (20,000) and FAMILIES (2,000
 soak: ## touch AGENTS (100,000) agents on one node and see that they leave memory
 	REPRISE_AGENTS=$(AGENTS) $(GO) test -count=1 -v -timeout 60m -run '^TestTouchedAgentsLeaveMemory$$' ./cluster
 
-.PHONY: faults
-faults: ## plant every fault alone (those whose names match FAULTS) and let the simulations find it
-	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn ./actors
-
 .PHONY: chaos
 chaos: ## kill a node under load ROUNDS (300) times; SEED=n repeats the chances of a run
 	$(GO) test -count=1 -v -timeout 30m -run '^TestChaos$$' ./cmd/internal/chaos -args -rounds $(ROUNDS) -seed $(SEED) -limit 28m
-
-.PHONY: replicas
-replicas: ## run the tests that put three NATS servers under load, which make test leaves out
-	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 15m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
 
 .PHONY: chaos-cluster
 chaos-cluster: ## harm a cluster (SERVERS=1 or 3 of NATS) under load for DURATION (1h); SEED=n repeats the chances of a run

@@ -108,7 +108,7 @@ func table() (list []faulttest.Fault) {
 
 func TestFaultsFit(t *testing.T) { faulttest.FaultsFit(t, table()) }
 
-// TestFaults needs a build for each fault: make faults.
+// TestFaults needs a build for each fault: make test-faults.
 func TestFaults(t *testing.T) { faulttest.Faults(t, "actors", "acts", table()) }
 
 // TestHunt looks for the first life that breaks a promise.

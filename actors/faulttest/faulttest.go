@@ -67,7 +67,7 @@ func FaultsFit(t *testing.T, faults []Fault) {
 // run at once, and each ends by itself. It is skipped unless REPRISE_FAULTS is set.
 func Faults(t *testing.T, room, unit string, faults []Fault) {
 	if os.Getenv("REPRISE_FAULTS") == "" {
-		t.Skip("takes a build for each fault: make faults, or set REPRISE_FAULTS")
+		t.Skip("takes a build for each fault: make test-faults, or set REPRISE_FAULTS")
 	}
 	if r, ok := hunt(t, Fault{Name: "none"}); ok {
 		t.Fatalf("the simulation finds something without any fault, so that it tells nothing of faults: %+v", r)

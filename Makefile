@@ -24,7 +24,7 @@ export CGO_ENABLED ?= 0
 
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## build, then run one node with demo agents
@@ -40,7 +40,7 @@ test: ## run the tests of one node and one server, without a child process; unde
 
 # What make test leaves out, in parts of at most ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-faults
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-faults test-faults-actors
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -52,22 +52,25 @@ test-cli: ## the built binary, command tools, and every benchmark for a moment
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
 	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
 
-test-replicas: ## three NATS servers under load
+test-replicas: ## three NATS servers under load, and three minutes of chaos on them
 	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 10m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
+	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=3
 
-test-chaos: ## kill a node 60 times, then harm a cluster for three minutes on one server and on three
+test-chaos: ## kill a node 60 times, then harm a cluster on one server for three minutes
 	$(MAKE) --no-print-directory chaos ROUNDS=60
 	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=1
-	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=3
 
 test-race: ## every package under the race detector; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 10m ./...
 
-test-faults: ## plant every fault alone (those whose names match FAULTS) and let the simulations find it
-	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn ./actors
+test-faults: ## plant every fault of the turn machine alone (those whose names match FAULTS) and let the simulation find it
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn
+
+test-faults-actors: ## the same for the actor around it
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors
 
 .PHONY: race
-race: ## run the packages below cluster and natslog under the race detector; needs a C compiler
+race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -short ./messages/... ./projections/... ./actors/... ./eventlog ./eventlog/memlog ./eventlog/sealed ./providers/... ./cmd/internal/config
 
 .PHONY: vet

@@ -40,7 +40,7 @@ test: ## run the tests of one node and one server, without a child process; unde
 
 # What make test leaves out, in parts of at most ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-faults test-faults-actors
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -60,8 +60,11 @@ test-chaos: ## kill a node 60 times, then harm a cluster on one server for three
 	$(MAKE) --no-print-directory chaos ROUNDS=60
 	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=1
 
-test-race: ## every package under the race detector; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 10m ./...
+test-race: ## every package below cluster under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -short -count=1 -timeout 10m ./messages/... ./projections/... ./actors/... ./eventlog/... ./providers/... ./cmd/...
+
+test-race-cluster: ## nodes under the race detector, several in one process; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -count=1 -p 1 -timeout 10m ./cluster ./cluster/client ./cluster/gateway/... ./cluster/inbox ./cluster/lease ./cluster/member ./cluster/transport
 
 test-faults: ## plant every fault of the turn machine alone (those whose names match FAULTS) and let the simulation find it
 	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn

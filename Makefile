@@ -69,8 +69,8 @@ test-race-cluster: ## nodes under the race detector, several in one process; nee
 test-faults: ## plant every fault of the turn machine alone (those whose names match FAULTS) and let the simulation find it
 	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors/turn
 
-test-faults-actors: ## the same for the actor around it
-	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 10m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors
+test-faults-actors: ## the same for the actor around it; some minutes more than ten
+	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler

@@ -38,7 +38,7 @@ build: ## build bin/reprise
 test: ## run the tests of one node and one server, without a child process; under three minutes
 	$(GO) test -short ./...
 
-# What make test leaves out, in parts of at most ten minutes. They need processes, several
+# What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
 LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors
 

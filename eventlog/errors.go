@@ -41,13 +41,17 @@ func (e *ConflictError) Error() string {
 type DamageError struct {
 	Agent messages.AgentID
 	Seq   uint64
-	// Event is the number of the first event that cannot be trusted.
+	// Event is the number of the first event that cannot be trusted. Zero: it is not
+	// known.
 	Event messages.EventNumber
 	Err   error
 }
 
 // Error names the place.
 func (e *DamageError) Error() string {
+	if e.Event == 0 && e.Seq == 0 {
+		return fmt.Sprintf("the log of %s is damaged: %v; the agent is left untouched", e.Agent, e.Err)
+	}
 	return fmt.Sprintf("the log of %s is damaged at event %d (sequence %d): %v; the agent is left untouched", e.Agent, e.Event, e.Seq, e.Err)
 }
 

@@ -23,6 +23,9 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		return eventlog.Tail{}, err
 	}
 	partition := e.Agent.Partition()
+	if l.held[shardOf(partition)].Load() {
+		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, errHeld)
+	}
 	c, p := l.conn(partition), publications.Get().(*publication)
 	defer p.release()
 	p.fill(l.stream[partition], e)
@@ -33,6 +36,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		p.fence[0] = strconv.FormatUint(fence, 10)
 		seq, err := c.publish(ctx, &p.msg)
 		if err == nil {
+			l.ack(partition, seq)
 			return e.Tail(seq), nil
 		}
 		if !refused(err) {
@@ -49,6 +53,13 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	}
 	return eventlog.Tail{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
 }
+
+// errHeld is why nothing is appended. The append may be tried again.
+const errHeld = unavailable("its stream must be checked for losses before anything is appended to it")
+
+// Hold has appends to a stream of the log fail, or succeed again. What is on its way is
+// not held up.
+func (l *Log) Hold(shard int, held bool) { l.held[shard].Store(held) }
 
 func (l *Log) admit(ctx context.Context, e eventlog.Entry) error {
 	if err := ctx.Err(); err != nil {
@@ -105,8 +116,12 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 	}
 	switch mine := e.Tail(actual.Seq); {
 	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
+		l.ack(e.Agent.Partition(), actual.Seq)
 		return mine, true, nil
 	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
+		if actual.Last < e.Expect.Last && l.doubt != nil { // what we follow was acknowledged
+			l.doubt(shardOf(e.Agent.Partition()))
+		}
 		return eventlog.Tail{}, true, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
 	case !conflicting(refusal):
 		return eventlog.Tail{}, true, fmt.Errorf("append frame %s to %s: %w: %w", e.Frame.ID, e.Agent, eventlog.ErrTooLarge, refusal)

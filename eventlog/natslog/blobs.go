@@ -282,7 +282,7 @@ func (l *Log) ListBlobs(ctx context.Context, a messages.AgentID) iter.Seq2[messa
 
 // BlobAgents are the agents of a shard that have blobs, in no order.
 func (l *Log) BlobAgents(ctx context.Context, shard int) ([]messages.AgentID, error) {
-	const parts = messages.Partitions / logStreams
+	const parts = messages.Partitions / LogStreams
 	seen := make(map[messages.AgentID]bool)
 	for p := messages.Partition(shard * parts); p < messages.Partition((shard+1)*parts); p++ {
 		filter := l.subjects.BlobsOf(p)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,6 +24,9 @@ type Config struct {
 	// Replicas of streams that Open creates. Zero: as many as the streams have that
 	// are there, else 1.
 	Replicas int
+	// Doubt is called when an append finds an agent's log shorter than it was: the
+	// stream should be checked. It must not block. Nil: it is not called.
+	Doubt func(shard int)
 	// Logger hears of foreign messages and lost consumers. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -45,6 +49,10 @@ type Log struct {
 	log      *slog.Logger
 	replicas int
 	foreign  sync.Map // place → struct{}: reported already
+	marks    marks
+	doubt    func(shard int)
+	// held are the streams that nothing is appended to now.
+	held [LogStreams]atomic.Bool
 	// stream and prefix of the subject, by partition
 	stream [messages.Partitions]string
 	prefix [messages.Partitions]string
@@ -64,7 +72,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 	if err := messages.ValidateToken("subject root", root(c.Subjects)); err != nil {
 		return nil, err
 	}
-	l := &Log{names: NamesOf(c.Subjects), subjects: c.Subjects, limit: eventlog.MaxFrame, log: c.Logger, replicas: c.Replicas}
+	l := &Log{names: NamesOf(c.Subjects), subjects: c.Subjects, limit: eventlog.MaxFrame, log: c.Logger, replicas: c.Replicas, doubt: c.Doubt}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -93,7 +101,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 		if l.replicas, err = replicasOf(ctx, js, l.names, c.Replicas); err != nil {
 			return err
 		}
-		return ensure(ctx, js, streams(c.Subjects, l.replicas))
+		return ensure(ctx, js, append(streams(c.Subjects, l.replicas), marksStream(c.Subjects, l.replicas)))
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +128,7 @@ func (l *Log) Limit() int { return l.limit }
 // conn is the connection that serves a partition: the same for all partitions
 // of a stream.
 func (l *Log) conn(p messages.Partition) *conn {
-	return l.conns[int(p)/(messages.Partitions/logStreams)%len(l.conns)]
+	return l.conns[int(p)/(messages.Partitions/LogStreams)%len(l.conns)]
 }
 
 // subject is messages.Subjects.Log for one that is built often.

@@ -10,11 +10,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// logStreams is how many streams the partitions are spread over. It is part
+// LogStreams is how many streams the partitions of the log are spread over, four to
+// each, in order. It is part
 // of what is stored and never changes.
-const logStreams = 16
+const LogStreams = 16
 
-// blobStreams is how many streams hold blobs; like logStreams it never changes.
+// blobStreams is how many streams hold blobs; like LogStreams it never changes.
 const blobStreams = 4
 
 // Names are the names of an installation's streams. Make them with [NamesOf].
@@ -34,7 +35,7 @@ func root(s messages.Subjects) string {
 
 // Log is the stream that holds the frames of a partition.
 func (n Names) Log(p messages.Partition) string {
-	return n.log(int(p) / (messages.Partitions / logStreams))
+	return n.log(int(p) / (messages.Partitions / LogStreams))
 }
 
 func (n Names) log(i int) string { return fmt.Sprintf("%sLOG_%d", n.prefix, i) }
@@ -77,8 +78,8 @@ func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
 		})
 		return &all[len(all)-1]
 	}
-	for i := range logStreams {
-		add(n.log(i), "what happened to the agents", jetstream.LimitsPolicy, share(i, logStreams, s.LogOf)...)
+	for i := range LogStreams {
+		add(n.log(i), "what happened to the agents", jetstream.LimitsPolicy, share(i, LogStreams, s.LogOf)...)
 	}
 	for i := range blobStreams {
 		blob := add(n.blob(i), "payloads too large for a frame", jetstream.LimitsPolicy, share(i, blobStreams, s.BlobsOf)...)

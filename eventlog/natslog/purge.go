@@ -14,6 +14,9 @@ import (
 
 // Purge takes history away; see eventlog.Purger. An error may have come after the
 // messages were removed: purge again.
+//
+// How many messages it removes is recorded outside the stream before and after, so
+// that they are told from messages that were lost.
 func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
 	newest, err := l.newest(ctx, a)
 	switch {
@@ -25,7 +28,78 @@ func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) erro
 		return fmt.Errorf("purge %s below sequence %d: its newest message, at %d, must stay, for it is the fence", a, before, newest.seq)
 	}
 	p := a.Partition()
-	return l.conn(p).purge(ctx, l.stream[p], newest.subject, before)
+	l.marks.marks[p].forget() // another node may have owned the partition meanwhile
+	for {
+		if err := l.finishPurge(ctx, p); err != nil {
+			return err
+		}
+		n, err := l.below(ctx, p, newest.subject, before)
+		if err != nil || n == 0 {
+			return err
+		}
+		mine := purging{newest.subject, before, n}
+		m, err := l.changeMark(ctx, p, "", func(m *mark) bool {
+			if m.Purge != nil { // of another agent, or of an owner before
+				return false
+			}
+			m.Purge = &mine
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("record that %s is to be purged: %w", a, err)
+		}
+		if *m.Purge == mine {
+			return l.finishPurge(ctx, p)
+		}
+	}
+}
+
+// finishPurge sees a purge through that is on record, and records that it is done.
+func (l *Log) finishPurge(ctx context.Context, p messages.Partition) error {
+	m, err := l.changeMark(ctx, p, "", func(*mark) bool { return false })
+	if err != nil || m.Purge == nil {
+		return err
+	}
+	if err := l.conn(p).purge(ctx, l.stream[p], m.Purge.Subject, m.Purge.Before); err != nil {
+		return err
+	}
+	_, err = l.changeMark(ctx, p, "", func(now *mark) bool {
+		if now.Purge == nil || *now.Purge != *m.Purge {
+			return false // another owner has seen it through
+		}
+		now.Purged, now.Purge = now.Purged+m.Purge.Messages, nil
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("record that %d messages on %s are purged: %w", m.Purge.Messages, m.Purge.Subject, err)
+	}
+	return nil
+}
+
+// below counts the messages on a subject below a sequence. What is appended
+// meanwhile is above it.
+func (l *Log) below(ctx context.Context, p messages.Partition, subject string, before uint64) (uint64, error) {
+	c := l.conn(p)
+	for range 3 {
+		total, err := c.count(ctx, l.stream[p], subject)
+		if err != nil {
+			return 0, err
+		}
+		f, err := c.feed(ctx, l.stream[p], jetstream.ConsumerConfig{FilterSubject: subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: before})
+		if err != nil {
+			return 0, fmt.Errorf("count the messages on %s below sequence %d: %w", subject, before, err)
+		}
+		rest := f.pending
+		f.close()
+		again, err := c.count(ctx, l.stream[p], subject)
+		if err != nil {
+			return 0, err
+		}
+		if total == again && uint64(total) >= rest {
+			return uint64(total) - rest, nil
+		}
+	}
+	return 0, messages.Refuse(messages.Unavailable, "the messages on %s below sequence %d cannot be counted while it is written to: purge again", subject, before)
 }
 
 // purgeWait is how long a purge may take. It looks at every block of a stream

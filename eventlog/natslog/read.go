@@ -49,13 +49,27 @@ func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from
 	})
 }
 
-// newest gives the newest message on the agent's subject, nil if there is none.
+// newest returns the newest message on the agent's subject, nil if there is none.
 func (l *Log) newest(ctx context.Context, a messages.AgentID) (*stored, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
 	}
 	p := a.Partition()
-	return l.conn(p).newest(ctx, l.stream[p], l.subject(a, p))
+	c, stream, subject := l.conn(p), l.stream[p], l.subject(a, p)
+	m, err := c.newest(ctx, stream, subject)
+	if err != nil || m != nil {
+		return m, err
+	}
+	// The server gives the same answer if it cannot read the message.
+	n, err := c.count(ctx, stream, subject)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	m, err = c.newest(ctx, stream, subject)
+	if err == nil && m == nil {
+		err = &eventlog.DamageError{Agent: a, Err: fmt.Errorf("stream %s has %d messages of it and cannot read the newest: one is damaged on disk", stream, n)}
+	}
+	return m, err
 }
 
 // records yields the frames among the messages, which must follow tail. One that ends

@@ -2,31 +2,27 @@ package natslog
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
 // Shards is how many there are: one for each stream of the log.
-func (l *Log) Shards() int { return logStreams }
+func (l *Log) Shards() int { return LogStreams }
 
 // ShardOf is the shard that holds an agent.
 func (l *Log) ShardOf(a messages.AgentID) int {
-	return int(a.Partition()) / (messages.Partitions / logStreams)
+	return shardOf(a.Partition())
 }
 
 // shard gives the stream and the connection that serves it.
 func (l *Log) shard(n int) (stream string, c *conn, err error) {
-	if n < 0 || n >= logStreams {
-		return "", nil, fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", n, logStreams-1)
+	if n < 0 || n >= LogStreams {
+		return "", nil, fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", n, LogStreams-1)
 	}
-	return l.names.log(n), l.conn(messages.Partition(n * messages.Partitions / logStreams)), nil
+	return l.names.log(n), l.conn(messages.Partition(n * messages.Partitions / LogStreams)), nil
 }
 
 // ShardEnd is the sequence of the shard's newest message; see eventlog.Shards.
@@ -35,23 +31,8 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream})
-	if err != nil {
-		return 0, fmt.Errorf("look up stream %s: %w", stream, err)
-	}
-	var info struct {
-		Error *jetstream.APIError `json:"error"`
-		State struct {
-			LastSeq uint64 `json:"last_seq"`
-		} `json:"state"`
-	}
-	if err := json.Unmarshal(answer.Data, &info); err != nil {
-		return 0, fmt.Errorf("look up stream %s: %w", stream, err)
-	}
-	if info.Error != nil {
-		return 0, fmt.Errorf("look up stream %s: %w", stream, info.Error)
-	}
-	return info.State.LastSeq, nil
+	info, err := c.info(ctx, stream)
+	return info.State.LastSeq, err
 }
 
 // ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives

@@ -40,7 +40,7 @@ func streamNames(s messages.Subjects) []string {
 func removeStreams(t testing.TB, c natslog.Config) {
 	t.Helper()
 	js := jetStream(t, c)
-	for _, name := range streamNames(c.Subjects) {
+	for _, name := range append(streamNames(c.Subjects), natslog.MarksOf(c.Subjects)) {
 		if err := js.DeleteStream(context.Background(), name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("remove %s: %v", name, err)
 		}

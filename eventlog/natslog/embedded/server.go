@@ -214,6 +214,15 @@ func (s *Server) ClientURL() string {
 	return s.now().ClientURL()
 }
 
+// SyncInterval is how long what was acknowledged may be kept from the disk. Zero: it is
+// there before.
+func (s *Server) SyncInterval() time.Duration {
+	if s.cfg.Sync == SyncRelaxed {
+		return relaxedInterval
+	}
+	return 0
+}
+
 // Sync is the mode in force.
 func (s *Server) Sync() Sync { return s.cfg.Sync }
 

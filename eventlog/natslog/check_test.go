@@ -1,0 +1,459 @@
+package natslog_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// store is a log on a server of its own, whose folder can be damaged.
+type store struct {
+	t   *testing.T
+	dir string
+	srv *embedded.Server
+	nc  *nats.Conn
+	log *natslog.Log
+	// doubted are the shards that an append was in doubt about.
+	doubted chan int
+}
+
+func newStore(t *testing.T) *store { return openStore(t, t.TempDir()) }
+
+func openStore(t *testing.T, dir string) *store {
+	t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	s := &store{t: t, dir: dir, srv: srv, nc: nc, doubted: make(chan int, 100)}
+	s.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet, Doubt: func(shard int) { s.doubted <- shard }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// crashed returns a store on a copy of the folder, on which harm was done first.
+func (s *store) crashed(harm func(dir string)) *store {
+	s.t.Helper()
+	dir := embeddedtest.Crash(s.t, s.dir)
+	harm(dir)
+	return openStore(s.t, dir)
+}
+
+// stopped stops the server in order and returns a store on the folder, on which harm
+// was done between.
+func (s *store) stopped(harm func(dir string)) *store {
+	s.t.Helper()
+	s.nc.Close()
+	if err := s.srv.Shutdown(); err != nil {
+		s.t.Fatal(err)
+	}
+	harm(s.dir)
+	return openStore(s.t, s.dir)
+}
+
+// filled appends n frames to each of two agents of one partition, in turn, and marks them.
+func (s *store) filled(n int) (agents []messages.AgentID, tails []eventlog.Tail) {
+	s.t.Helper()
+	agents = logtest.Neighbours(2)
+	tails = make([]eventlog.Tail, len(agents))
+	for range n {
+		for i, a := range agents {
+			var err error
+			if tails[i], err = s.log.Append(s.t.Context(), logtest.Entry(s.t, a, tails[i])); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.mark(agents[0])
+	return agents, tails
+}
+
+func (s *store) mark(a messages.AgentID) {
+	s.t.Helper()
+	s.check(a) // which begins the record
+	if err := s.log.Mark(s.t.Context(), a.Partition(), s.log.Position(a.Partition())); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *store) check(a messages.AgentID) *natslog.LossError {
+	s.t.Helper()
+	loss := new(natslog.LossError)
+	err := s.log.Check(s.t.Context(), s.log.ShardOf(a), true)
+	if err != nil && !errors.As(err, &loss) {
+		s.t.Fatal(err)
+	}
+	if err == nil {
+		return nil
+	}
+	return loss
+}
+
+func streamOf(a messages.AgentID) string {
+	return natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+}
+
+// TestLossIsFound damages a block of the log in every way that makes the server drop
+// messages without a word.
+func TestLossIsFound(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(10)
+	a, stream := agents[0], streamOf(agents[0])
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("of a sound stream: %v", loss)
+	}
+	frame := func(n int) string { // a text of the n-th frame of the first agent
+		var id string
+		for r, err := range s.log.Read(t.Context(), a, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n--; n == 0 {
+				id = string(r.Frame.ID)
+			}
+		}
+		return id
+	}
+	third := frame(3)
+	spoil := func(change func(block []byte, at int) []byte) func(string) {
+		return func(dir string) { embeddedtest.Spoil(t, dir, stream, third, change) }
+	}
+	noIndex := func(dir string) {
+		if err := os.Remove(filepath.Join(dir, "jetstream", "$G", "streams", stream, "msgs", "index.db")); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	flip := spoil(func(block []byte, at int) []byte { block[at] ^= 1; return block })
+	for name, harm := range map[string]func(string){
+		"flip":               flip,
+		"flip without index": func(dir string) { flip(dir); noIndex(dir) },
+		"cut":                spoil(func(block []byte, at int) []byte { return block[:at] }),
+		"zeroed":             spoil(func(block []byte, at int) []byte { clear(block[at:min(at+4096, len(block))]); return block }),
+		"removed":            spoil(func([]byte, int) []byte { return nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			loss := s.crashed(harm).check(a)
+			if loss == nil || loss.Known != tails[1].Seq || loss.Stream != stream || !loss.Settled || loss.Found >= loss.Known && loss.Missing == 0 {
+				t.Fatalf("loss %+v, want one of %s that was known to reach %d", loss, stream, tails[1].Seq)
+			}
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		if loss := s.crashed(noIndex).check(a); loss != nil {
+			t.Fatalf("of a sound stream that was killed: %v", loss)
+		}
+	})
+	t.Run("made again", func(t *testing.T) {
+		other := s.crashed(func(dir string) {
+			if err := os.RemoveAll(filepath.Join(dir, "jetstream", "$G", "streams", stream)); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if loss := other.check(a); loss == nil || !strings.Contains(loss.Error(), "made again") || loss.Found != 0 {
+			t.Fatalf("loss %+v", loss)
+		}
+	})
+}
+
+// TestDamagedNewestFrame flips a bit of an agent's newest frame while the server is
+// stopped. The server then answers as if the agent had never been.
+func TestDamagedNewestFrame(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(3)
+	a, b := agents[0], agents[1]
+	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(a), string(tails[0].Frame)) })
+	damage := new(eventlog.DamageError)
+	if tail, err := s.log.Tail(t.Context(), a); !errors.As(err, &damage) {
+		t.Errorf("tail %+v, %v", tail, err)
+	}
+	for r, err := range s.log.Read(t.Context(), a, 1) {
+		if !errors.As(err, &damage) {
+			t.Errorf("read %+v, %v", r, err)
+		}
+	}
+	if tail, err := s.log.Tail(t.Context(), b); err != nil || tail != tails[1] {
+		t.Errorf("the neighbour's tail %+v, %v; want %+v", tail, err, tails[1])
+	}
+	if tail, err := s.log.Tail(t.Context(), logtest.Neighbours(3)[2]); err != nil || tail != (eventlog.Tail{}) {
+		t.Errorf("of an agent that never was: %+v, %v", tail, err)
+	}
+}
+
+// TestPurgedIsNotLost purges, also with an outcome that was never recorded.
+func TestPurgedIsNotLost(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	a := agents[0]
+	if err := s.log.Purge(t.Context(), a, tails[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("after a purge: %v", loss)
+	}
+	if err := s.log.Purge(t.Context(), a, tails[0].Seq); err != nil {
+		t.Fatalf("again: %v", err)
+	}
+	s = s.crashed(func(string) {})
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("after a purge and a crash: %v", loss)
+	}
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streamOf(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), tails[1].Seq-2); err != nil { // as an administrator might
+		t.Fatal(err)
+	}
+	loss := s.check(a)
+	if loss == nil || loss.Missing != 1 {
+		t.Fatalf("loss %+v, want 1 message", loss)
+	}
+	accepted, now, err := s.log.Accept(t.Context(), s.log.ShardOf(a), "ada", "it was a test")
+	if err != nil || !now || accepted.By != "ada" || accepted.Loss != loss.Detail {
+		t.Fatalf("accepted %+v, %v", accepted, err)
+	}
+	if loss := s.check(a); loss != nil || s.log.Accepted(a.Partition()).IsZero() {
+		t.Fatalf("after the loss was accepted: %v, %v", loss, s.log.Accepted(a.Partition()))
+	}
+	if again, now, err := s.log.Accept(t.Context(), s.log.ShardOf(a), "bob", "twice"); now || err != nil || again.By != "ada" {
+		t.Fatalf("accepted what was not lost: %+v, %v", again, err)
+	}
+	if err := s.log.Purge(t.Context(), agents[1], tails[1].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("after a purge under the new record: %v", loss)
+	}
+}
+
+// TestShortenedLogIsDoubted appends behind a frame that the stream has lost.
+func TestShortenedLogIsDoubted(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(2)
+	a := agents[0]
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streamOf(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), tails[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	var conflict *eventlog.ConflictError
+	if _, err := s.log.Append(t.Context(), logtest.Entry(t, a, tails[0])); !errors.As(err, &conflict) {
+		t.Fatalf("appended: %v", err)
+	}
+	select {
+	case shard := <-s.doubted:
+		if shard != s.log.ShardOf(a) {
+			t.Errorf("shard %d is doubted", shard)
+		}
+	default:
+		t.Error("nothing is doubted")
+	}
+}
+
+// TestPurgesAtOnce purges several agents of one partition at the same time.
+func TestPurgesAtOnce(t *testing.T) { // A29
+	s := newStore(t)
+	agents := logtest.Neighbours(6)
+	tails := make([]eventlog.Tail, len(agents))
+	for range 4 {
+		for i, a := range agents {
+			var err error
+			if tails[i], err = s.log.Append(t.Context(), logtest.Entry(t, a, tails[i])); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var purges sync.WaitGroup
+	for i, a := range agents {
+		purges.Go(func() {
+			if err := s.log.Purge(t.Context(), a, tails[i].Seq); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	purges.Wait()
+	if loss := s.check(agents[0]); loss != nil {
+		t.Error(loss)
+	}
+	for i, a := range agents {
+		if js, err := jetstream.New(s.nc); err != nil {
+			t.Fatal(err)
+		} else if stream, err := js.Stream(t.Context(), streamOf(a)); err != nil {
+			t.Fatal(err)
+		} else if info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(messages.Subjects{}.Log(a))); err != nil || info.State.Subjects[messages.Subjects{}.Log(a)] != 1 {
+			t.Errorf("agent %d has %d messages, %v", i, info.State.Subjects[messages.Subjects{}.Log(a)], err)
+		}
+	}
+}
+
+// TestPurgeOfAnotherOwner has a partition move away and back: its owner in between
+// purged.
+func TestPurgeOfAnotherOwner(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	between := openStoreOn(t, s)
+	if err := between.log.Purge(t.Context(), agents[0], tails[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.log.Purge(t.Context(), agents[1], tails[1].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(agents[0]); loss != nil {
+		t.Error(loss)
+	}
+}
+
+// TestPurgeCutOff has an owner die after it recorded that it would purge: before the
+// purge, and after it.
+func TestPurgeCutOff(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	a, b := agents[0], agents[1]
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks, err := js.Stream(t.Context(), natslog.MarksOf(messages.Subjects{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := fmt.Sprintf("$KV.reprise_marks.p.%02d", int(a.Partition()))
+	m, err := marks.GetLastMsgForSubject(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mark map[string]any
+	if err := json.Unmarshal(m.Data, &mark); err != nil {
+		t.Fatal(err)
+	}
+	log := messages.Subjects{}.Log(a)
+	mark["purge"] = map[string]any{"subject": log, "before": tails[0].Seq, "messages": 3}
+	intent, err := json.Marshal(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(t.Context(), subject, intent); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("before the purge: %v", loss)
+	}
+	stream, err := js.Stream(t.Context(), streamOf(a))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(log), jetstream.WithPurgeSequence(tails[0].Seq)); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("after the purge: %v", loss)
+	}
+	next := s // an owner of before, with what it has read
+	if err := next.log.Purge(t.Context(), b, tails[1].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if loss := next.check(a); loss != nil {
+		t.Fatalf("after the next purge: %v", loss)
+	}
+	if m, err = marks.GetLastMsgForSubject(t.Context(), subject); err != nil || !strings.Contains(string(m.Data), `"purged":6`) || strings.Contains(string(m.Data), "messages") {
+		t.Errorf("the mark is %s, %v", m.Data, err)
+	}
+}
+
+// openStoreOn opens the log of a store a second time, as another node does.
+func openStoreOn(t *testing.T, s *store) *store {
+	t.Helper()
+	again := *s
+	var err error
+	if again.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, Logger: quiet}); err != nil {
+		t.Fatal(err)
+	}
+	return &again
+}
+
+// TestWitnessIsEvidence has somebody else know more of a stream than is on record.
+func TestWitnessIsEvidence(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(1)
+	shard := s.log.ShardOf(agents[0])
+	s.log.Witness(shard, tails[1].Seq)
+	if loss := s.check(agents[0]); loss != nil {
+		t.Fatal(loss)
+	}
+	s.log.Witness(shard, tails[1].Seq+5)
+	if loss := s.check(agents[0]); loss == nil || loss.Known != tails[1].Seq+5 || loss.Found != tails[1].Seq {
+		t.Fatalf("loss %+v", loss)
+	}
+}
+
+// TestUnusedSequences has a stream lack sequences above all that was acknowledged, as
+// after its disk was full.
+func TestUnusedSequences(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(2)
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last uint64
+	for range 2 { // which no Log was acknowledged
+		ack, err := js.Publish(t.Context(), messages.Subjects{}.Log(agents[0]), []byte("refused"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = ack.Sequence
+	}
+	stream, err := js.Stream(t.Context(), streamOf(agents[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.DeleteMsg(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	loss := s.check(agents[0])
+	if loss == nil || !loss.Unacknowledged || loss.Missing != 1 || loss.Known != tails[1].Seq {
+		t.Fatalf("loss %+v", loss)
+	}
+	if err := s.log.Void(t.Context(), s.log.ShardOf(agents[0]), loss); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.log.Void(t.Context(), s.log.ShardOf(agents[0]), loss); err == nil {
+		t.Error("the same loss was taken in twice")
+	}
+	if loss := s.check(agents[0]); loss != nil {
+		t.Error(loss)
+	}
+}

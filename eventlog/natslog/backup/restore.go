@@ -124,6 +124,9 @@ func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
 	if err := r.finish(ctx); err != nil {
 		return fmt.Errorf("%w; restore again with --again, which begins anew", err)
 	}
+	if err := natslog.BeginRecords(ctx, r.Conn, r.subjects, r.Replicas); err != nil {
+		return fmt.Errorf("record what was put back: %w; restore again with --again, which begins anew", err)
+	}
 	if err := r.js.DeleteStream(ctx, r.names.Restoring()); err != nil {
 		return fmt.Errorf("say that the restore is done, by removing stream %s: %w", r.names.Restoring(), err)
 	}
@@ -207,6 +210,10 @@ func (r *restoring) metadata(s Stream) (map[string]string, error) {
 		if !strings.HasPrefix(name, "_nats.") { // the server's own
 			meta[name] = value
 		}
+	}
+	if isLog(r.names, s.Name) {
+		name, value := natslog.Generation()
+		meta[name] = value
 	}
 	if s.Name != r.names.Inbox() {
 		return meta, nil

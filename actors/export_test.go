@@ -36,7 +36,7 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 	if whole {
 		l, err = r.replay(ctx, a)
 	} else {
-		l, err = r.load(ctx, a, 0)
+		l, err = r.load(ctx, a, 0, seen{})
 	}
 	if err != nil {
 		return Activation{}, err

@@ -42,13 +42,14 @@ func (a *agent) load() {
 	self, root, rt, id, epoch, tip := a.self, a.root, a.rt, a.id, a.epoch, a.tip
 	a.tip = nil
 	go func() {
+		known := rt.newestSeen(id)
 		if tip != nil {
-			if l, err := rt.loadTo(ctx, *tip, epoch); err == nil {
+			if l, err := rt.loadTo(ctx, *tip, epoch, known); err == nil {
 				root.Send(self, loaded{l, nil})
 				return
 			}
 		}
-		l, err := rt.load(ctx, id, epoch)
+		l, err := rt.loadWhole(ctx, id, epoch, known)
 		root.Send(self, loaded{l, err})
 	}()
 }
@@ -56,7 +57,7 @@ func (a *agent) load() {
 // loadTo folds the agent's frames up to a tip that has been read ahead. It is for the
 // taker of an agent, whose next append shows whether the tip is the tail: if it is not,
 // the agent is loaded again. Any doubt is an error.
-func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.Epoch) (*loading, error) {
+func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.Epoch, known seen) (*loading, error) {
 	l := &loading{}
 	if tip.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
 		if saved, ok := rt.restore(ctx, tip.Agent, epoch); ok {
@@ -69,16 +70,19 @@ func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.
 	if l.tail.Frame == "" || l.tail.Epoch >= epoch || l.last == nil && l.owing.any() {
 		return nil, errNotTaken
 	}
-	return l, nil
+	return l, rt.whole(tip.Agent, l.tail, known)
 }
 
 // errNotTaken says that an agent is not loaded by its tip alone.
 var errNotTaken = errors.New("the agent is not one to take over, or must be asked for its newest frame")
 
 // load folds the agent's frames: those behind its newest snapshot, or, if there is
-// any doubt about that, all of them.
-func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (*loading, error) {
+// any doubt about that, all of them. A log that ends before what is known of it, from
+// the snapshot too, is damaged.
+func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch, known seen) (*loading, error) {
+	snapshot := seen{source: "a snapshot was made at"}
 	if l, ok := rt.restore(ctx, id, epoch); ok {
+		snapshot.n, snapshot.seq, snapshot.at = l.tail.Last, l.tail.Seq, l.tail.Time
 		err := replaySafely(l, id, rt.log.ReadFrom(ctx, id, l.tail))
 		if err == nil {
 			err = rt.atTail(ctx, id, l)
@@ -87,11 +91,15 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 			l.last, err = rt.frameAt(ctx, id, place{l.tail.Last, l.newest}) // to be sent again
 		}
 		if err == nil {
-			return l, nil
+			return l, rt.whole(id, l.tail, known)
 		}
 		rt.logger.Debug("a snapshot does not fit the log; the whole log is read", id.LogAttr(epoch), "error", err)
 	}
-	return rt.replay(ctx, id)
+	l, err := rt.replay(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return l, rt.whole(id, l.tail, known, snapshot)
 }
 
 // replay folds all of the agent's frames.

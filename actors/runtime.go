@@ -59,6 +59,11 @@ type Config struct {
 	// anew in a second, after as many at once. Zero: DefaultRecoverRate; negative:
 	// they all begin at once.
 	RecoverRate int
+	// Evidence is what is known of the agents' logs from elsewhere. Nil: nothing is.
+	Evidence Evidence
+	// Settle is how long a deposed leader of the log's streams may answer. Zero: there
+	// is only one copy.
+	Settle time.Duration
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -77,6 +82,8 @@ type Runtime struct {
 	observer  Observer
 	send      func(context.Context, messages.AgentID, messages.Command) error
 	purger    Purger
+	evidence  Evidence
+	settle    time.Duration
 	may       func() bool
 	idleAfter time.Duration
 	logger    *slog.Logger
@@ -132,7 +139,7 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, may: cfg.MayAct,
+		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
 		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)

@@ -411,17 +411,28 @@ func TestRepliesAreOwedBehindSnapshot(t *testing.T) { // A60
 	}
 }
 
-// A snapshot of a log that was replaced, as by a restore, is not believed.
-func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A87
+// A snapshot that does not fit the log is not believed. One that is ahead of the log
+// shows that the log has lost its end: the agent is damaged and left untouched, until
+// a person accepts the loss.
+func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
 	_, old, cfg := aged(t, memlog.New())
 	log := newShelves(memlog.New())
-	for name, b := range old.put {
-		if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {
-			t.Fatal(err)
+	put := func() {
+		for name, b := range old.put {
+			if err := log.Log.PutSnapshot(t.Context(), ada, name, b); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	put()
 	s := actorstest.New(t, log)
 	node := s.Start(cfg)
+	if a := node.Do(ada, patch(0)); a.Err == nil || a.Err.Code != messages.Damaged {
+		t.Errorf("answered with %+v though a snapshot is ahead of the log", a)
+	}
+	node.Stop()
+	cfg.Evidence = &evidence{accepted: time.Now()}
+	node = s.Start(cfg)
 	if a := node.Must(ada, patch(0)); a.Duplicate || a.N != 1 {
 		t.Errorf("answered with %+v", a)
 	}
@@ -429,8 +440,63 @@ func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A87
 		node.Must(ada, messages.SetState{ID: fmt.Sprint("other", i), Patch: []byte(`{}`)})
 	}
 	node.Crash()
+	put()
+	cfg.Evidence = nil
 	if a := s.Start(cfg).Must(ada, patch(3)); a.Duplicate {
 		t.Errorf("answered with %+v", a)
+	}
+}
+
+// evidence is what a test knows of its agents.
+type evidence struct {
+	whole    error
+	seen     messages.EventNumber
+	at       time.Time
+	accepted time.Time
+}
+
+func (e *evidence) Whole(messages.AgentID) error { return e.whole }
+
+func (e *evidence) Seen(messages.AgentID) (messages.EventNumber, time.Time) { return e.seen, e.at }
+
+func (e *evidence) Counts(_ messages.AgentID, _ uint64, at time.Time) bool {
+	return at.After(e.accepted)
+}
+
+// An agent of which more was seen than its log holds, or whose log cannot be relied
+// on, is left untouched.
+func TestShortenedLog(t *testing.T) { // A29
+	log := memlog.New()
+	s := actorstest.New(t, log)
+	cfg := config(echo())
+	node := s.Start(cfg)
+	node.Must(ada, patch(0))
+	node.Stop()
+	soon := time.Now().Add(time.Hour)
+	for name, test := range map[string]struct {
+		evidence evidence
+		code     messages.Code
+	}{
+		"more was seen":         {evidence{seen: 7, at: soon}, messages.Damaged},
+		"it is accepted":        {evidence{seen: 7, at: soon, accepted: soon}, ""},
+		"no more was seen":      {evidence{seen: 1, at: soon}, ""},
+		"the stream lost more":  {evidence{whole: &eventlog.DamageError{Agent: ada, Err: errors.New("lost")}}, messages.Damaged},
+		"the stream is checked": {evidence{whole: messages.Refuse(messages.Unavailable, "wait")}, messages.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg.Evidence = &test.evidence
+			node := s.Start(cfg)
+			defer node.Stop()
+			var code messages.Code
+			if a := node.Do(ada, patch(0)); a.Err != nil {
+				code = a.Err.Code
+			} else if !a.Duplicate {
+				t.Errorf("answered with %+v", a)
+			}
+			if code != test.code {
+				t.Errorf("refused with %q, want %q", code, test.code)
+			}
+		})
 	}
 }
 

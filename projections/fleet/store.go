@@ -18,7 +18,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // thrown away.
-const version = 2
+const version = 3
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
@@ -26,6 +26,7 @@ CREATE TABLE shards (
 	shard INTEGER PRIMARY KEY,
 	seq INTEGER NOT NULL, agent TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
 	applied INTEGER NOT NULL);
+CREATE TABLE streams (shard INTEGER PRIMARY KEY, identity TEXT NOT NULL); -- what a shard is read from
 CREATE TABLE agents (
 	id INTEGER PRIMARY KEY, shard INTEGER NOT NULL,
 	tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
@@ -271,6 +272,20 @@ func (s *Store) Path() string { return s.path }
 
 // Shard is how far a shard was read; for the goroutine that applies.
 func (s *Store) Shard(shard int) Shard { return s.shards[shard] }
+
+// ReadFrom records the identity of the stream that a shard is read from, and returns the
+// one it was read from before; empty if that is not known.
+func (s *Store) ReadFrom(ctx context.Context, shard int, identity string) (before string, err error) {
+	err = s.write.QueryRowContext(ctx, `SELECT identity FROM streams WHERE shard = ?`, shard).Scan(&before)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	if before != identity {
+		_, err = s.write.ExecContext(ctx, `INSERT OR REPLACE INTO streams (shard, identity) VALUES (?, ?)`, shard, identity)
+		return before, err
+	}
+	return before, nil
+}
 
 // Reset forgets a shard: it is read from its beginning. It is for the goroutine
 // that applies, between batches.

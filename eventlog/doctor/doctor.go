@@ -383,7 +383,11 @@ func (v *visit) examine(ctx context.Context) error {
 		}
 		running.Go(func() {
 			defer func() { <-places }()
-			if err := v.one(ctx, a, p); err != nil {
+			err := v.one(ctx, a, p)
+			if damage := new(eventlog.DamageError); errors.As(err, &damage) { // the newest frame, which the shard does not show
+				p.ill = true
+				v.damage(a, p.tail, damage.Seq, err)
+			} else if err != nil {
 				cancel(fmt.Errorf("examine %s: %w", a, err))
 			}
 		})

@@ -133,23 +133,24 @@ type Config struct {
 
 // Node is a running node. Its methods are safe for concurrent use.
 type Node struct {
-	cfg      Config
-	calm     *calm // what cfg.Logger writes to
-	id       string
-	subjects messages.Subjects
-	server   *embedded.Server
-	sync     string
-	doors    *nats.Conn
-	js       jetstream.JetStream // of doors
-	conns    []*nats.Conn
-	streams  *natslog.Log // what log is stored in
-	log      *sealed.Log
-	keys     *sealed.Keys // nil: nothing is encrypted
-	views    *views
-	kinds    *kinds
-	host     *host
-	hub      *gateway.Hub
-	owner    *owner
+	cfg       Config
+	calm      *calm // what cfg.Logger writes to
+	id        string
+	subjects  messages.Subjects
+	server    *embedded.Server
+	sync      string
+	doors     *nats.Conn
+	js        jetstream.JetStream // of doors
+	conns     []*nats.Conn
+	streams   *natslog.Log // what log is stored in
+	log       *sealed.Log
+	keys      *sealed.Keys // nil: nothing is encrypted
+	views     *views
+	integrity *integrity
+	kinds     *kinds
+	host      *host
+	hub       *gateway.Hub
+	owner     *owner
 	// retention is set before the doors open.
 	retention *retention
 	http      *gateway.HTTP // nil: none
@@ -200,12 +201,13 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
 	}
 	n.kinds = &kinds{self: n.id}
+	n.integrity = newIntegrity(natslog.LogStreams, n.agents, cfg.Logger)
 	defer func() {
 		if err != nil {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -228,7 +230,7 @@ func (n *Node) undo() {
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
 
 func (n *Node) openLog(ctx context.Context) (err error) {
-	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Logger: n.cfg.Logger})
+	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Doubt: n.integrity.doubt, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -254,8 +256,8 @@ func (n *Node) openHost(ctx context.Context) error {
 		return actors.NewRuntime(ctx, actors.Config{
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
-			MayAct: func() bool { return n.members.Trusted() },
-			Log:    n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(),
+			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
@@ -278,12 +280,12 @@ func (n *Node) openHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.owner = (&owner{may: n.staysPlain, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p) }, logger: n.cfg.Logger}).begin()
+	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
-		Deliver: n.host.deliver,
+		Deliver: n.host.deliver, Whole: n.integrity.Whole,
 		Steady:  func() bool { return n.members.Steady(time.Minute) },
 		Agents:  agents,
 		Fleet:   n.views,
@@ -294,7 +296,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
+			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
 		}.Find, Encrypted: n.Encrypted(),
 	})
 	return nil
@@ -327,6 +329,7 @@ func (n *Node) join(ctx context.Context) (err error) {
 		return fmt.Errorf("take partitions: %w", err)
 	}
 	n.leases.Store(leases)
+	n.integrity.begin(owned{n.owner, leases})
 	n.onClose(func() { n.bounded(leases.Release) })
 	n.onClose(n.host.net.Close)
 	if err := n.host.net.Open(); err != nil {

@@ -30,7 +30,7 @@ func (n *Node) openControl(ctx context.Context) error {
 	return n.heard(ctx)
 }
 
-func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOrder) ([]client.Node, error)) {
+func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOrder) (client.NodeAnswer, error)) {
 	if n.subjects.AllowReply("", msg.Reply) != nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOr
 	if err != nil {
 		err = messages.Refuse(messages.BadInput, "an order is a JSON object such as {\"drain\":true}: %v", err)
 	} else {
-		answer.Nodes, err = do(ctx, order)
+		answer, err = do(ctx, order)
 	}
 	if err != nil {
 		answer.Err = messages.AsError(err)
@@ -52,29 +52,34 @@ func (n *Node) answerOrder(msg *nats.Msg, do func(context.Context, client.NodeOr
 	}
 }
 
-// nodes says who is there.
-func (n *Node) nodes(context.Context, client.NodeOrder) (list []client.Node, err error) {
-	for _, m := range n.members.List() {
-		list = append(list, client.Node{ID: m.ID, Host: m.Host, Draining: m.Draining})
+// nodes answers what any node can: who is there, and that a loss is accepted.
+func (n *Node) nodes(ctx context.Context, o client.NodeOrder) (answer client.NodeAnswer, err error) {
+	if o.Accept != nil {
+		answer.Accepted, err = n.integrity.accept(ctx, *o.Accept)
+		return answer, err
 	}
-	return list, nil
+	for _, m := range n.members.List() {
+		answer.Nodes = append(answer.Nodes, client.Node{ID: m.ID, Host: m.Host, Draining: m.Draining})
+	}
+	return answer, nil
 }
 
 // ordered does what an operator wants of this node and says how it is.
-func (n *Node) ordered(ctx context.Context, o client.NodeOrder) ([]client.Node, error) {
+func (n *Node) ordered(ctx context.Context, o client.NodeOrder) (answer client.NodeAnswer, err error) {
 	if o.Drain != nil {
 		if err := n.mayDrain(*o.Drain); err != nil {
-			return nil, err
+			return answer, err
 		}
 		n.cfg.Logger.Info("an operator has this node drain, or take part again", "drain", *o.Drain)
 		if err := n.members.Drain(ctx, *o.Drain); err != nil {
-			return nil, messages.Refuse(messages.Unavailable, "the other nodes could not be told yet: %v", err)
+			return answer, messages.Refuse(messages.Unavailable, "the other nodes could not be told yet: %v", err)
 		}
 	}
 	leases, draining := n.leases.Load(), n.members.Draining()
 	left := leases.Kept()
 	if draining && left > 0 && !leases.Others() {
-		return nil, keeps(left)
+		return answer, keeps(left)
 	}
-	return []client.Node{{ID: n.id, Host: hostname(), Draining: draining, Partitions: left}}, nil
+	answer.Nodes = []client.Node{{ID: n.id, Host: hostname(), Draining: draining, Partitions: left}}
+	return answer, nil
 }

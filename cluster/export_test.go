@@ -1,4 +1,28 @@
 package cluster
 
+import (
+	"context"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/messages"
+)
+
 // Closed reports whether the node was closed, or has begun to.
 func (n *Node) Closed() bool { return n.ending.Load() }
+
+// Unready are the reasons why the node is not ready.
+func (n *Node) Unready() []gateway.Reason { return n.unready() }
+
+// Marked reports whether all that was stored in a partition is on record.
+func (n *Node) Marked(p messages.Partition) bool { return n.streams.Marked(p) >= n.streams.Acked(p) }
+
+// Indexed reports whether the agents index holds all that the log does.
+func (n *Node) Indexed(ctx context.Context) bool {
+	behind, err := n.viewsLag(ctx)
+	return err == nil && behind == 0
+}
+
+// CheckAll checks all streams of the log.
+func (n *Node) CheckAll(ctx context.Context) {
+	n.integrity.checkEach(ctx, func(*shardState) bool { return true })
+}

@@ -29,6 +29,8 @@ type views struct {
 	logger *slog.Logger
 	// most is the most messages of a transaction.
 	most int
+	// streams is what is known of the streams that the shards are. Nil: nothing is.
+	streams streams
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -42,6 +44,18 @@ type views struct {
 	at    map[int]uint64 // of shards that are known to be those that were read
 	why   error          // that there is no store
 	moved chan struct{}  // closed when any of these changes
+}
+
+// streams is what the views ask, and know, about the streams that they are built from.
+type streams interface {
+	// identity distinguishes a stream from others of the same name.
+	identity(shard int) string
+	// witness takes in that a stream has held a message with a sequence.
+	witness(shard int, seq uint64)
+	// witnessed reports that all that the views know has been taken in.
+	witnessed()
+	// relied returns why a stream cannot be relied on now; nil: it can.
+	relied(shard int) error
 }
 
 const (
@@ -283,6 +297,7 @@ func (n *Node) openViews(context.Context) error {
 
 func (n *Node) keepViews(path string) error {
 	n.views = newViews(n.log, path, n.cfg.Logger)
+	n.views.streams = n.integrity
 	n.views.begin()
 	n.onClose(n.views.close)
 	return nil

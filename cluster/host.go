@@ -186,7 +186,16 @@ func (h *host) Shutdown() {}
 
 // open hosts a partition under epoch.
 func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
-	pid, err := h.system.Root.SpawnNamed(h.runtime.Partition(p, epoch), partitionName(p, epoch))
+	return h.spawn(h.runtime.Partition(p, epoch), p, epoch)
+}
+
+// openDamaged hosts a partition whose agents all answer with why.
+func (h *host) openDamaged(p messages.Partition, epoch messages.Epoch, why *messages.Error) error {
+	return h.spawn(actors.DamagedPartition(why), p, epoch)
+}
+
+func (h *host) spawn(props *actor.Props, p messages.Partition, epoch messages.Epoch) error {
+	pid, err := h.system.Root.SpawnNamed(props, partitionName(p, epoch))
 	if err != nil {
 		return err
 	}

@@ -51,6 +51,9 @@ type keeper struct {
 
 // keep keeps the file until something fails.
 func (v *views) keep(well func()) error {
+	if v.streams != nil {
+		defer v.streams.witnessed() // there is no more to wait for, whatever happens
+	}
 	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
 		return err
 	}
@@ -69,6 +72,9 @@ func (v *views) keep(well func()) error {
 	if k.goals, err = v.ends(ctx); err != nil {
 		return err
 	}
+	if err = k.identify(ctx); err != nil {
+		return err
+	}
 	for shard := range v.log.Shards() {
 		k.building[shard], k.sure[shard] = true, store.Shard(shard).Seq == 0
 		k.follow(shard)
@@ -81,6 +87,35 @@ func (v *views) keep(well func()) error {
 		}
 		well()
 	}
+}
+
+// identify compares the streams with those that the file was built from. What the file
+// knows of a stream is evidence for it; another stream, as after a restore, is read from
+// its beginning.
+func (k *keeper) identify(ctx context.Context) error {
+	if k.streams == nil {
+		return nil
+	}
+	for shard := range k.log.Shards() {
+		identity, seq := k.streams.identity(shard), k.store.Shard(shard).Seq
+		if identity == "" {
+			return fmt.Errorf("stream %d of the log could not be checked yet", shard)
+		}
+		before, err := k.store.ReadFrom(ctx, shard, identity)
+		switch {
+		case err != nil:
+			return err
+		case before == identity && seq > 0:
+			k.streams.witness(shard, seq)
+		case before != "" && before != identity && seq > 0:
+			k.logger.Info("a stream of the log was restored; the views of the fleet read it from its beginning", "shard", shard)
+			if err := k.store.Reset(ctx, shard); err != nil {
+				return err
+			}
+		}
+	}
+	k.streams.witnessed()
+	return nil
 }
 
 // batch takes in what comes, commits it and rests.
@@ -294,7 +329,7 @@ func (k *keeper) follow(shard int) {
 		pause.MaxInterval = 2 * time.Second
 		for k.ctx.Err() == nil {
 			err := k.readOn(shard, &last, pause.Reset)
-			if errors.Is(err, eventlog.ErrElsewhere) {
+			if errors.Is(err, eventlog.ErrElsewhere) && k.relied(shard) {
 				k.tellOf(toldOf{shard: shard, elsewhere: true})
 				return
 			}
@@ -307,6 +342,12 @@ func (k *keeper) follow(shard int) {
 			}
 		}
 	})
+}
+
+// relied reports whether a shard is what its stream should be. What the views know of
+// one that has lost messages is kept.
+func (k *keeper) relied(shard int) bool {
+	return k.streams == nil || k.streams.relied(shard) == nil
 }
 
 // readOn reads a shard behind last, until something fails.

@@ -297,7 +297,7 @@ var (
 	leastPublish = []string{
 		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.CREATE.*", "$JS.API.STREAM.UPDATE.REPRISE_DEF",
 		"$JS.API.STREAM.MSG.GET.*", "$JS.API.STREAM.MSG.DELETE.KV_reprise_keys", "$JS.API.STREAM.PURGE.*", "$JS.API.CONSUMER.>", "$JS.API.DIRECT.GET.>",
-		"$JS.ACK.REPRISE_IN.>", "$JS.FC.>", "$KV.reprise_leases.>", "$KV.reprise_members.>", "$KV.reprise_keys.>",
+		"$JS.ACK.REPRISE_IN.>", "$JS.FC.>", "$KV.reprise_leases.>", "$KV.reprise_members.>", "$KV.reprise_keys.>", "$KV.reprise_marks.>",
 		"reprise.>", "_actor.reprise.>", "agents.>", "_INBOX.>",
 	}
 	leastSubscribe = []string{"_INBOX.>", "reprise.>", "_actor.reprise.>", "agents.>", "$SRV.>"}

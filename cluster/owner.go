@@ -20,11 +20,12 @@ import (
 // those that owe work, wakes those whose timer is due, and pulls its inputs. It implements lease.Owner.
 type owner struct {
 	// may says why this node must not take a partition; nil: it may.
-	may    func(context.Context) error
-	host   *host
-	log    heads
-	inbox  *inbox.Inbox
-	agents *projections.Agents
+	may       func(context.Context) error
+	integrity *integrity
+	host      *host
+	log       heads
+	inbox     *inbox.Inbox
+	agents    *projections.Agents
 	// came is called when a partition is ours, left when it is ours no more.
 	came   func(messages.Partition)
 	left   func(messages.Partition)
@@ -83,6 +84,10 @@ func (o *owner) watchAll(ctx context.Context) error {
 // inputs, and says no where this node must not take it. A partition without agents
 // has no heads.
 func (o *owner) Prepare(ctx context.Context, p messages.Partition) (messages.Epoch, error) {
+	err := o.integrity.prepare(ctx, p)
+	if err != nil {
+		return 0, err
+	}
 	highest, err := o.heads(ctx, p)
 	if err == nil {
 		err = o.may(ctx)
@@ -171,6 +176,17 @@ func (o *owner) Acquired(p messages.Partition, epoch messages.Epoch) error {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if why := o.integrity.damaged(p); why != nil {
+		if err := o.host.openDamaged(p, epoch, why); err != nil {
+			return err
+		}
+		w.epoch, w.damaged = epoch, true
+		if p == 0 {
+			w.stop = o.inbox.PullStray()
+		}
+		o.came(p)
+		return nil
+	}
 	if err := o.host.open(p, epoch); err != nil {
 		return err
 	}
@@ -310,6 +326,15 @@ func (o *owner) Drain(ctx context.Context, p messages.Partition) (quiet bool) {
 	return o.host.drain(ctx, p)
 }
 
+// owns reports whether a partition is this node's, and whether it refuses commands
+// there because its log has lost messages.
+func (o *owner) owns(p messages.Partition) (owned, damaged bool) {
+	w := &o.partitions[p]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.epoch != 0, w.damaged
+}
+
 // Stay ends a drain: the partition is not given up after all.
 func (o *owner) Stay(p messages.Partition) { o.host.stay(p) }
 
@@ -319,7 +344,7 @@ func (o *owner) Lost(p messages.Partition) {
 	w := &o.partitions[p]
 	w.mu.Lock()
 	stop := w.stop
-	w.stop, w.epoch, w.list = nil, 0, nil
+	w.stop, w.epoch, w.damaged, w.list = nil, 0, false, nil
 	w.mu.Unlock()
 	if stop != nil {
 		stop()

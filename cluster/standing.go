@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +73,12 @@ func (n *Node) unready() (why []gateway.Reason) {
 	}
 	if !n.members.Trusted() {
 		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
+	}
+	for _, loss := range n.integrity.losses() {
+		add("damage", "%v; its agents answer that they are damaged, see `reprise doctor`", loss)
+	}
+	if all := n.integrity.suspects(); len(all) > 0 {
+		add("damage", "streams seem to have lost messages, and have no owner until that is certain: %s", strings.Join(all, ", "))
 	}
 	if n.unowned() {
 		add("store", "nobody owns any partition: the streams or the leases may be gone, see `reprise doctor`; a node that is started makes missing streams anew, empty")

@@ -27,9 +27,11 @@ type watched struct {
 	timers timers
 
 	epoch messages.Epoch // ours; 0: the partition is not
-	stop  func()         // ends what acts there
-	list  []owing
-	more  chan struct{} // receives when list has grown, or a timer has come to the front
+	// damaged reports that commands are refused there.
+	damaged bool
+	stop    func() // ends what acts there
+	list    []owing
+	more    chan struct{} // receives when list has grown, or a timer has come to the front
 }
 
 // owing is an agent that is to be woken, and since when.

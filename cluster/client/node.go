@@ -26,18 +26,31 @@ type Node struct {
 type NodeOrder struct {
 	// Drain has it give its partitions away, or take part again. Nil: neither.
 	Drain *bool `json:"drain,omitempty"`
+	// Accept has it record that what a stream of the log lost is accepted. Nil: nothing
+	// is.
+	Accept *AcceptLoss `json:"accept,omitempty"`
+}
+
+// AcceptLoss says whose decision it is that what a stream lost may stay lost.
+type AcceptLoss struct {
+	Stream string `json:"stream"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
 }
 
 // NodeAnswer is what a node answers to operators.
 type NodeAnswer struct {
-	Nodes []Node          `json:"nodes,omitempty"`
-	Err   *messages.Error `json:"error,omitempty"`
+	Nodes []Node `json:"nodes,omitempty"`
+	// Accepted is the loss that was accepted.
+	Accepted string          `json:"accepted,omitempty"`
+	Err      *messages.Error `json:"error,omitempty"`
 }
 
 // FindNode finds the living node with that id, with an id that begins so, or on a
 // host of that name, where there is only one. It needs an operator's permissions.
 func (c *Client) FindNode(ctx context.Context, name string) (Node, error) {
-	nodes, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{})
+	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{})
+	nodes := answer.Nodes
 	if errors.Is(err, errNobody) {
 		err = messages.Refuse(messages.Unavailable, "no node answers for root %q: start one, or point --nats elsewhere", c.root())
 	}
@@ -71,13 +84,24 @@ func (c *Client) Drain(ctx context.Context, id string, on bool) (Node, error) {
 	return c.orderNode(ctx, id, NodeOrder{Drain: &on})
 }
 
+// AcceptLoss has any node record that what a stream of the log lost is accepted, and
+// returns what that is. It needs an operator's permissions.
+func (c *Client) AcceptLoss(ctx context.Context, a AcceptLoss) (string, error) {
+	answer, err := c.order(ctx, c.subjects.NodeOrders(""), NodeOrder{Accept: &a})
+	if errors.Is(err, errNobody) {
+		err = messages.Refuse(messages.Unavailable, "no node answers for root %q: start one, or point --nats elsewhere", c.root())
+	}
+	return answer.Accepted, err
+}
+
 // Node asks a node how it is. One that is not there any more is messages.NotFound.
 func (c *Client) Node(ctx context.Context, id string) (Node, error) {
 	return c.orderNode(ctx, id, NodeOrder{})
 }
 
 func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, error) {
-	nodes, err := c.order(ctx, c.subjects.NodeOrders(id), o)
+	answer, err := c.order(ctx, c.subjects.NodeOrders(id), o)
+	nodes := answer.Nodes
 	switch {
 	case errors.Is(err, errNobody):
 		return Node{}, messages.Refuse(messages.NotFound, "node %s is not there any more", id)
@@ -91,28 +115,27 @@ func (c *Client) orderNode(ctx context.Context, id string, o NodeOrder) (Node, e
 
 var errNobody = errors.New("nobody listens")
 
-func (c *Client) order(ctx context.Context, subject string, o NodeOrder) ([]Node, error) {
+func (c *Client) order(ctx context.Context, subject string, o NodeOrder) (answer NodeAnswer, err error) {
 	ctx, leave := c.refused.heed(ctx, subject)
 	defer leave()
 	b, err := json.Marshal(o)
 	if err != nil {
-		return nil, err
+		return answer, err
 	}
 	msg, err := c.orderAgain(ctx, subject, b)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, errNobody
+		return answer, errNobody
 	case err != nil:
-		return nil, why(ctx, err)
+		return answer, why(ctx, err)
 	}
-	var answer NodeAnswer
 	if err := json.Unmarshal(msg.Data, &answer); err != nil {
-		return nil, err
+		return answer, err
 	}
 	if answer.Err != nil {
-		return nil, answer.Err
+		return answer, answer.Err
 	}
-	return answer.Nodes, nil
+	return answer, nil
 }
 
 // orderSilence is how long anybody may take to answer an order, at most: nodes give up

@@ -200,6 +200,8 @@ type StoreFindings struct {
 	Unwritable func(context.Context) []error
 	Oldest     func(context.Context) (since time.Time, waiting uint64, err error)
 	OwnerOf    func(messages.Partition) string
+	// Lost gives findings of its own, about streams of the log that have lost messages.
+	Lost func() []doctor.Finding
 	// Locked says that agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
 	// Copies gives findings of its own, about streams of which copies are missing.
@@ -218,6 +220,7 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	add := func(status, remedy, format string, args ...any) {
 		found = append(found, doctor.Finding{Check: "store", Status: status, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
+	found = append(found, s.Lost()...)
 	for _, err := range s.Unsound(ctx) {
 		add(doctor.Fail, "", "%v", err)
 	}

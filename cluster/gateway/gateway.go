@@ -56,6 +56,9 @@ type Config struct {
 	// the command says is known, overtaken is given the tombstone's number: without an
 	// error the command is for the agent's next life. Nil: it never is.
 	Deliver func(d *actors.Deliver, overtaken func(messages.EventNumber) error) (wait func(context.Context) (messages.Answer, error))
+	// Whole returns why the log that holds an agent cannot be relied on; nil: it can. A
+	// nil Whole: it always can.
+	Whole func(messages.AgentID) error
 	// Steady says that the node was not cut off from its callers lately. Nil: it is.
 	Steady func() bool
 	// Agents is the list of all agents.

@@ -37,11 +37,47 @@ func (g *Gateway) viewHere(msg *nats.Msg) {
 	}
 	g.page(msg, q, func(p *page) error {
 		err := g.view(p, a, q)
+		switch {
+		case err != nil:
+			err = g.damaged(a, err)
+		case p.next == 0:
+			if err = g.incomplete(a); err != nil {
+				p.flush()
+			}
+		}
 		if p.next != 0 && p.rest != nil {
 			p.more, p.cursor = true, g.Self+"."+g.begun.keep(viewOf(a, q), p.rest)
 		}
 		return err
 	})
+}
+
+// damaged is why a view of an agent failed: that its log is damaged, if that is so.
+func (g *Gateway) damaged(a messages.AgentID, err error) error {
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+		return messages.Refuse(messages.Damaged, "%v", err)
+	}
+	if g.Whole == nil || messages.AsError(err).Code != messages.NotFound {
+		return err
+	}
+	if why := g.Whole(a); why != nil && messages.AsError(why).Code == messages.Unavailable {
+		return why
+	} else if why != nil {
+		return messages.Refuse(messages.Damaged, "what is asked for may have been lost: %v", why)
+	}
+	return err
+}
+
+// incomplete is an error behind all that there is of an agent whose stream has lost
+// messages, because some may be missing.
+func (g *Gateway) incomplete(a messages.AgentID) error {
+	if g.Whole == nil {
+		return nil
+	}
+	if why := g.Whole(a); why != nil && messages.AsError(why).Code != messages.Unavailable {
+		return messages.Refuse(messages.Damaged, "this may not be all: %v", why)
+	}
+	return nil
 }
 
 // page answers with what view writes.

@@ -90,12 +90,14 @@ type Leases struct {
 	// the node leaves.
 	slow, fast chan struct{}
 
-	mu      sync.Mutex
-	looked  bool // once
-	kv      jetstream.KeyValue
-	session int // counts those that have been
-	seen    map[messages.Partition]jetstream.KeyValueEntry
-	held    map[messages.Partition]hold
+	mu     sync.Mutex
+	looked bool // once
+	// released reports that Release was called.
+	released bool
+	kv       jetstream.KeyValue
+	session  int // counts those that have been
+	seen     map[messages.Partition]jetstream.KeyValueEntry
+	held     map[messages.Partition]hold
 	// busy are the partitions that are being taken, handed over or given up; giving
 	// ends the waiting of those that are handed over.
 	busy   map[messages.Partition]doing
@@ -266,6 +268,9 @@ func (l *Leases) Others() bool {
 // Release ends the taking, and gives up what is still held: first nothing acts there
 // any more, then the lease goes.
 func (l *Leases) Release(ctx context.Context) {
+	l.mu.Lock()
+	l.released = true
+	l.mu.Unlock()
 	l.cancel()
 	<-l.done
 	l.working.Wait()

@@ -80,6 +80,27 @@ func (l *Leases) give(ctx context.Context, p messages.Partition, leaves bool) {
 	})
 }
 
+// GiveUp gives a partition of this node up, in the background: first nothing acts
+// there any more, then the lease goes. This node takes it again once
+// [Owner.Prepare] lets it. One that is not this node's, or is being given up or handed
+// over, is left alone.
+func (l *Leases) GiveUp(p messages.Partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, held := l.held[p]
+	if _, busy := l.busy[p]; !held || busy || l.released {
+		return
+	}
+	delete(l.held, p)
+	kv := l.kv
+	l.work(p, 0, func() {
+		l.cfg.Owner.Lost(p)
+		if err := l.handOver(context.Background(), kv, p, value{Floor: h.epoch, Next: l.self}, h.rev); err != nil {
+			l.cfg.Logger.Warn("a partition could not be given up; it is tried again", "partition", p, "epoch", h.epoch, "error", err)
+		}
+	})
+}
+
 // handOver writes the lease of a partition where nothing acts any more, also after ctx
 // has ended.
 func (l *Leases) handOver(ctx context.Context, kv jetstream.KeyValue, p messages.Partition, v value, rev uint64) error {

@@ -1,0 +1,304 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// till is a node with a server of its own, whose agents pay by a tool that must run at
+// most once.
+type till struct {
+	*world
+	cfg  cluster.Config
+	n    *cluster.Node
+	paid atomic.Int32
+}
+
+func newTill(t *testing.T) *till {
+	t.Helper()
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	k := &till{world: &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}}
+	pay := tool.New("pay", "pays", tool.Once, func(context.Context, struct{}) (string, error) {
+		k.paid.Add(1)
+		return "paid", nil
+	})
+	model := scripted.Func(func(r providers.Request) scripted.Step {
+		if last := r.Items[len(r.Items)-1]; last.Type == "function_call_output" || lastUser(r) != "pay" {
+			return scripted.Say("done")
+		}
+		return scripted.Ask(scripted.Call{Name: "pay", Arguments: `{}`})
+	})
+	k.cfg = cluster.Config{SnapshotEvery: -1, Logger: k.log.Logger()}
+	agents(model, func(d *actors.Definition) { d.Tools = []tool.Tool{pay} })(&k.cfg)
+	k.start(k.dir)
+	return k
+}
+
+// start starts a node on a folder.
+func (k *till) start(dir string) *client.Client {
+	k.t.Helper()
+	k.cfg.Data = dir
+	n, err := cluster.Start(k.ctx, k.cfg)
+	k.ok(err)
+	k.t.Cleanup(func() { _ = n.Close() })
+	k.n = n
+	return n.Client()
+}
+
+// doctor returns what doctor says is wrong.
+func (k *till) doctor() (failed []string) {
+	k.t.Helper()
+	for line, err := range k.n.Client().QueryStore(k.ctx, messages.Query{View: "doctor"}) {
+		k.ok(err)
+		var e gateway.Examined
+		k.ok(json.Unmarshal(line, &e))
+		if e.Finding != nil && e.Finding.Status == "fail" {
+			failed = append(failed, e.Finding.Detail)
+		}
+	}
+	return failed
+}
+
+// neighbours returns an agent of the same stream as a, and one of another.
+func neighbours(a messages.AgentID) (same, other string) {
+	for i := 0; same == "" || other == ""; i++ {
+		b := a
+		b.Key += strings.Repeat("x", i+1)
+		if natslog.NamesOf(messages.Subjects{}).Log(b.Partition()) == natslog.NamesOf(messages.Subjects{}).Log(a.Partition()) {
+			same = b.String()
+		} else {
+			other = b.String()
+		}
+	}
+	return same, other
+}
+
+// TestFlipAndKill flips one bit of an early frame in what a killed node leaves. The NATS
+// server then drops that frame and all behind it, of every agent there.
+func TestFlipAndKill(t *testing.T) { // A29
+	k := newTill(t)
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	same, other := neighbours(bank)
+	c := k.n.Client()
+	k.say(c, "assistant/bank", "1", "hello")
+	k.say(c, "assistant/bank", "pay-1", "pay")
+	k.say(c, same, "1", "hello")
+	k.say(c, other, "1", "hello")
+	frame := k.events(c, "assistant/bank")[2].Frame
+	dir := k.killed(bank)
+	k.flip(dir, bank, frame)
+	c = k.start(dir)
+
+	for _, agent := range []string{"assistant/bank", same} {
+		if _, err := k.ask(c, agent, input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), "REPRISE_LOG_") {
+			t.Errorf("%s answered %v", agent, err)
+		}
+	}
+	k.say(c, other, "2", "the rest works")
+	if paid := k.paid.Load(); paid != 1 {
+		t.Errorf("paid %d times", paid)
+	}
+	stream := natslog.NamesOf(messages.Subjects{}).Log(bank.Partition())
+	if failed := k.doctor(); len(failed) == 0 || !strings.Contains(failed[0], stream+": messages that were acknowledged are lost: it was known to reach sequence") {
+		t.Errorf("doctor says %q", failed)
+	}
+	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) {
+		t.Errorf("ready in spite of %+v", why)
+	}
+	for line, err := range c.Query(k.ctx, same, messages.Query{View: "events"}) {
+		if messages.AsError(err).Code != messages.Damaged {
+			t.Errorf("of an agent that was lost whole: %s, %v", line, err)
+		}
+	}
+
+	// A person accepts the loss, and the agents go on with what is there.
+	k.accept(stream)
+	k.eventually("the stream is relied on again", func() bool { return len(k.n.Unready()) == 0 })
+	k.eventually("its agents go on", func() bool {
+		_, err := k.ask(c, "assistant/bank", input("2", "hello again"))
+		return err == nil
+	})
+	if failed := k.doctor(); len(failed) != 0 {
+		t.Errorf("doctor says %q", failed)
+	}
+}
+
+// TestFlipAndStop flips one bit of an agent's newest frame while the node is stopped.
+// The NATS server then answers as if the agent had never been.
+func TestFlipAndStop(t *testing.T) { // A29
+	k := newTill(t)
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	same, _ := neighbours(bank)
+	c := k.n.Client()
+	k.say(c, "assistant/bank", "pay-1", "pay")
+	k.say(c, same, "1", "hello")
+	all := k.events(c, "assistant/bank")
+	k.ok(k.n.Close())
+	k.flip(k.dir, bank, all[len(all)-1].Frame)
+	c = k.start(k.dir)
+
+	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged {
+		t.Errorf("answered %v", err)
+	}
+	if paid := k.paid.Load(); paid != 1 {
+		t.Errorf("paid %d times", paid)
+	}
+	for line, err := range c.Query(k.ctx, "assistant/bank", messages.Query{View: "events"}) {
+		if messages.AsError(err).Code != messages.Damaged {
+			t.Errorf("its events: %s, %v", line, err)
+		}
+	}
+	k.say(c, same, "2", "the neighbour is fine")
+}
+
+// killed returns a copy of the node's folder, once all that it has stored is on record.
+func (k *till) killed(a messages.AgentID) string {
+	k.t.Helper()
+	k.eventually("how far the log went is on record", func() bool { return k.n.Marked(a.Partition()) })
+	return embeddedtest.Crash(k.t, k.dir)
+}
+
+func (k *till) flip(dir string, a messages.AgentID, frame string) {
+	k.t.Helper()
+	embeddedtest.Flip(k.t, dir, natslog.NamesOf(messages.Subjects{}).Log(a.Partition()), frame)
+}
+
+func (k *till) accept(stream string) {
+	k.t.Helper()
+	loss, err := k.n.Client().AcceptLoss(k.ctx, client.AcceptLoss{Stream: stream, By: "ada", Reason: "it was a test"})
+	k.ok(err)
+	if !strings.Contains(loss, "are lost") {
+		k.t.Errorf("accepted %q", loss)
+	}
+}
+
+// TestServerLosesMessages has the NATS server, restarted while the node lives, drop what
+// the node had acknowledged only just now.
+func TestServerLosesMessages(t *testing.T) { // A29
+	w := newWorld(t)
+	n := w.node()
+	c := n.Client()
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	same, other := neighbours(bank)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(bank.Partition())
+	for _, agent := range []string{"assistant/bank", same, other} {
+		w.say(c, agent, "1", "hello")
+	}
+	w.say(c, "assistant/bank", "2", "hello")
+	first := w.events(c, "assistant/bank")[0].Frame
+	w.bounce(func() {
+		embeddedtest.Flip(t, w.dir, stream, first)
+		w.ok(os.Remove(filepath.Join(w.dir, "jetstream", "$G", "streams", stream, "msgs", "index.db")))
+	})
+	for _, agent := range []string{"assistant/bank", same} {
+		w.eventually(agent+" is damaged", func() bool {
+			_, err := w.ask(c, agent, input("3", "hello"))
+			if err == nil {
+				t.Fatalf("%s goes on with a log that was cut", agent)
+			}
+			return messages.AsError(err).Code == messages.Damaged
+		})
+	}
+	w.eventually("the rest works", func() bool {
+		_, err := w.ask(c, other, input("3", "hello"))
+		return err == nil
+	})
+}
+
+// TestIndexKnowsLater loses messages of which only the agents index of the node knows.
+func TestIndexKnowsLater(t *testing.T) { // A29
+	k := newTill(t)
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	c := k.n.Client()
+	k.say(c, "assistant/bank", "pay-1", "pay")
+	all := k.events(c, "assistant/bank")
+	k.eventually("the index has it all", func() bool { return k.n.Indexed(k.ctx) })
+	k.ok(k.n.Close())
+	stream := natslog.NamesOf(messages.Subjects{}).Log(bank.Partition())
+	k.forget()
+	embeddedtest.Spoil(t, k.dir, stream, all[len(all)-1].Frame, func(block []byte, at int) []byte { return block[:at] })
+	k.ok(os.Remove(filepath.Join(k.dir, "jetstream", "$G", "streams", stream, "msgs", "index.db")))
+	c = k.start(k.dir)
+	k.eventually("the loss is found", func() bool {
+		return slices.ContainsFunc(k.n.Unready(), func(r gateway.Reason) bool {
+			return r.Code == "damage" && strings.Contains(r.Text, fmt.Sprintf("%s: messages that were acknowledged are lost: it was known to reach sequence %d and ends with %d", stream, all[len(all)-1].Seq, all[len(all)-1].Seq-1))
+		})
+	})
+	if _, err := k.ask(c, "assistant/bank", input("2", "hello")); err == nil {
+		t.Error("the agent goes on with a log that was cut")
+	}
+}
+
+// forget removes the marks of a folder on which no server runs.
+func (k *till) forget() {
+	k.t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: k.dir, DontListen: true, Logger: k.log.Logger()})
+	k.ok(err)
+	defer func() { k.ok(srv.Shutdown()) }()
+	nc, err := srv.Connect()
+	k.ok(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	k.ok(err)
+	marks, err := js.Stream(k.ctx, natslog.MarksOf(messages.Subjects{}))
+	k.ok(err)
+	k.ok(marks.Purge(k.ctx, jetstream.WithPurgeSubject("$KV.reprise_marks.p.>")))
+}
+
+// TestDeleteTogether deletes agents of one partition at the same time: what is purged is
+// not taken for lost.
+func TestDeleteTogether(t *testing.T) { // A29
+	w := newWorld(t)
+	n := w.node()
+	c := n.Client()
+	var agents []string
+	for i := 0; len(agents) < 4; i++ {
+		if a := (messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprint("k", i)}); a.Partition() == 7 {
+			agents = append(agents, a.String())
+		}
+	}
+	for _, a := range agents {
+		w.say(c, a, "1", "hello")
+	}
+	var deletes sync.WaitGroup
+	for _, a := range agents {
+		deletes.Go(func() {
+			if _, err := c.Do(w.ctx, a, messages.Delete{ID: "d"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	deletes.Wait()
+	for _, a := range agents {
+		w.until(c, a, ofType("agent.purged"))
+	}
+	n.CheckAll(w.ctx)
+	if why := n.Unready(); len(why) > 0 {
+		t.Errorf("not ready: %+v", why)
+	}
+}

@@ -1,0 +1,329 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/cluster/lease"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+const (
+	// markEvery is how often a node records how far the log went, and checks again
+	// what it has reason to.
+	markEvery = 2 * time.Second
+	// checkEvery is how often all streams are checked, checkCopies how often where they
+	// have several copies: their leaders may change unseen.
+	checkEvery, checkCopies = time.Minute, 10 * time.Second
+	// deposed is how long a leader that has been deposed may answer.
+	deposed = 10 * time.Second
+	// checkAgain is how long after a check that failed a stream in doubt is checked again.
+	checkAgain = 250 * time.Millisecond
+	// fresh is how long a check is believed by those who take partitions.
+	fresh = time.Second
+	// checkLimit bounds one check, and one round of marks, of which marksAtOnce are
+	// written at the same time.
+	checkLimit, marksAtOnce = 5 * time.Second, 8
+)
+
+// integrity compares the streams of the log with what is on record of them, and
+// records how far they go. It implements actors.Evidence. Safe for concurrent use.
+type integrity struct {
+	log    *natslog.Log
+	agents *projections.Agents
+	logger *slog.Logger
+	// owner is nil until the node has joined.
+	owner partitions
+	// lag is how long ago a frame must have been stored to be recorded: what the
+	// servers may lose with their power is no damage. Zero: it is on disk at once.
+	lag    time.Duration
+	copies bool
+	// recheck has run check what is in doubt.
+	recheck chan struct{}
+	// checking is held, one for each stream, while it is checked.
+	checking []sync.Mutex
+
+	mu sync.Mutex
+	// indexed reports that what the agents index knows of the streams is taken in.
+	indexed bool
+	shards  []shardState
+	samples []sample // of the positions, oldest first
+}
+
+// partitions are those that this node owns.
+type partitions interface {
+	// owns reports whether a partition is this node's, and whether it refuses commands
+	// there.
+	owns(p messages.Partition) (owned, damaged bool)
+	// giveUp gives a partition up, to be taken again as its stream is then.
+	giveUp(p messages.Partition)
+}
+
+// owned are the partitions that an owner has by its leases.
+type owned struct {
+	*owner
+	leases *lease.Leases
+}
+
+func (o owned) giveUp(p messages.Partition) { o.leases.GiveUp(p) }
+
+// shardState is what is known of one stream.
+type shardState struct {
+	checked time.Time
+	// doubts counts what gave reason to check the stream before it is relied on; those up
+	// to settled are.
+	doubts, settled uint64
+	// suspected is since when messages seem to be lost. Zero: they do not.
+	suspected time.Time
+	loss      *natslog.LossError // confirmed; nil: none
+}
+
+func newIntegrity(shards int, agents *projections.Agents, logger *slog.Logger) *integrity {
+	return &integrity{agents: agents, logger: logger, recheck: make(chan struct{}, 1), checking: make([]sync.Mutex, shards), shards: make([]shardState, shards)}
+}
+
+// run checks until ctx ends.
+func (g *integrity) run(ctx context.Context) {
+	again := time.NewTicker(markEvery)
+	defer again.Stop()
+	all := checkEvery
+	if g.copies {
+		all = checkCopies
+	}
+	check := time.NewTicker(all)
+	defer check.Stop()
+	for {
+		select {
+		case <-again.C:
+			g.align()
+			g.checkEach(ctx, func(s *shardState) bool { return s.relied() != nil })
+		case <-check.C:
+			g.checkEach(ctx, func(*shardState) bool { return true })
+		case <-g.recheck:
+			g.checkEach(ctx, (*shardState).doubted)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch has every stream checked that may not be the one it was after a connection
+// was lost.
+func (g *integrity) watch(ctx context.Context, nc *nats.Conn) {
+	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+	defer nc.RemoveStatusListener(changed)
+	for {
+		select {
+		case status, open := <-changed:
+			switch {
+			case !open:
+				return
+			case status == nats.RECONNECTING:
+				g.doubtAll()
+			default:
+				g.checkSoon()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (g *integrity) doubtAll() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for shard := range g.shards {
+		g.raise(shard)
+	}
+}
+
+// doubt has a stream checked before it is relied on again.
+func (g *integrity) doubt(shard int) {
+	g.mu.Lock()
+	g.raise(shard)
+	g.mu.Unlock()
+	g.checkSoon()
+}
+
+// raise notes a doubt, and has nothing appended until it is settled. g.mu is held.
+func (g *integrity) raise(shard int) {
+	g.shards[shard].doubts++
+	if g.log != nil {
+		g.log.Hold(shard, true)
+	}
+}
+
+func (g *integrity) checkSoon() {
+	select {
+	case g.recheck <- struct{}{}:
+	default:
+	}
+}
+
+// checkEach checks the streams of which which reports true, all at once.
+func (g *integrity) checkEach(ctx context.Context, which func(*shardState) bool) {
+	var checks sync.WaitGroup
+	g.mu.Lock()
+	for shard := range g.shards {
+		if which(&g.shards[shard]) {
+			checks.Go(func() { _ = g.check(ctx, shard) })
+		}
+	}
+	g.mu.Unlock()
+	checks.Wait()
+}
+
+// check checks a stream and returns why its partitions must not be owned now. A loss
+// that is confirmed is no reason: their agents answer that they are damaged.
+func (g *integrity) check(ctx context.Context, shard int) error {
+	g.checking[shard].Lock()
+	defer g.checking[shard].Unlock()
+	return g.checkNow(ctx, shard)
+}
+
+// checkNow is check. g.checking of the stream is held.
+func (g *integrity) checkNow(ctx context.Context, shard int) error {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	g.mu.Lock()
+	doubts, indexed := g.shards[shard].doubts, g.indexed
+	g.mu.Unlock()
+	err := g.log.Check(ctx, shard, g.lag == 0)
+	var loss *natslog.LossError
+	if err != nil && !errors.As(err, &loss) {
+		g.logger.Debug("a stream of the log cannot be checked now", "stream", g.log.ShardName(shard), "error", err)
+		time.AfterFunc(checkAgain, g.checkSoon)
+		return fmt.Errorf("check whether the log is whole: %w", err)
+	}
+	if loss != nil && loss.Unacknowledged && indexed {
+		if err := g.log.Void(ctx, shard, loss); err != nil {
+			return fmt.Errorf("check whether the log is whole: %w", err)
+		}
+		loss = nil
+	}
+	return g.assess(shard, loss, doubts, time.Now())
+}
+
+// assess takes in what a check has found that began when there were so many doubts.
+func (g *integrity) assess(shard int, loss *natslog.LossError, doubts uint64, now time.Time) error {
+	g.mu.Lock()
+	s := &g.shards[shard]
+	was := *s
+	*s = shardState{checked: now, doubts: was.doubts, settled: doubts}
+	switch {
+	case loss == nil:
+	case !loss.Unacknowledged && (loss.Settled || was.loss != nil || !was.suspected.IsZero() && now.Sub(was.suspected) >= deposed):
+		s.loss = loss
+	default:
+		s.suspected = was.suspected
+		if s.suspected.IsZero() {
+			s.suspected = now
+		}
+	}
+	is := *s
+	if g.log != nil {
+		g.log.Hold(shard, is.relied() != nil)
+	}
+	g.mu.Unlock()
+	switch {
+	case is.loss != nil && was.loss == nil:
+		g.logger.Error("a stream of the log has lost messages; its agents answer that they are damaged, and nothing is written to it", "stream", loss.Stream, "known", loss.Known, "found", loss.Found, "missing", loss.Missing, "error", loss.Detail, "do", remedy(loss.Stream))
+	case !is.suspected.IsZero() && was.suspected.IsZero():
+		g.logger.Warn("a stream of the log seems to have lost messages; it is checked again before its partitions are owned", "stream", loss.Stream, "known", loss.Known, "found", loss.Found, "error", loss.Detail)
+	case is.loss == nil && was.loss != nil:
+		g.logger.Warn("a stream of the log is relied on again", "stream", was.loss.Stream)
+	}
+	g.align()
+	if !is.suspected.IsZero() {
+		return fmt.Errorf("stream %s seems to have lost messages (%s): it is checked again for %v", loss.Stream, loss.Detail, deposed)
+	}
+	return nil
+}
+
+func shardOf(p messages.Partition) int { return int(p) * natslog.LogStreams / messages.Partitions }
+
+// prepare returns why a partition must not be taken now; it checks its stream if that
+// was not just done.
+func (g *integrity) prepare(ctx context.Context, p messages.Partition) error {
+	shard := shardOf(p)
+	g.checking[shard].Lock()
+	defer g.checking[shard].Unlock()
+	g.mu.Lock()
+	s := g.shards[shard]
+	g.mu.Unlock()
+	if !s.doubted() && s.suspected.IsZero() && time.Since(s.checked) < fresh {
+		return nil
+	}
+	return g.checkNow(ctx, shard)
+}
+
+// doubted reports whether the stream must be checked before it is relied on.
+func (s *shardState) doubted() bool { return s.doubts > s.settled }
+
+var errChecked = errors.New("it is being checked for losses")
+
+// begin has the partitions of this node follow what is known of their streams.
+func (g *integrity) begin(owner partitions) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.owner = owner
+}
+
+// align gives up partitions that are not owned as their streams are.
+func (g *integrity) align() {
+	g.mu.Lock()
+	owner, shards := g.owner, slices.Clone(g.shards)
+	g.mu.Unlock()
+	if owner == nil {
+		return
+	}
+	for p := range messages.Partition(messages.Partitions) {
+		s := shards[shardOf(p)]
+		if owned, damaged := owner.owns(p); owned && (!s.suspected.IsZero() || damaged != (s.loss != nil)) {
+			owner.giveUp(p)
+		}
+	}
+}
+
+// openIntegrity checks all streams and begins to watch over them.
+func (n *Node) openIntegrity(ctx context.Context) error {
+	g := n.integrity
+	g.log, g.copies = n.streams, n.cfg.Replicas > 1
+	if interval := n.syncInterval(); interval > 0 {
+		g.lag = 2 * interval
+	}
+	g.checkEach(ctx, func(*shardState) bool { return true })
+	running, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { g.run(running) })
+	wg.Go(func() { g.record(running) })
+	for _, nc := range n.conns {
+		wg.Go(func() { g.watch(running, nc) })
+	}
+	n.onClose(func() {
+		cancel()
+		wg.Wait()
+		if n.server != nil && n.connected() { // it forces to disk what it has when it is stopped
+			g.lag = 0
+		}
+		g.markAll(context.Background(), g.onDisk(g.sample(time.Now())))
+	})
+	return nil
+}
+
+// settles is how long a deposed leader of the log's streams may answer.
+func (n *Node) settles() time.Duration {
+	if n.cfg.Replicas > 1 {
+		return deposed
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// leased are a node's partitions.
+type leased struct {
+	owned, damaged [messages.Partitions]bool
+	given          []messages.Partition
+}
+
+func (e *leased) owns(p messages.Partition) (owned, damaged bool) { return e.owned[p], e.damaged[p] }
+
+func (e *leased) giveUp(p messages.Partition) {
+	e.owned[p] = false
+	e.given = append(e.given, p)
+}
+
+// TestLossIsConfirmed has a deposed leader answer first: what it seems to have lost is
+// not believed at once, and its partitions are not owned meanwhile.
+func TestLossIsConfirmed(t *testing.T) { // A29
+	g := newIntegrity(natslog.LogStreams, &projections.Agents{}, slog.New(slog.DiscardHandler))
+	mine := &leased{}
+	mine.owned[8], mine.owned[9], mine.owned[12] = true, true, true
+	g.begin(mine)
+	now := time.Now()
+	agent := messages.AgentID{Tenant: "default", Kind: "assistant"}
+	for agent.Key = "a"; agent.Partition() != 8; agent.Key += "a" {
+	}
+	loss := &natslog.LossError{Stream: "REPRISE_LOG_2", Known: 9, Found: 7, Detail: "lost"}
+
+	if err := g.assess(2, loss, 0, now); err == nil {
+		t.Error("a suspected stream may be owned")
+	}
+	if want := []messages.Partition{8, 9}; !slices.Equal(mine.given, want) || g.damaged(8) != nil {
+		t.Errorf("given up %v, want %v; damaged: %v", mine.given, want, g.damaged(8))
+	}
+	if err := g.Whole(agent); messages.AsError(err).Code != messages.Unavailable {
+		t.Errorf("an agent of a suspected stream: %v", err)
+	}
+	if err := g.assess(2, loss, 0, now.Add(deposed/2)); err == nil {
+		t.Error("confirmed too early")
+	}
+	if err := g.assess(2, nil, 0, now.Add(deposed)); err != nil || g.Whole(agent) != nil {
+		t.Errorf("a stream that is whole after all: %v, %v", err, g.Whole(agent))
+	}
+	_ = g.assess(2, loss, 0, now)
+	if err := g.assess(2, loss, 0, now.Add(deposed)); err != nil {
+		t.Errorf("a lost stream must be owned, to answer: %v", err)
+	}
+	damage := new(eventlog.DamageError)
+	if why := g.damaged(8); why == nil || why.Code != messages.Damaged || g.damaged(12) != nil || !errors.As(g.Whole(agent), &damage) {
+		t.Errorf("damaged: %v, and elsewhere %v; %v", why, g.damaged(12), g.Whole(agent))
+	}
+
+	mine.given, mine.owned[8], mine.damaged[8] = nil, true, true
+	g.align()
+	if len(mine.given) != 0 {
+		t.Errorf("given up %v", mine.given)
+	}
+	_ = g.assess(2, nil, 0, now) // it was accepted
+	if want := []messages.Partition{8}; !slices.Equal(mine.given, want) {
+		t.Errorf("given up %v, want %v", mine.given, want)
+	}
+	settled := *loss
+	settled.Settled = true
+	if err := g.assess(3, &settled, 0, now); err != nil || g.damaged(12) == nil {
+		t.Errorf("the answer of the only server is not believed: %v", err)
+	}
+	g.doubt(5)
+	if err := g.relied(5); !errors.Is(err, errChecked) {
+		t.Errorf("a stream in doubt is relied on: %v", err)
+	}
+	_ = g.assess(5, nil, 0, now) // by a check that began before the doubt
+	if err := g.relied(5); !errors.Is(err, errChecked) {
+		t.Errorf("a doubt was settled by what was checked before: %v", err)
+	}
+	if _ = g.assess(5, nil, 1, now); g.relied(5) != nil {
+		t.Errorf("a stream that was checked is in doubt: %v", g.relied(5))
+	}
+}
+
+// TestMarksLagBehind has servers that force to disk what they acknowledged only now and
+// then: what their power may take is not recorded yet.
+func TestMarksLagBehind(t *testing.T) {
+	g := newIntegrity(natslog.LogStreams, &projections.Agents{}, slog.New(slog.DiscardHandler))
+	g.lag = 5 * time.Second
+	at := time.Now()
+	var got []uint64
+	for i := range uint64(6) {
+		s := sample{at: at.Add(time.Duration(i) * markEvery)}
+		s.positions[7].Last = i + 1
+		got = append(got, g.onDisk(s).positions[7].Last)
+	}
+	if want := []uint64{0, 0, 0, 1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("recorded %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// sample is how far each partition went at a time.
+type sample struct {
+	at        time.Time
+	positions [messages.Partitions]natslog.Position
+}
+
+// record records how far the partitions are until ctx ends.
+func (g *integrity) record(ctx context.Context) {
+	mark := time.NewTicker(markEvery)
+	defer mark.Stop()
+	for {
+		select {
+		case <-mark.C:
+			g.markAll(ctx, g.onDisk(g.sample(time.Now())))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sample returns how far each partition is.
+func (g *integrity) sample(now time.Time) sample {
+	s := sample{at: now}
+	for p := range s.positions {
+		s.positions[p] = g.log.Position(messages.Partition(p))
+	}
+	return s
+}
+
+// onDisk keeps a sample, and returns the newest one that is at least lag old. Without one
+// nothing is known to be on disk.
+func (g *integrity) onDisk(s sample) sample {
+	if g.lag == 0 {
+		return s
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.samples = append(g.samples, s)
+	var old sample
+	for len(g.samples) > 0 && s.at.Sub(g.samples[0].at) >= g.lag {
+		old, g.samples = g.samples[0], g.samples[1:]
+	}
+	return old
+}
+
+// markAll records how far the partitions were.
+func (g *integrity) markAll(ctx context.Context, s sample) {
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	var writes sync.WaitGroup
+	free := make(chan struct{}, marksAtOnce)
+	for p, at := range s.positions {
+		if at.Last == 0 || at.Last <= g.log.Marked(messages.Partition(p)) {
+			continue
+		}
+		free <- struct{}{}
+		writes.Go(func() {
+			g.mark(ctx, messages.Partition(p), at)
+			<-free
+		})
+	}
+	writes.Wait()
+}
+
+func (g *integrity) mark(ctx context.Context, p messages.Partition, at natslog.Position) {
+	if err := g.log.Mark(ctx, p, at); err != nil {
+		g.logger.Debug("how far a partition is stored cannot be recorded now", "partition", p, "error", err)
+	}
+}
+
+// left records how far a partition was stored that this node gives up.
+func (g *integrity) left(p messages.Partition) {
+	if g.lag > 0 {
+		return
+	}
+	if at := g.log.Position(p); at.Last > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), markEvery)
+		defer cancel()
+		g.mark(ctx, p, at)
+	}
+}
+
+// syncInterval is how long a server may keep what it acknowledged from the disk. Zero:
+// not at all, or it is not known.
+func (n *Node) syncInterval() time.Duration {
+	if n.server != nil {
+		return n.server.SyncInterval()
+	}
+	every, err := time.ParseDuration(strings.TrimPrefix(n.sync, "every "))
+	if err != nil {
+		return 0
+	}
+	return every
+}

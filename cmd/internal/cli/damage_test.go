@@ -126,6 +126,13 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 	w.publishFrame("sound", func(f *messages.Frame) { f.Events = []messages.Event{messages.AgentDeleted{}} }, func(_ string, b []byte) []byte { return b })
 	node.end(syscall.SIGTERM)
 	node = w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed")
+	lost := logOf("hole") // by an administrator
+	w.run("ask", "assistant/hole", "What is 8 times 3?").exits(1, "damaged", lost, "1 of those up to sequence")
+	w.run("doctor").exits(1, lost+": messages that were acknowledged are lost", "--accept-loss "+lost)
+	w.run("doctor", "--accept-loss", lost).exits(2, "--reason")
+	w.run("doctor", "--deep", "--accept-loss", lost, "--reason", "x").exits(2, "leave all but --reason out")
+	w.run("doctor", "--accept-loss", "REPRISE_IN", "--reason", "x").exits(1, "REPRISE_LOG_0 to REPRISE_LOG_15")
+	w.accept("a test removed it")
 	w.run("send", "assistant/sound", "What is 8 times 3?").exits(0)
 	w.run("ask", "assistant/sound", "What is 9 times 3?").exits(0, "27")
 	w.run("doctor", "assistant/sound", "--deep").exits(0, "ok    log")
@@ -182,6 +189,17 @@ func (w *world) lose(key string) {
 	}
 	if err := stream.DeleteMsg(w.t.Context(), m.Sequence); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// accept accepts the loss of every stream that doctor names.
+func (w *world) accept(reason string) {
+	w.t.Helper()
+	for _, o := range w.run("doctor", "-o", "json").objects() {
+		if stream := fmt.Sprint(o["stream"]); o["type"] == "finding" && o["check"] == "store" && o["stream"] != nil {
+			w.run("doctor", "--accept-loss", stream, "--reason", reason).exits(0, "the loss of stream "+stream+" is accepted by")
+			w.run("doctor", "--accept-loss", stream, "--reason", "again").exits(0, "is accepted by") // as a lost answer has it asked
+		}
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +22,9 @@ type doctorFlags struct {
 	tenant string
 	// quick leaves the store unread.
 	quick bool
-	query messages.Query
+	// accept is a stream of the log whose loss a person accepts, and reason why.
+	accept, reason string
+	query          messages.Query
 }
 
 func (a *app) doctor() *cobra.Command {
@@ -37,6 +41,10 @@ that have no log, and compares headers, snapshots and the views of the fleet of 
 node that answers with a replay. Each problem is told with its place and what to do. The
 node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
+
+A stream of the log that has lost messages which were acknowledged is told with how
+far it was known to reach and how far it goes. Its agents answer that they are damaged
+until a backup is restored, or a person accepts the loss with --accept-loss.
 The whole store is asked for on the subject <root>.q, an administrator's.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("tenant") {
@@ -50,8 +58,55 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
+	fs.StringVar(&f.accept, "accept-loss", "", "accept that this stream of the log lost messages: its agents go on with what is there")
+	fs.StringVar(&f.reason, "reason", "", "why the loss is accepted; it is kept with who accepted it")
 	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
+}
+
+// acceptLoss has a node record that a loss is accepted.
+func (a *app) acceptLoss(ctx context.Context, f doctorFlags, agent string) error {
+	switch {
+	case f.accept == "" || f.reason == "":
+		return usage("--accept-loss names a stream of the log, and needs a --reason, which is kept")
+	case agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0:
+		return usage("--accept-loss examines nothing: leave all but --reason out")
+	}
+	c, ctx, done, err := a.client(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, defaultTimeout)
+	defer cancel()
+	by := operator()
+	loss, err := c.AcceptLoss(ctx, client.AcceptLoss{Stream: f.accept, By: by, Reason: f.reason})
+	if err != nil {
+		return err
+	}
+	if a.json() {
+		return a.object(struct {
+			Stream string `json:"stream"`
+			By     string `json:"by"`
+			Reason string `json:"reason"`
+			Loss   string `json:"loss"`
+		}{f.accept, by, f.reason, loss})
+	}
+	a.printf("the loss of stream %s is accepted by %s: %s\n", f.accept, by, loss)
+	return nil
+}
+
+// operator is who runs this program, by what the system says.
+func operator() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
 }
 
 // finding is one thing that doctor looked at.
@@ -64,6 +119,8 @@ type finding struct {
 
 func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
 	switch {
+	case f.accept != "" || f.reason != "":
+		return a.acceptLoss(ctx, f, agent)
 	case agent != "" && f.query.Repair:
 		return usage("--repair is for the whole store: leave the agent out")
 	case f.query.Rate < 0:

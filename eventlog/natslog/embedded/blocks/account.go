@@ -1,0 +1,167 @@
+package blocks
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+var errGaveUp = errors.New("too much of the block looks like records and is none, so the search for the next good one was given up")
+
+// readable returns a subject if it is one.
+func readable(subject []byte) string {
+	if !plausible(subject) {
+		return ""
+	}
+	return string(subject)
+}
+
+// add notes damage.
+func (v *verifier) add(d Damage) { v.report.Damage = append(v.report.Damage, d) }
+
+// bad notes bytes that are no record. one tells that they are one record of known length.
+func (v *verifier) bad(b *block, f file, off, end int, one bool, err error) {
+	r, _ := split(b.buf[off:])
+	if b.budget < 0 {
+		err = fmt.Errorf("%w; %w", err, errGaveUp)
+	}
+	d := Damage{
+		File: f.path, Block: b.number, Offset: int64(off), Length: int64(end - off),
+		Subject: readable(r.subject), Err: err,
+	}
+	p := pending{at: len(v.report.Damage)}
+	if one && r.kind() != Tombstone && r.number() > v.last {
+		p.claim = r.number()
+	}
+	v.add(d)
+	if tombstone := one && r.size == emptySize && p.claim == 0; !tombstone {
+		v.pending = append(v.pending, p)
+	}
+}
+
+// advance moves on to the next message or erased record, of sequence n in a block.
+func (v *verifier) advance(n uint64, block uint32) {
+	v.settle(n)
+	if v.low > 0 && n > v.low+1 {
+		v.gap(v.low+1, n-1, block)
+	}
+	v.last, v.low, v.block = n, n, block
+}
+
+func (v *verifier) gap(first, last uint64, before uint32) {
+	v.report.Gaps = append(v.report.Gaps, Gap{Span: Span{first, last}, After: v.block, Before: before})
+}
+
+// settle fills in the sequences of pending damage, now that n is known to be the next
+// one, and notes the gaps between them.
+func (v *verifier) settle(n uint64) {
+	low, open := v.low, false
+	for _, p := range v.pending {
+		d := &v.report.Damage[p.at]
+		if p.claim <= low || p.claim >= n {
+			open = true
+			if n > low+1 {
+				d.First, d.Last = low+1, n-1
+			}
+			if low == 0 {
+				d.First = 0
+			}
+			continue
+		}
+		if low > 0 && p.claim > low+1 && !open {
+			v.gap(low+1, p.claim-1, d.Block)
+		}
+		d.First, d.Last, low, v.block = p.claim, p.claim, p.claim, d.Block
+	}
+	if v.pending = v.pending[:0]; open {
+		low = 0 // up to n all is accounted for
+	}
+	v.low = low
+}
+
+// unverified notes a file that is not read. What its records say is unknown, so that no
+// gap can be told at its end.
+func (v *verifier) unverified(path, reason string) {
+	v.report.Unverified = append(v.report.Unverified, Unverified{path, reason})
+	v.settle(v.last + uint64(len(v.pending)) + 1)
+	v.low = 0
+}
+
+// finish draws the conclusions that need the whole stream. current tells that index.db
+// belongs to the newest block as it is.
+func (v *verifier) finish(current bool) {
+	newest := v.newest()
+	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending))) + 1)
+	v.report.Deleted = normal(v.report.Deleted)
+	v.explain()
+	for _, u := range v.report.Unverified {
+		if u.File == newest.path {
+			return
+		}
+	}
+	v.ends(newest)
+	v.lost(current)
+}
+
+// newest returns the newest block file, or the one that the server will make.
+func (v *verifier) newest() file {
+	if n := len(v.files); n > 0 {
+		return v.files[n-1]
+	}
+	return file{number: 1, path: filepath.Join(v.folder, "1"+blockSuffix)}
+}
+
+// ends notes that the stream ends below what is known to have been stored.
+func (v *verifier) ends(newest file) {
+	last := v.report.Last
+	for _, d := range v.report.Damage {
+		last = max(last, d.Last)
+	}
+	if last >= v.mark {
+		return
+	}
+	v.add(Damage{
+		File: newest.path, Block: newest.number, Offset: newest.size, First: last + 1, Last: v.mark,
+		Err: fmt.Errorf("the stream ends at sequence %d, but %d was stored %s", last, v.mark, v.markBy),
+	})
+}
+
+// lost notes blocks that index.db names and that have no file: the newest, which the
+// server never removes, and those that nothing else explains. Limits remove messages
+// without a trace, and after index.db was written so do purges that empty a block.
+func (v *verifier) lost(current bool) {
+	if v.index == nil {
+		return
+	}
+	for _, b := range v.index.missing(v.files) {
+		live := minus(b.live, v.report.Deleted)
+		if b.number != v.index.newest && (!current || v.limits.any() || len(live) == 0) {
+			continue
+		}
+		d := Damage{
+			File: filepath.Join(v.folder, fmt.Sprint(b.number, blockSuffix)), Block: b.number,
+			Err: fmt.Errorf("the block is missing: index.db lists %d messages in it", count(live)),
+		}
+		if len(live) > 0 {
+			d.First, d.Last = live[0].First, live[len(live)-1].Last
+		}
+		v.add(d)
+	}
+}
+
+// explain takes from the gaps what tombstones and index.db explain.
+func (v *verifier) explain() {
+	var live, known []Span
+	if v.index != nil && v.index.last > 0 {
+		live = v.index.live
+		known = minus([]Span{{1, v.index.last}}, live)
+	}
+	known = normal(append(known, v.report.Deleted...))
+	var out []Gap
+	for _, g := range v.report.Gaps {
+		for _, s := range minus([]Span{g.Span}, known) {
+			out = append(out, Gap{s, g.After, g.Before, count(common([]Span{s}, live))})
+		}
+	}
+	v.report.Gaps = out
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 var errGaveUp = errors.New("too much of the block looks like records and is none, so the search for the next good one was given up")
@@ -38,6 +39,19 @@ func (v *verifier) bad(b *block, f file, off, end int, one bool, err error) {
 		v.pending = append(v.pending, p)
 	}
 }
+
+var errEmpty = errors.New("the block is empty, which only the newest one may be")
+
+// empty notes a block without records that is not the newest. The server makes none: it
+// removes a block with its last message. If no sequence turns out to be missing there,
+// nothing is wrong.
+func (v *verifier) empty(f file) {
+	v.pending = append(v.pending, pending{at: len(v.report.Damage)})
+	v.add(Damage{File: f.path, Block: f.number, Err: errEmpty})
+}
+
+// harmless reports whether damage is an empty block that no sequence is missing from.
+func harmless(d Damage) bool { return d.Last == 0 && errors.Is(d.Err, errEmpty) }
 
 // advance moves on to the next message or erased record, of sequence n in a block.
 func (v *verifier) advance(n uint64, block uint32) {
@@ -92,6 +106,7 @@ func (v *verifier) unverified(path, reason string) {
 func (v *verifier) finish(current bool) {
 	newest := v.newest()
 	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending))) + 1)
+	v.report.Damage = slices.DeleteFunc(v.report.Damage, harmless)
 	v.report.Deleted = normal(v.report.Deleted)
 	v.explain()
 	for _, u := range v.report.Unverified {

@@ -21,13 +21,17 @@ import (
 // block by one with an erased record in place of the bad bytes, or where Verify missed
 // sequences. The server takes all sequences from the good record before to that of the
 // erased record as deleted. A torn end remains: the server cuts it off. If it fails,
-// the copies and, whole, either the old or the new blocks are there.
-//
-// It fails for damage that does not lie in a block.
+// the copies and, whole, either the old or the new blocks are there. It fails, before it
+// writes anything, for damage that does not lie in a block.
 func Quarantine(s Stream, damage []Damage, aside string) error {
 	files, err := byFile(s, damage)
 	if err != nil || len(files) == 0 {
 		return err
+	}
+	for _, d := range files {
+		if _, err := mended(s, d); err != nil {
+			return fmt.Errorf("quarantine stream %s: %w", s.Name, err)
+		}
 	}
 	if err := setAside(files, aside); err != nil {
 		return fmt.Errorf("quarantine stream %s: %w", s.Name, err)
@@ -37,7 +41,11 @@ func Quarantine(s Stream, damage []Damage, aside string) error {
 		return fmt.Errorf("quarantine stream %s: %w", s.Name, err)
 	}
 	for _, d := range files {
-		if err := mend(s, d); err != nil {
+		block, err := mended(s, d)
+		if err == nil {
+			err = replace(d[0].File, block)
+		}
+		if err != nil {
 			return fmt.Errorf("quarantine stream %s: %w", s.Name, err)
 		}
 	}
@@ -91,13 +99,13 @@ func setAside(files [][]Damage, aside string) error {
 	return syncFolder(aside)
 }
 
-// mend rewrites a block without its bad bytes. A block that is missing is made anew, with
+// mended returns a block without its bad bytes. One that is missing is made anew, with
 // nothing but the erased record.
-func mend(s Stream, damage []Damage) error {
+func mended(s Stream, damage []Damage) ([]byte, error) {
 	path, number := damage[0].File, damage[0].Block
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil, err
 	}
 	b := newBlock(s.Name, number, old)
 	var out []byte
@@ -105,7 +113,7 @@ func mend(s Stream, damage []Damage) error {
 	before := &clock{}
 	for _, d := range damage {
 		if d.Offset < at || d.Length < 0 || d.Offset+d.Length > int64(len(old)) {
-			return fmt.Errorf("%s has changed since it was verified: verify it again", path)
+			return nil, fmt.Errorf("%s has changed since it was verified: verify it again", path)
 		}
 		out = append(out, old[at:d.Offset]...)
 		if at = d.Offset + d.Length; d.Last > 0 {
@@ -114,9 +122,9 @@ func mend(s Stream, damage []Damage) error {
 	}
 	out = append(out, old[at:]...)
 	if !newBlock(s.Name, number, out).whole() {
-		return fmt.Errorf("%s has damage that was not given: verify it again", path)
+		return nil, fmt.Errorf("%s has damage that was not given: verify it again", path)
 	}
-	return replace(path, out)
+	return out, nil
 }
 
 // clock gives the time of the last message in a block that grows.

@@ -166,6 +166,9 @@ func (v *verifier) read(f file, buf []byte, newest bool) ([]byte, error) {
 		v.unverified(f.path, "the block is compressed")
 		return buf, nil
 	}
+	if f.size == 0 && !newest {
+		v.empty(f)
+	}
 	v.report.Blocks++
 	v.report.Bytes += f.size
 	return buf, v.records(b, f, newest)

@@ -59,6 +59,8 @@ var homes = []home{
 		"commands speak through cluster/client; bench measures raw JetStream beside us"},
 	{"github.com/nats-io/nats-server", []string{"eventlog/natslog/embedded", "cluster/clustertest"}, []string{"eventlog/natslog/...", "cluster/...", "providers/nats/..."},
 		"a service that links the log need not link a server; clustertest runs some as processes, for tests alone"},
+	{"github.com/minio/highwayhash", []string{"eventlog/natslog/embedded/blocks"}, nil,
+		"one place knows the server's files"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, nil,
 		"one door, one SDK: its types stop at the threshold"},
 	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,

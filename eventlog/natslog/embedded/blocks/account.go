@@ -77,7 +77,7 @@ func (v *verifier) settle(n uint64) {
 			if n > low+1 {
 				d.First, d.Last = low+1, n-1
 			}
-			if low == 0 {
+			if low == 0 && d.Last > 1 {
 				d.First = 0
 			}
 			continue

@@ -141,7 +141,7 @@ func rounds(short, long int) int {
 // TestFlips flips one bit at a time, in every part of records of every block.
 func TestFlips(t *testing.T) {
 	b := newBench(t)
-	for range rounds(50, 1500) {
+	for range rounds(50, 800) {
 		r := b.whole.records[b.rand.IntN(len(b.whole.records))]
 		for _, p := range parts(r) {
 			if p.size == 0 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -47,6 +46,8 @@ const (
 
 var (
 	errShort    = errors.New("the record is cut off: fewer bytes are left than a record has")
+	errLength   = errors.New("the length of the record cannot be right")
+	errBorder   = errors.New("the length of the subject cannot be right")
 	errChecksum = errors.New("the checksum does not match the record")
 	errHeader   = errors.New("the header does not end where its length says")
 	errSubject  = errors.New("the subject is not one that a message can have")
@@ -87,7 +88,7 @@ func split(b []byte) (raw, error) {
 	r := raw{seq: le.Uint64(b[4:]), ts: int64(le.Uint64(b[12:])), headed: length&headerBit != 0}
 	length &^= headerBit
 	if length < emptySize || length > mostRecord || int64(length) > int64(len(b)) {
-		return r, fmt.Errorf("the record's length of %d bytes cannot be right: %d bytes are left in the block", length, len(b))
+		return r, errLength
 	}
 	r.size = int(length)
 	data, n := b[headSize:length-sumSize], int(le.Uint16(b[20:]))
@@ -96,7 +97,7 @@ func split(b []byte) (raw, error) {
 		least += 4
 	}
 	if least > len(data) {
-		return r, fmt.Errorf("the subject's length of %d bytes cannot be right: the record has %d", n, length)
+		return r, errBorder
 	}
 	r.subject, r.rest = data[:n], data[n:]
 	return r, nil

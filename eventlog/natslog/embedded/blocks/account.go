@@ -56,6 +56,9 @@ func harmless(d Damage) bool { return d.Last == 0 && errors.Is(d.Err, errEmpty) 
 // advance moves on to the next message or erased record, of sequence n in a block.
 func (v *verifier) advance(n uint64, block uint32) {
 	v.settle(n)
+	if v.first == 0 {
+		v.first = n
+	}
 	if v.low > 0 && n > v.low+1 {
 		v.gap(v.low+1, n-1, block)
 	}
@@ -101,13 +104,11 @@ func (v *verifier) unverified(path, reason string) {
 	v.low = 0
 }
 
-// finish draws the conclusions that need the whole stream. current tells that index.db
-// belongs to the newest block as it is.
-func (v *verifier) finish(current bool) {
+// finish draws the conclusions that need the whole stream.
+func (v *verifier) finish() {
 	newest := v.newest()
 	v.settle(max(v.mark, v.report.Last, v.last+uint64(len(v.pending))) + 1)
 	v.report.Damage = slices.DeleteFunc(v.report.Damage, harmless)
-	v.report.Deleted = normal(v.report.Deleted)
 	v.explain()
 	for _, u := range v.report.Unverified {
 		if u.File == newest.path {
@@ -115,7 +116,7 @@ func (v *verifier) finish(current bool) {
 		}
 	}
 	v.ends(newest)
-	v.lost(current)
+	v.lost()
 }
 
 // newest returns the newest block file, or the one that the server will make.
@@ -141,37 +142,33 @@ func (v *verifier) ends(newest file) {
 	})
 }
 
-// lost notes blocks that index.db names and that have no file: the newest, which the
-// server never removes, and those that nothing else explains. Limits remove messages
-// without a trace, and after index.db was written so do purges that empty a block.
-func (v *verifier) lost(current bool) {
-	if v.index == nil {
+// lost notes that the newest block of index.db is missing, which the server never removes
+// but where messages expire. An older one proves nothing: a purge that empties it removes
+// it without a trace.
+func (v *verifier) lost() {
+	if v.index == nil || v.limits.any() || v.newest().number >= v.index.newest {
 		return
 	}
-	for _, b := range v.index.missing(v.files) {
-		live := minus(b.live, v.report.Deleted)
-		if b.number != v.index.newest && (!current || v.limits.any() || len(live) == 0) {
-			continue
-		}
-		d := Damage{
-			File: filepath.Join(v.folder, fmt.Sprint(b.number, blockSuffix)), Block: b.number,
-			Err: fmt.Errorf("the block is missing: index.db lists %d messages in it", count(live)),
-		}
-		if len(live) > 0 {
-			d.First, d.Last = live[0].First, live[len(live)-1].Last
-		}
-		v.add(d)
-	}
+	v.add(Damage{
+		File: filepath.Join(v.folder, fmt.Sprint(v.index.newest, blockSuffix)), Block: v.index.newest,
+		Err: errors.New("the block is missing: index.db names it as the newest"),
+	})
 }
 
-// explain takes from the gaps what tombstones and index.db explain.
+// explain completes what was deleted and the gaps, now that all tombstones are known:
+// what they or index.db explain is no gap.
 func (v *verifier) explain() {
 	var live, known []Span
 	if v.index != nil && v.index.last > 0 {
 		live = v.index.live
 		known = minus([]Span{{1, v.index.last}}, live)
 	}
+	if !v.report.Rebuild {
+		v.report.Deleted = append(v.report.Deleted, known...)
+	}
+	v.report.Deleted = normal(v.report.Deleted)
 	known = normal(append(known, v.report.Deleted...))
+	v.head(live)
 	var out []Gap
 	for _, g := range v.report.Gaps {
 		for _, s := range minus([]Span{g.Span}, known) {
@@ -179,4 +176,17 @@ func (v *verifier) explain() {
 		}
 	}
 	v.report.Gaps = out
+}
+
+// head notes a gap before the first record if index.db lists messages there that nothing
+// else in the report accounts for.
+func (v *verifier) head(live []Span) {
+	if v.first == 0 || len(live) == 0 || live[0].First >= v.first || len(v.report.Unverified) > 0 {
+		return
+	}
+	if d := v.report.Damage; len(d) > 0 && d[0].First == 0 && d[0].Last > 0 {
+		return
+	}
+	g := Gap{Span: Span{live[0].First, v.first - 1}, Before: v.files[0].number}
+	v.report.Gaps = append([]Gap{g}, v.report.Gaps...)
 }

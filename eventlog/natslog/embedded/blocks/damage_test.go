@@ -28,6 +28,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	t.Parallel()
 	w := newWorld(t, t.TempDir())
 	w.stream(jetstream.StreamConfig{Name: "log"})
 	w.fill("log", 150)

@@ -41,6 +41,7 @@
 //     and the last sequence in index.db.
 //
 // All else is damage, and so are a stream that ends below what is known to have been
-// stored, a missing newest block, another missing block that nothing explains, and a
-// stream whose meta.inf does not have its checksum.
+// stored, an older block that is empty where sequences are missing, a missing block that
+// index.db names as the newest, and a meta.inf without its checksum. Other missing blocks
+// are a [Gap]: a purge may have removed them.
 package blocks

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // index is what index.db says: the state of the stream when it was written, which is at
@@ -181,7 +182,7 @@ func (x *index) current(files []file) (bool, error) {
 // trusted reports whether the server believes index.db, if it is current, and so reads
 // no block.
 func (x *index) trusted(files []file) bool {
-	if n := len(x.blocks); n == 0 || x.blocks[n-1].number != x.newest || len(x.missing(files)) > 0 {
+	if n := len(x.blocks); n == 0 || x.blocks[n-1].number != x.newest || x.missing(files) {
 		return false
 	}
 	var messages, bytes, last, first uint64
@@ -196,17 +197,13 @@ func (x *index) trusted(files []file) bool {
 	return messages == x.messages && bytes == x.bytes && last == x.last && (first <= 1 || first == x.first)
 }
 
-// missing returns the blocks with messages, and the newest, that have no file.
-func (x *index) missing(files []file) []indexed {
+// missing reports whether a block with messages, or the newest, has no file.
+func (x *index) missing(files []file) bool {
 	there := make(map[uint32]bool, len(files))
 	for _, f := range files {
 		there[f.number] = true
 	}
-	var out []indexed
-	for _, b := range x.blocks {
-		if !there[b.number] && (len(b.live) > 0 || b.number == x.newest) {
-			out = append(out, b)
-		}
-	}
-	return out
+	return slices.ContainsFunc(x.blocks, func(b indexed) bool {
+		return !there[b.number] && (len(b.live) > 0 || b.number == x.newest)
+	})
 }

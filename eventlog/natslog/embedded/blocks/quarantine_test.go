@@ -182,7 +182,7 @@ func TestWithoutQuarantine(t *testing.T) {
 	}
 }
 
-// TestMissing holds when a missing block is damage and when a gap.
+// TestMissing holds that a missing block is damage if it was the newest, else a gap.
 func TestMissing(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -200,7 +200,8 @@ func TestMissing(t *testing.T) {
 		damage    int
 		listed    bool
 	}{
-		{"an older block after a stop", stopped, "2.blk", 1, true},
+		{"an older block after a stop", stopped, "2.blk", 0, true},
+		{"the first block after a stop", stopped, "1.blk", 0, true},
 		{"the newest block after a stop", stopped, "", 2, false},
 		{"an older block after a kill", killed, "2.blk", 0, true},
 	} {

@@ -16,8 +16,9 @@ type Report struct {
 	// First is the sequence of the first message, Last the highest sequence that any
 	// good record names. If nothing was read they are what index.db says.
 	First, Last uint64
-	// Deleted are the sequences that tombstones name: a message among them is deleted
-	// although its record may still be there.
+	// Deleted are the sequences that tombstones name and, unless the server will rebuild
+	// index.db, those that it does not list. A message among them is deleted although its
+	// record may still be there.
 	Deleted []Span
 	// Gaps are sequences between records of which there is no trace.
 	Gaps []Gap
@@ -40,10 +41,12 @@ type Torn struct {
 
 // Gap is a range of sequences between two records that are neither stored nor erased nor
 // named by a tombstone, and of which index.db does not tell that they were deleted before
-// it was written. Purges and limits leave such gaps, and so does a lost block file.
+// it was written. Purges that empty a block and limits leave such gaps, and so does a lost
+// block file: the blocks do not tell which it was. Whoever knows that nothing was deleted
+// since index.db was written knows that what it lists is lost.
 type Gap struct {
 	Span
-	After, Before uint32 // the blocks on both sides, which may be one
+	After, Before uint32 // the blocks on both sides, which may be one; After is 0 at the head
 	Listed        uint64 // how many of them were messages when index.db was written
 }
 

@@ -51,6 +51,7 @@ type verifier struct {
 	markBy string
 
 	report  Report
+	first   uint64 // of the messages and erased records; 0 if there was none yet
 	last    uint64 // of the messages and erased records so far
 	low     uint64 // the same; 0 if the block before is unverified
 	block   uint32 // where last is
@@ -75,8 +76,7 @@ func Verify(ctx context.Context, s Stream, o Options) (Report, error) {
 		v.unverified(v.folder, "the stream is encrypted")
 		return v.report, nil
 	}
-	current, err := v.believe()
-	if err != nil {
+	if err := v.believe(); err != nil {
 		return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
 	}
 	if v.report.Rebuild || o.Blocks == All {
@@ -84,7 +84,7 @@ func Verify(ctx context.Context, s Stream, o Options) (Report, error) {
 			return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
 		}
 	}
-	v.finish(current)
+	v.finish()
 	return v.report, nil
 }
 
@@ -110,22 +110,22 @@ func (v *verifier) open() (err error) {
 	return nil
 }
 
-// believe reads index.db. It reports whether index.db belongs to the newest block as it
-// is.
-func (v *verifier) believe() (current bool, err error) {
+// believe reads index.db and finds out whether the server will trust it.
+func (v *verifier) believe() error {
 	v.report.Rebuild = true
 	if v.index = readIndex(v.folder, v.s.Name); v.index == nil {
-		return false, nil
+		return nil
 	}
-	if current, err = v.index.current(v.files); err != nil {
-		return false, err
+	current, err := v.index.current(v.files)
+	if err != nil {
+		return err
 	}
 	if v.index.last > v.mark {
 		v.mark, v.markBy = v.index.last, "according to index.db"
 	}
 	v.report.First, v.report.Last = v.index.first, v.index.last
 	v.report.Rebuild = !current || !v.index.trusted(v.files)
-	return current, nil
+	return nil
 }
 
 // blocks reads all blocks.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,21 +30,27 @@ type world struct {
 	t    testing.TB
 	dir  string
 	srv  *embedded.Server
+	nc   *nats.Conn
 	js   jetstream.JetStream
 	rand *rand.Rand
 }
 
 func newWorld(t testing.TB, dir string) *world {
 	t.Helper()
-	w := &world{t: t, dir: dir, rand: rand.New(rand.NewPCG(1, 2))}
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: slog.New(slog.DiscardHandler)})
+	return startWorld(t, embedded.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+}
+
+func startWorld(t testing.TB, c embedded.Config) *world {
+	t.Helper()
+	w := &world{t: t, dir: c.Dir, rand: rand.New(rand.NewPCG(1, 2))}
+	c.DontListen = true
+	srv, err := embedded.Start(c)
 	w.ok(err)
 	w.srv = srv
 	t.Cleanup(func() { w.stop() })
-	nc, err := srv.Connect()
+	w.nc, err = srv.Connect()
 	w.ok(err)
-	t.Cleanup(nc.Close)
-	w.js, err = jetstream.New(nc)
+	w.js, err = jetstream.New(w.nc)
 	w.ok(err)
 	return w
 }
@@ -60,7 +68,12 @@ func (w *world) ctx() context.Context {
 	return ctx
 }
 
-func (w *world) stop() { w.ok(w.srv.Shutdown()) }
+func (w *world) stop() {
+	if w.nc != nil {
+		w.nc.Close()
+	}
+	w.ok(w.srv.Shutdown())
+}
 
 // kill returns a copy of the folder as it is: what a kill would leave behind.
 func (w *world) kill() string {
@@ -218,14 +231,9 @@ func stream(t testing.TB, dir, name string) blocks.Stream {
 
 // alive returns the messages without those that were deleted.
 func (f found) alive() map[uint64]message {
-	out := make(map[uint64]message)
-	for seq, m := range f.messages {
-		out[seq] = m
-	}
-	for _, s := range f.Deleted {
-		for seq := s.First; seq <= s.Last; seq++ {
-			delete(out, seq)
-		}
-	}
+	out := maps.Clone(f.messages)
+	maps.DeleteFunc(out, func(seq uint64, _ message) bool {
+		return slices.ContainsFunc(f.Deleted, func(s blocks.Span) bool { return s.First <= seq && seq <= s.Last })
+	})
 	return out
 }

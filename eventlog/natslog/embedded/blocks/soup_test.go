@@ -1,0 +1,103 @@
+package blocks_test
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+)
+
+// TestSoup lets chance write, delete, erase, purge, stop and kill, and holds after each
+// kill and stop that there is no damage, and that the server gives what Verify gave.
+func TestSoup(t *testing.T) {
+	embeddedtest.Long(t, "many starts of a server")
+	t.Parallel()
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { soup(t, seed) })
+	}
+}
+
+func soup(t *testing.T, seed uint64) {
+	t.Helper()
+	chance := rand.New(rand.NewPCG(seed, 5))
+	dir := t.TempDir()
+	for life := range 4 {
+		w := startWorld(t, embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
+		w.rand = chance
+		if life == 0 {
+			w.stream(jetstream.StreamConfig{Name: "log"})
+		}
+		s, err := w.js.Stream(w.ctx(), "log")
+		w.ok(err)
+		for range 60 {
+			w.act(s)
+		}
+		if life%2 == 0 {
+			dir = w.kill()
+		}
+		w.stop()
+		f := verify(t, dir, "log", blocks.Options{})
+		if len(f.Damage) > 0 || f.Torn != nil {
+			t.Fatalf("seed %d, life %d: %+v", seed, life, f.Report)
+		}
+		copied := t.TempDir()
+		copyTree(t, dir, copied)
+		next := newWorld(t, copied)
+		served, last := next.served("log")
+		if same(t, fmt.Sprintf("seed %d, life %d", seed, life), served, f.alive()); last != f.Last {
+			t.Errorf("seed %d, life %d: last sequence %d, the server says %d", seed, life, f.Last, last)
+		}
+		next.stop()
+	}
+}
+
+// act does one thing to a stream.
+func (w *world) act(s jetstream.Stream) {
+	w.t.Helper()
+	info, err := s.Info(w.ctx())
+	w.ok(err)
+	state := info.State
+	seq := state.FirstSeq + w.rand.Uint64N(max(state.LastSeq-min(state.FirstSeq, state.LastSeq), 1))
+	subject := fmt.Sprintf("log.%d.>", w.rand.IntN(40))
+	switch w.rand.IntN(10) {
+	case 0, 1:
+		_ = s.DeleteMsg(w.ctx(), seq) // it may be gone
+	case 2:
+		_ = s.SecureDeleteMsg(w.ctx(), seq)
+	case 3:
+		for n := range w.rand.Uint64N(60) {
+			_ = s.DeleteMsg(w.ctx(), seq+n)
+		}
+	case 4:
+		w.ok(s.Purge(w.ctx(), jetstream.WithPurgeSubject(subject)))
+	case 5:
+		w.purge(s, subject, seq)
+	default:
+		w.fill("log", 1+w.rand.IntN(40))
+	}
+}
+
+// purge is one of the rarer purges.
+func (w *world) purge(s jetstream.Stream, subject string, seq uint64) {
+	w.t.Helper()
+	opts := map[string][]jetstream.StreamPurgeOpt{
+		"keep": {jetstream.WithPurgeSubject("log.1*.>"), jetstream.WithPurgeKeep(2)},
+		"some": {jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq)},
+		"head": {jetstream.WithPurgeSequence(min(seq, 100))},
+		"all":  nil,
+	}
+	names := slices.Sorted(maps.Keys(opts))
+	name := names[w.rand.IntN(len(names))]
+	if name == "all" && w.rand.IntN(4) > 0 {
+		return
+	}
+	w.ok(s.Purge(w.ctx(), opts[name]...))
+}

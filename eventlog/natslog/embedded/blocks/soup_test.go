@@ -30,7 +30,11 @@ func soup(t *testing.T, seed uint64) {
 	chance := rand.New(rand.NewPCG(seed, 5))
 	dir := t.TempDir()
 	for life := range 4 {
-		w := startWorld(t, embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
+		c := embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)}
+		if life%2 == 0 {
+			c.Sync = embedded.SyncAlways // nothing is compacted while the folder is copied
+		}
+		w := startWorld(t, c)
 		w.rand = chance
 		if life == 0 {
 			w.stream(jetstream.StreamConfig{Name: "log"})

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -82,9 +84,23 @@ func (w *world) kill() string {
 	return dir
 }
 
+// copyTree copies what a server stores, but for what it is removing after a purge.
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
-	if err := os.CopyFS(filepath.Join(to, "jetstream"), os.DirFS(filepath.Join(from, "jetstream"))); err != nil {
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		switch name, _ := filepath.Rel(from, path); {
+		case e != nil && e.Name() == "__msgs__":
+			return fs.SkipDir
+		case err != nil:
+			return err
+		case e.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		default:
+			data, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(filepath.Join(to, name), data, 0o600))
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

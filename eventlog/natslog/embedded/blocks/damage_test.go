@@ -142,7 +142,7 @@ func rounds(short, long int) int {
 // TestFlips flips one bit at a time, in every part of records of every block.
 func TestFlips(t *testing.T) {
 	b := newBench(t)
-	for range rounds(50, 800) {
+	for range rounds(25, 800) {
 		r := b.whole.records[b.rand.IntN(len(b.whole.records))]
 		for _, p := range parts(r) {
 			if p.size == 0 {
@@ -179,7 +179,7 @@ func (b *bench) flip(r blocks.Record, p part) {
 // TestCuts cuts blocks at any place.
 func TestCuts(t *testing.T) {
 	b := newBench(t)
-	for i := range rounds(60, 1500) {
+	for i := range rounds(40, 1500) {
 		path := b.files[i%len(b.files)]
 		at := b.rand.IntN(len(b.bytes[path]))
 		if i < 2*len(b.files) {
@@ -224,7 +224,7 @@ func (b *bench) lookCut(what string) {
 // TestZeros overwrites 4 KiB with zeros.
 func TestZeros(t *testing.T) {
 	b := newBench(t)
-	for i := range rounds(40, 1000) {
+	for i := range rounds(25, 1000) {
 		path := b.files[i%len(b.files)]
 		data := append([]byte(nil), b.bytes[path]...)
 		at := b.rand.IntN(len(data))
@@ -272,7 +272,10 @@ func TestManyPlaces(t *testing.T) {
 func TestSubjectLength(t *testing.T) {
 	b := newBench(t)
 	var blind int
-	for _, r := range b.whole.records {
+	for i, r := range b.whole.records {
+		if i%rounds(4, 1) != 0 {
+			continue
+		}
 		path, at := b.path(r.Block), r.Offset+20
 		data := b.bytes[path]
 		n := binary.LittleEndian.Uint16(data[at:])

@@ -90,7 +90,7 @@ func setAside(files [][]Damage, aside string) error {
 			continue
 		}
 		if err == nil {
-			err = write(filepath.Join(aside, filepath.Base(path)), data)
+			err = write(filepath.Join(aside, filepath.Base(path)), data, 0o600)
 		}
 		if err != nil {
 			return fmt.Errorf("copy %s to %s: %w", path, aside, err)
@@ -186,7 +186,11 @@ func replace(path string, data []byte) error {
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := write(temp, data); err != nil {
+	mode := fs.FileMode(0o640) // as the server makes them
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if err := write(temp, data, mode); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
@@ -196,8 +200,8 @@ func replace(path string, data []byte) error {
 }
 
 // write makes a file and forces it to disk. It fails if there is one.
-func write(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+func write(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import "fmt"
 type Report struct {
 	// Rebuild tells that the server will read every block at its next start, because
 	// index.db is missing, unreadable or out of date, and cut each at the first record
-	// that it finds bad.
+	// that it finds bad. It is false for an encrypted stream, of which nothing is known.
 	Rebuild bool
 	// Blocks and Bytes are how much was read.
 	Blocks int

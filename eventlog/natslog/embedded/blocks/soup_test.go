@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -60,7 +62,42 @@ func soup(t *testing.T, seed uint64) {
 			t.Errorf("seed %d, life %d: last sequence %d, the server says %d", seed, life, f.Last, last)
 		}
 		next.stop()
+		mendSoup(t, chance, dir, f.Last)
 	}
+}
+
+// mendSoup flips bits in a copy of a folder, and holds that a server gives what Verify
+// gave when the damage was set aside.
+func mendSoup(t *testing.T, chance *rand.Rand, dir string, last uint64) {
+	t.Helper()
+	copied := t.TempDir()
+	copyTree(t, dir, copied)
+	files, err := filepath.Glob(filepath.Join(stream(t, copied, "log").Dir, "msgs", "*.blk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		harmed := files[chance.IntN(len(files))]
+		data, err := os.ReadFile(harmed)
+		if err != nil || len(data) == 0 {
+			continue
+		}
+		data[chance.IntN(len(data))] ^= 1 << chance.IntN(8)
+		if err := os.WriteFile(harmed, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := verify(t, copied, "log", blocks.Options{Mark: last, Check: check})
+	if err := blocks.Quarantine(stream(t, copied, "log"), f.Damage, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	f = verify(t, copied, "log", blocks.Options{Mark: last, Check: check})
+	w := newWorld(t, copied)
+	served, seq := w.served("log")
+	if same(t, "mended", served, f.alive()); seq != last || len(f.Damage) > 0 {
+		t.Errorf("mended: last sequence %d, want %d; %v", seq, last, f.Damage)
+	}
+	w.stop()
 }
 
 // act does one thing to a stream.

@@ -72,6 +72,20 @@ func lockFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// lockNow locks a folder, unless a process uses it. It leaves no id.
+func lockNow(dir string) (*flock.Flock, error) {
+	path := filepath.Join(dir, "LOCK")
+	lock := flock.New(path)
+	ok, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock the data folder %s: %w", dir, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("data folder %s is in use by %s: %w", dir, holder(path), ErrRunning)
+	}
+	return lock, nil
+}
+
 func holder(path string) string {
 	b, err := os.ReadFile(path)
 	if pid := strings.TrimSpace(string(b)); err == nil && pid != "" {

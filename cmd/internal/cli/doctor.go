@@ -42,6 +42,10 @@ node that answers with a replay. Each problem is told with its place and what to
 node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
 
+With --data and without a server, the files of a folder on which no node runs are read
+instead, before a server opens it and drops what it cannot read: each bad place is told with
+file, byte, sequence and agent. Nothing is changed.
+
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
 until a backup is restored, or a person accepts the loss with --accept-loss.
@@ -136,6 +140,11 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 	}
 	if err := messages.ValidateToken("tenant", f.tenant); err != nil {
 		return usage("%v", err)
+	}
+	if a.offline(agent) {
+		if done, err := a.doctorFolder(ctx, f); done {
+			return err
+		}
 	}
 	var found []finding
 	if agent == "" {

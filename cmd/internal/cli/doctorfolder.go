@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// offline reports whether doctor is to read the files of a data folder: one was named,
+// and no server.
+func (a *app) offline(agent string) bool {
+	return a.remote.chosen && a.remote.options.URL == "" && a.remote.options.Context == "" && agent == ""
+}
+
+// doctorFolder reads the files of a data folder on which no node runs. It reports
+// whether that is so.
+func (a *app) doctorFolder(ctx context.Context, f doctorFlags) (done bool, err error) {
+	dir, root := a.remote.data, a.remote.options.Root
+	if err := messages.ValidateRoot(root); err != nil {
+		return true, usage("--root: %v", err)
+	}
+	x := folderExamination{app: a, line: a.progress()}
+	err = embedded.Examine(ctx, dir, root, x.stream, x.progress)
+	x.line.end()
+	switch {
+	case errors.Is(err, embedded.ErrRunning):
+		return false, nil
+	case err != nil:
+		return true, err
+	case f.quick || f.query.Deep || f.query.Repair || f.query.Rate > 0:
+		return true, usage("no node runs on %s, so its files are read, and nothing else: leave --quick, --deep, --repair and --rate out, or start a node", dir)
+	}
+	return true, x.end(dir)
+}
+
+// folderExamination sums up what the files of a folder hold.
+type folderExamination struct {
+	app              *app
+	line             *progress
+	streams, damaged int
+	unread           int
+	messages         uint64
+}
+
+func (x *folderExamination) progress(stream string, done, total int64) {
+	x.line.show("%s: %d of %d MB …", stream, done>>20, total>>20)
+}
+
+// stream prints what is wrong with a stream.
+func (x *folderExamination) stream(found embedded.Examined) {
+	x.streams++
+	x.messages += found.Messages
+	for _, p := range found.Damage {
+		x.damaged++
+		x.finding(doctor.Fail, found.Stream, p, "the server would drop this place and, after a crash, all that is behind it in the file: keep a copy of the folder before a node is started on it")
+	}
+	if found.Torn != nil {
+		x.finding(doctor.Warn, found.Stream, *found.Torn, "a crash cut this write off before it was acknowledged: the server removes it, and nothing is lost")
+	}
+	for _, why := range found.Unverified {
+		x.unread++
+		x.finding(doctor.Warn, found.Stream, embedded.Place{Detail: "not verified: " + why}, "")
+	}
+}
+
+func (x *folderExamination) finding(status, stream string, p embedded.Place, remedy string) {
+	x.line.end()
+	where := []string{stream}
+	if p.File != "" {
+		where = append(where, fmt.Sprintf("%s at byte %d", p.File, p.Offset))
+	}
+	switch {
+	case p.Last > 0 && p.First == p.Last:
+		where = append(where, fmt.Sprintf("sequence %d", p.Last))
+	case p.Last > 0 && p.First > 0:
+		where = append(where, fmt.Sprintf("within sequences %d to %d", p.First, p.Last))
+	case p.Last > 0:
+		where = append(where, fmt.Sprintf("up to sequence %d", p.Last))
+	}
+	e := examination{app: x.app, line: x.line}
+	e.finding(doctor.Finding{
+		Check: "file", Status: status, Agent: p.Agent, Stream: stream, Seq: p.First,
+		Detail: strings.Join(where, ", ") + ": " + p.Detail, Remedy: remedy,
+	})
+}
+
+// end prints the sum.
+func (x *folderExamination) end(dir string) error {
+	sum := finding{"files", "ok", fmt.Sprintf("no node runs on %s; the files of %d streams with %d messages were read", dir, x.streams, x.messages)}
+	if x.unread > 0 {
+		sum.Status = "warn"
+	}
+	if x.damaged > 0 {
+		sum.Status, sum.Detail = "fail", fmt.Sprintf("%s, %d places are damaged", sum.Detail, x.damaged)
+	}
+	x.app.findings([]finding{sum})
+	if x.app.json() {
+		err := x.app.object(struct {
+			OK     bool      `json:"ok"`
+			Checks []finding `json:"checks"`
+		}{x.damaged == 0, []finding{sum}})
+		if err != nil {
+			return err
+		}
+	}
+	if x.damaged > 0 {
+		return silent(exitFailed)
+	}
+	return nil
+}

@@ -99,7 +99,7 @@ func setAside(files [][]Damage, aside string) error {
 	return syncFolder(aside)
 }
 
-// mended returns a block without its bad bytes. One that is missing is made anew, with
+// mended returns a block without its bad bytes. One that is missing is made again, with
 // nothing but the erased record.
 func mended(s Stream, damage []Damage) ([]byte, error) {
 	path, number := damage[0].File, damage[0].Block

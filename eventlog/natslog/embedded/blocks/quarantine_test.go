@@ -77,7 +77,7 @@ func (b *bench) zap(r blocks.Record, p part) {
 }
 
 // TestQuarantine holds that a server that starts after Quarantine gives every good
-// message, no bad one, and goes on from the same sequence.
+// message, no bad one, and continues from the same sequence.
 func TestQuarantine(t *testing.T) {
 	b := newBench(t)
 	for _, h := range harms(b) {

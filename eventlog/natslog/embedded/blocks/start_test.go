@@ -71,7 +71,7 @@ func flip(path string) error {
 }
 
 // TestTorn holds that a server that opens a stream with a torn end gives all that Verify
-// gave, and goes on behind it.
+// gave, and continues behind it.
 func TestTorn(t *testing.T) {
 	b := newBench(t)
 	last := b.whole.records[len(b.whole.records)-1]

@@ -101,7 +101,7 @@ func BeginRecords(ctx context.Context, nc *nats.Conn, s messages.Subjects, repli
 // Accepted returns when a loss of the stream that holds a partition was last
 // accepted, as of the last Check. The zero time: never.
 func (l *Log) Accepted(p messages.Partition) time.Time {
-	if b := l.marks.bases[shardOf(p)].Load(); b != nil && b.Accepted != nil {
+	if b := l.marks.bases[Shard(p)].Load(); b != nil && b.Accepted != nil {
 		return b.Accepted.At
 	}
 	return time.Time{}

@@ -23,7 +23,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		return eventlog.Tail{}, err
 	}
 	partition := e.Agent.Partition()
-	if l.held[shardOf(partition)].Load() {
+	if l.held[Shard(partition)].Load() {
 		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, errHeld)
 	}
 	c, p := l.conn(partition), publications.Get().(*publication)
@@ -120,7 +120,7 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 		return mine, true, nil
 	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
 		if actual.Last < e.Expect.Last && l.doubt != nil { // what we follow was acknowledged
-			l.doubt(shardOf(e.Agent.Partition()))
+			l.doubt(Shard(e.Agent.Partition()))
 		}
 		return eventlog.Tail{}, true, &eventlog.ConflictError{Agent: e.Agent, Expect: e.Expect, Actual: actual}
 	case !conflicting(refusal):

@@ -252,7 +252,7 @@ func (l *Log) forgetAcked(shard int) {
 // what this process has read.
 func (l *Log) Stored(p messages.Partition) uint64 {
 	last := l.Marked(p)
-	if b := l.marks.bases[shardOf(p)].Load(); b != nil {
+	if b := l.marks.bases[Shard(p)].Load(); b != nil {
 		last = max(last, b.Last)
 	}
 	return last

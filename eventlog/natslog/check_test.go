@@ -36,17 +36,9 @@ func newStore(t *testing.T) *store { return openStore(t, t.TempDir()) }
 
 func openStore(t *testing.T, dir string) *store {
 	t.Helper()
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Shutdown() })
-	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	srv, nc := embeddedtest.Start(t, dir)
 	s := &store{t: t, dir: dir, srv: srv, nc: nc, doubted: make(chan int, 100)}
+	var err error
 	s.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet, Doubt: func(shard int) { s.doubted <- shard }})
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +195,7 @@ func TestDamagedNewestFrame(t *testing.T) { // A29
 }
 
 // TestPurgedIsNotLost purges, also with an outcome that was never recorded.
-func TestPurgedIsNotLost(t *testing.T) { // A29
+func TestPurgedIsNotLost(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(4)
 	a := agents[0]
@@ -220,6 +212,11 @@ func TestPurgedIsNotLost(t *testing.T) { // A29
 	if loss := s.check(a); loss != nil {
 		t.Fatalf("after a purge and a crash: %v", loss)
 	}
+	_, err := s.log.Append(t.Context(), logtest.Entry(t, agents[1], tails[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mark(a)
 	js, err := jetstream.New(s.nc)
 	if err != nil {
 		t.Fatal(err)
@@ -245,6 +242,9 @@ func TestPurgedIsNotLost(t *testing.T) { // A29
 	if again, now, err := s.log.Accept(t.Context(), s.log.ShardOf(a), "bob", "twice"); now || err != nil || again.By != "ada" {
 		t.Fatalf("accepted what was not lost: %+v, %v", again, err)
 	}
+	if at := s.log.Position(a.Partition()); at.Last != 0 || s.log.Marked(a.Partition()) != 0 {
+		t.Errorf("under the new record %+v is known, and %d recorded", at, s.log.Marked(a.Partition()))
+	}
 	if err := s.log.Purge(t.Context(), agents[1], tails[1].Seq); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestPurgedIsNotLost(t *testing.T) { // A29
 }
 
 // TestShortenedLogIsDoubted appends behind a frame that the stream has lost.
-func TestShortenedLogIsDoubted(t *testing.T) { // A29
+func TestShortenedLogIsDoubted(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(2)
 	a := agents[0]
@@ -284,7 +284,7 @@ func TestShortenedLogIsDoubted(t *testing.T) { // A29
 }
 
 // TestPurgesAtOnce purges several agents of one partition at the same time.
-func TestPurgesAtOnce(t *testing.T) { // A29
+func TestPurgesAtOnce(t *testing.T) {
 	s := newStore(t)
 	agents := logtest.Neighbours(6)
 	tails := make([]eventlog.Tail, len(agents))
@@ -321,7 +321,7 @@ func TestPurgesAtOnce(t *testing.T) { // A29
 
 // TestPurgeOfAnotherOwner has a partition move away and back: its owner in between
 // purged.
-func TestPurgeOfAnotherOwner(t *testing.T) { // A29
+func TestPurgeOfAnotherOwner(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(4)
 	between := openStoreOn(t, s)
@@ -338,38 +338,20 @@ func TestPurgeOfAnotherOwner(t *testing.T) { // A29
 
 // TestPurgeCutOff has an owner die after it recorded that it would purge: before the
 // purge, and after it.
-func TestPurgeCutOff(t *testing.T) { // A29
+func TestPurgeCutOff(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(4)
 	a, b := agents[0], agents[1]
+	log := messages.Subjects{}.Log(a)
+	s.changeMark(a, func(mark map[string]any) {
+		mark["purge"] = map[string]any{"subject": log, "before": tails[0].Seq, "messages": 3}
+	})
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("before the purge: %v", loss)
+	}
 	js, err := jetstream.New(s.nc)
 	if err != nil {
 		t.Fatal(err)
-	}
-	marks, err := js.Stream(t.Context(), natslog.MarksOf(messages.Subjects{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	subject := fmt.Sprintf("$KV.reprise_marks.p.%02d", int(a.Partition()))
-	m, err := marks.GetLastMsgForSubject(t.Context(), subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mark map[string]any
-	if err := json.Unmarshal(m.Data, &mark); err != nil {
-		t.Fatal(err)
-	}
-	log := messages.Subjects{}.Log(a)
-	mark["purge"] = map[string]any{"subject": log, "before": tails[0].Seq, "messages": 3}
-	intent, err := json.Marshal(mark)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(t.Context(), subject, intent); err != nil {
-		t.Fatal(err)
-	}
-	if loss := s.check(a); loss != nil {
-		t.Fatalf("before the purge: %v", loss)
 	}
 	stream, err := js.Stream(t.Context(), streamOf(a))
 	if err != nil {
@@ -381,15 +363,79 @@ func TestPurgeCutOff(t *testing.T) { // A29
 	if loss := s.check(a); loss != nil {
 		t.Fatalf("after the purge: %v", loss)
 	}
-	next := s // an owner of before, with what it has read
-	if err := next.log.Purge(t.Context(), b, tails[1].Seq); err != nil {
+	if err := s.log.Purge(t.Context(), b, tails[1].Seq); err != nil { // with what it has read before
 		t.Fatal(err)
 	}
-	if loss := next.check(a); loss != nil {
+	if loss := s.check(a); loss != nil {
 		t.Fatalf("after the next purge: %v", loss)
 	}
-	if m, err = marks.GetLastMsgForSubject(t.Context(), subject); err != nil || !strings.Contains(string(m.Data), `"purged":6`) || strings.Contains(string(m.Data), "messages") {
-		t.Errorf("the mark is %s, %v", m.Data, err)
+	s.changeMark(a, func(mark map[string]any) {
+		if mark["purged"] != 6.0 || mark["purge"] != nil {
+			t.Errorf("the mark is %v", mark)
+		}
+	})
+}
+
+// changeMark changes what is recorded of an agent's partition.
+func (s *store) changeMark(a messages.AgentID, change func(map[string]any)) {
+	s.t.Helper()
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	marks, err := js.Stream(s.t.Context(), natslog.MarksOf(messages.Subjects{}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	subject := fmt.Sprintf("$KV.reprise_marks.p.%02d", int(a.Partition()))
+	m, err := marks.GetLastMsgForSubject(s.t.Context(), subject)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var mark map[string]any
+	if err := json.Unmarshal(m.Data, &mark); err != nil {
+		s.t.Fatal(err)
+	}
+	change(mark)
+	b, err := json.Marshal(mark)
+	if err == nil {
+		_, err = js.Publish(s.t.Context(), subject, b)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestPurgedCameBack has messages be there that were purged, as after a kill of the
+// server: they are no loss, and hide none.
+func TestPurgedCameBack(t *testing.T) {
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	a := agents[0]
+	s.changeMark(a, func(mark map[string]any) { mark["purged"] = 3 })
+	for range 2 {
+		if loss := s.check(a); loss != nil {
+			t.Fatal(loss)
+		}
+	}
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bases, err := js.Stream(t.Context(), natslog.MarksOf(messages.Subjects{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := bases.GetLastMsgForSubject(t.Context(), fmt.Sprintf("$KV.reprise_marks.log.%d", s.log.ShardOf(a)))
+	if err != nil || !strings.Contains(string(base.Data), `"returned":3,`) {
+		t.Errorf("the base is %s, %v", base.Data, err)
+	}
+	s = openStoreOn(t, s)
+	if err := s.log.Purge(t.Context(), a, tails[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("after the next purge: %v", loss)
 	}
 }
 
@@ -405,7 +451,7 @@ func openStoreOn(t *testing.T, s *store) *store {
 }
 
 // TestWitnessIsEvidence has somebody else know more of a stream than is on record.
-func TestWitnessIsEvidence(t *testing.T) { // A29
+func TestWitnessIsEvidence(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(1)
 	shard := s.log.ShardOf(agents[0])
@@ -421,7 +467,7 @@ func TestWitnessIsEvidence(t *testing.T) { // A29
 
 // TestUnusedSequences has a stream lack sequences above all that was acknowledged, as
 // after its disk was full.
-func TestUnusedSequences(t *testing.T) { // A29
+func TestUnusedSequences(t *testing.T) {
 	s := newStore(t)
 	agents, tails := s.filled(2)
 	js, err := jetstream.New(s.nc)
@@ -455,5 +501,23 @@ func TestUnusedSequences(t *testing.T) { // A29
 	}
 	if loss := s.check(agents[0]); loss != nil {
 		t.Error(loss)
+	}
+}
+
+// TestHold appends to a stream that must be checked first.
+func TestHold(t *testing.T) {
+	s := newStore(t)
+	a := logtest.Agent("ada")
+	e := logtest.Entry(t, a, eventlog.Tail{})
+	s.log.Hold(s.log.ShardOf(a), true)
+	if _, err := s.log.Append(t.Context(), e); !errors.Is(err, eventlog.ErrUnavailable) {
+		t.Errorf("appended: %v", err)
+	}
+	if tail, err := s.log.Tail(t.Context(), a); err != nil || tail.Seq != 0 {
+		t.Errorf("stored %+v, %v", tail, err)
+	}
+	s.log.Hold(s.log.ShardOf(a), false)
+	if _, err := s.log.Append(t.Context(), e); err != nil {
+		t.Error(err)
 	}
 }

@@ -128,7 +128,7 @@ func (l *Log) Limit() int { return l.limit }
 // conn is the connection that serves a partition: the same for all partitions
 // of a stream.
 func (l *Log) conn(p messages.Partition) *conn {
-	return l.conns[int(p)/(messages.Partitions/LogStreams)%len(l.conns)]
+	return l.conns[Shard(p)%len(l.conns)]
 }
 
 // subject is messages.Subjects.Log for one that is built often.

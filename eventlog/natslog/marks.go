@@ -110,10 +110,11 @@ func marksStream(s messages.Subjects, replicas int) jetstream.StreamConfig {
 
 func markSubject(s messages.Subjects, key string) string { return "$KV." + root(s) + "_marks." + key }
 
-func baseKey(shard int) string                { return "log." + strconv.Itoa(shard) }
-func markKey(p messages.Partition) string     { return fmt.Sprintf("p.%02d", int(p)) }
-func shardOf(p messages.Partition) int        { return int(p) / (messages.Partitions / LogStreams) }
-func partitionsOf(shard int) (first, end int) { return shard * 4, shard*4 + 4 }
+func baseKey(shard int) string            { return "log." + strconv.Itoa(shard) }
+func markKey(p messages.Partition) string { return fmt.Sprintf("p.%02d", int(p)) }
+
+// partitionsOf returns the partitions of a shard, from first up to and without end.
+func partitionsOf(shard int) (first, end int) { return shard * perStream, (shard + 1) * perStream }
 
 // getMark reads a key of the bucket into v. rev is 0 if there is none, or none
 // that can be read.
@@ -233,9 +234,9 @@ type Position struct {
 
 // Position returns how far a partition was stored, as far as this process knows.
 func (l *Log) Position(p messages.Partition) Position {
-	b := l.marks.bases[shardOf(p)].Load()
-	last := l.Acked(p)
-	if b == nil || b != l.marks.bases[shardOf(p)].Load() {
+	bases := &l.marks.bases[Shard(p)]
+	b, last := bases.Load(), l.Acked(p)
+	if b == nil || b.ID != bases.Load().ID {
 		return Position{}
 	}
 	return Position{last, b.ID}
@@ -260,9 +261,12 @@ func (l *Log) Mark(ctx context.Context, p messages.Partition, at Position) error
 // Marked returns the sequence that is recorded of a partition, as far as this process
 // knows.
 func (l *Log) Marked(p messages.Partition) uint64 {
-	k := &l.marks.marks[p]
+	k, b := &l.marks.marks[p], l.marks.bases[Shard(p)].Load()
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if b == nil || k.mark.Base != b.ID { // what an older record says is void
+		return 0
+	}
 	return k.mark.Last
 }
 
@@ -270,7 +274,7 @@ func (l *Log) Marked(p messages.Partition) uint64 {
 // reports whether there is anything to write; it may be called several times. Under
 // another base than the one given, if one is, it is not called.
 func (l *Log) changeMark(ctx context.Context, p messages.Partition, under string, change func(*mark) bool) (mark, error) {
-	b, err := l.baseOf(ctx, shardOf(p))
+	b, err := l.baseOf(ctx, Shard(p))
 	if err != nil || under != "" && under != b.ID {
 		return mark{}, err
 	}
@@ -343,7 +347,7 @@ type streamInfo struct {
 }
 
 // metadataGeneration is the metadata that distinguishes a restored stream from the one
-// that it was copied from, because the server restores the time of its creation, too.
+// that it was copied from, whatever the server makes of the time of its creation.
 const metadataGeneration = "reprise-generation"
 
 // Generation returns the metadata of a stream of the log that is restored.

@@ -15,6 +15,8 @@ import (
 // of what is stored and never changes.
 const LogStreams = 16
 
+const perStream = messages.Partitions / LogStreams
+
 // blobStreams is how many streams hold blobs; like LogStreams it never changes.
 const blobStreams = 4
 
@@ -35,7 +37,7 @@ func root(s messages.Subjects) string {
 
 // Log is the stream that holds the frames of a partition.
 func (n Names) Log(p messages.Partition) string {
-	return n.log(int(p) / (messages.Partitions / LogStreams))
+	return n.log(Shard(p))
 }
 
 func (n Names) log(i int) string { return fmt.Sprintf("%sLOG_%d", n.prefix, i) }

@@ -14,15 +14,18 @@ func (l *Log) Shards() int { return LogStreams }
 
 // ShardOf is the shard that holds an agent.
 func (l *Log) ShardOf(a messages.AgentID) int {
-	return shardOf(a.Partition())
+	return Shard(a.Partition())
 }
+
+// Shard is the shard that holds a partition.
+func Shard(p messages.Partition) int { return int(p) / perStream }
 
 // shard gives the stream and the connection that serves it.
 func (l *Log) shard(n int) (stream string, c *conn, err error) {
 	if n < 0 || n >= LogStreams {
 		return "", nil, fmt.Errorf("there is no shard %d: they are numbered from 0 to %d", n, LogStreams-1)
 	}
-	return l.names.log(n), l.conn(messages.Partition(n * messages.Partitions / LogStreams)), nil
+	return l.names.log(n), l.conn(messages.Partition(n * perStream)), nil
 }
 
 // ShardEnd is the sequence of the shard's newest message; see eventlog.Shards.

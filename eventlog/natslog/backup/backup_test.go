@@ -26,6 +26,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -52,16 +53,7 @@ func newSite(t *testing.T) *site { return newSiteIn(t, t.TempDir()) }
 
 func newSiteIn(t *testing.T, dir string) *site {
 	t.Helper()
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = srv.Shutdown() })
-	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
+	srv, nc := embeddedtest.Start(t, dir)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -564,5 +556,38 @@ func inPartition(p messages.Partition) messages.AgentID {
 		if a := logtest.Agent(fmt.Sprintf("k%d", i)); a.Partition() == p {
 			return a
 		}
+	}
+}
+
+// TestRestoreBeginsRecords restores a log: what is on record of it begins with what was
+// put back, and the streams are told from those that were copied.
+func TestRestoreBeginsRecords(t *testing.T) {
+	from, to := newSite(t), newSite(t)
+	a := logtest.Agent("ada")
+	log := from.open()
+	if _, err := log.Append(within(t), logtest.Entry(t, a, eventlog.Tail{})); err != nil {
+		t.Fatal(err)
+	}
+	shard := log.ShardOf(a)
+	if err := log.Check(within(t), shard, true); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if _, err := backup.Write(within(t), &file, backup.Config{Conn: from.nc}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(within(t), bytes.NewReader(file.Bytes()), backup.RestoreConfig{Config: backup.Config{Conn: to.nc}}); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := to.js.Stream(within(t), natslog.MarksOf(messages.Subjects{}))
+	if err != nil || marks.CachedInfo().State.Msgs != natslog.LogStreams {
+		t.Fatalf("%+v, %v; want a record of each stream", marks, err)
+	}
+	restored := to.open()
+	if err := restored.Check(within(t), shard, true); err != nil {
+		t.Error(err)
+	}
+	if was, is := log.Identity(shard), restored.Identity(shard); was == is || !strings.Contains(is, " ") { // a time and a generation
+		t.Errorf("the identity was %q and is %q", was, is)
 	}
 }

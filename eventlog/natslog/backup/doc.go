@@ -23,7 +23,8 @@
 // before the frame that names it, so that the later snapshot has it.
 //
 // Snapshots of folds are left out, as a cache, and so are leases and members,
-// which speak of nodes that are not there. The bucket of keys (KV_<root>_keys) is
+// which speak of nodes that are not there, and marks, which Restore begins again with
+// what it put back. The bucket of keys (KV_<root>_keys) is
 // left out on purpose: who finds a backup must not find the keys to it. Keep
 // it apart, or what was encrypted cannot be read again.
 //

@@ -22,18 +22,8 @@ import (
 // was killed, and with a flipped bit.
 func TestExamine(t *testing.T) { // A29
 	dir := t.TempDir()
-	quiet := slog.New(slog.DiscardHandler)
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = srv.Shutdown() }()
-	nc, err := srv.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	log, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+	_, nc := embeddedtest.Start(t, dir)
+	log, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

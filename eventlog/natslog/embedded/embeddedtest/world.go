@@ -39,6 +39,22 @@ func New(t *testing.T) *World {
 	return w
 }
 
+// Start starts a server on a folder, and connects to it. Both end with the test.
+func Start(t testing.TB, dir string) (*embedded.Server, *nats.Conn) {
+	t.Helper()
+	srv, err := embedded.Start(embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, DontListen: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return srv, nc
+}
+
 // Long skips t in short mode, which make test uses. why names what the test needs beyond
 // one node, one server and no child process.
 func Long(t testing.TB, why string) {

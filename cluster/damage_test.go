@@ -272,7 +272,7 @@ func (k *till) forget() {
 
 // TestDeleteTogether deletes agents of one partition at the same time: what is purged is
 // not taken for lost.
-func TestDeleteTogether(t *testing.T) { // A29
+func TestDeleteTogether(t *testing.T) {
 	w := newWorld(t)
 	n := w.node()
 	c := n.Client()

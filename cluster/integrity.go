@@ -116,10 +116,9 @@ func (g *integrity) run(ctx context.Context) {
 	}
 }
 
-// watch has every stream checked that may not be the one it was after a connection
-// was lost.
-func (g *integrity) watch(ctx context.Context, nc *nats.Conn) {
-	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+// watch has every stream checked after a connection was lost, until ctx ends. changed
+// receives its status.
+func (g *integrity) watch(ctx context.Context, nc *nats.Conn, changed chan nats.Status) {
 	defer nc.RemoveStatusListener(changed)
 	for {
 		select {
@@ -249,12 +248,10 @@ func (g *integrity) assess(shard int, loss *natslog.LossError, doubts uint64, no
 	return nil
 }
 
-func shardOf(p messages.Partition) int { return int(p) * natslog.LogStreams / messages.Partitions }
-
 // prepare returns why a partition must not be taken now; it checks its stream if that
 // was not just done.
 func (g *integrity) prepare(ctx context.Context, p messages.Partition) error {
-	shard := shardOf(p)
+	shard := natslog.Shard(p)
 	g.checking[shard].Lock()
 	defer g.checking[shard].Unlock()
 	g.mu.Lock()
@@ -287,7 +284,7 @@ func (g *integrity) align() {
 		return
 	}
 	for p := range messages.Partition(messages.Partitions) {
-		s := shards[shardOf(p)]
+		s := shards[natslog.Shard(p)]
 		if owned, damaged := owner.owns(p); owned && (!s.suspected.IsZero() || damaged != (s.loss != nil)) {
 			owner.giveUp(p)
 		}
@@ -307,7 +304,8 @@ func (n *Node) openIntegrity(ctx context.Context) error {
 	wg.Go(func() { g.run(running) })
 	wg.Go(func() { g.record(running) })
 	for _, nc := range n.conns {
-		wg.Go(func() { g.watch(running, nc) })
+		changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+		wg.Go(func() { g.watch(running, nc, changed) })
 	}
 	n.onClose(func() {
 		cancel()

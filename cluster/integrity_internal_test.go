@@ -1,14 +1,21 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -28,15 +35,13 @@ func (e *leased) giveUp(p messages.Partition) {
 
 // TestLossIsConfirmed has a deposed leader answer first: what it seems to have lost is
 // not believed at once, and its partitions are not owned meanwhile.
-func TestLossIsConfirmed(t *testing.T) { // A29
+func TestLossIsConfirmed(t *testing.T) {
 	g := newIntegrity(natslog.LogStreams, &projections.Agents{}, slog.New(slog.DiscardHandler))
 	mine := &leased{}
 	mine.owned[8], mine.owned[9], mine.owned[12] = true, true, true
 	g.begin(mine)
 	now := time.Now()
-	agent := messages.AgentID{Tenant: "default", Kind: "assistant"}
-	for agent.Key = "a"; agent.Partition() != 8; agent.Key += "a" {
-	}
+	agent := agentOf(2)
 	loss := &natslog.LossError{Stream: "REPRISE_LOG_2", Known: 9, Found: 7, Detail: "lost"}
 
 	if err := g.assess(2, loss, 0, now); err == nil {
@@ -105,4 +110,38 @@ func TestMarksLagBehind(t *testing.T) {
 	if want := []uint64{0, 0, 0, 1, 2, 3}; !slices.Equal(got, want) {
 		t.Errorf("recorded %v, want %v", got, want)
 	}
+}
+
+// TestLostConnectionIsDoubted loses the connection to the server: what it comes back with
+// is checked before anything is appended.
+func TestLostConnectionIsDoubted(t *testing.T) {
+	w := embeddedtest.New(t)
+	nc := w.Connect()
+	g := newIntegrity(natslog.LogStreams, &projections.Agents{}, slog.New(slog.DiscardHandler))
+	var err error
+	g.log, err = natslog.Open(w.Ctx, natslog.Config{Conns: []*nats.Conn{nc}, Logger: g.logger})
+	w.OK(err)
+	if err := g.check(w.Ctx, 5); err != nil || g.relied(5) != nil {
+		t.Fatalf("%v, %v", err, g.relied(5))
+	}
+	ctx, cancel := context.WithCancel(w.Ctx)
+	var watching sync.WaitGroup
+	changed := nc.StatusChanged(nats.RECONNECTING, nats.CONNECTED)
+	watching.Go(func() { g.watch(ctx, nc, changed) })
+	w.OK(w.Srv.Shutdown())
+	w.Eventually("the stream is in doubt", func() bool { return g.relied(5) != nil })
+	if _, err := g.log.Append(ctx, logtest.Entry(t, agentOf(5), eventlog.Tail{})); err == nil || !strings.Contains(err.Error(), "must be checked for losses") {
+		t.Errorf("appended: %v", err)
+	}
+	cancel()
+	watching.Wait()
+}
+
+// agentOf is an agent of a shard.
+func agentOf(shard int) messages.AgentID {
+	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
+	for natslog.Shard(a.Partition()) != shard {
+		a.Key += "a"
+	}
+	return a
 }

@@ -22,7 +22,7 @@ func remedy(stream string) string {
 func (g *integrity) lost(p messages.Partition) *natslog.LossError {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.shards[shardOf(p)].loss
+	return g.shards[natslog.Shard(p)].loss
 }
 
 // losses returns all that was lost.
@@ -49,7 +49,7 @@ func (g *integrity) damaged(p messages.Partition) *messages.Error {
 
 // Whole implements actors.Evidence.
 func (g *integrity) Whole(a messages.AgentID) error {
-	err := g.relied(shardOf(a.Partition()))
+	err := g.relied(natslog.Shard(a.Partition()))
 	switch {
 	case errors.Is(err, errChecked):
 		return messages.Refuse(messages.Unavailable, "the log of agent %s is being checked for losses: try again with the same id", a)

@@ -57,13 +57,11 @@ func (g *Gateway) damaged(a messages.AgentID, err error) error {
 	if damage := new(eventlog.DamageError); errors.As(err, &damage) {
 		return messages.Refuse(messages.Damaged, "%v", err)
 	}
-	if g.Whole == nil || messages.AsError(err).Code != messages.NotFound {
+	if messages.AsError(err).Code != messages.NotFound {
 		return err
 	}
-	if why := g.Whole(a); why != nil && messages.AsError(why).Code == messages.Unavailable {
+	if why := g.incomplete(a); why != nil {
 		return why
-	} else if why != nil {
-		return messages.Refuse(messages.Damaged, "what is asked for may have been lost: %v", why)
 	}
 	return err
 }

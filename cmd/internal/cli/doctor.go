@@ -141,8 +141,8 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 	if err := messages.ValidateToken("tenant", f.tenant); err != nil {
 		return usage("%v", err)
 	}
-	if a.offline(agent) {
-		if done, err := a.doctorFolder(ctx, f); done {
+	if a.offline(f, agent) {
+		if done, err := a.doctorFolder(ctx); done {
 			return err
 		}
 	}

@@ -12,14 +12,15 @@ import (
 )
 
 // offline reports whether doctor is to read the files of a data folder: one was named,
-// and no server.
-func (a *app) offline(agent string) bool {
-	return a.remote.chosen && a.remote.options.URL == "" && a.remote.options.Context == "" && agent == ""
+// no server, and nothing that only a node does.
+func (a *app) offline(f doctorFlags, agent string) bool {
+	asks := agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate > 0
+	return a.remote.chosen && a.remote.options.URL == "" && a.remote.options.Context == "" && !asks
 }
 
 // doctorFolder reads the files of a data folder on which no node runs. It reports
 // whether that is so.
-func (a *app) doctorFolder(ctx context.Context, f doctorFlags) (done bool, err error) {
+func (a *app) doctorFolder(ctx context.Context) (done bool, err error) {
 	dir, root := a.remote.data, a.remote.options.Root
 	if err := messages.ValidateRoot(root); err != nil {
 		return true, usage("--root: %v", err)
@@ -32,8 +33,6 @@ func (a *app) doctorFolder(ctx context.Context, f doctorFlags) (done bool, err e
 		return false, nil
 	case err != nil:
 		return true, err
-	case f.quick || f.query.Deep || f.query.Repair || f.query.Rate > 0:
-		return true, usage("no node runs on %s, so its files are read, and nothing else: leave --quick, --deep, --repair and --rate out, or start a node", dir)
 	}
 	return true, x.end(dir)
 }

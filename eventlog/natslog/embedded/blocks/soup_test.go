@@ -2,7 +2,6 @@ package blocks_test
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
@@ -32,11 +30,8 @@ func soup(t *testing.T, seed uint64) {
 	chance := rand.New(rand.NewPCG(seed, 5))
 	dir := t.TempDir()
 	for life := range 4 {
-		c := embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)}
-		if life%2 == 0 {
-			c.Sync = embedded.SyncAlways // nothing is compacted while the folder is copied
-		}
-		w := startWorld(t, c)
+		// With every message forced to disk nothing is compacted while the folder is copied.
+		w := startWorld(t, embeddedtest.PlainConfig{Dir: dir, SyncAlways: life%2 == 0})
 		w.rand = chance
 		if life == 0 {
 			w.stream(jetstream.StreamConfig{Name: "log"})

@@ -2,7 +2,6 @@ package blocks_test
 
 import (
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
@@ -54,7 +52,7 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("%s: rebuild is %v and %d blocks are read, want %v", c.name, f.Rebuild, f.Blocks, c.rebuild)
 		}
 		words := new(embeddedtest.Words)
-		startWorld(t, embedded.Config{Dir: dir, Logger: words.Logger()})
+		startWorld(t, embeddedtest.PlainConfig{Dir: dir, Log: words})
 		if said := strings.Contains(words.String(), "Recovering stream state from index errored"); said != c.rebuild {
 			t.Errorf("%s: the server rebuilds: %v, want %v: %s", c.name, said, c.rebuild, words)
 		}
@@ -98,7 +96,7 @@ func TestTorn(t *testing.T) {
 func TestCompacted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := startWorld(t, embedded.Config{Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
+	w := startWorld(t, embeddedtest.PlainConfig{Dir: dir})
 	s := w.stream(jetstream.StreamConfig{Name: "log"})
 	w.fill("log", 200)
 	path := filepath.Join(stream(t, dir, "log").Dir, "msgs", "2.blk")

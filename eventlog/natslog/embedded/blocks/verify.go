@@ -15,8 +15,9 @@ type Which int
 const (
 	// All blocks.
 	All Which = iota
-	// Rebuilt are those that the server will read when it opens the stream: none if it
-	// can trust index.db, as after an orderly stop, else all.
+	// Rebuilt are those that the server will read when it opens the stream. If it can
+	// trust index.db, as after an orderly stop, that is the newest: unless the server
+	// cannot walk its records, no checksum is looked at. Else it is all.
 	Rebuilt
 )
 
@@ -68,7 +69,7 @@ type pending struct {
 // It writes nothing and keeps one block in memory. It fails if a file cannot be read, if
 // ctx ends or if Options.Record fails; damage is no failure.
 func Verify(ctx context.Context, s Stream, o Options) (Report, error) {
-	v := &verifier{s: s, o: o, mark: o.Mark, markBy: "according to the caller"}
+	v := &verifier{s: s, o: o, mark: o.Mark, markBy: "by what is on record"}
 	if err := v.open(); err != nil {
 		return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
 	}
@@ -79,7 +80,14 @@ func Verify(ctx context.Context, s Stream, o Options) (Report, error) {
 	if err := v.believe(); err != nil {
 		return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
 	}
-	if v.report.Rebuild || o.Blocks == All {
+	read, err := v.report.Rebuild || o.Blocks == All, error(nil)
+	if !read {
+		read, err = v.broken()
+	}
+	if err != nil {
+		return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
+	}
+	if read {
 		if err := v.blocks(ctx); err != nil {
 			return v.report, fmt.Errorf("verify stream %s: %w", s.Name, err)
 		}
@@ -121,7 +129,7 @@ func (v *verifier) believe() error {
 		return err
 	}
 	if v.index.last > v.mark {
-		v.mark, v.markBy = v.index.last, "according to index.db"
+		v.mark, v.markBy = v.index.last, "by index.db"
 	}
 	v.report.First, v.report.Last = v.index.first, v.index.last
 	v.report.Rebuild = !current || !v.index.trusted(v.files)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -20,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
 // message is what was stored, or what Verify or the server gives of it.
@@ -31,7 +30,7 @@ type message struct{ subject, header, body string }
 type world struct {
 	t    testing.TB
 	dir  string
-	srv  *embedded.Server
+	end  func()
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	rand *rand.Rand
@@ -39,19 +38,14 @@ type world struct {
 
 func newWorld(t testing.TB, dir string) *world {
 	t.Helper()
-	return startWorld(t, embedded.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	return startWorld(t, embeddedtest.PlainConfig{Dir: dir, SyncAlways: true})
 }
 
-func startWorld(t testing.TB, c embedded.Config) *world {
+func startWorld(t testing.TB, c embeddedtest.PlainConfig) *world {
 	t.Helper()
 	w := &world{t: t, dir: c.Dir, rand: rand.New(rand.NewPCG(1, 2))}
-	c.DontListen = true
-	srv, err := embedded.Start(c)
-	w.ok(err)
-	w.srv = srv
-	t.Cleanup(func() { w.stop() })
-	w.nc, err = srv.Connect()
-	w.ok(err)
+	w.nc, w.end = embeddedtest.Plain(t, c)
+	var err error
 	w.js, err = jetstream.New(w.nc)
 	w.ok(err)
 	return w
@@ -70,12 +64,7 @@ func (w *world) ctx() context.Context {
 	return ctx
 }
 
-func (w *world) stop() {
-	if w.nc != nil {
-		w.nc.Close()
-	}
-	w.ok(w.srv.Shutdown())
-}
+func (w *world) stop() { w.end() }
 
 // kill returns a copy of the folder as it is: what a kill would leave behind.
 func (w *world) kill() string {

@@ -61,6 +61,12 @@ func (n Names) Inbox() string { return n.prefix + "IN" }
 // DeadLetters is the stream of inputs that could never be applied.
 func (n Names) DeadLetters() string { return n.prefix + "DLQ" }
 
+// Caches returns the streams whose content nodes make again: snapshots, and who is alive
+// and owns what.
+func Caches(s messages.Subjects) []string {
+	return []string{NamesOf(s).Snapshots(), "KV_" + root(s) + "_leases", "KV_" + root(s) + "_members"}
+}
+
 const (
 	// shortest is the smallest window for duplicates that the server allows.
 	shortest       = 100 * time.Millisecond

@@ -50,9 +50,9 @@ func (s *Server) Room() (err error) {
 // server runs. After [Server.Shutdown] it starts the server that was stopped. Not
 // for use at the same time as Shutdown.
 func (s *Server) Restart() error {
-	old := s.now()
-	old.Shutdown()
-	old.WaitForShutdown()
+	if err := s.stop(); err != nil {
+		return fmt.Errorf("start the server again: %w", err)
+	}
 	if !s.lock.Locked() {
 		lock, err := openFolder(s.cfg.Dir)
 		if err != nil {
@@ -60,12 +60,12 @@ func (s *Server) Restart() error {
 		}
 		s.lock = lock
 	}
-	srv, err := run(s.cfg)
+	srv, damaged, err := run(s.cfg)
 	if err != nil {
 		return fmt.Errorf("start the server again: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.srv = srv
+	s.srv, s.damaged = srv, damaged
 	return nil
 }

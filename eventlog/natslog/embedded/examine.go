@@ -1,11 +1,13 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -18,7 +20,9 @@ type Examined struct {
 	Stream   string `json:"stream"`
 	Messages uint64 `json:"messages"`
 	Last     uint64 `json:"last"`
-	Bytes    int64  `json:"bytes"`
+	// Known is how far a stream of the log is known to go. Zero: it is not known.
+	Known uint64 `json:"known,omitempty"`
+	Bytes int64  `json:"bytes"`
 	// Damage is every bad place. Only what is not damage can be read.
 	Damage []Place `json:"damage,omitempty"`
 	// Torn is the end of a write that a crash cut off. It was never acknowledged, and the
@@ -37,9 +41,31 @@ type Place struct {
 	// lie. Zero: not known.
 	First uint64 `json:"first,omitempty"`
 	Last  uint64 `json:"last,omitempty"`
-	// Agent is the one whose frame it is, if that can be read.
-	Agent  messages.AgentID `json:"agent,omitzero"`
-	Detail string           `json:"detail"`
+	// Subject is what can be read of the message's subject, Agent the one whose frame it
+	// is, if that can be read.
+	Subject string           `json:"subject,omitempty"`
+	Agent   messages.AgentID `json:"agent,omitzero"`
+	Detail  string           `json:"detail"`
+}
+
+// String names the place and what is wrong there.
+func (p Place) String() string {
+	text := fmt.Sprintf("%s at byte %d", p.File, p.Offset)
+	switch {
+	case p.Last > 0 && p.First == p.Last:
+		text += fmt.Sprintf(", sequence %d", p.Last)
+	case p.Last > 0 && p.First > 0:
+		text += fmt.Sprintf(", within sequences %d to %d", p.First, p.Last)
+	case p.Last > 0:
+		text += fmt.Sprintf(", up to sequence %d", p.Last)
+	}
+	switch {
+	case p.Agent != messages.AgentID{}:
+		text += ", agent " + p.Agent.String()
+	case p.Subject != "":
+		text += ", subject " + p.Subject
+	}
+	return text + ": " + p.Detail
 }
 
 // ErrRunning is wrapped by Examine's error if a process uses the folder.
@@ -49,39 +75,62 @@ var ErrRunning = errors.New("a node runs on it")
 // receives every stream of the root, in order; progress, unless it is nil, how many of
 // its bytes are read.
 func Examine(ctx context.Context, dir, root string, each func(Examined), progress func(stream string, done, total int64)) error {
+	unlock, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
+	return x.each(ctx, dir, func(s blocks.Stream) error {
+		if !x.ours(s.Name) {
+			return nil
+		}
+		report, err := x.verify(ctx, s)
+		if err != nil {
+			return err
+		}
+		each(x.found(s, report))
+		return nil
+	})
+}
+
+// hold keeps a data folder that a node has used from being used.
+func hold(dir string) (unlock func(), err error) {
 	if _, err := os.Stat(filepath.Join(dir, "VERSION")); err != nil {
-		return fmt.Errorf("data folder %s: no node has used it: %w", dir, err)
+		return nil, fmt.Errorf("data folder %s: no node has used it: %w", dir, err)
 	}
 	lock, err := lockNow(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = lock.Unlock() }()
-	streams, err := blocks.Streams(dir)
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// examination verifies the streams of a folder.
+type examination struct {
+	subjects messages.Subjects
+	which    blocks.Which
+	progress func(stream string, done, total int64)
+	// known is how far each stream of the log is known to go.
+	known map[string]uint64
+}
+
+// each calls do with each stream in the folder, with those that were set aside, after it
+// has read how far they are known to go.
+func (x *examination) each(ctx context.Context, dir string, do func(blocks.Stream) error) error {
+	streams, err := streamsIn(dir)
 	if err != nil {
 		return err
 	}
-	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
 	if err := x.readMarks(ctx, streams); err != nil {
 		return err
 	}
 	for _, s := range streams {
-		if !x.ours(s.Name) {
-			continue
-		}
-		found, err := x.stream(ctx, s)
-		if err != nil {
+		if err := do(s); err != nil {
 			return err
 		}
-		each(found)
 	}
 	return nil
-}
-
-type examination struct {
-	subjects messages.Subjects
-	progress func(stream string, done, total int64)
-	known    map[string]uint64
 }
 
 // ours reports whether a stream belongs to the root.
@@ -98,42 +147,56 @@ func (x *examination) readMarks(ctx context.Context, streams []blocks.Stream) er
 		if s.Name != natslog.MarksOf(x.subjects) {
 			continue
 		}
-		_, err := blocks.Verify(ctx, s, blocks.Options{Record: func(r blocks.Record) error {
+		stored := make(map[string]blocks.Record)
+		report, err := blocks.Verify(ctx, s, blocks.Options{Record: func(r blocks.Record) error {
 			if r.Kind == blocks.Message {
-				newest[r.Subject] = append([]byte(nil), r.Body...)
+				r.Body = bytes.Clone(r.Body)
+				stored[r.Subject] = r
 			}
 			return nil
 		}})
 		if err != nil {
 			return err
 		}
+		for subject, r := range stored {
+			if !slices.ContainsFunc(report.Deleted, func(d blocks.Span) bool { return d.First <= r.Seq && r.Seq <= d.Last }) {
+				newest[subject] = r.Body
+			}
+		}
 	}
 	x.known = natslog.Known(x.subjects, newest)
 	return nil
 }
 
-func (x *examination) stream(ctx context.Context, s blocks.Stream) (Examined, error) {
-	o := blocks.Options{Mark: x.known[s.Name], Check: func(r blocks.Record) error {
+func (x *examination) verify(ctx context.Context, s blocks.Stream) (blocks.Report, error) {
+	o := blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Check: func(r blocks.Record) error {
 		return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body)
 	}}
 	if x.progress != nil {
 		o.Progress = func(done, total int64) { x.progress(s.Name, done, total) }
 	}
-	report, err := blocks.Verify(ctx, s, o)
-	if err != nil {
-		return Examined{}, err
-	}
-	found := Examined{Stream: s.Name, Messages: report.Messages, Last: report.Last, Bytes: report.Bytes}
-	for _, d := range report.Damage {
-		p := Place{File: d.File, Offset: d.Offset, Length: d.Length, First: d.First, Last: d.Last, Detail: d.Err.Error()}
-		p.Agent, _ = x.subjects.ParseLog(d.Subject)
-		found.Damage = append(found.Damage, p)
-	}
+	return blocks.Verify(ctx, s, o)
+}
+
+// found says what a report on a stream holds.
+func (x *examination) found(s blocks.Stream, report blocks.Report) Examined {
+	found := Examined{Stream: s.Name, Messages: report.Messages, Last: report.Last, Known: x.known[s.Name], Bytes: report.Bytes, Damage: x.places(report.Damage)}
 	if t := report.Torn; t != nil {
 		found.Torn = &Place{File: t.File, Offset: t.Offset, Length: t.Length, Detail: t.Err.Error()}
 	}
 	for _, u := range report.Unverified {
 		found.Unverified = append(found.Unverified, fmt.Sprintf("%s: %s", u.File, u.Reason))
 	}
-	return found, nil
+	return found
+}
+
+func (x *examination) places(damage []blocks.Damage) (places []Place) {
+	for _, d := range damage {
+		p := Place{File: d.File, Offset: d.Offset, Length: d.Length, First: d.First, Last: d.Last, Subject: d.Subject, Detail: d.Err.Error()}
+		if a, err := x.subjects.ParseLog(d.Subject); err == nil {
+			p.Agent = a
+		}
+		places = append(places, p)
+	}
+	return places
 }

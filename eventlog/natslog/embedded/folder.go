@@ -43,6 +43,31 @@ func openFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
+// openFile is in a folder while a server runs on it, and after one that was killed.
+const openFile = "OPEN"
+
+// opened notes that a server runs on the folder.
+func opened(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, openFile), nil, 0o600); err != nil {
+		return fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+// closed notes that the server on the folder was stopped in order.
+func closed(dir string) error {
+	if err := os.Remove(filepath.Join(dir, openFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+// wasKilled reports whether the last server on the folder was not stopped in order.
+func wasKilled(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, openFile))
+	return err == nil
+}
+
 // release is how long a process that was killed may take to let go of its
 // folder: the system does so when its last write has ended.
 const release = 3 * time.Second

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // Sync says when stored messages are forced to disk.
@@ -47,6 +49,9 @@ type Config struct {
 	ServerName string
 	// Peers are the other servers of its cluster. Nil: it stands alone.
 	Peers *Peers
+	// Subjects of the installation, by which damaged files are judged; the zero value is
+	// the default root.
+	Subjects messages.Subjects
 	// Logger hears the server's warnings and errors. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -56,8 +61,9 @@ type Server struct {
 	cfg  Config
 	lock *flock.Flock
 
-	mu  sync.RWMutex
-	srv *server.Server
+	mu      sync.RWMutex
+	srv     *server.Server
+	damaged []Examined
 }
 
 const (
@@ -74,8 +80,10 @@ const (
 )
 
 // Start runs a server and returns once it takes connections. It fails if the
-// folder is in use, of a newer format, not a folder or not writable, or if the
-// address is taken; the error says what to do.
+// folder is in use, of a newer format, not a folder or not writable, if the
+// address is taken, or if a stream is damaged that is not of the log; the error says what
+// to do. A folder that was not closed in order is verified first, which takes about as
+// long as the server takes to open it; see [Server.Damaged].
 func Start(c Config) (_ *Server, err error) {
 	if c.Sync == "" {
 		c.Sync = SyncAlways
@@ -96,14 +104,14 @@ func Start(c Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, err := run(c)
+	srv, damaged, err := run(c)
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
 	if address, ok := srv.Addr().(*net.TCPAddr); ok {
 		c.Port = address.Port // for a restart
 	}
-	return &Server{cfg: c, srv: srv, lock: lock}, nil
+	return &Server{cfg: c, srv: srv, damaged: damaged, lock: lock}, nil
 }
 
 // probe finds out that the address is taken before the folder is touched.
@@ -150,7 +158,20 @@ func soon(within time.Duration, try func() error) error {
 	}
 }
 
-func run(c Config) (*server.Server, error) {
+// run verifies the folder and starts a server on it.
+func run(c Config) (*server.Server, []Examined, error) {
+	damaged, err := preflight(context.Background(), c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("data folder %s: %w", c.Dir, err)
+	}
+	if err := opened(c.Dir); err != nil {
+		return nil, nil, err
+	}
+	srv, err := launch(c)
+	return srv, damaged, err
+}
+
+func launch(c Config) (*server.Server, error) {
 	opts := &server.Options{
 		ServerName: c.ServerName,
 		Host:       c.Host, Port: c.Port, DontListen: c.DontListen,
@@ -226,11 +247,19 @@ func (s *Server) SyncInterval() time.Duration {
 // Sync is the mode in force.
 func (s *Server) Sync() Sync { return s.cfg.Sync }
 
+// stop stops the server in order.
+func (s *Server) stop() error {
+	s.now().Shutdown()
+	s.now().WaitForShutdown()
+	return closed(s.cfg.Dir)
+}
+
 // Shutdown stops the server, waits until everything is on disk and gives the
 // folder back. Close the connections before. More than once does nothing.
 func (s *Server) Shutdown() error {
-	s.now().Shutdown()
-	s.now().WaitForShutdown()
+	if err := s.stop(); err != nil {
+		return err
+	}
 	if err := s.lock.Unlock(); err != nil {
 		return fmt.Errorf("give back the folder: %w", err)
 	}

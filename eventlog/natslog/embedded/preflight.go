@@ -1,0 +1,126 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// preflight verifies the files before the server opens them, for it cuts each block at the
+// first record that it cannot read. Of streams that may be large, in a folder that was
+// closed in order, it reads what the server reads to open them, which is little. A damaged stream of the
+// log is set aside and returned: the others work without it. One that is made again from
+// the others, or from what nodes live, is removed. Any other damaged stream is an error. A stream that was set aside before is put back and verified again. One of
+// several servers is not examined: its peers have copies.
+func preflight(ctx context.Context, c Config) ([]Examined, error) {
+	if c.Peers != nil {
+		return nil, nil
+	}
+	if err := putBack(ctx, c.Dir); err != nil {
+		return nil, err
+	}
+	logs, caches := logStreams(c.Subjects), natslog.Caches(c.Subjects)
+	x := examination{subjects: c.Subjects, which: blocks.Rebuilt, progress: progress(c.Logger)}
+	killed, large := wasKilled(c.Dir), large(c.Subjects)
+	var aside []Examined
+	err := x.each(ctx, c.Dir, func(s blocks.Stream) error {
+		if x.which = blocks.All; !killed && large[s.Name] {
+			x.which = blocks.Rebuilt
+		}
+		report, err := x.verify(ctx, s)
+		if err != nil {
+			return err
+		}
+		if t := report.Torn; t != nil {
+			c.Logger.Warn("a crash cut a write off before it was acknowledged; the server drops what is there of it", "stream", s.Name, "file", t.File, "byte", t.Offset, "bytes", t.Length)
+		}
+		if c.Sync == SyncRelaxed {
+			report.Damage = onDisk(report.Damage, x.known[s.Name], logs[s.Name])
+		}
+		if len(report.Damage) == 0 {
+			return nil
+		}
+		found := x.found(s, report)
+		if slices.Contains(caches, s.Name) {
+			c.Logger.Warn("a stream is damaged; it is removed, for what it holds is made again", "stream", s.Name, "place", found.Damage[0].String())
+			return os.RemoveAll(s.Dir)
+		}
+		if !logs[s.Name] {
+			return refuse(c.Dir, found)
+		}
+		aside = append(aside, found)
+		return setAside(c.Dir, s)
+	})
+	return aside, err
+}
+
+// logStreams returns the names of the streams that can be set aside.
+func logStreams(s messages.Subjects) map[string]bool {
+	names := make(map[string]bool)
+	for p := range messages.Partition(messages.Partitions) {
+		names[natslog.NamesOf(s).Log(p)] = true
+	}
+	return names
+}
+
+// large returns the streams that grow with what agents do.
+func large(s messages.Subjects) map[string]bool {
+	names := logStreams(s)
+	for p := range messages.Partition(messages.Partitions) {
+		names[natslog.NamesOf(s).Blobs(p)] = true
+	}
+	names[natslog.NamesOf(s).Snapshots()] = true
+	return names
+}
+
+// onDisk returns the damage that a loss of power does not explain where messages are
+// acknowledged before they are on disk: of what is known to be there, or in the middle of
+// a stream of which nothing is known.
+func onDisk(damage []blocks.Damage, known uint64, log bool) (out []blocks.Damage) {
+	for _, d := range damage {
+		atEnd := log || d.Length == 0
+		if !atEnd || d.Last == 0 || d.First <= known {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// refuse returns why the server is not started.
+func refuse(dir string, found Examined) error {
+	more := ""
+	if n := len(found.Damage) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more places)", n)
+	}
+	return fmt.Errorf("stream %s is damaged, and the NATS server would drop what it cannot read: %v%s; nothing was changed. `reprise doctor --data %s` names all of it; with --quarantine it takes the damaged messages out and keeps a copy, so that a node can start",
+		found.Stream, found.Damage[0], more, dir)
+}
+
+// progressEvery is how often is said how far the verification is.
+const progressEvery = 5 * time.Second
+
+// progress returns a function that logs how far a verification is, if it takes long.
+func progress(logger *slog.Logger) func(stream string, done, total int64) {
+	last := time.Now()
+	return func(stream string, done, total int64) {
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
+			logger.Info("the store was not closed in order; its files are verified before the server opens them", "stream", stream, "megabytes", done>>20, "of", total>>20)
+		}
+	}
+}
+
+// Damaged returns the streams of the log that are not opened because their files are
+// damaged. Empty streams take their place, to which nothing must be written.
+func (s *Server) Damaged() []Examined {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.damaged
+}

@@ -1,0 +1,252 @@
+package embedded_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// killedStore returns the folder of a killed server with five frames of an agent, and
+// their tails.
+func killedStore(t *testing.T) (dir string, a messages.AgentID, tails []eventlog.Tail) {
+	t.Helper()
+	dir = t.TempDir()
+	_, nc := embeddedtest.Start(t, dir)
+	log := openLog(t, nc)
+	a = logtest.Agent("ada")
+	var tail eventlog.Tail
+	for range 5 {
+		var err error
+		if tail, err = log.Append(t.Context(), logtest.Entry(t, a, tail)); err != nil {
+			t.Fatal(err)
+		}
+		tails = append(tails, tail)
+	}
+	if err := log.Mark(t.Context(), a.Partition(), log.Position(a.Partition())); err != nil {
+		t.Fatal(err)
+	}
+	for _, definition := range []string{"Be brief.", "Be kind."} {
+		if _, err := log.PutDefinition(t.Context(), []byte(definition)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return embeddedtest.Crash(t, dir), a, tails
+}
+
+func openLog(t *testing.T, nc *nats.Conn) *natslog.Log {
+	t.Helper()
+	log, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// sequences returns those of the messages in a stream.
+func sequences(t *testing.T, nc *nats.Conn, stream string) (all []uint64) {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
+		if _, err := s.GetMsg(t.Context(), seq); err == nil {
+			all = append(all, seq)
+		}
+	}
+	return all
+}
+
+func startOn(dir string, sync embedded.Sync) (*embedded.Server, error) {
+	return embedded.Start(embedded.Config{Dir: dir, Sync: sync, DontListen: true, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// running starts a server on a folder until the function that it returns is called.
+func running(t *testing.T, dir string) (srv *embedded.Server, nc *nats.Conn, stop func()) {
+	t.Helper()
+	srv, err := startOn(dir, embedded.SyncAlways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nc, err = srv.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	return srv, nc, func() {
+		nc.Close()
+		if err := srv.Shutdown(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDamagedLogIsNotOpened starts a server on a log that it would cut: it is set aside as
+// it is, at each start, until what cannot be read is taken out.
+func TestDamagedLogIsNotOpened(t *testing.T) { // A29
+	dir, a, tails := killedStore(t)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	embeddedtest.Flip(t, dir, stream, string(tails[1].Frame)) // the third frame names the second
+	block := embeddedtest.Blocks(t, dir, stream)[0]
+	before, err := os.ReadFile(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		srv, nc, stop := running(t, dir)
+		damaged := srv.Damaged()
+		if len(damaged) != 1 || damaged[0].Stream != stream || damaged[0].Known != tails[4].Seq || len(damaged[0].Damage) != 1 {
+			t.Fatalf("damaged: %+v", damaged)
+		}
+		if p := damaged[0].Damage[0]; p.Agent != a || p.First != tails[2].Seq || p.Last != p.First || !strings.Contains(p.String(), "1.blk at byte") {
+			t.Errorf("at %v", p)
+		}
+		openLog(t, nc) // which makes a stream in its place
+		stop()
+		after, err := os.ReadFile(filepath.Join(dir, "damaged", stream, "msgs", filepath.Base(block)))
+		if err != nil || string(after) != string(before) {
+			t.Fatalf("the block has changed, or is not there: %v", err)
+		}
+	}
+	if found, err := examine(dir, stream); err != nil || len(found.Damage) != 1 {
+		t.Errorf("examined: %+v, %v", found, err)
+	}
+
+	taken := quarantine(t, dir)
+	if len(taken) != 1 || taken[0].Err != nil || taken[0].Places[0].Agent != a {
+		t.Fatalf("taken out: %+v", taken)
+	}
+	if kept, err := os.ReadFile(filepath.Join(taken[0].Folder, filepath.Base(block))); err != nil || string(kept) != string(before) {
+		t.Errorf("no copy was kept: %v", err)
+	}
+	srv, nc, stop := running(t, dir)
+	defer stop()
+	if all := sequences(t, nc, stream); len(srv.Damaged()) > 0 || len(all) != 4 || all[3] != tails[4].Seq {
+		t.Errorf("of %d damaged streams the messages are %v", len(srv.Damaged()), all)
+	}
+	reports, err := srv.Quarantined()
+	if err != nil || len(reports) != 1 || reports[0].Stream != stream || reports[0].Places[0].Last != tails[2].Seq {
+		t.Fatalf("reported: %+v, %v", reports, err)
+	}
+	if err := srv.Recorded(reports[0]); err != nil {
+		t.Error(err)
+	}
+	if reports, err := srv.Quarantined(); err != nil || len(reports) > 0 {
+		t.Errorf("still reported: %+v, %v", reports, err)
+	}
+	if taken := quarantine(t, embeddedtest.Crash(t, dir)); len(taken) > 0 {
+		t.Errorf("taken out of a sound folder: %+v", taken)
+	}
+}
+
+// quarantine takes what cannot be read out of a folder.
+func quarantine(t *testing.T, dir string) (taken []embedded.Quarantined) {
+	t.Helper()
+	err := embedded.Quarantine(context.Background(), dir, messages.DefaultRoot, func(q embedded.Quarantined) { taken = append(taken, q) }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return taken
+}
+
+// TestOtherDamageIsRefused starts a server on a damaged stream that is not of the log. It
+// changes nothing and says what to do.
+func TestOtherDamageIsRefused(t *testing.T) { // A29
+	dir, _, _ := killedStore(t)
+	stream := natslog.NamesOf(messages.Subjects{}).Definitions()
+	embeddedtest.Flip(t, dir, stream, "Be brief.")
+	block := embeddedtest.Blocks(t, dir, stream)[0]
+	before, err := os.ReadFile(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = startOn(dir, embedded.SyncAlways)
+	if err == nil || !strings.Contains(err.Error(), block+" at byte") || !strings.Contains(err.Error(), "--quarantine") {
+		t.Fatalf("started: %v", err)
+	}
+	if after, err := os.ReadFile(block); err != nil || string(after) != string(before) {
+		t.Errorf("the block has changed, or is not there: %v", err)
+	}
+	if taken := quarantine(t, dir); len(taken) != 1 || taken[0].Err != nil || taken[0].Stream != stream {
+		t.Fatalf("taken out: %+v", taken)
+	}
+	_, _, stop := running(t, dir)
+	stop()
+}
+
+// TestTornEndIsNoDamage starts a server on what a crash and, with relaxed sync, a loss of
+// power leave.
+func TestTornEndIsNoDamage(t *testing.T) {
+	dir, a, tails := killedStore(t)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	for name, harm := range map[string]struct {
+		sync  embedded.Sync
+		spoil func(block []byte, at int) []byte
+	}{
+		"torn":       {embedded.SyncAlways, func(block []byte, _ int) []byte { return append(block, block[:20]...) }},
+		"no damage":  {embedded.SyncAlways, func(block []byte, _ int) []byte { return block }},
+		"power lost": {embedded.SyncRelaxed, func(block []byte, _ int) []byte { return append(block, make([]byte, 4096)...) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := embeddedtest.Crash(t, dir)
+			embeddedtest.Spoil(t, dir, stream, string(tails[4].Frame), harm.spoil)
+			srv, err := startOn(dir, harm.sync)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = srv.Shutdown() }()
+			if damaged := srv.Damaged(); len(damaged) > 0 {
+				t.Errorf("damaged: %+v", damaged)
+			}
+			nc, err := srv.Connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if all := sequences(t, nc, stream); len(all) != 5 {
+				t.Errorf("the messages are %v", all)
+			}
+		})
+	}
+}
+
+// TestWrittenInItsPlace has somebody write to the stream that was made in place of one that
+// is set aside. Neither is given up.
+func TestWrittenInItsPlace(t *testing.T) {
+	dir, a, tails := killedStore(t)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	embeddedtest.Flip(t, dir, stream, string(tails[1].Frame))
+	_, nc, stop := running(t, dir)
+	openLog(t, nc)
+	js, err := jetstream.New(nc)
+	if err == nil {
+		_, err = js.Publish(t.Context(), messages.Subjects{}.Log(a), []byte("by hand"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if _, err := startOn(dir, embedded.SyncAlways); err == nil || !strings.Contains(err.Error(), "set aside") {
+		t.Fatalf("started: %v", err)
+	}
+	for _, where := range []string{filepath.Join(dir, "damaged", stream), filepath.Join(dir, "jetstream", "$G", "streams", stream)} {
+		if _, err := os.Stat(filepath.Join(where, "msgs")); err != nil {
+			t.Error(err)
+		}
+	}
+}

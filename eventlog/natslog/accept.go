@@ -38,14 +38,18 @@ func (l *Log) Void(ctx context.Context, shard int, loss *LossError) error {
 
 // Accept records that a person accepts what a stream of the log has lost: from now
 // on what is there counts as all there was. It returns the newest acceptance, nil if
-// there is none, and reports whether that was made now: a stream that is whole is left
-// as it is.
+// there is none, and reports whether that was made now: a stream that is whole, and that
+// nothing was taken out of, is left as it is.
 func (l *Log) Accept(ctx context.Context, shard int, by, reason string) (accepted *Acceptance, now bool, err error) {
 	loss := new(LossError)
 	if err := l.Check(ctx, shard, true); err != nil && !errors.As(err, &loss) {
 		return nil, false, err
 	} else if err == nil {
-		return l.marks.bases[shard].Load().Accepted, false, nil
+		b := l.marks.bases[shard].Load()
+		if len(b.Quarantined) == 0 {
+			return b.Accepted, false, nil
+		}
+		loss.Detail = quarantinedDetail(b.Quarantined)
 	}
 	var old base
 	rev, err := l.getMark(ctx, baseKey(shard), &old)

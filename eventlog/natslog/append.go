@@ -98,6 +98,7 @@ func refused(err error) bool {
 // The server's error codes that decide something.
 const (
 	codeWrongSequence     jetstream.ErrorCode = 10071
+	codeSubjectFull       jetstream.ErrorCode = 10077
 	codeWrongSequenceBusy jetstream.ErrorCode = 10164 // the same, or an earlier message is in hand
 	codeMessageTooLarge   jetstream.ErrorCode = 10054
 	codeHeaderTooLarge    jetstream.ErrorCode = 10097

@@ -16,18 +16,18 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
-	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// store is a log on a server of its own, whose folder can be damaged.
+// store is a log on a server of its own, whose folder can be damaged. The server does not
+// examine the folder before it opens it.
 type store struct {
-	t   *testing.T
-	dir string
-	srv *embedded.Server
-	nc  *nats.Conn
-	log *natslog.Log
+	t    *testing.T
+	dir  string
+	stop func()
+	nc   *nats.Conn
+	log  *natslog.Log
 	// doubted are the shards that an append was in doubt about.
 	doubted chan int
 }
@@ -36,8 +36,8 @@ func newStore(t *testing.T) *store { return openStore(t, t.TempDir()) }
 
 func openStore(t *testing.T, dir string) *store {
 	t.Helper()
-	srv, nc := embeddedtest.Start(t, dir)
-	s := &store{t: t, dir: dir, srv: srv, nc: nc, doubted: make(chan int, 100)}
+	nc, stop := embeddedtest.Plain(t, embeddedtest.PlainConfig{Dir: dir})
+	s := &store{t: t, dir: dir, stop: stop, nc: nc, doubted: make(chan int, 100)}
 	var err error
 	s.log, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet, Doubt: func(shard int) { s.doubted <- shard }})
 	if err != nil {
@@ -58,10 +58,7 @@ func (s *store) crashed(harm func(dir string)) *store {
 // was done between.
 func (s *store) stopped(harm func(dir string)) *store {
 	s.t.Helper()
-	s.nc.Close()
-	if err := s.srv.Shutdown(); err != nil {
-		s.t.Fatal(err)
-	}
+	s.stop()
 	harm(s.dir)
 	return openStore(s.t, s.dir)
 }

@@ -46,6 +46,8 @@ type base struct {
 	Returned uint64    `json:"returned,omitempty"`
 	Lost     int       `json:"lost,omitempty"`
 	At       time.Time `json:"at"`
+	// Quarantined is what was taken out of the stream's files; Removed counts it.
+	Quarantined []Quarantined `json:"quarantined,omitempty"`
 	// Accepted is set if a person accepted that messages were lost before.
 	Accepted *Acceptance `json:"accepted,omitempty"`
 }

@@ -18,6 +18,13 @@ import (
 // How many messages it removes is recorded outside the stream before and after, so
 // that they are told from messages that were lost.
 func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
+	if err := l.purgeBelow(ctx, a, before); err != nil {
+		return err
+	}
+	return l.settleQuarantined(ctx, a, before)
+}
+
+func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64) error {
 	newest, err := l.newest(ctx, a)
 	switch {
 	case err != nil:

@@ -1,0 +1,99 @@
+package natslog_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/logtest"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// remove deletes a message from the log, as if it had been taken out of the files.
+func (s *store) remove(a messages.AgentID, seq uint64) {
+	s.t.Helper()
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stream, err := js.Stream(s.t.Context(), streamOf(a))
+	if err == nil {
+		err = stream.DeleteMsg(s.t.Context(), seq)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestQuarantined records what was taken out of a stream: it is no other loss, it hides
+// none, and the agents concerned are known until it is purged or accepted.
+func TestQuarantined(t *testing.T) {
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	a, b := agents[0], agents[1]
+	shard, lost := s.log.ShardOf(a), tails[0].Seq-2
+	s.remove(a, lost)
+	if loss := s.check(a); loss == nil || loss.Missing != 1 {
+		t.Fatalf("loss %+v, want 1 message", loss)
+	}
+	for range 2 { // a node may die between its record and that of the files
+		if err := s.log.Quarantine(t.Context(), shard, "one", []natslog.Quarantined{{ID: "one", First: lost, Last: lost, Agent: a}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatalf("what was taken out is a loss: %v", loss)
+	}
+	s.remove(b, tails[1].Seq-2)
+	if loss := s.check(a); loss == nil || loss.Missing != 1 {
+		t.Fatalf("loss %+v, want the other message", loss)
+	}
+	other := openStoreOn(t, s)
+	_ = other.check(a)
+	if q := other.log.LostFrame(a, tails[0].Seq); q == nil || q.Last != lost {
+		t.Errorf("of the agent %+v is known", q)
+	}
+	if q := other.log.LostFrame(b, tails[1].Seq); q != nil {
+		t.Errorf("of its neighbour %+v is known", q)
+	}
+	if err := s.log.Purge(t.Context(), a, tails[0].Seq); err != nil {
+		t.Fatal(err)
+	}
+	if q := s.log.LostFrame(a, tails[0].Seq); q != nil {
+		t.Errorf("after a purge %+v is known", q)
+	}
+}
+
+// TestQuarantinedUnknown takes messages out of which nothing can be read. Agents that have
+// nothing newer may be those that lost them.
+func TestQuarantinedUnknown(t *testing.T) {
+	s := newStore(t)
+	agents, tails := s.filled(4)
+	a, b := agents[0], agents[1]
+	shard := s.log.ShardOf(a)
+	s.remove(b, tails[1].Seq)
+	if err := s.log.Quarantine(t.Context(), shard, "one", []natslog.Quarantined{{ID: "one", First: tails[0].Seq + 1, Last: tails[1].Seq}}); err != nil {
+		t.Fatal(err)
+	}
+	if loss := s.check(a); loss != nil {
+		t.Fatal(loss)
+	}
+	if s.log.LostFrame(a, tails[0].Seq) == nil || s.log.LostFrame(b, tails[1].Seq-2) == nil {
+		t.Error("agents that may have lost their newest frame are taken for whole")
+	}
+	tail, err := s.log.Append(t.Context(), logtest.Entry(t, a, tails[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := s.log.LostFrame(a, tail.Seq); q != nil {
+		t.Errorf("of an agent that has something newer %+v is known", q)
+	}
+	accepted, now, err := s.log.Accept(t.Context(), shard, "ada", "it was a test")
+	if err != nil || !now || accepted.Loss == "" {
+		t.Fatalf("accepted %+v, %v, %v", accepted, now, err)
+	}
+	if q := s.log.LostFrame(b, 0); q != nil {
+		t.Errorf("after it was accepted %+v is known", q)
+	}
+}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -77,6 +78,10 @@ func (v *visit) leftovers(ctx context.Context, shard int) error {
 			continue
 		}
 		tail, err := v.cfg.Log.Tail(ctx, a)
+		if damage := new(eventlog.DamageError); errors.As(err, &damage) { // its only frame, which the shard does not show
+			v.damage(a, tail, damage.Seq, err)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("examine %s: %w", a, err)
 		}

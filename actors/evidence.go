@@ -15,8 +15,8 @@ import (
 // from many goroutines and must not block.
 type Evidence interface {
 	// Whole returns why the log that holds the agent cannot be relied on now; nil: it
-	// can.
-	Whole(a messages.AgentID) error
+	// can. The agent's newest frame is at a sequence; 0: it has none.
+	Whole(a messages.AgentID, newest uint64) error
 	// Seen returns the newest event of the agent that was seen in the log, and when
 	// its frame was written. Zero: none was.
 	Seen(a messages.AgentID) (messages.EventNumber, time.Time)
@@ -50,7 +50,7 @@ func (rt *Runtime) newestSeen(id messages.AgentID) seen {
 // though more was seen of it later.
 func (rt *Runtime) whole(id messages.AgentID, tail eventlog.Tail, all ...seen) error {
 	if rt.evidence != nil {
-		if err := rt.evidence.Whole(id); err != nil {
+		if err := rt.evidence.Whole(id, tail.Seq); err != nil {
 			return err
 		}
 	}

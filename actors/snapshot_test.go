@@ -455,7 +455,7 @@ type evidence struct {
 	accepted time.Time
 }
 
-func (e *evidence) Whole(messages.AgentID) error { return e.whole }
+func (e *evidence) Whole(messages.AgentID, uint64) error { return e.whole }
 
 func (e *evidence) Seen(messages.AgentID) (messages.EventNumber, time.Time) { return e.seen, e.at }
 

@@ -285,7 +285,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.retention = n.newRetention()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
-		Deliver: n.host.deliver, Whole: n.integrity.Whole,
+		Deliver: n.host.deliver, Whole: n.integrity.wholeNow,
 		Steady:  func() bool { return n.members.Steady(time.Minute) },
 		Agents:  agents,
 		Fleet:   n.views,

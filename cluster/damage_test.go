@@ -37,7 +37,10 @@ type till struct {
 	paid atomic.Int32
 }
 
-func newTill(t *testing.T) *till {
+func newTill(t *testing.T) *till { return newTillOn(t, func(*till) {}) }
+
+// newTillOn is newTill with a store that prepare has changed or begun.
+func newTillOn(t *testing.T, prepare func(*till)) *till {
 	t.Helper()
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -55,14 +58,17 @@ func newTill(t *testing.T) *till {
 	})
 	k.cfg = cluster.Config{SnapshotEvery: -1, Logger: k.log.Logger()}
 	agents(model, func(d *actors.Definition) { d.Tools = []tool.Tool{pay} })(&k.cfg)
+	prepare(k)
 	k.start(k.dir)
 	return k
 }
 
-// start starts a node on a folder.
+// start starts a node on a folder, or on the server in k.cfg.
 func (k *till) start(dir string) *client.Client {
 	k.t.Helper()
-	k.cfg.Data = dir
+	if k.cfg.NATS == "" {
+		k.cfg.Data = dir
+	}
 	n, err := cluster.Start(k.ctx, k.cfg)
 	k.ok(err)
 	k.t.Cleanup(func() { _ = n.Close() })
@@ -99,47 +105,156 @@ func neighbours(a messages.AgentID) (same, other string) {
 }
 
 // TestFlipAndKill flips one bit of an early frame in what a killed node leaves. The NATS
-// server then drops that frame and all behind it, of every agent there.
+// server would drop that frame and all behind it, of every agent there, so it is not given
+// the stream. Once the frame is taken out, its agent alone is damaged.
 func TestFlipAndKill(t *testing.T) { // A29
 	k := newTill(t)
 	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
 	same, other := neighbours(bank)
 	c := k.n.Client()
-	k.say(c, "assistant/bank", "1", "hello")
-	k.say(c, "assistant/bank", "pay-1", "pay")
-	k.say(c, same, "1", "hello")
-	k.say(c, other, "1", "hello")
+	k.history(bank, same, other)
 	frame := k.events(c, "assistant/bank")[2].Frame
 	dir := k.killed(bank)
 	k.flip(dir, bank, frame)
 	c = k.start(dir)
 
-	for _, agent := range []string{"assistant/bank", same} {
-		if _, err := k.ask(c, agent, input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), "REPRISE_LOG_") {
-			t.Errorf("%s answered %v", agent, err)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(bank.Partition())
+	k.damaged(bank, same, other, "1.blk at byte")
+	if failed := k.doctor(); len(failed) != 1 || !strings.Contains(failed[0], "stream "+stream) || !strings.Contains(failed[0], "1.blk at byte") || !strings.Contains(failed[0], "agent assistant/bank") {
+		t.Errorf("doctor says %q", failed)
+	}
+	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) {
+		t.Errorf("ready in spite of %+v", why)
+	}
+	if _, err := c.AcceptLoss(k.ctx, client.AcceptLoss{Stream: stream, By: "ada", Reason: "it was a test"}); messages.AsError(err).Code != messages.Conflict || !strings.Contains(err.Error(), "--quarantine") {
+		t.Errorf("accepted what is not lost yet: %v", err)
+	}
+
+	// What cannot be read is taken out.
+	k.ok(k.n.Close())
+	k.ok(embedded.Quarantine(k.ctx, dir, messages.DefaultRoot, func(q embedded.Quarantined) { k.ok(q.Err) }, nil))
+	for range 2 {
+		c = k.start(dir)
+		k.say(c, same, "the neighbour works", "hello")
+		if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged {
+			t.Errorf("the agent answered %v", err)
+		}
+		if failed := k.doctor(); len(failed) == 0 || !strings.Contains(failed[0], "taken out") {
+			t.Errorf("doctor says %q", failed)
+		}
+		if why := k.n.Unready(); len(why) > 0 {
+			t.Errorf("not ready: %+v", why)
+		}
+		k.ok(k.n.Close())
+	}
+	c = k.start(dir)
+	if _, err := c.Do(k.ctx, "assistant/bank", messages.Delete{ID: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	k.until(c, "assistant/bank", ofType("agent.purged"))
+	k.eventually("it works in its next life", func() bool {
+		_, err := k.ask(c, "assistant/bank", input("again", "hello"))
+		return err == nil
+	})
+	if failed := k.doctor(); len(failed) != 0 {
+		t.Errorf("doctor says %q", failed)
+	}
+	if paid := k.paid.Load(); paid != 1 {
+		t.Errorf("paid %d times", paid)
+	}
+}
+
+// TestNewestFrameTakenOut takes an agent's newest frame out, which its log does not show.
+func TestNewestFrameTakenOut(t *testing.T) { // A29
+	k := newTill(t)
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	same, other := neighbours(bank)
+	k.history(bank, same, other)
+	all := k.events(k.n.Client(), "assistant/bank")
+	dir := k.killed(bank)
+	k.flip(dir, bank, all[len(all)-1].Frame)
+	k.ok(k.n.Close())
+	k.ok(embedded.Quarantine(k.ctx, dir, messages.DefaultRoot, func(q embedded.Quarantined) { k.ok(q.Err) }, nil))
+	k.ok(os.RemoveAll(filepath.Join(dir, "views"))) // the views know of the frame as well
+	c := k.start(dir)
+	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), "was taken out") {
+		t.Errorf("the agent answered %v", err)
+	}
+	var end error
+	for _, end = range c.Query(k.ctx, "assistant/bank", messages.Query{View: "events"}) {
+	}
+	if messages.AsError(end).Code != messages.Damaged || !strings.Contains(end.Error(), "this may not be all") {
+		t.Errorf("its events end with %v", end)
+	}
+	k.say(c, same, "2", "the neighbour works")
+	if paid := k.paid.Load(); paid != 1 {
+		t.Errorf("paid %d times", paid)
+	}
+}
+
+// history has the agents of a test talk: the first pays.
+func (k *till) history(bank messages.AgentID, same, other string) {
+	k.t.Helper()
+	c := k.n.Client()
+	k.say(c, bank.String(), "1", "hello")
+	k.say(c, bank.String(), "pay-1", "pay")
+	k.say(c, same, "1", "hello")
+	k.say(c, other, "1", "hello")
+}
+
+// damaged checks that the agents of a stream refuse to work and say why, and that others
+// work.
+func (k *till) damaged(bank messages.AgentID, same, other, why string) {
+	k.t.Helper()
+	c := k.n.Client()
+	for _, agent := range []string{bank.String(), same} {
+		if _, err := k.ask(c, agent, input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), why) {
+			k.t.Errorf("%s answered %v", agent, err)
 		}
 	}
 	k.say(c, other, "2", "the rest works")
 	if paid := k.paid.Load(); paid != 1 {
-		t.Errorf("paid %d times", paid)
+		k.t.Errorf("paid %d times", paid)
 	}
+	for line, err := range c.Query(k.ctx, same, messages.Query{View: "events"}) {
+		if err != nil && messages.AsError(err).Code != messages.Damaged {
+			k.t.Errorf("of an agent that was lost whole: %s, %v", line, err)
+		}
+	}
+}
+
+// TestFlipAndKillExternal flips one bit as TestFlipAndKill does, in the folder of a NATS
+// server that stands by itself. It drops that frame and all behind it, and a person accepts
+// the loss.
+func TestFlipAndKillExternal(t *testing.T) { // A29
+	k := newTillOn(t, func(k *till) {
+		nc, _ := embeddedtest.Plain(k.t, embeddedtest.PlainConfig{Dir: k.dir})
+		k.cfg.NATS = nc.ConnectedUrl()
+	})
+	bank := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "bank"}
+	same, other := neighbours(bank)
+	k.history(bank, same, other)
+	frame := k.events(k.n.Client(), "assistant/bank")[2].Frame
+	dir := k.killed(bank)
+	k.flip(dir, bank, frame)
+	k.ok(k.n.Close())
+	nc, _ := embeddedtest.Plain(t, embeddedtest.PlainConfig{Dir: dir})
+	k.cfg.NATS = nc.ConnectedUrl()
+	c := k.start("")
+
 	stream := natslog.NamesOf(messages.Subjects{}).Log(bank.Partition())
+	k.damaged(bank, same, other, "REPRISE_LOG_")
 	if failed := k.doctor(); len(failed) == 0 || !strings.Contains(failed[0], stream+": messages that were acknowledged are lost: it was known to reach sequence") {
 		t.Errorf("doctor says %q", failed)
 	}
 	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) {
 		t.Errorf("ready in spite of %+v", why)
 	}
-	for line, err := range c.Query(k.ctx, same, messages.Query{View: "events"}) {
-		if messages.AsError(err).Code != messages.Damaged {
-			t.Errorf("of an agent that was lost whole: %s, %v", line, err)
-		}
-	}
 
-	// A person accepts the loss, and the agents go on with what is there.
+	// A person accepts the loss, and the agents continue with what is there.
 	k.accept(stream)
 	k.eventually("the stream is relied on again", func() bool { return len(k.n.Unready()) == 0 })
-	k.eventually("its agents go on", func() bool {
+	k.eventually("its agents work", func() bool {
 		_, err := k.ask(c, "assistant/bank", input("2", "hello again"))
 		return err == nil
 	})

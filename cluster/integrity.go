@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster/lease"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -41,6 +42,9 @@ type integrity struct {
 	log    *natslog.Log
 	agents *projections.Agents
 	logger *slog.Logger
+	// unopened are the streams that this node's own server was not given, because their
+	// files are damaged. Nil: there is no such server.
+	unopened func() []embedded.Examined
 	// owner is nil until the node has joined.
 	owner partitions
 	// lag is how long ago a frame must have been stored to be recorded: what the
@@ -196,6 +200,12 @@ func (g *integrity) checkNow(ctx context.Context, shard int) error {
 	g.mu.Lock()
 	doubts, indexed := g.shards[shard].doubts, g.indexed
 	g.mu.Unlock()
+	if x := g.notOpened(g.log.ShardName(shard)); x != nil {
+		if err := g.log.Recall(ctx, shard); err != nil {
+			g.logger.Debug("what is on record of a stream of the log cannot be read now", "stream", x.Stream, "error", err)
+		}
+		return g.assess(shard, unopenedLoss(*x), doubts, time.Now())
+	}
 	err := g.log.Check(ctx, shard, g.lag == 0)
 	var loss *natslog.LossError
 	if err != nil && !errors.As(err, &loss) {
@@ -235,7 +245,7 @@ func (g *integrity) assess(shard int, loss *natslog.LossError, doubts uint64, no
 	g.mu.Unlock()
 	switch {
 	case is.loss != nil && was.loss == nil:
-		g.logger.Error("a stream of the log has lost messages; its agents answer that they are damaged, and nothing is written to it", "stream", loss.Stream, "known", loss.Known, "found", loss.Found, "missing", loss.Missing, "error", loss.Detail, "do", remedy(loss.Stream))
+		g.logger.Error("a stream of the log has lost messages; its agents answer that they are damaged, and nothing is written to it", "stream", loss.Stream, "known", loss.Known, "found", loss.Found, "missing", loss.Missing, "error", loss.Detail, "do", g.remedy(loss.Stream))
 	case !is.suspected.IsZero() && was.suspected.IsZero():
 		g.logger.Warn("a stream of the log seems to have lost messages; it is checked again before its partitions are owned", "stream", loss.Stream, "known", loss.Known, "found", loss.Found, "error", loss.Detail)
 	case is.loss == nil && was.loss != nil:
@@ -297,6 +307,12 @@ func (n *Node) openIntegrity(ctx context.Context) error {
 	g.log, g.copies = n.streams, n.cfg.Replicas > 1
 	if interval := n.syncInterval(); interval > 0 {
 		g.lag = 2 * interval
+	}
+	if n.server != nil {
+		g.unopened = n.server.Damaged
+		if err := n.recordQuarantined(ctx); err != nil {
+			return err
+		}
 	}
 	g.checkEach(ctx, func(*shardState) bool { return true })
 	running, cancel := context.WithCancel(context.Background())

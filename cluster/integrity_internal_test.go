@@ -50,22 +50,22 @@ func TestLossIsConfirmed(t *testing.T) {
 	if want := []messages.Partition{8, 9}; !slices.Equal(mine.given, want) || g.damaged(8) != nil {
 		t.Errorf("given up %v, want %v; damaged: %v", mine.given, want, g.damaged(8))
 	}
-	if err := g.Whole(agent); messages.AsError(err).Code != messages.Unavailable {
+	if err := g.Whole(agent, 1); messages.AsError(err).Code != messages.Unavailable {
 		t.Errorf("an agent of a suspected stream: %v", err)
 	}
 	if err := g.assess(2, loss, 0, now.Add(deposed/2)); err == nil {
 		t.Error("confirmed too early")
 	}
-	if err := g.assess(2, nil, 0, now.Add(deposed)); err != nil || g.Whole(agent) != nil {
-		t.Errorf("a stream that is whole after all: %v, %v", err, g.Whole(agent))
+	if err := g.assess(2, nil, 0, now.Add(deposed)); err != nil || g.Whole(agent, 1) != nil {
+		t.Errorf("a stream that is whole after all: %v, %v", err, g.Whole(agent, 1))
 	}
 	_ = g.assess(2, loss, 0, now)
 	if err := g.assess(2, loss, 0, now.Add(deposed)); err != nil {
 		t.Errorf("a lost stream must be owned, to answer: %v", err)
 	}
 	damage := new(eventlog.DamageError)
-	if why := g.damaged(8); why == nil || why.Code != messages.Damaged || g.damaged(12) != nil || !errors.As(g.Whole(agent), &damage) {
-		t.Errorf("damaged: %v, and elsewhere %v; %v", why, g.damaged(12), g.Whole(agent))
+	if why := g.damaged(8); why == nil || why.Code != messages.Damaged || g.damaged(12) != nil || !errors.As(g.Whole(agent, 1), &damage) {
+		t.Errorf("damaged: %v, and elsewhere %v; %v", why, g.damaged(12), g.Whole(agent, 1))
 	}
 
 	mine.given, mine.owned[8], mine.damaged[8] = nil, true, true

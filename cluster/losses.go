@@ -14,8 +14,15 @@ import (
 )
 
 // remedy is what to do about a loss.
-func remedy(stream string) string {
-	return fmt.Sprintf("restore a backup; or, if what is gone may stay gone: `reprise doctor --accept-loss %s --reason TEXT`", stream)
+func (g *integrity) remedy(stream string) string {
+	if g.notOpened(stream) != nil {
+		return "stop the node and run `reprise doctor --data DIR --quarantine` on its folder, which takes the damaged messages out and keeps a copy; or restore a backup"
+	}
+	return "restore a backup; or, if what is gone may stay gone: " + acceptance(stream)
+}
+
+func acceptance(stream string) string {
+	return fmt.Sprintf("`reprise doctor --accept-loss %s --reason TEXT`", stream)
 }
 
 // lost returns what the stream that holds a partition has lost; nil: nothing.
@@ -48,15 +55,41 @@ func (g *integrity) damaged(p messages.Partition) *messages.Error {
 }
 
 // Whole implements actors.Evidence.
-func (g *integrity) Whole(a messages.AgentID) error {
+func (g *integrity) Whole(a messages.AgentID, newest uint64) error {
 	err := g.relied(natslog.Shard(a.Partition()))
 	switch {
 	case errors.Is(err, errChecked):
 		return messages.Refuse(messages.Unavailable, "the log of agent %s is being checked for losses: try again with the same id", a)
 	case err != nil:
 		return &eventlog.DamageError{Agent: a, Err: err}
+	case g.log == nil:
+		return nil
+	}
+	if q := g.log.LostFrame(a, newest); q != nil {
+		return &eventlog.DamageError{Agent: a, Err: lostFrame(g.log.ShardName(natslog.Shard(a.Partition())), *q)}
 	}
 	return nil
+}
+
+// lostFrame says why an agent is damaged by what was taken out of its stream.
+func lostFrame(stream string, q natslog.Quarantined) error {
+	if q.Agent == (messages.AgentID{}) {
+		return fmt.Errorf("messages up to sequence %d of stream %s could not be read and were taken out, and it is not known whose they were: this agent may have lost its newest", q.Last, stream)
+	}
+	return fmt.Errorf("its frame at sequence %d of stream %s could not be read and was taken out", q.Last, stream)
+}
+
+// wholeNow is Whole of an agent's log as it is now.
+func (g *integrity) wholeNow(ctx context.Context, a messages.AgentID) error {
+	err := g.Whole(a, 0)
+	if err == nil || g.relied(natslog.Shard(a.Partition())) != nil {
+		return err
+	}
+	tail, unread := g.log.Tail(ctx, a)
+	if unread != nil {
+		return err
+	}
+	return g.Whole(a, tail.Seq)
 }
 
 // identity implements streams.
@@ -121,6 +154,9 @@ func (g *integrity) accept(ctx context.Context, a client.AcceptLoss) (string, er
 	case a.Reason == "":
 		return "", messages.Refuse(messages.BadInput, "a loss is accepted with a reason, which is kept")
 	}
+	if x := g.notOpened(a.Stream); x != nil {
+		return "", messages.Refuse(messages.Conflict, "%s; nothing is lost but what cannot be read, so there is nothing to accept yet: %s", unopenedLoss(*x), g.remedy(a.Stream))
+	}
 	accepted, now, err := g.log.Accept(ctx, shard, a.By, a.Reason)
 	switch {
 	case err != nil:
@@ -149,10 +185,24 @@ func (g *integrity) suspects() (all []string) {
 // find gives doctor's findings.
 func (g *integrity) find() (found []doctor.Finding) {
 	for _, loss := range g.losses() {
+		if x := g.notOpened(loss.Stream); x != nil {
+			found = append(found, g.places(*x)...)
+			continue
+		}
 		found = append(found, doctor.Finding{
 			Check: "store", Status: doctor.Fail, Stream: loss.Stream, Seq: loss.Found + 1,
-			Detail: fmt.Sprintf("%v; its agents answer that they are damaged", loss), Remedy: remedy(loss.Stream),
+			Detail: fmt.Sprintf("%v; its agents answer that they are damaged", loss), Remedy: g.remedy(loss.Stream),
 		})
+	}
+	for shard := range g.shards {
+		stream := g.log.ShardName(shard)
+		for _, q := range g.log.Quarantines(shard) {
+			found = append(found, doctor.Finding{
+				Check: "store", Status: doctor.Fail, Agent: q.Agent, Stream: stream, Seq: q.Last,
+				Detail: fmt.Sprintf("%v; it answers that it is damaged", lostFrame(stream, q)),
+				Remedy: "restore a backup; or delete the agent; or, if what is gone may stay gone: " + acceptance(stream),
+			})
+		}
 	}
 	return found
 }

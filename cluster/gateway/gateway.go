@@ -58,7 +58,7 @@ type Config struct {
 	Deliver func(d *actors.Deliver, overtaken func(messages.EventNumber) error) (wait func(context.Context) (messages.Answer, error))
 	// Whole returns why the log that holds an agent cannot be relied on; nil: it can. A
 	// nil Whole: it always can.
-	Whole func(messages.AgentID) error
+	Whole func(context.Context, messages.AgentID) error
 	// Steady says that the node was not cut off from its callers lately. Nil: it is.
 	Steady func() bool
 	// Agents is the list of all agents.

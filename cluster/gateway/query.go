@@ -72,7 +72,7 @@ func (g *Gateway) incomplete(a messages.AgentID) error {
 	if g.Whole == nil {
 		return nil
 	}
-	if why := g.Whole(a); why != nil && messages.AsError(why).Code != messages.Unavailable {
+	if why := g.Whole(g.ctx, a); why != nil && messages.AsError(why).Code != messages.Unavailable {
 		return messages.Refuse(messages.Damaged, "this may not be all: %v", why)
 	}
 	return nil

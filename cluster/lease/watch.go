@@ -123,7 +123,7 @@ func (l *Leases) run(ctx context.Context, s *session) {
 }
 
 var (
-	errDeaf      = errors.New("it tells nothing though leases have changed")
+	errDeaf      = errors.New("it shows nothing though leases have changed; if this lasts, the newest message in the stream of bucket _leases is damaged: remove that stream, it is made again")
 	errClosed    = errors.New("the watch was closed")
 	errReplaced  = errors.New("the bucket is not the one it was")
 	errConnected = errors.New("the connection was made anew")

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -186,7 +187,7 @@ func (a *app) keyedFolder() (store backup.Config, done func(), err error) {
 		}
 		return store, nil, fail("name the folder with --data, or a server with --nats", "there is no store in %s: %v", dir, err)
 	}
-	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Logger: a.logger(slog.LevelError)})
+	srv, err := embedded.Start(embedded.Config{Dir: dir, DontListen: true, Subjects: messages.Subjects{Root: a.remote.options.Root}, Logger: a.logger(slog.LevelError)})
 	if err != nil {
 		return store, nil, err
 	}

@@ -22,6 +22,8 @@ type doctorFlags struct {
 	tenant string
 	// quick leaves the store unread.
 	quick bool
+	// quarantine takes what cannot be read out of the files of a folder.
+	quarantine bool
 	// accept is a stream of the log whose loss a person accepts, and reason why.
 	accept, reason string
 	query          messages.Query
@@ -43,8 +45,10 @@ node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.
 
 With --data and without a server, the files of a folder on which no node runs are read
-instead, before a server opens it and drops what it cannot read: each bad place is told with
-file, byte, sequence and agent. Nothing is changed.
+instead, before a server opens it and drops what it cannot read: each bad place is named with
+file, byte, sequence and agent. Nothing is changed, unless with --quarantine: that takes
+out what cannot be read, and keeps the files as they were in the folder quarantine. A node can
+then be started on the folder; the agents that lost a frame answer that they are damaged.
 
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
@@ -62,6 +66,7 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
+	fs.BoolVar(&f.quarantine, "quarantine", false, "take what cannot be read out of the files in --data, keeping a copy; no node may run on it")
 	fs.StringVar(&f.accept, "accept-loss", "", "accept that this stream of the log lost messages: its agents go on with what is there")
 	fs.StringVar(&f.reason, "reason", "", "why the loss is accepted; it is kept with who accepted it")
 	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
@@ -123,6 +128,8 @@ type finding struct {
 
 func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
 	switch {
+	case f.quarantine:
+		return a.quarantine(ctx, f, agent)
 	case f.accept != "" || f.reason != "":
 		return a.acceptLoss(ctx, f, agent)
 	case agent != "" && f.query.Repair:

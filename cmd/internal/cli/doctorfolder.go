@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
@@ -56,7 +55,7 @@ func (x *folderExamination) stream(found embedded.Examined) {
 	x.messages += found.Messages
 	for _, p := range found.Damage {
 		x.damaged++
-		x.finding(doctor.Fail, found.Stream, p, "the server would drop this place and, after a crash, all that is behind it in the file: keep a copy of the folder before a node is started on it")
+		x.finding(doctor.Fail, found.Stream, p, "restore a backup; or have it taken out with --quarantine, which keeps a copy, so that a node can be started. Until then a node does not open the stream")
 	}
 	if found.Torn != nil {
 		x.finding(doctor.Warn, found.Stream, *found.Torn, "a crash cut this write off before it was acknowledged: the server removes it, and nothing is lost")
@@ -69,22 +68,14 @@ func (x *folderExamination) stream(found embedded.Examined) {
 
 func (x *folderExamination) finding(status, stream string, p embedded.Place, remedy string) {
 	x.line.end()
-	where := []string{stream}
+	detail := stream + ", " + p.Detail
 	if p.File != "" {
-		where = append(where, fmt.Sprintf("%s at byte %d", p.File, p.Offset))
-	}
-	switch {
-	case p.Last > 0 && p.First == p.Last:
-		where = append(where, fmt.Sprintf("sequence %d", p.Last))
-	case p.Last > 0 && p.First > 0:
-		where = append(where, fmt.Sprintf("within sequences %d to %d", p.First, p.Last))
-	case p.Last > 0:
-		where = append(where, fmt.Sprintf("up to sequence %d", p.Last))
+		detail = stream + ", " + p.String()
 	}
 	e := examination{app: x.app, line: x.line}
 	e.finding(doctor.Finding{
 		Check: "file", Status: status, Agent: p.Agent, Stream: stream, Seq: p.First,
-		Detail: strings.Join(where, ", ") + ": " + p.Detail, Remedy: remedy,
+		Detail: detail, Remedy: remedy,
 	})
 }
 
@@ -109,6 +100,46 @@ func (x *folderExamination) end(dir string) error {
 	}
 	if x.damaged > 0 {
 		return silent(exitFailed)
+	}
+	return nil
+}
+
+// quarantine takes what cannot be read out of the files of a data folder.
+func (a *app) quarantine(ctx context.Context, f doctorFlags, agent string) error {
+	if f.accept != "" || f.reason != "" || !a.offline(f, agent) {
+		return usage("--quarantine works on the files of a folder on which no node runs: name it with --data, and leave all else out")
+	}
+	if err := messages.ValidateRoot(a.remote.options.Root); err != nil {
+		return usage("--root: %v", err)
+	}
+	x := folderExamination{app: a, line: a.progress()}
+	var failed error
+	err := embedded.Quarantine(ctx, a.remote.data, a.remote.options.Root, func(q embedded.Quarantined) {
+		x.streams++
+		failed = errors.Join(failed, q.Err)
+		for _, p := range q.Places {
+			x.damaged++
+			remedy := "it was taken out; the file as it was is in " + q.Folder
+			if q.Err != nil {
+				remedy = "nothing was taken out of this stream"
+			}
+			x.finding(doctor.Warn, q.Stream, p, remedy)
+		}
+	}, x.progress)
+	x.line.end()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	sum := finding{"files", "ok", fmt.Sprintf("%d places in %d streams of %s were taken out; a node can be started on it", x.damaged, x.streams, a.remote.data)}
+	if x.damaged == 0 {
+		sum.Detail = fmt.Sprintf("the files in %s are sound: nothing was taken out", a.remote.data)
+	}
+	a.findings([]finding{sum})
+	if a.json() {
+		return a.object(struct {
+			OK     bool      `json:"ok"`
+			Checks []finding `json:"checks"`
+		}{true, []finding{sum}})
 	}
 	return nil
 }

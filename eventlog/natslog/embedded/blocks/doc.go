@@ -1,5 +1,6 @@
 // Package blocks reads the message blocks of a NATS server's streams while no server has
-// them open. [Verify] says which records cannot be read, [Quarantine] takes them out.
+// them open. [Verify] says which records cannot be read, [Quarantine] takes them out, [Copy]
+// writes the good ones to another folder.
 //
 // When nats-server opens a stream whose index.db is missing or out of date, as after a
 // kill, it reads every block, cuts each at the first bad record, and says so in its log

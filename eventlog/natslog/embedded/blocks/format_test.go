@@ -64,13 +64,18 @@ func made(t testing.TB, files ...[]byte) (blocks.Stream, string) {
 		t.Fatal(err)
 	}
 	meta := []byte(`{"name":"made","retention":"limits","max_msgs":-1}`)
-	key := sha256.Sum256([]byte(s.Name))
 	put(t, filepath.Join(s.Dir, "meta.inf"), meta)
-	put(t, filepath.Join(s.Dir, "meta.sum"), fmt.Appendf(nil, "%016x", reversed(highwayhash.Sum64(meta, key[:]))))
+	put(t, filepath.Join(s.Dir, "meta.sum"), metaSum(s.Name, meta))
 	for i, data := range files {
 		put(t, filepath.Join(folder, fmt.Sprintf("%d.blk", i+1)), data)
 	}
 	return s, folder
+}
+
+// metaSum returns the content of meta.sum.
+func metaSum(stream string, meta []byte) []byte {
+	key := sha256.Sum256([]byte(stream))
+	return fmt.Appendf(nil, "%016x", reversed(highwayhash.Sum64(meta, key[:])))
 }
 
 func reversed(n uint64) uint64 {

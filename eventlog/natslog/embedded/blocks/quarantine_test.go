@@ -82,15 +82,8 @@ func TestQuarantine(t *testing.T) {
 	b := newBench(t)
 	for _, h := range harms(b) {
 		t.Run(h.name, func(t *testing.T) {
-			c := *b
-			c.t, c.dir = t, t.TempDir()
-			copyTree(t, b.dir, c.dir)
-			c.files, c.bytes = nil, make(map[string][]byte)
-			for _, path := range b.files {
-				moved := filepath.Join(filepath.Dir(c.path(1)), filepath.Base(path))
-				c.files, c.bytes[moved], c.newest = append(c.files, moved), b.bytes[path], moved
-			}
-			h.do(&c)
+			c := b.moved(t)
+			h.do(c)
 			c.quarantine()
 		})
 	}

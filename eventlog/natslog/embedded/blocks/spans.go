@@ -24,6 +24,21 @@ func count(spans []Span) (n uint64) {
 	return n
 }
 
+// Contains reports whether a sequence is in one of the spans, which are sorted as Verify
+// returns them.
+func Contains(spans []Span, seq uint64) bool {
+	_, found := slices.BinarySearchFunc(spans, seq, func(s Span, seq uint64) int {
+		switch {
+		case s.Last < seq:
+			return -1
+		case s.First > seq:
+			return 1
+		}
+		return 0
+	})
+	return found
+}
+
 // extend adds a sequence to the spans. It is cheap for sequences that arrive in order.
 func extend(spans []Span, seq uint64) []Span {
 	if n := len(spans); n > 0 && spans[n-1].First <= seq && seq <= spans[n-1].Last {

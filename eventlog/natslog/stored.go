@@ -1,12 +1,14 @@
 package natslog
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -15,6 +17,26 @@ import (
 // says nothing.
 func Known(s messages.Subjects, newest map[string][]byte) map[string]uint64 {
 	known := make(map[string]uint64)
+	for stream, e := range onRecord(s, newest) {
+		known[stream] = e.known()
+	}
+	return known
+}
+
+// Removed returns how many of the messages up to its last sequence each stream of the log
+// may lack without having lost one, by the same messages: purges removed them. A stream
+// that is not in the result has no record.
+func Removed(s messages.Subjects, newest map[string][]byte) map[string]uint64 {
+	removed := make(map[string]uint64)
+	for stream, e := range onRecord(s, newest) {
+		_, removed[stream] = e.removed()
+	}
+	return removed
+}
+
+// onRecord returns the record of each stream of the log that has one.
+func onRecord(s messages.Subjects, newest map[string][]byte) map[string]evidence {
+	all := make(map[string]evidence)
 	for shard := range LogStreams {
 		var b base
 		if json.Unmarshal(newest[markSubject(s, baseKey(shard))], &b) != nil {
@@ -28,9 +50,24 @@ func Known(s messages.Subjects, newest map[string][]byte) map[string]uint64 {
 				e.marks = append(e.marks, m)
 			}
 		}
-		known[NamesOf(s).log(shard)] = e.known()
+		all[NamesOf(s).log(shard)] = e
 	}
-	return known
+	return all
+}
+
+// EndsStored reports whether a message of the log as a server stores it ends all that was
+// before it on its subject, as eventlog.Ends says of a frame, by its headers. tombstone
+// reports whether it is the tombstone itself.
+func EndsStored(header []byte) (tombstone, ends bool) {
+	if !bytes.Contains(header, []byte(eventlog.Deleted)) && !bytes.Contains(header, []byte(eventlog.Purged)) {
+		return false, false
+	}
+	h, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return false, false
+	}
+	tombstone = IsTombstone(h)
+	return tombstone, tombstone || h.Get(headerEvents) == eventlog.Purged
 }
 
 // CheckStored returns what is wrong with a message of the log as a server stores it, by

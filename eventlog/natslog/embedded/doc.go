@@ -1,6 +1,7 @@
 // Package embedded runs a NATS server with JetStream inside the process, for
 // one node that needs nothing else. [Start] it on a folder, [Server.Connect] to
-// it, and hand the connections to natslog.Open.
+// it, and hand the connections to natslog.Open. [Examine] and [Salvage] read a folder on
+// which no server runs.
 //
 // # Folder
 //

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gofrs/flock"
+
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 	"github.com/reprise-dev/reprise/messages"
@@ -75,13 +77,13 @@ var ErrRunning = errors.New("a node runs on it")
 // receives every stream of the root, in order; progress, unless it is nil, how many of
 // its bytes are read.
 func Examine(ctx context.Context, dir, root string, each func(Examined), progress func(stream string, done, total int64)) error {
-	unlock, err := hold(dir)
+	streams, lock, err := openIdle(dir)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { _ = lock.Unlock() }()
 	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
-	return x.each(ctx, dir, func(s blocks.Stream) error {
+	return x.each(ctx, streams, func(s blocks.Stream) error {
 		if !x.ours(s.Name) {
 			return nil
 		}
@@ -89,21 +91,27 @@ func Examine(ctx context.Context, dir, root string, each func(Examined), progres
 		if err != nil {
 			return err
 		}
-		each(x.found(s, report))
+		each(x.examined(s, report))
 		return nil
 	})
 }
 
-// hold keeps a data folder that a node has used from being used.
-func hold(dir string) (unlock func(), err error) {
+// openIdle locks a data folder that a node has used and no process uses, and lists its
+// streams, with those that were set aside.
+func openIdle(dir string) ([]blocks.Stream, *flock.Flock, error) {
 	if _, err := os.Stat(filepath.Join(dir, "VERSION")); err != nil {
-		return nil, fmt.Errorf("data folder %s: no node has used it: %w", dir, err)
+		return nil, nil, fmt.Errorf("data folder %s: no node has used it: %w", dir, err)
 	}
 	lock, err := lockNow(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return func() { _ = lock.Unlock() }, nil
+	err = checkVersion(dir)
+	streams, listing := streamsIn(dir)
+	if err = errors.Join(err, listing); err != nil {
+		return nil, nil, errors.Join(err, lock.Unlock())
+	}
+	return streams, lock, nil
 }
 
 // examination verifies the streams of a folder.
@@ -111,17 +119,15 @@ type examination struct {
 	subjects messages.Subjects
 	which    blocks.Which
 	progress func(stream string, done, total int64)
-	// known is how far each stream of the log is known to go.
-	known map[string]uint64
+	// known is how far each stream of the log is known to go, removed how many of its
+	// messages were purged.
+	known, removed map[string]uint64
+	// doubtful reports whether the marks that both are from are damaged.
+	doubtful bool
 }
 
-// each calls do with each stream in the folder, with those that were set aside, after it
-// has read how far they are known to go.
-func (x *examination) each(ctx context.Context, dir string, do func(blocks.Stream) error) error {
-	streams, err := streamsIn(dir)
-	if err != nil {
-		return err
-	}
+// each calls do with each stream, after it has read how far they are known to go.
+func (x *examination) each(ctx context.Context, streams []blocks.Stream, do func(blocks.Stream) error) error {
 	if err := x.readMarks(ctx, streams); err != nil {
 		return err
 	}
@@ -158,28 +164,34 @@ func (x *examination) readMarks(ctx context.Context, streams []blocks.Stream) er
 		if err != nil {
 			return err
 		}
+		x.doubtful = len(report.Damage)+len(report.Unverified) > 0
 		for subject, r := range stored {
 			if !slices.ContainsFunc(report.Deleted, func(d blocks.Span) bool { return d.First <= r.Seq && r.Seq <= d.Last }) {
 				newest[subject] = r.Body
 			}
 		}
 	}
-	x.known = natslog.Known(x.subjects, newest)
+	x.known, x.removed = natslog.Known(x.subjects, newest), natslog.Removed(x.subjects, newest)
 	return nil
 }
 
 func (x *examination) verify(ctx context.Context, s blocks.Stream) (blocks.Report, error) {
-	o := blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Check: func(r blocks.Record) error {
-		return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body)
-	}}
+	o := x.options(s)
 	if x.progress != nil {
 		o.Progress = func(done, total int64) { x.progress(s.Name, done, total) }
 	}
 	return blocks.Verify(ctx, s, o)
 }
 
-// found says what a report on a stream holds.
-func (x *examination) found(s blocks.Stream, report blocks.Report) Examined {
+// options are those that a stream is verified with.
+func (x *examination) options(s blocks.Stream) blocks.Options {
+	return blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Check: func(r blocks.Record) error {
+		return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body)
+	}}
+}
+
+// examined says what a report on a stream holds.
+func (x *examination) examined(s blocks.Stream, report blocks.Report) Examined {
 	found := Examined{Stream: s.Name, Messages: report.Messages, Last: report.Last, Known: x.known[s.Name], Bytes: report.Bytes, Damage: x.places(report.Damage)}
 	if t := report.Torn; t != nil {
 		found.Torn = &Place{File: t.File, Offset: t.Offset, Length: t.Length, Detail: t.Err.Error()}
@@ -193,10 +205,21 @@ func (x *examination) found(s blocks.Stream, report blocks.Report) Examined {
 func (x *examination) places(damage []blocks.Damage) (places []Place) {
 	for _, d := range damage {
 		p := Place{File: d.File, Offset: d.Offset, Length: d.Length, First: d.First, Last: d.Last, Subject: d.Subject, Detail: d.Err.Error()}
-		if a, err := x.subjects.ParseLog(d.Subject); err == nil {
-			p.Agent = a
-		}
+		p.Agent = x.agentOf(d.Subject)
 		places = append(places, p)
 	}
 	return places
+}
+
+// agentOf returns the agent that a frame or a stored input on a subject belongs to; zero if
+// it is of neither kind.
+func (x *examination) agentOf(subject string) messages.AgentID {
+	a, err := x.subjects.ParseLog(subject)
+	if err != nil {
+		_, a, err = x.subjects.ParseInbox(subject)
+	}
+	if err != nil {
+		return messages.AgentID{}
+	}
+	return a
 }

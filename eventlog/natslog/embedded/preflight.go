@@ -30,7 +30,11 @@ func preflight(ctx context.Context, c Config) ([]Examined, error) {
 	x := examination{subjects: c.Subjects, which: blocks.Rebuilt, progress: progress(c.Logger)}
 	killed, large := wasKilled(c.Dir), large(c.Subjects)
 	var aside []Examined
-	err := x.each(ctx, c.Dir, func(s blocks.Stream) error {
+	streams, err := streamsIn(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	err = x.each(ctx, streams, func(s blocks.Stream) error {
 		if x.which = blocks.All; !killed && large[s.Name] {
 			x.which = blocks.Rebuilt
 		}
@@ -47,7 +51,7 @@ func preflight(ctx context.Context, c Config) ([]Examined, error) {
 		if len(report.Damage) == 0 {
 			return nil
 		}
-		found := x.found(s, report)
+		found := x.examined(s, report)
 		if slices.Contains(caches, s.Name) {
 			c.Logger.Warn("a stream is damaged; it is removed, for what it holds is made again", "stream", s.Name, "place", found.Damage[0].String())
 			return os.RemoveAll(s.Dir)

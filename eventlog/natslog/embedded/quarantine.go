@@ -44,13 +44,13 @@ const (
 // unless it is nil, how many bytes are read. A node that starts on the folder records what
 // is missing; see [Server.Quarantined].
 func Quarantine(ctx context.Context, dir, root string, each func(Quarantined), progress func(stream string, done, total int64)) error {
-	unlock, err := hold(dir)
+	streams, lock, err := openIdle(dir)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer func() { _ = lock.Unlock() }()
 	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
-	return x.each(ctx, dir, func(s blocks.Stream) error {
+	return x.each(ctx, streams, func(s blocks.Stream) error {
 		report, err := x.verify(ctx, s)
 		if err != nil || len(report.Damage) == 0 {
 			return err

@@ -26,7 +26,9 @@ type doctorFlags struct {
 	quarantine bool
 	// accept is a stream of the log whose loss a person accepts, and reason why.
 	accept, reason string
-	query          messages.Query
+	// salvage is the file to copy to what can be read of a folder.
+	salvage string
+	query   messages.Query
 }
 
 func (a *app) doctor() *cobra.Command {
@@ -50,6 +52,13 @@ file, byte, sequence and agent. Nothing is changed, unless with --quarantine: th
 out what cannot be read, and keeps the files as they were in the folder quarantine. A node can
 then be started on the folder; the agents that lost a frame answer that they are damaged.
 
+With --salvage OUT as well, every message that can be read is copied to the file OUT, a
+backup: restore makes a store of it. What was deleted is not copied, and what could not be is
+told with its place and agent; the exit code is 1 then. Snapshots and the keys of encrypted agents
+are not in a backup. A restored agent that lacks events before its newest answers that it is
+damaged; one that lacks its newest is told as such, for its log does not show it. Beside OUT
+there must be room for two copies of the folder: one is removed at the end.
+
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
 until a backup is restored, or a person accepts the loss with --accept-loss.
@@ -69,6 +78,7 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	fs.BoolVar(&f.quarantine, "quarantine", false, "take what cannot be read out of the files in --data, keeping a copy; no node may run on it")
 	fs.StringVar(&f.accept, "accept-loss", "", "accept that this stream of the log lost messages: its agents go on with what is there")
 	fs.StringVar(&f.reason, "reason", "", "why the loss is accepted; it is kept with who accepted it")
+	fs.StringVar(&f.salvage, "salvage", "", "copy what can be read of the folder --data, on which no node runs, to this new file, a backup")
 	fs.IntVar(&f.query.Rate, "rate", 0, "frames to read in a second (0: the node's choice)")
 	return waitsFor(a.connects(cmd, 0), "all of it")
 }
@@ -128,6 +138,8 @@ type finding struct {
 
 func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
 	switch {
+	case f.salvage != "":
+		return a.salvage(ctx, f, agent)
 	case f.quarantine:
 		return a.quarantine(ctx, f, agent)
 	case f.accept != "" || f.reason != "":

@@ -68,7 +68,7 @@ func (x *folderExamination) stream(found embedded.Examined) {
 
 func (x *folderExamination) finding(status, stream string, p embedded.Place, remedy string) {
 	x.line.end()
-	detail := stream + ", " + p.Detail
+	detail := stream + ": " + p.Detail
 	if p.File != "" {
 		detail = stream + ", " + p.String()
 	}

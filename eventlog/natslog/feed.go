@@ -33,6 +33,8 @@ type feed struct {
 	seen   uint64 // consumer sequence of the newest message
 	// pending is how many messages were still to come, when the newest one was sent.
 	pending uint64
+	// passed is the stream sequence up to which the server had looked, when it last said so.
+	passed uint64
 }
 
 // errLost says that the consumer is gone or has skipped a message: make a new
@@ -140,6 +142,9 @@ func (f *feed) control(m *nats.Msg) error {
 	}
 	if reply != "" {
 		return f.c.nc.Publish(reply, nil)
+	}
+	if passed, err := strconv.ParseUint(m.Header.Get("Nats-Last-Stream"), 10, 64); err == nil {
+		f.passed = passed
 	}
 	if last, err := strconv.ParseUint(m.Header.Get("Nats-Last-Consumer"), 10, 64); err == nil && last != f.seen {
 		return fmt.Errorf("%w: message %d did not come, only %d", errLost, last, f.seen)

@@ -109,9 +109,14 @@ func (c *conn) at(ctx context.Context, stream string, seq uint64) (*stored, erro
 type place struct {
 	Last string `json:"last_by_subj,omitempty"`
 	Seq  uint64 `json:"seq,omitempty"`
+	// Next is a subject: the first message on it from Seq on that can be read.
+	Next string `json:"next_by_subj,omitempty"`
 }
 
 func (p place) String() string {
+	if p.Next != "" {
+		return fmt.Sprintf("the next message on %s from sequence %d on", p.Next, p.Seq)
+	}
 	if p.Last != "" {
 		return "the newest message on " + p.Last
 	}

@@ -45,6 +45,9 @@ type Unreadable struct {
 	Agent messages.AgentID `json:"agent,omitzero"`
 	// Detail says what is wrong with it.
 	Detail string `json:"detail"`
+	// Ended reports that its agent was deleted since, so that no one needs it. It is there
+	// still, for a server purges only what it can read.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // Scrub is how far a stream of the log was read through. The zero value has read
@@ -61,14 +64,19 @@ type Scrub struct {
 	Begun time.Time `json:"begun,omitzero"`
 	// Whole is when the last pass that reached its end did so. Zero: none has.
 	Whole time.Time `json:"whole,omitzero"`
-	// Bad are messages that cannot be read, by sequence. What a pass finds readable, or
-	// purged, is removed.
+	// Bad are messages that cannot be read, by sequence, also those that no one needs. What
+	// a pass finds readable, or purged, is removed.
 	Bad []Unreadable `json:"bad,omitempty"`
 	// More is how many beyond those in Bad were found since the pass began.
 	More int `json:"more,omitempty"`
 	// Unjudged is how many sequences without a message were met since the pass began of
 	// which it is not known whether they were purged: too many were.
 	Unjudged uint64 `json:"unjudged,omitempty"`
+	// Hidden is how many messages the server counted, when it was last asked, that it
+	// neither gave nor called deleted. nats-server 2.15.2 hides the messages of its newest
+	// block at the next append, once a purge has made one that it cannot read the first of
+	// that block.
+	Hidden uint64 `json:"hidden,omitempty"`
 
 	rev uint64
 }
@@ -128,7 +136,7 @@ func (l *Log) Scrub(ctx context.Context, shard int, s Scrub, limits ScrubLimits)
 	}
 	s.Last = min(s.Last, info.State.LastSeq) // a power loss may have taken what was not on disk
 	s.After = min(s.After, s.Last)
-	p := &scrubPass{l: l, c: c, stream: stream, at: s.After, end: s.Last, left: cmp.Or(limits.Bytes, math.MaxInt), unnamed: s.unnamed(), names: make(map[uint64]messages.AgentID)}
+	p := &scrubPass{l: l, c: c, stream: stream, at: s.After, end: s.Last, left: cmp.Or(limits.Bytes, math.MaxInt), hidden: s.Hidden, unnamed: s.unnamed(), names: make(map[uint64]messages.AgentID)}
 	if first := info.State.FirstSeq; first > 0 {
 		p.at = min(max(p.at, first-1), p.end)
 	}
@@ -140,21 +148,21 @@ func (l *Log) Scrub(ctx context.Context, shard int, s Scrub, limits ScrubLimits)
 		return s, nil, fmt.Errorf("scrub stream %s up to sequence %d: %w", stream, p.at, err)
 	}
 	next = s.merge(p.at, bad, p.names)
-	next.Unjudged += p.unjudged
+	next.Unjudged, next.Hidden = next.Unjudged+p.unjudged, p.hidden
 	if next.After >= next.Last {
 		next.Begun, next.Whole = time.Time{}, time.Now().UTC()
 		if err := l.nameNewest(ctx, c, stream, &next); err != nil {
 			return s, nil, err
 		}
 	}
-	if next.Bad, err = l.unended(ctx, c, stream, next.Bad); err != nil {
+	if err := l.end(ctx, c, stream, next.Bad); err != nil {
 		return s, nil, err
 	}
 	return next, s.fresh(next), nil
 }
 
 // Rescrub looks again at what could not be read, and returns s without what can be read
-// now or was purged.
+// now or was purged, and with what has Ended since.
 func (l *Log) Rescrub(ctx context.Context, shard int, s Scrub) (Scrub, error) {
 	stream, c, err := l.shard(shard)
 	if err != nil {
@@ -171,7 +179,7 @@ func (l *Log) Rescrub(ctx context.Context, shard int, s Scrub) (Scrub, error) {
 	s.Bad = slices.DeleteFunc(slices.Clone(s.Bad), func(u Unreadable) bool {
 		return !slices.ContainsFunc(still, func(t Unreadable) bool { return t.Seq == u.Seq })
 	})
-	if s.Bad, err = l.unended(ctx, c, stream, s.Bad); err != nil {
+	if err := l.end(ctx, c, stream, s.Bad); err != nil {
 		return s, fmt.Errorf("look up whose messages cannot be read in stream %s: %w", stream, err)
 	}
 	return s, nil
@@ -211,10 +219,10 @@ func (s Scrub) merge(to uint64, bad []Unreadable, names map[uint64]messages.Agen
 	return next
 }
 
-// fresh returns what next lists and s does not.
+// fresh returns what next lists and s does not, but for what no one needs.
 func (s Scrub) fresh(next Scrub) (found []Unreadable) {
 	for _, u := range next.Bad {
-		if !slices.ContainsFunc(s.Bad, func(was Unreadable) bool { return was.Seq == u.Seq }) {
+		if !u.Ended && !slices.ContainsFunc(s.Bad, func(was Unreadable) bool { return was.Seq == u.Seq }) {
 			found = append(found, u)
 		}
 	}
@@ -235,6 +243,7 @@ type scrubPass struct {
 	names    map[uint64]messages.AgentID
 	suspects []uint64
 	unjudged uint64
+	hidden   uint64
 }
 
 // gap is a range of sequences, both ends included.
@@ -321,7 +330,7 @@ func (p *scrubPass) inGap(seq uint64) bool {
 // judge returns what cannot be read of what was read. If that is too much to be read a
 // second time at once, it takes back what is behind.
 func (p *scrubPass) judge(ctx context.Context) ([]Unreadable, error) {
-	if len(p.gaps) > 0 {
+	if len(p.gaps) > 0 || p.hidden > 0 {
 		held, known, err := p.holds(ctx)
 		if err != nil {
 			return nil, err
@@ -382,9 +391,15 @@ func (p *scrubPass) holds(ctx context.Context) (held func(seq uint64) bool, know
 	if info, err = p.c.details(ctx, p.stream, streamDetails{Deleted: true}); err != nil {
 		return nil, false, err
 	}
+	at := info.State
+	at.Deleted = slices.Compact(at.Deleted) // what is hidden may be named twice
+	p.hidden = 0
+	if there := at.LastSeq + 1 - at.FirstSeq - uint64(len(at.Deleted)); at.Messages > there {
+		p.hidden = at.Messages - there
+	}
 	return func(seq uint64) bool {
-		_, deleted := slices.BinarySearch(info.State.Deleted, seq)
-		return seq >= info.State.FirstSeq && seq <= info.State.LastSeq && !deleted
+		_, deleted := slices.BinarySearch(at.Deleted, seq)
+		return seq >= at.FirstSeq && seq <= at.LastSeq && !deleted
 	}, true, nil
 }
 
@@ -416,22 +431,19 @@ func (l *Log) nameNewest(ctx context.Context, c *conn, stream string, s *Scrub) 
 	return nil
 }
 
-// unended returns bad without what belonged to agents that were deleted since: a server
-// purges only what it can read.
-func (l *Log) unended(ctx context.Context, c *conn, stream string, bad []Unreadable) (rest []Unreadable, err error) {
-	for _, u := range bad {
-		if u.Agent != (messages.AgentID{}) {
-			first, err := c.get(ctx, stream, place{Seq: 1, Next: l.subject(u.Agent, u.Agent.Partition())})
-			if err != nil {
-				return nil, err
-			}
-			if first != nil && first.seq > u.Seq && first.ends() {
-				continue
-			}
+// end notes which of bad belonged to agents that were deleted since.
+func (l *Log) end(ctx context.Context, c *conn, stream string, bad []Unreadable) error {
+	for i, u := range bad {
+		if u.Agent == (messages.AgentID{}) {
+			continue
 		}
-		rest = append(rest, u)
+		first, err := c.get(ctx, stream, place{Seq: 1, Next: l.subject(u.Agent, u.Agent.Partition())})
+		if err != nil {
+			return err
+		}
+		bad[i].Ended = first != nil && first.seq > u.Seq && first.ends()
 	}
-	return rest, nil
+	return nil
 }
 
 // ends reports whether nothing that was before a frame is its agent's any more, by its
@@ -452,6 +464,7 @@ type detailedInfo struct {
 	Error *jetstream.APIError `json:"error"`
 	Total int                 `json:"total"` // of Subjects, of which only the first are named
 	State struct {
+		Messages   uint64            `json:"messages"`
 		FirstSeq   uint64            `json:"first_seq"`
 		LastSeq    uint64            `json:"last_seq"`
 		NumDeleted int               `json:"num_deleted"`

@@ -52,9 +52,12 @@ func (s *store) append(a messages.AgentID, after eventlog.Tail) eventlog.Tail {
 	return tail
 }
 
-// places are the sequences and agents of what cannot be read.
+// places are the sequences and agents of what cannot be read and is needed.
 func places(all []natslog.Unreadable) (places []natslog.Unreadable) {
 	for _, u := range all {
+		if u.Ended {
+			continue
+		}
 		places = append(places, natslog.Unreadable{Seq: u.Seq, Agent: u.Agent})
 	}
 	return places
@@ -196,5 +199,39 @@ func TestScrubIsContinued(t *testing.T) {
 	}
 	if at, found := s.scrub(a, 0); len(found) > 0 || len(at.Bad) > 0 {
 		t.Errorf("what was lost and accepted cannot be read: %v", at.Bad)
+	}
+}
+
+// TestScrubOfHiddenMessages has a purge make an unreadable message the first of the stream.
+// The NATS server then hides all that is there at the next append, and still counts it.
+func TestScrubOfHiddenMessages(t *testing.T) {
+	s := newStore(t)
+	agents := logtest.Neighbours(2)
+	first := s.append(agents[0], eventlog.Tail{})
+	third := s.append(agents[0], s.append(agents[0], first))
+	s.append(agents[1], eventlog.Tail{})
+	newest := s.append(agents[0], third)
+	s.mark(agents[0])
+	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(agents[0]), string(first.Frame)) }) // in the second
+	if err := s.log.Purge(t.Context(), agents[0], newest.Seq); err != nil {
+		t.Fatal(err)
+	}
+	if at, _ := s.scrub(agents[0], 0); at.Hidden != 0 || len(at.Bad) != 1 {
+		t.Errorf("before the server hides anything: %+v", at)
+	}
+	s.append(agents[0], newest)
+	if at, _ := s.scrub(agents[0], 0); at.Hidden != 3 {
+		t.Errorf("the server hides the unreadable one and the two behind it: %+v", at)
+	}
+}
+
+// TestScrubOfTheEnd has nothing that can be read behind what cannot.
+func TestScrubOfTheEnd(t *testing.T) { // A29
+	s := newStore(t)
+	agents, tails := s.filled(2)
+	s = s.stopped(func(dir string) { embeddedtest.Flip(t, dir, streamOf(agents[1]), string(tails[1].Frame)) })
+	want := []natslog.Unreadable{{Seq: tails[1].Seq, Agent: agents[1]}}
+	if at, found := s.scrub(agents[0], 0); !slices.Equal(places(at.Bad), want) || !slices.Equal(places(found), want) || at.After != tails[1].Seq {
+		t.Errorf("found %v: %+v, want %v", found, at, want)
 	}
 }

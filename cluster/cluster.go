@@ -151,8 +151,9 @@ type Node struct {
 	host      *host
 	hub       *gateway.Hub
 	owner     *owner
-	// retention is set before the doors open.
+	// retention and scrubber are set before the doors open.
 	retention *retention
+	scrubber  *scrubber
 	http      *gateway.HTTP // nil: none
 	metrics   *metrics.Metrics
 	inbox     *inbox.Inbox
@@ -207,7 +208,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -282,7 +283,7 @@ func (n *Node) openHost(ctx context.Context) error {
 	}
 	n.owner = (&owner{may: n.staysPlain, integrity: n.integrity, host: n.host, log: n.log, inbox: n.inbox, agents: agents, came: n.metrics.Taken, left: func(p messages.Partition) { n.metrics.Lost(p); hub.Moved(p); n.integrity.left(p) }, logger: n.cfg.Logger}).begin()
 	n.onClose(n.owner.close)
-	n.retention = n.newRetention()
+	n.retention, n.scrubber = n.newRetention(), n.newScrubber()
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
 		Deliver: n.host.deliver, Whole: n.integrity.wholeNow,
@@ -296,8 +297,8 @@ func (n *Node) openHost(ctx context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
-		}.Find, Encrypted: n.Encrypted(),
+			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
+		}.Find, Scrubbed: n.scrubber.told, Encrypted: n.Encrypted(),
 	})
 	return nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/messages"
@@ -25,4 +26,12 @@ func (n *Node) Indexed(ctx context.Context) bool {
 // CheckAll checks all streams of the log.
 func (n *Node) CheckAll(ctx context.Context) {
 	n.integrity.checkEach(ctx, func(*shardState) bool { return true })
+}
+
+// ScrubAt reads the streams of the log through that are due at a time, as the node does
+// now and then by its clock.
+func (n *Node) ScrubAt(ctx context.Context, now time.Time) {
+	s := n.newScrubber()
+	s.now = func() time.Time { return now }
+	s.round(ctx)
 }

@@ -137,6 +137,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	if behind, err := n.lag.get(ctx, lagFor, n.viewsLag); err == nil {
 		s.ViewsBehind = &behind
 	}
+	s.ScrubBehind = n.scrubber.behind.Load()
 	for _, in := range n.inbox.Stats() {
 		s.Applied, s.Repeated, s.DeadLetters, s.Lost = s.Applied+in.Applied, s.Repeated+in.Again, s.DeadLetters+in.DeadLetters, s.Lost+in.Lost
 		epoch := n.owner.epoch(in.Partition)

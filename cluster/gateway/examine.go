@@ -25,6 +25,16 @@ type Examined struct {
 	Counts *doctor.Counts `json:"counts,omitempty"`
 	// Encrypted says whether the node seals what it stores. Nil: it is not told here.
 	Encrypted *bool `json:"encrypted,omitempty"`
+	// Scrubbed says how far the log was read through in the background. Nil: it is not
+	// told here.
+	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
+}
+
+// Scrubbed is how far the streams of the log were read through in the background.
+type Scrubbed struct {
+	Detail string `json:"detail"`
+	// Whole reports whether each of them was read to its end at least once.
+	Whole bool `json:"whole"`
 }
 
 // queryStore answers a view of the whole store.
@@ -77,6 +87,9 @@ func (g *Gateway) examineStore(p *page, q messages.Query) error {
 	if shard == 1 && g.Store != nil {
 		for _, f := range g.Store(g.ctx) {
 			e.finding(f)
+		}
+		if g.Scrubbed != nil {
+			e.scrubbed(g.Scrubbed(g.ctx))
 		}
 		e.flush() // they may be why the rest cannot be read
 	}
@@ -170,6 +183,13 @@ func (e *examiner) finding(f doctor.Finding) {
 	e.p.line(1, Examined{Type: "finding", Finding: &f}) // all are of one place: a page never ends between them
 }
 
+// scrubbed notes how far the log was read through in the background.
+func (e *examiner) scrubbed(s *Scrubbed) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at.Scrubbed = s
+}
+
 // flush sends what was found.
 func (e *examiner) flush() {
 	e.mu.Lock()
@@ -202,6 +222,8 @@ type StoreFindings struct {
 	OwnerOf    func(messages.Partition) string
 	// Lost gives findings of its own, about streams of the log that have lost messages.
 	Lost func() []doctor.Finding
+	// Unread gives findings of its own, about messages of the log that cannot be read.
+	Unread func(context.Context) []doctor.Finding
 	// Locked says that agents are encrypted and their keys are missing.
 	Locked func(context.Context) error
 	// Copies gives findings of its own, about streams of which copies are missing.
@@ -220,7 +242,7 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	add := func(status, remedy, format string, args ...any) {
 		found = append(found, doctor.Finding{Check: "store", Status: status, Detail: fmt.Sprintf(format, args...), Remedy: remedy})
 	}
-	found = append(found, s.Lost()...)
+	found = append(append(found, s.Lost()...), s.Unread(ctx)...)
 	for _, err := range s.Unsound(ctx) {
 		add(doctor.Fail, "", "%v", err)
 	}

@@ -82,6 +82,9 @@ type Config struct {
 	Doctor *doctor.Doctor
 	// Store says what is wrong with what the whole store stands on. Nil: nothing is told.
 	Store func(context.Context) []doctor.Finding
+	// Scrubbed says how far the log was read through in the background. Nil: it is not
+	// told.
+	Scrubbed func(context.Context) *Scrubbed
 	// Encrypted says that what agents are told and do is sealed where it is stored.
 	Encrypted bool
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the

@@ -27,6 +27,9 @@ type State struct {
 	Prompts, AskedAfar, AskedAgain int64
 	// ViewsBehind is how many messages the views of the fleet lack. Nil: not known now.
 	ViewsBehind *uint64
+	// ScrubBehind is how many sequences of the stream of the log that is read through now
+	// are still to be read.
+	ScrubBehind uint64
 	// Held are the partitions that are this node's.
 	Held []Partition
 	// Applied is how many inputs and commands from the inbox agents took, Repeated
@@ -68,6 +71,7 @@ var (
 	askedAfar   = gauge("reprise_asks_remote_total", "Commands from this node's doors for agents of other nodes.")
 	askedAgain  = gauge("reprise_asks_retried_total", "Times that a command from this node's doors was sent again: its agent changed hands, or its node did not answer.")
 	viewsBehind = gauge("reprise_views_behind_messages", "Messages of the log that this node's views of the fleet do not tell of yet.")
+	scrubBehind = gauge("reprise_scrub_behind_messages", "Messages of the stream of the log that this node reads through in the background that are still to be read; 0 if none is.")
 	epoch       = gauge("reprise_partition_epoch", "The epoch under which a partition is this node's.", "partition")
 	owing       = gauge("reprise_agents_owing_work", "Agents of a partition of this node that owe work.", "partition")
 	pending     = gauge("reprise_inputs_pending", "Inputs and commands of a partition of this node that are stored and that it has not taken yet.", "partition")
@@ -92,7 +96,7 @@ const lookUpWithin = 3 * time.Second
 // Describe names what there is.
 func (*state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		ready, connected, reconnects, members, held, inMemory, known, streams, prompts, askedAfar, askedAgain, viewsBehind, epoch, owing,
+		ready, connected, reconnects, members, held, inMemory, known, streams, prompts, askedAfar, askedAgain, viewsBehind, scrubBehind, epoch, owing,
 		pending, inHand, waiting, unserved, oldest, applied, repeated, letters, lost,
 	} {
 		to <- d
@@ -121,6 +125,7 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	if now.ViewsBehind != nil {
 		is(viewsBehind, prometheus.GaugeValue, float64(*now.ViewsBehind))
 	}
+	is(scrubBehind, prometheus.GaugeValue, float64(now.ScrubBehind))
 	is(applied, prometheus.CounterValue, float64(now.Applied))
 	is(repeated, prometheus.CounterValue, float64(now.Repeated))
 	is(letters, prometheus.CounterValue, float64(now.DeadLetters))

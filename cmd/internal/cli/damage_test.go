@@ -27,7 +27,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 		w.run("ask", "assistant/"+key, "What is 17 times 3?").exits(0, "51")
 		w.run("ask", "assistant/"+key, "What is 4 times 3?").exits(0, "12")
 	}
-	w.run("doctor").exits(0, "note  encryption", "off", "ok    log", "5 agents with 40 frames")
+	w.run("doctor").exits(0, "note  encryption", "off", "note  scrub", "16 of 16 streams", "ok    log", "5 agents with 40 frames")
 	w.publishRaw("foreign", nil, []byte("who am I"))
 	w.publishFrame("gap", func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
 	w.publishFrame("newer", func(*messages.Frame) {}, newer)

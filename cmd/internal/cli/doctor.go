@@ -226,7 +226,7 @@ func (a *app) examineStore(ctx context.Context, agent string, q messages.Query) 
 		x.line.end()
 		return nil, err
 	}
-	return append(x.encryption(), x.result()), nil
+	return append(append(x.encryption(), x.scrub()...), x.result()), nil
 }
 
 func (a *app) examine(ctx context.Context, tenant string) (found []finding) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,6 +27,9 @@ type examination struct {
 	whole bool
 	// encrypted says whether what is stored is sealed; nil: nobody has told.
 	encrypted *bool
+	// scrubbed says how far the log was read through in the background; nil: nobody has
+	// told.
+	scrubbed *gateway.Scrubbed
 }
 
 func (a *app) examination() *examination { return &examination{app: a, line: a.progress()} }
@@ -110,6 +114,17 @@ func (x *examination) encryption() []finding {
 	return []finding{{"encryption", "note", "off: what is stored can be read by whoever has the files or a backup; serve --key-file switches it on"}}
 }
 
+// scrub says how far the log was read through in the background, if a node has told.
+func (x *examination) scrub() []finding {
+	switch {
+	case x.scrubbed == nil:
+		return nil
+	case x.scrubbed.Whole:
+		return []finding{{"scrub", "ok", x.scrubbed.Detail}}
+	}
+	return []finding{{"scrub", "note", x.scrubbed.Detail}}
+}
+
 // remote has a node examine the store, or one agent if it is named.
 func (x *examination) remote(ctx context.Context, c *client.Client, agent string, q messages.Query) error {
 	var lines iter.Seq2[json.RawMessage, error]
@@ -121,6 +136,7 @@ func (x *examination) remote(ctx context.Context, c *client.Client, agent string
 			return err
 		}
 		e := raw[gateway.Examined](line)
+		x.scrubbed = cmp.Or(e.Scrubbed, x.scrubbed)
 		switch {
 		case e.Finding != nil:
 			x.finding(*e.Finding)

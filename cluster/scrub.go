@@ -1,0 +1,253 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-dev/reprise/cluster/gateway"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+const (
+	// scrubRate is how much of the log a node reads in a second for this alone, in bytes.
+	// That is a hundredth of a core and of a disk, and 84 GiB in a day.
+	scrubRate = 1 << 20
+	// scrubStep is how much is read between two records of how far it is: a minute's.
+	scrubStep = 60 * scrubRate
+	// scrubLook is how often a node looks what there is to do, and whether what could not
+	// be read can be read now. A node that starts has other work first.
+	scrubLook = time.Minute
+	// scrubAgain is how long after a stream was read to its end it is read again.
+	scrubAgain = 24 * time.Hour
+)
+
+// scrubber reads the streams of the log through, one after the other, those of which this
+// node owns the first partition. What it finds stops no one: an agent works on where the
+// damage lies below its snapshot.
+type scrubber struct {
+	log       *natslog.Log
+	integrity *integrity
+	// owns reports whether a partition is this node's.
+	owns   func(messages.Partition) bool
+	limits natslog.ScrubLimits
+	now    func() time.Time
+	logger *slog.Logger
+	// behind is how many sequences of the stream under way are still to be read.
+	behind atomic.Uint64
+}
+
+func (n *Node) newScrubber() *scrubber {
+	return &scrubber{
+		log: n.streams, integrity: n.integrity, logger: n.cfg.Logger, now: time.Now,
+		limits: natslog.ScrubLimits{Bytes: scrubStep, Rate: scrubRate},
+		owns: func(p messages.Partition) bool {
+			owned, _ := n.owner.owns(p)
+			return owned
+		},
+	}
+}
+
+// openScrub begins to read the streams through.
+func (n *Node) openScrub(context.Context) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { n.scrubber.run(ctx, scrubLook) })
+	n.onClose(func() { cancel(); running.Wait() })
+	return nil
+}
+
+// run reads on whenever there is something to read, until ctx ends.
+func (s *scrubber) run(ctx context.Context, every time.Duration) {
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			s.round(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round reads each stream of this node to its end that is due.
+func (s *scrubber) round(ctx context.Context) {
+	for shard := range natslog.LogStreams {
+		for again := true; again && s.mine(shard); {
+			var err error
+			if again, err = s.step(ctx, shard); err != nil && ctx.Err() == nil {
+				s.failed(shard, err)
+			}
+		}
+		s.behind.Store(0)
+	}
+}
+
+// failed logs why a stream cannot be read through now.
+func (s *scrubber) failed(shard int, err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, eventlog.ErrUnavailable) {
+		level = slog.LevelDebug // others tell
+	}
+	s.logger.Log(context.Background(), level, "a stream of the log cannot be read through now; it is tried again", "stream", s.log.ShardName(shard), "error", err)
+}
+
+// mine reports whether this node is to read a stream through. One that has lost messages
+// is left to those who see to that.
+func (s *scrubber) mine(shard int) bool {
+	return s.owns(messages.Partition(shard*messages.Partitions/natslog.LogStreams)) && s.integrity.relied(shard) == nil
+}
+
+// step reads a stream on if it is due, records how far it is, and reports whether it is
+// to be read on at once.
+func (s *scrubber) step(ctx context.Context, shard int) (again bool, err error) {
+	was, err := s.log.Scrubbed(ctx, shard)
+	if err != nil {
+		return false, err
+	}
+	if was.Begun.IsZero() && s.now().Sub(was.Whole) < scrubAgain {
+		return false, s.lookAgain(ctx, shard, was)
+	}
+	next, found, err := s.log.Scrub(ctx, shard, was, s.limits)
+	if err != nil {
+		return false, err
+	}
+	if err := s.log.SaveScrub(ctx, shard, next); err != nil {
+		return false, err
+	}
+	s.say(shard, was, next, found)
+	s.behind.Store(next.Last - next.After)
+	return !next.Begun.IsZero(), nil
+}
+
+// say logs what was found that was not known.
+func (s *scrubber) say(shard int, was, next natslog.Scrub, found []natslog.Unreadable) {
+	stream := s.log.ShardName(shard)
+	for _, u := range found {
+		s.logger.Error("a message of the log cannot be read; its agent works on if it has a snapshot of what is behind, and else answers that it is damaged",
+			"stream", stream, "sequence", u.Seq, "agent", whose(u), "error", u.Detail, "do", scrubRemedy)
+	}
+	if next.More > was.More {
+		s.logger.Error("more messages of the log cannot be read than are listed", "stream", stream, "more", next.More, "do", scrubRemedy)
+	}
+	if next.Hidden > was.Hidden {
+		s.logger.Error("the NATS server hides messages of the log that it counts", "stream", stream, "messages", next.Hidden, "do", scrubRemedy)
+	}
+}
+
+// lookAgain looks whether what could not be read can be read now, or is not needed.
+func (s *scrubber) lookAgain(ctx context.Context, shard int, was natslog.Scrub) error {
+	if len(was.Bad) == 0 {
+		return nil
+	}
+	next, err := s.log.Rescrub(ctx, shard, was)
+	if err != nil || slices.Equal(next.Bad, was.Bad) {
+		return err
+	}
+	return s.log.SaveScrub(ctx, shard, next)
+}
+
+// whose says whose a message is.
+func whose(u natslog.Unreadable) string {
+	if u.Agent == (messages.AgentID{}) {
+		return "unknown"
+	}
+	return u.Agent.String()
+}
+
+// scrubRemedy is what to do about a message that cannot be read. nats-server 2.15.2 hides
+// others when a purge makes it the first of its block.
+const scrubRemedy = "keep a copy of the data folder, and restore a backup; delete no agent of this stream before, for the NATS server may then drop messages of others"
+
+// all returns how far each stream was read through, by any node.
+func (s *scrubber) all(ctx context.Context) (all [natslog.LogStreams]natslog.Scrub, err error) {
+	errs := make([]error, natslog.LogStreams)
+	var wg sync.WaitGroup
+	for shard := range all {
+		wg.Go(func() { all[shard], errs[shard] = s.log.Scrubbed(ctx, shard) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// find gives doctor's findings: each message that cannot be read.
+func (s *scrubber) find(ctx context.Context) (found []doctor.Finding) {
+	all, err := s.all(ctx)
+	if err != nil {
+		return []doctor.Finding{{Check: "scrub", Status: doctor.Warn, Detail: err.Error()}}
+	}
+	for shard, at := range all {
+		found = append(found, unreadable(s.log.ShardName(shard), at)...)
+	}
+	return found
+}
+
+// unreadable gives the findings about a stream.
+func unreadable(stream string, at natslog.Scrub) (found []doctor.Finding) {
+	add := func(u natslog.Unreadable, detail string) {
+		found = append(found, doctor.Finding{Check: "scrub", Status: doctor.Fail, Agent: u.Agent, Stream: stream, Seq: u.Seq, Detail: detail, Remedy: scrubRemedy})
+	}
+	for _, u := range at.Bad {
+		switch {
+		case u.Ended:
+		case u.Agent == (messages.AgentID{}):
+			add(u, fmt.Sprintf("stream %s, sequence %d, of an agent that is not known: %s", stream, u.Seq, u.Detail))
+		default:
+			add(u, u.Detail) // the place is told with the agent
+		}
+	}
+	if at.More > 0 {
+		add(natslog.Unreadable{}, fmt.Sprintf("%d more messages of stream %s cannot be read than the %d that are listed", at.More, stream, len(at.Bad)))
+	}
+	if at.Hidden > 0 {
+		add(natslog.Unreadable{}, fmt.Sprintf("the NATS server counts %d messages of stream %s that it neither gives nor calls deleted", at.Hidden, stream))
+	}
+	return found
+}
+
+// told says how far the streams were read through.
+func (s *scrubber) told(ctx context.Context) *gateway.Scrubbed {
+	all, err := s.all(ctx)
+	if err != nil {
+		return nil // find tells
+	}
+	var parts []string
+	oldest := all[0].Whole
+	unread, unjudged := 0, uint64(0)
+	for shard, at := range all {
+		if !at.Begun.IsZero() {
+			parts = append(parts, fmt.Sprintf("%s is read to sequence %d of %d", s.log.ShardName(shard), at.After, at.Last))
+		}
+		if at.Whole.IsZero() {
+			unread++
+		}
+		if at.Whole.Before(oldest) {
+			oldest = at.Whole
+		}
+		unjudged += at.Unjudged
+	}
+	if unread > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d streams of the log were not read to their end yet", unread, len(all)))
+	} else {
+		parts = append(parts, fmt.Sprintf("each stream of the log was last read to its end on %s or later", oldest.UTC().Format(time.DateTime)))
+	}
+	if unjudged > 0 {
+		parts = append(parts, fmt.Sprintf("of %d sequences it is not known whether they were purged: a stream has too many that were", unjudged))
+	}
+	return &gateway.Scrubbed{Detail: strings.Join(parts, "; "), Whole: unread == 0}
+}

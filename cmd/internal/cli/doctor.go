@@ -59,6 +59,9 @@ are not in a backup. A restored agent that lacks events before its newest answer
 damaged; one that lacks its newest is told as such, for its log does not show it. Beside OUT
 there must be room for two copies of the folder: one is removed at the end.
 
+Nodes read the log through in the background, once a day. How far that is, and each message
+that could not be read, is told first, also with an agent's place below its snapshot.
+
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
 until a backup is restored, or a person accepts the loss with --accept-loss.

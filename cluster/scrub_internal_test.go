@@ -63,7 +63,7 @@ func TestScrubMoves(t *testing.T) {
 	says(two, false, "16 of 16 streams of the log were not read to their end yet")
 	owner = 1
 	if again, err := one.step(w.Ctx, 2); !again || err != nil || one.behind.Load() != 2 {
-		t.Errorf("it goes on: %v, %v; %d are left", again, err, one.behind.Load())
+		t.Errorf("there is more: %v, %v; %d are left", again, err, one.behind.Load())
 	}
 	owner = 2
 	one.round(w.Ctx)
@@ -102,7 +102,7 @@ func TestScrubMoves(t *testing.T) {
 	says(one, true, "each stream of the log was last read to its end on 20")
 }
 
-// TestUnreadableHasAPlace tells of messages whose agent is known, and of others.
+// TestUnreadableHasAPlace names messages whose agent is known, and others.
 func TestUnreadableHasAPlace(t *testing.T) {
 	a := agentOf(2)
 	found := unreadable("REPRISE_LOG_2", natslog.Scrub{

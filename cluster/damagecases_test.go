@@ -300,6 +300,9 @@ func TestDamageIsNamed(t *testing.T) { // A29
 					if stream != streams[0] || end != "killed" {
 						embeddedtest.Long(t, "one of each kind is enough")
 					}
+					if stream == names.Inbox() && harm.name == "removed" {
+						t.Skip("nothing is on record of what waits")
+					}
 					s.opens(t, end, stream, harm.do, false)
 				})
 			}
@@ -318,6 +321,9 @@ func TestDamageIsNamed(t *testing.T) { // A29
 					embeddedtest.Long(t, "one of each kind is enough")
 					if harm.ownServer {
 						t.Skip("the server would not survive it")
+					}
+					if stream == names.Snapshots() && harm.name == "zeroed" && end == "stopped" {
+						t.Skip("the server answers nothing any more (nats-server v2.15.2)")
 					}
 					s.opens(t, end, stream, harm.do, true)
 				})

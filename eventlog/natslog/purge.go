@@ -18,10 +18,36 @@ import (
 // How many messages it removes is recorded outside the stream before and after, so
 // that they are told from messages that were lost.
 func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
+	if err := l.purgeable(ctx, Shard(a.Partition())); err != nil {
+		return err
+	}
 	if err := l.purgeBelow(ctx, a, before); err != nil {
 		return err
 	}
 	return l.settleQuarantined(ctx, a, before)
+}
+
+// purgeable returns why nothing must be purged from a stream: it is known to hold messages
+// that the server cannot read. Where a purge makes one of them the first of the block that
+// is written to, nats-server 2.15.2 drops all others of that block at the next append.
+func (l *Log) purgeable(ctx context.Context, shard int) error {
+	if _, err := l.baseOf(ctx, shard); err != nil {
+		return err
+	}
+	s, err := l.Scrubbed(ctx, shard)
+	if err != nil {
+		return err
+	}
+	n := s.More
+	for _, u := range s.Bad {
+		if !u.Given {
+			n++
+		}
+	}
+	if n > 0 {
+		return messages.Refuse(messages.Unavailable, "nothing is purged from stream %s, for the NATS server cannot read %d messages of it and would then drop others: stop it and run `reprise doctor --data DIR --quarantine`, or restore a backup", l.names.log(shard), n)
+	}
+	return nil
 }
 
 func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64) error {

@@ -45,6 +45,8 @@ type Unreadable struct {
 	Agent messages.AgentID `json:"agent,omitzero"`
 	// Detail says what is wrong with it.
 	Detail string `json:"detail"`
+	// Given reports that the server can read it, and only its frame is damaged.
+	Given bool `json:"given,omitempty"`
 	// Ended reports that its agent was deleted since, so that no one needs it. It is there
 	// still, for a server purges only what it can read.
 	Ended bool `json:"ended,omitempty"`
@@ -368,7 +370,7 @@ func (p *scrubPass) confirm(ctx context.Context) (bad []Unreadable, err error) {
 			missing++
 			bad = append(bad, Unreadable{Seq: seq, Detail: "the NATS server cannot read it: it is damaged on disk"})
 		} else if a, why := p.check(m); why != nil {
-			bad = append(bad, Unreadable{Seq: seq, Agent: a, Detail: why.Error()})
+			bad = append(bad, Unreadable{Seq: seq, Agent: a, Detail: why.Error(), Given: true})
 		}
 	}
 	if missing == 0 {

@@ -2,6 +2,7 @@ package natslog_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -126,12 +127,13 @@ func TestScrub(t *testing.T) { // A29
 	// What belonged to a deleted agent is no damage, though the server does not purge it, nor
 	// is what can be read again.
 	end, err := s.log.Append(t.Context(), logtest.Entry(t, flipped, tails[0][5], messages.AgentDeleted{}))
-	if err == nil {
-		err = s.log.Purge(t.Context(), flipped, end.Seq)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.log.Purge(t.Context(), flipped, end.Seq); messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "cannot read 2 messages") {
+		t.Errorf("purged from a stream whose server would then drop others: %v", err)
+	}
+	s.purge(flipped, end.Seq) // as before the damage was found
 	s = s.stopped(func(dir string) {
 		lost := string(tails[2][0].Frame)
 		embeddedtest.Flip(t, dir, streamOf(once), string(lost[0]^1)+lost[1:])
@@ -142,6 +144,22 @@ func TestScrub(t *testing.T) { // A29
 	}
 	if at, found := s.scrub(flipped, 0); !slices.Equal(places(at.Bad), bad) || len(found) > 0 {
 		t.Errorf("found %v: %+v", found, at.Bad)
+	}
+}
+
+// purge removes an agent's messages below a sequence, whatever is known of the stream.
+func (s *store) purge(a messages.AgentID, before uint64) {
+	s.t.Helper()
+	js, err := jetstream.New(s.nc)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stream, err := js.Stream(s.t.Context(), streamOf(a))
+	if err == nil {
+		err = stream.Purge(s.t.Context(), jetstream.WithPurgeSubject(messages.Subjects{}.Log(a)), jetstream.WithPurgeSequence(before))
+	}
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 

@@ -110,3 +110,31 @@ func (l *Log) Accepted(p messages.Partition) time.Time {
 	}
 	return time.Time{}
 }
+
+// Replaced returns an error if a stream of the log is not the one that its record is about:
+// it is set aside because it is damaged, or was removed. A copy would lack its agents.
+func Replaced(ctx context.Context, nc *nats.Conn, s messages.Subjects) error {
+	c, err := newConn(nc)
+	if err != nil {
+		return err
+	}
+	l := &Log{names: NamesOf(s), subjects: s, conns: []*conn{c}, log: slog.New(slog.DiscardHandler)}
+	for shard := range LogStreams {
+		var b base
+		rev, err := l.getMark(ctx, baseKey(shard), &b)
+		if err != nil {
+			return err
+		}
+		if rev == 0 {
+			continue
+		}
+		info, err := c.info(ctx, l.names.log(shard))
+		if err != nil {
+			return err
+		}
+		if b.Stream != info.identity() {
+			return fmt.Errorf("stream %s is not the one that its record is about: it is damaged and set aside, or was removed, and a backup would lack its agents; see `reprise doctor`", l.names.log(shard))
+		}
+	}
+	return nil
+}

@@ -591,3 +591,24 @@ func TestRestoreBeginsRecords(t *testing.T) {
 		t.Errorf("the identity was %q and is %q", was, is)
 	}
 }
+
+// TestBackupLacksNoStream refuses to copy an installation of which a stream of the log was
+// set aside, so that an empty one stands in its place.
+func TestBackupLacksNoStream(t *testing.T) { // A29
+	s := newSite(t)
+	l := s.open()
+	a := logtest.Agent("ada")
+	grow(t, l, a, eventlog.Tail{}, 3)
+	if err := l.Check(within(t), l.ShardOf(a), true); err != nil { // which begins the record
+		t.Fatal(err)
+	}
+	s.backup()
+	stream := l.Names().Log(a.Partition())
+	if err := s.js.DeleteStream(within(t), stream); err != nil {
+		t.Fatal(err)
+	}
+	s.open()
+	if _, err := backup.Write(within(t), io.Discard, s.config()); err == nil || !strings.Contains(err.Error(), stream) || !strings.Contains(err.Error(), "lack its agents") {
+		t.Fatalf("a backup without a stream of the log: %v", err)
+	}
+}

@@ -65,6 +65,9 @@ func Write(ctx context.Context, w io.Writer, cfg Config) (*Manifest, error) {
 	if err != nil {
 		return nil, denied(ctx, err)
 	}
+	if err := natslog.Replaced(ctx, cfg.Conn, s); err != nil {
+		return nil, denied(ctx, err)
+	}
 	m := &Manifest{Format: format, Version: cfg.Version, Root: s.Root, Begun: time.Now().UTC()}
 	out := &writer{tar: tar.NewWriter(w), at: m.Begun}
 	if err := out.json(entryHead, m); err != nil {

@@ -250,3 +250,49 @@ func TestWrittenInItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestFlippedSequence flips a bit of a sequence and of a length in the newest block of a
+// folder that was closed in order. The server reads that block at start: it would fill its
+// memory, or cut the block.
+func TestFlippedSequence(t *testing.T) { // A29
+	dir, a, tails := killedStore(t)
+	_, _, stop := running(t, dir)
+	stop()
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	for name, at := range map[string]int{"sequence": 4 + 5, "length": 0} {
+		t.Run(name, func(t *testing.T) {
+			dir := embeddedtest.Crash(t, dir)
+			embeddedtest.Spoil(t, dir, stream, string(tails[1].Frame), func(block []byte, in int) []byte {
+				record := strings.LastIndex(string(block[:in]), messages.Subjects{}.Log(a)) - 22 // its subject is behind 22 bytes
+				block[record+at] ^= 4
+				return block
+			})
+			srv, _, stop := running(t, dir)
+			defer stop()
+			if damaged := srv.Damaged(); len(damaged) != 1 || damaged[0].Stream != stream || damaged[0].Damage[0].First != tails[2].Seq {
+				t.Errorf("damaged: %+v", damaged)
+			}
+		})
+	}
+}
+
+// TestKilledFolderIsReadWhole has a damaged frame in a stream whose index the server trusts.
+// It is found if the folder was not closed in order.
+func TestKilledFolderIsReadWhole(t *testing.T) { // A29
+	dir, a, tails := killedStore(t)
+	_, _, stop := running(t, dir)
+	stop()
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	embeddedtest.Flip(t, dir, stream, string(tails[1].Frame))
+	srv, _, stop := running(t, dir)
+	if damaged := srv.Damaged(); len(damaged) > 0 {
+		t.Errorf("the server can open it, and readers find the place: %+v", damaged)
+	}
+	killed := embeddedtest.Crash(t, dir)
+	stop()
+	srv, _, stop = running(t, killed)
+	defer stop()
+	if damaged := srv.Damaged(); len(damaged) != 1 || damaged[0].Stream != stream {
+		t.Errorf("damaged: %+v", damaged)
+	}
+}

@@ -39,7 +39,9 @@
 //   - they lie in the newest block,
 //   - no good record is found behind them, and
 //   - the stream reaches what is known to have been stored without them: [Options.Mark],
-//     and the last sequence in index.db.
+//     and the last sequence in index.db, and
+//   - they are not one record of full length, unless the machine may have lost power: see
+//     [Options.Killed].
 //
 // All else is damage, and so are a stream that ends below what is known to have been
 // stored, an older block that is empty where sequences are missing, a missing block that

@@ -199,6 +199,9 @@ func replace(path string, data []byte) error {
 	return syncFolder(filepath.Dir(path))
 }
 
+// WriteWhole writes a file so that after a crash it is there whole, as it was or not at all.
+func WriteWhole(path string, data []byte) error { return replace(path, data) }
+
 // write makes a file and forces it to disk. It fails if there is one.
 func write(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)

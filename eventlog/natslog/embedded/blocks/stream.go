@@ -36,23 +36,27 @@ const (
 )
 
 // Streams returns the streams below an embedded server's store folder, sorted by account
-// and name. Like the server it passes over folders without meta.inf and those whose
-// names begin with a dot: their deletion was interrupted. A store folder that holds
-// nothing yet has no streams.
+// and name. Like the server it passes over folders whose names begin with a dot: their
+// deletion was interrupted. One that has blocks and no meta.inf is among them, though the
+// server leaves it out, and empties it when the stream is made again. A store folder that
+// holds nothing yet has no streams.
 func Streams(dir string) ([]Stream, error) {
-	metas, err := filepath.Glob(filepath.Join(escape(dir), storeFolder, "*", streamsFolder, "*", metaFile))
-	if err != nil {
-		return nil, fmt.Errorf("list the streams in %s: %w", dir, err)
-	}
 	if _, err := os.ReadDir(filepath.Join(dir, storeFolder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list the streams in %s: %w", dir, err)
 	}
+	folders, err := filepath.Glob(filepath.Join(escape(dir), storeFolder, "*", streamsFolder, "*"))
+	if err != nil {
+		return nil, fmt.Errorf("list the streams in %s: %w", dir, err)
+	}
 	var out []Stream
-	for _, meta := range metas {
-		folder := filepath.Dir(meta)
-		name := filepath.Base(folder)
-		if !strings.HasPrefix(name, ".") {
-			out = append(out, Stream{filepath.Base(filepath.Dir(filepath.Dir(folder))), name, folder})
+	for _, folder := range folders {
+		s := Stream{filepath.Base(filepath.Dir(filepath.Dir(folder))), filepath.Base(folder), folder}
+		if strings.HasPrefix(s.Name, ".") {
+			continue
+		}
+		files, err := blockFiles(filepath.Join(folder, blockFolder))
+		if _, unset := os.Stat(filepath.Join(folder, metaFile)); unset == nil || err == nil && len(files) > 0 {
+			out = append(out, s)
 		}
 	}
 	return out, nil

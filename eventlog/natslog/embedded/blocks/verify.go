@@ -27,6 +27,10 @@ type Options struct {
 	// Mark is a sequence that is known to have been stored: a stream that ends below it
 	// is damaged. Zero: nothing is known but what index.db says.
 	Mark uint64
+	// Killed reports that the process which wrote the stream was killed and the machine was
+	// not: what it wrote is there from its beginning, so that a bad record of full length at
+	// the end is no torn one.
+	Killed bool
 	// Check reports what is wrong with a message whose record is good, such as a
 	// checksum of the payload's own. Nil: nothing.
 	Check func(Record) error
@@ -194,7 +198,7 @@ func (v *verifier) records(b *block, f file, newest bool) error {
 			continue
 		}
 		end, one := b.resync(off, v.last)
-		if newest && end == len(b.buf) && b.budget >= 0 && v.report.Last >= v.mark {
+		if newest && end == len(b.buf) && b.budget >= 0 && v.report.Last >= v.mark && !(one && v.o.Killed) {
 			v.report.Torn = &Torn{f.path, int64(off), int64(end - off), err}
 		} else {
 			v.bad(b, f, off, end, one, err)

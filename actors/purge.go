@@ -78,8 +78,15 @@ func (p *purge) run(ctx context.Context) (held messages.Holdings, err error) {
 		return held, err
 	}
 	held.Snapshots = len(snapshots)
+	var kept error // what the log must keep for now; the rest is removed all the same
 	for _, step := range []func() error{
-		func() error { return p.rt.log.Purge(ctx, p.agent, at) },
+		func() error {
+			err := p.rt.log.Purge(ctx, p.agent, at)
+			if errors.Is(err, eventlog.ErrKept) {
+				kept, err = err, nil
+			}
+			return err
+		},
 		func() error { return p.rt.log.RemoveSnapshots(ctx, p.agent) },
 		func() error {
 			if len(blobs) == 0 { // none named would be all
@@ -101,7 +108,7 @@ func (p *purge) run(ctx context.Context) (held messages.Holdings, err error) {
 			return held, err
 		}
 	}
-	return held, nil
+	return held, kept
 }
 
 // mine says that nobody has written for the agent since the purge began.
@@ -114,7 +121,8 @@ func (p *purge) mine(ctx context.Context) (bool, error) {
 // the log is damaged.
 func (p *purge) count(ctx context.Context) (at uint64, held messages.Holdings, err error) {
 	for rec, err := range p.rt.log.Read(ctx, p.agent, 0) {
-		if damage := new(eventlog.DamageError); errors.As(err, &damage) {
+		damage := new(eventlog.DamageError)
+		if errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) { // by the try before
 			at, err := p.place(ctx)
 			return at, held, err
 		}

@@ -19,6 +19,10 @@ var ErrTooLarge = errors.New("the frame is larger than the log takes")
 // in the log.
 var ErrElsewhere = errors.New("the log does not hold that place")
 
+// ErrKept is wrapped by Purge's error if the log keeps the messages for now, because to
+// remove them would harm others. What is kept elsewhere of the agent can be removed.
+var ErrKept = errors.New("the log keeps the messages for now")
+
 // ErrUnavailable is what the errors of a log are that cannot be reached now: its
 // server is away, or is being connected to. What was read may be read again.
 var ErrUnavailable = errors.New("the log cannot be reached now")

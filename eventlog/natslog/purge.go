@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -45,7 +46,7 @@ func (l *Log) purgeable(ctx context.Context, shard int) error {
 		}
 	}
 	if n > 0 {
-		return messages.Refuse(messages.Unavailable, "nothing is purged from stream %s, for the NATS server cannot read %d messages of it and would then drop others: stop it and run `reprise doctor --data DIR --quarantine`, or restore a backup", l.names.log(shard), n)
+		return fmt.Errorf("%w: %w", eventlog.ErrKept, messages.Refuse(messages.Unavailable, "nothing is purged from stream %s, for the NATS server cannot read %d messages of it and would then drop others: stop it and run `reprise doctor --data DIR --quarantine`, or restore a backup", l.names.log(shard), n))
 	}
 	return nil
 }

@@ -231,7 +231,7 @@ func (n *Node) undo() {
 func (n *Node) onClose(f func()) { n.closers = append(n.closers, f) }
 
 func (n *Node) openLog(ctx context.Context) (err error) {
-	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, Doubt: n.integrity.doubt, Logger: n.cfg.Logger})
+	n.streams, err = natslog.Open(ctx, natslog.Config{Conns: n.conns, Subjects: n.subjects, Replicas: n.cfg.Replicas, SetAside: n.setAside(), Doubt: n.integrity.doubt, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}

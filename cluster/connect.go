@@ -16,8 +16,8 @@ import (
 )
 
 // connect starts the embedded server, if there is to be one, and connects.
-func (n *Node) connect(context.Context) error {
-	dial, err := n.dialer()
+func (n *Node) connect(ctx context.Context) error {
+	dial, err := n.dialer(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func likeConn(opts nats.Options) dialer {
 	}
 }
 
-func (n *Node) dialer() (dialer, error) {
+func (n *Node) dialer(ctx context.Context) (dialer, error) {
 	cfg := n.cfg
 	switch {
 	case cfg.Conn != nil:
@@ -88,7 +88,7 @@ func (n *Node) dialer() (dialer, error) {
 		}
 		ec.Host = host
 	}
-	server, err := embedded.Start(ec)
+	server, err := embedded.StartContext(ctx, ec)
 	if err != nil {
 		return nil, err
 	}

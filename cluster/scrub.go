@@ -168,7 +168,7 @@ func whose(u natslog.Unreadable) string {
 
 // scrubRemedy is what to do about a message that cannot be read. nats-server 2.15.2 hides
 // others when a purge makes it the first of its block.
-const scrubRemedy = "keep a copy of the data folder, and restore a backup; delete no agent of this stream before, for the NATS server may then drop messages of others"
+const scrubRemedy = "stop the server and, if it is a node's own, run `reprise doctor --data DIR --quarantine`; or restore a backup. Nothing is purged from this stream until then, for the NATS server might drop messages of others"
 
 // all returns how far each stream was read through, by any node.
 func (s *scrubber) all(ctx context.Context) (all [natslog.LogStreams]natslog.Scrub, err error) {

@@ -105,6 +105,7 @@ func TestFlippedFrames(t *testing.T) { // A29
 	// take others along. What was found is found again a day later, and not logged again.
 	_, err := c.Do(w.ctx, sound.String(), messages.Delete{ID: "d"})
 	w.ok(err)
+	w.eventually("what can be removed is", func() bool { return w.snapshot(sound) == 0 })
 	w.eventually("its purge waits", func() bool { return strings.Contains(w.log.String(), "nothing is purged from stream "+stream) })
 	n.ScrubAt(w.ctx, time.Now().Add(scrubAgain))
 	if logged := strings.Count(w.log.String(), "a message of the log cannot be read"); logged != len(hit) {

@@ -7,7 +7,6 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/messages"
 )
 
 // notOpened returns what is wrong with a stream that this node's own server was not given;
@@ -22,6 +21,17 @@ func (g *integrity) notOpened(stream string) *embedded.Examined {
 		}
 	}
 	return nil
+}
+
+// setAside returns the streams that this node's own server was not given.
+func (n *Node) setAside() (names []string) {
+	if n.server == nil {
+		return nil
+	}
+	for _, x := range n.server.Damaged() {
+		names = append(names, x.Stream)
+	}
+	return names
 }
 
 // unopenedLoss is what follows from files that are damaged.
@@ -62,6 +72,9 @@ func (n *Node) recordQuarantined(ctx context.Context) error {
 		return err
 	}
 	for _, q := range all {
+		if n.integrity.notOpened(q.Stream) != nil { // its messages cannot be counted now
+			continue
+		}
 		if err := n.recordTaken(ctx, q); err != nil {
 			return fmt.Errorf("record what was taken out of stream %s: %w", q.Stream, err)
 		}
@@ -70,23 +83,18 @@ func (n *Node) recordQuarantined(ctx context.Context) error {
 }
 
 func (n *Node) recordTaken(ctx context.Context, q embedded.Quarantined) error {
-	places := make([]natslog.Quarantined, 0, len(q.Places))
 	for _, p := range q.Places {
 		n.cfg.Logger.Error("a message that could not be read was taken out of the store", "stream", q.Stream, "place", p.String(), "copy", q.Folder)
-		taken := natslog.Quarantined{ID: q.ID, First: p.First, Last: p.Last}
-		if p.First == p.Last { // else frames of others may have been there as well
-			taken.Agent = p.Agent
-		}
-		if p.Last > 0 {
-			places = append(places, taken)
-		}
 	}
-	for p := range messages.Partition(messages.Partitions) {
-		if n.streams.Names().Log(p) == q.Stream && len(places) > 0 {
-			if err := n.streams.Quarantine(ctx, natslog.Shard(p), q.ID, places); err != nil {
+	places := q.Record()
+	if !natslog.Ours(n.subjects, q.Stream) { // a node of that root records it
+		return nil
+	}
+	for shard := range natslog.LogStreams {
+		if n.streams.ShardName(shard) == q.Stream && len(places) > 0 {
+			if err := n.streams.Quarantine(ctx, shard, q.ID, places); err != nil {
 				return err
 			}
-			break
 		}
 	}
 	return n.server.Recorded(q)

@@ -168,7 +168,7 @@ func (s *store) emptied(ctx context.Context) error {
 			return fmt.Errorf("empty stream %s: %w", name, err)
 		}
 	}
-	return natslog.BeginRecords(ctx, s.conns[0], messages.Subjects{}, s.replicas) // else nodes take what was removed for lost
+	return natslog.BeginRecords(ctx, s.conns[0], messages.Subjects{}, s.replicas, nil) // else nodes take what was removed for lost
 }
 
 // logs are the names of the streams of frames.

@@ -64,6 +64,9 @@ func (l *Log) Accept(ctx context.Context, shard int, by, reason string) (accepte
 	if err != nil {
 		return nil, false, err
 	}
+	if info.Config.Metadata[metadataStandIn] != "" {
+		return nil, false, messages.Refuse(messages.Conflict, "stream %s stands in the place of a damaged one: nothing is lost yet but what cannot be read; stop the node that has the store and run `reprise doctor --data DIR --quarantine`, or restore a backup", stream)
+	}
 	b := newBase(info)
 	b.Accepted = &Acceptance{By: by, Reason: reason, At: b.At, Loss: loss.Detail}
 	if _, err := l.putMark(ctx, baseKey(shard), b, rev); err != nil {
@@ -75,8 +78,8 @@ func (l *Log) Accept(ctx context.Context, shard int, by, reason string) (accepte
 
 // BeginRecords begins the records of all streams of the log again, with what is there
 // now: whatever was known before is void. It is for an installation that was just
-// restored, on which no node runs.
-func BeginRecords(ctx context.Context, nc *nats.Conn, s messages.Subjects, replicas int) error {
+// restored, on which no node runs. taken is what was taken out of the streams before.
+func BeginRecords(ctx context.Context, nc *nats.Conn, s messages.Subjects, replicas int, taken Recorded) error {
 	c, err := newConn(nc)
 	if err != nil {
 		return err
@@ -95,7 +98,9 @@ func BeginRecords(ctx context.Context, nc *nats.Conn, s messages.Subjects, repli
 		if err != nil {
 			return err
 		}
-		if _, err := l.putMark(ctx, baseKey(shard), newBase(info), rev); err != nil {
+		b := newBase(info)
+		b.Quarantined = taken[l.names.log(shard)]
+		if _, err := l.putMark(ctx, baseKey(shard), b, rev); err != nil {
 			return fmt.Errorf("begin the record of stream %s: %w", l.names.log(shard), err)
 		}
 	}
@@ -111,30 +116,36 @@ func (l *Log) Accepted(p messages.Partition) time.Time {
 	return time.Time{}
 }
 
-// Replaced returns an error if a stream of the log is not the one that its record is about:
-// it is set aside because it is damaged, or was removed. A copy would lack its agents.
-func Replaced(ctx context.Context, nc *nats.Conn, s messages.Subjects) error {
+// Recorded is what is on record of the streams of a log that a backup must know of.
+type Recorded map[string][]Quarantined
+
+// Whole returns what was taken out of the streams of the log. It fails if a stream has lost
+// messages, or stands in the place of a damaged one: a copy would not show what is missing.
+func Whole(ctx context.Context, nc *nats.Conn, s messages.Subjects) (Recorded, error) {
 	c, err := newConn(nc)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l := &Log{names: NamesOf(s), subjects: s, conns: []*conn{c}, log: slog.New(slog.DiscardHandler)}
+	taken := make(Recorded)
 	for shard := range LogStreams {
-		var b base
-		rev, err := l.getMark(ctx, baseKey(shard), &b)
+		r, err := l.readEvidence(ctx, shard)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if rev == 0 {
+		if r.base == nil {
 			continue
 		}
 		info, err := c.info(ctx, l.names.log(shard))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if b.Stream != info.identity() {
-			return fmt.Errorf("stream %s is not the one that its record is about: it is damaged and set aside, or was removed, and a backup would lack its agents; see `reprise doctor`", l.names.log(shard))
+		if loss := judge(l.names.log(shard), r.known(), r, r, info); loss != nil && !loss.gap {
+			return nil, fmt.Errorf("%w: a backup would lack it without a word; see `reprise doctor`", loss)
+		}
+		if len(r.base.Quarantined) > 0 {
+			taken[l.names.log(shard)] = r.base.Quarantined
 		}
 	}
-	return nil
+	return taken, nil
 }

@@ -24,6 +24,9 @@ type Config struct {
 	// Replicas of streams that Open creates. Zero: as many as the streams have that
 	// are there, else 1.
 	Replicas int
+	// SetAside are streams of the log that the server was not given, because their files are
+	// damaged. Those that Open makes in their place are marked as such.
+	SetAside []string
 	// Doubt is called when an append finds an agent's log shorter than it was: the
 	// stream should be checked. It must not block. Nil: it is not called.
 	Doubt func(shard int)
@@ -101,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Log, error) {
 		if l.replicas, err = replicasOf(ctx, js, l.names, c.Replicas); err != nil {
 			return err
 		}
-		return ensure(ctx, js, append(streams(c.Subjects, l.replicas), marksStream(c.Subjects, l.replicas)))
+		return ensure(ctx, js, append(standIns(streams(c.Subjects, l.replicas), c.SetAside), marksStream(c.Subjects, l.replicas)))
 	})
 	if err != nil {
 		return nil, err

@@ -61,6 +61,11 @@ func (n Names) Inbox() string { return n.prefix + "IN" }
 // DeadLetters is the stream of inputs that could never be applied.
 func (n Names) DeadLetters() string { return n.prefix + "DLQ" }
 
+// Ours reports whether a stream belongs to the installation.
+func Ours(s messages.Subjects, stream string) bool {
+	return strings.HasPrefix(stream, NamesOf(s).prefix) || strings.HasPrefix(stream, "KV_"+root(s)+"_")
+}
+
 // Caches returns the streams whose content nodes make again: snapshots, and who is alive
 // and owns what.
 func Caches(s messages.Subjects) []string {

@@ -106,7 +106,7 @@ func (l *Log) Scrubbed(ctx context.Context, shard int) (Scrub, error) {
 		return Scrub{}, fmt.Errorf("read how far stream %s is scrubbed: %w", l.names.log(shard), err)
 	}
 	if s.Base != b.ID {
-		s = Scrub{Base: b.ID}
+		s = Scrub{Base: b.ID, Bad: s.Bad} // what cannot be read is no better for it
 	}
 	s.rev = rev
 	return s, nil

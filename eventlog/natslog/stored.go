@@ -34,6 +34,16 @@ func Removed(s messages.Subjects, newest map[string][]byte) map[string]uint64 {
 	return removed
 }
 
+// Taken returns what was taken out of the streams of the log, by the messages of the stream of
+// marks.
+func Taken(s messages.Subjects, newest map[string][]byte) Recorded {
+	taken := make(Recorded)
+	for stream, e := range onRecord(s, newest) {
+		taken[stream] = e.base.Quarantined
+	}
+	return taken
+}
+
 // onRecord returns the record of each stream of the log that has one.
 func onRecord(s messages.Subjects, newest map[string][]byte) map[string]evidence {
 	all := make(map[string]evidence)

@@ -11,6 +11,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// metadataStandIn is the metadata of an empty stream that stands in the place of a damaged one.
+const metadataStandIn = "reprise-stands-in"
+
+// standIns marks the streams that are to stand in the place of damaged ones.
+func standIns(all []jetstream.StreamConfig, names []string) []jetstream.StreamConfig {
+	for i := range all {
+		if slices.Contains(names, all[i].Name) {
+			all[i].Metadata = map[string]string{metadataStandIn: "a damaged stream that is set aside"}
+		}
+	}
+	return all
+}
+
 // ensure creates the streams that are missing and checks those that exist.
 // Several nodes may do so at once. One error lists all that is wrong.
 func ensure(ctx context.Context, js jetstream.JetStream, want []jetstream.StreamConfig) error {

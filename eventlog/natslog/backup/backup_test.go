@@ -608,7 +608,34 @@ func TestBackupLacksNoStream(t *testing.T) { // A29
 		t.Fatal(err)
 	}
 	s.open()
-	if _, err := backup.Write(within(t), io.Discard, s.config()); err == nil || !strings.Contains(err.Error(), stream) || !strings.Contains(err.Error(), "lack its agents") {
+	if _, err := backup.Write(within(t), io.Discard, s.config()); err == nil || !strings.Contains(err.Error(), stream) || !strings.Contains(err.Error(), "would lack it") {
 		t.Fatalf("a backup without a stream of the log: %v", err)
+	}
+}
+
+// TestBackupKnowsWhatWasTakenOut restores an installation of which a frame was taken out,
+// because it could not be read: its agent is still known to have lost it.
+func TestBackupKnowsWhatWasTakenOut(t *testing.T) { // A29
+	s := newSite(t)
+	l := s.open()
+	a := logtest.Agent("ada")
+	tail := grow(t, l, a, eventlog.Tail{}, 3)
+	if err := l.Check(within(t), l.ShardOf(a), true); err != nil { // which begins the record
+		t.Fatal(err)
+	}
+	if err := l.Quarantine(within(t), l.ShardOf(a), "one", []natslog.Quarantined{{ID: "one", First: tail.Seq, Last: tail.Seq, Agent: a}}); err != nil {
+		t.Fatal(err)
+	}
+	file := s.backup()
+	other := newSite(t)
+	if err := other.restore(file, false); err != nil {
+		t.Fatal(err)
+	}
+	l = other.open()
+	if err := l.Check(within(t), l.ShardOf(a), true); err != nil {
+		t.Fatal(err)
+	}
+	if q := l.LostFrame(a, tail.Seq); q == nil || q.Last != tail.Seq {
+		t.Errorf("of the agent %+v is known", q)
 	}
 }

@@ -31,6 +31,9 @@ type Manifest struct {
 	Begun   time.Time `json:"begun"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Streams []Stream  `json:"streams,omitempty"`
+	// Taken is what was taken out of the log's streams because it could not be read: its
+	// agents are damaged in a restored store, too.
+	Taken natslog.Recorded `json:"taken,omitempty"`
 }
 
 // Stream is one stream of a backup.

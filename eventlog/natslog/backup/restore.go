@@ -124,7 +124,7 @@ func (r *restoring) run(ctx context.Context, file *tar.Reader) error {
 	if err := r.finish(ctx); err != nil {
 		return fmt.Errorf("%w; restore again with --again, which begins anew", err)
 	}
-	if err := natslog.BeginRecords(ctx, r.Conn, r.subjects, r.Replicas); err != nil {
+	if err := natslog.BeginRecords(ctx, r.Conn, r.subjects, r.Replicas, r.m.Taken); err != nil {
 		return fmt.Errorf("record what was put back: %w; restore again with --again, which begins anew", err)
 	}
 	if err := r.js.DeleteStream(ctx, r.names.Restoring()); err != nil {

@@ -27,6 +27,8 @@ type Config struct {
 	Root string
 	// Version is written into the file.
 	Version string
+	// Taken is what was taken out of the log's streams, beside what is on record of them.
+	Taken natslog.Recorded
 	// Progress, if given, hears now and then how far it has come, from one
 	// goroutine.
 	Progress func(Progress)
@@ -65,10 +67,14 @@ func Write(ctx context.Context, w io.Writer, cfg Config) (*Manifest, error) {
 	if err != nil {
 		return nil, denied(ctx, err)
 	}
-	if err := natslog.Replaced(ctx, cfg.Conn, s); err != nil {
+	taken, err := natslog.Whole(ctx, cfg.Conn, s)
+	if err != nil {
 		return nil, denied(ctx, err)
 	}
-	m := &Manifest{Format: format, Version: cfg.Version, Root: s.Root, Begun: time.Now().UTC()}
+	for stream, places := range cfg.Taken {
+		taken[stream] = append(taken[stream], places...)
+	}
+	m := &Manifest{Format: format, Version: cfg.Version, Root: s.Root, Begun: time.Now().UTC(), Taken: taken}
 	out := &writer{tar: tar.NewWriter(w), at: m.Begun}
 	if err := out.json(entryHead, m); err != nil {
 		return nil, err

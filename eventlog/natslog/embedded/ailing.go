@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -60,7 +61,7 @@ func (s *Server) Restart() error {
 		}
 		s.lock = lock
 	}
-	srv, damaged, err := run(s.cfg)
+	srv, damaged, err := run(context.Background(), s.cfg)
 	if err != nil {
 		return fmt.Errorf("start the server again: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // asideFolder holds the folders of streams that are not opened, because the server would
-// drop what it cannot read. They are put back at each start and verified again.
+// drop what it cannot read. They are put back at each start and verified again, whole.
 const asideFolder = "damaged"
 
 // asideStreams returns the streams that are set aside.
@@ -71,28 +71,30 @@ func setAside(dir string, s blocks.Stream) error {
 	return nil
 }
 
-// putBack moves the streams that are set aside to where the server finds them. The empty
-// ones that were made in their place go.
-func putBack(ctx context.Context, dir string) error {
+// putBack moves the streams that are set aside to where the server finds them, and returns
+// their names. The empty ones that were made in their place go.
+func putBack(ctx context.Context, dir string) (names map[string]bool, err error) {
 	aside, err := asideStreams(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	names = make(map[string]bool)
 	for _, s := range aside {
 		at := home(dir, s.Name)
 		r, err := blocks.Verify(ctx, blocks.Stream{Account: s.Account, Name: s.Name, Dir: at}, blocks.Options{})
 		if err != nil {
-			return fmt.Errorf("put stream %s back: %w", s.Name, err)
+			return nil, fmt.Errorf("put stream %s back: %w", s.Name, err)
 		}
 		if r.Messages > 0 || r.Last > 0 {
-			return fmt.Errorf("stream %s was set aside in %s because it is damaged, and messages were stored in the one made in its place: remove one of them, keeping a copy", s.Name, s.Dir)
+			return nil, fmt.Errorf("stream %s was set aside in %s because it is damaged, and messages were stored in the one made in its place: remove one of them, keeping a copy", s.Name, s.Dir)
 		}
 		if err := os.RemoveAll(at); err != nil {
-			return fmt.Errorf("put stream %s back: %w", s.Name, err)
+			return nil, fmt.Errorf("put stream %s back: %w", s.Name, err)
 		}
 		if err := os.Rename(s.Dir, at); err != nil {
-			return fmt.Errorf("put stream %s back: %w", s.Name, err)
+			return nil, fmt.Errorf("put stream %s back: %w", s.Name, err)
 		}
+		names[s.Name] = true
 	}
-	return nil
+	return names, nil
 }

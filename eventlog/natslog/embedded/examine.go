@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gofrs/flock"
 
@@ -83,7 +82,8 @@ func Examine(ctx context.Context, dir, root string, each func(Examined), progres
 	}
 	defer func() { _ = lock.Unlock() }()
 	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
-	return x.each(ctx, streams, func(s blocks.Stream) error {
+	_, x.killed = wasOpen(dir)
+	err = x.each(ctx, streams, func(s blocks.Stream) error {
 		if !x.ours(s.Name) {
 			return nil
 		}
@@ -94,6 +94,33 @@ func Examine(ctx context.Context, dir, root string, each func(Examined), progres
 		each(x.examined(s, report))
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return x.missing(dir, streams, each)
+}
+
+// missing reports the streams of an installation that are not there, which a node makes
+// again, empty.
+func (x *examination) missing(dir string, streams []blocks.Stream, each func(Examined)) error {
+	there := func(name string) bool {
+		return slices.ContainsFunc(streams, func(s blocks.Stream) bool { return s.Name == name })
+	}
+	names := natslog.StreamNames(x.subjects)
+	if !slices.ContainsFunc(names, there) {
+		return fmt.Errorf("data folder %s holds no stream of root %q", dir, x.subjects.Root)
+	}
+	for _, name := range names {
+		if there(name) || slices.Contains(natslog.Caches(x.subjects), name) {
+			continue
+		}
+		p := Place{File: home(dir, name), Detail: "the stream is missing"}
+		if known := x.known[name]; known > 0 {
+			p.Last, p.Detail = known, fmt.Sprintf("the stream is missing, and was known to reach sequence %d", known)
+		}
+		each(Examined{Stream: name, Known: x.known[name], Damage: []Place{p}})
+	}
+	return nil
 }
 
 // openIdle locks a data folder that a node has used and no process uses, and lists its
@@ -122,6 +149,10 @@ type examination struct {
 	// known is how far each stream of the log is known to go, removed how many of its
 	// messages were purged.
 	known, removed map[string]uint64
+	// killed reports that the last server was killed, and the machine was not.
+	killed bool
+	// taken is what was taken out of the streams of the log before.
+	taken natslog.Recorded
 	// doubtful reports whether the marks that both are from are damaged.
 	doubtful bool
 }
@@ -141,9 +172,7 @@ func (x *examination) each(ctx context.Context, streams []blocks.Stream, do func
 
 // ours reports whether a stream belongs to the root.
 func (x *examination) ours(name string) bool {
-	root := strings.TrimSuffix(natslog.NamesOf(x.subjects).Inbox(), "IN")
-	bucket := strings.TrimSuffix(natslog.MarksOf(x.subjects), "marks")
-	return strings.HasPrefix(name, root) || strings.HasPrefix(name, bucket)
+	return natslog.Ours(x.subjects, name)
 }
 
 // readMarks reads how far the streams of the log are known to go.
@@ -171,7 +200,7 @@ func (x *examination) readMarks(ctx context.Context, streams []blocks.Stream) er
 			}
 		}
 	}
-	x.known, x.removed = natslog.Known(x.subjects, newest), natslog.Removed(x.subjects, newest)
+	x.known, x.removed, x.taken = natslog.Known(x.subjects, newest), natslog.Removed(x.subjects, newest), natslog.Taken(x.subjects, newest)
 	return nil
 }
 
@@ -185,7 +214,7 @@ func (x *examination) verify(ctx context.Context, s blocks.Stream) (blocks.Repor
 
 // options are those that a stream is verified with.
 func (x *examination) options(s blocks.Stream) blocks.Options {
-	return blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Check: func(r blocks.Record) error {
+	return blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Killed: x.killed, Check: func(r blocks.Record) error {
 		return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body)
 	}}
 }

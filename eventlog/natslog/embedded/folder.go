@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,12 +44,17 @@ func openFolder(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// openFile is in a folder while a server runs on it, and after one that was killed.
+// openFile is in a folder while a server runs on it, and after one that was killed. It holds
+// what distinguishes this start of the machine from others, if the system says so.
 const openFile = "OPEN"
+
+// bootFile is where Linux says that.
+const bootFile = "/proc/sys/kernel/random/boot_id"
 
 // opened notes that a server runs on the folder.
 func opened(dir string) error {
-	if err := os.WriteFile(filepath.Join(dir, openFile), nil, 0o600); err != nil {
+	boot, _ := os.ReadFile(bootFile)
+	if err := os.WriteFile(filepath.Join(dir, openFile), boot, 0o600); err != nil {
 		return fmt.Errorf("data folder %s: %w", dir, err)
 	}
 	return nil
@@ -62,10 +68,12 @@ func closed(dir string) error {
 	return nil
 }
 
-// wasKilled reports whether the last server on the folder was not stopped in order.
-func wasKilled(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, openFile))
-	return err == nil
+// wasOpen reports whether the last server on the folder was not stopped in order, and
+// whether the machine has certainly not lost its power since it was started.
+func wasOpen(dir string) (open, powered bool) {
+	then, err := os.ReadFile(filepath.Join(dir, openFile))
+	boot, _ := os.ReadFile(bootFile)
+	return err == nil, err == nil && len(boot) > 0 && bytes.Equal(then, boot)
 }
 
 // release is how long a process that was killed may take to let go of its

@@ -17,36 +17,45 @@ import (
 // first record that it cannot read. Of streams that may be large, in a folder that was
 // closed in order, it reads what the server reads to open them, which is little. A damaged stream of the
 // log is set aside and returned: the others work without it. One that is made again from
-// the others, or from what nodes live, is removed. Any other damaged stream is an error. A stream that was set aside before is put back and verified again. One of
-// several servers is not examined: its peers have copies.
+// the others, or from what nodes live, is removed. Any other damaged stream is an error. A
+// stream that was set aside before is put back and verified again. One of several servers
+// is not examined: its peers have copies.
+//
+// Streams that may be large are those of the log, of payloads and of snapshots.
 func preflight(ctx context.Context, c Config) ([]Examined, error) {
 	if c.Peers != nil {
 		return nil, nil
 	}
-	if err := putBack(ctx, c.Dir); err != nil {
+	doubtful, err := putBack(ctx, c.Dir)
+	if err != nil {
 		return nil, err
 	}
 	logs, caches := logStreams(c.Subjects), natslog.Caches(c.Subjects)
 	x := examination{subjects: c.Subjects, which: blocks.Rebuilt, progress: progress(c.Logger)}
-	killed, large := wasKilled(c.Dir), large(c.Subjects)
+	killed, powered := wasOpen(c.Dir)
+	large := large(c.Subjects)
+	x.killed = killed && powered
 	var aside []Examined
 	streams, err := streamsIn(c.Dir)
 	if err != nil {
 		return nil, err
 	}
 	err = x.each(ctx, streams, func(s blocks.Stream) error {
-		if x.which = blocks.All; !killed && large[s.Name] {
+		if x.which = blocks.All; !killed && large[s.Name] && !doubtful[s.Name] {
 			x.which = blocks.Rebuilt
 		}
 		report, err := x.verify(ctx, s)
 		if err != nil {
 			return err
 		}
+		for _, u := range report.Unverified {
+			c.Logger.Warn("a file of the store cannot be verified", "stream", s.Name, "file", u.File, "reason", u.Reason)
+		}
 		if t := report.Torn; t != nil {
-			c.Logger.Warn("a crash cut a write off before it was acknowledged; the server drops what is there of it", "stream", s.Name, "file", t.File, "byte", t.Offset, "bytes", t.Length)
+			c.Logger.Warn("a crash cut a write off, as far as is known before it was acknowledged; the server drops what is there of it", "stream", s.Name, "file", t.File, "byte", t.Offset, "bytes", t.Length)
 		}
 		if c.Sync == SyncRelaxed {
-			report.Damage = onDisk(report.Damage, x.known[s.Name], logs[s.Name])
+			report.Damage = onDisk(c, s, report.Damage, x.known[s.Name])
 		}
 		if len(report.Damage) == 0 {
 			return nil
@@ -85,16 +94,23 @@ func large(s messages.Subjects) map[string]bool {
 }
 
 // onDisk returns the damage that a loss of power does not explain where messages are
-// acknowledged before they are on disk: of what is known to be there, or in the middle of
-// a stream of which nothing is known.
-func onDisk(damage []blocks.Damage, known uint64, log bool) (out []blocks.Damage) {
+// acknowledged before they are on disk. It explains an end of a block, or of the stream, that
+// lies above what is known to be on disk.
+func onDisk(c Config, s blocks.Stream, damage []blocks.Damage, known uint64) (out []blocks.Damage) {
 	for _, d := range damage {
-		atEnd := log || d.Length == 0
-		if !atEnd || d.Last == 0 || d.First <= known {
+		if d.First <= known || !atEnd(d) {
 			out = append(out, d)
+			continue
 		}
+		c.Logger.Warn("the end of a file is not on disk, as after a loss of power with relaxed sync; the server drops what is there of it", "stream", s.Name, "file", d.File, "byte", d.Offset, "first", d.First, "last", d.Last)
 	}
 	return out
+}
+
+// atEnd reports whether damage reaches the end of its file.
+func atEnd(d blocks.Damage) bool {
+	info, err := os.Stat(d.File)
+	return d.Block > 0 && (d.Length == 0 || err == nil && d.Offset+d.Length >= info.Size())
 }
 
 // refuse returns why the server is not started.
@@ -116,7 +132,7 @@ func progress(logger *slog.Logger) func(stream string, done, total int64) {
 	return func(stream string, done, total int64) {
 		if now := time.Now(); now.Sub(last) >= progressEvery {
 			last = now
-			logger.Info("the store was not closed in order; its files are verified before the server opens them", "stream", stream, "megabytes", done>>20, "of", total>>20)
+			logger.Info("the files of the store are verified before the server opens them", "stream", stream, "megabytes", done>>20, "of", total>>20)
 		}
 	}
 }

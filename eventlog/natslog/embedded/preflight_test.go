@@ -296,3 +296,61 @@ func TestKilledFolderIsReadWhole(t *testing.T) { // A29
 		t.Errorf("damaged: %+v", damaged)
 	}
 }
+
+// TestLastRecordOfKilled flips a bit of the last record of a stream of which nothing is on
+// record. Where the machine kept running it was stored whole; where it may have lost power the
+// record may be one that was being written.
+func TestLastRecordOfKilled(t *testing.T) { // A29
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip("this system does not say when it was started")
+	}
+	dir, _, _ := killedStore(t)
+	embeddedtest.Flip(t, dir, natslog.NamesOf(messages.Subjects{}).Definitions(), "Be kind.")
+	if _, err := startOn(dir, embedded.SyncAlways); err == nil || !strings.Contains(err.Error(), "1.blk at byte") {
+		t.Errorf("after a kill: %v", err)
+	}
+	boot[0] ^= 1
+	if err := os.WriteFile(filepath.Join(dir, "OPEN"), boot, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stop := running(t, dir)
+	stop()
+}
+
+// TestDamagedTwice starts a server twice on an older block that it cannot walk, and stops it
+// in order between: what was set aside is verified whole again.
+func TestDamagedTwice(t *testing.T) { // A29
+	dir, a, tails := killedStore(t)
+	_, _, stop := running(t, dir)
+	stop()
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	embeddedtest.Flip(t, dir, stream, string(tails[1].Frame)) // which the server can walk
+	if err := os.WriteFile(filepath.Join(dir, "OPEN"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		srv, _, stop := running(t, dir)
+		if damaged := srv.Damaged(); len(damaged) != 1 || damaged[0].Stream != stream {
+			t.Errorf("damaged: %+v", damaged)
+		}
+		stop()
+	}
+}
+
+// TestWithoutSettings removes the settings of a stream, which the server would then empty.
+func TestWithoutSettings(t *testing.T) { // A29
+	dir, a, tails := killedStore(t)
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	if err := os.Remove(filepath.Join(dir, "jetstream", "$G", "streams", stream, "meta.inf")); err != nil {
+		t.Fatal(err)
+	}
+	srv, _, stop := running(t, dir)
+	defer stop()
+	if damaged := srv.Damaged(); len(damaged) != 1 || damaged[0].Stream != stream || damaged[0].Last != tails[4].Seq {
+		t.Errorf("damaged: %+v", damaged)
+	}
+	if blocks, err := os.ReadDir(filepath.Join(dir, "damaged", stream, "msgs")); err != nil || len(blocks) == 0 {
+		t.Errorf("its messages: %v, %v", blocks, err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -50,6 +51,7 @@ func Quarantine(ctx context.Context, dir, root string, each func(Quarantined), p
 	}
 	defer func() { _ = lock.Unlock() }()
 	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
+	_, x.killed = wasOpen(dir)
 	return x.each(ctx, streams, func(s blocks.Stream) error {
 		report, err := x.verify(ctx, s)
 		if err != nil || len(report.Damage) == 0 {
@@ -66,14 +68,15 @@ func Quarantine(ctx context.Context, dir, root string, each func(Quarantined), p
 // quarantine writes down what it will take out before it does.
 func quarantine(s blocks.Stream, damage []blocks.Damage, q Quarantined) error {
 	if slices.ContainsFunc(damage, func(d blocks.Damage) bool { return d.Block == 0 }) {
-		return fmt.Errorf("stream %s: what is damaged is not in a block of messages, and cannot be taken out: restore a backup", s.Name)
+		return fmt.Errorf("stream %s: what is damaged is not in a block of messages, and cannot be taken out: copy what can be read with --salvage, or restore a backup", s.Name)
 	}
 	data, err := json.MarshalIndent(q, "", "  ")
 	if err == nil {
 		err = os.MkdirAll(q.Folder, 0o700)
 	}
+	report := filepath.Join(q.Folder, reportFile)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(q.Folder, reportFile), append(data, '\n'), 0o600)
+		err = blocks.WriteWhole(report, append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", s.Name, err)
@@ -83,23 +86,27 @@ func quarantine(s blocks.Stream, damage []blocks.Damage, q Quarantined) error {
 
 // Quarantined returns what was taken out of the server's streams and is not on record yet,
 // oldest first.
-func (s *Server) Quarantined() (all []Quarantined, err error) {
-	folders, err := os.ReadDir(s.quarantine())
+func (s *Server) Quarantined() (all []Quarantined, err error) { return unrecorded(s.cfg.Dir) }
+
+// unrecorded returns the reports in a data folder of what no node has put on record.
+func unrecorded(dir string) (all []Quarantined, err error) {
+	dir = filepath.Join(dir, quarantineFolder)
+	folders, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list what was taken out of the store: %w", err)
 	}
 	for _, folder := range folders {
-		q := Quarantined{Folder: filepath.Join(s.quarantine(), folder.Name())}
+		q := Quarantined{Folder: filepath.Join(dir, folder.Name())}
 		path := filepath.Join(q.Folder, reportFile)
 		data, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if !folder.IsDir() || errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err == nil {
 			err = json.Unmarshal(data, &q)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s says what was taken out of the store, and cannot be read: %w", path, err)
+			return nil, fmt.Errorf("%s says what was taken out of the store, and cannot be read: %w; restore it, or remove it: then what is missing counts as lost", path, err)
 		}
 		all = append(all, q)
 	}
@@ -116,4 +123,17 @@ func (s *Server) Recorded(q Quarantined) error {
 	return nil
 }
 
-func (s *Server) quarantine() string { return filepath.Join(s.cfg.Dir, quarantineFolder) }
+// Record returns what was taken out of a stream of the log, as it is put on record. Where
+// several messages were, some may have been of other agents than the one that can be read.
+func (q Quarantined) Record() (all []natslog.Quarantined) {
+	for _, p := range q.Places {
+		taken := natslog.Quarantined{ID: q.ID, First: p.First, Last: p.Last}
+		if p.First == p.Last {
+			taken.Agent = p.Agent
+		}
+		if p.Last > 0 {
+			all = append(all, taken)
+		}
+	}
+	return all
+}

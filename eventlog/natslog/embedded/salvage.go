@@ -28,6 +28,11 @@ type Salvaged struct {
 	// Shortened are agents of the damage of whom no later frame was copied: the copy does
 	// not show that they had more.
 	Shortened []messages.AgentID `json:"shortened,omitempty"`
+	// Taken is what a restored store must know that the agents of the log have lost: in this
+	// copy, and before.
+	Taken []natslog.Quarantined `json:"-"`
+	// Before is how many places of that were taken out before.
+	Before int `json:"before,omitempty"`
 	// Unrecorded reports that it is a stream of the log, and that it is not on record how far
 	// it went, or that the record is damaged: what is missing at its end is not seen.
 	Unrecorded bool `json:"unrecorded,omitempty"`
@@ -56,6 +61,7 @@ func Salvage(ctx context.Context, dir, root, to string, each func(Salvaged), pro
 		progress = func(string, int64, int64) {}
 	}
 	v := &salvage{ended: make(map[string]*ending), beside: make(map[string]*ending)}
+	_, v.killed = wasOpen(dir)
 	v.subjects, v.progress = messages.Subjects{Root: root}, progress
 	work, err := v.plan(dir, streams)
 	if err != nil {
@@ -63,6 +69,13 @@ func Salvage(ctx context.Context, dir, root, to string, each func(Salvaged), pro
 	}
 	if err := v.readMarks(ctx, streams); err != nil {
 		return err
+	}
+	reports, err := unrecorded(dir)
+	if err != nil {
+		return err
+	}
+	for _, q := range reports {
+		v.taken[q.Stream] = append(v.taken[q.Stream], q.Record()...)
 	}
 	made, err := makeStreams(ctx, to, v.subjects)
 	if err != nil {
@@ -177,7 +190,23 @@ func (v *salvage) copy(ctx context.Context, from, to blocks.Stream) (Salvaged, e
 		s.Damage = append(s.Damage, p)
 	}
 	s.Shortened, s.Unrecorded = v.shortened(s, newest), v.unrecorded(from, report)
+	s.Taken, s.Before = v.lost(s), len(v.taken[from.Name])
 	return s, err
+}
+
+// lost returns what the agents of a stream of the log have lost that a copy of it does not
+// show: agents that have later frames are damaged by themselves.
+func (v *salvage) lost(s Salvaged) []natslog.Quarantined {
+	all := slices.Clone(v.taken[s.Stream])
+	if !logStreams(v.subjects)[s.Stream] {
+		return nil
+	}
+	for _, q := range (Quarantined{ID: "salvaged", Places: s.Damage}).Record() {
+		if q.Agent == (messages.AgentID{}) || slices.Contains(s.Shortened, q.Agent) {
+			all = append(all, q)
+		}
+	}
+	return all
 }
 
 // note remembers that a frame ends an agent. The tombstone and the frame which says that

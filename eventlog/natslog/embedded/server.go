@@ -83,8 +83,11 @@ const (
 // folder is in use, of a newer format, not a folder or not writable, if the
 // address is taken, or if a stream is damaged that is not of the log; the error says what
 // to do. A folder that was not closed in order is verified first, which takes about as
-// long as the server takes to open it; see [Server.Damaged].
-func Start(c Config) (_ *Server, err error) {
+// long as reading it takes; see [Server.Damaged].
+func Start(c Config) (*Server, error) { return StartContext(context.Background(), c) }
+
+// StartContext is Start; the verification ends with ctx.
+func StartContext(ctx context.Context, c Config) (_ *Server, err error) {
 	if c.Sync == "" {
 		c.Sync = SyncAlways
 	}
@@ -104,7 +107,7 @@ func Start(c Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	srv, damaged, err := run(c)
+	srv, damaged, err := run(ctx, c)
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
@@ -159,8 +162,8 @@ func soon(within time.Duration, try func() error) error {
 }
 
 // run verifies the folder and starts a server on it.
-func run(c Config) (*server.Server, []Examined, error) {
-	damaged, err := preflight(context.Background(), c)
+func run(ctx context.Context, c Config) (*server.Server, []Examined, error) {
+	damaged, err := preflight(ctx, c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("data folder %s: %w", c.Dir, err)
 	}
@@ -251,6 +254,9 @@ func (s *Server) Sync() Sync { return s.cfg.Sync }
 func (s *Server) stop() error {
 	s.now().Shutdown()
 	s.now().WaitForShutdown()
+	if !s.lock.Locked() { // it was stopped before
+		return nil
+	}
 	return closed(s.cfg.Dir)
 }
 

@@ -57,7 +57,7 @@ var homes = []home{
 		"one place knows the bytes of the log"},
 	{"github.com/nats-io/nats.go", []string{"eventlog/natslog/...", "cluster/...", "providers/nats/...", "cmd/bench/..."}, []string{"cmd/internal/cli/...", "cmd/internal/chaos"},
 		"commands speak through cluster/client; bench measures raw JetStream beside us"},
-	{"github.com/nats-io/nats-server", []string{"eventlog/natslog/embedded", "cluster/clustertest"}, []string{"eventlog/natslog/...", "cluster/...", "providers/nats/..."},
+	{"github.com/nats-io/nats-server", []string{"eventlog/natslog/embedded", "eventlog/natslog/embedded/embeddedtest", "cluster/clustertest"}, []string{"eventlog/natslog/...", "cluster/...", "providers/nats/..."},
 		"a service that links the log need not link a server; clustertest runs some as processes, for tests alone"},
 	{"github.com/minio/highwayhash", []string{"eventlog/natslog/embedded/blocks"}, nil,
 		"one place knows the server's files"},

@@ -58,7 +58,7 @@ func (x *folderExamination) stream(found embedded.Examined) {
 		x.finding(doctor.Fail, found.Stream, p, "restore a backup; or have it taken out with --quarantine, which keeps a copy, so that a node can be started. Until then a node does not open the stream")
 	}
 	if found.Torn != nil {
-		x.finding(doctor.Warn, found.Stream, *found.Torn, "a crash cut this write off before it was acknowledged: the server removes it, and nothing is lost")
+		x.finding(doctor.Warn, found.Stream, *found.Torn, "a crash cut this write off, as far as is known before it was acknowledged: the server removes it")
 	}
 	for _, why := range found.Unverified {
 		x.unread++

@@ -24,7 +24,7 @@ import (
 // salvage copies what can be read of a data folder, on which no node runs, to a backup.
 func (a *app) salvage(ctx context.Context, f doctorFlags, agent string) error {
 	switch {
-	case agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0 || f.accept != "" || f.reason != "":
+	case agent != "" || f.quarantine || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0 || f.accept != "" || f.reason != "":
 		return usage("--salvage copies a whole folder and examines nothing else: leave all but --data, --root and --timeout out")
 	case a.remote.options.URL != "" || a.remote.options.Context != "":
 		return usage("--salvage reads the files of a folder: leave --nats and --context out")
@@ -45,7 +45,7 @@ func (a *app) salvage(ctx context.Context, f doctorFlags, agent string) error {
 	if err != nil {
 		return err
 	}
-	s := &salvaging{folderExamination: folderExamination{app: a, line: a.progress()}, out: f.salvage, copied: make(map[string]uint64)}
+	s := &salvaging{folderExamination: folderExamination{app: a, line: a.progress()}, out: f.salvage, copied: make(map[string]uint64), taken: make(natslog.Recorded)}
 	err = s.run(ctx, temp)
 	s.line.end()
 	if err = errors.Join(err, os.RemoveAll(temp)); err != nil {
@@ -91,6 +91,8 @@ type salvaging struct {
 	unrecorded        []string // streams
 	agents            []string // of what is left out, as far as is known
 	manifest          *backup.Manifest
+	taken             natslog.Recorded // what a restored store must know to be lost
+	before            int              // how many places of it were taken out before
 }
 
 // run makes a data folder of what can be read, and a backup of that.
@@ -108,7 +110,7 @@ func (s *salvaging) run(ctx context.Context, temp string) error {
 	if err != nil {
 		return err
 	}
-	cfg := backup.Config{Root: root, Version: versionText(), Progress: func(p backup.Progress) {
+	cfg := backup.Config{Root: root, Taken: s.taken, Version: versionText(), Progress: func(p backup.Progress) {
 		s.line.show("write %3.0f%%  %s, %d of %d  %s", 100*p.Done, p.Stream, p.Number, p.Streams, size(p.Bytes))
 	}}
 	if cfg.Conn, err = srv.Connect(); err != nil {
@@ -146,6 +148,10 @@ func (s *salvaging) stream(done embedded.Salvaged) {
 	s.messages += done.Copied
 	s.deleted += done.Deleted
 	s.copied[done.Stream] = done.Copied
+	if len(done.Taken) > 0 {
+		s.taken[done.Stream] = done.Taken
+	}
+	s.before += done.Before
 	if done.Unrecorded {
 		s.unrecorded = append(s.unrecorded, done.Stream)
 	}
@@ -157,7 +163,7 @@ func (s *salvaging) stream(done embedded.Salvaged) {
 		s.finding(doctor.Fail, done.Stream, p, "what was here is not copied: restored, an agent that lacks events before its newest answers that it is damaged")
 	}
 	if done.Torn != nil {
-		s.finding(doctor.Warn, done.Stream, *done.Torn, "a crash cut this write off before it was acknowledged: nothing is lost")
+		s.finding(doctor.Warn, done.Stream, *done.Torn, "a crash cut this write off, as far as is known before it was acknowledged")
 	}
 	for _, why := range done.Unverified {
 		s.damaged++
@@ -165,7 +171,7 @@ func (s *salvaging) stream(done embedded.Salvaged) {
 	}
 	for _, agent := range done.Shortened {
 		s.finding(doctor.Fail, done.Stream, embedded.Place{Agent: agent, Detail: "its newest events are lost, and the copy does not show that there were any"},
-			"restored, it works with what is left and may do again what it has done: look at it before it gets an input, or delete it")
+			"restored, it answers that it is damaged until it is deleted, or the loss accepted")
 	}
 }
 
@@ -184,6 +190,10 @@ func (s *salvaging) end() error {
 		sum.Status = "warn"
 		sum.Detail += "; what may be missing at the end of these streams is not seen, for the record of how far they went is missing or damaged: " + strings.Join(s.unrecorded, " ")
 	}
+	if s.before > 0 {
+		sum.Status = "fail"
+		sum.Detail += fmt.Sprintf("; %d places were taken out before, and their agents are damaged in the copy as well", s.before)
+	}
 	if s.damaged > 0 {
 		sum.Status = "fail"
 		sum.Detail += fmt.Sprintf("; %d places could not be read and are left out, of %d agents as far as is known", s.damaged, len(s.agents))
@@ -198,7 +208,7 @@ func (s *salvaging) end() error {
 			Deleted uint64    `json:"deleted"`
 			LeftOut int       `json:"left_out"`
 			Agents  []string  `json:"agents,omitempty"`
-		}{s.damaged == 0, []finding{sum}, s.out, s.messages, s.deleted, s.damaged, s.agents})
+		}{sum.Status != "fail", []finding{sum}, s.out, s.messages, s.deleted, s.damaged, s.agents})
 		if err != nil {
 			return err
 		}
@@ -208,7 +218,7 @@ func (s *salvaging) end() error {
 	if s.manifest.Encrypted() {
 		a.note("agents in it are encrypted and their keys are not in it: keep %s until `%s restore --keys` has put them back from a copy that `backup --keys` made", a.remote.data, a.started)
 	}
-	if s.damaged > 0 {
+	if sum.Status == "fail" {
 		return silent(exitFailed)
 	}
 	return nil

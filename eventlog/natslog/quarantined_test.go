@@ -1,8 +1,10 @@
 package natslog_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog/logtest"
@@ -95,5 +97,29 @@ func TestQuarantinedUnknown(t *testing.T) {
 	}
 	if q := s.log.LostFrame(b, 0); q != nil {
 		t.Errorf("after it was accepted %+v is known", q)
+	}
+}
+
+// TestStandInIsNotAccepted has a person accept the loss of a stream that is only set aside.
+func TestStandInIsNotAccepted(t *testing.T) {
+	s := newStore(t)
+	agents, _ := s.filled(2)
+	a := agents[0]
+	js, err := jetstream.New(s.nc)
+	if err == nil {
+		err = js.DeleteStream(t.Context(), streamOf(a))
+	}
+	if err == nil {
+		_, err = natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{s.nc}, SetAside: []string{streamOf(a)}, Logger: quiet})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := openStoreOn(t, s) // of a node that does not know
+	if loss := other.check(a); loss == nil {
+		t.Fatal("nothing is lost")
+	}
+	if _, _, err := other.log.Accept(t.Context(), other.log.ShardOf(a), "ada", "it was a test"); messages.AsError(err).Code != messages.Conflict || !strings.Contains(err.Error(), "--quarantine") {
+		t.Errorf("accepted: %v", err)
 	}
 }

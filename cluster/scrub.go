@@ -43,12 +43,17 @@ type scrubber struct {
 	limits natslog.ScrubLimits
 	now    func() time.Time
 	logger *slog.Logger
+	// broken returns the files of a stream that this node's own server would cut when it
+	// reads them. Nil: there is no such server.
+	broken func(ctx context.Context, stream string) ([]string, error)
+	// unread are the files of streams that are not read, because of those.
+	unread sync.Map // shard → []string
 	// behind is how many sequences of the stream under way are still to be read.
 	behind atomic.Uint64
 }
 
 func (n *Node) newScrubber() *scrubber {
-	return &scrubber{
+	s := &scrubber{
 		log: n.streams, integrity: n.integrity, logger: n.cfg.Logger, now: time.Now,
 		limits: natslog.ScrubLimits{Bytes: scrubStep, Rate: scrubRate},
 		owns: func(p messages.Partition) bool {
@@ -56,6 +61,10 @@ func (n *Node) newScrubber() *scrubber {
 			return owned
 		},
 	}
+	if n.server != nil {
+		s.broken = n.server.Broken
+	}
+	return s
 }
 
 // openScrub begins to read the streams through.
@@ -119,6 +128,11 @@ func (s *scrubber) step(ctx context.Context, shard int) (again bool, err error) 
 	if was.Begun.IsZero() && s.now().Sub(was.Whole) < scrubAgain {
 		return false, s.lookAgain(ctx, shard, was)
 	}
+	if was.Begun.IsZero() {
+		if whole, err := s.walk(ctx, shard); err != nil || !whole {
+			return false, err
+		}
+	}
 	next, found, err := s.log.Scrub(ctx, shard, was, s.limits)
 	if err != nil {
 		return false, err
@@ -129,6 +143,23 @@ func (s *scrubber) step(ctx context.Context, shard int) (again bool, err error) 
 	s.say(shard, was, next, found)
 	s.behind.Store(next.Last - next.After)
 	return !next.Begun.IsZero(), nil
+}
+
+// walk reports whether a stream may be read through: its server would cut a file in which a
+// length or a sequence is wrong.
+func (s *scrubber) walk(ctx context.Context, shard int) (whole bool, err error) {
+	if s.broken == nil {
+		return true, nil
+	}
+	files, err := s.broken(ctx, s.log.ShardName(shard))
+	if err != nil || len(files) == 0 {
+		s.unread.Delete(shard)
+		return err == nil, err
+	}
+	if _, known := s.unread.Swap(shard, files); !known {
+		s.logger.Error("a file of the log is damaged so that the NATS server will cut it when a message in it is read; stop the node soon", "stream", s.log.ShardName(shard), "file", files[0], "files", len(files), "do", scrubRemedy)
+	}
+	return false, nil
 }
 
 // say logs what was found that was not known.
@@ -194,6 +225,9 @@ func (s *scrubber) find(ctx context.Context) (found []doctor.Finding) {
 	}
 	for shard, at := range all {
 		found = append(found, unreadable(s.log.ShardName(shard), at)...)
+		if files, ok := s.unread.Load(shard); ok {
+			found = append(found, doctor.Finding{Check: "scrub", Status: doctor.Fail, Stream: s.log.ShardName(shard), Detail: fmt.Sprintf("the NATS server will cut these files when a message in them is read, because they are damaged: %v", files), Remedy: scrubRemedy})
+		}
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,5 +117,29 @@ func TestUnreadableHasAPlace(t *testing.T) {
 		if f := found[i]; f.Status != doctor.Fail || f.Stream != "REPRISE_LOG_2" || f.Remedy == "" || !strings.Contains(f.Detail, want) {
 			t.Errorf("%+v, want %q", f, want)
 		}
+	}
+}
+
+// TestScrubReadsNothingBroken leaves a stream alone whose file the server would cut.
+func TestScrubReadsNothingBroken(t *testing.T) { // A29
+	w := embeddedtest.New(t)
+	s := scrubberOn(w, func(p messages.Partition) bool { return p == 8 }, time.Now)
+	broken := []string{"3.blk"}
+	s.broken = func(context.Context, string) ([]string, error) { return broken, nil }
+	read := func() bool {
+		s.round(w.Ctx)
+		at, err := s.log.Scrubbed(w.Ctx, 2)
+		w.OK(err)
+		return !at.Whole.IsZero()
+	}
+	if read() {
+		t.Error("a stream was read whose file the server would cut")
+	}
+	named := func(f doctor.Finding) bool { return f.Status == doctor.Fail && strings.Contains(f.Detail, "3.blk") }
+	if found := s.find(w.Ctx); !slices.ContainsFunc(found, named) {
+		t.Errorf("doctor says %+v", found)
+	}
+	if broken = nil; !read() || slices.ContainsFunc(s.find(w.Ctx), named) {
+		t.Error("a stream is not read that is sound again")
 	}
 }

@@ -19,6 +19,9 @@ import (
 // drop what it cannot read. They are put back at each start and verified again, whole.
 const asideFolder = "damaged"
 
+// globalAccount is the account that an embedded server has.
+const globalAccount = server.DEFAULT_GLOBAL_ACCOUNT
+
 // asideStreams returns the streams that are set aside.
 func asideStreams(dir string) (out []blocks.Stream, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, asideFolder))
@@ -27,7 +30,7 @@ func asideStreams(dir string) (out []blocks.Stream, err error) {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			out = append(out, blocks.Stream{Account: server.DEFAULT_GLOBAL_ACCOUNT, Name: e.Name(), Dir: filepath.Join(dir, asideFolder, e.Name())})
+			out = append(out, blocks.Stream{Account: globalAccount, Name: e.Name(), Dir: filepath.Join(dir, asideFolder, e.Name())})
 		}
 	}
 	return out, nil
@@ -54,7 +57,7 @@ func streamsIn(dir string) ([]blocks.Stream, error) {
 
 // home is where the server has the folder of a stream.
 func home(dir, stream string) string {
-	return filepath.Join(dir, server.JetStreamStoreDir, server.DEFAULT_GLOBAL_ACCOUNT, "streams", stream)
+	return filepath.Join(dir, server.JetStreamStoreDir, globalAccount, "streams", stream)
 }
 
 // setAside moves a stream's folder to where the server does not find it.

@@ -137,6 +137,18 @@ func progress(logger *slog.Logger) func(stream string, done, total int64) {
 	}
 }
 
+// Broken returns the files of a stream that the server would cut when it reads a message in
+// them, because it cannot walk their records.
+func (s *Server) Broken(ctx context.Context, stream string) ([]string, error) {
+	at := blocks.Stream{Account: globalAccount, Name: stream, Dir: home(s.cfg.Dir, stream)}
+	broken, err := blocks.Walk(ctx, at)
+	if err != nil || len(broken) == 0 {
+		return nil, err
+	}
+	again, err := blocks.Walk(ctx, at) // one may have been rewritten
+	return slices.DeleteFunc(again, func(path string) bool { return !slices.Contains(broken, path) }), err
+}
+
 // Damaged returns the streams of the log that are not opened because their files are
 // damaged. Empty streams take their place, to which nothing must be written.
 func (s *Server) Damaged() []Examined {

@@ -2,6 +2,7 @@ package embedded_test
 
 import (
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -352,5 +353,45 @@ func TestWithoutSettings(t *testing.T) { // A29
 	}
 	if blocks, err := os.ReadDir(filepath.Join(dir, "damaged", stream, "msgs")); err != nil || len(blocks) == 0 {
 		t.Errorf("its messages: %v, %v", blocks, err)
+	}
+}
+
+// TestBrokenOlderBlock flips a bit of a length in an older block of a folder that was closed
+// in order. The server would cut the block when it reads it, so it must not be read.
+func TestBrokenOlderBlock(t *testing.T) { // A29
+	dir := t.TempDir()
+	_, nc, stop := running(t, dir)
+	openLog(t, nc)
+	a := logtest.Agent("ada")
+	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		if _, err := js.Publish(t.Context(), messages.Subjects{}.Log(a), make([]byte, 900<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	srv, _, stop := running(t, dir)
+	if broken, err := srv.Broken(t.Context(), stream); err != nil || len(broken) > 0 {
+		t.Errorf("of a sound stream: %v, %v", broken, err)
+	}
+	stop()
+	older := embeddedtest.Blocks(t, dir, stream)[0]
+	block, err := os.ReadFile(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := int(binary.LittleEndian.Uint32(block)) // where the second record begins
+	block[second+1] ^= 4
+	if err := os.WriteFile(older, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	srv, _, stop = running(t, dir)
+	defer stop()
+	if broken, err := srv.Broken(t.Context(), stream); err != nil || len(broken) != 1 || broken[0] != older {
+		t.Errorf("broken: %v, %v", broken, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog/natslog"
@@ -122,7 +121,7 @@ func (v *salvage) plan(dir string, streams []blocks.Stream) (work []blocks.Strea
 	for _, name := range natslog.StreamNames(v.subjects) {
 		s, ok := there[name]
 		if none = none && !ok; !ok {
-			s = blocks.Stream{Account: server.DEFAULT_GLOBAL_ACCOUNT, Name: name, Dir: home(dir, name)}
+			s = blocks.Stream{Account: globalAccount, Name: name, Dir: home(dir, name)}
 		}
 		if name != names.Snapshots() {
 			work = append(work, s)

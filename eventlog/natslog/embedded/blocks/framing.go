@@ -1,5 +1,10 @@
 package blocks
 
+import (
+	"context"
+	"fmt"
+)
+
 // broken reports whether the server cannot walk the records of the newest block of a
 // stream whose index.db it trusts. It reads a block when a message in it is asked for, that
 // of the newest at start, and looks at lengths and sequences before any checksum. Where a
@@ -32,4 +37,38 @@ func walks(buf []byte, last uint64) bool {
 		off += r.size
 	}
 	return true
+}
+
+// farthestIn is how far apart sequences in one block may be for Walk to believe them. The
+// server lists what is deleted between two in memory.
+const farthestIn = 1 << 26
+
+// Walk returns the blocks of a stream, but for the newest, in which lengths or sequences
+// cannot be right, so that the server would cut them when it reads a message there. It
+// looks at no checksum, and may be called while a server runs: what it returns then may be a
+// block that was being rewritten, and is to be walked again.
+func Walk(ctx context.Context, s Stream) (broken []string, err error) {
+	folder, err := s.folder()
+	if err != nil {
+		return nil, fmt.Errorf("walk stream %s: %w", s.Name, err)
+	}
+	files, err := blockFiles(folder)
+	if err != nil {
+		return nil, fmt.Errorf("walk stream %s: %w", s.Name, err)
+	}
+	var buf []byte
+	for i := 0; i+1 < len(files) && ctx.Err() == nil; i++ {
+		f := files[i]
+		if f.size > mostBlock {
+			continue
+		}
+		if buf, err = f.read(buf); err != nil { // the server removed or rewrote it
+			continue
+		}
+		block := newBlock(s.Name, f.number, buf)
+		if first, _ := split(buf); !block.compressed() && !walks(buf, first.number()+farthestIn) {
+			broken = append(broken, f.path)
+		}
+	}
+	return broken, ctx.Err()
 }

@@ -37,7 +37,7 @@ var faults = []fault{
 				m.tail, m.err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
 	{"say that it is purged, and leave the log", "purge.go",
-		`return p.rt.log.Purge(ctx, p.agent, at)`, `return p.rt.log.Purge(ctx, p.agent, at-at)`},
+		`err := p.rt.log.Purge(ctx, p.agent, at)`, `err := p.rt.log.Purge(ctx, p.agent, at-at)`},
 	{"leave the snapshots of a deleted agent", "purge.go",
 		`return p.rt.log.RemoveSnapshots(ctx, p.agent)`, `return nil`},
 	{"leave the blobs of a deleted agent", "purge.go",

@@ -326,10 +326,13 @@ func TestServerLosesMessages(t *testing.T) { // A29
 	}
 	w.say(c, "assistant/bank", "2", "hello")
 	first := w.events(c, "assistant/bank")[0].Frame
-	w.bounce(func() {
-		embeddedtest.Flip(t, w.dir, stream, first)
-		w.ok(os.Remove(filepath.Join(w.dir, "jetstream", "$G", "streams", stream, "msgs", "index.db")))
-	})
+	w.moved.Store(new(string))
+	w.ok(w.srv.Shutdown())
+	embeddedtest.Flip(t, w.dir, stream, first)
+	w.ok(os.Remove(filepath.Join(w.dir, "jetstream", "$G", "streams", stream, "msgs", "index.db")))
+	nc, _ := embeddedtest.Plain(t, embeddedtest.PlainConfig{Dir: w.dir}) // which examines nothing
+	address := strings.TrimPrefix(nc.ConnectedUrl(), "nats://")
+	w.moved.Store(&address)
 	for _, agent := range []string{"assistant/bank", same} {
 		w.eventually(agent+" is damaged", func() bool {
 			_, err := w.ask(c, agent, input("3", "hello"))

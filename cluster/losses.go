@@ -159,7 +159,7 @@ func (g *integrity) accept(ctx context.Context, a client.AcceptLoss) (string, er
 	}
 	accepted, now, err := g.log.Accept(ctx, shard, a.By, a.Reason)
 	switch {
-	case messages.AsError(err).Code == messages.Conflict:
+	case err != nil && messages.AsError(err).Code == messages.Conflict:
 		return "", err
 	case err != nil:
 		return "", messages.Refuse(messages.Unavailable, "the loss of stream %s cannot be accepted now: %v", a.Stream, err)

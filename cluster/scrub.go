@@ -107,7 +107,7 @@ func (s *scrubber) round(ctx context.Context) {
 func (s *scrubber) failed(shard int, err error) {
 	level := slog.LevelWarn
 	if errors.Is(err, eventlog.ErrUnavailable) {
-		level = slog.LevelDebug // others tell
+		level = slog.LevelDebug // it is reported elsewhere
 	}
 	s.logger.Log(context.Background(), level, "a stream of the log cannot be read through now; it is tried again", "stream", s.log.ShardName(shard), "error", err)
 }
@@ -243,7 +243,7 @@ func unreadable(stream string, at natslog.Scrub) (found []doctor.Finding) {
 		case u.Agent == (messages.AgentID{}):
 			add(u, fmt.Sprintf("stream %s, sequence %d, of an agent that is not known: %s", stream, u.Seq, u.Detail))
 		default:
-			add(u, u.Detail) // the place is told with the agent
+			add(u, u.Detail) // the finding names the place with the agent
 		}
 	}
 	if at.More > 0 {
@@ -255,11 +255,11 @@ func unreadable(stream string, at natslog.Scrub) (found []doctor.Finding) {
 	return found
 }
 
-// told says how far the streams were read through.
-func (s *scrubber) told(ctx context.Context) *gateway.Scrubbed {
+// progress returns how far the streams were read through.
+func (s *scrubber) progress(ctx context.Context) *gateway.Scrubbed {
 	all, err := s.all(ctx)
 	if err != nil {
-		return nil // find tells
+		return nil // find reports it
 	}
 	var parts []string
 	oldest := all[0].Whole

@@ -30,7 +30,7 @@ func scrubberOn(w *embeddedtest.World, mine func(messages.Partition) bool, now f
 	return &scrubber{log: g.log, integrity: g, logger: quiet, now: now, owns: mine, limits: natslog.ScrubLimits{Bytes: 1}}
 }
 
-// TestScrubMoves has another node go on where one left off that has lost its partition,
+// TestScrubMoves has another node continue where one stopped that has lost its partition,
 // and look at nothing that is another's or was read through a moment ago.
 func TestScrubMoves(t *testing.T) {
 	w := embeddedtest.New(t)
@@ -52,10 +52,10 @@ func TestScrubMoves(t *testing.T) {
 	write()
 	says := func(s *scrubber, whole bool, parts ...string) {
 		t.Helper()
-		told := s.told(w.Ctx)
+		at := s.progress(w.Ctx)
 		for _, part := range parts {
-			if told == nil || told.Whole != whole || !strings.Contains(told.Detail, part) {
-				t.Errorf("it says %+v, want %q", told, part)
+			if at == nil || at.Whole != whole || !strings.Contains(at.Detail, part) {
+				t.Errorf("it says %+v, want %q", at, part)
 			}
 		}
 	}

@@ -94,8 +94,8 @@ func TestFlippedFrames(t *testing.T) { // A29
 			t.Errorf("%s at sequence %d was logged %d times", a, e.Seq, logged)
 		}
 	}
-	if told := w.scrubbed(c); told == nil || !told.Whole || !strings.Contains(told.Detail, "each stream of the log was last read to its end on") {
-		t.Errorf("doctor says of the scrub %+v", told)
+	if said := w.scrubbed(c); said == nil || !said.Whole || !strings.Contains(said.Detail, "each stream of the log was last read to its end on") {
+		t.Errorf("doctor says of the scrub %+v", said)
 	}
 	if why := n.Unready(); len(why) > 0 {
 		t.Errorf("not ready: %+v", why)
@@ -186,15 +186,15 @@ func (w *world) wantDamaged(c *client.Client, a messages.AgentID, at messages.Ev
 }
 
 // scrubbed is how far the log was read through, as doctor says.
-func (w *world) scrubbed(c *client.Client) (told *gateway.Scrubbed) {
+func (w *world) scrubbed(c *client.Client) (said *gateway.Scrubbed) {
 	w.t.Helper()
 	for line, err := range c.QueryStore(w.ctx, messages.Query{View: "doctor"}) {
 		w.ok(err)
 		var e gateway.Examined
 		w.ok(json.Unmarshal(line, &e))
 		if e.Scrubbed != nil {
-			told = e.Scrubbed
+			said = e.Scrubbed
 		}
 	}
-	return told
+	return said
 }

@@ -26,7 +26,7 @@ type Examined struct {
 	// Encrypted says whether the node seals what it stores. Nil: it is not told here.
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
-	// told here.
+	// in this line.
 	Scrubbed *Scrubbed `json:"scrubbed,omitempty"`
 }
 

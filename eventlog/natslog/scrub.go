@@ -261,17 +261,17 @@ func (p *scrubPass) read(ctx context.Context, rate int) error {
 		return err
 	}
 	defer f.close()
-	for heard := time.Now(); p.at < p.end && p.left > 0 && len(p.suspects) < scrubSuspects; {
+	for last := time.Now(); p.at < p.end && p.left > 0 && len(p.suspects) < scrubSuspects; {
 		m, err := f.next(ctx)
 		switch {
 		case err != nil:
 			return err
 		case m != nil:
-			heard = time.Now()
+			last = time.Now()
 			p.take(m)
 		case f.passed >= p.end: // what is left of it did not come
 			p.skip(p.end)
-		case time.Since(heard) > silence:
+		case time.Since(last) > silence:
 			return errors.New("the consumer is alive but brings no more")
 		}
 	}
@@ -405,7 +405,7 @@ func (p *scrubPass) holds(ctx context.Context) (held func(seq uint64) bool, know
 	}, true, nil
 }
 
-// nameNewest says whose a message is that no other follows, as can be told if there is
+// nameNewest says whose a message is that no other follows, which is known if there is
 // one of the kind, one agent whose newest message cannot be read, and no message that the
 // pass has not read.
 func (l *Log) nameNewest(ctx context.Context, c *conn, stream string, s *Scrub) error {

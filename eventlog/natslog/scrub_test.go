@@ -88,7 +88,7 @@ func TestScrub(t *testing.T) { // A29
 		t.Fatal(err)
 	}
 	e := logtest.Entry(t, forged, eventlog.Tail{})
-	e.Bytes[len(e.Bytes)/2] ^= 1 // which only our own checksum tells
+	e.Bytes[len(e.Bytes)/2] ^= 1 // which only our own checksum shows
 	ack, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: messages.Subjects{}.Log(forged), Header: natslog.FrameHeader(e), Data: e.Bytes})
 	if err == nil {
 		_, err = js.Publish(t.Context(), messages.Subjects{}.Log(sound), []byte("who am I"))

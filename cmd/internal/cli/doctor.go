@@ -54,13 +54,13 @@ then be started on the folder; the agents that lost a frame answer that they are
 
 With --salvage OUT as well, every message that can be read is copied to the file OUT, a
 backup: restore makes a store of it. What was deleted is not copied, and what could not be is
-told with its place and agent; the exit code is 1 then. Snapshots and the keys of encrypted agents
+named with its place and agent; the exit code is 1 then. Snapshots and the keys of encrypted agents
 are not in a backup. A restored agent that lacks events before its newest answers that it is
-damaged; one that lacks its newest is told as such, for its log does not show it. Beside OUT
+damaged; one that lacks its newest is named, for its log does not show it. Beside OUT
 there must be room for two copies of the folder: one is removed at the end.
 
 Nodes read the log through in the background, once a day. How far that is, and each message
-that could not be read, is told first, also with an agent's place below its snapshot.
+that could not be read, comes first, also with an agent's place below its snapshot.
 
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged

@@ -114,7 +114,7 @@ func (x *examination) encryption() []finding {
 	return []finding{{"encryption", "note", "off: what is stored can be read by whoever has the files or a backup; serve --key-file switches it on"}}
 }
 
-// scrub says how far the log was read through in the background, if a node has told.
+// scrub says how far the log was read through in the background, if a node has said.
 func (x *examination) scrub() []finding {
 	switch {
 	case x.scrubbed == nil:

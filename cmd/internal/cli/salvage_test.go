@@ -84,7 +84,7 @@ func TestDoctorSalvage(t *testing.T) { // A29
 		}
 	}
 	if strings.Count(r.out, "its newest events are lost") != 1 || !strings.Contains(r.out, short.String()+": "+natslog.NamesOf(messages.Subjects{}).Log(short.Partition())+": its newest events are lost") {
-		t.Errorf("the agent that was cut short is not told:\n%s", r.out)
+		t.Errorf("the agent that was cut short is not named:\n%s", r.out)
 	}
 	lines := reprise(t, "doctor", "--data", dir, "--salvage", file("json.tar"), "-o", "json").exits(1).objects()
 	if sum := lines[len(lines)-1]; len(lines) != 4 || lines[0]["type"] != "finding" || sum["ok"] != false || sum["copied"] != 13.0 || sum["left_out"] != 2.0 || fmt.Sprint(sum["agents"]) != "[test/short test/flipped]" && fmt.Sprint(sum["agents"]) != "[test/flipped test/short]" {

@@ -226,7 +226,7 @@ func TestTornEndIsNoDamage(t *testing.T) {
 	}
 }
 
-// TestWrittenInItsPlace has somebody write to the stream that was made in place of one that
+// TestWrittenInItsPlace has another client write to the stream that was made in place of one that
 // is set aside. Neither is given up.
 func TestWrittenInItsPlace(t *testing.T) {
 	dir, a, tails := killedStore(t)

@@ -106,7 +106,7 @@ type ending struct {
 	time time.Time
 }
 
-// plan returns the streams to copy, those of the log first, for they tell which agents were
+// plan returns the streams to copy, those of the log first, for they say which agents were
 // deleted. One whose folder is missing is in it as well.
 func (v *salvage) plan(dir string, streams []blocks.Stream) (work []blocks.Stream, err error) {
 	there := make(map[string]blocks.Stream)

@@ -53,7 +53,7 @@ test-cluster: ## several nodes and servers, in one process and as processes that
 	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
 
 test-replicas: ## three NATS servers under load, and three minutes of chaos on them
-	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 10m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
+	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 10m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|DamagedReplica|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli
 	$(MAKE) --no-print-directory chaos-cluster DURATION=3m SERVERS=3
 
 test-chaos: ## kill a node 60 times, then harm a cluster on one server for three minutes

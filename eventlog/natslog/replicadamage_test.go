@@ -92,20 +92,22 @@ func (w *trio) eventually(what string, is func(*jetstream.StreamInfo) bool, then
 	}
 }
 
-// leads has a server lead the stream.
-func (w *trio) leads(p *process) {
+// leads has a server lead the stream, if the others let it: one whose copy is behind in
+// their eyes is not elected.
+func (w *trio) leads(p *process) bool {
 	w.t.Helper()
-	w.eventually(p.config.ServerName+" leads", func(info *jetstream.StreamInfo) bool {
-		if info.Cluster.Leader == p.config.ServerName {
+	ask, err := json.Marshal(map[string]any{"placement": map[string]string{"preferred": p.config.ServerName}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for range 5 {
+		if leader, _ := w.settled(); leader == p {
 			return true
 		}
-		ask, err := json.Marshal(map[string]any{"placement": map[string]string{"preferred": p.config.ServerName}})
-		if err != nil {
-			w.t.Fatal(err)
-		}
 		_, _ = w.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN."+w.stream, ask, 10*time.Second)
-		return false
-	}, func(*jetstream.StreamInfo) {})
+	}
+	leader, _ := w.settled()
+	return leader == p
 }
 
 // flushed waits until a text is in the files that a server has of the stream.
@@ -181,11 +183,11 @@ func TestDamagedReplica(t *testing.T) { // A29
 			if err := w.unread(a, tails); err != nil {
 				t.Fatalf("%s at the %s: %v", harm.name, role, err)
 			}
-			w.leads(victim)
-			w.settled()
-			if err := w.unread(a, tails); err != nil {
-				t.Logf("%s at the %s, which leads now: %v", harm.name, role, err)
-				return // it is named, and no more is to be expected of this copy
+			led := w.leads(victim)
+			err := w.unread(a, tails)
+			t.Logf("%s at the %s, which leads now: %v; named: %v", harm.name, role, led, err)
+			if err != nil {
+				return // no more is to be expected of this copy
 			}
 			tail = w.append(a, tail)
 			tails = append(tails, tail)

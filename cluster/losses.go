@@ -4,18 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
 // remedy is what to do about a loss.
 func (g *integrity) remedy(stream string) string {
-	if g.notOpened(stream) != nil {
+	x := g.notOpened(stream)
+	if x != nil && slices.ContainsFunc(x.Damage, func(p embedded.Place) bool { return !p.InBlock() }) {
+		return "stop the node and copy what can be read of its folder with `reprise doctor --data DIR --salvage OUT`, to restore that; or restore a backup"
+	}
+	if x != nil {
 		return "stop the node and run `reprise doctor --data DIR --quarantine` on its folder, which takes the damaged messages out and keeps a copy; or restore a backup"
 	}
 	return "restore a backup; or, if what is gone may stay gone: " + acceptance(stream)

@@ -55,7 +55,11 @@ func (x *folderExamination) stream(found embedded.Examined) {
 	x.messages += found.Messages
 	for _, p := range found.Damage {
 		x.damaged++
-		x.finding(doctor.Fail, found.Stream, p, "restore a backup; or have it taken out with --quarantine, which keeps a copy, so that a node can be started. Until then a node does not open the stream")
+		remedy := "restore a backup; or have it taken out with --quarantine, which keeps a copy, so that a node can be started. Until then a node does not open the stream"
+		if !p.InBlock() {
+			remedy = "restore a backup; or copy what can be read with --salvage, and restore that"
+		}
+		x.finding(doctor.Fail, found.Stream, p, remedy)
 	}
 	if found.Torn != nil {
 		x.finding(doctor.Warn, found.Stream, *found.Torn, "a crash cut this write off, as far as is known before it was acknowledged: the server removes it")

@@ -69,6 +69,10 @@ func (p Place) String() string {
 	return text + ": " + p.Detail
 }
 
+// InBlock reports whether the place is in a block of messages, so that Quarantine can take
+// out what is there.
+func (p Place) InBlock() bool { return filepath.Ext(p.File) == ".blk" }
+
 // ErrRunning is wrapped by Examine's error if a process uses the folder.
 var ErrRunning = errors.New("a node runs on it")
 

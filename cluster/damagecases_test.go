@@ -235,7 +235,7 @@ func (d *damaged) judge(missing []string) {
 
 // missing asks for all that was acknowledged, and says what is not there.
 func (d *damaged) missing(n *cluster.Node) (missing []string) {
-	c, w := n.Client(), &world{t: d.t, ctx: d.ctx}
+	c, w := n.Client(), &world{t: d.t, ctx: d.ctx, log: new(embeddedtest.Words)}
 	for _, a := range d.shop.customers {
 		got, err := 0, error(nil)
 		for _, err = range c.Query(d.ctx, a, messages.Query{View: "events"}) {
@@ -261,6 +261,10 @@ func (d *damaged) missing(n *cluster.Node) (missing []string) {
 	if _, err := w.ask(c, "clerk/c", input("last", "hello")); err != nil {
 		missing = append(missing, fmt.Sprintf("clerk/c: %v", err))
 	}
+	w.eventually("no input waits", func() bool {
+		n, _, err := c.Backlog(d.ctx)
+		return err == nil && n == 0
+	})
 	for line, err := range c.Query(d.ctx, "clerk/c", messages.Query{View: "events"}) {
 		if err == nil && bytes.Contains(line, []byte(`"input.accepted"`)) {
 			got++

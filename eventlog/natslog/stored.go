@@ -3,6 +3,7 @@ package natslog
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -81,7 +82,8 @@ func EndsStored(header []byte) (tombstone, ends bool) {
 }
 
 // CheckStored returns what is wrong with a message of the log as a server stores it, by
-// its own checksum. A message that is no frame is no fault of the store.
+// its own checksum. A message that is no frame, or that a later version wrote, is no fault
+// of the store.
 func CheckStored(s messages.Subjects, subject string, header, body []byte) error {
 	a, err := s.ParseLog(subject)
 	if err != nil || !strings.Contains(string(header), headerFrame) {
@@ -90,6 +92,9 @@ func CheckStored(s messages.Subjects, subject string, header, body []byte) error
 	h, err := nats.DecodeHeadersMsg(header)
 	if err == nil {
 		_, err = decode(a, &stored{subject: subject, header: h, data: body})
+	}
+	if errors.Is(err, messages.ErrNewer) { // which a later version reads
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("the frame: %w", err)

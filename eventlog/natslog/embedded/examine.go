@@ -85,7 +85,7 @@ func Examine(ctx context.Context, dir, root string, each func(Examined), progres
 		return err
 	}
 	defer func() { _ = lock.Unlock() }()
-	x := examination{subjects: messages.Subjects{Root: root}, progress: progress}
+	x := examination{subjects: messages.Subjects{Root: root}, progress: progress, frames: true}
 	_, x.killed = wasOpen(dir)
 	err = x.each(ctx, streams, func(s blocks.Stream) error {
 		if !x.ours(s.Name) {
@@ -153,6 +153,8 @@ type examination struct {
 	// known is how far each stream of the log is known to go, removed how many of its
 	// messages were purged.
 	known, removed map[string]uint64
+	// frames reports whether frames are checked as well, which the server knows nothing of.
+	frames bool
 	// killed reports that the last server was killed, and the machine was not.
 	killed bool
 	// taken is what was taken out of the streams of the log before.
@@ -218,9 +220,11 @@ func (x *examination) verify(ctx context.Context, s blocks.Stream) (blocks.Repor
 
 // options are those that a stream is verified with.
 func (x *examination) options(s blocks.Stream) blocks.Options {
-	return blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Killed: x.killed, Check: func(r blocks.Record) error {
-		return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body)
-	}}
+	o := blocks.Options{Blocks: x.which, Mark: x.known[s.Name], Killed: x.killed}
+	if x.frames {
+		o.Check = func(r blocks.Record) error { return natslog.CheckStored(x.subjects, r.Subject, r.Header, r.Body) }
+	}
+	return o
 }
 
 // examined says what a report on a stream holds.

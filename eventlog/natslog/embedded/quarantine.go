@@ -38,7 +38,7 @@ const (
 	recordedFile     = "recorded.json"
 )
 
-// Quarantine takes what cannot be read out of the files of a server that does not run,
+// Quarantine takes what the server cannot read out of the files of a server that does not run,
 // and keeps a copy of each file that it changes. In the place of a bad record is then one
 // that the server takes for deleted, so that the stream can be opened and no sequence is
 // used again. each receives what was done to each damaged stream of the folder; progress,

@@ -61,6 +61,7 @@ func Salvage(ctx context.Context, dir, root, to string, each func(Salvaged), pro
 	}
 	v := &salvage{ended: make(map[string]*ending), beside: make(map[string]*ending)}
 	_, v.killed = wasOpen(dir)
+	v.frames = true
 	v.subjects, v.progress = messages.Subjects{Root: root}, progress
 	work, err := v.plan(dir, streams)
 	if err != nil {

@@ -389,8 +389,8 @@ func TestBrokenOlderBlock(t *testing.T) { // A29
 	if err := os.WriteFile(older, block, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	srv, _, stop = running(t, dir)
-	defer stop()
+	// A server that runs may have cut it by now: it reads what is younger than its window for
+	// duplicates.
 	if broken, err := srv.Broken(t.Context(), stream); err != nil || len(broken) != 1 || broken[0] != older {
 		t.Errorf("broken: %v, %v", broken, err)
 	}

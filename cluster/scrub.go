@@ -20,8 +20,7 @@ import (
 
 const (
 	// scrubRate is how much of the log a node reads in a second for this alone, in bytes:
-	// 21 GiB in a day. Frames of 400 bytes take a thirtieth of a core then, of the node and
-	// its server together, most of it because the server waits between any two.
+	// 21 GiB in a day.
 	scrubRate = 256 << 10
 	// scrubStep is how much is read between two records of how far it is: a minute's.
 	scrubStep = 60 * scrubRate

@@ -26,8 +26,8 @@ type Examined struct {
 	Bytes int64  `json:"bytes"`
 	// Damage is every bad place. Only what is not damage can be read.
 	Damage []Place `json:"damage,omitempty"`
-	// Torn is the end of a write that a crash cut off. It was never acknowledged, and the
-	// server removes it. Nil: there is none.
+	// Torn is the end of a write that a crash cut off, as far as is known before it was
+	// acknowledged. The server removes it. Nil: there is none.
 	Torn *Place `json:"torn,omitempty"`
 	// Unverified says of files that could not be examined why.
 	Unverified []string `json:"unverified,omitempty"`
@@ -88,7 +88,7 @@ func Examine(ctx context.Context, dir, root string, each func(Examined), progres
 	x := examination{subjects: messages.Subjects{Root: root}, progress: progress, frames: true}
 	_, x.killed = wasOpen(dir)
 	err = x.each(ctx, streams, func(s blocks.Stream) error {
-		if !x.ours(s.Name) {
+		if !natslog.Ours(x.subjects, s.Name) {
 			return nil
 		}
 		report, err := x.verify(ctx, s)
@@ -176,11 +176,6 @@ func (x *examination) each(ctx context.Context, streams []blocks.Stream, do func
 	return nil
 }
 
-// ours reports whether a stream belongs to the root.
-func (x *examination) ours(name string) bool {
-	return natslog.Ours(x.subjects, name)
-}
-
 // readMarks reads how far the streams of the log are known to go.
 func (x *examination) readMarks(ctx context.Context, streams []blocks.Stream) error {
 	newest := make(map[string][]byte)
@@ -201,7 +196,7 @@ func (x *examination) readMarks(ctx context.Context, streams []blocks.Stream) er
 		}
 		x.doubtful = len(report.Damage)+len(report.Unverified) > 0
 		for subject, r := range stored {
-			if !slices.ContainsFunc(report.Deleted, func(d blocks.Span) bool { return d.First <= r.Seq && r.Seq <= d.Last }) {
+			if !blocks.Contains(report.Deleted, r.Seq) {
 				newest[subject] = r.Body
 			}
 		}

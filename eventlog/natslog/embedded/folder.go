@@ -48,7 +48,7 @@ func openFolder(dir string) (*flock.Flock, error) {
 // what distinguishes this start of the machine from others, if the system says so.
 const openFile = "OPEN"
 
-// bootFile is where Linux says that.
+// bootFile holds an id of the running system, on Linux.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
 // opened notes that a server runs on the folder.

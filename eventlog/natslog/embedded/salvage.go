@@ -209,8 +209,8 @@ func (v *salvage) lost(s Salvaged) []natslog.Quarantined {
 	return all
 }
 
-// note remembers that a frame ends an agent. The tombstone and the frame which says that
-// all before it is removed follow one another; either may be damaged.
+// note remembers a frame that ends an agent: the tombstone, or the record of its purge that
+// follows it. Either may be damaged.
 func (v *salvage) note(r blocks.Record) {
 	e := v.ended[r.Subject]
 	tombstone, ends := natslog.EndsStored(r.Header)

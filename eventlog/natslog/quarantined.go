@@ -51,12 +51,31 @@ func (l *Log) Quarantine(ctx context.Context, shard int, id string, places []Qua
 	}
 	b := *r.base
 	b.Removed += r.explained(places, info)
+	if places, err = l.needed(ctx, c, stream, places); err != nil {
+		return err
+	}
 	b.Quarantined = fewer(append(slices.Clone(b.Quarantined), places...))
 	if err := l.putBase(ctx, shard, b, r.rev); err != nil {
 		return err
 	}
 	l.remember(shard, &b)
 	return nil
+}
+
+// needed returns the places without those of agents that were deleted since.
+func (l *Log) needed(ctx context.Context, c *conn, stream string, places []Quarantined) (out []Quarantined, err error) {
+	for _, q := range places {
+		ended := false
+		if q.Agent != (messages.AgentID{}) {
+			if ended, err = l.endedSince(ctx, c, stream, q.Agent, q.Last); err != nil {
+				return nil, err
+			}
+		}
+		if !ended {
+			out = append(out, q)
+		}
+	}
+	return out, nil
 }
 
 // explained returns how many of the messages that are missing the places explain.

@@ -123,3 +123,47 @@ func TestStandInIsNotAccepted(t *testing.T) {
 		t.Errorf("accepted: %v", err)
 	}
 }
+
+// TestQuarantinedOfDeleted takes a frame out of an agent that was deleted since and lives
+// again: it has lost nothing.
+func TestQuarantinedOfDeleted(t *testing.T) {
+	s := newStore(t)
+	agents, tails := s.filled(3)
+	a, b := agents[0], agents[1]
+	end, err := s.log.Append(t.Context(), logtest.Entry(t, a, tails[0], messages.AgentDeleted{}))
+	if err == nil {
+		err = s.log.Purge(t.Context(), a, end.Seq)
+	}
+	if err == nil {
+		err = s.log.Quarantine(t.Context(), s.log.ShardOf(a), "one", []natslog.Quarantined{
+			{ID: "one", First: tails[0].Seq, Last: tails[0].Seq, Agent: a}, {ID: "one", First: tails[1].Seq, Last: tails[1].Seq, Agent: b},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := s.log.LostFrame(a, end.Seq); q != nil {
+		t.Errorf("of the deleted agent %+v is known", q)
+	}
+	if s.log.LostFrame(b, tails[1].Seq) == nil {
+		t.Error("of its neighbour nothing is known")
+	}
+}
+
+// TestManyQuarantined takes more out than is kept by agent.
+func TestManyQuarantined(t *testing.T) {
+	s := newStore(t)
+	agents, tails := s.filled(2)
+	a := agents[0]
+	places := make([]natslog.Quarantined, 1001)
+	for i := range places {
+		places[i] = natslog.Quarantined{ID: "one", First: uint64(i) + 10, Last: uint64(i) + 10, Agent: agents[1]}
+	}
+	if err := s.log.Quarantine(t.Context(), s.log.ShardOf(a), "one", places); err != nil {
+		t.Fatal(err)
+	}
+	q := s.log.LostFrame(a, tails[0].Seq)
+	if q == nil || q.First != 10 || q.Last != 1010 || len(s.log.Quarantines(s.log.ShardOf(a))) != 1 {
+		t.Errorf("%+v is known", q)
+	}
+}

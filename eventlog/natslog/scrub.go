@@ -439,13 +439,20 @@ func (l *Log) end(ctx context.Context, c *conn, stream string, bad []Unreadable)
 		if u.Agent == (messages.AgentID{}) {
 			continue
 		}
-		first, err := c.get(ctx, stream, place{Seq: 1, Next: l.subject(u.Agent, u.Agent.Partition())})
+		ended, err := l.endedSince(ctx, c, stream, u.Agent, u.Seq)
 		if err != nil {
 			return err
 		}
-		bad[i].Ended = first != nil && first.seq > u.Seq && first.ends()
+		bad[i].Ended = ended
 	}
 	return nil
+}
+
+// endedSince reports whether an agent was deleted since a message at a sequence, and all that
+// can be read of it up to there is purged.
+func (l *Log) endedSince(ctx context.Context, c *conn, stream string, a messages.AgentID, seq uint64) (bool, error) {
+	first, err := c.get(ctx, stream, place{Seq: 1, Next: l.subject(a, a.Partition())})
+	return err == nil && first != nil && first.seq > seq && first.ends(), err
 }
 
 // ends reports whether nothing that was before a frame is its agent's any more, by its

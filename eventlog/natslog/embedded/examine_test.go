@@ -65,6 +65,13 @@ func TestExamine(t *testing.T) { // A29
 	if err != nil || len(short.Damage) == 0 {
 		t.Errorf("with an end cut off that is known to have been stored: %+v, %v", short, err)
 	}
+	gone := embeddedtest.Crash(t, dir)
+	if err := os.RemoveAll(filepath.Join(gone, "jetstream", "$G", "streams", stream)); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := examine(gone, stream); err != nil || len(lost.Damage) != 1 || lost.Damage[0].Detail == "" {
+		t.Errorf("without the stream: %+v, %v", lost, err)
+	}
 	if _, err := examine(t.TempDir(), stream); err == nil {
 		t.Error("of an empty folder: no error")
 	}

@@ -46,10 +46,6 @@ func newTillOn(t *testing.T, prepare func(*till)) *till {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	t.Cleanup(cancel)
 	k := &till{world: &world{t: t, ctx: ctx, dir: t.TempDir(), log: new(embeddedtest.Words)}}
-	pay := tool.New("pay", "pays", tool.Once, func(context.Context, struct{}) (string, error) {
-		k.paid.Add(1)
-		return "paid", nil
-	})
 	model := scripted.Func(func(r providers.Request) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Type == "function_call_output" || lastUser(r) != "pay" {
 			return scripted.Say("done")
@@ -57,10 +53,18 @@ func newTillOn(t *testing.T, prepare func(*till)) *till {
 		return scripted.Ask(scripted.Call{Name: "pay", Arguments: `{}`})
 	})
 	k.cfg = cluster.Config{SnapshotEvery: -1, Logger: k.log.Logger()}
-	agents(model, func(d *actors.Definition) { d.Tools = []tool.Tool{pay} })(&k.cfg)
+	agents(model, func(d *actors.Definition) { d.Tools = []tool.Tool{paying(&k.paid)} })(&k.cfg)
 	prepare(k)
 	k.start(k.dir)
 	return k
+}
+
+// paying is a tool that must run at most once, and counts how often it has.
+func paying(paid *atomic.Int32) tool.Tool {
+	return tool.New("pay", "pays", tool.Once, func(context.Context, struct{}) (string, error) {
+		paid.Add(1)
+		return "paid", nil
+	})
 }
 
 // start starts a node on a folder, or on the server in k.cfg.

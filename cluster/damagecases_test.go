@@ -21,24 +21,22 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/blocks"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/tool"
 )
 
 // harms are the ways in which the files of a stream are damaged.
 var harms = []struct {
 	name string
 	do   func(t *testing.T, dir, stream string)
-	// ownServer reports that a NATS server that stands by itself cannot bear it: it fills its
-	// memory (nats-server v2.15.2).
-	ownServer bool
 }{
-	{"flip", inTheMiddle(func(block []byte, at int) []byte { block[at+60] ^= 4; return block }), false},
-	{"flipped sequence", inTheMiddle(func(block []byte, at int) []byte { block[at+9] ^= 4; return block }), true},
-	{"flipped length", inTheMiddle(func(block []byte, at int) []byte { block[at] ^= 4; return block }), true},
-	{"cut", inTheMiddle(func(block []byte, at int) []byte { return block[:at+30] }), false},
-	{"zeroed", inTheMiddle(func(block []byte, at int) []byte { clear(block[at:min(at+4096, len(block))]); return block }), false},
-	{"removed", inTheMiddle(func([]byte, int) []byte { return nil }), false},
-	{"no index", onIndex(func([]byte) []byte { return nil }), false},
-	{"bad index", onIndex(func(index []byte) []byte { index[len(index)/2] ^= 4; return index }), false},
+	{"flip", inTheMiddle(func(block []byte, at int) []byte { block[at+60] ^= 4; return block })},
+	{"flipped sequence", inTheMiddle(func(block []byte, at int) []byte { block[at+9] ^= 4; return block })},
+	{"flipped length", inTheMiddle(func(block []byte, at int) []byte { block[at] ^= 4; return block })},
+	{"cut", inTheMiddle(func(block []byte, at int) []byte { return block[:at+30] })},
+	{"zeroed", inTheMiddle(func(block []byte, at int) []byte { clear(block[at:min(at+4096, len(block))]); return block })},
+	{"removed", inTheMiddle(func([]byte, int) []byte { return nil })},
+	{"no index", onIndex(func([]byte) []byte { return nil })},
+	{"bad index", onIndex(func(index []byte) []byte { index[len(index)/2] ^= 4; return index })},
 }
 
 // inTheMiddle changes the block that holds the middle one of a stream's messages, which
@@ -151,7 +149,8 @@ type damaged struct {
 	shop   *shop
 	cfg    cluster.Config
 	stream string
-	paid   *atomic.Int32
+	// paid counts what the customers pay once more.
+	paid atomic.Int32
 	// named is where the damage was named.
 	named []string
 }
@@ -165,10 +164,11 @@ func (s *shop) opens(t *testing.T, end, stream string, harm func(*testing.T, str
 	defer cancel()
 	dir := embeddedtest.Crash(t, s.ends[end])
 	harm(t, dir, stream)
-	d := &damaged{t: t, ctx: ctx, shop: s, cfg: s.cfg, stream: stream, paid: &s.paid}
+	d := &damaged{t: t, ctx: ctx, shop: s, cfg: s.cfg, stream: stream}
 	log := new(embeddedtest.Words)
 	d.cfg.Logger = log.Logger()
 	d.cfg.Agents = append(slices.Clone(s.cfg.Agents), actors.Definition{Kind: "clerk", Model: "test/model"})
+	d.cfg.Agents[0].Tools = []tool.Tool{paying(&d.paid)}
 	d.cfg.Data = dir
 	if external {
 		nc, _ := embeddedtest.Plain(t, embeddedtest.PlainConfig{Dir: dir})
@@ -228,8 +228,8 @@ func (d *damaged) judge(missing []string) {
 	case len(missing) > 0:
 		d.t.Logf("missing is %s; named by %.300s", missing[0], d.named[0])
 	}
-	if paid := d.paid.Load(); paid != int32(len(d.shop.customers)) {
-		d.t.Fatalf("paid %d times", paid)
+	if paid := d.paid.Load(); paid > 0 {
+		d.t.Errorf("paid %d times again", paid)
 	}
 }
 
@@ -280,15 +280,34 @@ func (d *damaged) missing(n *cluster.Node) (missing []string) {
 		}
 		if err != nil {
 			d.t.Error(err)
-		} else if e.Finding != nil && e.Finding.Status == "fail" { // a payload or key is named by itself
-			d.named = append(d.named, "doctor: "+e.Finding.Detail)
+		} else if f := e.Finding; f != nil && f.Status == "fail" && (f.Stream == d.stream || slices.Contains(d.shop.customers, f.Agent.String())) { // a payload or key is named with its agent
+			d.named = append(d.named, "doctor: "+f.Detail)
 		}
 	}
 	return missing
 }
 
+// provable reports whether it can be known that a stream was harmed so. Nothing is on record
+// of inputs that wait, so that a missing file of theirs, or any loss behind a server that
+// stands by itself, is not seen. That server does not live through some harm (nats-server
+// v2.15.2 fills its memory, or answers nothing any more), and a node waits until the stream of
+// its leases, which is made again, is removed.
+func provable(external bool, end, stream, harm string) bool {
+	names := natslog.NamesOf(messages.Subjects{})
+	switch {
+	case !external:
+		return stream != names.Inbox() || harm != "removed"
+	case stream == names.Inbox(), stream == "KV_reprise_leases":
+		return false
+	case stream == names.Snapshots() && end == "stopped" && harm == "zeroed":
+		return false
+	}
+	return !strings.HasPrefix(harm, "flipped ")
+}
+
 // TestDamageIsNamed damages each stream in each way, after each kind of end: either all that
-// was acknowledged is there, or the loss is named with its stream, and nothing is paid twice.
+// was acknowledged is there, or the loss is named with its stream or agent, and nothing is
+// paid twice.
 func TestDamageIsNamed(t *testing.T) { // A29
 	s := newShop(t)
 	names := natslog.NamesOf(messages.Subjects{})
@@ -297,40 +316,20 @@ func TestDamageIsNamed(t *testing.T) { // A29
 		names.Log(bank.Partition()), names.Blobs(bank.Partition()), names.Snapshots(), names.Inbox(), names.Definitions(),
 		"KV_reprise_leases", natslog.KeysOf(messages.Subjects{}), natslog.MarksOf(messages.Subjects{}),
 	}
-	for _, end := range []string{"killed", "stopped"} {
-		for _, stream := range streams {
-			for _, harm := range harms {
-				t.Run(strings.Join([]string{"embedded", end, stream, harm.name}, " "), func(t *testing.T) {
-					if stream != streams[0] || end != "killed" {
-						embeddedtest.Long(t, "one of each kind is enough")
+	for server, external := range map[string]bool{"embedded": false, "external": true} {
+		for _, end := range []string{"killed", "stopped"} {
+			for _, stream := range streams {
+				for _, harm := range harms {
+					if !provable(external, end, stream, harm.name) {
+						continue
 					}
-					if stream == names.Inbox() && harm.name == "removed" {
-						t.Skip("nothing is on record of what waits")
-					}
-					s.opens(t, end, stream, harm.do, false)
-				})
-			}
-		}
-	}
-	for _, end := range []string{"killed", "stopped"} {
-		for _, stream := range streams {
-			if stream == names.Inbox() { // what is lost there cannot be known
-				continue
-			}
-			if stream == "KV_reprise_leases" { // a node waits until its stream is removed, and says so
-				continue
-			}
-			for _, harm := range harms {
-				t.Run(strings.Join([]string{"external", end, stream, harm.name}, " "), func(t *testing.T) {
-					embeddedtest.Long(t, "one of each kind is enough")
-					if harm.ownServer {
-						t.Skip("the server would not survive it")
-					}
-					if stream == names.Snapshots() && harm.name == "zeroed" && end == "stopped" {
-						t.Skip("the server answers nothing any more (nats-server v2.15.2)")
-					}
-					s.opens(t, end, stream, harm.do, true)
-				})
+					t.Run(strings.Join([]string{server, end, stream, harm.name}, " "), func(t *testing.T) {
+						if external || stream != streams[0] || end != "killed" {
+							embeddedtest.Long(t, "one of each kind is enough")
+						}
+						s.opens(t, end, stream, harm.do, external)
+					})
+				}
 			}
 		}
 	}

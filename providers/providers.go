@@ -126,6 +126,7 @@ const (
 	Unauthorized ErrorKind = "unauthorized" // 401, 403
 	Invalid      ErrorKind = "invalid"      // the request itself was refused
 	BadAnswer    ErrorKind = "bad_answer"   // an answer that cannot be read
+	Redirected   ErrorKind = "redirected"   // an HTTP redirect, which is not followed
 	Canceled     ErrorKind = "canceled"     // ctx ended
 	Unsupported  ErrorKind = "unsupported"  // the provider cannot carry the request
 )

@@ -12,6 +12,7 @@
 //   - A history that the API cannot carry is translated or replaced by a note
 //     that the model sees; otherwise the call fails. Nothing is left out silently.
 //   - The key is in no error, item or log.
+//   - Key and history go to the base URL and nowhere else: a redirect is an error.
 //   - One HTTP request per call: no retries, and no time limit but ctx.
 //
 // # What becomes of a history
@@ -56,7 +57,7 @@ func BaseURL(url string) Option { return func(p *Provider) { p.config.BaseURL = 
 
 // HTTPClient makes the requests. The default has no time limit, so that ctx
 // alone ends a call, and keeps 256 idle connections. A client with a Timeout
-// cuts long answers off.
+// cuts long answers off. Its CheckRedirect is not used: no redirect is followed.
 func HTTPClient(c *http.Client) Option { return func(p *Provider) { p.http = c } }
 
 // Name is what Item.Provider says of this provider's items; it should be the
@@ -83,6 +84,7 @@ func New(key string, options ...Option) *Provider {
 	if p.http == nil {
 		p.http = defaultClient()
 	}
+	p.http = withoutRedirects(p.http)
 	p.scrub = newScrubber(key, p.header)
 	return p
 }

@@ -44,9 +44,11 @@ type CommandConfig struct {
 	// Dir is where the program runs. Empty: the current directory.
 	Dir string
 	// Env is added to what the program inherits: "NAME=value" sets a variable,
-	// "NAME" passes on one that would be withheld. Withheld, in any case of
-	// letters, are *_KEY, *APIKEY*, *TOKEN, *SECRET*, *PASSWORD*, *PASSWD*
-	// and *PRIVATE_KEY*. REPRISE_IDEMPOTENCY_KEY, REPRISE_AGENT, REPRISE_TURN,
+	// "NAME" passes on one of this process. Of those it inherits by itself, in any
+	// case of letters: PATH, HOME, USER, LANG, LC_*, TZ and TMPDIR; the variables
+	// that name proxies and certificates of authorities (HTTP_PROXY, NO_PROXY,
+	// SSL_CERT_FILE and the like); and those without which no program starts on
+	// Windows. REPRISE_IDEMPOTENCY_KEY, REPRISE_AGENT, REPRISE_TURN,
 	// REPRISE_CALL and REPRISE_ATTEMPT are always those of the call.
 	Env []string
 	// Class says what running a call twice means. Zero: tool.Once.

@@ -122,13 +122,16 @@ func TestCommandSpec(t *testing.T) {
 	}
 }
 
-func TestSecret(t *testing.T) {
+func TestInherits(t *testing.T) {
 	for name, want := range map[string]bool{
-		"OPENAI_API_KEY": true, "API_KEY": true, "openai_api_key": true, "GH_TOKEN": true, "AWS_SECRET_ACCESS_KEY": true,
-		"PGPASSWORD": true, "SSH_PRIVATE_KEY_FILE": true, "PATH": false, "HOME": false, "KEYBOARD": false, "TOKENS_PER_DAY": false,
+		"PATH": true, "HOME": true, "USER": true, "LANG": true, "LC_ALL": true, "TZ": true, "TMPDIR": true,
+		"HTTPS_PROXY": true, "https_proxy": true, "no_proxy": true, "SSL_CERT_FILE": true, "NODE_EXTRA_CA_CERTS": true,
+		"SystemRoot": true, "Path": true, "ComSpec": true,
+		"NATS_URL": false, "DATABASE_URL": false, "GH_PAT": false, "SERVICE_PWD": false, "SSH_AUTH_SOCK": false,
+		"REPRISE_AUTH": false, "OPENAI_API_KEY": false, "PATHS": false, "MY_HOME": false, "": false,
 	} {
-		if secret(name) != want {
-			t.Errorf("%s is taken for a secret: %t", name, !want)
+		if inherits(name) != want {
+			t.Errorf("%s is inherited: %t", name, !want)
 		}
 	}
 }

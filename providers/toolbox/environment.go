@@ -8,13 +8,23 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// environment is what a program runs with: what may be inherited, what its
-// configuration adds, and its call, which nothing can override.
-func environment(inherited, added []string, call tool.Call) []string {
+// inherited are the variables that every program gets, in upper case; those that begin
+// with LC_ are, too. An address in one of them may hold the login to a proxy, which a
+// program behind that proxy needs.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR",
+	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE",
+	"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", // without these programs do not start on Windows
+}
+
+// environment is what a program runs with: what of the node's environment is inherited,
+// what its configuration adds, and its call, which nothing can override.
+func environment(own, added []string, call tool.Call) []string {
 	var env []string
-	for _, e := range inherited {
+	for _, e := range own {
 		name, _, _ := strings.Cut(e, "=")
-		if !secret(name) || slices.Contains(added, name) {
+		if inherits(name) || slices.Contains(added, name) {
 			env = append(env, e)
 		}
 	}
@@ -36,13 +46,9 @@ func environment(inherited, added []string, call tool.Call) []string {
 	)
 }
 
-// secret says that a variable of that name is not for every program.
-func secret(name string) bool {
+// inherits reports whether every program gets the variable. The case of letters does not
+// count: proxies are named either way, and on Windows all variables are.
+func inherits(name string) bool {
 	name = strings.ToUpper(name)
-	for _, part := range []string{"APIKEY", "SECRET", "PASSWORD", "PASSWD", "PRIVATE_KEY"} {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	return strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "TOKEN")
+	return slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
 }

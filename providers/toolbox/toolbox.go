@@ -5,8 +5,8 @@
 //
 //   - No argument makes a tool panic or work without bound.
 //   - A program that [Command] runs leaves nothing of its process group behind.
-//   - A program inherits no environment variable that looks like a secret,
-//     unless its configuration names it.
+//   - A program inherits a few environment variables that every program needs, see
+//     CommandConfig, and those that its configuration names.
 package toolbox
 
 import (

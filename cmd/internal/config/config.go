@@ -133,7 +133,7 @@ type ToolConfig struct {
 	Timeout time.Duration
 	// MaxOutput is the most bytes of output. Zero: toolbox.DefaultMaxOutput.
 	MaxOutput int
-	// Env is set on top of what the program gets otherwise.
+	// Env is set on top of what the program inherits; see toolbox.CommandConfig.
 	Env map[string]Secret
 	// Dir is where the program runs: the folder of the file, or dir seen from it.
 	Dir string

@@ -100,6 +100,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		nats.ReconnectJitter(0, 0), nats.ClosedHandler(closed), nats.NoCallbacksAfterClientClose(),
 		nats.ErrorHandler(refused.told),
 	}, options...)...)
+	err = messages.RedactedError(server, err)
 	switch {
 	case Advice(err) != "":
 		return nil, &unconnected{messages.Refuse(messages.Unavailable, "cannot log in to the NATS server at %s: %v", messages.Redacted(server), err), err}

@@ -33,7 +33,7 @@ func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 	}, opts...)
 	nc, err := nats.Connect(servers, all...)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %q: %w", ErrConnect, messages.Redacted(servers), err)
+		return nil, fmt.Errorf("%w at %q: %w", ErrConnect, messages.Redacted(servers), messages.RedactedError(servers, err))
 	}
 	return nc, nil
 }

@@ -37,8 +37,15 @@ func (l *logger) Errorf(format string, v ...any) {
 	l.to.Error("NATS server: " + fmt.Sprintf(format, v...))
 }
 
+// plaintext is the server's warning about a password that is no hash. Ours is none because
+// the node's own connections log in with it.
+const plaintext = "Plaintext passwords detected, use nkeys or bcrypt"
+
 // Warnf logs a warning.
 func (l *logger) Warnf(format string, v ...any) {
+	if format == plaintext {
+		return
+	}
 	l.to.Warn("NATS server: " + fmt.Sprintf(format, v...))
 }
 

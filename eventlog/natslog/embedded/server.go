@@ -41,6 +41,12 @@ type Config struct {
 	Port int
 	// DontListen makes the server reachable from inside the process only.
 	DontListen bool
+	// Login is what the server wants of everyone who connects, Connect included, which
+	// has it. Zero: nothing.
+	Login Login
+	// Insecure lets the server listen without a Login on an address that other machines
+	// reach.
+	Insecure bool
 	// Sync mode; empty means SyncAlways.
 	Sync Sync
 	// MaxPayload is the largest message in bytes. Zero: 1 MiB.
@@ -81,9 +87,10 @@ const (
 
 // Start runs a server and returns once it takes connections. It fails if the
 // folder is in use, of a newer format, not a folder or not writable, if the
-// address is taken, or if a stream is damaged that is not of the log; the error says what
-// to do. A folder that was not closed in order is verified first, which takes about as
-// long as reading it takes; see [Server.Damaged].
+// address is taken or would be open to everyone ([ErrExposed]), or if a stream
+// is damaged that is not of the log; the error says what to do. A folder that
+// was not closed in order is verified first, which takes about as long as
+// reading it takes; see [Server.Damaged].
 func Start(c Config) (*Server, error) { return StartContext(context.Background(), c) }
 
 // StartContext is Start; the verification ends with ctx.
@@ -99,6 +106,9 @@ func StartContext(ctx context.Context, c Config) (_ *Server, err error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if err := c.exposed(); err != nil {
+		return nil, err
 	}
 	if err := c.probe(); err != nil {
 		return nil, err
@@ -183,6 +193,7 @@ func launch(c Config) (*server.Server, error) {
 		SyncAlways: c.Sync == SyncAlways,
 		NoSigs:     true,
 	}
+	c.Login.apply(opts)
 	if opts.ServerName == "" {
 		opts.ServerName = "reprise"
 	}
@@ -216,7 +227,8 @@ func launch(c Config) (*server.Server, error) {
 // Connect connects from inside the process, as natslog.Connect does. The
 // connection outlives a Restart as it does a broken one.
 func (s *Server) Connect(opts ...nats.Option) (*nats.Conn, error) {
-	return natslog.Connect(s.now().ClientURL(), append([]nats.Option{nats.InProcessServer(s), nats.Timeout(greetTime)}, opts...)...)
+	all := append([]nats.Option{nats.InProcessServer(s), nats.Timeout(greetTime)}, s.cfg.Login.options()...)
+	return natslog.Connect(s.now().ClientURL(), append(all, opts...)...)
 }
 
 // InProcessConn is a way to the server that runs now; see nats.InProcessServer.

@@ -1,0 +1,110 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// Login is what a server wants of everyone who connects: a user with a password, or a
+// token. The zero value wants nothing. It prints without its secrets.
+type Login struct {
+	User, Password string
+	// Token stands alone: User and Password are empty then.
+	Token string
+}
+
+// ParseLogin reads user:password, or a token, which has no colon. Space around it is left
+// out. The error shows nothing of the text.
+func ParseLogin(text string) (Login, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return Login{}, errors.New("a login is one line without spaces: user:password, or a token")
+	}
+	user, password, both := strings.Cut(text, ":")
+	switch {
+	case !both && !hashed(text):
+		return Login{Token: text}, nil
+	case hashed(text), hashed(password):
+		return Login{}, errors.New("a login that begins as bcrypt hashes do is taken for one: write the password itself")
+	case user == "", password == "":
+		return Login{}, errors.New("a login with a colon is user:password, and neither is empty")
+	}
+	return Login{User: user, Password: password}, nil
+}
+
+// hashed reports whether the server takes a secret for a hash.
+func hashed(secret string) bool { return strings.HasPrefix(secret, "$2") }
+
+// Text returns the login as ParseLogin reads it; empty for the zero value.
+func (l Login) Text() string {
+	if l.User == "" {
+		return l.Token
+	}
+	return l.User + ":" + l.Password
+}
+
+// URL returns a server's URL with the login in it, as NATS clients take it.
+func (l Login) URL(server string) (string, error) {
+	u, err := url.Parse(server)
+	switch {
+	case err != nil:
+		return "", err
+	case l.User != "":
+		u.User = url.UserPassword(l.User, l.Password)
+	case l.Token != "":
+		u.User = url.User(l.Token)
+	}
+	return u.String(), nil
+}
+
+// String shows no secret.
+func (l Login) String() string {
+	if l == (Login{}) {
+		return "none"
+	}
+	return "xxxxx"
+}
+
+// GoString shows no secret.
+func (l Login) GoString() string { return "embedded.Login(" + l.String() + ")" }
+
+// apply has the server want the login.
+func (l Login) apply(opts *server.Options) {
+	opts.Username, opts.Password, opts.Authorization = l.User, l.Password, l.Token
+}
+
+// options log a connection in.
+func (l Login) options() []nats.Option {
+	switch {
+	case l.User != "":
+		return []nats.Option{nats.UserInfo(l.User, l.Password)}
+	case l.Token != "":
+		return []nats.Option{nats.Token(l.Token)}
+	}
+	return nil
+}
+
+// ErrExposed is wrapped by the error of [Start] for a server that would let everyone on
+// the network do everything.
+var ErrExposed = errors.New("without a login everyone who reaches this address could read, approve and delete everything")
+
+// exposed returns why the server must not listen on its address; nil if it may.
+func (c Config) exposed() error {
+	if c.DontListen || c.Insecure || c.Login != (Login{}) || loopback(c.Host) {
+		return nil
+	}
+	return fmt.Errorf("not listening on %s: %w; set a login with --auth FILE or REPRISE_AUTH, listen on 127.0.0.1, or say --insecure if something else guards the address", net.JoinHostPort(c.Host, fmt.Sprint(max(c.Port, 0))), ErrExposed)
+}
+
+// loopback reports whether only this machine reaches a host to listen on.
+func loopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

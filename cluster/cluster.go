@@ -62,6 +62,12 @@ type Config struct {
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
 	Listen string
+	// Login is what the embedded server wants of everyone who connects. Zero: nothing, and
+	// every user and program of this machine may do everything.
+	Login embedded.Login
+	// Insecure lets the embedded server Listen without a Login on an address that is not
+	// the loopback's. Start refuses to otherwise, with embedded.ErrExposed.
+	Insecure bool
 	// Sync is the embedded server's: always (default) or relaxed.
 	Sync string
 	// NATS is the URL of a server to use instead, or those of several with commas

@@ -77,7 +77,10 @@ func (n *Node) dialer(ctx context.Context) (dialer, error) {
 	case cfg.Data == "":
 		return nil, errors.New("a node needs a NATS server: set NATS to its URL, or Data to a folder for an embedded one")
 	}
-	ec := embedded.Config{Dir: cfg.Data, Sync: embedded.Sync(cfg.Sync), Subjects: n.subjects, Logger: cfg.Logger, DontListen: cfg.Listen == ""}
+	ec := embedded.Config{
+		Dir: cfg.Data, Sync: embedded.Sync(cfg.Sync), Subjects: n.subjects, Logger: cfg.Logger,
+		DontListen: cfg.Listen == "", Login: cfg.Login, Insecure: cfg.Insecure,
+	}
 	if cfg.Listen != "" {
 		host, port, err := net.SplitHostPort(cfg.Listen)
 		if err == nil {

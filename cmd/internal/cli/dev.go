@@ -22,6 +22,7 @@ const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
 	data, listen, config, model, sync, keys, http string
+	guard                                         guardFlags
 }
 
 func (a *app) dev() *cobra.Command {
@@ -44,6 +45,7 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+" if there is one)")
 	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
+	f.guard.add(cmd)
 	keyFlag(cmd, &f.keys)
 	httpFlag(cmd, &f.http)
 	a.logFlags(cmd, slog.LevelWarn)
@@ -61,6 +63,9 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	cfg := cluster.Config{
 		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
 		Providers: withDemo(demo.Delay(wordDelay)), Logger: logger,
+	}
+	if err := f.guard.guard(&cfg); err != nil {
+		return err
 	}
 	file, err := devAgents(f, &cfg)
 	if err != nil {
@@ -133,6 +138,10 @@ func (n *node) tryThis(url string, demo bool) {
 		try("ask", "support/t1", ` "Refund 9900 cents for order 7"`)
 		try("ask", "team/t1", ` "Ask support to refund 9900 cents for order 7"`)
 		try("tree", "team/t1", "")
+	}
+	if n.cfg.Login != (embedded.Login{}) {
+		a.printf("\nNATS clients log in with what is in %s.\n\nCtrl-C stops the node.\n", loginFile(n.cfg.Data))
+		return
 	}
 	server := ""
 	if url != "nats://"+usualAddress {

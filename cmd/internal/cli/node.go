@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -111,11 +112,9 @@ func (n *node) serves(address string, given bool) error {
 func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 	forget = func() {}
 	if n.embedded() {
-		file := addressFile(n.cfg.Data)
-		if err := writeWhole(file, reachable(running.URL())+"\n"); err != nil {
+		if forget, err = n.leaveAddress(reachable(running.URL())); err != nil {
 			return forget, fmt.Errorf("write the node's address for other commands: %w", err)
 		}
-		forget = func() { _ = os.Remove(file) } // a stale file is told apart by who reads it
 	}
 	s := n.status(running) // one look, lest what is said of it differs
 	if n.app.json() {
@@ -124,6 +123,17 @@ func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 	n.app.printf("%s\n", n.readyLine(s))
 	n.ready(running, s)
 	return forget, nil
+}
+
+// leaveAddress writes how other commands reach the node. A file of an earlier one that is
+// left behind is told apart by those who read it.
+func (n *node) leaveAddress(url string) (forget func(), err error) {
+	file := addressFile(n.cfg.Data)
+	forget = func() { _, _ = os.Remove(file), os.Remove(loginFile(n.cfg.Data)) }
+	if err = leaveLogin(n.cfg.Data, n.cfg.Login); err == nil {
+		err = writeWhole(file, url+"\n")
+	}
+	return forget, err
 }
 
 func (n *node) embedded() bool { return n.cfg.NATS == "" }
@@ -148,7 +158,8 @@ type nodeStatus struct {
 	Mode       string         `json:"mode"`
 	Node       string         `json:"node"`
 	NATS       string         `json:"nats"`
-	HTTP       string         `json:"http"` // empty: off
+	Login      bool           `json:"login,omitempty"` // the embedded server wants one
+	HTTP       string         `json:"http"`            // empty: off
 	Data       string         `json:"data,omitempty"`
 	Sync       string         `json:"sync"`
 	Encrypted  bool           `json:"encrypted"`
@@ -164,7 +175,7 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 		Agents: running.Agents(), Partitions: running.Partitions(), Version: versionText(), Kinds: []string{},
 	}
 	if n.embedded() {
-		s.Data = n.cfg.Data
+		s.Data, s.Login = n.cfg.Data, n.cfg.Login != (embedded.Login{})
 	}
 	for _, d := range n.cfg.Agents {
 		s.Kinds = append(s.Kinds, d.Kind)
@@ -175,6 +186,9 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 // readyLine says everything about the node in one line.
 func (n *node) readyLine(s nodeStatus) string {
 	parts := []string{"NATS " + s.NATS}
+	if s.Login {
+		parts[0] += " with a login"
+	}
 	if s.HTTP != "" {
 		parts = append(parts, "HTTP "+s.HTTP)
 	}

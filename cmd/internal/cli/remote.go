@@ -181,7 +181,8 @@ func (a *app) server() (o client.Options, file string, err error) {
 	return o, file, err
 }
 
-// localAddress is the URL that a local node wrote under its data folder.
+// localAddress is the URL that a local node wrote under its data folder, with the login
+// beside it.
 func (a *app) localAddress() (address, file string, err error) {
 	file = addressFile(a.remote.data)
 	b, err := os.ReadFile(file)
@@ -192,7 +193,10 @@ func (a *app) localAddress() (address, file string, err error) {
 	case err != nil:
 		return "", "", fail("name a server with --nats", "the address of the local node cannot be read: %v", err)
 	}
-	return strings.TrimSpace(string(b)), file, nil
+	if address, err = localLogin(a.remote.data, strings.TrimSpace(string(b))); err != nil {
+		return "", "", fail("name a server with --nats", "the login of the local node cannot be read: %v", err)
+	}
+	return address, file, nil
 }
 
 // unreachable explains why a connection failed; file is where the address came from.

@@ -20,6 +20,7 @@ import (
 type serveFlags struct {
 	data, listen, config, sync, keys string
 	views, http                      string
+	guard                            guardFlags
 	system                           client.Options
 	replicas, snapshotEvery          int
 	recoverRate                      int
@@ -34,10 +35,11 @@ func (a *app) serve() *cobra.Command {
 		Long: `Run a node with the agents of a reprise.yaml.
 
 With --nats, --context or NATS_URL it uses that server; otherwise, and with
---data, --listen or --sync, it embeds one. SIGINT and SIGTERM stop it, after it
+--data, --listen, --auth or --sync, it embeds one, which wants a login where other
+machines reach it. SIGINT and SIGTERM stop it, after it
 has given its partitions to the other nodes; a second signal ends it at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync")
+			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync") || f.guard.changed(cmd)
 			return a.runServe(cmd.Context(), f, local, cmd.Flags().Changed("http"))
 		},
 	}
@@ -55,6 +57,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
 	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
+	f.guard.add(cmd)
 	keyFlag(cmd, &f.keys)
 	httpFlag(cmd, &f.http)
 	a.logFlags(cmd, slog.LevelInfo)
@@ -71,7 +74,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	case err != nil:
 		return err
 	case external && local:
-		return usage("--data, --listen and --sync belong to the embedded server: leave them out, or --nats and --context")
+		return usage("--data, --listen, --auth, --insecure and --sync belong to the embedded server: leave them out, or --nats and --context")
 	case !external && (f.system.Creds != "" || f.system.Context != ""):
 		return usage("--system-creds and --system-context belong to --nats and --context: an embedded server's sync is known")
 	case !external && f.replicas > 1:
@@ -98,6 +101,9 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 		}
 	} else {
 		cfg.Data, cfg.Listen, cfg.Sync = f.data, f.listen, f.sync
+		if err = f.guard.guard(&cfg); err != nil {
+			return err
+		}
 	}
 	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {
 		return err

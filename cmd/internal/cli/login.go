@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+)
+
+// loginVariable holds the login of the embedded server where --auth does not name a file.
+const loginVariable = "REPRISE_AUTH"
+
+// guardFlags say who may use the embedded server.
+type guardFlags struct {
+	auth     string
+	insecure bool
+}
+
+func (f *guardFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.auth, "auth", "", "file with the login that the embedded NATS server wants, user:password or a token; commands on this machine find it in the data folder (default: "+loginVariable+", else there is no login)")
+	fs.BoolVar(&f.insecure, "insecure", false, "let the embedded NATS server listen without a login where other machines reach it: they may then read, approve and delete everything")
+}
+
+// changed reports whether one of the flags is given.
+func (f *guardFlags) changed(cmd *cobra.Command) bool {
+	return cmd.Flags().Changed("auth") || cmd.Flags().Changed("insecure")
+}
+
+// guard sets who may use the embedded server.
+func (f *guardFlags) guard(cfg *cluster.Config) error {
+	cfg.Insecure = f.insecure
+	text, where := os.Getenv(loginVariable), loginVariable
+	if f.auth != "" {
+		b, err := readKeyFile(f.auth)
+		if err != nil {
+			return fmt.Errorf("the login of --auth cannot be read: %w", err)
+		}
+		text, where = string(b), f.auth
+	} else if text == "" {
+		return nil
+	}
+	login, err := embedded.ParseLogin(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	cfg.Login = login
+	return nil
+}
+
+// loginFile is where a node with an embedded server writes the login that it wants.
+func loginFile(data string) string { return filepath.Join(data, "login") }
+
+// leaveLogin writes the login for commands of the same user, or removes that of an earlier
+// node that wanted one.
+func leaveLogin(data string, login embedded.Login) error {
+	if login == (embedded.Login{}) {
+		if err := os.Remove(loginFile(data)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	return writeWhole(loginFile(data), login.Text()+"\n")
+}
+
+// localLogin adds the login that a local node left to its address.
+func localLogin(data, address string) (string, error) {
+	b, err := os.ReadFile(loginFile(data))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return address, nil
+	case err != nil:
+		return "", err
+	}
+	login, err := embedded.ParseLogin(string(b))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", loginFile(data), err)
+	}
+	return login.URL(address)
+}

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestAuth holds that a node with a login lets in the commands of its user, and no client
+// that does not have it.
+func TestAuth(t *testing.T) {
+	for name, c := range map[string]struct {
+		login string
+		args  []string
+		env   string
+	}{
+		"file":     {"ops:hush/@hush", []string{"serve", "--auth", "login.txt"}, ""},
+		"variable": {"hush", []string{"dev"}, "REPRISE_AUTH=hush"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("reprise.yaml", small)
+			w.file("login.txt", c.login+"\n")
+			if c.env != "" {
+				w.env = append(w.env, c.env)
+			}
+			node := w.node(append(c.args, "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "off")...)
+			w.run("ls").exits(0)
+			w.run("doctor", "--quick").exits(0)
+			address := read(t, w, "address")
+			if _, err := nats.Connect(address); err == nil {
+				t.Errorf("a client without the login is let in")
+			}
+			w.run("ls", "--nats", address).exits(1, "user:password@")
+			info, err := os.Stat(filepath.Join(w.dir, ".reprise", "login"))
+			if err != nil || info.Mode() != 0o600 || read(t, w, "login") != c.login {
+				t.Errorf("the login is left as %v, %v", info, err)
+			}
+			if code := node.end(syscall.SIGTERM); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			if said := node.ready + node.rest.String() + node.errs.String(); strings.Contains(said, "hush") || !strings.Contains(said, "with a login") {
+				t.Errorf("it says %s", said)
+			}
+			if _, err := os.Stat(filepath.Join(w.dir, ".reprise", "login")); err == nil {
+				t.Error("the login is still there after a clean exit")
+			}
+		})
+	}
+}
+
+func read(t *testing.T, w *world, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(w.dir, ".reprise", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// TestStaleLogin holds that the login of a node that was killed is not shown to one that
+// wants none.
+func TestStaleLogin(t *testing.T) {
+	w := newWorld(t)
+	w.file(".reprise/login", "ops:hush\n")
+	w.dev()
+	w.run("ls").exits(0)
+	if _, err := os.Stat(filepath.Join(w.dir, ".reprise", "login")); err == nil {
+		t.Error("the login is still there")
+	}
+}
+
+func TestExposedListen(t *testing.T) {
+	w := newWorld(t)
+	w.file("reprise.yaml", small)
+	for _, verb := range []string{"serve", "dev"} {
+		w.run(verb, "--listen", "0.0.0.0:0", "--http", "off").exits(1, "0.0.0.0", "--auth", "REPRISE_AUTH", "--insecure")
+	}
+	w.run("serve", "--auth", "none.txt", "--http", "off").exits(1, "none.txt")
+	w.env = append(w.env, "REPRISE_AUTH=hush hush")
+	if r := w.run("serve", "--http", "off").exits(1, "REPRISE_AUTH", "one line"); strings.Contains(r.err, "hush") {
+		t.Errorf("it says %s", r.err)
+	}
+	w.run("serve", "--nats", "nats://127.0.0.1:1", "--auth", "login.txt").exits(2, "--auth")
+}

@@ -120,6 +120,10 @@ type Config struct {
 	// (/healthz), whether it is ready (/readyz) and what it counts (/metrics). Port 0
 	// takes any free port. Empty: nowhere.
 	HTTP string
+	// HTTPHosts are the names by which that address may be called, beside localhost: a
+	// request to another host is refused, except for the three paths above. Empty: on the
+	// loopback no others, elsewhere any.
+	HTTPHosts []string
 	// RecoverRate is how many model calls that were lost with a node are begun anew
 	// in a second by the one that takes over. Zero: actors.DefaultRecoverRate;
 	// negative: they all begin at once.

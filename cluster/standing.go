@@ -29,7 +29,7 @@ func (n *Node) openHTTP(context.Context) error {
 		return nil
 	}
 	var err error
-	n.http, err = gateway.ListenHTTP(gateway.HTTPConfig{Address: n.cfg.HTTP, Unready: n.unready, Metrics: n.metrics.Handler(), Logger: n.cfg.Logger})
+	n.http, err = gateway.ListenHTTP(gateway.HTTPConfig{Address: n.cfg.HTTP, Hosts: n.cfg.HTTPHosts, Unready: n.unready, Metrics: n.metrics.Handler(), Logger: n.cfg.Logger})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrHTTP, err)
 	}

@@ -29,6 +29,9 @@ type Readiness struct {
 type HTTPConfig struct {
 	// Address is host:port; port 0 takes any free one.
 	Address string
+	// Hosts are names by which it may be called, beside those of the loopback. Empty: on
+	// the loopback no others, elsewhere any.
+	Hosts []string
 	// Unready gives the reasons why the node is not ready; none: it is. Called from
 	// many goroutines; it must not block.
 	Unready func() []Reason
@@ -38,7 +41,8 @@ type HTTPConfig struct {
 
 // HTTP is a node's HTTP address. It tells whether the process lives (/healthz),
 // whether the node is ready (/readyz: 200, or 503 with the reasons) and what it
-// counts (/metrics), to whoever asks, and takes nothing.
+// counts (/metrics), to everyone who asks, and takes nothing. On other paths a Host header
+// that names another host is refused with status 421; see HTTPConfig.Hosts.
 type HTTP struct {
 	server   *http.Server
 	listener net.Listener
@@ -76,7 +80,7 @@ func ListenHTTP(cfg HTTPConfig) (*HTTP, error) {
 	})
 	mux.Handle("GET /metrics", cfg.Metrics)
 	h := &HTTP{listener: listener, done: make(chan struct{}), server: &http.Server{
-		Handler: guarded(mux), ReadHeaderTimeout: headerWithin, ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleFor,
+		Handler: guarded(hostsOf(listener.Addr(), cfg.Hosts).guard(mux)), ReadHeaderTimeout: headerWithin, ReadTimeout: readWithin, WriteTimeout: writeWithin, IdleTimeout: idleFor,
 		MaxHeaderBytes: headerBytes, ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}}
 	go func() {

@@ -21,8 +21,9 @@ import (
 const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
-	data, listen, config, model, sync, keys, http string
-	guard                                         guardFlags
+	data, listen, config, model, sync, keys string
+	guard                                   guardFlags
+	http                                    httpFlags
 }
 
 func (a *app) dev() *cobra.Command {
@@ -47,7 +48,7 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
 	f.guard.add(cmd)
 	keyFlag(cmd, &f.keys)
-	httpFlag(cmd, &f.http)
+	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelWarn)
 	return cmd
 }

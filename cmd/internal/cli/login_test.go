@@ -81,6 +81,7 @@ func TestExposedListen(t *testing.T) {
 		w.run(verb, "--listen", "0.0.0.0:0", "--http", "off").exits(1, "0.0.0.0", "--auth", "REPRISE_AUTH", "--insecure")
 	}
 	w.run("serve", "--auth", "none.txt", "--http", "off").exits(1, "none.txt")
+	w.run("dev", "--http-host", "http://node.example").exits(2, "--http-host")
 	w.env = append(w.env, "REPRISE_AUTH=hush hush")
 	if r := w.run("serve", "--http", "off").exits(1, "REPRISE_AUTH", "one line"); strings.Contains(r.err, "hush") {
 		t.Errorf("it says %s", r.err)

@@ -90,20 +90,31 @@ func (n *node) start(ctx context.Context) (*cluster.Node, error) {
 // usualHTTP is where a node serves health and metrics.
 const usualHTTP = "127.0.0.1:8080"
 
-// httpFlag gives cmd the flag --http.
-func httpFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVar(address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if it is in use and the flag is not given they are not served")
+// httpFlags are the flags of a node's HTTP address.
+type httpFlags struct {
+	address string
+	hosts   []string
 }
 
-// serves takes over the flag --http.
-func (n *node) serves(address string, given bool) error {
-	n.cfg.HTTP, n.httpGiven = address, given
-	if address == "off" {
+func (f *httpFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&f.hosts, "http-host", nil, "names by which the HTTP address may be called, beside localhost; requests for others are refused, except for health, readiness and metrics (default: on a loopback address none, elsewhere any)")
+	cmd.Flags().StringVar(&f.address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if it is in use and the flag is not given they are not served")
+}
+
+// serves takes over the flags of HTTP; given says that --http is one of them.
+func (n *node) serves(f httpFlags, given bool) error {
+	n.cfg.HTTP, n.cfg.HTTPHosts, n.httpGiven = f.address, f.hosts, given
+	for _, host := range f.hosts {
+		if host == "" || strings.ContainsAny(host, "/: ") && net.ParseIP(host) == nil {
+			return usage("--http-host %q: write a name or an IP address, without scheme and port", host)
+		}
+	}
+	if f.address == "off" {
 		n.cfg.HTTP = ""
 		return nil
 	}
-	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-		return usage("--http %q: write host:port, such as %s, or off", address, usualHTTP)
+	if _, port, err := net.SplitHostPort(f.address); err != nil || port == "" {
+		return usage("--http %q: write host:port, such as %s, or off", f.address, usualHTTP)
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ import (
 
 type serveFlags struct {
 	data, listen, config, sync, keys string
-	views, http                      string
+	views                            string
+	http                             httpFlags
 	guard                            guardFlags
 	system                           client.Options
 	replicas, snapshotEvery          int
@@ -59,7 +60,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
 	f.guard.add(cmd)
 	keyFlag(cmd, &f.keys)
-	httpFlag(cmd, &f.http)
+	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelInfo)
 	return cmd
 }

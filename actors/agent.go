@@ -306,7 +306,7 @@ func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
 // an input that the command is about and that only the index knows.
 func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
 	env := a.env()
-	env.Old, env.Known = old, d.Known
+	env.Old, env.Known, env.Person = old, d.Known, d.Cause.Person()
 	events, err := a.state.Decide(env, d.Command)
 	var spent *turn.SpentError
 	var overtaken *turn.OvertakenError

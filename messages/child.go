@@ -158,6 +158,8 @@ type ChildDecided struct {
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Result   string  `json:"result,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
+	// Person is who decided. Nil: nobody is named.
+	Person *Person `json:"person,omitempty"`
 }
 
 // ChildSettled says what became of a decision that was passed down. A person may
@@ -456,6 +458,20 @@ func PassedBy(c Command) string {
 		return c.For
 	}
 	return ""
+}
+
+// DecidedBy is the person whose decision an agent passes down. Nil: the command is no such,
+// or nobody is named.
+func DecidedBy(c Command) *Person {
+	switch c := c.(type) {
+	case Approve:
+		return c.Person
+	case Deny:
+		return c.Person
+	case Decide:
+		return c.Person
+	}
+	return nil
 }
 
 // Body is a command as it is published for another agent.

@@ -124,6 +124,8 @@ type Approve struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
+	// Person is who decided, where For passes it down. Nil: nobody is named.
+	Person *Person `json:"person,omitempty"`
 }
 
 // Deny gives a call that waits for approval a text instead of a result.
@@ -143,6 +145,8 @@ type Deny struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
+	// Person is who decided, where For passes it down. Nil: nobody is named.
+	Person *Person `json:"person,omitempty"`
 }
 
 // DeniedText is what the model reads of a denial without a text.
@@ -179,6 +183,8 @@ type Decide struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
+	// Person is who decided, where For passes it down. Nil: nobody is named.
+	Person *Person `json:"person,omitempty"`
 }
 
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).

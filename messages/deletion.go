@@ -23,6 +23,8 @@ type AgentClosed struct {
 	// Command is the id of the delete.
 	Command string `json:"command"`
 	Reason  string `json:"reason,omitempty"`
+	// Person is who gave it. Nil: nobody is named.
+	Person *Person `json:"person,omitempty"`
 }
 
 // AgentDeleted is an agent's tombstone. It is a frame of its own: whatever was

@@ -42,12 +42,14 @@ type Cause struct {
 	Type string `json:"type"`
 	// ID is the command's id, or the call's.
 	ID string `json:"id,omitempty"`
-	// By is who asked, as far as the door knows.
+	// By is the person who asked. Empty: nobody is named.
 	By string `json:"by,omitempty"`
 	// Door is where it came in: in, ctl, prompt, client. Empty for effects.
 	Door string `json:"door,omitempty"`
-	// Authenticated says that the door knows By to be true.
+	// Authenticated says that By is proved by a login; else it is what the sender says.
 	Authenticated bool `json:"authenticated,omitempty"`
+	// Account is the NATS account of the sender, as its server says. Empty: it did not.
+	Account string `json:"account,omitempty"`
 	// Reason is the person's own, for commands that carry one.
 	Reason string `json:"reason,omitempty"`
 }

@@ -11,22 +11,26 @@ import (
 // calls of them are not asked about. The zero value remembers nothing.
 type Decisions struct {
 	at   time.Time
+	by   *messages.Person
 	list []messages.Remembered
 }
 
 // At says when the events that are applied next were recorded.
 func (d *Decisions) At(at time.Time) { d.at = at.UTC() }
 
+// By says whose command recorded the events that are applied next. Nil: nobody is named.
+func (d *Decisions) By(p *messages.Person) { d.by = p }
+
 // Apply folds event number n.
 func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ApprovalGranted:
 		if ev.Remember {
-			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "granted", Reason: ev.Reason, N: n, At: d.at})
+			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "granted", Reason: ev.Reason, Person: d.by, N: n, At: d.at})
 		}
 	case messages.ApprovalDenied:
 		if ev.Remember {
-			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "denied", Text: ev.Text, Reason: ev.Reason, N: n, At: d.at})
+			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "denied", Text: ev.Text, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
 		}
 	case messages.ApprovalForgotten:
 		d.forget(ev.Tool)

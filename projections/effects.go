@@ -61,6 +61,9 @@ type Effect struct {
 	// By is who told the outcome if the tool's run did not: decision for a person,
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
 	By string `json:"by,omitempty"`
+	// Person is who decided about it: approved, denied, or told its outcome, whichever
+	// came last. Nil: nobody, or nobody who is named.
+	Person *messages.Person `json:"person,omitempty"`
 	// Reason is why it waits, is unknown or was skipped.
 	Reason string `json:"reason,omitempty"`
 	// Output is the beginning of what the model reads of it, at most MaxPreview
@@ -94,6 +97,7 @@ type Effect struct {
 // first has ended, is another call's.
 type Effects struct {
 	at   time.Time
+	by   *messages.Person
 	list []Effect
 	open []int // indexes in list of calls that may still change
 }
@@ -110,6 +114,9 @@ func EffectsAfter(open []Effect) *Effects {
 
 // At says when the events that are applied next were recorded.
 func (e *Effects) At(at time.Time) { e.at = at.UTC() }
+
+// By says whose command recorded the events that are applied next. Nil: nobody is named.
+func (e *Effects) By(p *messages.Person) { e.by = p }
 
 // Apply folds event number n.
 func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
@@ -141,7 +148,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentCleared:
 		e.giveUp(n, func(*Effect) bool { return true })
 	case messages.AgentDeleted:
-		*e = Effects{at: e.at}
+		*e = Effects{at: e.at, by: e.by}
 	default:
 		e.outcome(n, ev)
 	}
@@ -207,8 +214,19 @@ func (e *Effects) gate(n messages.EventNumber, ev messages.ApprovalRequested) {
 func (e *Effects) decided(n messages.EventNumber, turn messages.TurnID, call messages.CallID, what, by string) {
 	c := e.call(n, turn, call)
 	c.Approval, c.ApprovedBy = what, by
+	c.told(by, e.by)
 	if c.Outcome == CallWaiting {
 		c.waitNoMore(CallRequested)
+	}
+}
+
+// decision is what By is in an event where a person has decided.
+const decision = "decision"
+
+// told notes who decided about the call, if by says that a person did.
+func (c *Effect) told(by string, person *messages.Person) {
+	if by == decision {
+		c.Person = person
 	}
 }
 
@@ -229,6 +247,7 @@ func (e *Effects) end(n messages.EventNumber, turn messages.TurnID, call message
 	c := e.call(n, turn, call)
 	c.waitNoMore(how.Outcome)
 	c.Kind, c.By, c.Reason = how.Kind, how.By, how.Reason
+	c.told(how.By, e.by)
 	if c.By == "" && c.Outcome == CallDenied {
 		c.By = c.ApprovedBy
 	}

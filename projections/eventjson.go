@@ -22,11 +22,13 @@ type EventJSON struct {
 	Turn  messages.TurnID  `json:"turn,omitempty"`
 	Step  int              `json:"step,omitempty"`
 	At    time.Time        `json:"at"`
-	Data  json.RawMessage  `json:"data"`
+	// Person is whose command recorded it. Nil: nobody is named, as for effects.
+	Person *messages.Person `json:"person,omitempty"`
+	Data   json.RawMessage  `json:"data"`
 }
 
-// NewEventJSON describes event number n of a frame. It always encodes: data
-// that JSON cannot hold is replaced by {"unreadable": why}.
+// NewEventJSON describes event number n of a frame, without its person. It always
+// encodes: data that JSON cannot hold is replaced by {"unreadable": why}.
 func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at time.Time, ev messages.Event) EventJSON {
 	data, err := json.Marshal(ev)
 	if err != nil {
@@ -36,8 +38,9 @@ func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at
 	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: turn, Step: step, At: at.UTC(), Data: data}
 }
 
-// AppendJSON appends the event as its JSON object, encoding its data once.
-func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.FrameID, at time.Time, ev messages.Event) []byte {
+// AppendJSON appends the event as its JSON object, encoding its data once. A nil person is
+// left out.
+func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.FrameID, at time.Time, person *messages.Person, ev messages.Event) []byte {
 	data, err := json.Marshal(ev)
 	if err != nil {
 		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
@@ -56,8 +59,12 @@ func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.Fra
 		b = strconv.AppendInt(append(b, `,"step":`...), int64(step), 10)
 	}
 	b = append(b, `,"at":"`...)
-	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
-	return append(append(append(b, `","data":`...), data...), '}')
+	b = append(at.UTC().AppendFormat(b, time.RFC3339Nano), '"')
+	if person != nil {
+		who, _ := json.Marshal(person) // texts encode
+		b = append(append(b, `,"person":`...), who...)
+	}
+	return append(append(append(b, `,"data":`...), data...), '}')
 }
 
 // appendText appends a JSON string; names made here need no escaping.

@@ -20,6 +20,13 @@ type Timed interface {
 	At(at time.Time)
 }
 
+// Attributed is a View that shows who asked. By says whose command recorded the events that
+// are applied next. Nil: nobody is named.
+type Attributed interface {
+	View
+	By(p *messages.Person)
+}
+
 // Fold applies a frame's events to every view, those after event number upto
 // left out; upto 0 means all. It reports whether a later frame may hold more:
 // to see an agent as of event n, fold its frames until Fold says false.
@@ -27,6 +34,9 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 	for _, v := range views {
 		if t, ok := v.(Timed); ok {
 			t.At(f.Time)
+		}
+		if b, ok := v.(Attributed); ok {
+			b.By(f.Cause.Person())
 		}
 	}
 	for i, ev := range f.Events {

@@ -267,8 +267,12 @@ func TestAppendJSON(t *testing.T) {
 	at := testTime.In(time.FixedZone("", 3600))
 	for i, ev := range append(randomStory(1, 300), unencodable{}, new(messages.TurnStarted), messages.TurnStarted{Turn: "a\"b<\x1b\u2028\xff"}) {
 		for _, frame := range []messages.FrameID{"01JZX4", "", "\"},{\n<é"} {
-			want, err := json.Marshal(NewEventJSON(messages.EventNumber(i), 9, frame, at, ev))
-			if got := AppendJSON(nil, messages.EventNumber(i), 9, frame, at, ev); err != nil || string(got) != string(want) {
+			e := NewEventJSON(messages.EventNumber(i), 9, frame, at, ev)
+			if i%2 == 1 {
+				e.Person = &messages.Person{Name: "a\"<\u2028é", Claimed: i%3 == 1, Endpoint: "ctl"}
+			}
+			want, err := json.Marshal(e)
+			if got := AppendJSON(nil, messages.EventNumber(i), 9, frame, at, e.Person, ev); err != nil || string(got) != string(want) {
 				t.Fatalf("%s\nwant %s, %v", got, want, err)
 			}
 		}

@@ -145,11 +145,11 @@ func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
 func decisionOf(self messages.AgentID, ev messages.ChildDecided) messages.Command {
 	switch ev.Command {
 	case "approve":
-		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, For: self.Full()}
+		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
 	case "deny":
-		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, For: self.Full()}
+		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
 	}
-	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full()}
+	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
 }
 
 // Waits is what the turn and those below it wait for, at most messages.MaxWaits
@@ -469,7 +469,7 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", id, found[0].Agent, found[1].Agent)
 	case len(found) == 1:
 		ev = found[0]
-		ev.Command, ev.ID = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), c.CommandID())
+		ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), c.CommandID()), d.env.Person
 		if slices.ContainsFunc(d.s.Passed, func(p messages.ChildDecided) bool { return saysSame(p, ev) }) {
 			return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
 		}
@@ -481,7 +481,7 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	return false, nil
 }
 
-// saysSame says that two decisions are one but for their ids and reasons.
+// saysSame says that two decisions are one but for their ids, reasons and persons.
 func saysSame(a, b messages.ChildDecided) bool {
 	text := func(ev messages.ChildDecided) string {
 		if ev.Text == nil {
@@ -492,7 +492,7 @@ func saysSame(a, b messages.ChildDecided) bool {
 	if text(a) != text(b) {
 		return false
 	}
-	a.ID, a.Reason, a.Text = b.ID, b.Reason, b.Text
+	a.ID, a.Reason, a.Text, a.Person = b.ID, b.Reason, b.Text, b.Person
 	return a == b
 }
 

@@ -11,6 +11,8 @@ type Deletion struct {
 	// Command is the id of the delete, until the tombstone stands.
 	Command string
 	Reason  string
+	// Person is who gave it. Nil: nobody is named, or the tombstone stands.
+	Person *messages.Person
 	// N is the number of the tombstone; 0: it does not stand yet.
 	N messages.EventNumber
 	// Purged says that nothing is stored any more of what was before N.
@@ -43,7 +45,7 @@ func (s *State) Buries() *Deletion {
 // Cause is that of the tombstone that follows agent.closed: the command that
 // closed the agent. It spends the command's id anew, for a tombstone frees all.
 func (d *Deletion) Cause() messages.Cause {
-	return messages.Cause{Type: messages.Delete{}.CommandType(), ID: d.Command, Door: "ctl", Reason: d.Reason}
+	return messages.Cause{Type: messages.Delete{}.CommandType(), ID: d.Command, Door: "ctl", Reason: d.Reason}.From(d.Person)
 }
 
 // refuseDeleted refuses what a deleted agent cannot do, and everything while its
@@ -114,7 +116,7 @@ func (d *decision) delete(c messages.Delete) error {
 		return nil
 	}
 	d.drop("delete", c.Reason)
-	d.emit(messages.AgentClosed{Command: c.ID, Reason: c.Reason})
+	d.emit(messages.AgentClosed{Command: c.ID, Reason: c.Reason, Person: d.env.Person})
 	return nil
 }
 
@@ -124,7 +126,7 @@ func (s *State) evolveDeletion(ev messages.Event) {
 	case messages.AgentCreated:
 		s.Deleted = nil
 	case messages.AgentClosed:
-		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason}, nil // nobody asks any more what became of those
+		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason, Person: ev.Person}, nil // nobody asks any more what became of those
 	case messages.AgentDeleted:
 		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}, Tombstone: s.Last}
 	case messages.AgentPurged:

@@ -23,7 +23,7 @@ var faults = []fault{
 	{"keep the history over a deletion", "delete.go",
 		`*s = State{Last: s.Last, `, `*s = State{Last: s.Last, Ended: s.Ended, `},
 	{"a tombstone with the rest", "delete.go",
-		`d.emit(messages.AgentClosed{Command: c.ID, Reason: c.Reason})`, `d.emit(messages.AgentDeleted{Reason: c.Reason})`},
+		`d.emit(messages.AgentClosed{Command: c.ID, Reason: c.Reason, Person: d.env.Person})`, `d.emit(messages.AgentDeleted{Reason: c.Reason})`},
 	{"forget that a purge is owed", "effects.go",
 		`|| s.Deleted != nil && !s.Deleted.Purged`, ``},
 	{"take inputs while it is being deleted", "delete.go",

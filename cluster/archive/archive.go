@@ -199,7 +199,9 @@ func (w *writer) frames(ctx context.Context, from Source, a messages.AgentID) er
 		line := Frame{Frame: stored, First: rec.Frame.First, Last: rec.Frame.Last(), Seq: rec.Seq}
 		if !rec.Frame.Sealed() {
 			for i, ev := range rec.Frame.Events {
-				line.Events = append(line.Events, projections.NewEventJSON(rec.Frame.First+messages.EventNumber(i), rec.Seq, rec.Frame.ID, rec.Frame.Time, ev))
+				e := projections.NewEventJSON(rec.Frame.First+messages.EventNumber(i), rec.Seq, rec.Frame.ID, rec.Frame.Time, ev)
+				e.Person = rec.Frame.Cause.Person()
+				line.Events = append(line.Events, e)
 			}
 		}
 		if w.line(line); w.err != nil {

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -53,7 +55,9 @@ func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error]
 func (c *Client) Answer(ctx context.Context, q Question, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	err := c.nc.Publish(q.ReplySubject, []byte(text))
+	// The reply subject is for nobody to answer: a server that brings this to another
+	// account says who sent it.
+	err := c.nc.PublishMsg(&nats.Msg{Subject: q.ReplySubject, Reply: c.nc.NewInbox(), Header: c.named(nats.Header{}), Data: []byte(text)})
 	if err == nil {
 		err = c.nc.FlushWithContext(ctx)
 	}

@@ -120,7 +120,7 @@ type asking struct {
 // run asks until the stream has ended.
 func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
 	for {
-		header := nats.Header{messages.HeaderRoot: {c.root()}}
+		header := c.named(nats.Header{messages.HeaderRoot: {c.root()}})
 		if s.last > 0 {
 			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
 		}

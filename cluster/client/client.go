@@ -29,12 +29,30 @@ type Client struct {
 	nc       *nats.Conn
 	subjects messages.Subjects
 	refused  *refusals
+	person   string
 }
 
 // New makes a client of a connection. Root is the first token of the
 // installation's subjects; empty means reprise.
 func New(nc *nats.Conn, root string) *Client {
 	return &Client{nc: nc, subjects: messages.Subjects{Root: root}}
+}
+
+// As returns a client on the same connection whose inputs, commands and answers are recorded
+// as asked for by a person. It is the caller's word, and recorded as that, unless the
+// server of a tenant's account names the user. Empty: nobody is named.
+func (c *Client) As(person string) *Client {
+	other := *c
+	other.person = person
+	return &other
+}
+
+// named adds the person to the headers of a message.
+func (c *Client) named(h nats.Header) nats.Header {
+	if person := messages.ClaimedBy(c.person); person != nil {
+		h.Set(messages.HeaderPerson, person.Name)
+	}
+	return h
 }
 
 const (
@@ -133,7 +151,7 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, in
 	if len(fields) == len(`{}`) {
 		typed = []byte(`{"type":"` + kind + `"}`)
 	}
-	msg := &nats.Msg{Subject: subject, Data: typed, Header: nats.Header{messages.HeaderContentType: {"application/json"}}}
+	msg := &nats.Msg{Subject: subject, Data: typed, Header: c.named(nats.Header{messages.HeaderContentType: {"application/json"}})}
 	if in == nil {
 		return c.store(ctx, msg, nil)
 	}

@@ -37,6 +37,8 @@ type Options struct {
 	InboxPrefix string
 	// Name is what the server calls the connection. Empty: reprise client.
 	Name string
+	// Person is who the client acts for, as Client.As says. Empty: nobody is named.
+	Person string
 	// Lost is called when the server has been gone for ten seconds and the
 	// connection is given up. Nil: it is never given up.
 	Lost func()
@@ -108,7 +110,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		return nil, messages.Refuse(messages.Unavailable, "no NATS server answers at %s: %v", messages.Redacted(server), err)
 	}
 	c := New(nc, o.Root)
-	c.refused = refused
+	c.refused, c.person = refused, o.Person
 	return c, nil
 }
 

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"github.com/nats-io/nats.go"
+
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -9,12 +11,12 @@ import (
 // agent is what is known here; if the prompt may have lain here while the node was cut
 // off, nothing is taken for known, unless the caller is in another account: whether that
 // one still waits could not be seen.
-func (g *Gateway) delivery(a messages.AgentID, in messages.Input, reply string) *actors.Deliver {
+func (g *Gateway) delivery(a messages.AgentID, in messages.Input, r *nats.Msg) *actors.Deliver {
 	var known messages.EventNumber
-	if g.Steady == nil || g.Steady() || messages.Across(reply) {
+	if g.Steady == nil || g.Steady() || messages.Across(r.Reply) {
 		known = g.Agents.Newest(a)
 	}
-	return &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}, Known: &known}
+	return &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}.From(personOf(r)), Known: &known}
 }
 
 // overtaken says whether a prompt is for its agent's next life. Behind a tombstone ids are

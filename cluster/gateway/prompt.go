@@ -43,7 +43,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	}
 	feed, leave := g.Hub.follow(a)
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
-	d := g.delivery(a, in, r.Reply)
+	d := g.delivery(a, in, r)
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	streams := g.begin(func() {
 		defer leave()

@@ -27,16 +27,19 @@ type fact struct {
 	seq   uint64
 	frame messages.FrameID
 	at    time.Time
+	by    *messages.Person
 	ev    messages.Event
 }
 
 func (f fact) json() projections.EventJSON {
-	return projections.NewEventJSON(f.n, f.seq, f.frame, f.at, f.ev)
+	e := projections.NewEventJSON(f.n, f.seq, f.frame, f.at, f.ev)
+	e.Person = f.by
+	return e
 }
 
 // append appends the fact as a JSON object.
 func (f fact) append(b []byte) []byte {
-	return projections.AppendJSON(b, f.n, f.seq, f.frame, f.at, f.ev)
+	return projections.AppendJSON(b, f.n, f.seq, f.frame, f.at, f.by, f.ev)
 }
 
 // turn is the turn that the event names; empty if it names none.
@@ -108,12 +111,13 @@ func (w *watcher) read(ctx context.Context) iter.Seq2[eventlog.Recorded, error] 
 
 // frame gives the events of a frame that were not given yet.
 func (w *watcher) frame(seq uint64, f *messages.Frame) (more bool) {
+	by := f.Cause.Person()
 	for i, ev := range f.Events {
 		n := f.First + messages.EventNumber(i)
 		if n < w.next {
 			continue
 		}
-		if !w.fact(fact{n, seq, f.ID, f.Time, ev}) {
+		if !w.fact(fact{n, seq, f.ID, f.Time, by, ev}) {
 			return false
 		}
 		w.next = n + 1

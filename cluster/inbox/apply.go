@@ -131,7 +131,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 	if err := b.cfg.Subjects.AllowNamedReply(a.Tenant, reply); err != nil {
 		return nil, "", err
 	}
-	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Door: family}}
+	d = &actors.Deliver{Agent: a, Cause: messages.Cause{Door: family}.From(messages.ClaimedBy(header(messages.HeaderPerson)))}
 	switch family {
 	case "in":
 		in, err := messages.ParseInput(a, header, msg.data)
@@ -153,6 +153,9 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 			return nil, reply, err
 		}
 		d.Command, d.Cause.Reason = messages.WithID(c, or(c.CommandID(), msg.id)), messages.ReasonOf(c)
+		if family == "peer" {
+			d.Cause = d.Cause.From(messages.DecidedBy(c))
+		}
 	default:
 		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.subject)
 	}

@@ -102,12 +102,12 @@ func (a *app) moreWaits() string {
 
 // runRemembered prints the decisions that hold for later calls of an agent.
 func (a *app) runRemembered(ctx context.Context, agent string, at messages.EventNumber) error {
-	rows, err := a.table("TOOL\tDECISION\tSINCE\tREASON", func(each func(json.RawMessage) error) error {
+	rows, err := a.table("TOOL\tDECISION\tSINCE\tPERSON\tREASON", func(each func(json.RawMessage) error) error {
 		return a.agentLines(ctx, agent, messages.Query{View: "approvals", Remembered: true, At: at}, each)
 	}, func(line json.RawMessage) string {
 		r := raw[messages.Remembered](line)
-		return fmt.Sprintf("%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
-			r.At.UTC().Format(time.DateTime), projections.Printable(r.Reason, 160))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", projections.Printable(r.Tool, 64), projections.Printable(r.Decision, 64),
+			r.At.UTC().Format(time.DateTime), personText(r.Person), projections.Printable(r.Reason, 160))
 	})
 	switch {
 	case err != nil || a.json():

@@ -63,6 +63,9 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		if e.By != "" {
 			outcome += " by " + projections.Printable(e.By, 40)
 		}
+		if e.Person != nil {
+			outcome += ", decided by " + personText(e.Person)
+		}
 		if e.Attempts > 1 {
 			outcome += fmt.Sprintf(", %d attempts", e.Attempts)
 		}
@@ -72,6 +75,14 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		a.note("no such calls")
 	}
 	return err
+}
+
+// personText is a person in a table; empty for nil.
+func personText(p *messages.Person) string {
+	if p == nil {
+		return ""
+	}
+	return projections.Printable(p.String(), 80)
 }
 
 // outputText is the beginning of what a call gave, or why it waits.

@@ -71,8 +71,12 @@ func (a *app) eventLine(line json.RawMessage) string {
 	if ev.Step > 0 {
 		step = strconv.Itoa(ev.Step)
 	}
-	return fmt.Sprintf("%6d  %s  %s %-5s %3s  %s", ev.N, a.dim(a.out, ev.At.UTC().Format("2006-01-02 15:04:05.000")),
-		a.bold(a.out, fmt.Sprintf("%-18s", projections.Printable(ev.Type, 64))), projections.Printable(string(ev.Turn), 64), step,
+	who := ""
+	if ev.Person != nil {
+		who = "person=" + personText(ev.Person) + " "
+	}
+	return fmt.Sprintf("%6d  %s  %s %-5s %3s  %s%s", ev.N, a.dim(a.out, ev.At.UTC().Format("2006-01-02 15:04:05.000")),
+		a.bold(a.out, fmt.Sprintf("%-18s", projections.Printable(ev.Type, 64))), projections.Printable(string(ev.Turn), 64), step, who,
 		projections.Printable(summary(ev.Data, "turn", "step"), 160))
 }
 

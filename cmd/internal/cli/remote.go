@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -37,6 +38,7 @@ func (a *app) connects(cmd *cobra.Command, timeout time.Duration) *cobra.Command
 	f := cmd.Flags()
 	a.serverFlags(cmd)
 	f.StringVar(&a.remote.data, "data", defaultData, "data folder of a local node, whose address is used without --nats and --context (and NATS_URL, unless this is given)")
+	f.StringVar(&a.remote.options.Person, "person", "", "who you are, for the log of what you change; it is recorded as claimed (default: the user of this machine)")
 	f.Duration("timeout", timeout, "")
 	return waitsFor(cmd, "an answer, or for more of it")
 }
@@ -169,7 +171,10 @@ func (p *patience) Err() error {
 // server finds the server that the flags choose; file is where its address was
 // read, if it was.
 func (a *app) server() (o client.Options, file string, err error) {
-	if o = a.remote.options; o.URL != "" || o.Context != "" {
+	if o = a.remote.options; o.Person == "" {
+		o.Person = machineUser()
+	}
+	if o.URL != "" || o.Context != "" {
 		return o, "", nil
 	}
 	if !a.remote.chosen {
@@ -179,6 +184,14 @@ func (a *app) server() (o client.Options, file string, err error) {
 		o.URL, file, err = a.localAddress()
 	}
 	return o, file, err
+}
+
+// machineUser is the name of the user who runs the program; empty if the system has none.
+func machineUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return os.Getenv("USER")
 }
 
 // localAddress is the URL that a local node wrote under its data folder, with the login

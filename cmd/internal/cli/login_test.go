@@ -80,6 +80,7 @@ func TestExposedListen(t *testing.T) {
 	for _, verb := range []string{"serve", "dev"} {
 		w.run(verb, "--listen", "0.0.0.0:0", "--http", "off").exits(1, "0.0.0.0", "--auth", "REPRISE_AUTH", "--insecure")
 	}
+	w.run("serve", "--auth", "", "--http", "off").exits(2, "--auth is empty")
 	w.run("serve", "--auth", "none.txt", "--http", "off").exits(1, "none.txt")
 	w.run("dev", "--http-host", "http://node.example").exits(2, "--http-host")
 	w.env = append(w.env, "REPRISE_AUTH=hush hush")

@@ -2,13 +2,19 @@ package cluster_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cluster/tenant"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -140,4 +146,110 @@ func TestPersonBelow(t *testing.T) {
 	}
 	w.named(w.persons(c, "root/r", "child.decided"), claimed("ben", "prompt"))
 	w.named(w.persons(c, leaf, "approval.granted"), claimed("ben", "peer"))
+}
+
+// prompted has a client prompt an agent and answer its question.
+func (w *world) prompted(c *client.Client, agent string) {
+	w.t.Helper()
+	for ev, err := range c.AskInput(w.ctx, agent, input("u1", "pay them back")) {
+		w.ok(err)
+		if ev.Question != nil {
+			w.ok(c.Answer(w.ctx, *ev.Question, "yes"))
+		}
+	}
+}
+
+// TestPersonOfTenant holds that the server's word counts over the sender's, also at the
+// answer to a question, that a name which the server did not prove is marked as claimed,
+// and that nobody can speak for the server.
+func TestPersonOfTenant(t *testing.T) {
+	var ran atomic.Int32
+	asked := func(c *cluster.Config) { c.PromptDecides = func(string, string) bool { return true } }
+	y := newTenancy(t, layoutOf(t, tenant.Accounts), refunds(&ran), asked)
+	ann, carl := y.login("ann"), y.login("carl")
+	const till = "acme/assistant/till"
+	y.prompted(ann.client.As("the boss"), till)
+	want := messages.Person{Name: "ann", Claimed: true, Account: "REPRISE_acme", Endpoint: "prompt"}
+	y.named(y.persons(carl.client, till, "input.accepted"), want)
+	y.named(y.persons(carl.client, till, "approval.granted"), want, want)
+
+	// A client that sends an nkey beside its password is shown by that, unchecked.
+	raw, err := net.Dial("tcp", strings.TrimPrefix(y.url, "nats://"))
+	y.ok(err)
+	t.Cleanup(func() { _ = raw.Close() })
+	_, err = fmt.Fprintf(raw, "CONNECT {\"user\":\"ann\",\"pass\":\"secret of ann\",\"nkey\":\"boss\"}\r\nPUB agents.prompt.assistant.acme.raw %s.x 8\r\nbe quick\r\n", ann.user.InboxPrefix)
+	y.ok(err)
+	y.until(carl.client, "acme/assistant/raw", ofType("turn.completed"))
+	want.Name = "boss"
+	y.named(y.persons(carl.client, "acme/assistant/raw", "input.accepted"), want)
+
+	// Within one account the server says nothing, and takes no reply subject of its own.
+	admin := y.login("admin")
+	forged := &nats.Msg{
+		Subject: "agents.prompt.assistant.acme.forged", Data: []byte("be quick"), Reply: admin.nc.NewInbox(),
+		Header: nats.Header{"Nats-Request-Info": {`{"acc":"REPRISE_acme","user":"ann"}`}},
+	}
+	y.ok(admin.nc.PublishMsg(forged))
+	y.until(carl.client, "acme/assistant/forged", ofType("turn.completed"))
+	y.named(y.persons(carl.client, "acme/assistant/forged", "input.accepted"), messages.Person{})
+	forged.Reply = "_R_.forged"
+	y.ok(admin.nc.PublishMsg(forged))
+	admin.flush()
+	if err := admin.nc.LastError(); err == nil || !strings.Contains(err.Error(), "Reply") {
+		t.Errorf("the server takes a reply subject of its own: %v", err)
+	}
+}
+
+// TestPersonByJWT holds that a user whose key the server has checked counts as
+// authenticated, whatever other name the client gives the server.
+func TestPersonByJWT(t *testing.T) {
+	w := newWorld(t)
+	dir := t.TempDir()
+	operator, operatorID, _ := nkey(t, dir, "operator", nkeys.PrefixByteOperator)
+	encoded := func(c interface {
+		Encode(nkeys.KeyPair) (string, error)
+	}, by nkeys.KeyPair) string {
+		text, err := c.Encode(by)
+		w.ok(err)
+		return text
+	}
+	_, systemID, _ := nkey(t, dir, "system", nkeys.PrefixByteAccount)
+	trust := jwt.NewOperatorClaims(operatorID)
+	trust.SystemAccount = systemID
+	conf := "operator: " + encoded(trust, operator) + "\nresolver: MEMORY\nresolver_preload: { " + systemID + ": " + encoded(jwt.NewAccountClaims(systemID), operator)
+	users := make(map[string]nats.Option)
+	nodes, nodesID, _ := nkey(t, dir, "nodes", nkeys.PrefixByteAccount)
+	tenants, tenantsID, _ := nkey(t, dir, "tenants", nkeys.PrefixByteAccount)
+	subjects := []jwt.Subject{"agents.prompt.>", "agents.answer.>", "reprise.q.>"}
+	for name, account := range map[string]nkeys.KeyPair{"nodes": nodes, "tenants": tenants} {
+		id, err := account.PublicKey()
+		w.ok(err)
+		claims := jwt.NewAccountClaims(id)
+		for _, subject := range subjects {
+			if name == "nodes" {
+				claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: -1, DiskStorage: -1, Streams: -1, Consumer: -1}
+				claims.Exports.Add(&jwt.Export{Name: string(subject), Subject: subject, Type: jwt.Service, ResponseType: jwt.ResponseTypeStream})
+			} else {
+				claims.Imports.Add(&jwt.Import{Name: string(subject), Account: nodesID, Subject: subject, Type: jwt.Service, Share: true})
+			}
+		}
+		conf += ", " + id + ": " + encoded(claims, operator)
+		key, keyID, _ := nkey(t, dir, name+" user", nkeys.PrefixByteUser)
+		text := encoded(jwt.NewUserClaims(keyID), account)
+		users[name] = nats.UserJWT(func() (string, error) { return text, nil }, key.Sign)
+		users[name+" key"] = nats.Name(keyID)
+	}
+	address := "nats://" + configured(t, conf+" }")
+	var ran atomic.Int32
+	n := w.node(refunds(&ran), func(c *cluster.Config) {
+		c.NATS, c.NATSOptions = address, []nats.Option{unhurried, users["nodes"]}
+		c.PromptDecides = func(string, string) bool { return true }
+	})
+	theirs, err := nats.Connect(address, unhurried, users["tenants"], users["tenants key"], nats.UserInfo("boss", "x"))
+	w.ok(err)
+	t.Cleanup(theirs.Close)
+	w.prompted(client.New(theirs, "").As("the boss"), "assistant/till")
+	want := messages.Person{Name: theirs.Opts.Name, Account: tenantsID, Endpoint: "prompt"}
+	w.named(w.persons(n.Client(), "assistant/till", "input.accepted"), want)
+	w.named(w.persons(n.Client(), "assistant/till", "approval.granted"), want, want)
 }

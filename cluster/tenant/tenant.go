@@ -132,6 +132,8 @@ type Import struct {
 	Account string `json:"account"`
 	Service string `json:"service,omitempty"`
 	Stream  string `json:"stream,omitempty"`
+	// Share has the server say who sends a request, for the log.
+	Share bool `json:"share,omitempty"`
 }
 
 const (
@@ -216,7 +218,7 @@ func (a *Account) export(g grant, to string) {
 }
 
 func (a *Account) imports(g grant, from string) {
-	i := Import{Account: from, Service: g.subject}
+	i := Import{Account: from, Service: g.subject, Share: g.named}
 	if g.stream {
 		i = Import{Account: from, Stream: g.subject}
 	}
@@ -241,6 +243,8 @@ type grant struct {
 	// stream says that it is listened to, not published to; streamed that a request
 	// has more than one answer.
 	stream, streamed bool
+	// named says that the server tells who sends the request.
+	named bool
 }
 
 // grants are those of the roles, for each agent.
@@ -260,9 +264,9 @@ func (c *Config) grantsOf(role Role, a messages.AgentID) (all []grant) {
 	case Publish:
 		return []grant{
 			{subject: c.Subjects.In(a)},
-			{subject: messages.Prompt(a), streamed: true},
+			{subject: messages.Prompt(a), streamed: true, named: true},
 			{subject: messages.Status(a)},
-			{subject: messages.Question(a, "*")},
+			{subject: messages.Question(a, "*"), named: true},
 		}
 	case Read:
 		all = []grant{{subject: c.Subjects.Query(a), streamed: true}}

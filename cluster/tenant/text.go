@@ -97,6 +97,9 @@ func (i Import) String() string {
 	if i.Stream != "" {
 		return fmt.Sprintf("{ stream: { account: %q, subject: %q } }", i.Account, i.Stream)
 	}
+	if i.Share {
+		return fmt.Sprintf("{ service: { account: %q, subject: %q }, share: true }", i.Account, i.Service)
+	}
 	return fmt.Sprintf("{ service: { account: %q, subject: %q } }", i.Account, i.Service)
 }
 

@@ -33,7 +33,7 @@ func long(t *testing.T) {
 func shell(t *testing.T, script string, change ...func(*CommandConfig)) tool.Tool {
 	t.Helper()
 	long(t)
-	c := CommandConfig{Name: "t", Command: []string{"sh", "-c", script}}
+	c := CommandConfig{Name: "t", Command: []string{"sh", "-c", script}, Env: []string{"LIFELINE"}}
 	for _, f := range change {
 		f(&c)
 	}

@@ -161,7 +161,7 @@ func (w *world) prompted(c *client.Client, agent string) {
 
 // TestPersonOfTenant holds that the server's word counts over the sender's, also at the
 // answer to a question, that a name which the server did not prove is marked as claimed,
-// and that nobody can speak for the server.
+// and that no client can speak for the server.
 func TestPersonOfTenant(t *testing.T) {
 	var ran atomic.Int32
 	asked := func(c *cluster.Config) { c.PromptDecides = func(string, string) bool { return true } }

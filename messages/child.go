@@ -158,7 +158,7 @@ type ChildDecided struct {
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Result   string  `json:"result,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
-	// Person is who decided. Nil: nobody is named.
+	// Person is who decided. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 }
 
@@ -461,7 +461,7 @@ func PassedBy(c Command) string {
 }
 
 // DecidedBy is the person whose decision an agent passes down. Nil: the command is no such,
-// or nobody is named.
+// or no one is named.
 func DecidedBy(c Command) *Person {
 	switch c := c.(type) {
 	case Approve:

@@ -124,7 +124,7 @@ type Approve struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
-	// Person is who decided, where For passes it down. Nil: nobody is named.
+	// Person is who decided, where For passes it down. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 }
 
@@ -145,7 +145,7 @@ type Deny struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
-	// Person is who decided, where For passes it down. Nil: nobody is named.
+	// Person is who decided, where For passes it down. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 }
 
@@ -183,7 +183,7 @@ type Decide struct {
 	// For is the full address of the agent above that passes the decision down;
 	// nobody else gives it. Empty: it comes from outside.
 	For string `json:"for,omitempty"`
-	// Person is who decided, where For passes it down. Nil: nobody is named.
+	// Person is who decided, where For passes it down. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 }
 

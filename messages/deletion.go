@@ -23,7 +23,7 @@ type AgentClosed struct {
 	// Command is the id of the delete.
 	Command string `json:"command"`
 	Reason  string `json:"reason,omitempty"`
-	// Person is who gave it. Nil: nobody is named.
+	// Person is who gave it. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 }
 

@@ -42,7 +42,7 @@ type Cause struct {
 	Type string `json:"type"`
 	// ID is the command's id, or the call's.
 	ID string `json:"id,omitempty"`
-	// By is the person who asked. Empty: nobody is named.
+	// By is the person who asked. Empty: no one is named.
 	By string `json:"by,omitempty"`
 	// Door is where it came in: in, ctl, prompt, client. Empty for effects.
 	Door string `json:"door,omitempty"`

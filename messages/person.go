@@ -32,7 +32,7 @@ func (p Person) String() string {
 	return p.Name
 }
 
-// Person is who asked for it. Nil: nobody is named, as for effects.
+// Person is who asked for it. Nil: no one is named, as for effects.
 func (c Cause) Person() *Person {
 	if c.By == "" {
 		return nil

@@ -134,7 +134,7 @@ type Remembered struct {
 	// Text is what the model reads of a denial.
 	Text   string `json:"text,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Person is who decided. Nil: nobody is named.
+	// Person is who decided. Nil: no one is named.
 	Person *Person `json:"person,omitempty"`
 	// N is the event that remembers it, At when that was recorded.
 	N  EventNumber `json:"n"`

@@ -61,8 +61,8 @@ type Effect struct {
 	// By is who told the outcome if the tool's run did not: decision for a person,
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
 	By string `json:"by,omitempty"`
-	// Person is who decided about it: approved, denied, or told its outcome, whichever
-	// came last. Nil: nobody, or nobody who is named.
+	// Person is who decided about it: approved or denied it, or settled its outcome,
+	// whichever came last. Nil: no person decided, or no one who is named.
 	Person *messages.Person `json:"person,omitempty"`
 	// Reason is why it waits, is unknown or was skipped.
 	Reason string `json:"reason,omitempty"`
@@ -115,7 +115,7 @@ func EffectsAfter(open []Effect) *Effects {
 // At says when the events that are applied next were recorded.
 func (e *Effects) At(at time.Time) { e.at = at.UTC() }
 
-// By says whose command recorded the events that are applied next. Nil: nobody is named.
+// By says whose command recorded the events that are applied next. Nil: no one is named.
 func (e *Effects) By(p *messages.Person) { e.by = p }
 
 // Apply folds event number n.
@@ -214,7 +214,7 @@ func (e *Effects) gate(n messages.EventNumber, ev messages.ApprovalRequested) {
 func (e *Effects) decided(n messages.EventNumber, turn messages.TurnID, call messages.CallID, what, by string) {
 	c := e.call(n, turn, call)
 	c.Approval, c.ApprovedBy = what, by
-	c.told(by, e.by)
+	c.decide(by, e.by)
 	if c.Outcome == CallWaiting {
 		c.waitNoMore(CallRequested)
 	}
@@ -223,8 +223,8 @@ func (e *Effects) decided(n messages.EventNumber, turn messages.TurnID, call mes
 // decision is what By is in an event where a person has decided.
 const decision = "decision"
 
-// told notes who decided about the call, if by says that a person did.
-func (c *Effect) told(by string, person *messages.Person) {
+// decide notes who decided about the call, if by is a person's decision.
+func (c *Effect) decide(by string, person *messages.Person) {
 	if by == decision {
 		c.Person = person
 	}
@@ -247,7 +247,7 @@ func (e *Effects) end(n messages.EventNumber, turn messages.TurnID, call message
 	c := e.call(n, turn, call)
 	c.waitNoMore(how.Outcome)
 	c.Kind, c.By, c.Reason = how.Kind, how.By, how.Reason
-	c.told(how.By, e.by)
+	c.decide(how.By, e.by)
 	if c.By == "" && c.Outcome == CallDenied {
 		c.By = c.ApprovedBy
 	}

@@ -21,7 +21,7 @@ type Timed interface {
 }
 
 // Attributed is a View that shows who asked. By says whose command recorded the events that
-// are applied next. Nil: nobody is named.
+// are applied next. Nil: no one is named.
 type Attributed interface {
 	View
 	By(p *messages.Person)

@@ -11,7 +11,7 @@ type Deletion struct {
 	// Command is the id of the delete, until the tombstone stands.
 	Command string
 	Reason  string
-	// Person is who gave it. Nil: nobody is named, or the tombstone stands.
+	// Person is who gave it. Nil: no one is named, or the tombstone stands.
 	Person *messages.Person
 	// N is the number of the tombstone; 0: it does not stand yet.
 	N messages.EventNumber

@@ -321,7 +321,7 @@ type Env struct {
 	// Known is the agent's newest event that whoever took the command may have known:
 	// what was taken before the agent was deleted makes no new one. Nil: not told.
 	Known *messages.EventNumber
-	// Person is who gave the command. Nil: nobody is named.
+	// Person is who gave the command. Nil: no one is named.
 	Person *messages.Person
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64

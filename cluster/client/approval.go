@@ -55,8 +55,8 @@ func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error]
 func (c *Client) Answer(ctx context.Context, q Question, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
-	// The reply subject is for nobody to answer: a server that brings this to another
-	// account says who sent it.
+	// No answer comes to the reply subject. With one, a server that brings this to another
+	// account vouches for the header that names the sender.
 	err := c.nc.PublishMsg(&nats.Msg{Subject: q.ReplySubject, Reply: c.nc.NewInbox(), Header: c.named(nats.Header{}), Data: []byte(text)})
 	if err == nil {
 		err = c.nc.FlushWithContext(ctx)

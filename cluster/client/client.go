@@ -40,7 +40,7 @@ func New(nc *nats.Conn, root string) *Client {
 
 // As returns a client on the same connection whose inputs, commands and answers are recorded
 // as asked for by a person. It is the caller's word, and recorded as that, unless the
-// server of a tenant's account names the user. Empty: nobody is named.
+// server of a tenant's account names the user. Empty: no one is named.
 func (c *Client) As(person string) *Client {
 	other := *c
 	other.person = person

@@ -37,7 +37,7 @@ type Options struct {
 	InboxPrefix string
 	// Name is what the server calls the connection. Empty: reprise client.
 	Name string
-	// Person is who the client acts for, as Client.As says. Empty: nobody is named.
+	// Person is who the client acts for, as Client.As says. Empty: no one is named.
 	Person string
 	// Lost is called when the server has been gone for ten seconds and the
 	// connection is given up. Nil: it is never given up.

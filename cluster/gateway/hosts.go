@@ -9,7 +9,7 @@ import (
 )
 
 // forAnyHost are the paths that answer whatever the Host header says: probes and scrapers
-// name a node as they reach it, and what they are told names no agent.
+// name a node as they reach it, and what they read names no agent.
 var forAnyHost = []string{"/healthz", "/readyz", "/metrics"}
 
 // hosts are the names by which browsers may call an HTTP address. A page whose own name was

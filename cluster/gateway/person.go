@@ -27,7 +27,7 @@ type sender struct {
 }
 
 // personOf is who sent a request: who its server says, else who its headers say. Nil: they
-// name nobody.
+// name no one.
 func personOf(r *nats.Msg) *messages.Person {
 	p := messages.ClaimedBy(r.Header.Get(messages.HeaderPerson))
 	var s sender

@@ -101,7 +101,7 @@ func (f *httpFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if it is in use and the flag is not given they are not served")
 }
 
-// serves takes over the flags of HTTP; given says that --http is one of them.
+// serves takes over the flags of HTTP; given reports whether --http is one of them.
 func (n *node) serves(f httpFlags, given bool) error {
 	n.cfg.HTTP, n.cfg.HTTPHosts, n.httpGiven = f.address, f.hosts, given
 	for _, host := range f.hosts {
@@ -136,8 +136,8 @@ func (n *node) announce(running *cluster.Node) (forget func(), err error) {
 	return forget, nil
 }
 
-// leaveAddress writes how other commands reach the node. A file of an earlier one that is
-// left behind is told apart by those who read it.
+// leaveAddress writes how other commands reach the node. forget removes that; a node that is
+// killed leaves it behind, and commands report then that the node is gone.
 func (n *node) leaveAddress(url string) (forget func(), err error) {
 	file := addressFile(n.cfg.Data)
 	forget = func() { _, _ = os.Remove(file), os.Remove(loginFile(n.cfg.Data)) }

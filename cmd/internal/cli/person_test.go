@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPerson holds that commands name their user, or the person that they are told, and
+// TestPerson holds that commands name their user, or the person of --person, and
 // that the views show them.
 func TestPerson(t *testing.T) {
 	me, err := user.Current()

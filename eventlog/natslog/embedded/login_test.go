@@ -16,7 +16,7 @@ import (
 var logins = []embedded.Login{{User: "ops", Password: "hush:/@hush"}, {Token: "hush@/hush"}}
 
 // TestLogin holds that a server with a login lets in those who have it, its own connections
-// among them, and nobody else; and that no log shows it.
+// among them, and no others; and that no log shows it.
 func TestLogin(t *testing.T) {
 	for _, login := range logins {
 		var log embeddedtest.Words

@@ -3,62 +3,54 @@ package messages
 import (
 	"errors"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
-// Redacted returns a list of server addresses without what may be secret in them:
-// passwords, and users that may be tokens.
-func Redacted(servers string) string {
-	var list []string
-	for _, part := range strings.Split(servers, ",") {
-		from := loginFrom(list, part)
-		list = append(list[:from], strings.Join(append(list[from:], part), ","))
+// errServers quotes nothing of a list that cannot be read: any part of it may be secret.
+var errServers = errors.New("the address of the NATS server cannot be read: write nats://user:password@host:port, several with commas between, and in user and password %XX for everything but letters, digits, - and _")
+
+// serverAddress is one address: scheme, login, and what may be shown.
+var serverAddress = regexp.MustCompile(`^((?:nats|tls|ws|wss)://)?([^\s/?#@,]*@)?((?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?(?::[0-9]*)?)/?$`)
+
+// CheckServers returns an error, without anything of the text, unless servers is a list of
+// addresses that can be read in one way alone. A NATS client takes what it cannot read for
+// the names of hosts, asks name servers for them and quotes them in its errors, though
+// it may be the half of a password.
+func CheckServers(servers string) error {
+	if _, ok := shown(servers); !ok {
+		return errServers
 	}
-	for i, server := range list {
-		list[i] = redacted(server)
-	}
-	return strings.Join(list, ",")
+	return nil
 }
 
-// loginFrom returns where in list the address begins whose login ends in part: a password
-// with commas in it looks like several addresses. It returns the length of list for a part
-// that is an address of its own.
-func loginFrom(list []string, part string) int {
-	if !strings.Contains(part, "@") || strings.Contains(part, "://") {
-		return len(list)
+// Redacted returns a list of server addresses without their logins; xxxxx for a list that
+// [CheckServers] refuses.
+func Redacted(servers string) string {
+	text, ok := shown(servers)
+	if !ok {
+		return "xxxxx"
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if _, rest, found := strings.Cut(list[i], "://"); found {
-			if strings.Contains(rest, ":") && !strings.Contains(rest, "@") {
-				return i
-			}
-			break
+	return text
+}
+
+// shown returns what may be shown of a list of addresses, and whether it can be read.
+func shown(servers string) (string, bool) {
+	list := strings.Split(servers, ",")
+	// A comma in a login looks like the end of an address: where there is one, each
+	// address names its scheme.
+	schemes := len(list) > 1 && strings.Contains(servers, "@")
+	for i, server := range list {
+		m := serverAddress.FindStringSubmatch(strings.TrimSpace(server))
+		if m == nil || schemes && m[1] == "" {
+			return "", false
+		}
+		if _, err := url.Parse("nats://" + m[2]); err != nil {
+			return "", false
+		}
+		if list[i] = m[1] + m[3]; m[2] != "" {
+			list[i] = m[1] + "xxxxx@" + m[3]
 		}
 	}
-	return len(list)
-}
-
-func redacted(server string) string {
-	at := strings.LastIndexByte(server, '@')
-	if at < 0 {
-		return server
-	}
-	scheme, _, found := strings.Cut(server, "://")
-	if !found {
-		return "xxxxx" + server[at:]
-	}
-	return scheme + "://xxxxx" + server[at:]
-}
-
-// errAddress replaces an error that quotes an address, of which any part may be secret.
-var errAddress = errors.New("the address cannot be read: write user:password@host:port, and in user and password %XX for everything but letters, digits, - and _")
-
-// RedactedError returns err, met when connecting to servers, without what may be secret
-// in their addresses: an error about an address that cannot be parsed quotes it.
-func RedactedError(servers string, err error) error {
-	var unparsed *url.Error
-	if strings.Contains(servers, "@") && errors.As(err, &unparsed) {
-		return errAddress
-	}
-	return err
+	return strings.Join(list, ","), true
 }

@@ -1,8 +1,6 @@
 package messages_test
 
 import (
-	"errors"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -12,35 +10,40 @@ import (
 // A56
 func TestRedacted(t *testing.T) {
 	for servers, want := range map[string]string{
-		"":                                     "",
-		"n1,n2,n3":                             "n1,n2,n3",
-		"nats://a:4222,nats://b:4222":          "nats://a:4222,nats://b:4222",
-		"nats://u:hush@a:4222,nats://b":        "nats://xxxxx@a:4222,nats://b",
-		"hush@a,u:hush@b":                      "xxxxx@a,xxxxx@b",
-		"nats://u:hu@sh@a":                     "nats://xxxxx@a",
-		"nats://u:hush,hush,hush@a,nats://b":   "nats://xxxxx@a,nats://b",
-		"nats://n1,nats://u:hush,hush@a":       "nats://n1,nats://xxxxx@a",
-		"nats://u:hush/hush@a,tls://hush@b:42": "nats://xxxxx@a,tls://xxxxx@b:42",
+		"":                                   "",
+		"n1,n2,n3":                           "n1,n2,n3",
+		"n1, n2":                             "n1,n2",
+		"nats://a:4222,nats://b:4222":        "nats://a:4222,nats://b:4222",
+		"nats://u:hush@a:4222,nats://b":      "nats://xxxxx@a:4222,nats://b",
+		"hush@a":                             "xxxxx@a",
+		"nats://hu%2Csh@a,tls://hu:sh@[::1]": "nats://xxxxx@a,tls://xxxxx@[::1]",
+		"wss://u:hush@b:42/":                 "wss://xxxxx@b:42",
 	} {
 		if got := messages.Redacted(servers); got != want {
 			t.Errorf("%q: got %q, want %q", servers, got, want)
 		}
+		if err := messages.CheckServers(servers); err != nil {
+			t.Errorf("%q: %v", servers, err)
+		}
 	}
 }
 
-// A56
-func TestRedactedError(t *testing.T) {
-	for _, server := range []string{"nats://u:hu sh@a", "nats://u:%zzhush@a", "nats://u:hush#hush@a", "nats://u:hush/hush@a"} {
-		_, err := url.Parse(server)
-		if err == nil {
-			t.Fatalf("%s is an address", server)
+// TestUnreadableServers holds that an address that could be read in two ways is refused, and
+// nothing of it is shown. A56
+func TestUnreadableServers(t *testing.T) {
+	for _, servers := range []string{
+		"nats://hush,hush@a", "u:hush,hush@a", "hush@a,hush@b", // a login with a comma, or two addresses
+		"nats://u:hush@hush@a", "nats://u:hush,hush@hush,hush@a", "nats://u:hush,a://hush@a",
+		"nats://hush/hush@a", "nats://u:12/hush@a", "nats://u:12#hush@a", "nats://hush?hush@a", "nats://u:hush hush@a", "nats://u:%zzhush@a",
+		"nats://u:hush", "u:hush", "u:hush%40a:1", // the @ forgotten, or escaped
+		"nats://a?user=u&pass=hush", "nats://u:p@a/hush", "hush://a",
+	} {
+		err := messages.CheckServers(servers)
+		if err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: got %v", servers, err)
 		}
-		if got := messages.RedactedError(server, err); strings.Contains(got.Error(), "sh") || strings.Contains(got.Error(), "%zz") {
-			t.Errorf("%s: %v", server, got)
+		if got := messages.Redacted(servers); strings.Contains(got, "hush") {
+			t.Errorf("%q: shown as %q", servers, got)
 		}
-	}
-	refused := errors.New("connection refused")
-	if got := messages.RedactedError("nats://u:hush@a", refused); got != refused {
-		t.Errorf("another error became %v", got)
 	}
 }

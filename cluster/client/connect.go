@@ -65,7 +65,11 @@ func (o Options) Resolve() (server string, options []nats.Option, err error) {
 	if o.InboxPrefix != "" {
 		options = append(options, nats.CustomInboxPrefix(o.InboxPrefix))
 	}
-	return cmp.Or(o.URL, c.URL, nats.DefaultURL), options, nil
+	server = cmp.Or(o.URL, c.URL, nats.DefaultURL)
+	if err = messages.CheckServers(server); err != nil {
+		return "", nil, err
+	}
+	return server, options, nil
 }
 
 // connectTime is how long a server may take to answer if the caller sets no limit.
@@ -102,7 +106,6 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		nats.ReconnectJitter(0, 0), nats.ClosedHandler(closed), nats.NoCallbacksAfterClientClose(),
 		nats.ErrorHandler(refused.told),
 	}, options...)...)
-	err = messages.RedactedError(server, err)
 	switch {
 	case Advice(err) != "":
 		return nil, &unconnected{messages.Refuse(messages.Unavailable, "cannot log in to the NATS server at %s: %v", messages.Redacted(server), err), err}

@@ -31,9 +31,12 @@ func Connect(servers string, opts ...nats.Option) (*nats.Conn, error) {
 		nats.PingInterval(10 * time.Second),
 		nats.ErrorHandler(report),
 	}, opts...)
+	if err := messages.CheckServers(servers); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConnect, err)
+	}
 	nc, err := nats.Connect(servers, all...)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %q: %w", ErrConnect, messages.Redacted(servers), messages.RedactedError(servers, err))
+		return nil, fmt.Errorf("%w at %q: %w", ErrConnect, messages.Redacted(servers), err)
 	}
 	return nc, nil
 }

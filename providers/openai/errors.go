@@ -73,9 +73,6 @@ func unsent(err error) error {
 
 // refused is an HTTP status as an error.
 func refused(resp *http.Response, body []byte) error {
-	if e := redirected(resp); e != nil {
-		return e
-	}
 	c, ok := readComplaint(body)
 	if !ok {
 		c.message = strings.TrimSpace(http.StatusText(resp.StatusCode))

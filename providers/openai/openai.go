@@ -57,7 +57,7 @@ func BaseURL(url string) Option { return func(p *Provider) { p.config.BaseURL = 
 
 // HTTPClient makes the requests. The default has no time limit, so that ctx
 // alone ends a call, and keeps 256 idle connections. A client with a Timeout
-// cuts long answers off. Its CheckRedirect is not used: no redirect is followed.
+// cuts long answers off. No redirect is followed, so its CheckRedirect is not called.
 func HTTPClient(c *http.Client) Option { return func(p *Provider) { p.http = c } }
 
 // Name is what Item.Provider says of this provider's items; it should be the

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,16 +22,13 @@ func TestRedirect(t *testing.T) {
 	}))
 	t.Cleanup(thief.Close)
 	host := strings.TrimPrefix(thief.URL, "http://")
-	for _, status := range []int{301, 302, 303, 307, 308} {
+	for _, status := range []int{300, 301, 302, 303, 307, 308} {
 		for name, options := range map[string][]openai.Option{
 			"usual client": nil,
 			"own client":   {openai.HTTPClient(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }})},
 		} {
 			t.Run(http.StatusText(status)+", "+name, func(t *testing.T) {
-				e := fail(t, redirecting(t, status, "http://user:hush-hush@"+host+"/v1?token=hush-hush", options...), ask())
-				if e.Kind != providers.Redirected || e.Status != status || e.Temporary {
-					t.Fatalf("got %#v; want a permanent error of kind redirected", e)
-				}
+				e := redirect(t, status, "http://user:hush-hush@"+host+"/hush/v1;hush?token=hush-hush", options...)
 				if !strings.Contains(e.Message, host) || !strings.Contains(e.Message, "base_url") || strings.Contains(e.Error(), "hush") {
 					t.Fatalf("got %q; want the host, what to do, and no login", e)
 				}
@@ -42,25 +40,39 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestRedirectElsewhereHere holds that a path of the same server is named whole, and that
-// a redirect to nowhere is an answer that cannot be read.
-func TestRedirectElsewhereHere(t *testing.T) {
-	if e := fail(t, redirecting(t, http.StatusPermanentRedirect, "/v2/chat"), ask()); e.Kind != providers.Redirected || !strings.Contains(e.Message, "/v2/chat,") {
-		t.Errorf("got %#v", e)
+// TestRedirectTarget holds that a path of the same server is named, and that a redirect to
+// what is no address is one too, and shows nothing of it.
+func TestRedirectTarget(t *testing.T) {
+	if e := redirect(t, http.StatusPermanentRedirect, "/v2/chat?hush"); !strings.Contains(e.Message, "/v2/chat:") || strings.Contains(e.Error(), "hush") {
+		t.Errorf("got %v", e)
 	}
-	if e := fail(t, redirecting(t, http.StatusFound, ""), ask()); e.Kind != providers.BadAnswer {
-		t.Errorf("without a Location: got %#v", e)
+	for _, to := range []string{"", "http://u:hush@[::bad/", "http://u:hush@h/%zz?hush", "mailto:hush", "file:///hush"} {
+		if e := redirect(t, http.StatusFound, to); !strings.Contains(e.Message, "no address") || strings.Contains(fmt.Sprintf("%v %#v", e, e), "hush") {
+			t.Errorf("%s: got %v", to, e)
+		}
+	}
+	if e := redirect(t, http.StatusFound, "/"+strings.Repeat("x", 100_000)); len(e.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(e.Error()))
 	}
 }
 
-func redirecting(t *testing.T, status int, to string, options ...openai.Option) *openai.Provider {
+// redirect returns the error of a call that a server redirects; without a target, it does not
+// end its answer.
+func redirect(t *testing.T, status int, to string, options ...openai.Option) *providers.Error {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if to != "" {
 			w.Header().Set("Location", to)
 		}
 		w.WriteHeader(status)
+		if _ = http.NewResponseController(w).Flush(); to == "" {
+			<-r.Context().Done()
+		}
 	}))
 	t.Cleanup(s.Close)
-	return openai.New(key, append([]openai.Option{openai.BaseURL(s.URL)}, options...)...)
+	e := fail(t, openai.New(key, append([]openai.Option{openai.BaseURL(s.URL)}, options...)...), ask())
+	if e.Kind != providers.Redirected || e.Status != status || e.Temporary {
+		t.Fatalf("got %#v; want a permanent error of kind redirected", e)
+	}
+	return e
 }

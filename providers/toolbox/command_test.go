@@ -3,6 +3,7 @@ package toolbox
 import (
 	"encoding/json"
 	"errors"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,7 +127,7 @@ func TestInherits(t *testing.T) {
 	for name, want := range map[string]bool{
 		"PATH": true, "HOME": true, "USER": true, "LANG": true, "LC_ALL": true, "TZ": true, "TMPDIR": true,
 		"HTTPS_PROXY": true, "https_proxy": true, "no_proxy": true, "SSL_CERT_FILE": true, "NODE_EXTRA_CA_CERTS": true,
-		"SystemRoot": true, "Path": true, "ComSpec": true,
+		"Path": true, "SystemRoot": runtime.GOOS == "windows", "TEMP": runtime.GOOS == "windows",
 		"NATS_URL": false, "DATABASE_URL": false, "GH_PAT": false, "SERVICE_PWD": false, "SSH_AUTH_SOCK": false,
 		"REPRISE_AUTH": false, "OPENAI_API_KEY": false, "PATHS": false, "MY_HOME": false, "": false,
 	} {

@@ -1,6 +1,7 @@
 package toolbox
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +16,10 @@ var inherited = []string{
 	"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE",
-	"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", // without these programs do not start on Windows
 }
+
+// inheritedOnWindows are those without which programs do not start there.
+var inheritedOnWindows = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
 
 // environment is what a program runs with: what of the node's environment is inherited,
 // what its configuration adds, and its call, which nothing can override.
@@ -50,5 +53,5 @@ func environment(own, added []string, call tool.Call) []string {
 // count: proxies are named either way, and on Windows all variables are.
 func inherits(name string) bool {
 	name = strings.ToUpper(name)
-	return slices.Contains(inherited, name) || strings.HasPrefix(name, "LC_")
+	return slices.Contains(inherited, name) || runtime.GOOS == "windows" && slices.Contains(inheritedOnWindows, name) || strings.HasPrefix(name, "LC_")
 }

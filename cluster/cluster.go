@@ -121,7 +121,7 @@ type Config struct {
 	// takes any free port. Empty: nowhere.
 	HTTP string
 	// HTTPHosts are the names by which that address may be called, beside localhost: a
-	// request to another host is refused, except for the three paths above. Empty: on the
+	// request to another host is refused, except for /healthz and /readyz. Empty: on the
 	// loopback no others, elsewhere any.
 	HTTPHosts []string
 	// RecoverRate is how many model calls that were lost with a node are begun anew

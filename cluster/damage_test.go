@@ -127,8 +127,8 @@ func TestFlipAndKill(t *testing.T) { // A29
 	if failed := k.doctor(); len(failed) != 1 || !strings.Contains(failed[0], "stream "+stream) || !strings.Contains(failed[0], "1.blk at byte") || !strings.Contains(failed[0], "agent assistant/bank") {
 		t.Errorf("doctor says %q", failed)
 	}
-	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) {
-		t.Errorf("ready in spite of %+v", why)
+	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) || strings.Contains(why[0].Text, "bank") || strings.Contains(why[0].Text, dir) {
+		t.Errorf("not ready because of %+v", why)
 	}
 	if _, err := c.AcceptLoss(k.ctx, client.AcceptLoss{Stream: stream, By: "ada", Reason: "it was a test"}); messages.AsError(err).Code != messages.Conflict || !strings.Contains(err.Error(), "--quarantine") {
 		t.Errorf("accepted what is not lost yet: %v", err)

@@ -75,7 +75,11 @@ func (n *Node) unready() (why []gateway.Reason) {
 		add("membership", "the node does not know whether it is still a member, and acts for nobody until it does")
 	}
 	for _, loss := range n.integrity.losses() {
-		add("damage", "%v; its agents answer that they are damaged, see `reprise doctor`", loss)
+		text := loss.Error()
+		if n.integrity.notOpened(loss.Stream) != nil { // without the place, which may name an agent: no login guards this
+			text = fmt.Sprintf("stream %s: its files are damaged, so it is not opened", loss.Stream)
+		}
+		add("damage", "%s; its agents answer that they are damaged, see `reprise doctor`", text)
 	}
 	if all := n.integrity.suspects(); len(all) > 0 {
 		add("damage", "streams seem to have lost messages, and have no owner until that is certain: %s", strings.Join(all, ", "))

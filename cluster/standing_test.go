@@ -250,6 +250,22 @@ func TestReadiness(t *testing.T) { // A93
 	}
 }
 
+func TestHTTPHosts(t *testing.T) {
+	w := newWorld(t)
+	n := w.node(served, func(c *cluster.Config) { c.HTTPHosts = []string{"node.example"} })
+	for host, want := range map[string]int{"node.example": http.StatusOK, "evil.example": http.StatusMisdirectedRequest} {
+		r, err := http.NewRequestWithContext(w.ctx, "GET", "http://"+n.HTTP()+"/metrics", nil)
+		w.ok(err)
+		r.Host = host
+		got, err := http.DefaultClient.Do(r)
+		w.ok(err)
+		w.ok(got.Body.Close())
+		if got.StatusCode != want {
+			t.Errorf("called %s it answers %s", host, got.Status)
+		}
+	}
+}
+
 func TestHTTPTakesNothing(t *testing.T) { // A102
 	w := newWorld(t)
 	n := w.node(served)

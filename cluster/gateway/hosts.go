@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// forAnyHost are the paths that answer whatever the Host header says: probes and scrapers
-// name a node as they reach it, and what they read names no agent.
-var forAnyHost = []string{"/healthz", "/readyz", "/metrics"}
+// forAnyHost are the paths that answer whatever the Host header is: probes name a node as
+// they reach it, and what they read names no agent.
+var forAnyHost = []string{"/healthz", "/readyz"}
 
 // hosts are the names by which browsers may call an HTTP address. A page whose own name was
 // made to lead to this machine (DNS rebinding) calls it by that name.
@@ -36,7 +36,7 @@ func hostsOf(listens net.Addr, named []string) hosts {
 func (h hosts) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.checked && !h.has(hostname(r.Host)) && !slices.Contains(forAnyHost, r.URL.Path) {
-			http.Error(w, fmt.Sprintf("the request is for the host %q, which is not this one: call it localhost, or start the node with --http-host %s if that is its name", r.Host, hostname(r.Host)), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("the request is for the host %q, which is not this one: call it localhost, or start the node with --http-host NAME for each name that it has", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

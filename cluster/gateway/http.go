@@ -41,8 +41,9 @@ type HTTPConfig struct {
 
 // HTTP is a node's HTTP address. It tells whether the process lives (/healthz),
 // whether the node is ready (/readyz: 200, or 503 with the reasons) and what it
-// counts (/metrics), to everyone who asks, and takes nothing. On other paths a Host header
-// that names another host is refused with status 421; see HTTPConfig.Hosts.
+// counts (/metrics), to everyone who asks, and takes nothing. A Host header that
+// names another host is refused with status 421, but not on the first two; see
+// HTTPConfig.Hosts.
 type HTTP struct {
 	server   *http.Server
 	listener net.Listener

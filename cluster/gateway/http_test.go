@@ -11,7 +11,7 @@ import (
 )
 
 // TestForeignHost holds that a page of another name cannot use a node of this machine
-// through the browser, and that probes and scrapers may call it what they like.
+// through the browser, and that probes may call it by any name.
 func TestForeignHost(t *testing.T) {
 	h, err := gateway.ListenHTTP(gateway.HTTPConfig{
 		Address: "127.0.0.1:0", Hosts: []string{"Agents.Example.com"}, Logger: slog.New(slog.DiscardHandler),
@@ -34,7 +34,8 @@ func TestForeignHost(t *testing.T) {
 		{"192.0.2.1", "/", http.StatusMisdirectedRequest},
 		{"evil.example", "/healthz", http.StatusOK},
 		{"evil.example", "/readyz", http.StatusOK},
-		{"evil.example", "/metrics", http.StatusNotFound}, // as the test's own handler answers
+		{"evil.example", "/metrics", http.StatusMisdirectedRequest},
+		{"localhost:" + port, "/metrics", http.StatusNotFound}, // as the test's own handler answers
 		{"localhost:" + port, "/", http.StatusNotFound},
 		{"127.0.0.1:" + port, "/", http.StatusNotFound},
 		{"[::1]:" + port, "/", http.StatusNotFound},

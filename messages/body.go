@@ -371,8 +371,8 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 		if err == nil {
 			err = checkGivenID(c.CommandID())
 		}
-		if err == nil && !peer && (PassedBy(c) != "" || DecidedBy(c) != nil) {
-			err = Refuse(BadInput, "\"for\" says which agent passes a decision down, and \"person\" whose it is: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
+		if err == nil && !peer && (PassedBy(c) != "" || decidedBy(c) != nil) {
+			err = Refuse(BadInput, "\"for\" names the agent that passes a decision down, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
 		}
 		return c, err
 	case head.Type == "input":

@@ -461,8 +461,22 @@ func PassedBy(c Command) string {
 }
 
 // DecidedBy is the person whose decision an agent passes down. Nil: the command is no such,
-// or no one is named.
+// or no one is named. It is that agent's word, and so claimed; where it was proved, the log
+// of the agent that took the decision shows it.
 func DecidedBy(c Command) *Person {
+	p := decidedBy(c)
+	if p == nil {
+		return nil
+	}
+	claimed := ClaimedBy(p.Name)
+	if account := ClaimedBy(p.Account); claimed != nil && account != nil {
+		claimed.Account = account.Name
+	}
+	return claimed
+}
+
+// decidedBy is the person that the command names.
+func decidedBy(c Command) *Person {
 	switch c := c.(type) {
 	case Approve:
 		return c.Person

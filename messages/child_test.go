@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -59,8 +60,18 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 			t.Fatal(err)
 		}
 		got, err := ParsePeer(testAgent, noHeader, body)
-		if err != nil || PassedBy(got) != "default/boss/b" {
+		if err != nil || PassedBy(got) != "default/boss/b" || DecidedBy(got) != nil {
 			t.Errorf("%s comes as %+v, %v", body, got, err)
+		}
+		named := bytes.Replace(body, []byte(`,"for":"default/boss/b"`), []byte(`,"person":{"name":"a\u001b\u202en`+strings.Repeat("n", MaxPerson)+`","account":"board\n"}`), 1)
+		if by, err := ParsePeer(testAgent, noHeader, named); err != nil || *DecidedBy(by) != (Person{Name: "a" + strings.Repeat("n", MaxPerson-1), Account: "board", Claimed: true}) {
+			t.Errorf("decided by %+v, %v", DecidedBy(by), err)
+		}
+		for _, person := range []string{`{"name":"ann"}`, `{}`} {
+			alone := bytes.Replace(body, []byte(`,"for":"default/boss/b"`), []byte(`,"person":`+person), 1)
+			if _, err := ParseCommand(testAgent, noHeader, alone); err == nil || !strings.Contains(err.Error(), HeaderPerson) {
+				t.Errorf("a sender gives %s: %v", alone, err)
+			}
 		}
 		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "passes a decision down") {
 			t.Errorf("as a person's command: %v", err)

@@ -15,21 +15,13 @@ const MaxPerson = 200
 // Person is who asked for what a frame records.
 type Person struct {
 	Name string `json:"name"`
-	// Claimed says that nothing proves the name but its sender's word.
+	// Claimed: nothing proves the name but its sender's word.
 	Claimed bool `json:"claimed,omitempty"`
 	// Account is the sender's NATS account, as its server says. Empty: it did not.
 	Account string `json:"account,omitempty"`
 	// Endpoint is where it came in: in, ctl, prompt, client, or peer for what the
 	// agent above has passed down.
 	Endpoint string `json:"endpoint,omitempty"`
-}
-
-// String is the name, and whether it is only claimed.
-func (p Person) String() string {
-	if p.Claimed {
-		return p.Name + " (claimed)"
-	}
-	return p.Name
 }
 
 // Person is who asked for it. Nil: no one is named, as for effects.
@@ -40,8 +32,8 @@ func (c Cause) Person() *Person {
 	return &Person{Name: c.By, Claimed: !c.Authenticated, Account: c.Account, Endpoint: c.Door}
 }
 
-// From returns the cause as asked for by p, at the cause's own endpoint. Nil: by nobody who
-// is named.
+// From returns the cause as asked for by p, at the cause's own endpoint. Nil: no one is
+// named.
 func (c Cause) From(p *Person) Cause {
 	if p == nil {
 		c.By, c.Authenticated, c.Account = "", false, ""

@@ -79,7 +79,7 @@ func SealFrame(a AgentID, f *Frame, key string, s Sealer) ([]byte, error) {
 		e.Data = s.Seal(data, f.about(a, i, e))
 		sealed.Events[i] = e
 	}
-	if f.Cause.By != "" || f.Cause.Account != "" || f.Cause.Reason != "" {
+	if f.Cause.By != "" || f.Cause.Reason != "" {
 		data, err := encode(&f.Cause)
 		if err != nil {
 			return nil, fmt.Errorf("encode frame %s: %w", f.ID, err)

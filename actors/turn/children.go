@@ -481,7 +481,7 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	return false, nil
 }
 
-// saysSame says that two decisions are one but for their ids, reasons and persons.
+// saysSame reports whether two decisions are one but for their ids, reasons and persons.
 func saysSame(a, b messages.ChildDecided) bool {
 	text := func(ev messages.ChildDecided) string {
 		if ev.Text == nil {

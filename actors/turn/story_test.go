@@ -208,7 +208,7 @@ func (s *stage) append(first messages.EventNumber, cause messages.Cause, events 
 // toldFields are those of events that a reader can do with, in this order.
 var toldFields = []string{"agent", "input", "disposition", "turn", "continues", "epoch", "hook", "point", "decision", "call", "calls", "tool", "of", "class", "attempt", "key",
 	"timer", "for", "at", "cron", "tz", "ran_ms", "missed", "refused", "step", "scope", "limit", "inputs", "max_steps", "limits", "steps", "from", "to", "model", "tool_choice", "request",
-	"command", "by", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "answer", "arguments", "args_hash", "note", "patch",
+	"command", "by", "person", "remember", "kind", "reason", "message", "retry_at", "shown", "expires_at", "text", "output", "blob", "answer", "arguments", "args_hash", "note", "patch",
 	"child", "parent", "n", "waiting", "waits", "how", "what", "upto", "dropped", "kept", "not_before", "detached", "busy", "tokens", "usage", "cost_nanos", "unknown", "deleted", "frames"}
 
 // eventText is an event's fields.
@@ -248,6 +248,11 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 	"retry_at":   shortTime("retry_at"),
 	"expires_at": shortTime("expires_at"),
 	"not_before": shortTime("not_before"),
+	"person": func(v json.RawMessage) (string, json.RawMessage) {
+		var p messages.Person
+		_ = json.Unmarshal(v, &p)
+		return "person", quoted(p.Name)
+	},
 	"ran_ms": func(v json.RawMessage) (string, json.RawMessage) {
 		ms, _ := time.ParseDuration(string(v) + "ms")
 		return "ran", quoted(ms.String())

@@ -28,6 +28,8 @@ var settings = map[string]func(s *stage, args []string){
 		s.append(first, messages.Cause{Type: "takeover"}, events)
 		s.decide(turn.Recover{})
 	},
+	// person [NAME] gives the commands that follow.
+	"person": func(s *stage, args []string) { s.env.Person = messages.ClaimedBy(at(args, 0)) },
 	"pass": func(s *stage, args []string) {
 		d, err := time.ParseDuration(args[0])
 		if err != nil {

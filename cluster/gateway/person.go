@@ -18,8 +18,9 @@ const requestInfo = "Nats-Request-Info"
 // so what has one has the server's headers.
 const serverReply = "_R_."
 
-// sender is what a server says of a request's sender.
+// sender is a request's sender as a server describes it.
 type sender struct {
+	Kind    string `json:"kind"`
 	Account string `json:"acc"`
 	User    string `json:"user"`
 	JWT     string `json:"jwt"`
@@ -49,6 +50,9 @@ func personOf(r *nats.Msg) *messages.Person {
 // other user is not: nats-server 2.15.2 shows what a client says of itself beside its
 // password (an nkey) in the place of the user that it has checked.
 func (s sender) proven() string {
+	if s.Kind != "Client" { // of a leaf node: many may be behind it
+		return ""
+	}
 	const key = 56 // characters of a public key; an account of a configuration file has a name
 	_, rest, _ := strings.Cut(s.JWT, ".")
 	claims, _, _ := strings.Cut(rest, ".")

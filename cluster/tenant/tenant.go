@@ -132,7 +132,7 @@ type Import struct {
 	Account string `json:"account"`
 	Service string `json:"service,omitempty"`
 	Stream  string `json:"stream,omitempty"`
-	// Share has the server say who sends a request, for the log.
+	// Share has the server name the sender of a request, for the log.
 	Share bool `json:"share,omitempty"`
 }
 

@@ -25,6 +25,11 @@ func TestLoginOfEmbedded(t *testing.T) {
 		}
 		t.Fatalf("a server without a login listens on every address: %v", err)
 	}
+	cfg.Insecure = true
+	open, err := cluster.Start(t.Context(), cfg)
+	must(t, err)
+	must(t, open.Close())
+	cfg.Insecure = false
 	cfg.Listen, cfg.Login = "127.0.0.1:0", embedded.Login{User: "ops", Password: "hush"}
 	n, err := cluster.Start(t.Context(), cfg)
 	must(t, err)

@@ -22,7 +22,7 @@ const usualAddress = "127.0.0.1:4222"
 
 type devFlags struct {
 	data, listen, config, model, sync, keys string
-	guard                                   guardFlags
+	login                                   loginFlags
 	http                                    httpFlags
 }
 
@@ -46,7 +46,7 @@ which use OpenAI if OPENAI_API_KEY is set (at OPENAI_BASE_URL, if set) and else 
 	fs.StringVar(&f.config, "config", "", "file with agents (default: ./"+defaultConfig+" if there is one)")
 	fs.StringVar(&f.model, "model", "", "model of the demo agents, such as openai/gpt-5.5")
 	fs.StringVar(&f.sync, "sync", "always", "always: what is acknowledged is on disk; relaxed: within a second")
-	f.guard.add(cmd)
+	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelWarn)
@@ -65,7 +65,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 		Data: f.data, Listen: f.listen, Sync: f.sync, Version: versionText(),
 		Providers: withDemo(demo.Delay(wordDelay)), Logger: logger,
 	}
-	if err := f.guard.guard(&cfg); err != nil {
+	if err := f.login.apply(&cfg); err != nil {
 		return err
 	}
 	file, err := devAgents(f, &cfg)

@@ -17,7 +17,7 @@ var positives = []string{"at", "keep", "max-steps", "max-tokens", "max-cost", "m
 // is not set must not take a binding, an id, a key or a filter away, nor choose another
 // store.
 var worded = []string{
-	"args-hash", "auth", "config", "context", "creds", "data", "deadline", "id", "key-file", "model", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "tool", "turn", "views",
+	"args-hash", "auth", "config", "context", "creds", "data", "deadline", "http-host", "id", "key-file", "model", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "tool", "turn", "views",
 }
 
 // listed is what shows the things that a word of a command's use names.
@@ -48,8 +48,10 @@ func refuseGiven(flags *pflag.FlagSet) (err error) {
 // refused says what is wrong with a flag that was given; nil: nothing.
 func refused(name string, given pflag.Value) error {
 	switch value := given.String(); {
-	case given.Type() == "string" && value == "" && slices.Contains(worded, name):
+	case (given.Type() == "string" && value == "" || given.Type() == "stringSlice" && value == "[]") && slices.Contains(worded, name):
 		return usage("--%s is empty: give it a value, or leave it out", name)
+	case name == "person" && messages.ClaimedBy(value) == nil:
+		return usage("--person %q: nothing of it can be printed; write a name", value)
 	case name == "root":
 		if err := messages.ValidateRoot(value); err != nil {
 			return usage("--root: %v", err)

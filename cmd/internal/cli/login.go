@@ -16,34 +16,36 @@ import (
 // loginVariable holds the login of the embedded server where --auth does not name a file.
 const loginVariable = "REPRISE_AUTH"
 
-// guardFlags say who may use the embedded server.
-type guardFlags struct {
+// loginFlags choose the login of the embedded server.
+type loginFlags struct {
 	auth     string
 	insecure bool
 }
 
-func (f *guardFlags) add(cmd *cobra.Command) {
+func (f *loginFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.auth, "auth", "", "file with the login that the embedded NATS server wants, user:password or a token; commands on this machine find it in the data folder (default: "+loginVariable+", else there is no login)")
 	fs.BoolVar(&f.insecure, "insecure", false, "let the embedded NATS server listen without a login where other machines reach it: they may then read, approve and delete everything")
 }
 
 // changed reports whether one of the flags is given.
-func (f *guardFlags) changed(cmd *cobra.Command) bool {
+func (f *loginFlags) changed(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("auth") || cmd.Flags().Changed("insecure")
 }
 
-// guard sets who may use the embedded server.
-func (f *guardFlags) guard(cfg *cluster.Config) error {
+// apply sets the login that the embedded server wants.
+func (f *loginFlags) apply(cfg *cluster.Config) error {
 	cfg.Insecure = f.insecure
-	text, where := os.Getenv(loginVariable), loginVariable
+	text, given := os.LookupEnv(loginVariable)
+	where := loginVariable
 	if f.auth != "" {
 		b, err := readKeyFile(f.auth)
 		if err != nil {
 			return fmt.Errorf("the login of --auth cannot be read: %w", err)
 		}
-		text, where = string(b), f.auth
-	} else if text == "" {
+		text, where, given = string(b), f.auth, true
+	}
+	if !given {
 		return nil
 	}
 	login, err := embedded.ParseLogin(text)
@@ -69,6 +71,10 @@ func leaveLogin(data string, login embedded.Login) error {
 	return writeWhole(loginFile(data), login.Text()+"\n")
 }
 
+// errUnused is the error of an address whose node was killed. Its login is not given to
+// what may listen there now.
+var errUnused = errors.New("the node was killed: no process uses the folder")
+
 // localLogin adds the login that a local node left to its address.
 func localLogin(data, address string) (string, error) {
 	b, err := os.ReadFile(loginFile(data))
@@ -77,10 +83,12 @@ func localLogin(data, address string) (string, error) {
 		return address, nil
 	case err != nil:
 		return "", err
+	case !embedded.Used(data):
+		return "", errUnused
 	}
 	login, err := embedded.ParseLogin(string(b))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", loginFile(data), err)
 	}
-	return login.URL(address)
+	return login.URL(address), nil
 }

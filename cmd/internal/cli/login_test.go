@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +19,17 @@ func TestAuth(t *testing.T) {
 		args  []string
 		env   string
 	}{
-		"file":     {"ops:hush/@hush", []string{"serve", "--auth", "login.txt"}, ""},
+		"file":     {"ops:hush/@,%hush", []string{"serve", "--auth", "login.txt"}, ""},
 		"variable": {"hush", []string{"dev"}, "REPRISE_AUTH=hush"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.file("reprise.yaml", small)
 			w.file("login.txt", c.login+"\n")
+			w.file(".reprise/login.new", "not ours")
+			if err := os.Chmod(filepath.Join(w.dir, ".reprise", "login.new"), 0o666); err != nil {
+				t.Fatal(err)
+			}
 			if c.env != "" {
 				w.env = append(w.env, c.env)
 			}
@@ -74,6 +79,29 @@ func TestStaleLogin(t *testing.T) {
 	}
 }
 
+// TestLoginOfKilled holds that commands do not give the login of a node that was killed to
+// what listens on its address now.
+func TestLoginOfKilled(t *testing.T) {
+	w := newWorld(t)
+	w.env = append(w.env, "REPRISE_AUTH=hush")
+	w.dev().kill()
+	thief, err := net.Listen("tcp", strings.TrimPrefix(read(t, w, "address"), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := make(chan struct{})
+	go func() {
+		defer close(met)
+		if conn, err := thief.Accept(); err == nil {
+			t.Error("a command connects to it")
+			_ = conn.Close()
+		}
+	}()
+	w.run("ls").exits(1, "no node runs on", "start it again")
+	_ = thief.Close()
+	<-met
+}
+
 func TestExposedListen(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
@@ -83,9 +111,17 @@ func TestExposedListen(t *testing.T) {
 	w.run("serve", "--auth", "", "--http", "off").exits(2, "--auth is empty")
 	w.run("serve", "--auth", "none.txt", "--http", "off").exits(1, "none.txt")
 	w.run("dev", "--http-host", "http://node.example").exits(2, "--http-host")
+	w.run("serve", "--http", "0.0.0.0:0", "--http-host", "").exits(2, "--http-host is empty")
+	w.env = append(w.env, "REPRISE_AUTH=")
+	w.run("serve", "--http", "off").exits(1, "REPRISE_AUTH", "one line")
 	w.env = append(w.env, "REPRISE_AUTH=hush hush")
 	if r := w.run("serve", "--http", "off").exits(1, "REPRISE_AUTH", "one line"); strings.Contains(r.err, "hush") {
 		t.Errorf("it says %s", r.err)
 	}
 	w.run("serve", "--nats", "nats://127.0.0.1:1", "--auth", "login.txt").exits(2, "--auth")
+	for _, verb := range []string{"serve", "ls"} {
+		if r := w.run(verb, "--nats", "nats://u:12/hush@127.0.0.1:1").exits(1, "cannot be read", "%XX"); strings.Contains(r.err, "hush") {
+			t.Errorf("%s says %s", verb, r.err)
+		}
+	}
 }

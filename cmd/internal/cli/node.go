@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -97,7 +98,7 @@ type httpFlags struct {
 }
 
 func (f *httpFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.hosts, "http-host", nil, "names by which the HTTP address may be called, beside localhost; requests for others are refused, except for health, readiness and metrics (default: on a loopback address none, elsewhere any)")
+	cmd.Flags().StringSliceVar(&f.hosts, "http-host", nil, "names by which the HTTP address may be called, beside localhost; requests for others are refused, except for health and readiness (default: on a loopback address none, elsewhere any)")
 	cmd.Flags().StringVar(&f.address, "http", usualHTTP, "address of health, readiness and metrics: host:port, port 0 for any free one, or off; if it is in use and the flag is not given they are not served")
 }
 
@@ -149,12 +150,22 @@ func (n *node) leaveAddress(url string) (forget func(), err error) {
 
 func (n *node) embedded() bool { return n.cfg.NATS == "" }
 
-// writeWhole puts a file in place whole, so that no reader sees half of it.
+// writeWhole puts a file in place whole, so that no reader sees half of it. Only its owner
+// reads it: a file that is there already, whose mode may be another, is not written to.
 func writeWhole(path, content string) error {
-	if err := os.WriteFile(path+".new", []byte(content), 0o600); err != nil {
+	made := path + ".new"
+	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	f, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(made, path)
 }
 
 // reachable is a URL that clients of this machine can use where the server

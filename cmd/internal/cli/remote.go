@@ -206,7 +206,11 @@ func (a *app) localAddress() (address, file string, err error) {
 	case err != nil:
 		return "", "", fail("name a server with --nats", "the address of the local node cannot be read: %v", err)
 	}
-	if address, err = localLogin(a.remote.data, strings.TrimSpace(string(b))); err != nil {
+	address, err = localLogin(a.remote.data, strings.TrimSpace(string(b)))
+	switch {
+	case errors.Is(err, errUnused):
+		return "", "", fail("start it again with `"+a.started+" dev`, or name another server with --nats", "no node runs on %s: %v", a.remote.data, err)
+	case err != nil:
 		return "", "", fail("name a server with --nats", "the login of the local node cannot be read: %v", err)
 	}
 	return address, file, nil

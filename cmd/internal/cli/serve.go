@@ -21,7 +21,7 @@ type serveFlags struct {
 	data, listen, config, sync, keys string
 	views                            string
 	http                             httpFlags
-	guard                            guardFlags
+	login                            loginFlags
 	system                           client.Options
 	replicas, snapshotEvery          int
 	recoverRate                      int
@@ -40,7 +40,7 @@ With --nats, --context or NATS_URL it uses that server; otherwise, and with
 machines reach it. SIGINT and SIGTERM stop it, after it
 has given its partitions to the other nodes; a second signal ends it at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync") || f.guard.changed(cmd)
+			local := cmd.Flags().Changed("data") || cmd.Flags().Changed("listen") || cmd.Flags().Changed("sync") || f.login.changed(cmd)
 			return a.runServe(cmd.Context(), f, local, cmd.Flags().Changed("http"))
 		},
 	}
@@ -58,7 +58,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
 	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
-	f.guard.add(cmd)
+	f.login.add(cmd)
 	keyFlag(cmd, &f.keys)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelInfo)
@@ -102,7 +102,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 		}
 	} else {
 		cfg.Data, cfg.Listen, cfg.Sync = f.data, f.listen, f.sync
-		if err = f.guard.guard(&cfg); err != nil {
+		if err = f.login.apply(&cfg); err != nil {
 			return err
 		}
 	}

@@ -80,10 +80,28 @@ func wasOpen(dir string) (open, powered bool) {
 // folder: the system does so when its last write has ended.
 const release = 3 * time.Second
 
+// Used reports whether a process uses the folder, or may: it does not know of one
+// that it cannot lock.
+func Used(dir string) bool {
+	path := filepath.Join(dir, lockFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	lock := flock.New(path)
+	free, err := lock.TryRLock()
+	if free {
+		err = lock.Unlock()
+	}
+	return !free || err != nil
+}
+
+// lockFile is locked by the process that uses a folder, and holds its id.
+const lockFile = "LOCK"
+
 // lockFolder locks the folder for this process and leaves its id for whoever
 // is refused.
 func lockFolder(dir string) (*flock.Flock, error) {
-	path := filepath.Join(dir, "LOCK")
+	path := filepath.Join(dir, lockFile)
 	lock := flock.New(path)
 	ctx, cancel := context.WithTimeout(context.Background(), release)
 	defer cancel()

@@ -7,25 +7,30 @@ import (
 	"net/url"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 )
 
 // Login is what a server wants of everyone who connects: a user with a password, or a
-// token. The zero value wants nothing. It prints without its secrets.
+// token. The zero value wants nothing. It prints, and is encoded, without its secrets.
 type Login struct {
 	User, Password string
 	// Token stands alone: User and Password are empty then.
 	Token string
 }
 
+// MaxLogin is the most bytes of a login. The server reads a client's first line of 4 KiB,
+// and the login is in it.
+const MaxLogin = 1 << 10
+
 // ParseLogin reads user:password, or a token, which has no colon. Space around it is left
 // out. The error shows nothing of the text.
 func ParseLogin(text string) (Login, error) {
 	text = strings.TrimSpace(text)
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return Login{}, errors.New("a login is one line without spaces: user:password, or a token")
+	if text == "" || len(text) > MaxLogin || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) }) {
+		return Login{}, fmt.Errorf("a login is one line of at most %d bytes without spaces: user:password, or a token", MaxLogin)
 	}
 	user, password, both := strings.Cut(text, ":")
 	switch {
@@ -50,18 +55,20 @@ func (l Login) Text() string {
 	return l.User + ":" + l.Password
 }
 
-// URL returns a server's URL with the login in it, as NATS clients take it.
-func (l Login) URL(server string) (string, error) {
-	u, err := url.Parse(server)
-	switch {
-	case err != nil:
-		return "", err
-	case l.User != "":
-		u.User = url.UserPassword(l.User, l.Password)
-	case l.Token != "":
-		u.User = url.User(l.Token)
+// URL returns a server's URL with the login in it, as NATS clients take it: with commas,
+// which would end it, and all else escaped.
+func (l Login) URL(server string) string {
+	scheme, host, found := strings.Cut(server, "://")
+	if !found {
+		scheme, host = "nats", server
 	}
-	return u.String(), nil
+	switch {
+	case l.User != "":
+		host = url.QueryEscape(l.User) + ":" + url.QueryEscape(l.Password) + "@" + host
+	case l.Token != "":
+		host = url.QueryEscape(l.Token) + "@" + host
+	}
+	return scheme + "://" + host
 }
 
 // String shows no secret.
@@ -71,6 +78,9 @@ func (l Login) String() string {
 	}
 	return "xxxxx"
 }
+
+// MarshalText shows no secret, in JSON and in logs.
+func (l Login) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // GoString shows no secret.
 func (l Login) GoString() string { return "embedded.Login(" + l.String() + ")" }
@@ -100,11 +110,11 @@ func (c Config) exposed() error {
 	if c.DontListen || c.Insecure || c.Login != (Login{}) || loopback(c.Host) {
 		return nil
 	}
-	return fmt.Errorf("not listening on %s: %w; set a login with --auth FILE or REPRISE_AUTH, listen on 127.0.0.1, or say --insecure if something else guards the address", net.JoinHostPort(c.Host, fmt.Sprint(max(c.Port, 0))), ErrExposed)
+	return fmt.Errorf("not listening on %s: %w; set a login with --auth FILE or REPRISE_AUTH, listen on 127.0.0.1, or give --insecure if something else guards the address", net.JoinHostPort(c.Host, fmt.Sprint(max(c.Port, 0))), ErrExposed)
 }
 
 // loopback reports whether only this machine reaches a host to listen on.
 func loopback(host string) bool {
 	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }

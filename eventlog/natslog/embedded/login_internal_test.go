@@ -10,7 +10,7 @@ func TestMayListen(t *testing.T) {
 		{Config{Host: "127.0.0.1"}, true},
 		{Config{Host: "127.8.0.1"}, true},
 		{Config{Host: "::1"}, true},
-		{Config{Host: "localhost"}, true},
+		{Config{Host: "LocalHost"}, true},
 		{Config{Host: "0.0.0.0", DontListen: true}, true},
 		{Config{Host: "0.0.0.0", Insecure: true}, true},
 		{Config{Host: "0.0.0.0", Login: Login{Token: "t"}}, true},

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,9 +12,10 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
+	"github.com/reprise-dev/reprise/messages"
 )
 
-var logins = []embedded.Login{{User: "ops", Password: "hush:/@hush"}, {Token: "hush@/hush"}}
+var logins = []embedded.Login{{User: "o,ps", Password: "hush:/@,%+?#hush"}, {Token: "hush@/,hush"}}
 
 // TestLogin holds that a server with a login lets in those who have it, its own connections
 // among them, and no others; and that no log shows it.
@@ -25,15 +27,11 @@ func TestLogin(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Shutdown() })
-		with, err := login.URL(s.ClientURL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		wrong, err := embedded.Login{User: "ops", Password: "other"}.URL(s.ClientURL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for url, let := range map[string]bool{with: true, wrong: false, s.ClientURL(): false} {
+		wrong := embedded.Login{User: "ops", Password: "other"}
+		for url, let := range map[string]bool{login.URL(s.ClientURL()): true, wrong.URL(s.ClientURL()): false, s.ClientURL(): false} {
+			if err := messages.CheckServers(url); err != nil {
+				t.Errorf("%v cannot be given to other clients: %v", login, err)
+			}
 			nc, err := nats.Connect(url, nats.Timeout(time.Minute))
 			if let && err != nil || !let && !errors.Is(err, nats.ErrAuthorization) {
 				t.Errorf("%s: %v", url, err)
@@ -43,7 +41,11 @@ func TestLogin(t *testing.T) {
 			}
 		}
 		connects(t, s)
-		if said := log.String() + fmt.Sprintf("%v %+v %#v", login, login, login); strings.Contains(said, "hush") || strings.Contains(said, "Plaintext") {
+		encoded, err := json.Marshal(struct{ Login embedded.Login }{login})
+		if err != nil {
+			t.Error(err)
+		}
+		if said := log.String() + fmt.Sprintf("%v %+v %#v %s", login, login, login, encoded); strings.Contains(said, "hush") || strings.Contains(said, "Plaintext") {
 			t.Errorf("it says %s", said)
 		}
 	}
@@ -91,7 +93,7 @@ func TestParseLogin(t *testing.T) {
 			t.Errorf("%q: got %q, %v", text, got.Text(), err)
 		}
 	}
-	for _, text := range []string{"", " \n", ":hush", "hush:", "hush hush", "a:hush\nb:hush", "a:$2a$hush", "$2a$hush", "hu\x00sh"} {
+	for _, text := range []string{"", " \n", ":hush", "hush:", "hush hush", "a:hush\nb:hush", "a:$2a$hush", "$2a$hush", "hu\x00sh", "\ufeffops:hush", "ops:\xffhush", strings.Repeat("hush", 1000)} {
 		if got, err := embedded.ParseLogin(text); err == nil || strings.Contains(err.Error(), "sh") && !strings.Contains(err.Error(), "hashes") {
 			t.Errorf("%q: got %q, %v", text, got.Text(), err)
 		}

@@ -69,6 +69,14 @@ func TestPersonIsRecorded(t *testing.T) {
 	w.named(w.persons(c, "assistant/none", "input.accepted"), messages.Person{})
 	w.named(w.persons(c, "assistant/carol", "input.accepted"), claimed("carol", "in"))
 
+	// One that is sent again keeps the name that it has.
+	for key, headers := range map[string]map[string][]string{"letter": nil, "named": {messages.HeaderPerson: {"carol"}}} {
+		w.ok(c.As("olga").Resend(w.ctx, messages.DeadLetter{Subject: "reprise.in.default.assistant." + key, Headers: headers, Body: "be quick"}))
+		w.until(c, "assistant/"+key, ofType("turn.completed"))
+	}
+	w.named(w.persons(c, "assistant/letter", "input.accepted"), claimed("olga", "in"))
+	w.named(w.persons(c, "assistant/named", "input.accepted"), claimed("carol", "in"))
+
 	const till = "assistant/till"
 	done := make(chan error, 1)
 	go func() {

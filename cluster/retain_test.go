@@ -51,7 +51,7 @@ func brief(d *actors.Definition) { d.Retain = time.Millisecond }
 func TestRetention(t *testing.T) { // A108
 	w := newWorld(t)
 	before := w.node(agents(echo(), nil)) // which keeps them for ever
-	w.say(before.Client(), "assistant/a", "u1", "remember "+secret)
+	w.say(before.Client().As("ann"), "assistant/a", "u1", "remember "+secret)
 	events := w.events(before.Client(), "assistant/a")
 	w.ok(before.Close())
 	dir := t.TempDir()
@@ -72,6 +72,7 @@ func TestRetention(t *testing.T) { // A108
 		t.Errorf("the archive begins with %s", lines[0])
 	}
 	var told []string
+	var by []messages.Person
 	for _, line := range lines[1 : len(lines)-1] {
 		var f archive.Frame
 		w.ok(json.Unmarshal(line, &f))
@@ -82,8 +83,12 @@ func TestRetention(t *testing.T) { // A108
 		}
 		for _, ev := range f.Events {
 			told = append(told, ev.Type)
+			if ev.Type == "input.accepted" && ev.Person != nil {
+				by = append(by, *ev.Person)
+			}
 		}
 	}
+	w.named(by, claimed("ann", "prompt"))
 	for i, e := range events {
 		if i >= len(told) || told[i] != e.Type {
 			t.Fatalf("archived are %v, event %d was %s", told, e.N, e.Type)

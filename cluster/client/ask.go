@@ -30,14 +30,16 @@ type Event struct {
 	// the tool call that it works for.
 	Child     string          `json:"child,omitempty"`
 	ChildCall messages.CallID `json:"call,omitempty"`
-	// N, Seq, Frame, Turn, Step, At and Data belong to facts.
-	N     messages.EventNumber `json:"n,omitempty"`
-	Seq   uint64               `json:"seq,omitempty"`
-	Frame messages.FrameID     `json:"frame,omitempty"`
-	Turn  messages.TurnID      `json:"turn,omitempty"`
-	Step  int                  `json:"step,omitempty"`
-	At    time.Time            `json:"at,omitzero"`
-	Data  json.RawMessage      `json:"data,omitempty"`
+	// N, Seq, Frame, Turn, Step, At, Person and Data belong to facts. Person is whose
+	// command recorded it; nil: no one is named.
+	N      messages.EventNumber `json:"n,omitempty"`
+	Seq    uint64               `json:"seq,omitempty"`
+	Frame  messages.FrameID     `json:"frame,omitempty"`
+	Turn   messages.TurnID      `json:"turn,omitempty"`
+	Step   int                  `json:"step,omitempty"`
+	At     time.Time            `json:"at,omitzero"`
+	Person *messages.Person     `json:"person,omitempty"`
+	Data   json.RawMessage      `json:"data,omitempty"`
 	// Output and Usage are the turn's, on its terminal fact. An output that is kept
 	// as a blob is read.
 	Output string          `json:"output,omitempty"`

@@ -24,7 +24,7 @@ func (c *Client) Resend(ctx context.Context, l messages.DeadLetter) error {
 	if l.Base64 != nil {
 		msg.Data = l.Base64
 	}
-	c.named(msg.Header) // unless the letter names somebody
+	c.named(msg.Header) // unless the letter names a person
 	for _, name := range []string{messages.HeaderPerson, messages.HeaderContentType, messages.HeaderID, messages.HeaderDeadline, messages.HeaderReply, messages.HeaderPolicy} {
 		if v := l.Headers[name]; len(v) > 0 {
 			msg.Header[name] = slices.Clone(v)

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,12 +79,23 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 	return err
 }
 
-// personText is a person in a table; empty for nil.
+// personText is a person in a table; empty for nil. What senders choose stands in quotes
+// unless it is one word, and never hides that it is claimed.
 func personText(p *messages.Person) string {
 	if p == nil {
 		return ""
 	}
-	return projections.Printable(p.String(), 80)
+	text := projections.Printable(p.Name, 60)
+	if strings.ContainsAny(text, " \"=()") {
+		text = strconv.Quote(text)
+	}
+	if p.Account != "" {
+		text += " of " + projections.Printable(p.Account, 60)
+	}
+	if p.Claimed {
+		text += " (claimed)"
+	}
+	return text
 }
 
 // outputText is the beginning of what a call gave, or why it waits.

@@ -49,6 +49,9 @@ func TestAskJSON(t *testing.T) {
 			continue
 		}
 		keys := []string{"n", "seq", "frame", "type", "at", "data"}
+		if o["person"] != nil { // of what the input has recorded
+			keys = append(keys, "person")
+		}
 		if o["turn"] != nil {
 			keys = append(keys, "turn")
 		}

@@ -196,7 +196,7 @@ func askLine(ev client.Event) any {
 			Call  messages.CallID `json:"call,omitempty"`
 		}{ev.Type, ev.Text, ev.Child, ev.ChildCall}
 	}
-	fact := projections.EventJSON{N: ev.N, Seq: ev.Seq, Frame: ev.Frame, Type: ev.Type, Turn: ev.Turn, Step: ev.Step, At: ev.At, Data: ev.Data}
+	fact := projections.EventJSON{N: ev.N, Seq: ev.Seq, Frame: ev.Frame, Type: ev.Type, Turn: ev.Turn, Step: ev.Step, At: ev.At, Person: ev.Person, Data: ev.Data}
 	if !ev.Terminal() {
 		return fact
 	}

@@ -18,7 +18,7 @@ type Decisions struct {
 // At says when the events that are applied next were recorded.
 func (d *Decisions) At(at time.Time) { d.at = at.UTC() }
 
-// By says whose command recorded the events that are applied next. Nil: no one is named.
+// By implements [Attributed].
 func (d *Decisions) By(p *messages.Person) { d.by = p }
 
 // Apply folds event number n.

@@ -115,7 +115,7 @@ func EffectsAfter(open []Effect) *Effects {
 // At says when the events that are applied next were recorded.
 func (e *Effects) At(at time.Time) { e.at = at.UTC() }
 
-// By says whose command recorded the events that are applied next. Nil: no one is named.
+// By implements [Attributed].
 func (e *Effects) By(p *messages.Person) { e.by = p }
 
 // Apply folds event number n.
@@ -148,7 +148,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentCleared:
 		e.giveUp(n, func(*Effect) bool { return true })
 	case messages.AgentDeleted:
-		*e = Effects{at: e.at, by: e.by}
+		*e = Effects{at: e.at}
 	default:
 		e.outcome(n, ev)
 	}

@@ -20,10 +20,10 @@ type Timed interface {
 	At(at time.Time)
 }
 
-// Attributed is a View that shows who asked. By says whose command recorded the events that
-// are applied next. Nil: no one is named.
+// Attributed is a View that shows who asked.
 type Attributed interface {
 	View
+	// By sets whose command recorded the events that are applied next. Nil: no one is named.
 	By(p *messages.Person)
 }
 

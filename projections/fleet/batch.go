@@ -227,7 +227,6 @@ func (f *folding) apply(frame *messages.Frame) {
 		if ends(ev.EventType()) {
 			f.delete()
 			f.effects.At(frame.Time)
-			f.effects.By(frame.Cause.Person())
 		}
 		f.effects.Apply(n, ev)
 		f.usage.Apply(n, ev)

@@ -46,7 +46,7 @@ type Cause struct {
 	By string `json:"by,omitempty"`
 	// Door is where it came in: in, ctl, prompt, client. Empty for effects.
 	Door string `json:"door,omitempty"`
-	// Authenticated says that By is proved by a login; else it is what the sender says.
+	// Authenticated reports whether a login proves By; if not, it is the sender's word.
 	Authenticated bool `json:"authenticated,omitempty"`
 	// Account is the NATS account of the sender, as its server says. Empty: it did not.
 	Account string `json:"account,omitempty"`

@@ -23,7 +23,7 @@ func TestClaimedBy(t *testing.T) {
 func TestCausePerson(t *testing.T) {
 	plain := messages.Cause{Type: "approve", ID: "a", Door: "ctl", Reason: "why"}
 	if p := plain.Person(); p != nil {
-		t.Errorf("nobody is %+v", p)
+		t.Errorf("no one is %+v", p)
 	}
 	for _, p := range []messages.Person{{Name: "alice", Claimed: true}, {Name: "UABC", Account: "acme"}} {
 		by := plain.From(&p)

@@ -126,7 +126,7 @@ func (s *State) evolveDeletion(ev messages.Event) {
 	case messages.AgentCreated:
 		s.Deleted = nil
 	case messages.AgentClosed:
-		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason, Person: ev.Person}, nil // nobody asks any more what became of those
+		s.Deleted, s.Passed = &Deletion{Command: ev.Command, Reason: ev.Reason, Person: ev.Person}, nil // no one asks what became of those
 	case messages.AgentDeleted:
 		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last}, Tombstone: s.Last}
 	case messages.AgentPurged:

@@ -243,7 +243,7 @@ type grant struct {
 	// stream says that it is listened to, not published to; streamed that a request
 	// has more than one answer.
 	stream, streamed bool
-	// named says that the server names the sender of the request.
+	// named reports whether the server names the sender of the request.
 	named bool
 }
 

@@ -59,6 +59,7 @@ type agent struct {
 	// recovering holds effects back between a takeover and what follows from it.
 	recovering bool
 	running    map[turn.Effect]func() // cancels what was begun
+	succeeded  succession
 	// recovered says that the next model call is one that an earlier activation
 	// may have begun, or what follows from that.
 	recovered bool
@@ -156,6 +157,9 @@ func (a *agent) Receive(ctx actor.Context) {
 // arrive handles what may change the agent, or keeps it until it can be.
 func (a *agent) arrive(arr arrival) {
 	if a.busy {
+		if d, asks := arr.message.(*Deliver); asks {
+			arr.message = d.cameBy(time.Now())
+		}
 		a.waiting = append(a.waiting, arr)
 		return
 	}
@@ -307,7 +311,7 @@ func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
 func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
 	env := a.env()
 	env.Old, env.Known, env.Person = old, d.Known, d.Cause.Person()
-	events, err := a.state.Decide(env, d.Command)
+	events, err := a.state.Decide(env, a.succeeded.bind(d))
 	var spent *turn.SpentError
 	var overtaken *turn.OvertakenError
 	switch {

@@ -152,6 +152,7 @@ func (a *agent) appended(m appended) {
 	a.tail, a.newest = m.tail, m.tail.Seq
 	a.ids.placed(fl.frame, m.tail.Seq)
 	a.unsaved.add(fl.frame, fl.size)
+	a.succeeded.fold(fl.frame)
 	a.save(a.rt.saveEvery, snapshotShare, true)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {

@@ -20,6 +20,9 @@ type Deliver struct {
 	// door can tell: if the agent was deleted since, the answer is messages.Conflict
 	// with the tombstone's number. Nil: the command is no older than it looks.
 	Known *messages.EventNumber
+	// Came is when this process got the command. An interrupt or abort that names no
+	// turn stops the one that ran then. Zero: when its agent gets it.
+	Came time.Time
 }
 
 // cause is Cause with the command's own type and id: what it spends must not

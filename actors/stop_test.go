@@ -2,15 +2,21 @@ package actors_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-func TestInterrupt(t *testing.T) { // A11, A12, A15, A105
+func TestInterrupt(t *testing.T) { // A105
 	one, two := scripted.NewGate(), scripted.NewGate()
 	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("noon")))
 	s := actorstest.New(t, nil)
@@ -36,6 +42,90 @@ func TestInterrupt(t *testing.T) { // A11, A12, A15, A105
 	if count(all, "turn.aborted") != 1 {
 		t.Errorf("%v", s.Types(ada))
 	}
+}
+
+// Two interrupts with ids of their own. The second one comes while the turn that both
+// are about is ending, so it finds nothing to interrupt, and the queued turn that
+// begins with that end runs. One that comes when that turn runs is about that turn.
+func TestInterruptTwice(t *testing.T) { // A11
+	for _, second := range []messages.Command{messages.Interrupt{ID: "i2", Reason: "again"}, messages.Abort{ID: "i2"}} {
+		t.Run(second.CommandType(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { interruptTwice(t, second) })
+		})
+	}
+}
+
+func interruptTwice(t *testing.T, second messages.Command) {
+	release := make(chan struct{})
+	one, two, three := scripted.NewGate(), scripted.NewGate(), scripted.NewGate()
+	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("noon")), scripted.Held(three, scripted.Say("never")))
+	s := actorstest.New(t, nil)
+	cfg := config(model)
+	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+		if e.Frame.Cause.ID == "i1" {
+			<-release
+		}
+		return nil
+	}}
+	node := s.Start(cfg)
+	turn := node.Must(ada, say("u1", "a novel")).Turn
+	<-one.Reached()
+	node.Must(ada, say("u2", "the time"))
+	first := node.Ask(ada, messages.Interrupt{ID: "i1", Reason: "too long"})
+	synctest.Wait() // its frame is on its way
+	stop := node.Ask(ada, second)
+	behind := node.Ask(ada, say("u3", "the date"))
+	synctest.Wait()
+	close(release)
+	if a := first(); a.Err != nil || a.Turn != turn || a.Noop != "" {
+		t.Errorf("the first is answered with %+v", a)
+	}
+	if a := stop(); a.Err != nil || !strings.Contains(a.Noop, "nothing to "+second.CommandType()) {
+		t.Fatalf("the second is answered with %+v", a)
+	}
+	if a := behind(); a.Err != nil {
+		t.Error(a.Err)
+	}
+	<-two.Reached()
+	two.Release()
+	<-three.Reached()
+	note := "developer The user interrupted the turn above before it was finished. Reason: too long"
+	wantItems(t, model.Requests()[1], "user a novel", note, "user the time")
+	if a := node.Must(ada, messages.Interrupt{ID: "i3"}); a.Noop != "" || a.Turn == turn {
+		t.Errorf("one that comes while the next turn runs is answered with %+v", a)
+	}
+	all := s.Events(ada)
+	if order := ends(t, all); fmt.Sprint(order) != "[u1 u2 u3]" || count(all, "turn.completed") != 1 || count(all, "turn.aborted") != 2 {
+		t.Errorf("%v", s.Types(ada))
+	}
+	if again := node.Must(ada, second); !again.Duplicate || again.Noop == "" {
+		t.Errorf("the second again: %+v", again)
+	}
+	end(node)
+}
+
+// What an owner got before a queued turn began is not about that turn, however long it
+// waited for its agent; behind an input that interrupts, it is about that input's turn.
+func TestInterruptThatCameBefore(t *testing.T) { // A11
+	one, two, three := scripted.NewGate(), scripted.NewGate(), scripted.NewGate()
+	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("never")), scripted.Held(three, scripted.Say("never")))
+	s := actorstest.New(t, nil)
+	node := s.Start(config(model))
+	node.Must(ada, say("u1", "a novel"))
+	<-one.Reached()
+	came := time.Now()
+	node.Must(ada, say("u2", "the time"))
+	node.Must(ada, messages.Interrupt{ID: "i1"})
+	<-two.Reached()
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i2"}, Came: came}); a.Noop == "" {
+		t.Errorf("the second is answered with %+v", a)
+	}
+	third := node.Must(ada, policy("u3", "this now", messages.PolicyInterrupt))
+	<-three.Reached()
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i3"}, Came: came}); a.Turn != third.Turn {
+		t.Errorf("the interrupt behind an input that began at once is answered with %+v", a)
+	}
+	ends(t, s.Events(ada))
 }
 
 func TestAbort(t *testing.T) { // A12

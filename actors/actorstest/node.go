@@ -43,6 +43,9 @@ func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages
 	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "client"}})
 }
 
+// Deliver is Do for a command with all that an owner knows of it.
+func (n *Node) Deliver(d *actors.Deliver) messages.Answer { return n.ask(d.Agent, d)() }
+
 func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 	pid := n.partition(a)
 	if pid == nil {

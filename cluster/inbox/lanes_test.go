@@ -112,6 +112,32 @@ func (h *heard) inOrder(t *testing.T, n int, again bool) {
 	}
 }
 
+// A command carries when it came to this node, which is not when its turn in the lane
+// came: what it is about may have ended since.
+func TestCommandsSayWhenTheyCame(t *testing.T) { // A11
+	at := install(t)
+	came, ready := make(chan time.Time, 2), make(chan struct{})
+	b, err := Open(at.ctx, Config{
+		Conn: at.conn, Logger: quiet,
+		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
+			<-ready
+			came <- d.Came
+			return messages.Answer{N: 1}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Pull(a.Partition(), 1)()
+	at.publish(t, a, "1", "2")
+	at.stats(t, b, func(s Stats) bool { return s.InHand == 2 && s.Waiting == 1 })
+	both := time.Now()
+	close(ready)
+	if first, second := next(at.ctx, t, came), next(at.ctx, t, came); first.IsZero() || second.Before(first) || second.After(both) {
+		t.Errorf("they came at %v and %v, both were there at %v", first, second, both)
+	}
+}
+
 // An agent that takes nothing has more inputs than fit into memory, and more than
 // its partition was given at once before. Its neighbour is answered all the same;
 // then they come, in order and once.

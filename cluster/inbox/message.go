@@ -22,12 +22,13 @@ type message struct {
 	id      string // if its sender gave none
 }
 
-// place is where a message is: its sequence, when it was stored, and the subject
-// that settles it.
+// place is where a message is: its sequence, when it was stored, the subject that
+// settles it, and when it came.
 type place struct {
 	seq    uint64
 	stored time.Time
 	settle string
+	came   time.Time
 }
 
 func (m *message) size() int { return len(m.data) + bodyRest }
@@ -40,7 +41,7 @@ func read(msg *nats.Msg, origins natslog.Origins) (_ *message, meta *nats.MsgMet
 		return nil, nil, err
 	}
 	seq := meta.Sequence.Stream
-	at := place{seq, meta.Timestamp, msg.Reply}
+	at := place{seq, meta.Timestamp, msg.Reply, time.Now()}
 	return &message{at, msg.Subject, msg.Header, msg.Data, messages.StreamInputID(origins.Of(seq), seq)}, meta, nil
 }
 

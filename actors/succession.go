@@ -1,0 +1,66 @@
+package actors
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// succession is the change from a turn to that of an input which waited for its end.
+// Who stops an agent meanwhile means the turn that he sees running, and not the next
+// one, which begins with the same append. The zero value is none.
+type succession struct {
+	ended messages.TurnID
+	at    time.Time // when the log had it
+}
+
+// fold notes what a frame that is now in the log changed. An input that begins its own
+// turn is no change: what comes behind it in order may be about that turn.
+func (s *succession) fold(f *messages.Frame) {
+	ended, waited := messages.TurnID(""), true
+	for _, ev := range f.Events {
+		switch ev := ev.(type) {
+		case messages.TurnCompleted:
+			ended = cmp.Or(ended, ev.Turn)
+		case messages.TurnFailed:
+			ended = cmp.Or(ended, ev.Turn)
+		case messages.TurnAborted:
+			ended = cmp.Or(ended, ev.Turn)
+		case messages.InputAccepted:
+			waited = waited && ev.Disposition != messages.Started
+		case messages.TurnStarted:
+			*s = succession{}
+			if ended != "" && waited {
+				*s = succession{ended, time.Now()}
+			}
+		}
+	}
+}
+
+// bind gives a command, bound to the turn that ran when it came if it stops a turn
+// that it does not name.
+func (s *succession) bind(d *Deliver) messages.Command {
+	if d.Came.IsZero() || d.Came.After(s.at) {
+		return d.Command
+	}
+	switch c := d.Command.(type) {
+	case messages.Interrupt:
+		c.Turn = cmp.Or(c.Turn, s.ended)
+		return c
+	case messages.Abort:
+		c.Turn = cmp.Or(c.Turn, s.ended)
+		return c
+	}
+	return d.Command
+}
+
+// cameBy is d, with the time as that at which it came unless it has one.
+func (d *Deliver) cameBy(now time.Time) *Deliver {
+	if !d.Came.IsZero() {
+		return d
+	}
+	stamped := *d
+	stamped.Came = now
+	return &stamped
+}

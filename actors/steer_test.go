@@ -1,10 +1,13 @@
 package actors_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -18,7 +21,7 @@ func policy(id, text string, p messages.Policy) messages.Input {
 	return in
 }
 
-func TestJoin(t *testing.T) { // A2, A3, A4
+func TestJoin(t *testing.T) { // A2, A3
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Ask(call("c1", "look"))), scripted.Say("done"), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
@@ -45,6 +48,65 @@ func TestJoin(t *testing.T) { // A2, A3, A4
 		t.Errorf("after the end: %+v", a)
 	}
 	ends(t, s.Until(ada, "turn.completed", 2))
+}
+
+// For the agent a turn is over once it was told to abort: an input that would have
+// steered it gets a turn of its own, while the abort is on its way to the log and
+// while the tool still stops.
+func TestSteerBehindAbort(t *testing.T) { // A4
+	synctest.Test(t, func(t *testing.T) {
+		running, release, stop := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		slow := toolOf("slow", tool.Once, func(ctx context.Context) (string, error) {
+			close(running)
+			<-ctx.Done()
+			<-stop
+			return "late", nil
+		})
+		own := scripted.NewGate()
+		model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Held(own, scripted.Say("fresh")), scripted.Say("and more"))
+		s := actorstest.New(t, nil)
+		cfg := config(model, slow)
+		cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
+			if count(e.Frame.Events, "turn.aborted") > 0 {
+				<-release
+			}
+			return nil
+		}}
+		node := s.Start(cfg)
+		first := node.Must(ada, say("u1", "go")).Turn
+		<-running
+		aborted := node.Ask(ada, messages.Abort{ID: "a1", Reason: "enough"})
+		synctest.Wait() // its frame is on its way
+		meanwhile := node.Ask(ada, policy("j1", "this instead", messages.PolicyJoin))
+		synctest.Wait()
+		close(release)
+		if a := aborted(); a.Err != nil || a.Turn != first {
+			t.Errorf("the abort is answered with %+v", a)
+		}
+		second := meanwhile()
+		if second.Err != nil || second.Disposition != messages.Started || second.Turn == first {
+			t.Fatalf("the input is answered with %+v", second)
+		}
+		<-own.Reached() // and the tool still stops
+		if a := node.Must(ada, policy("j2", "hurry", messages.PolicyJoin)); a.Disposition != messages.Joined || a.Turn != second.Turn {
+			t.Errorf("the input that steers the new turn is answered with %+v", a)
+		}
+		close(stop)
+		synctest.Wait()
+		own.Release()
+		all := s.Until(ada, "turn.completed")
+		ends(t, all)
+		lost := "result c1 stopped while it ran: it may or may not have had its effect"
+		wantItems(t, model.Requests()[1], "user go", "call c1", lost, "user this instead")
+		wantItems(t, model.Requests()[2], "user go", "call c1", lost, "user this instead", "assistant fresh", "user hurry")
+		if done := actorstest.Of[messages.TurnAborted](all); len(done) != 1 || done[0].Turn != first || fmt.Sprint(done[0].Inputs) != "[u1]" {
+			t.Errorf("aborted: %+v", done)
+		}
+		if n := count(all, "tool.completed"); n != 0 {
+			t.Errorf("what the tool returned late is in the log: %v", s.Types(ada))
+		}
+		end(node)
+	})
 }
 
 // A joined input that came during the last model call gets another one.

@@ -190,7 +190,7 @@ func TestInputWhileStoring(t *testing.T) { // A1, A36
 }
 
 // An input that is refused leaves nothing behind.
-func TestRefusedInputIsNotStored(t *testing.T) { // A5, A36
+func TestRefusedInputIsNotStored(t *testing.T) { // A36
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
 	node := s.Start(config(scripted.New(scripted.Held(gate, scripted.Say("done")))))

@@ -199,7 +199,7 @@ func (l *hushed) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 
 // TestContradictedBelow denies a call at the leaf, and approves it at the root
 // before the root can know: the root's log tells that its decision had no effect.
-func TestContradictedBelow(t *testing.T) { // A45, A72
+func TestContradictedBelow(t *testing.T) { // A45
 	f := new(family)
 	s := actorstest.New(t, nil)
 	log := &hushed{Log: s.Log()}

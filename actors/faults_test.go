@@ -23,7 +23,7 @@ import (
 
 // Appends that are lost before or after they are stored, delayed or doubled:
 // nothing is lost and nothing happens twice.
-func TestAppendsUnderFaults(t *testing.T) { // A6, A60
+func TestAppendsUnderFaults(t *testing.T) { // A6
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
@@ -64,7 +64,7 @@ func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 
 // A log that takes less than we thought: the input that finds that out is refused
 // to its sender and to nobody else. What is too large from then on goes beside it.
-func TestSmallLog(t *testing.T) { // A36, A60, A102
+func TestSmallLog(t *testing.T) { // A36, A102
 	const limit = 40 << 10
 	var runs atomic.Int32
 	large := toolOf("large", tool.Keyed, func(context.Context) (string, error) {
@@ -204,7 +204,7 @@ func TestPassivationUnderFire(t *testing.T) {
 	}
 }
 
-func TestObserverPanics(t *testing.T) { // A64
+func TestObserverPanics(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
 	cfg.Observer = &ear{panics: true}

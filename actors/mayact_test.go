@@ -44,7 +44,7 @@ func (u *unsure) mayAct() bool {
 
 // A node that is not sure to own its agents makes no calls: they are made once it is
 // sure again, and nobody has to say what became of anything.
-func TestCallsWaitForTrust(t *testing.T) { // A92
+func TestCallsWaitForTrust(t *testing.T) {
 	s := actorstest.New(t, nil)
 	u := newUnsure()
 	u.no.Store(true)
@@ -83,7 +83,7 @@ func TestCallsWaitForTrust(t *testing.T) { // A92
 
 // What waits when its agent goes to another owner is not called here any more, though
 // the node may act again; nor is a call whose time runs out.
-func TestCallsThatWaitAreGivenUp(t *testing.T) { // A92
+func TestCallsThatWaitAreGivenUp(t *testing.T) {
 	for _, ends := range []string{"lost", "late"} {
 		t.Run(ends, func(t *testing.T) {
 			t.Parallel()

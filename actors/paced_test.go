@@ -13,7 +13,7 @@ import (
 
 // Agents that are taken over together are fenced and go on at once, in one frame
 // each; their calls of the model come one after the other, and are in nobody's way.
-func TestRecoveryIsPaced(t *testing.T) { // A20, A26
+func TestRecoveryIsPaced(t *testing.T) { // A20
 	const n = 30
 	called, never := make(chan messages.AgentID, 3*n), scripted.NewGate()
 	model := scripted.Func(func(r providers.Request) scripted.Step {

@@ -8,7 +8,7 @@ import (
 
 // The pauses of an agent that fails double, up to a bound; those that others cut short by
 // asking for it do not add up to one that outlasts what it failed of.
-func TestPausesOfAFailingAgent(t *testing.T) { // A94
+func TestPausesOfAFailingAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f failing
 		for _, want := range []time.Duration{100, 200, 400, 800} {

@@ -83,7 +83,7 @@ func TestThousandInputs(t *testing.T) { // A7
 	}
 }
 
-func TestSameIDTwice(t *testing.T) { // A8, A106
+func TestSameIDTwice(t *testing.T) { // A8
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
 	cfg.IdleAfter = 4 * time.Millisecond // asleep between any two commands, or about to be

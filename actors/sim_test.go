@@ -23,7 +23,7 @@ import (
 //
 //	REPRISE_SEED=7 go test -run Simulation ./actors      one life again
 //	REPRISE_LIVES=20000 go test -run Simulation ./actors  more of them, as make sim
-func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A106, A107
+func TestSimulation(t *testing.T) { // A6, A8, A13, A14, A20, A21, A22, A23, A26, A27, A30, A42, A46, A105, A107
 	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
 		report(t, live(t, seed, plan(seed)))
 		return

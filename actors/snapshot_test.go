@@ -264,7 +264,7 @@ func TestOldIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 
 // An agent that leaves memory leaves a snapshot if enough has come since the last
 // one.
-func TestSnapshotAtRest(t *testing.T) { // A95
+func TestSnapshotAtRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the agent is never idle for long before its last event
 		log := newShelves(memlog.New())
 		s := actorstest.New(t, log)
@@ -384,7 +384,7 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 
 // What was owed to a sender is sent again after a takeover, though a snapshot has
 // told of the frame and the log's tail need not be read.
-func TestRepliesAreOwedBehindSnapshot(t *testing.T) { // A60
+func TestRepliesAreOwedBehindSnapshot(t *testing.T) {
 	for want, in := range map[string]messages.Input{
 		"turn.completed": say("u1", "hi"),
 		"timer.set":      later("u1", "hi", after(time.Hour)),

@@ -136,7 +136,7 @@ func TestJoinAtTheEnd(t *testing.T) { // A2, A6
 	}
 }
 
-func TestInterruptPolicy(t *testing.T) { // A6, A11
+func TestInterruptPolicy(t *testing.T) { // A6
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("at once"), scripted.Say("later"))
 	s := actorstest.New(t, nil)

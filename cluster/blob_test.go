@@ -442,7 +442,7 @@ func TestLargeInputs(t *testing.T) { // A36, A102
 }
 
 // A turn of many steps is like any other.
-func TestManySteps(t *testing.T) { // A26
+func TestManySteps(t *testing.T) {
 	const steps = 500
 	w := newWorld(t).patient()
 	n := w.node(agents(scripted.Func(func(r messagesRequest) scripted.Step {

@@ -18,7 +18,7 @@ import (
 
 // Agents of a partition that owe work are read together: they do not cost a
 // request each. Each is fenced and goes on in one frame.
-func TestCrowdIsTakenOver(t *testing.T) { // A91
+func TestCrowdIsTakenOver(t *testing.T) {
 	embeddedtest.Long(t, "a takeover paced by the clock")
 	const crowd = 150 // more than are looked up at once
 	w := newWorld(t)

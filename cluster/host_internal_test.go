@@ -190,7 +190,7 @@ func TestOrderHoldsWhileOwnersChange(t *testing.T) {
 
 // A command waits unsent for one that is on its way to another node, also when the owner
 // changes in the very moment: that one may be lost.
-func TestOrderHoldsInTheMomentOfChange(t *testing.T) { // A91
+func TestOrderHoldsInTheMomentOfChange(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
 	n := pair(t)[0]
 	var looks atomic.Int32
@@ -297,7 +297,7 @@ func (w *forgetful) breaks() {
 
 // The owner's connection breaks with a command on its way there, and is back before the
 // next one comes to another node's door.
-func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7 A94
+func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	way := &forgetful{}
@@ -344,7 +344,7 @@ func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7 A94
 }
 
 // What an owner asks of its own agents goes to no other node.
-func TestOwnersAskAtHome(t *testing.T) { // A28 A91
+func TestOwnersAskAtHome(t *testing.T) {
 	nodes := pair(t)
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -378,7 +378,7 @@ func TestOwnersAskAtHome(t *testing.T) { // A28 A91
 
 // A command that waits for another node's answer is sent again as soon as the connection
 // is made anew, not only when the node has been silent for long.
-func TestAskedAgainOnceReconnected(t *testing.T) { // A91
+func TestAskedAgainOnceReconnected(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
 	n := pair(t)[0]
 	came := make(chan struct{}, 10)

@@ -9,7 +9,7 @@ import (
 
 // A kind is expected for a while after the last member that defines it has gone,
 // for that may be starting anew.
-func TestKindsExpected(t *testing.T) { // A91
+func TestKindsExpected(t *testing.T) {
 	members := []member.Info{{ID: "me", Kinds: []string{"mine"}}, {ID: "other", Kinds: []string{"theirs"}}}
 	k := &kinds{self: "me", list: func() []member.Info { return members }}
 	expect := func(kind string, elsewhere, expected bool) {

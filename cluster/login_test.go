@@ -255,7 +255,7 @@ func refused(t *testing.T, o client.Options, says string) {
 
 // A server that takes a node's login no more, and then again: log and readiness say
 // why the node is away, the log once.
-func TestLoginRefusedWhileRunning(t *testing.T) { // A30
+func TestLoginRefusedWhileRunning(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
 	serves := func(password string) *server.Options {

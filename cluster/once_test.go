@@ -56,7 +56,7 @@ func (w *world) told(subject, body string) (got messages.Answer) {
 	return got
 }
 
-func TestInterruptDeliveredTwice(t *testing.T) { // A105 A11
+func TestInterruptDeliveredTwice(t *testing.T) { // A105
 	w := newWorld(t)
 	one, two := scripted.NewGate(), scripted.NewGate()
 	model := scripted.New(scripted.Held(one, scripted.Say("never")), scripted.Held(two, scripted.Say("second")))
@@ -116,7 +116,7 @@ func TestAbortGoesOnWithoutNote(t *testing.T) { // A12
 
 // Killed while its input is in the log and, for all that the sender knows, not
 // applied: it comes again, and is the same.
-func TestSentAgainAfterKill(t *testing.T) { // A8 A106
+func TestSentAgainAfterKill(t *testing.T) { // A8
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	never, wi := scripted.NewGate(), &wire{}

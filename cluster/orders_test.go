@@ -13,7 +13,7 @@ import (
 
 // An operator's order that a frozen node was given, or that was lost on its way, is
 // given again.
-func TestOrdersAreGivenAgain(t *testing.T) { // A92
+func TestOrdersAreGivenAgain(t *testing.T) {
 	w := newWorld(t)
 	n := w.node()
 	subjects := messages.Subjects{Root: "reprise"}

@@ -10,7 +10,7 @@ import (
 
 // Places go to those who have waited for the longest, and one that is given to
 // somebody who has left goes to the next.
-func TestPlaces(t *testing.T) { // A26
+func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &places{free: 1}
 		ctx := context.Background()

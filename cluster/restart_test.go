@@ -194,7 +194,7 @@ func (w *world) epoch(n *cluster.Node) uint64 {
 
 // A node says that it recovers agents which owe work, and not those that are only to
 // tell again what may not have been heard.
-func TestSaysWhatItRecovers(t *testing.T) { // A90
+func TestSaysWhatItRecovers(t *testing.T) {
 	w := newWorld(t)
 	n := w.node()
 	w.say(n.Client(), "assistant/a", "1", "hello")
@@ -233,7 +233,7 @@ func TestLeasesDeletedUnderWay(t *testing.T) {
 
 // Partitions that never had an agent tell of no epoch in the log; the consumers of
 // the owner before do.
-func TestLeasesDeletedOfPartitionsWithoutAgents(t *testing.T) { // A7
+func TestLeasesDeletedOfPartitionsWithoutAgents(t *testing.T) {
 	w := newWorld(t)
 	w.ok(w.node().Close())
 	n := w.node() // its leases are of higher revisions than those of a new bucket

@@ -15,7 +15,7 @@ import (
 )
 
 // An agent to which something is on its way does not rest, and is left alone.
-func TestRetentionWaitsForTheInbox(t *testing.T) { // A28, A108
+func TestRetentionWaitsForTheInbox(t *testing.T) { // A108
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	ok := func(err error) {

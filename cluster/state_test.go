@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Whoever writes a state that cannot be stored is told so, at each endpoint, and nothing
+// The writer of a state that cannot be stored gets an error, at each endpoint, and nothing
 // changes, also for a node that starts later.
 func TestStateThatCannotBeStored(t *testing.T) { // A60
 	w := newWorld(t)

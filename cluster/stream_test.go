@@ -75,7 +75,7 @@ func TestJoinedInTheMiddle(t *testing.T) { // A8 A51
 	}
 }
 
-func TestStalledFollowers(t *testing.T) { // A64
+func TestStalledFollowers(t *testing.T) {
 	w := newWorld(t)
 	c := w.node().Client()
 	stalled := w.connect()

@@ -15,7 +15,7 @@ import (
 
 // A taker wakes agents that owe nothing for each fact that a reply subject may
 // not have been told, for the former owner may have died in between.
-func TestTakerTellsAgain(t *testing.T) { // A6, A25
+func TestTakerTellsAgain(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
 	for eventType, told := range map[string]bool{
 		"input.accepted": true, "approval.requested": true, "turn.completed": true, "turn.failed": true, "turn.aborted": true,
@@ -31,7 +31,7 @@ func TestTakerTellsAgain(t *testing.T) { // A6, A25
 
 // Many partitions that are taken at once are one line of the log; agents that are
 // only to tell again are none.
-func TestRecoveredIsOneLine(t *testing.T) { // A90
+func TestRecoveredIsOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		to := slog.New(slog.NewTextHandler(&out, nil))

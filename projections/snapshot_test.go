@@ -209,7 +209,7 @@ func BenchmarkHistoryBinary(b *testing.B) {
 
 // A history holds references to what is kept beside the log, and its snapshot takes
 // no more memory than they do.
-func TestSnapshotOfManyBlobs(t *testing.T) { // A36, A95
+func TestSnapshotOfManyBlobs(t *testing.T) { // A36
 	var h History
 	tell := func(ev messages.Event) { h.Apply(messages.EventNumber(h.Len()+1), ev) }
 	tell(started("t", "u"))

@@ -17,7 +17,7 @@ import (
 
 // A command whose answer may be lost is published again. That an older copy was refused
 // says nothing while a newer one may be obeyed: the agent may have come to life in between.
-func TestCopiesOfACommand(t *testing.T) { // A91 A93
+func TestCopiesOfACommand(t *testing.T) {
 	refused := messages.Answer{Err: messages.Refuse(messages.NotFound, "there is no such agent")}
 	obeyed := messages.Answer{N: 7}
 	for name, c := range map[string]struct {

@@ -66,7 +66,7 @@ func publish(t *testing.T, nc *nats.Conn, reply string, bodies ...string) {
 
 // A door that says nothing is not waited for: another one is asked, and of both the one
 // that answers first is heard, alone.
-func TestDoorThatSaysNothing(t *testing.T) { // A91
+func TestDoorThatSaysNothing(t *testing.T) {
 	var lines []string
 	for i := range 2000 {
 		lines = append(lines, fmt.Sprintln(i))
@@ -98,7 +98,7 @@ func TestDoorThatSaysNothing(t *testing.T) { // A91
 
 // A door that cannot give a view now is asked again for a while, and nothing is given
 // twice; a refusal that time does not change is told at once.
-func TestDoorThatCannotNow(t *testing.T) { // A91
+func TestDoorThatCannotNow(t *testing.T) {
 	refuse := func(nc *nats.Conn, reply string, code messages.Code) {
 		m := nats.NewMsg(reply)
 		m.Header.Set("Nats-Service-Error", "electing a leader")
@@ -133,7 +133,7 @@ func TestDoorThatCannotNow(t *testing.T) { // A91
 
 // What no stream takes is published again while there is a stream that may elect a leader,
 // and refused at once where there is none.
-func TestNoLeader(t *testing.T) { // A94
+func TestNoLeader(t *testing.T) {
 	for name, answers := range map[string]string{
 		"electing": `"total":1,"offset":0,"limit":1024,"streams":["REPRISE_IN"]`, "nothing there": `"total":0,"offset":0,"limit":1024,"streams":[]`,
 		"nobody leads": `"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}`,

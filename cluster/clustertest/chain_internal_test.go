@@ -11,7 +11,7 @@ import (
 
 // The proof finds what a writer without the fence would do to an agent's chain, and
 // nothing in one that is right.
-func TestChainBites(t *testing.T) { // A92
+func TestChainBites(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "worker", Key: "a"}
 	honest := func() []stored {
 		return []stored{

@@ -80,7 +80,7 @@ func (a *talker) next() said {
 }
 
 // A request that a node was not told to answer it does not answer.
-func TestPagesAreAnsweredOnce(t *testing.T) { // A80 A91
+func TestPagesAreAnsweredOnce(t *testing.T) {
 	h := newHouse(t, nil)
 	h.lived()
 	h.door("n2")
@@ -116,7 +116,7 @@ func TestPagesAreAnsweredOnce(t *testing.T) { // A80 A91
 
 // A node that says too late that it has a request is not told to answer it: it was
 // answered elsewhere.
-func TestPageOfASlowNode(t *testing.T) { // A80 A91
+func TestPageOfASlowNode(t *testing.T) {
 	h := newHouse(t, nil)
 	h.lived()
 	h.g.Close()
@@ -141,7 +141,7 @@ func TestPageOfASlowNode(t *testing.T) { // A80 A91
 
 // What a dead letter says of a hearer does not end the one that follows after it; who
 // follows no more without a word is forgotten, and who asks again is not.
-func TestHearersEndByThemselves(t *testing.T) { // A90 A95
+func TestHearersEndByThemselves(t *testing.T) {
 	h := newHouse(t, nil)
 	hub := h.door("n2").Hub
 	link, _ := h.linked("n3")

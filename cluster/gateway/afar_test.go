@@ -117,7 +117,7 @@ func (h *house) barred(node string) *barred {
 
 // What an owner does while its connection is broken is looked for by the other nodes'
 // hubs as soon as it is back: their own connections know of nothing.
-func TestTheOwnersConnectionBreaks(t *testing.T) { // A91 A94
+func TestTheOwnersConnectionBreaks(t *testing.T) {
 	h := newHouse(t, nil)
 	way := h.barred("n2")
 	nodes := h.nodes(at("n2"), "n1", "n2")
@@ -162,7 +162,7 @@ func TestTheOwnersConnectionBreaks(t *testing.T) { // A91 A94
 
 // The end of a reply goes into a broken connection: an attentive caller, to whom no
 // later number tells of it, is told when that is back.
-func TestTheEndIsLost(t *testing.T) { // A91 A94
+func TestTheEndIsLost(t *testing.T) {
 	h := newHouse(t, nil)
 	way := h.barred("n1")
 	g := h.nodes(at("n1"), "n1")[0]
@@ -204,7 +204,7 @@ func TestTheEndIsLost(t *testing.T) { // A91 A94
 
 // When a thousand streams through another node's door have ended, neither node holds
 // anything of them.
-func TestHubsForget(t *testing.T) { // A91, A95
+func TestHubsForget(t *testing.T) {
 	h := newHouse(t, nil)
 	nodes := h.nodes(at("n2"), "n1", "n2")
 	door, owner := nodes[0].Hub, nodes[1].Hub
@@ -235,7 +235,7 @@ func TestHubsForget(t *testing.T) { // A91, A95
 }
 
 // A door whose node has died is told of nothing any more once it was missed.
-func TestHubsForgetTheDead(t *testing.T) { // A90, A95
+func TestHubsForgetTheDead(t *testing.T) {
 	h := newHouse(t, nil)
 	nodes := h.nodes(at("n2"), "n1", "n2")
 	door, owner := nodes[0].Hub, nodes[1].Hub
@@ -251,7 +251,7 @@ func TestHubsForgetTheDead(t *testing.T) { // A90, A95
 
 // What an agent below says reaches who follows the one above it, also where the door,
 // the agent and the one below it are on three nodes.
-func TestChildSpeaksAcrossThreeNodes(t *testing.T) { // A72
+func TestChildSpeaksAcrossThreeNodes(t *testing.T) {
 	h := newHouse(t, nil)
 	child := numbered(0)
 	for i := 1; child.Partition() == till.Partition(); i++ {
@@ -285,7 +285,7 @@ func TestChildSpeaksAcrossThreeNodes(t *testing.T) { // A72
 
 // The next page of a view goes to the node that has begun it, through whichever door it
 // is asked for: the log is read once. Without that node any other answers.
-func TestPagesGoOnElsewhere(t *testing.T) { // A80, A91
+func TestPagesGoOnElsewhere(t *testing.T) {
 	h := newHouse(t, nil)
 	written := h.lived()
 	h.nodes(at("n1"), "n1", "n2")
@@ -306,7 +306,7 @@ func TestPagesGoOnElsewhere(t *testing.T) { // A80, A91
 // A caller that wants to hear that we are there is told soon, and how much was sent;
 // its messages are numbered. Others are told nothing that the agent protocol does not
 // have.
-func TestAttentiveCallers(t *testing.T) { // A100, A91
+func TestAttentiveCallers(t *testing.T) { // A100
 	h := newHouse(t, nil)
 	listen := func(header nats.Header, body string) *nats.Subscription {
 		sub, err := h.nc.SubscribeSync(h.nc.NewInbox())
@@ -355,7 +355,7 @@ func TestAttentiveCallers(t *testing.T) { // A100, A91
 
 // A quiet stream to a caller in another account, who may be gone, ends after a while;
 // it can be asked for again.
-func TestQuietAcrossAccounts(t *testing.T) { // A95
+func TestQuietAcrossAccounts(t *testing.T) {
 	h := newHouse(t, nil)
 	for _, c := range []struct {
 		to   string

@@ -55,7 +55,7 @@ func (h *house) readOnce(view string, written int) (lines []string) {
 
 // A long view is read once, however many pages it has, and a page that is asked for
 // by itself says the same.
-func TestPagesGoOn(t *testing.T) { // A80, A95
+func TestPagesGoOn(t *testing.T) {
 	h := newHouse(t, nil)
 	written := h.lived()
 	for _, view := range []string{"events", "history", "turns", "usage", "effects", "replay"} {
@@ -106,7 +106,7 @@ func TestBegunIsForItsReader(t *testing.T) {
 
 // An agent that is deleted between two pages of its past is read from where its
 // past begins now.
-func TestPageOfTheDeleted(t *testing.T) { // A108
+func TestPageOfTheDeleted(t *testing.T) {
 	h := newHouse(t, nil)
 	h.lived()
 	read := 0

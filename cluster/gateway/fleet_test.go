@@ -94,7 +94,7 @@ func (h *house) worked(a messages.AgentID, call, tool, arguments string) {
 		messages.ToolCompleted{Turn: turn, Call: messages.CallID(call), Output: "ok"}, messages.TurnCompleted{Turn: turn})
 }
 
-func TestEffectsAndUsageOfATenant(t *testing.T) { // A52
+func TestEffectsAndUsageOfATenant(t *testing.T) {
 	h := newHouse(t, nil)
 	for i := range 7 {
 		h.worked(agent("default", "sales", fmt.Sprintf("s%d", i)), fmt.Sprintf("c%d", i), "refund", fmt.Sprintf(`{"order":%d,"who":{"vip":%v}}`, i%3, i%2 == 0))
@@ -141,7 +141,7 @@ func TestEffectsAndUsageOfATenant(t *testing.T) { // A52
 }
 
 // Rows that come while pages are read neither hide others nor show them twice.
-func TestPagesDoNotShift(t *testing.T) { // A81
+func TestPagesDoNotShift(t *testing.T) {
 	h := newHouse(t, nil)
 	name := func(i int) messages.AgentID { return agent("default", "sales", fmt.Sprintf("k%04d", i)) }
 	const agents = defaultLimit + 200 // two pages

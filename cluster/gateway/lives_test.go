@@ -14,7 +14,7 @@ import (
 // A prompt that was overtaken by its agent's deletion is for the agent's next life if its
 // caller still waits. What is known here counts, unless the node was cut off lately; the
 // callers of other accounts cannot be seen, and are told to ask again.
-func TestPromptOvertakenByDeletion(t *testing.T) { // A91 A95 A107
+func TestPromptOvertakenByDeletion(t *testing.T) {
 	for name, c := range map[string]struct {
 		steady, gone, across bool
 		known                messages.EventNumber

@@ -43,7 +43,7 @@ func (h *house) forgotten() {
 
 // The caller who may decide is asked about each call, and its answer becomes
 // the command that a person would have given.
-func TestQueriesAreAnswered(t *testing.T) { // A40, A41, A42, A43, A100
+func TestQueriesAreAnswered(t *testing.T) { // A100
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
@@ -90,7 +90,7 @@ func sameCommand(t *testing.T, got, want messages.Command) {
 // Two who are asked the same decide each for themselves: the same answer once
 // more changes nothing, a contradicting one is refused, and its caller hears so,
 // also when the call is long settled.
-func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
+func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
@@ -148,7 +148,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) { // A44
 
 // The id of a decision says nothing of what it is about: whoever may publish
 // inputs could spend an id that can be known before.
-func TestVerdictsCannotBeForestalled(t *testing.T) { // A44, A103
+func TestVerdictsCannotBeForestalled(t *testing.T) {
 	ids := make(map[string]bool)
 	for range 2 {
 		h := newHouse(t, anybody)
@@ -211,7 +211,7 @@ func TestUnusableAnswersAreAskedAgain(t *testing.T) { // A102
 }
 
 // A node that serves as many streams as it may takes no answer, and says so.
-func TestAnswersToAFullNode(t *testing.T) { // A102
+func TestAnswersToAFullNode(t *testing.T) {
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
@@ -234,7 +234,7 @@ func TestAnswersToAFullNode(t *testing.T) { // A102
 }
 
 // Who joins a turn that waits already is asked as well.
-func TestJoinedCallersAreAsked(t *testing.T) { // A2, A46
+func TestJoinedCallersAreAsked(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
@@ -246,7 +246,7 @@ func TestJoinedCallersAreAsked(t *testing.T) { // A2, A46
 }
 
 // When a stream ends before its turn does, what its caller was asked is over.
-func TestQueriesEndWithTheirStream(t *testing.T) { // A18, A91
+func TestQueriesEndWithTheirStream(t *testing.T) {
 	h := newHouse(t, anybody)
 	c := h.paused()
 	c.hears("query t2/a/1", "query t2/b/1")
@@ -265,7 +265,7 @@ func TestQueriesEndWithTheirStream(t *testing.T) { // A18, A91
 
 // Whoever may prompt may not therefore decide: nobody is asked unless the node
 // says so, and the stream goes on when somebody else has decided.
-func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) { // A25, A103
+func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) {
 	for name, decides := range map[string]func(kind, tool string) bool{
 		"nobody":     nil,
 		"other kind": func(kind, tool string) bool { return kind != "support" || tool != "refund" },
@@ -281,7 +281,7 @@ func TestWhoMayPromptMayNotThereforeDecide(t *testing.T) { // A25, A103
 }
 
 // Our own client gives the question as an event and takes the answer.
-func TestTheClientAnswersQueries(t *testing.T) { // A40
+func TestTheClientAnswersQueries(t *testing.T) {
 	h := newHouse(t, anybody)
 	said := make(chan string, 1)
 	go func() {

@@ -12,7 +12,7 @@ import (
 
 // A prompt names its policy and options beside the protocol's fields; the body
 // wins over the header.
-func TestPromptsNameTheirPolicy(t *testing.T) { // A2, A9, A100, A101
+func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 	h := newHouse(t, nil)
 	header := func(policy string) nats.Header { return nats.Header{messages.HeaderPolicy: {policy}} }
 	for _, tc := range []struct {
@@ -44,7 +44,7 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A2, A9, A100, A101
 
 // Who joins a running turn hears it from there on: of the answer under way the
 // whole text, once it is there, and no piece out of its middle.
-func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) { // A2, A51
+func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
@@ -64,7 +64,7 @@ func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) { // A2, A51
 
 // A prompt that waits to be accepted is told so: its caller does not give up and
 // ask again, and is told of no acceptance before there is one.
-func TestPromptsThatWaitAreToldSo(t *testing.T) { // A8, A30
+func TestPromptsThatWaitAreToldSo(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
 	c := h.prompt("hello", nil)
@@ -82,7 +82,7 @@ func TestPromptsThatWaitAreToldSo(t *testing.T) { // A8, A30
 
 // A joined input that no model has seen goes on in a turn of its own, and so
 // does its stream; the end of the first turn is none of its.
-func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) { // A2, A6
+func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 	h := newHouse(t, nil)
 	requeued, timer := messages.InputRequeued{Input: "u2", Turn: "t2", Reason: "unseen"}, messages.TimerCancelled{Turn: "t2", Timer: "d"}
 	for _, end := range []struct {
@@ -106,7 +106,7 @@ func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) { // A2, A6
 	}
 }
 
-func TestPromptsThatEndWithoutATurn(t *testing.T) { // A10, A13
+func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	h := newHouse(t, nil)
 	for _, tc := range []struct {
 		end  messages.Event
@@ -145,7 +145,7 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) { // A10, A13
 
 // Whoever waits in the queue hears what holds the turn before: a pause may last
 // until a person comes. Of that turn it hears nothing else.
-func TestQueuedPromptsHearOfPauses(t *testing.T) { // A46
+func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	h := newHouse(t, anybody)
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
 	c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
@@ -170,7 +170,7 @@ func TestQueuedPromptsHearOfPauses(t *testing.T) { // A46
 }
 
 // The client's word for the end of an input is the words' own.
-func TestTheClientKnowsWhatEndsAnInput(t *testing.T) { // A6
+func TestTheClientKnowsWhatEndsAnInput(t *testing.T) {
 	for _, ev := range []messages.Event{
 		messages.InputAccepted{}, messages.InputRequeued{}, messages.InputWithdrawn{}, messages.InputDropped{}, messages.TurnStarted{}, messages.TurnPaused{},
 		messages.TurnResumed{}, messages.TurnCompleted{}, messages.TurnFailed{}, messages.TurnAborted{}, messages.AgentCleared{}, messages.ModelCompleted{},
@@ -183,7 +183,7 @@ func TestTheClientKnowsWhatEndsAnInput(t *testing.T) { // A6
 
 // What answers in the model's place is streamed as the model's answers are,
 // once: a hook's words, and the result of a tool that ends the turn.
-func TestAnswersThatNoModelGave(t *testing.T) { // A35, A62
+func TestAnswersThatNoModelGave(t *testing.T) {
 	h := newHouse(t, nil)
 	c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	d := h.next()

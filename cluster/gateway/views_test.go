@@ -35,7 +35,7 @@ func (h *house) pending(of string) string {
 	return strings.Join(list, "; ")
 }
 
-func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
+func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	h := newHouse(t, nil)
 	h.waits(till, "a", "b")
 	h.waits(agent("default", "sales", "x"), "c")
@@ -78,7 +78,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) { // A43
 			t.Errorf("remembered %+v, %v", r, err)
 		}
 	}
-	for line, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "approvals", At: 3}) { // A80
+	for line, err := range h.client.Query(h.ctx, "support/till", messages.Query{View: "approvals", At: 3}) {
 		h.ok(err)
 		if !strings.Contains(string(line), `"call":"a"`) {
 			t.Errorf("as of event 3: %s", line)
@@ -119,7 +119,7 @@ func (h *house) view(view string) []string {
 	return list
 }
 
-func TestShowAndUsage(t *testing.T) { // A10, A52
+func TestShowAndUsage(t *testing.T) {
 	h := newHouse(t, nil)
 	usage := messages.Usage{Input: 20, Output: 3}
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},

@@ -77,7 +77,7 @@ var (
 // Every command and policy that a body can name reaches its agent in order; one
 // that the agent refuses is kept with the reason and told to its sender, once no other
 // owner can be given it.
-func TestCommandsReachTheirAgent(t *testing.T) { // A9, A44, A102
+func TestCommandsReachTheirAgent(t *testing.T) { // A102
 	at := install(t)
 	ctx, nc, js, log := at.ctx, at.conn, at.js, at.log
 	came, answers := make(chan *actors.Deliver, 1), make(chan told, 1)
@@ -179,7 +179,7 @@ func checkLetter(ctx context.Context, t *testing.T, js jetstream.JetStream, stre
 // An input was applied and its acknowledgement lost. When the agent hears of its
 // delete the input is gone: whatever happens from then on, it cannot come again
 // and bring the agent back to life.
-func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
+func TestNothingComesAgainAfterADelete(t *testing.T) { // A108
 	at := install(t)
 	var subjects messages.Subjects
 	for subject, body := range map[string]string{
@@ -251,7 +251,7 @@ func TestNothingComesAgainAfterADelete(t *testing.T) { // A28, A108
 
 // An agent that is being deleted takes no input until its child has said that it
 // has ended. That comes behind the input and must not wait for it.
-func TestWhatAChildSaysDoesNotWait(t *testing.T) { // A28, A108
+func TestWhatAChildSaysDoesNotWait(t *testing.T) { // A108
 	at := install(t)
 	ended, came := make(chan struct{}), make(chan *actors.Deliver, 1)
 	b, err := Open(at.ctx, Config{

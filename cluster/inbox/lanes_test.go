@@ -114,7 +114,7 @@ func (h *heard) inOrder(t *testing.T, n int, again bool) {
 
 // A command carries when it came to this node, which is not when its turn in the lane
 // came: what it is about may have ended since.
-func TestCommandsSayWhenTheyCame(t *testing.T) { // A11
+func TestCommandsSayWhenTheyCame(t *testing.T) {
 	at := install(t)
 	came, ready := make(chan time.Time, 2), make(chan struct{})
 	b, err := Open(at.ctx, Config{
@@ -462,7 +462,7 @@ func TestAcknowledgementsAreSaidAgain(t *testing.T) { // A30
 
 // What a partition knows of its deletes does not grow with the agents that were ever
 // deleted there: those for whom nothing waits any more are forgotten.
-func TestDeletesAreForgotten(t *testing.T) { // A95 A108
+func TestDeletesAreForgotten(t *testing.T) { // A108
 	list := neighbours(3)
 	busy, again, quiet := list[0], list[1], list[2]
 	began := time.Now()

@@ -54,7 +54,7 @@ func TestOnlyTheServerSpeaksOfTheConsumer(t *testing.T) { // A102
 
 // A process that stood still has not heard what came meanwhile: the consumer is not
 // silent.
-func TestWhatHasComeIsNoSilence(t *testing.T) { // A6
+func TestWhatHasComeIsNoSilence(t *testing.T) {
 	for range 50 { // which of two a select takes is chance
 		p := &puller{msgs: make(chan *nats.Msg, 1), quiet: time.NewTimer(0)}
 		p.msgs <- &nats.Msg{}

@@ -15,7 +15,7 @@ import (
 // A server has said that a message has ended and still has it, as one of three has whose
 // leader dies between both: it is removed before its sender is told, it alone, and the
 // server is asked once more.
-func TestEndedAndStillThere(t *testing.T) { // A91 A93
+func TestEndedAndStillThere(t *testing.T) {
 	at := install(t)
 	b, err := Open(at.ctx, Config{Conn: at.conn, Logger: quiet})
 	if err != nil {

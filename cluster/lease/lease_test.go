@@ -177,7 +177,7 @@ func (w *world) settled(nodes map[string]*node) {
 
 // The consumer of a node's watch is gone, as with the server that it was on, and another
 // node leaves: what that had is taken before the library makes the consumer anew.
-func TestTheWatchDies(t *testing.T) { // A90 A94
+func TestTheWatchDies(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
@@ -206,7 +206,7 @@ func TestTheWatchDies(t *testing.T) { // A90 A94
 
 // Two nodes drain at the same time, and nobody else is there: each keeps what it has.
 // Once one takes part again it gets everything.
-func TestAllDrain(t *testing.T) { // A91
+func TestAllDrain(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
@@ -238,7 +238,7 @@ func TestAllDrain(t *testing.T) { // A91
 }
 
 // A drained node whose peers have gone takes what is free: nobody else does.
-func TestDrainedAndLeftAlone(t *testing.T) { // A91 A90
+func TestDrainedAndLeftAlone(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
@@ -254,7 +254,7 @@ func TestDrainedAndLeftAlone(t *testing.T) { // A91 A90
 
 // However many partitions a node hands over, it says so in one line for all that are
 // under way together, with whom they go to and how many.
-func TestHandOverIsOneLine(t *testing.T) { // A91
+func TestHandOverIsOneLine(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
@@ -281,7 +281,7 @@ func TestHandOverIsOneLine(t *testing.T) { // A91
 
 // A lease that names a drained node which does not have the partition, because it
 // could not be written when that was handed over, is freed by that node.
-func TestLeaseThatCouldNotBeWritten(t *testing.T) { // A91
+func TestLeaseThatCouldNotBeWritten(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, b := w.two()
@@ -312,7 +312,7 @@ func TestLeaseThatCouldNotBeWritten(t *testing.T) { // A91
 // A node whose key was removed while it hands partitions over, one of which waits for
 // its turn and is another's by now: that one is given up at once, and the node is
 // trusted again only when nothing acts any more where it may not.
-func TestBusyIsJudgedBeforeTrust(t *testing.T) { // A92
+func TestBusyIsJudgedBeforeTrust(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a := w.join("a")

@@ -94,7 +94,7 @@ func members(n int) []string {
 
 // Members come and go, one or several at a time; each time the shares become even,
 // with as few moves as can be.
-func FuzzPlan(f *testing.F) { // A91
+func FuzzPlan(f *testing.F) {
 	f.Add(uint64(1), []byte{1, 2, 3, 2, 1, 5})
 	f.Add(uint64(2), []byte{64, 63, 65})
 	f.Add(uint64(3), []byte{3, 0, 3, 7})
@@ -121,7 +121,7 @@ func FuzzPlan(f *testing.F) { // A91
 
 // A join takes from the others what it is to have, and nothing else moves; a leave
 // spreads what the leaver had.
-func TestPlanJoinLeave(t *testing.T) { // A91
+func TestPlanJoinLeave(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	now := checkWay(t, r, table{}, members(1))
 	for n := 2; n <= messages.Partitions; n++ {

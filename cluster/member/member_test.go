@@ -96,7 +96,7 @@ func (w world) kept(m *member.Members, term uint64, since time.Time) bool {
 }
 
 // Members come, tell of themselves, leave and die.
-func TestMembers(t *testing.T) { // A90
+func TestMembers(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, _ := w.join("a")
@@ -135,7 +135,7 @@ func TestMembers(t *testing.T) { // A90
 
 // A member whose key others have removed does not trust itself until what follows
 // from its membership was looked at anew.
-func TestTrust(t *testing.T) { // A92
+func TestTrust(t *testing.T) {
 	w := newWorld(t)
 	m, nc := w.join("a")
 	term, inTime := m.Trust()
@@ -170,7 +170,7 @@ func TestTrust(t *testing.T) { // A92
 
 // A bucket that was removed and made again by another node, between two beats of
 // this one, begins again with small revisions, for which the old watch does not look.
-func TestTheBucketIsAnotherOne(t *testing.T) { // A90
+func TestTheBucketIsAnotherOne(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	js, err := jetstream.New(w.Connect())
@@ -226,7 +226,7 @@ func (w world) written(id string) (kv jetstream.KeyValue, bucket jetstream.Strea
 
 // The consumer of a watch is gone, as with the server that it was on, and a node dies
 // at once: what tells of its end is gone before the library makes the consumer anew.
-func TestTheWatchDiesWithTheNode(t *testing.T) { // A90 A94
+func TestTheWatchDiesWithTheNode(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, _ := w.join("a")
@@ -251,7 +251,7 @@ func TestTheWatchDiesWithTheNode(t *testing.T) { // A90 A94
 }
 
 // A member's key was purged from the stream, of which a watch is told nothing.
-func TestTheEndIsNotTold(t *testing.T) { // A90
+func TestTheEndIsNotTold(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	a, _ := w.join("a")
@@ -300,7 +300,7 @@ func (m *mute) set(on bool) error {
 
 // A member's key expires while this node cannot renew its own either, as after an
 // election: it may be there all the same, and has time to say so.
-func TestNobodyCouldBeat(t *testing.T) { // A93 A94
+func TestNobodyCouldBeat(t *testing.T) {
 	embeddedtest.Long(t, "several members")
 	w := newWorld(t)
 	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler)})
@@ -343,7 +343,7 @@ func TestNobodyCouldBeat(t *testing.T) { // A93 A94
 
 // A connection is made anew. If the key was removed meanwhile that ends the trust, as
 // if a beat had found out; if it was not, nothing has happened.
-func TestConnectedAnew(t *testing.T) { // A92
+func TestConnectedAnew(t *testing.T) {
 	w := newWorld(t)
 	m, nc := w.join("a")
 	js, err := jetstream.New(w.Connect())

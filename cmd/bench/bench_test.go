@@ -138,7 +138,7 @@ func TestSnapshots(t *testing.T) {
 		"turns with snapshots and views: CPU per 1,000 turns")
 }
 
-func TestViews(t *testing.T) { // A81
+func TestViews(t *testing.T) {
 	rows := measure(t, tiny(t, "views"))
 	has(t, rows, []int{300}, "views built", "approvals", "usage --by agent --since 24h", "effects --tool --where")
 }

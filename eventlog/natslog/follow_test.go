@@ -40,7 +40,7 @@ func (s stalling) Read(b []byte) (int, error) {
 
 // A follower stands still while the answer to a fetch is on its way. The library has given
 // up by then, without a word; the head comes all the same, and not only with the next one.
-func TestFollowStandsStill(t *testing.T) { // A107
+func TestFollowStandsStill(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()

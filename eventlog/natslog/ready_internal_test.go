@@ -12,7 +12,7 @@ import (
 
 // Who reads while a stream elects its leader is told to try again; what trying again does
 // not change is told as it is.
-func TestForNow(t *testing.T) { // A94
+func TestForNow(t *testing.T) {
 	electing := &jetstream.APIError{Code: 503, ErrorCode: codeUnavailable}
 	for name, c := range map[string]struct {
 		err   error

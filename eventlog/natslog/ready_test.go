@@ -36,7 +36,7 @@ func TestOpenSaysWhatAServerLacks(t *testing.T) {
 }
 
 // What is only slow to answer is asked again, what is wrong is not.
-func TestAwait(t *testing.T) { // A94
+func TestAwait(t *testing.T) {
 	nc := connect(t)
 	slow := []error{fmt.Errorf("look up: %w", eventlog.ErrUnavailable), context.DeadlineExceeded, nats.ErrTimeout, nats.ErrDisconnected, fmt.Errorf("bucket b: %w", nats.ErrReconnectBufExceeded), nil}
 	asked := 0
@@ -63,7 +63,7 @@ func TestGoneForGood(t *testing.T) { // A30
 }
 
 // A key has a revision until it is deleted.
-func TestRevision(t *testing.T) { // A94
+func TestRevision(t *testing.T) {
 	nc := connect(t)
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // A connection whose login is refused for a while, as while a password is changed, is
 // back when the login is right again.
-func TestARefusedLoginIsTriedAgain(t *testing.T) { // A93
+func TestARefusedLoginIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -84,7 +84,7 @@ func TestARefusedLoginIsTriedAgain(t *testing.T) { // A93
 
 // Nodes that start at the same moment on a new store of three copies store the same
 // definitions: one in hand for another is no refusal.
-func TestDefinitionsAreStoredAtOnce(t *testing.T) { // A94
+func TestDefinitionsAreStoredAtOnce(t *testing.T) {
 	embeddedtest.Long(t, "several servers")
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)

@@ -568,7 +568,7 @@ func TestLargeCallsFillABatch(t *testing.T) {
 	}
 }
 
-func TestUnreadableFramesAreCounted(t *testing.T) { // A86
+func TestUnreadableFramesAreCounted(t *testing.T) {
 	w := newWorld(6)
 	w.live(10, 50)
 	bad := &w.shards[1][5]
@@ -991,7 +991,7 @@ func TestCommitsEndWithTheirContext(t *testing.T) {
 }
 
 // A page of effects costs what is on it, not what there is.
-func TestPagesAreReadInOrder(t *testing.T) { // A81
+func TestPagesAreReadInOrder(t *testing.T) {
 	s := open(t, file(t))
 	for _, q := range []Query{{}, {Kind: "k"}, {After: cursor(ofEffects, effectsAfter{})},
 		{EffectFilter: projections.EffectFilter{Tool: "x"}}, {EffectFilter: projections.EffectFilter{Outcome: projections.CallFailed, Since: begun}},

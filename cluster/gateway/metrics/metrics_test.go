@@ -131,7 +131,7 @@ func (f *failing) Append(context.Context, eventlog.Entry) (eventlog.Tail, error)
 	return eventlog.Tail{}, f.with
 }
 
-func TestAppends(t *testing.T) { // A92
+func TestAppends(t *testing.T) {
 	m := newMetrics()
 	f := &failing{}
 	log := m.Log(f)

@@ -64,7 +64,6 @@ func honest(t *testing.T) *evidence {
 // TestProofBites holds that the proof finds each thing that must not be, and
 // nothing in what is right.
 func TestProofBites(t *testing.T) {
-	// A28
 	const agent = "default/worker/a"
 	drop := func(n int) func(*evidence) {
 		return func(e *evidence) {

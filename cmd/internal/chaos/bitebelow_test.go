@@ -74,7 +74,6 @@ func family(t *testing.T) *evidence {
 // TestProofBitesBelow holds that the proof finds what must not be of children,
 // of large payloads, of what comes later, and of agents that were deleted.
 func TestProofBitesBelow(t *testing.T) {
-	// A28, A36, A45, A108
 	const root, child, reborn = "default/worker/a", "default/helper/sub-x", "default/worker/m0"
 	rewrite := func(agent string, n int, data string) func(*evidence) {
 		return func(e *evidence) { e.logs[agent][n-1].Data = json.RawMessage(data) }

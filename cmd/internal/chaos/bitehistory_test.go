@@ -16,7 +16,6 @@ import (
 // TestHistoryBites holds that a history is refused if an append is lost, comes too
 // late or changes its place, or a read is of the past, and only then.
 func TestHistoryBites(t *testing.T) {
-	// A92
 	const forever = math.MaxInt64
 	put := func(id string, call, end int64) porcupine.Operation {
 		return porcupine.Operation{Input: listed{"a", id}, Call: call, Return: end}

@@ -42,7 +42,7 @@ func endWith(in io.Reader) {
 
 // TestCluster harms a cluster under load.
 func TestCluster(t *testing.T) {
-	// A28 A90 A91 A92 A93 A94 A95
+	// A28 A90 A91 A92 A93 A94
 	if *duration == 0 {
 		t.Skip("make chaos-cluster runs it: -duration says how long")
 	}

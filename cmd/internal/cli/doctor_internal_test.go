@@ -7,7 +7,7 @@ import (
 )
 
 // A queue that stands still is told, however short it is.
-func TestQueueThatStands(t *testing.T) { // A94
+func TestQueueThatStands(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, c := range []struct {
 		n      uint64

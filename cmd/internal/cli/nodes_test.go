@@ -36,7 +36,7 @@ func get(t *testing.T, address, path string) (status int, body string) {
 	return got.StatusCode, string(b)
 }
 
-func TestNodes(t *testing.T) { // A92
+func TestNodes(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
 	w.file("other.yaml", "agents:\n  assistant: {model: demo/demo}\n  clerk: {model: demo/demo}\n")
@@ -84,7 +84,7 @@ func TestNodes(t *testing.T) { // A92
 
 // Of two nodes one is frozen and gets half of what is asked: the other one answers all
 // the same, and lists it as silent for as long as its key is there.
-func TestFrozenNode(t *testing.T) { // A92
+func TestFrozenNode(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
 	url := object(t, w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "off", "-o", "json").ready)["nats"].(string)

@@ -12,7 +12,7 @@ import (
 
 // An address that somebody lets go of is waited for, for a while; what else is
 // wrong is told at once.
-func TestAddressIsLetGo(t *testing.T) { // A107
+func TestAddressIsLetGo(t *testing.T) {
 	inUse := fmt.Errorf("listen: %w", syscall.EADDRINUSE)
 	for what, tc := range map[string]struct {
 		answers []error

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -50,10 +51,32 @@ func newWorld(t *testing.T) *world {
 	w.ok(err)
 	t.Cleanup(func() { _ = w.srv.Shutdown() })
 	w.srv, w.url = srv, srv.ClientURL()
-	w.nc = w.connect()
-	w.js, err = jetstream.New(w.nc)
-	w.ok(err)
+	w.use(w.connect())
 	return w
+}
+
+// serve moves the world to a server with options that embedded does not have.
+func (w *world) serve(o *server.Options) *server.Server {
+	w.t.Helper()
+	o.NoSigs, o.NoLog, o.AuthTimeout = true, true, 60
+	srv, err := server.NewServer(o)
+	w.ok(err)
+	srv.Start()
+	w.t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
+	if !srv.ReadyForConnections(time.Minute) {
+		w.t.Fatal("the server does not listen")
+	}
+	w.url = srv.ClientURL()
+	return srv
+}
+
+// use makes nc the world's own connection.
+func (w *world) use(nc *nats.Conn) {
+	w.t.Helper()
+	var err error
+	w.nc = nc
+	w.js, err = jetstream.New(nc)
+	w.ok(err)
 }
 
 // unhurried lets a machine that stands still for seconds take its time to connect.

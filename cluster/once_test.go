@@ -141,9 +141,9 @@ func TestSentAgainAfterKill(t *testing.T) { // A8
 	}
 }
 
-// The consumer is lost again and again while inputs without ids come: what was
-// applied and not acknowledged comes again, and is the same input.
-func TestLostConsumers(t *testing.T) { // A106 A7
+// The consumer is lost again and again while inputs without ids come: none of them is
+// lost or doubled, and their order is kept.
+func TestLostConsumers(t *testing.T) { // A7
 	w := newWorld(t)
 	c := w.node().Client()
 	stream, err := w.js.Stream(w.ctx, "REPRISE_IN")

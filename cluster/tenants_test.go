@@ -13,7 +13,6 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
@@ -49,19 +48,9 @@ func newTenancy(t *testing.T, l tenant.Layout, changes ...change) *tenancy {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, l.Text())
 	}
-	opts.NoSigs, opts.NoLog, opts.AuthTimeout = true, true, 60
-	srv, err := server.NewServer(opts)
-	w.ok(err)
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not start")
-	}
-	w.url = srv.ClientURL()
+	w.serve(opts)
 	y := &tenancy{world: w, layout: l}
-	w.nc = y.login("admin").nc
-	w.js, err = jetstream.New(w.nc)
-	w.ok(err)
+	w.use(y.login("admin").nc)
 	asNode := func(c *cluster.Config) {
 		c.NATSOptions = append(c.NATSOptions, nats.UserInfo("node", "secret of node"))
 	}

@@ -305,7 +305,7 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 	}
 }
 
-func TestStreamInputID(t *testing.T) { // A106
+func TestStreamInputID(t *testing.T) {
 	at := time.UnixMilli(1767322800123)
 	if id := StreamInputID(at, 42); id != "in:1767322800123:42" || id != StreamInputID(at.In(time.FixedZone("", 3600)), 42) {
 		t.Error(id)

@@ -75,35 +75,6 @@ func TestJoinedInTheMiddle(t *testing.T) { // A8 A51
 	}
 }
 
-func TestStalledFollowers(t *testing.T) {
-	w := newWorld(t)
-	c := w.node().Client()
-	stalled := w.connect()
-	block := make(chan struct{})
-	defer close(block)
-	for _, subject := range []string{"reprise.live.>", "stalled.replies"} {
-		sub, err := stalled.SubscribeSync(subject)
-		w.ok(err)
-		w.ok(sub.SetPendingLimits(1, 64)) // and it never reads
-	}
-	w.ok(stalled.PublishRequest("reprise.q.default.assistant.a", "stalled.replies", []byte(`{"view":"events","follow":true}`)))
-	w.ok(stalled.Flush())
-	for e, err := range c.Ask(w.ctx, "assistant/a", "hold one stream open and leave it") {
-		w.ok(err)
-		if e.Type == "turn.started" {
-			break
-		}
-	}
-	for i := range 50 {
-		if got := w.say(c, "assistant/a", fmt.Sprint(i), "hello"); got.text != "you said hello" {
-			t.Fatalf("%+v", got)
-		}
-	}
-	if n := count(w.events(c, "assistant/a"), "turn.completed"); n != 51 {
-		t.Errorf("%d turns", n)
-	}
-}
-
 // Pages of any size, read while the agent writes, join without gap or repeat.
 func TestPagesAndFollow(t *testing.T) { // A85
 	w := newWorld(t)

@@ -159,7 +159,7 @@ func TestRootsAndConnections(t *testing.T) {
 	}
 }
 
-// A key is in no event, no log line and no error.
+// A key that a server refused is in no event, no log line and no error.
 func TestSecretsStaySecret(t *testing.T) { // A56
 	const key = "sk-very-secret-key"
 	w := newWorld(t)

@@ -37,8 +37,8 @@ var (
 	quickly = pace{100 * time.Millisecond, 5 * time.Minute, 0}
 )
 
-// tale is the story of one agent: what people, models and tools do in it depends
-// on the log and the ledger alone, so that it can be told through any crash.
+// tale is the story of one agent and of those below it: what people, models and tools do
+// in it depends on the log and the ledger alone, so that it can be told through any crash.
 type tale struct {
 	t     *testing.T
 	pace  pace
@@ -49,16 +49,19 @@ type tale struct {
 	mu      sync.Mutex
 	runs    map[string]int // of calls, by name and by attempt
 	view    *view
+	below   []*view // of its children, in the order in which they came
 	scenes  []scene
 	before  []string // the outline as of the clear
 	refused string   // the input that came when the agent was busy
 	life    int      // which process lives, counted from 0
 }
 
-// scene is what a person does next, once the agent is where it should be.
+// scene is what a person does next, once the agent, or one below it, is where it should
+// be.
 type scene struct {
-	when func(*turn.State) bool
-	do   messages.Command
+	when  func(*turn.State) bool
+	do    messages.Command
+	below bool
 }
 
 func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
@@ -85,6 +88,9 @@ func rests(reason string) func(*turn.State) bool {
 	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused == reason }
 }
 
+// awaits says that a call below waits for a person.
+func awaits(s *turn.State) bool { return s.Turn != nil && s.Waiting() > 0 }
+
 // under is what somebody says, with its policy.
 func under(p messages.Policy, id, text string) messages.Input {
 	in := say(id, text)
@@ -97,38 +103,42 @@ func scenes() []scene {
 	no, steps := "no money", say("u9", "steps")
 	steps.Options.MaxSteps = 2
 	return []scene{
-		{idle, say("u1", "sum")}, // parallel tools, and an input that joins them
-		{at(turn.Executing, "until"), under(messages.PolicyJoin, "j1", "and hurry")},
-		{idle, say("u2", "work")}, // tools of all classes, one of them gated; a queue
-		{rests("approval"), say("u3", "again")},
-		{rests("approval"), say("u4", "never")},
-		{rests("approval"), messages.Withdraw{ID: "w4", Input: "u4"}},
-		{rests("approval"), under(messages.PolicyReject, "u5", "at once")}, // refused
-		{rests("approval"), messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
-		{idle, say("u6", "refund")}, // u3 has used what was remembered, and an approval of its has expired
-		{rests("approval"), messages.Deny{ID: "d6", Call: "r6", Text: &no}},
-		{idle, messages.Forget{ID: "f6", Tool: "pay"}},
-		{idle, say("u7", "twice")}, // a repeated effect wants approval
-		{rests("approval"), messages.Approve{ID: "a7", Call: "x8"}},
-		{idle, say("u8", "retry")}, // attempts, then another model
-		{idle, steps},              // a limit, and a person who raises it
-		{rests("max_steps"), messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
-		{idle, say("u10", "short")}, // a hook that is not content
-		{idle, messages.SetState{ID: "s1", Patch: json.RawMessage(`{"plan":"free"}`)}},
-		{idle, say("u11", "wait")}, // steering and stopping
-		{at(turn.Executing, "ever"), under(messages.PolicyInterrupt, "u12", "wait once more")},
-		{at(turn.Executing, "ever"), messages.Interrupt{ID: "i12", Reason: "enough"}},
-		{idle, say("u13", "wait")},
-		{at(turn.Executing, "ever"), messages.Abort{ID: "a13"}},
-		{idle, say("u14", "wait")},
-		{at(turn.Executing, "ever"), say("u15", "queued")},
-		{at(turn.Executing, "ever"), under(messages.PolicyJoin, "j14", "joined")},
-		{at(turn.Executing, "ever"), messages.Clear{ID: "c14"}},
-		{idle, say("u16", "hello")},
+		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that joins them
+		{when: at(turn.Executing, "until"), do: under(messages.PolicyJoin, "j1", "and hurry")},
+		{when: idle, do: say("u2", "work")}, // tools of all classes, one of them gated; a queue
+		{when: rests("approval"), do: say("u3", "again")},
+		{when: rests("approval"), do: say("u4", "never")},
+		{when: rests("approval"), do: messages.Withdraw{ID: "w4", Input: "u4"}},
+		{when: rests("approval"), do: under(messages.PolicyReject, "u5", "at once")}, // refused
+		{when: rests("approval"), do: messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
+		{when: idle, do: say("u6", "refund")}, // u3 has used what was remembered, and an approval of its has expired
+		{when: rests("approval"), do: messages.Deny{ID: "d6", Call: "r6", Text: &no}},
+		{when: idle, do: messages.Forget{ID: "f6", Tool: "pay"}},
+		{when: idle, do: say("u7", "twice")}, // a repeated effect wants approval
+		{when: rests("approval"), do: messages.Approve{ID: "a7", Call: "x8"}},
+		{when: idle, do: say("u8", "retry")}, // attempts, then another model
+		{when: idle, do: steps},              // a limit, and a person who raises it
+		{when: rests("max_steps"), do: messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
+		{when: idle, do: say("u10", "short")},    // a hook that is not content
+		{when: idle, do: say("u17", "delegate")}, // a child whose call waits for a person, beside a tool
+		{when: awaits, do: messages.Approve{ID: "a17", Call: "g1"}},
+		{when: idle, do: say("u18", "delegate once more")}, // a child that is stopped
+		{when: at(turn.Executing, "ever"), do: messages.Interrupt{ID: "i18", Reason: "no need"}, below: true},
+		{when: idle, do: messages.SetState{ID: "s1", Patch: json.RawMessage(`{"plan":"free"}`)}},
+		{when: idle, do: say("u11", "wait")}, // steering and stopping
+		{when: at(turn.Executing, "ever"), do: under(messages.PolicyInterrupt, "u12", "wait once more")},
+		{when: at(turn.Executing, "ever"), do: messages.Interrupt{ID: "i12", Reason: "enough"}},
+		{when: idle, do: say("u13", "wait")},
+		{when: at(turn.Executing, "ever"), do: messages.Abort{ID: "a13"}},
+		{when: idle, do: say("u14", "wait")},
+		{when: at(turn.Executing, "ever"), do: say("u15", "queued")},
+		{when: at(turn.Executing, "ever"), do: under(messages.PolicyJoin, "j14", "joined")},
+		{when: at(turn.Executing, "ever"), do: messages.Clear{ID: "c14"}},
+		{when: idle, do: say("u16", "hello")},
 	}
 }
 
-// look folds what is new in the log, and shows what it makes of it.
+// look folds what is new in the logs, and shows what it makes of the agent's.
 func (s *tale) look(see func(*view)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,9 +147,32 @@ func (s *tale) look(see func(*view)) {
 			s.before = outlineOf(&s.view.state)
 		}
 		s.view.add(e)
+		for _, spawned := range actorstest.Of[messages.ChildSpawned](e.Frame.Events) {
+			child, err := messages.ParseAgentID(spawned.Child)
+			if err != nil {
+				s.t.Error(err)
+			}
+			s.below = append(s.below, newView(child))
+		}
+	}
+	for _, v := range s.below {
+		v.foldAll(s.stage.Entries(v.agent))
 	}
 	see(s.view)
 }
+
+// of is the view of an agent of the story. Hold mu.
+func (s *tale) of(a messages.AgentID) *view {
+	for _, v := range s.below {
+		if v.agent == a {
+			return v
+		}
+	}
+	return s.view
+}
+
+// all are the views of all agents of the story.
+func (s *tale) all() []*view { return append([]*view{s.view}, s.below...) }
 
 // applied says that a command is in the log.
 func (s *tale) applied(id string) (ok bool) {
@@ -173,6 +206,10 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 	switch {
 	case len(s.scenes) == 0:
 		return nil, state.Turn == nil
+	case s.scenes[0].below:
+		if slices.ContainsFunc(s.below, func(v *view) bool { return s.scenes[0].when(&v.state) }) {
+			return s.scenes[0].do, false
+		}
 	case s.scenes[0].when(state):
 		return s.scenes[0].do, false
 	}
@@ -202,16 +239,26 @@ func (s *tale) config() actors.Config {
 		Kind: "test", Model: "a/m", Fallbacks: []string{"b/n"}, Tools: s.tools(), MaxAttempts: 2, Parallel: 2, PauseAtLimit: true,
 		TurnLimits: messages.Limits{MaxTokens: 1_000_000, MaxDuration: time.Hour.Milliseconds()},
 		Hooks:      []actors.Hook{{Name: "critic", BeforeTool: s.beforeTool, TurnEnd: s.turnEnd}},
+	}, {
+		Kind: "helper", Model: "a/m", Tools: s.toolsBelow(), MaxAttempts: 2,
 	}}
 	return cfg
 }
 
-func (s *tale) tools() []tool.Tool {
+// tool is one of the process that lives.
+func (s *tale) tool(name string, class tool.Class) *tool.Typed[amount] {
 	life := s.life
-	of := func(name string, class tool.Class) *tool.Typed[amount] {
-		return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
-	}
+	return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
+}
+
+func (s *tale) toolsBelow() []tool.Tool {
+	return []tool.Tool{s.tool("stamp", tool.Keyed).ApproveAlways(), s.tool("ever", tool.Pure)}
+}
+
+func (s *tale) tools() []tool.Tool {
+	of := s.tool
 	return []tool.Tool{
+		actors.AsTool("helper", "asks a helper"),
 		of("add", tool.Pure), of("until", tool.Pure), of("ever", tool.Pure), of("mail", tool.Once),
 		of("pay", tool.Keyed).ApproveAlways(), of("refund", tool.Keyed).ApproveAlways().ApprovalTimeout(s.pace.expiry),
 		of("slowrefund", tool.Keyed).ApproveAlways(), of("wire", tool.Once).ApproveRepeats(),
@@ -237,11 +284,11 @@ func (s *tale) bury() {
 // effect in the ledger first.
 func (s *tale) use(ctx context.Context, name string, life int) (string, error) {
 	c := tool.CallOf(ctx)
-	s.look(func(v *view) {
+	s.look(func(*view) {
 		if life != s.life {
 			return
 		}
-		if !v.started[attemptOf(c.Key, c.Attempt)] {
+		if !s.of(c.Agent).started[attemptOf(c.Key, c.Attempt)] {
 			s.t.Errorf("%s began before its intent was in the log", c.Key)
 		}
 		s.runs[name+" "+c.Key]++
@@ -284,6 +331,9 @@ var steps = map[string][][]messages.Item{
 	"twice":  {{wants("x7", "wire", 1)}, {wants("x8", "wire", 1), wants("m8", "mail", 4)}},
 	"steps":  {{wants("a1", "add", 1)}, {wants("a2", "add", 2)}},
 
+	"delegate": {{task("h17", "stamp it"), wants("k17", "add", 5)}}, "stamp it": {{wants("g1", "stamp", 1)}},
+	"delegate once more": {{task("h18", "wait")}},
+
 	"wait": {{wants("e1", "ever", 1)}}, "wait once more": {{wants("e1", "ever", 1)}},
 }
 
@@ -291,9 +341,15 @@ func wants(id, name string, n int) messages.Item {
 	return messages.Item{Type: messages.ItemCall, CallID: messages.CallID(id), Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, n)}
 }
 
+// task is a call of the helper.
+func task(id, input string) messages.Item {
+	return messages.Item{Type: messages.ItemCall, CallID: messages.CallID(id), Name: "helper", Arguments: fmt.Sprintf(`{"input":%q}`, input)}
+}
+
 // generate is every model: what it answers depends on what it is shown alone.
 func (s *tale) generate(_ context.Context, r providers.Request, _ func(providers.Delta)) (providers.Response, error) {
-	s.look(func(v *view) {
+	s.look(func(*view) {
+		v := s.of(r.Agent)
 		if v.shown[r.Call] != strings.Join(brief(r), "\n") {
 			s.t.Errorf("model call %s was given %q, the log says %q", r.Call, brief(r), v.shown[r.Call])
 		}
@@ -374,6 +430,16 @@ message user short
 message assistant short
 message developer say more
 message assistant short is done after say more
+message user delegate
+function_call   h17 helper {"input":"stamp it"}
+function_call   k17 add {"n":5}
+function_call_output   h17   stamp it is done after did g1
+function_call_output   k17   did k17
+message assistant delegate is done after did k17
+aborted message user delegate once more
+aborted function_call   h18 helper {"input":"wait"}
+aborted function_call_output   h18   stopped while it ran: it may or may not have had its effect
+aborted message developer The user interrupted the turn above before it was finished. Reason: no need
 aborted message user wait
 aborted function_call   e1 ever {"n":1}
 aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
@@ -401,17 +467,38 @@ completed [u7] twice is done after did m8, 3 steps
 completed [u8] retry is done after retry, 1 steps
 completed [u9] steps is done after did a2, 3 steps
 completed [u10] short is done after say more, 2 steps
+completed [u17] delegate is done after did k17, 2 steps
+aborted [u18] interrupt, 1 steps
 aborted [u11] input, 1 steps
 aborted [u12] interrupt, 1 steps
 aborted [u13] abort, 1 steps
 aborted [u14 j14] clear, 1 steps
 dropped u15
-completed [u16] hello is done after hello, 1 steps`
+completed [u16] hello is done after hello, 1 steps
+child 1
+state {}
+remembered map[]
+message user stamp it
+function_call   g1 stamp {"n":1}
+function_call_output   g1   did g1
+message assistant stamp it is done after did g1
+completed its task: stamp it is done after did g1, 2 steps
+child 2
+state {}
+remembered map[]
+aborted message user wait
+aborted function_call   e1 ever {"n":1}
+aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
+aborted its task: recall, 1 steps`
 
 // outline is what must be the same through any crash.
 func (s *tale) outline() []string {
 	lines := append(slices.Clone(s.before), "clear")
-	return append(append(lines, outlineOf(&s.view.state)...), s.ends()...)
+	lines = append(append(lines, outlineOf(&s.view.state)...), s.ends(s.agent)...)
+	for i, v := range s.below {
+		lines = append(append(append(lines, fmt.Sprint("child ", i+1)), outlineOf(&v.state)...), s.ends(v.agent)...)
+	}
+	return lines
 }
 
 // outlineOf is what an agent shows.
@@ -423,16 +510,22 @@ func outlineOf(s *turn.State) []string {
 	return lines
 }
 
-// ends are the inputs with what became of them, in order of their ends.
-func (s *tale) ends() (lines []string) {
-	for _, ev := range s.stage.Events(s.agent) {
+// ends are an agent's inputs with what became of them, in order of their ends.
+func (s *tale) ends(a messages.AgentID) (lines []string) {
+	of := func(inputs []string) string {
+		if len(inputs) == 1 && strings.HasPrefix(inputs[0], "task:") {
+			return "its task:" // its id is made of event numbers
+		}
+		return fmt.Sprint(inputs)
+	}
+	for _, ev := range s.stage.Events(a) {
 		switch ev := ev.(type) {
 		case messages.TurnCompleted:
-			lines = append(lines, fmt.Sprintf("completed %v %s, %d steps", ev.Inputs, ev.Output, ev.Steps))
+			lines = append(lines, fmt.Sprintf("completed %s %s, %d steps", of(ev.Inputs), ev.Output, ev.Steps))
 		case messages.TurnFailed:
-			lines = append(lines, fmt.Sprintf("failed %v %s, %d steps", ev.Inputs, ev.Reason, ev.Steps))
+			lines = append(lines, fmt.Sprintf("failed %s %s, %d steps", of(ev.Inputs), ev.Reason, ev.Steps))
 		case messages.TurnAborted:
-			lines = append(lines, fmt.Sprintf("aborted %v %s, %d steps", ev.Inputs, ev.By, ev.Steps))
+			lines = append(lines, fmt.Sprintf("aborted %s %s, %d steps", of(ev.Inputs), ev.By, ev.Steps))
 		case messages.InputWithdrawn:
 			lines = append(lines, "withdrawn "+ev.Input)
 		case messages.InputDropped:

@@ -23,11 +23,12 @@ func newRecorder(log eventlog.Log) *recorder {
 	return &recorder{Log: log, stored: make(map[messages.AgentID][]eventlog.Entry), more: make(chan struct{})}
 }
 
-// Append stores one frame at a time, so that what is remembered is in order.
+// Append stores one frame at a time, so that what is remembered is in order. The end of
+// ctx takes back nothing that was sent: the outcome is awaited, for it may be stored.
 func (r *recorder) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tail, err := r.Log.Append(ctx, e)
+	tail, err := r.Log.Append(context.WithoutCancel(ctx), e)
 	if err != nil {
 		return tail, err
 	}

@@ -22,6 +22,7 @@ const (
 	Pay  = "pay"  // class keyed: the shop takes each key once
 	Once = "once" // class once: the shop counts every visit
 	Look = "look" // class pure
+	Sign = "sign" // class keyed, and a person must approve it
 	Ask  = "ask"  // asks a helper
 )
 

@@ -23,6 +23,16 @@ type wire struct {
 	// refused counts the appends to the log that the server would not take because
 	// somebody else had written.
 	refused int
+	// end is where the wire stops; nil: nowhere.
+	end *boundary
+}
+
+// boundary is where a wire stops: at an append of a frame.
+type boundary struct {
+	appends int // to come, the last of them is the one
+	stored  bool
+	acks    int           // still to come, of what was given on
+	met     chan struct{} // closed when nothing moves any more
 }
 
 // direction is that of bytes on a wire.
@@ -42,6 +52,10 @@ type line struct {
 	// rest is the end of what was taken before, in which something may begin.
 	rest []byte
 	done bool
+	// given is how much of what was taken was given on, until how much of it is although
+	// the direction is held.
+	given, until int
+	ops          ops
 }
 
 // mostHeld is how much a line takes in that it does not give on; what is more stays
@@ -115,6 +129,7 @@ func (w *wire) take(l *line) {
 		w.mu.Lock()
 		l.waiting = append(l.waiting, buf[:n]...)
 		w.listen(l, buf[:n])
+		w.stop(l, buf[:n])
 		l.done = l.done || err != nil
 		w.moved.Broadcast()
 		for !l.done && len(l.waiting) > mostHeld {
@@ -151,11 +166,14 @@ func (w *wire) listen(l *line, some []byte) {
 func (w *wire) give(l *line) {
 	for {
 		w.mu.Lock()
-		for w.held[l.direction] && !w.cut || len(l.waiting) == 0 && !l.done {
+		may := w.may(l)
+		for may == 0 && (w.held[l.direction] && !w.cut || !l.done) {
 			w.moved.Wait()
+			may = w.may(l)
 		}
-		some := l.waiting
-		l.waiting = nil
+		some := l.waiting[:may:may]
+		l.waiting = l.waiting[may:]
+		l.given += may
 		w.moved.Broadcast()
 		w.mu.Unlock()
 		if len(some) == 0 {
@@ -171,6 +189,14 @@ func (w *wire) give(l *line) {
 	w.mu.Unlock()
 	// The other direction goes on until its own end: it may hold something.
 	_, _ = l.from.CloseRead(), l.into.CloseWrite()
+}
+
+// may is how many bytes of a line may be given on now. w.mu is held.
+func (w *wire) may(l *line) int {
+	if w.held[l.direction] && !w.cut {
+		return max(0, min(len(l.waiting), l.until-l.given))
+	}
+	return len(l.waiting)
 }
 
 // hold keeps what travels in a direction, in order, until heal.
@@ -197,7 +223,10 @@ func (w *wire) sever() {
 func (w *wire) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cut, w.held = false, make(map[direction]bool)
+	w.cut, w.held, w.end = false, make(map[direction]bool), nil
+	for l := range w.lines {
+		l.until = 0
+	}
 	w.moved.Broadcast()
 }
 

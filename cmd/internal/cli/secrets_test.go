@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 )
 
 // TestSecretsAreNowhere holds that keys of model servers, what tools get in their
@@ -146,19 +148,14 @@ providers:
 // login in it.
 func serveWithLogin(t *testing.T, dir, user, password string) string {
 	t.Helper()
-	srv, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true,
-		Username: user, Password: password, AuthTimeout: 60,
+	srv, err := embedded.Start(embedded.Config{
+		Dir: dir, Sync: embedded.SyncRelaxed, Logger: slog.New(slog.DiscardHandler), Login: embedded.Login{User: user, Password: password},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv.Start()
-	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
-	if !srv.ReadyForConnections(time.Minute) {
-		t.Fatal("the server does not listen")
-	}
-	return fmt.Sprintf("nats://%s:%s@%s", user, password, srv.Addr())
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	return strings.Replace(srv.ClientURL(), "nats://", fmt.Sprintf("nats://%s:%s@", user, password), 1)
 }
 
 // rawMessages are all messages of all streams, those of KV buckets among them, with their

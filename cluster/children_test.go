@@ -93,7 +93,7 @@ func viewOf[T any](w *world, c *client.Client, agent, view string) (list []T) {
 // A call two levels down is asked about on the stream of whoever has prompted the
 // root, and decided there. The stream and the root's live subject carry what the
 // agents below say, tagged with the call and the agent, and apart from the answer.
-func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A72, A52
+func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A52
 	w := newWorld(t)
 	f := new(family)
 	live, err := w.nc.SubscribeSync("reprise.live.default.root.r")

@@ -11,7 +11,7 @@ import (
 
 // A child is at work at the shop when the node of its parent is killed, its own, or
 // both: the call ends once, and the tree tells of both.
-func TestChildrenOfTheKilled(t *testing.T) { // A71 A72
+func TestChildrenOfTheKilled(t *testing.T) { // A71
 	for _, who := range []string{"parent", "child", "both"} {
 		t.Run(who, func(t *testing.T) {
 			w := clustertest.New(t, clustertest.Nodes(3))

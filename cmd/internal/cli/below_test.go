@@ -9,7 +9,7 @@ import (
 
 // TestOneOfTwoDecisions has two people decide at the same time about a call, one at
 // the root of the tree and one at its agent: one of them is told of no success.
-func TestOneOfTwoDecisions(t *testing.T) { // A45, A72
+func TestOneOfTwoDecisions(t *testing.T) { // A45
 	w := newWorld(t)
 	w.file("reprise.yaml", strings.Replace(family, "    approval: always", "    approval: always\n    approval_timeout: 1h", 1))
 	w.dev()

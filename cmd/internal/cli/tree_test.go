@@ -26,7 +26,7 @@ tools:
 
 // TestTree asks through two agents for what a person must let, shows the tree,
 // decides at its root, and finds that all has ended.
-func TestTree(t *testing.T) { // A45, A72
+func TestTree(t *testing.T) { // A45
 	w := newWorld(t)
 	w.file("reprise.yaml", family)
 	w.dev()

@@ -53,6 +53,7 @@ func (a *agent) notAppended(err error) {
 	var refusal *messages.Error
 	switch {
 	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
+		a.rt.logger.Warn("a write was refused: another node owns the agent; its work here stops", a.id.LogAttr(a.epoch), "newer", conflict.Actual.Epoch)
 		a.fenced(conflict.Actual.Epoch)
 	case a.left && errors.Is(err, context.Canceled): // and broken says why
 	default:
@@ -79,7 +80,6 @@ func (a *agent) notAppended(err error) {
 // fenced stops an agent that somebody else owns.
 func (a *agent) fenced(newer messages.Epoch) {
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s is owned by another node now (epoch %d): try again", a.id, newer)
-	a.rt.logger.Warn("an agent is owned by another node; its work here stops", a.id.LogAttr(a.epoch), "newer", newer)
 	a.tell(func(o Observer) { o.Fenced(a.id, newer) })
 	a.leave(false)
 }

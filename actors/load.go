@@ -159,6 +159,7 @@ func (a *agent) loaded(m loaded) {
 	a.state, a.tail, a.newest, a.ids, a.owing, a.unsaved = l.state, l.tail, l.newest, l.ids, l.owing, l.unsaved
 	switch {
 	case a.tail.Epoch > a.epoch:
+		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
 		a.fenced(a.tail.Epoch)
 	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
 		a.resend(l.last)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/actorstest"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -145,8 +147,14 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	model := scripted.New(scripted.Ask(call("c1", "slow")), scripted.Say("done"), scripted.Say("more"))
 	old := newEar()
 	s := actorstest.New(t, nil)
-	cfg := config(model, slow)
-	cfg.Observer = old
+	cfg, said := config(model, slow), new(embeddedtest.Words)
+	cfg.Observer, cfg.Logger = old, said.Logger()
+	logged := func(refused, notActivated int) {
+		t.Helper()
+		if n, m := strings.Count(said.String(), "a write was refused"), strings.Count(said.String(), "an agent was not activated"); n != refused || m != notActivated {
+			t.Errorf("the first owner logs %d writes refused and %d agents not activated, want %d and %d:\n%s", n, m, refused, notActivated, said)
+		}
+	}
 	first := s.Start(cfg)
 	first.Must(ada, say("u1", "go"))
 	<-running
@@ -158,8 +166,10 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	wantCode(t, first.Do(ada, say("u2", "lost")), messages.Unavailable)
 	<-canceled
 	<-old.fenced
+	logged(1, 0)
 	wantCode(t, first.Do(ada, say("u3", "lost")), messages.Unavailable)
-	<-old.fenced // activated anew, and fenced again
+	<-old.fenced // loaded again, and fenced again
+	logged(1, 1)
 	second.Must(ada, say("u4", "more"))
 	all := s.Until(ada, "turn.completed", 2)
 	ends(t, all)

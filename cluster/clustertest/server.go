@@ -27,13 +27,14 @@ type serverRole struct {
 	Port   int
 	Route  int   // its port for other servers
 	Routes []int // of all of the cluster; empty: it stands alone
+	Sync   bool  // each message is on disk before it is acknowledged
 }
 
 // run is the process of a server.
 func (r *serverRole) run(stop <-chan os.Signal) error {
 	opts := &server.Options{
 		ServerName: r.Name, Host: "127.0.0.1", Port: r.Port, NoSigs: true,
-		JetStream: true, StoreDir: r.Dir, JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 256 << 20,
+		JetStream: true, StoreDir: r.Dir, JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 256 << 20, SyncAlways: r.Sync,
 	}
 	if len(r.Routes) > 0 {
 		// NoAdvertise: no client is told of a way around its wire.
@@ -182,9 +183,9 @@ func ports(n int) ([]int, error) {
 
 // startServers starts n servers that know one another; on a conflict of ports with
 // others it tries again.
-func (w *World) startServers(n int) (err error) {
+func (w *World) startServers(n int, sync bool) (err error) {
 	for range 5 {
-		if err = w.tryServers(n); err == nil {
+		if err = w.tryServers(n, sync); err == nil {
 			return nil
 		}
 		for _, s := range w.servers {
@@ -197,13 +198,13 @@ func (w *World) startServers(n int) (err error) {
 	return err
 }
 
-func (w *World) tryServers(n int) error {
+func (w *World) tryServers(n int, sync bool) error {
 	free, err := ports(2 * n)
 	if err != nil {
 		return err
 	}
 	for i := range n {
-		r := serverRole{Name: fmt.Sprintf("nats-%d", i), Port: free[2*i], Route: free[2*i+1]}
+		r := serverRole{Name: fmt.Sprintf("nats-%d", i), Port: free[2*i], Route: free[2*i+1], Sync: sync}
 		r.Dir = filepath.Join(w.dir, r.Name)
 		if n > 1 {
 			for j := range n {

@@ -50,6 +50,7 @@ type Option func(*options)
 
 type options struct {
 	nodes, servers int
+	sync           bool
 	limit          time.Duration
 	dir            string
 	program        func(process string, nats []string) *exec.Cmd
@@ -61,6 +62,10 @@ func Nodes(n int) Option { return func(o *options) { o.nodes = n } }
 // Servers is how many NATS servers there are, 1 or 3; three keep three copies of
 // everything. Without it: 1.
 func Servers(n int) Option { return func(o *options) { o.servers = n } }
+
+// SyncAlways has the servers force each message to disk before they acknowledge it, as
+// the product's own does. Without it they do so every two minutes.
+func SyncAlways() Option { return func(o *options) { o.sync = true } }
 
 // Limit is when the world's time is over and the test fails. Without it: four
 // minutes.
@@ -100,7 +105,7 @@ func New(t *testing.T, opts ...Option) *World {
 	w.ok(err)
 	w.model, err = openModel()
 	w.ok(err)
-	w.ok(w.startServers(o.servers))
+	w.ok(w.startServers(o.servers, o.sync))
 	w.connect()
 	w.Eventually("every server keeps copies", func() bool {
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)

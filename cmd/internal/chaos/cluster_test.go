@@ -93,7 +93,7 @@ func newCluster(t *testing.T) *cluster {
 	c := &cluster{counts: make(map[string]int), history: newHistory(), quiet: make(map[string]chan struct{}), hands: make(map[string]*os.File)}
 	c.world = newWorld(t, limit)
 	c.system, c.end, c.command = c, c.close, command(c.world)
-	c.at = clustertest.New(t, clustertest.Dir(c.dir), clustertest.Nodes(0), clustertest.Servers(*servers), clustertest.Limit(limit), clustertest.Program(c.node))
+	c.at = clustertest.New(t, clustertest.Dir(c.dir), clustertest.Nodes(0), clustertest.Servers(*servers), clustertest.SyncAlways(), clustertest.Limit(limit), clustertest.Program(c.node))
 	for range *nodes {
 		c.up = append(c.up, c.at.AddNode())
 		c.letGo()

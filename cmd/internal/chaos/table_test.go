@@ -23,8 +23,9 @@ func (b *book) progress() (acks, facts int) {
 	return b.acks, b.facts
 }
 
-// refusedWrite is what a node logs when the fence refuses a write of it.
-const refusedWrite = "an agent is owned by another node; its work here stops"
+// refusedWrite is what a node logs when the log refuses a frame of it, not when it finds at
+// the load of an agent that another node owns it.
+const refusedWrite = "a write was refused: another node owns the agent"
 
 // fenced counts the writes that the fence refused, as the nodes have logged them.
 func (c *cluster) fenced() (n int) {

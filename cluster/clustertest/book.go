@@ -17,6 +17,8 @@ type sent struct {
 	// number counts what the publisher sent.
 	number int
 	plan   string
+	// began is when it was first sent.
+	began time.Time
 	// acked is when it was acknowledged; zero: it was not.
 	acked time.Time
 }

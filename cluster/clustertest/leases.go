@@ -25,6 +25,7 @@ type observer struct {
 	now     map[messages.Partition]string
 	granted map[grant]string // to whom
 	moves   int
+	moved   time.Time // when the newest of them was
 	faults  []string
 	newest  uint64 // the highest revision that it was told
 }
@@ -128,7 +129,7 @@ func (o *observer) see(e jetstream.KeyValueEntry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if was := o.now[p]; was != lease.Member && lease.Member != "" {
-		o.moves++
+		o.moves, o.moved = o.moves+1, e.Created()
 	}
 	o.now[p] = lease.Member
 	if lease.Member == "" {

@@ -101,6 +101,7 @@ func (l *Load) publish(name string, asks bool, random *rand.Rand) {
 			}
 			if !over {
 				l.entered++
+				s.began = time.Now()
 				b.sent[s.id] = s
 			}
 		})

@@ -72,8 +72,8 @@ type Account struct {
 	// Takeovers counts frames that say that an agent has a new owner.
 	Takeovers int
 	// Pause is the longest time between two acknowledgements, Rest that between two
-	// frames.
-	Pause, Rest time.Duration
+	// frames, Wait that from the first sending of an input to the frame that accepts it.
+	Pause, Rest, Wait time.Duration
 }
 
 // Prove waits until every input has ended, then holds the book against the streams
@@ -103,6 +103,7 @@ func (w *World) Prove() Account {
 		}
 		e.chain(a, frames)
 		e.inputs(a, frames)
+		e.waits(frames)
 		e.turns(a, frames)
 		e.calls(frames)
 		e.account.Agents++

@@ -71,6 +71,10 @@ const stoodStill = "this process stood still"
 // stood counts how often the process of the test did, through which all wires go.
 var stood atomic.Int64
 
+// StoodStill is how often the process of the test has stood still for a second so far,
+// which is never by its own doing: the machine did.
+func StoodStill() int { return int(stood.Load()) }
+
 // pulse tells when the process came a second late or more to what it does ten times a
 // second: one that stands still for three is no member any more, and rightly so.
 func pulse(tell func(late time.Duration)) {

@@ -251,7 +251,7 @@ func (w *World) Moves() int {
 // second so far, as all say of themselves but nodes of a [Program].
 func (w *World) StoodStill() int {
 	w.t.Helper()
-	times := int(stood.Load())
+	times := StoodStill()
 	logs := make([]string, 0, len(w.servers)+len(w.nodes))
 	for _, s := range w.servers {
 		logs = append(logs, s.at.log)

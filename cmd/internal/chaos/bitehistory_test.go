@@ -5,6 +5,7 @@ package chaos
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -65,8 +66,9 @@ func TestFigures(t *testing.T) {
 	}}
 	input := func(id string) *sent { return &sent{ID: id, Agent: agent, Command: "input", Life: 1} }
 	got := figure(logs, map[string]*sent{"p-1": input("p-1"), "p-2": input("p-2"), "p-3": input("p-3")}, began.Add(time.Minute))
-	want := figures{lost: 1, doubled: 1, turns: 1, cluster: 20 * time.Second, since: began.Add(12 * time.Second), agent: 3 * time.Second, slowest: agent}
-	if got != want {
+	idle := pause{from: began.Add(12 * time.Second), to: began.Add(32 * time.Second)}
+	worked := pause{agent: agent, from: began.Add(9 * time.Second), to: began.Add(12 * time.Second)}
+	if want := (figures{lost: 1, doubled: 1, turns: 1, cluster: idle, agent: worked, long: []pause{idle}}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

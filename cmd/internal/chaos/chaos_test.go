@@ -108,7 +108,7 @@ func newWorld(t *testing.T, limit time.Duration) *world {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	w := &world{
 		t: t, ctx: ctx, dir: dir, book: newBook(),
-		random: rand.New(rand.NewPCG(*seed, 0)), stopping: make(chan struct{}),
+		random: rand.New(rand.NewPCG(*seed, 0)), stopping: make(chan struct{}), stood: clustertest.StoodStill(),
 	}
 	w.sealed = *seed%2 == 0
 	t.Logf("seed %d, encrypted %t, folder %s", *seed, w.sealed, dir)
@@ -198,6 +198,7 @@ func (w *world) configure() {
 // finish lets the newest life work off what is left, stops it as an operator
 // would, and proves.
 func (w *single) finish() {
+	until := time.Now()
 	d, err := w.open(w.ctx)
 	if err != nil {
 		w.t.Fatal(errors.Join(errOver, err))
@@ -210,7 +211,9 @@ func (w *single) finish() {
 		<-l.quiet
 	}
 	w.judge(proof)
-	w.t.Logf("%d kills: %s; %s", len(w.lives)-1, w.book, proof)
+	f := figure(proof.logs, proof.sent, until)
+	w.t.Logf("%d kills: %s; %s; worst pauses %s, %s", len(w.lives)-1, w.book, proof, f.cluster, f.agent)
+	w.punctual(f, w.outages(), false)
 }
 
 // rest wants no new load, waits until all agents have come to rest, and gathers
@@ -271,6 +274,7 @@ type world struct {
 	// sealed says that the store is encrypted: it is if the seed is even.
 	sealed  bool
 	mortals []*mortal
+	stood   int // how often the machine had stood still before
 
 	stopping   chan struct{} // closed when no new load is wanted
 	publishing sync.WaitGroup

@@ -190,7 +190,9 @@ const gap = 2500 * time.Millisecond
 func (c *cluster) round(some ...fault) {
 	t := triggers[1+c.random.IntN(len(triggers)-1)]
 	drains := slices.ContainsFunc(some, func(f fault) bool { return f.drains })
-	c.arm(trigger{what: t.what, n: 1 + c.random.Int64N(t.n), hold: c.random.IntN(2) == 0 && !drains})
+	hold := c.random.IntN(2) == 0 && !drains
+	c.arm(trigger{what: t.what, n: 1 + c.random.Int64N(t.n), hold: hold})
+	out := outage{from: time.Now(), servers: slices.ContainsFunc(some, func(f fault) bool { return f.servers }), held: hold}
 	harmed := c.random.Perm(len(c.up))
 	var undo []func()
 	longest := time.Duration(0)
@@ -205,6 +207,8 @@ func (c *cluster) round(some ...fault) {
 		f()
 	}
 	c.release()
+	out.to = time.Now()
+	c.outages = append(c.outages, out)
 	c.progress()
 	c.pass(gap)
 	for _, n := range c.up {

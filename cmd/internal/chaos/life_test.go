@@ -80,7 +80,9 @@ type life struct {
 	cmd    *exec.Cmd
 	end    trigger
 	left   atomic.Int64
-	door   *door // once it is ready
+	door   *door     // once it is ready
+	since  time.Time // when that was
+	ended  time.Time // when it was killed
 	log    string
 
 	ctx    context.Context // ends with it
@@ -167,6 +169,7 @@ func (w *single) listen(l *life, said *os.File) {
 			return
 		}
 		context.AfterFunc(l.ctx, c.Close)
+		l.since = time.Now()
 		l.door = &door{number: l.number, client: c, ctx: l.ctx, close: func() {}}
 		close(l.ready)
 		w.met(onReady)
@@ -193,6 +196,7 @@ func reach(ctx context.Context, url string) (*client.Client, error) {
 func (l *life) kill() {
 	l.once.Do(func() {
 		l.killed.Store(true)
+		l.ended = time.Now()
 		_ = l.cmd.Process.Kill() // it may be gone already
 	})
 	<-l.dead

@@ -161,6 +161,7 @@ func TestPausesBite(t *testing.T) {
 		"all":                      {waits, nil, nil, false, "all agents"},
 		"no servers meanwhile":     {works(12), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, ""},
 		"no servers, but too long": {works(13), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, "default/worker/a"},
+		"no servers before it":     {works(12), busy, []outage{{from: at(-40), to: at(1), servers: true}}, false, "default/worker/a"},
 		"no servers at its end":    {works(13), busy, []outage{{from: at(12), to: at(40), servers: true}}, false, "default/worker/a"},
 		"an election":              {works(70), busy, []outage{{from: at(3), to: at(4), servers: true}}, true, ""},
 		"a held tool":              {works(12), busy, []outage{{from: at(3), to: at(4), held: true}}, true, ""},

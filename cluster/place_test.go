@@ -193,7 +193,7 @@ func TestFrozen(t *testing.T) { // A92 A26
 
 // One of three nodes is killed while agents are asked: the others share what it had,
 // and no ask fails.
-func TestKilledOfThree(t *testing.T) { // A90
+func TestKilledOfThree(t *testing.T) {
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	wi := &wire{}

@@ -237,7 +237,7 @@ func stepDown(t *testing.T, nc *nats.Conn, stream string) {
 	}
 }
 
-// A94: with three replicas every append outlives streams whose leaders step down, a
+// With three replicas every append outlives streams whose leaders step down, a
 // server that is killed, and one that comes back; and readers see each frame once.
 func TestThreeReplicasUnderLoad(t *testing.T) {
 	underLoad(t)

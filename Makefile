@@ -102,7 +102,7 @@ sim: ## live STEPS (20,000,000) random steps, LIVES (20,000) and FAMILIES (2,000
 	REPRISE_BOUNDARIES=1 $(GO) test -count=1 -v -timeout 10m -run '^TestEveryBoundary' ./actors
 
 .PHONY: soak
-soak: ## touch AGENTS (100,000) agents on one node and see that they leave memory
+soak: ## touch AGENTS (100,000) agents on one node, see that they leave memory and answer again at once
 	REPRISE_AGENTS=$(AGENTS) $(GO) test -count=1 -v -timeout 60m -run '^TestTouchedAgentsLeaveMemory$$' ./cluster
 
 .PHONY: chaos

@@ -24,8 +24,16 @@
 // fault is over. Beyond the book, every agent's stored frames must follow one another
 // under epochs that do not fall, no epoch may have been two nodes', and what clients
 // appended to lists and read of them through any node must be linearizable; in the end
-// partitions are even, and every node lists the living nodes alone. A run in
-// which the fence refused nothing or no partition moved has failed.
+// partitions are even, and every node lists the living nodes alone. The servers force
+// each message to disk. A run in which no partition moved has failed, and one of ten
+// minutes in which the log refused no write of a node that was no owner any more.
+//
+// Pauses have upper bounds, by the times in the log: ten times the second in which agents
+// go on elsewhere, for an agent that has work and waits for nobody, and for all agents
+// together. The time is added in which the test itself kept the servers away, held a tool
+// or, in TestChaos, had no node; with three servers also ten times an election for each
+// harm to a server. A run in which the test's own process stood still for a second is not
+// judged by this.
 //
 //	make chaos ROUNDS=300
 //	make chaos-cluster DURATION=1h SERVERS=3

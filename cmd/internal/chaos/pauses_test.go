@@ -122,11 +122,13 @@ func (p *pausing) add(ev client.Event) (before pause, is bool) {
 func (w *single) outages() (all []outage) {
 	var from time.Time
 	for _, l := range w.lives {
-		if !from.IsZero() && !l.since.IsZero() {
-			all, from = append(all, outage{from: from, to: l.since, servers: true}), time.Time{}
-		}
-		if from.IsZero() {
+		select {
+		case <-l.ready:
+			if !from.IsZero() {
+				all = append(all, outage{from: from, to: l.since, servers: true})
+			}
 			from = l.ended
+		default: // killed before: still without
 		}
 	}
 	return all

@@ -22,6 +22,8 @@ type fault struct {
 	lasts time.Duration
 	// drains says that a node ends in order, which waits for the tools that run.
 	drains bool
+	// hangs says that a node is silent, with its connections as they are.
+	hangs bool
 	// of the servers, not of a node.
 	servers bool
 }
@@ -33,7 +35,7 @@ var faults = []fault{
 		c.ended(n.Process())
 		return func() { c.start(n) }
 	}},
-	{name: "freeze", weight: 4, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
+	{name: "freeze", weight: 4, hangs: true, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
 		n.Freeze()
 		return n.Thaw
 	}},
@@ -41,11 +43,11 @@ var faults = []fault{
 		n.Cut()
 		return n.Heal
 	}},
-	{name: "mute", weight: 4, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
+	{name: "mute", weight: 4, hangs: true, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
 		n.Mute()
 		return n.Heal
 	}},
-	{name: "stall", weight: 2, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
+	{name: "stall", weight: 2, hangs: true, lasts: 7 * time.Second, strike: func(_ *cluster, n *clustertest.Node) func() {
 		n.Stall()
 		return n.Heal
 	}},
@@ -192,7 +194,10 @@ func (c *cluster) round(some ...fault) {
 	drains := slices.ContainsFunc(some, func(f fault) bool { return f.drains })
 	hold := c.random.IntN(2) == 0 && !drains
 	c.arm(trigger{what: t.what, n: 1 + c.random.Int64N(t.n), hold: hold})
-	out := outage{from: time.Now(), servers: slices.ContainsFunc(some, func(f fault) bool { return f.servers }), held: hold}
+	out := outage{from: time.Now(), held: hold}
+	for _, f := range some {
+		out.servers, out.hangs = out.servers || f.servers, out.hangs || f.hangs
+	}
 	harmed := c.random.Perm(len(c.up))
 	var undo []func()
 	longest := time.Duration(0)

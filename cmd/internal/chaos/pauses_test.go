@@ -39,9 +39,9 @@ func (p pause) String() string {
 // outage is a time in which agents could not work by the test's own doing.
 type outage struct {
 	from, to time.Time
-	// servers were harmed, or there was no node; held says that a tool was; hangs that a
-	// node did.
-	servers, held, hangs bool
+	// servers were harmed; alone says that there was no node, held that a tool was, hangs
+	// that a node did.
+	servers, alone, held, hangs bool
 }
 
 // within is how much of a pause an outage took.
@@ -64,8 +64,11 @@ func (p pause) allowed(outages []outage, elections bool) time.Duration {
 		if took == 0 {
 			continue
 		}
-		if o.servers || o.held && p.agent != "" {
+		if o.servers || o.alone || o.held && p.agent != "" {
 			limit += took
+		}
+		if o.servers { // to go on after it is a failover of its own
+			limit += tenfold * failover
 		}
 		if o.servers && elections {
 			limit += tenfold * election
@@ -134,7 +137,7 @@ func (w *single) outages() (all []outage) {
 		select {
 		case <-l.ready:
 			if !from.IsZero() {
-				all = append(all, outage{from: from, to: l.since, servers: true})
+				all = append(all, outage{from: from, to: l.since, alone: true})
 			}
 			from = l.ended
 		default: // killed before: still without
@@ -170,10 +173,12 @@ func TestPausesBite(t *testing.T) {
 		"behind the load":          {works(70), busy, nil, false, "default/worker/a"},
 		"a person":                 {waits, busy, nil, false, ""},
 		"all":                      {waits, nil, nil, false, "all agents"},
-		"no servers meanwhile":     {works(12), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, ""},
-		"no servers, but too long": {works(13), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, "default/worker/a"},
+		"no servers meanwhile":     {works(22), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, ""},
+		"no servers, but too long": {works(23), busy, []outage{{from: at(3), to: at(4), servers: true}}, false, "default/worker/a"},
 		"no servers before it":     {works(12), busy, []outage{{from: at(-40), to: at(1), servers: true}}, false, "default/worker/a"},
-		"no servers at its end":    {works(13), busy, []outage{{from: at(12), to: at(40), servers: true}}, false, "default/worker/a"},
+		"no servers at its end":    {works(23), busy, []outage{{from: at(22), to: at(40), servers: true}}, false, "default/worker/a"},
+		"no node meanwhile":        {works(12), busy, []outage{{from: at(3), to: at(4), alone: true}}, false, ""},
+		"no node, but too long":    {works(13), busy, []outage{{from: at(3), to: at(4), alone: true}}, false, "default/worker/a"},
 		"an election":              {works(70), busy, []outage{{from: at(3), to: at(4), servers: true}}, true, ""},
 		"a held tool":              {works(12), busy, []outage{{from: at(3), to: at(4), held: true}}, true, ""},
 		"all, and a held tool":     {waits, nil, []outage{{from: at(3), to: at(29), held: true}}, true, "all agents"},

@@ -25,6 +25,9 @@ type Provider interface {
 	// streams, emit is called with each piece, in order and from one goroutine;
 	// emit never blocks for long. Generate returns soon after ctx ends. Its
 	// errors are *Error. Safe for concurrent use.
+	//
+	// What it keeps of the answer it adds to memory.Of(ctx), from package
+	// providers/memory, as it reads: the node bounds the sum of all answers by that.
 	Generate(ctx context.Context, r Request, emit func(Delta)) (Response, error)
 }
 
@@ -129,6 +132,7 @@ const (
 	Redirected   ErrorKind = "redirected"   // an HTTP redirect, which is not followed
 	Canceled     ErrorKind = "canceled"     // ctx ended
 	Unsupported  ErrorKind = "unsupported"  // the provider cannot carry the request
+	NoMemory     ErrorKind = "no_memory"    // the node has no memory for the payload
 )
 
 // Error is a failed model call.

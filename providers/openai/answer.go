@@ -7,12 +7,14 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // answer gathers the chunks of one streamed answer.
 type answer struct {
 	p                 *Provider
 	emit              func(providers.Delta)
+	keep              func(n int) error // claims memory for n more bytes
 	id, model, finish string
 	usage             messages.Usage
 	parts             []*part // calls in order of appearance
@@ -29,11 +31,11 @@ type part struct {
 	rest           node
 }
 
-func newAnswer(p *Provider, emit func(providers.Delta)) *answer {
+func newAnswer(p *Provider, emit func(providers.Delta), keep func(n int) error) *answer {
 	if emit == nil {
 		emit = func(providers.Delta) {}
 	}
-	return &answer{p: p, emit: emit, rest: node{kind: '{'}}
+	return &answer{p: p, emit: emit, keep: keep, rest: node{kind: '{'}}
 }
 
 func null(value []byte) bool { return string(value) == "null" }
@@ -59,12 +61,40 @@ func (a *answer) add(chunk []byte) error {
 			}
 		case "object", "created", "system_fingerprint", "service_tier", "obfuscation":
 		default:
-			if !null(value) {
-				a.rest.set(key, value)
-			}
+			return a.setRest(key, value)
 		}
 		return nil
 	})
+}
+
+// setRest replaces a member of the rest.
+func (a *answer) setRest(key string, value []byte) error {
+	if null(value) {
+		return nil
+	}
+	if err := a.keepRest(value); err != nil {
+		return err
+	}
+	a.rest.set(key, value)
+	return nil
+}
+
+// putRest merges value into a member of the rest.
+func (a *answer) putRest(key string, value []byte) error {
+	if null(value) {
+		return nil
+	}
+	if err := a.keepRest(value); err != nil {
+		return err
+	}
+	a.rest.put(key, value)
+	return nil
+}
+
+// keepRest claims memory for a value that is made into nodes, which may take far more
+// than its text.
+func (a *answer) keepRest(value []byte) error {
+	return a.keep(len(value) + nodeSize/memory.Weight*values(value))
 }
 
 // use takes the usage. Servers that send it more than once count from the start.
@@ -100,9 +130,7 @@ func (a *answer) choice(choice []byte) error {
 				a.finish = reason
 			}
 		default:
-			if !null(value) {
-				a.rest.set(key, value)
-			}
+			return a.setRest(key, value)
 		}
 		return nil
 	})
@@ -116,17 +144,15 @@ func (a *answer) member(key string, value []byte) error {
 		if value[0] == '[' {
 			return elements(value, a.contentPart)
 		}
-		a.say(messages.ItemMessage, text(value))
+		return a.say(messages.ItemMessage, text(value))
 	case "reasoning_content", "reasoning":
-		a.say(messages.ItemReasoning, text(value))
+		return a.say(messages.ItemReasoning, text(value))
 	case "refusal":
-		a.say(messages.ItemRefusal, text(value))
+		return a.say(messages.ItemRefusal, text(value))
 	case "tool_calls":
 		return elements(value, a.fragment)
 	default:
-		if !null(value) {
-			a.rest.put(key, value)
-		}
+		return a.putRest(key, value)
 	}
 	return nil
 }
@@ -141,25 +167,25 @@ func (a *answer) contentPart(value []byte) error {
 	}
 	_ = json.Unmarshal(value, &p) // what does not fit is kept below
 	if p.Type == "text" {
-		a.say(messages.ItemMessage, p.Text)
-		return nil
+		return a.say(messages.ItemMessage, p.Text)
 	}
 	if p.Type == "thinking" {
 		return elements(p.Thinking, func(value []byte) error {
 			var t struct{ Text string }
 			_ = json.Unmarshal(value, &t)
-			a.say(messages.ItemReasoning, t.Text)
-			return nil
+			return a.say(messages.ItemReasoning, t.Text)
 		})
 	}
-	a.rest.put("content", append(append([]byte("["), value...), ']'))
-	return nil
+	return a.putRest("content", append(append([]byte("["), value...), ']'))
 }
 
 // say continues the part of that kind and emits what can be shown.
-func (a *answer) say(kind messages.ItemType, s string) {
+func (a *answer) say(kind messages.ItemType, s string) error {
 	if s == "" {
-		return
+		return nil
+	}
+	if err := a.keep(len(s)); err != nil {
+		return err
 	}
 	p := a.part(kind)
 	p.text = append(p.text, s...)
@@ -169,6 +195,7 @@ func (a *answer) say(kind messages.ItemType, s string) {
 	case messages.ItemReasoning:
 		a.emit(providers.Delta{Kind: providers.DeltaReasoning, Text: a.p.scrub.text(s)})
 	}
+	return nil
 }
 
 func (a *answer) part(kind messages.ItemType) *part {

@@ -1,7 +1,9 @@
 package openai_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/providertest"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -207,5 +210,106 @@ func TestShortKeysAreWords(t *testing.T) {
 	defer free.Close()
 	if resp := generate(t, openai.New("ollama", openai.BaseURL(free.URL)), ask()); resp.Items[0].Content.Text() != "ollama runs here" {
 		t.Fatalf("got %+v", resp.Items)
+	}
+}
+
+// A server may not fill the node's memory with headers.
+func TestLargeHeaders(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Much", strings.Repeat("x", 512<<10))
+	}))
+	t.Cleanup(server.Close)
+	if e := fail(t, openai.New(key, openai.BaseURL(server.URL)), ask()); e.Kind != providers.Network || !strings.Contains(e.Message, "headers") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestAnswerInMemory holds that an answer takes memory for what is kept of it, however much
+// its events take, and that one which does not fit fails with that reason.
+func TestAnswerInMemory(t *testing.T) {
+	event := func(delta string) string {
+		return fmt.Sprintf(`data: {"id":"chatcmpl-%0200d","choices":[{"index":0,"delta":%s}]}`+"\n\n", 7, delta)
+	}
+	many := func(n int, piece string) string { return strings.Repeat(piece, n) }
+	var calls strings.Builder
+	for i := range 9000 {
+		fmt.Fprintf(&calls, `{"index":%d},`, i)
+	}
+	for name, c := range map[string]struct {
+		body string
+		fits bool
+	}{
+		"small pieces":    {many(10_000, event(`{"content":"word"}`)), true},
+		"large pieces":    {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},
+		"one large piece": {event(`{"content":"` + many(360_000, "x") + `"}`), false},
+		"other lines":     {many(4_000, ": "+many(100, "x")+"\n"), false},
+		"many values":     {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
+		"many calls":      {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, c.body+`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+			}))
+			t.Cleanup(server.Close)
+			b := memory.New(2 * memory.Weight * memory.Free) // for payloads of up to memory.Free
+			ctx, release := b.With(t.Context())
+			_, err := openai.New(key, openai.BaseURL(server.URL)).Generate(ctx, ask(), nil)
+			var e *providers.Error
+			if refused := errors.As(err, &e) && e.Kind == providers.NoMemory && !e.Temporary; c.fits != (err == nil) || !c.fits && !refused {
+				t.Errorf("%v", err)
+			}
+			if release(); b.Held() != 0 {
+				t.Errorf("%d bytes are held at the end", b.Held())
+			}
+		})
+	}
+}
+
+// TestRequestInMemory holds that a request takes memory for its texts as JSON, in which a
+// character may take six bytes, and that one which does not fit is not sent.
+func TestRequestInMemory(t *testing.T) {
+	for text, fits := range map[string]bool{
+		strings.Repeat("x", 250_000): true, strings.Repeat("世", 80_000): true, strings.Repeat("\n", 120_000): true, "": true,
+		strings.Repeat("\u2028", 80_000): false, strings.Repeat(`"`, 160_000): false,
+		strings.Repeat("<", 80_000): false, strings.Repeat("\x01", 80_000): false, strings.Repeat("\xff", 80_000): false,
+	} {
+		sent := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent++
+			if body, err := io.ReadAll(r.Body); err != nil || len(body) > memory.Free {
+				t.Errorf("%d bytes are sent, %v", len(body), err)
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"well"},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		}))
+		b := memory.New(2 * memory.Weight * memory.Free) // for payloads of up to memory.Free
+		ctx, release := b.With(t.Context())
+		r := ask()
+		r.Items = []messages.Item{messages.Text(messages.RoleUser, text)}
+		_, err := openai.New(key, openai.BaseURL(server.URL)).Generate(ctx, r, nil)
+		release()
+		server.Close()
+		var e *providers.Error
+		if refused := errors.As(err, &e) && e.Kind == providers.NoMemory; fits != (err == nil) || fits != (sent == 1) || !fits && !refused {
+			t.Errorf("%d of %.3q: sent %d times, %v", len(text), text, sent, err)
+		}
+	}
+}
+
+// TestManyCalls holds that a server cannot keep a node busy with calls without number.
+func TestManyCalls(t *testing.T) {
+	var calls strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&calls, `{"index":%d},`, i)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"tool_calls":[`+calls.String()+`{"index":0}]}}]}`+"\n\n")
+	}))
+	defer server.Close()
+	_, err := openai.New(key, openai.BaseURL(server.URL)).Generate(t.Context(), ask(), nil)
+	if e := providers.AsError(err); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, "10000 tool calls or more") {
+		t.Error(err)
 	}
 }

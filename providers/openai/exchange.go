@@ -2,16 +2,20 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"mime"
 	"net/http"
 	"time"
+
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 const (
 	maxAnswer  = 64 << 20               // bytes; what exceeds it is no answer
 	maxRefusal = 64 << 10               // bytes of an error's body that are read
+	maxHeader  = 256 << 10              // bytes; Go's own limit is forty times as much
 	tailSize   = 2 << 10                // bytes that are kept for an error's sake
 	patience   = 250 * time.Millisecond // for the end of a body after its last event
 )
@@ -31,9 +35,20 @@ type exchange struct {
 	tail []byte // the newest bytes of the body
 	end  int    // how much of lineEnd was supplied
 	eof  bool
+
+	// What the call's claim on memory covers, in bytes, is the sum of before (the request),
+	// line (the line that go-openai reads), other (the lines that it keeps because they
+	// are no data) and kept (what was kept of the answer). An answer in one document is
+	// covered before it is read by lines.
+	ctx                       context.Context
+	before, line, other, kept int
+	first                     []byte // the first bytes of the line, as many as data has
 }
 
-const lineEnd = "\n\n"
+const (
+	lineEnd = "\n\n"
+	data    = "data:" // what the lines of an answer begin with
+)
 
 // Do sends the request. An answer other than 2xx is an error.
 func (x *exchange) Do(req *http.Request) (*http.Response, error) {
@@ -46,6 +61,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.body = resp.Body
+	x.ctx, x.before = req.Context(), memory.Of(req.Context()).Bytes()
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says enough
@@ -53,13 +69,29 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 	}
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
-		x.body, err = asStream(resp.Body)
+		x.body, err = asStream(claimed{x.ctx, resp.Body})
 	case "text/html":
 		_ = resp.Body.Close()
 		err = badAnswer("the server answered with a web page: check the base URL")
 	}
 	resp.Body = x
 	return resp, err
+}
+
+// claimed is a body that is kept whole: its bytes are added to the call's claim on memory
+// as they come.
+type claimed struct {
+	ctx context.Context
+	io.ReadCloser
+}
+
+// Read reads the body.
+func (c claimed) Read(b []byte) (int, error) {
+	n, err := c.ReadCloser.Read(b)
+	if full := memory.Of(c.ctx).Add(c.ctx, n); full != nil {
+		return 0, full
+	}
+	return n, err
 }
 
 // asStream reads an answer in one document and makes it the only event. What
@@ -83,7 +115,8 @@ func asStream(body io.ReadCloser) (io.ReadCloser, error) {
 	return io.NopCloser(event), nil
 }
 
-// Read reads the body, with its last line ended.
+// Read reads the body, with its last line ended. While the node has no memory for more
+// it waits, and with it the server.
 func (x *exchange) Read(b []byte) (int, error) {
 	if x.eof {
 		if x.end == len(lineEnd) {
@@ -98,10 +131,46 @@ func (x *exchange) Read(b []byte) (int, error) {
 	if x.read += n; x.read > maxAnswer {
 		return n, errTooLong
 	}
+	if full := x.gather(b[:n]); full != nil {
+		return 0, full
+	}
 	if err == io.EOF {
 		x.eof, err = true, nil
 	}
 	return n, err
+}
+
+// gather claims memory for what go-openai keeps of the body: the line that it reads, and
+// lines that are no data. A line of data is an event of a few bytes of text, and is
+// dropped when the next one is read; what the answer keeps of it is claimed by keepMore.
+func (x *exchange) gather(b []byte) error {
+	for len(b) > 0 {
+		piece, end := b, bytes.IndexByte(b, '\n')
+		if end >= 0 {
+			piece = b[:end+1]
+		}
+		b = b[len(piece):]
+		x.first = append(x.first, piece[:min(len(piece), len(data)-len(x.first))]...)
+		x.line += len(piece)
+		if end < 0 {
+			break
+		}
+		if string(x.first) != data && x.line > len("\r\n") {
+			x.other += x.line
+		}
+		x.line, x.first = 0, x.first[:0]
+	}
+	return x.claim()
+}
+
+// keepMore claims memory for n more bytes of the answer.
+func (x *exchange) keepMore(n int) error {
+	x.kept += n
+	return x.claim()
+}
+
+func (x *exchange) claim() error {
+	return memory.Of(x.ctx).AtLeast(x.ctx, x.before+x.line+x.other+x.kept)
 }
 
 // keep remembers the newest bytes.
@@ -117,19 +186,13 @@ func (x *exchange) keep(b []byte) {
 func (x *exchange) Close() error { return x.body.Close() }
 
 // finish reads what is left of the body, which is nothing but the end mark of
-// a server that behaves, and closes it. One that does not is not waited for.
+// a server that behaves, so that the connection can be used again, and closes it. A
+// server that does not behave is not waited for.
 func (x *exchange) finish() {
 	if !x.eof {
 		hurry := time.AfterFunc(patience, func() { _ = x.body.Close() })
 		defer hurry.Stop()
-		var rest [64]byte
-		for n := 0; n < tailSize && !x.eof; {
-			m, err := x.Read(rest[:])
-			if err != nil {
-				break
-			}
-			n += m
-		}
+		_, _ = io.CopyN(io.Discard, x.body, tailSize) // up to its end, or it is closed below
 	}
 	_ = x.body.Close()
 }

@@ -3,9 +3,11 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // fragment is a piece of a call. Servers differ in how they say which call it
@@ -16,6 +18,12 @@ type fragment struct {
 	id, name, form string
 	arguments      []byte
 }
+
+// maxParts is more calls than an answer may have. Each piece is compared with all of them.
+const maxParts = 10_000
+
+// partSize is what a call takes beside its texts, as bytes of payload.
+const partSize = 256 / memory.Weight
 
 // fragment takes in one element of tool_calls.
 func (a *answer) fragment(raw []byte) error {
@@ -37,7 +45,16 @@ func (a *answer) fragment(raw []byte) error {
 		}
 		return nil
 	})
-	p := a.callOf(f)
+	if len(a.parts) >= maxParts {
+		return badAnswer(fmt.Sprintf("the answer has %d tool calls or more", maxParts))
+	}
+	p, size := a.callOf(f), len(f.arguments)
+	if p.id == "" && p.name == "" && len(p.text) == 0 {
+		size += partSize
+	}
+	if err := a.keep(size); err != nil {
+		return err
+	}
 	if f.id != "" {
 		p.id = f.id
 	}
@@ -48,8 +65,7 @@ func (a *answer) fragment(raw []byte) error {
 		p.name += f.name
 	}
 	p.text = append(p.text, f.arguments...)
-	p.keepRest(raw)
-	return nil
+	return a.keepOthers(p, raw)
 }
 
 func (f *fragment) member(key string, value []byte) error {
@@ -64,22 +80,29 @@ func (f *fragment) member(key string, value []byte) error {
 	return nil
 }
 
-// keepRest keeps the members of a fragment that nothing else covers.
-func (p *part) keepRest(raw []byte) {
-	_ = members(raw, func(key string, value []byte) error {
+// keepOthers keeps the members of a fragment that nothing else covers.
+func (a *answer) keepOthers(p *part, raw []byte) error {
+	keep := func(key string, value []byte) error {
+		if err := a.keepRest(value); err != nil {
+			return err
+		}
+		p.rest.put(key, value)
+		return nil
+	}
+	return members(raw, func(key string, value []byte) error {
 		switch key {
 		case "index", "id", "type":
 		case "function":
 			return members(value, func(inner string, value []byte) error {
 				if inner != "name" && inner != "arguments" && !null(value) {
 					piece := append(append(append([]byte("{"), appendString(nil, inner)...), ':'), value...)
-					p.rest.put(key, append(piece, '}'))
+					return keep(key, append(piece, '}'))
 				}
 				return nil
 			})
 		default:
 			if !null(value) {
-				p.rest.put(key, value)
+				return keep(key, value)
 			}
 		}
 		return nil

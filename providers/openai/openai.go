@@ -34,6 +34,7 @@ import (
 	api "github.com/sashabaranov/go-openai"
 
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 var _ providers.Provider = (*Provider)(nil)
@@ -92,6 +93,7 @@ func New(key string, options ...Option) *Provider {
 func defaultClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 256
+	t.MaxResponseHeaderBytes = maxHeader
 	return &http.Client{Transport: t}
 }
 
@@ -100,6 +102,9 @@ func defaultClient() *http.Client {
 func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 	if ctx.Err() != nil {
 		return providers.Response{}, canceled(ctx)
+	}
+	if err := memory.Of(ctx).AtLeast(ctx, size(r)); err != nil {
+		return providers.Response{}, p.failed(ctx, err, nil)
 	}
 	request, err := p.request(r)
 	if err != nil {
@@ -116,7 +121,7 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
 	defer ex.finish()
-	a := newAnswer(p, emit)
+	a := newAnswer(p, emit, ex.keepMore)
 	if err := receive(stream, &ex, a); err != nil {
 		return providers.Response{}, p.failed(ctx, err, a)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -52,6 +53,39 @@ func (p *Provider) request(r providers.Request) (api.ChatCompletionRequest, erro
 	err = h.end()
 	q.Messages = h.messages
 	return q, err
+}
+
+// size is how many bytes the texts of a request take as JSON, in which a character may take
+// six. What goes unseen is less than [memory.Free].
+func size(r providers.Request) int {
+	size := encoded(r.Instructions)
+	for _, t := range r.Tools {
+		size += encoded(t.Description) + len(t.Parameters)
+	}
+	for _, it := range r.Items {
+		size += encoded(it.Arguments) + encoded(it.Output) + len(it.Raw)
+		for _, p := range it.Content {
+			size += encoded(p.Text) + encoded(p.ImageURL)
+		}
+	}
+	return size
+}
+
+// encoded is how many bytes a text takes in a JSON string, as encoding/json writes it, at
+// most.
+func encoded(text string) int {
+	size := len(text)
+	for _, c := range text {
+		switch {
+		case c == '"', c == '\\', '\b' <= c && c <= '\r' && c != '\v':
+			size++
+		case c == '\u2028', c == '\u2029':
+			size += 3
+		case c < ' ', c == '<', c == '>', c == '&', c == utf8.RuneError:
+			size += 5
+		}
+	}
+	return size
 }
 
 // toolChoice is what the API is told of r's choice; nil for the model's own.

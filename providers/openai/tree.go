@@ -119,6 +119,23 @@ type node struct {
 	kids []*node
 }
 
+// nodeSize is about how many bytes of memory a node takes beside its text.
+const nodeSize = 128
+
+// values counts the values in a JSON value, itself and the keys of objects included.
+func values(b []byte) int {
+	count := 1
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i = skipString(b, i) - 1
+		case ',', ':', '[', '{':
+			count++
+		}
+	}
+	return count
+}
+
 func grow(raw []byte) *node {
 	n := &node{}
 	switch raw[0] {

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -424,5 +426,47 @@ func TestCommandInParallel(t *testing.T) {
 		if rest := <-results; rest != "" {
 			t.Errorf("a call got another's result: %q", rest)
 		}
+	}
+}
+
+// TestOutputWithoutRoom holds that a program for whose output the node has no memory waits,
+// and that one whose output can never fit is stopped with that reason.
+func TestOutputWithoutRoom(t *testing.T) {
+	printed := func(bytes int, timeout time.Duration) tool.Tool {
+		return shell(t, fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", bytes), func(c *CommandConfig) { c.Timeout = timeout })
+	}
+	printing := func(timeout time.Duration) tool.Tool { return printed(2_000_000, timeout) }
+	full := func(total int64) (b *memory.Bound, release func()) {
+		b = memory.New(total)
+		var drop [2]func()
+		for i := range drop {
+			holder, release := b.With(t.Context())
+			if drop[i] = release; memory.Of(holder).AtLeast(holder, int(total/2/memory.Weight)) != nil {
+				t.Fatal("the bound is too small")
+			}
+		}
+		return b, func() { drop[0](); drop[1]() }
+	}
+	in := func(b *memory.Bound, made tool.Tool) (string, error) {
+		ctx, release := b.With(t.Context())
+		defer release()
+		return made.Call(ctx, json.RawMessage("{}"))
+	}
+	b, release := full(16 << 20)
+	defer release()
+	var refused *providers.Error
+	if got, err := in(b, printing(300*time.Millisecond)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "stopped") || !strings.Contains(refused.Message, "before its time of 300ms was over") {
+		t.Errorf("it did not wait: %d bytes, %v", len(got), err)
+	}
+	const short = memory.Free + 10_000 // the pipe takes what finds no memory, and the program ends
+	if got, err := in(b, printed(short, time.Second)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "did run") {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	release()
+	if got, err := in(b, printing(time.Minute)); err != nil || len(got) != 2_000_000 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if got, err := in(memory.New(1<<20), printing(time.Minute)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -111,15 +113,18 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	own(cmd)
 	cmd.Cancel = func() error { return killGroup(cmd) }
 
-	stdout := &capture{limit: p.config.MaxOutput, full: func() { stop(errOutput) }}
+	stdout := &capture{limit: p.config.MaxOutput, stop: stop, room: func(n int) error { return memory.Of(ctx).Add(stoppable, n) }}
 	stderr := &tail{limit: maxStderr}
 	err = p.execute(cmd, line(arguments), stdout, stderr)
 	code := -1
 	if cmd.ProcessState != nil {
 		code = cmd.ProcessState.ExitCode()
 	}
-	if stdout.over { // it may have ended before it could be killed
+	switch { // it may have ended before it could be killed
+	case stdout.err == errOutput:
 		return "", -1, fmt.Errorf("the output is larger than %d bytes: the program was stopped", p.config.MaxOutput)
+	case stdout.err != nil && ctx.Err() != context.Canceled:
+		return "", -1, p.noRoom(stdout.err, code)
 	}
 	if code == 0 { // also if it was to be stopped just then
 		return strings.TrimRight(visible(stdout.buf.Bytes()), "\r\n"), code, nil
@@ -128,6 +133,22 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 		return "", -1, p.stopped(context.Cause(stoppable), stderr)
 	}
 	return "", code, failure(err, stderr, stdout)
+}
+
+// noRoom is the error of a program whose output found no memory, perhaps because its time
+// was over meanwhile.
+func (p *program) noRoom(why error, code int) error {
+	what := "the program was stopped, because there was no memory for its output"
+	if code == 0 {
+		what = "the program did run, but there was no memory for its output"
+	}
+	var full *providers.Error
+	if errors.As(why, &full) {
+		what += ": " + full.Message
+	} else {
+		what += fmt.Sprintf(" before its time of %v was over", p.config.Timeout)
+	}
+	return &providers.Error{Kind: providers.NoMemory, Err: why, Message: what}
 }
 
 // given is a file that holds the whole input before the program starts. Were it

@@ -67,21 +67,18 @@ func gone(a messages.AgentID, b messages.Blob, err error) error {
 	return err
 }
 
-// whole is the event with the texts that it keeps as blobs. It holds all of them.
-func (g *Gateway) whole(a messages.AgentID, ev messages.Event) (messages.Event, error) {
-	return messages.Whole(ev, func(b messages.Blob, form messages.BlobForm) (string, error) {
-		if form != messages.BlobText {
-			return "", nil // nobody reads these
-		}
-		r, err := g.open(g.ctx, a, b)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = r.Close() }()
-		var text strings.Builder
-		_, err = io.Copy(&text, r)
-		return text.String(), err
-	})
+// pour gives each the bytes of a blob in pieces, cut between characters, until it returns
+// false.
+func (g *Gateway) pour(a messages.AgentID, b messages.Blob, each func(piece []byte) bool) error {
+	r, err := g.open(g.ctx, a, b)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	if err := pieces(r, each); err != nil {
+		return gone(a, b, err)
+	}
+	return nil
 }
 
 // marks stand in a line for the blobs whose bytes go there, so that no line need
@@ -176,22 +173,14 @@ func (m *marks) pour(p *page, b marked) {
 	if p.err != nil {
 		return
 	}
-	r, err := m.g.open(m.g.ctx, m.agent, b.Blob)
-	if err != nil {
-		p.err = err
-		return
-	}
-	defer func() { _ = r.Close() }()
-	if p.err = pieces(r, func(piece []byte) bool {
+	p.err = m.g.pour(m.agent, b.Blob, func(piece []byte) bool {
 		if b.form != messages.BlobJSON {
 			quoted, _ := json.Marshal(string(piece)) // a string encodes
 			piece = quoted[1 : len(quoted)-1]
 		}
 		p.write(piece)
 		return p.flush()
-	}); p.err != nil {
-		p.err = gone(m.agent, b.Blob, p.err)
-	}
+	})
 }
 
 // pieces gives what r holds to each, cut between characters, until each says no.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -127,7 +126,7 @@ type streaming struct {
 	// after is the event up to which the caller knows everything already.
 	after messages.EventNumber
 	// shown is the text already streamed of the model call under way.
-	shown strings.Builder
+	shown shownText
 	call  messages.CallID
 	// asked is the newest model call that was told of; deltas of others, and of
 	// joined, are left out, for the caller came in the middle of it and is told
@@ -135,8 +134,12 @@ type streaming struct {
 	asked, joined messages.CallID
 	// said is the turn's newest text, of its model or of a hook; answer says that
 	// it may be what the turn answers.
-	said   string
+	said   answered
 	answer bool
+	// lost says that a part of the text at hand cannot be read any more, err why all of it
+	// cannot be read now.
+	lost bool
+	err  error
 	// offers asks the caller about calls that wait for approval.
 	offers *offers
 	// facts are those of the frame at hand that were not sent yet.
@@ -169,6 +172,9 @@ func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
 		}
 		waited()
 		err = w.run(g.ctx)
+	}
+	if err == nil {
+		err = s.err
 	}
 	s.offers.close()
 	switch {
@@ -226,7 +232,9 @@ func (s *streaming) fact(f fact) (more bool) {
 	if !over && !s.mine(f) {
 		return true
 	}
-	s.text(f)
+	if s.text(f); s.err != nil {
+		return false
+	}
 	if f.n > s.after {
 		s.add(f)
 	}

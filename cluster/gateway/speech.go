@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"hash/maphash"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,22 +12,22 @@ import (
 
 // text streams what an event of the turn holds of its answer.
 func (s *streaming) text(f fact) {
-	switch ev := s.whole(f.ev).(type) {
+	switch ev := f.ev.(type) {
 	case messages.ModelRequested:
 		s.asked = ev.Call
 	case messages.ModelCompleted:
-		s.said, s.answer = textOf(ev), !calls(ev)
+		s.said, s.answer = answered{textOf(ev), ev.Blob}, !calls(ev)
 		if f.n > s.after {
-			s.rest(ev.Call)
+			s.rest(ev)
 		}
 	case messages.HookDecided:
 		if ev.Answer != "" {
-			s.said, s.answer = ev.Answer, true
-			s.say(f.n, ev.Answer)
+			s.said, s.answer = answered{text: ev.Answer}, true
+			s.say(f.n, s.said)
 		}
 	case messages.TurnCompleted:
-		if said := s.answer && plain(s.said) == plain(ev.Output); !said && ev.Output != "" { // such as the result of a tool that ends the turn
-			s.say(f.n, ev.Output)
+		if out := (answered{ev.Output, ev.Blob}); !s.answer || !s.said.equal(out) { // such as the result of a tool that ends the turn
+			s.say(f.n, out)
 		}
 	case messages.ModelFailed:
 		s.cut(ev.RetryAt != nil)
@@ -35,23 +36,33 @@ func (s *streaming) text(f fact) {
 	}
 }
 
-// whole is what a model or a turn answers with the texts that it keeps as blobs.
-func (s *streaming) whole(ev messages.Event) messages.Event {
-	switch ev.(type) {
-	case messages.ModelCompleted, messages.TurnCompleted:
-	default:
-		return ev
+// answered is a text that a turn may answer with. One that is kept as a blob is not held.
+type answered struct {
+	text string
+	blob *messages.Blob // nil: it is text
+}
+
+func (a answered) equal(b answered) bool {
+	if a.blob == nil || b.blob == nil {
+		return a.blob == b.blob && plain(a.text) == plain(b.text)
 	}
-	if len(messages.BlobsOf(ev)) == 0 {
-		return ev
-	}
-	whole, err := s.g.whole(s.agent, ev)
-	if err != nil {
-		s.tell()
-		s.to.say(chunk{"reprise.notice", "A part of the answer cannot be shown: " + messages.AsError(err).Message})
-		return ev
-	}
-	return whole
+	return a.blob.SHA256 == b.blob.SHA256
+}
+
+// plain is a text without line breaks: parts of an answer are joined by them
+// here and not there.
+func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
+
+// shownText is a text that was streamed in pieces. Only its size and a hash are kept. The
+// zero value is empty.
+type shownText struct {
+	hash maphash.Hash
+	size int
+}
+
+func (t *shownText) add(piece string) {
+	_, _ = t.hash.WriteString(piece) // never fails
+	t.size += len(piece)
 }
 
 // speak streams a text, in several messages if it is long, and says whether it all went
@@ -71,17 +82,40 @@ func (s *streaming) speak(kind, text string) (sent bool) {
 	return s.to.say(chunk{kind, text})
 }
 
-// plain is a text without line breaks: parts of an answer are joined by them
-// here and not there.
-func plain(text string) string { return strings.ReplaceAll(text, "\n", "") }
-
 // say streams a text that no model has said, unless the caller knows of the
 // event.
-func (s *streaming) say(n messages.EventNumber, text string) {
-	if n > s.after {
-		s.tell()
-		s.speak("response", text)
+func (s *streaming) say(n messages.EventNumber, a answered) {
+	if n <= s.after || a.blob == nil && a.text == "" {
+		return
 	}
+	s.tell()
+	if a.blob == nil {
+		s.speak("response", a.text)
+		return
+	}
+	s.blob(*a.blob, func(piece string) bool { return s.speak("response", piece) })
+}
+
+// blob gives each the text of a blob in pieces, until it returns false; then more is false.
+// The caller is told of one that is lost or damaged. Any other error ends the stream: the
+// caller can ask again.
+func (s *streaming) blob(b messages.Blob, each func(piece string) bool) (more bool) {
+	more = true
+	err := s.g.pour(s.agent, b, func(piece []byte) bool {
+		more = each(string(piece))
+		return more
+	})
+	if err == nil {
+		return more
+	}
+	why := messages.AsError(err)
+	if why.Code != messages.NotFound && why.Code != messages.Damaged {
+		s.err = err
+		return false
+	}
+	s.lost = true
+	s.tell()
+	return s.to.say(chunk{"reprise.notice", "A part of the answer cannot be shown: " + why.Message})
 }
 
 // delta streams a piece of the answer. The watch goes on also if the connection does
@@ -96,10 +130,10 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 	case d.Kind == "text":
 		if d.Call != s.call {
 			s.call = d.Call
-			s.shown.Reset()
+			s.shown = shownText{}
 		}
 		if s.speak("response", d.Text) {
-			s.shown.WriteString(d.Text)
+			s.shown.add(d.Text)
 		}
 	default:
 		s.speak("reprise."+d.Kind, d.Text)
@@ -112,46 +146,90 @@ func calls(ev messages.ModelCompleted) bool {
 	return slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
 }
 
-// textOf is the text of a model's answer.
+// textOf is the text of a model's answer, without what is kept as blobs.
 func textOf(ev messages.ModelCompleted) string {
 	var text strings.Builder
 	for _, item := range ev.Items {
-		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
+		if isText(item) {
 			text.WriteString(item.Content.Text())
 		}
 	}
 	return text.String()
 }
 
+func isText(item messages.Item) bool {
+	return item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal
+}
+
+// pour gives each the text of a model's answer in pieces, until it returns false; then more
+// is false. Those that are kept as blobs are read meanwhile.
+func (s *streaming) pour(ev messages.ModelCompleted, each func(piece string) bool) (more bool) {
+	for _, item := range ev.Items {
+		if !isText(item) {
+			continue
+		}
+		between := ""
+		for _, p := range item.Content {
+			if p.Type != "text" && len(item.Content) > 1 {
+				continue
+			}
+			if text := between + p.Text; text != "" && !each(text) {
+				return false
+			}
+			between = "\n"
+			if p.Type == "text" && p.Blob != nil && !s.blob(*p.Blob, each) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // rest streams what a call's answer holds beyond what was streamed of it: all
 // of it, if the model does not stream.
-func (s *streaming) rest(call messages.CallID) {
-	shown := ""
-	if s.call == call {
-		shown = s.shown.String()
+func (s *streaming) rest(ev messages.ModelCompleted) {
+	shown := s.shown
+	if s.call != ev.Call {
+		shown = shownText{}
 	}
-	rest, ok := strings.CutPrefix(s.said, shown)
-	if !ok { // pieces were dropped: the caller did not keep up
-		rest = "\n[a part was lost; the whole answer again]\n" + s.said
-	}
-	if rest != "" {
+	s.shown, s.call = shownText{}, ""
+	speak := func(piece string) bool {
 		s.tell()
-		s.speak("response", rest)
+		return s.speak("response", piece)
 	}
-	s.shown.Reset()
-	s.call = ""
+	var again shownText
+	again.hash.SetSeed(shown.hash.Seed())
+	same := shown.size == 0
+	s.lost = false
+	s.pour(ev, func(piece string) bool {
+		if !same {
+			n := min(len(piece), shown.size-again.size)
+			if again.add(piece[:n]); again.size < shown.size {
+				return true
+			}
+			if again.hash.Sum64() != shown.hash.Sum64() {
+				return false
+			}
+			same, piece = true, piece[n:]
+		}
+		return piece == "" || speak(piece)
+	})
+	if !same && !s.lost && s.err == nil { // pieces were dropped: the caller did not keep up
+		if speak("\n[a part was lost; the whole answer again]\n") {
+			s.pour(ev, speak)
+		}
+	}
 }
 
 // cut tells the reader that the text so far will not be continued.
 func (s *streaming) cut(again bool) {
-	if s.shown.Len() > 0 {
+	if s.shown.size > 0 {
 		s.tell()
 		note := "\n[the answer was cut off]\n"
 		if again {
 			note = "\n[the answer was cut off; the model is asked again]\n"
 		}
 		s.to.say(chunk{"response", note})
-		s.shown.Reset()
-		s.call = ""
+		s.shown, s.call = shownText{}, ""
 	}
 }

@@ -301,8 +301,8 @@ func (d *decision) erred(o ModelErred) {
 		Turn: t.ID, Step: t.Steps, Attempt: m.Attempt, Call: o.Call, Kind: o.Kind, Message: o.Message,
 		Status: o.Status, Shown: o.Shown, Usage: o.Usage, Cost: def.Prices[m.Model].Cost(o.Usage),
 	}
-	if o.Temporary && m.Failures+1 < def.MaxAttempts {
-		at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
+	at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
+	if d.triesAgain(m, o, at) {
 		failed.RetryAt = &at
 		d.emit(failed)
 		d.settleFailed(m, o, failed.Cost)
@@ -319,6 +319,18 @@ func (d *decision) erred(o ModelErred) {
 	d.fail("model", o.Message)
 }
 
+// triesAgain reports whether a model that has failed is asked again, at a time. If that is
+// beyond the turn's end, or its server asks for a longer wait than we would choose ourselves,
+// a model that can take over does so instead.
+func (d *decision) triesAgain(m *ModelCall, o ModelErred, at time.Time) bool {
+	if !o.Temporary || m.Failures+1 >= d.env.Definition.MaxAttempts {
+		return false
+	}
+	deadline := d.s.Turn.timer(durationTimer)
+	long := o.RetryAfter > retryMost || deadline != nil && !at.Before(deadline.At)
+	return !long || d.fallback(m.Model) == ""
+}
+
 // fallback is the model to ask after one that has failed for good; empty: none.
 func (d *decision) fallback(failed string) string {
 	def := d.env.Definition
@@ -330,12 +342,13 @@ func (d *decision) fallback(failed string) string {
 }
 
 // Retries of model calls: exponential with equal jitter (half of the delay is
-// spread), never earlier than the server asked for, never later than an hour.
+// spread), never earlier than the server asked for, unless that is later than minutes: no
+// server may stop an agent for longer.
 // See M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 const (
 	retryBase = 500 * time.Millisecond
 	retryMost = 30 * time.Second
-	retryCap  = time.Hour
+	retryCap  = 5 * time.Minute
 )
 
 func retryDelay(failures int, after time.Duration, jitter float64) time.Duration {

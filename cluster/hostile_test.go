@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/messages"
@@ -118,6 +120,21 @@ func TestMisaddressed(t *testing.T) { // A102
 		t.Fatalf("%d letters: %v", len(list), reasons)
 	}
 	w.say(c, "assistant/a", "1", "hello")
+}
+
+// TestNoSuchPartition holds that a message for a partition that does not exist is not
+// acknowledged: it would neither be applied nor refused.
+func TestNoSuchPartition(t *testing.T) {
+	w := newWorld(t)
+	w.node()
+	for _, subject := range []string{
+		"reprise.inq.64.in.default.assistant.a", "reprise.inq.99.in.default.assistant.a", "reprise.inq.05.in.default.assistant.a",
+		"reprise.inq.zz", "reprise.inq.5", "reprise.inq.-1.in.x",
+	} {
+		if ack, err := w.js.Publish(w.ctx, subject, []byte("hi")); !errors.Is(err, jetstream.ErrNoStreamResponse) {
+			t.Errorf("%s: %+v, %v", subject, ack, err)
+		}
+	}
 }
 
 // Headers that mean something to the server must not make a dead letter one

@@ -105,7 +105,7 @@ func streams(s messages.Subjects, replicas int) []jetstream.StreamConfig {
 	}
 	def := add(n.Definitions(), "definitions by hash", jetstream.LimitsPolicy, s.Any("def"))
 	def.MaxMsgsPerSubject, def.DiscardNewPerSubject = 1, true
-	in := add(n.Inbox(), "inputs and commands not yet applied", jetstream.WorkQueuePolicy, s.Any("in"), s.Any("ctl"), s.Any("inq"))
+	in := add(n.Inbox(), "inputs and commands not yet applied", jetstream.WorkQueuePolicy, inboxSubjects(s)...)
 	in.SubjectTransform = transform(s)
 	dlq := add(n.DeadLetters(), "inputs that could never be applied", jetstream.LimitsPolicy, s.Any("dlq"))
 	dlq.MaxAge = keepDeadLetter

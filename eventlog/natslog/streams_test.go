@@ -236,3 +236,27 @@ func TestInboxTransform(t *testing.T) {
 		t.Errorf("an input without tenant is stored as %v, %v", m, err)
 	}
 }
+
+// TestWideInbox holds that a work queue which takes messages for any partition, as the first
+// ones did, is used as it is, and that it is said what to change.
+func TestWideInbox(t *testing.T) {
+	_, c := open(t, 1)
+	ctx, js, names := t.Context(), jetStream(t, c), natslog.NamesOf(c.Subjects)
+	inbox, err := js.Stream(ctx, names.Inbox())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := inbox.CachedInfo().Config
+	cfg.Subjects = []string{c.Subjects.Any("in"), c.Subjects.Any("ctl"), c.Subjects.Any("inq")}
+	if _, err := js.UpdateStream(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	log, err := natslog.Open(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := log.Unsound(ctx)
+	if len(found) != 1 || !strings.Contains(found[0].Error(), names.Inbox()) || !strings.Contains(found[0].Error(), "inq.63.>") {
+		t.Errorf("doctor finds %+v", found)
+	}
+}

@@ -41,7 +41,7 @@ func (r *reader) approval(n, parameters *node, t *ToolConfig) {
 		}
 		r.add(n.at, do, "unknown approval %s", shown(n.text))
 	default:
-		p, found := compile(s, argumentsOf(parameters))
+		p, found := compile(s, argumentsOf(t.Name, parameters))
 		if found == nil {
 			t.Approval, t.ApproveIf = tool.Asked, p.needsApproval
 		}
@@ -78,29 +78,13 @@ func (r *reader) inside(n *node, s string, from int) place {
 	return n.at
 }
 
-// arguments are the names that an expression may look at.
-type arguments struct {
-	names []string
-	open  bool // others may come
-}
-
-func argumentsOf(parameters *node) arguments {
+// argumentsOf returns what a tool's parameters say of its arguments.
+func argumentsOf(tool string, parameters *node) arguments {
 	if parameters == nil {
-		return arguments{}
+		parameters = &node{kind: mapping, fields: []field{{name: "type", value: &node{kind: text, text: "object"}}}}
 	}
-	var a arguments
-	if properties := parameters.get("properties"); properties != nil {
-		for _, f := range properties.fields {
-			a.names = append(a.names, f.name)
-		}
-	}
-	slices.Sort(a.names)
-	more := parameters.get("additionalProperties")
-	a.open = parameters.kind != mapping || more != nil && !strings.EqualFold(more.text, "false")
-	for _, word := range []string{"patternProperties", "allOf", "anyOf", "oneOf", "if", "$ref", "$dynamicRef", "dependentSchemas"} {
-		a.open = a.open || parameters.get(word) != nil
-	}
-	return a
+	all := schemasOf(parameters)
+	return arguments{titled("tool", tool), all, all.shape(parameters)}
 }
 
 // keyField reads the name of the field that carries the idempotency key.
@@ -122,12 +106,6 @@ func (r *reader) keyField(n, parameters *node, t *ToolConfig) {
 
 // declares says whether a schema speaks of a field.
 func declares(parameters *node, name string) bool {
-	if parameters == nil {
-		return false
-	}
-	if properties := parameters.get("properties"); properties != nil && properties.get(name) != nil {
-		return true
-	}
-	required := parameters.get("required")
-	return required != nil && slices.ContainsFunc(required.items, func(item *node) bool { return item.text == name })
+	isName := func(item *node) bool { return item.text == name }
+	return slices.Contains(namesOf(parameters), name) || slices.ContainsFunc(below(parameters, "required"), isName)
 }

@@ -27,9 +27,9 @@
 //	approval: args.cents > 5000
 //	approval: args.country not in ["DE", "FR"] or any(args.lines, .cents > 900)
 //
-// args holds the arguments; numbers are float64. Only what the tool's parameters
-// declare can be named, unless their schema is open. A person is also asked where
-// the expression cannot tell:
+// args holds the arguments; numbers are float64. Only fields that the tool's parameters
+// declare can be named, unless their schema leaves room for others. A person is also asked
+// where the expression cannot tell:
 //
 //   - a field that it names is not there. Whether one is there can be asked with
 //     args.dry ?? false, args.address?.country, args.dry != nil or "dry" in args:
@@ -40,7 +40,26 @@
 //   - the arguments have more than 64 KiB or 2,048 values, or a number of 2^53 or
 //     more.
 //
-// A value of another kind than the one it is compared with is simply not equal to
-// it: args.code == 5 lets "5" pass, unless the tool's parameters say that code is
-// an integer. Arguments that do not fit the parameters are refused before.
+// An expression is held against the tool's parameters. A literal that is none of the values
+// that enum or const list, a comparison of unlike types and a field that does not exist
+// are mistakes: such an expression gives the same answer for every call. That counts
+// behind $ref, allOf, anyOf and oneOf, too. Only what is certain is a mistake:
+//
+//   - a field that nothing declares may be asked for with ?? or in;
+//   - a mapping of which no field is declared, or which has patternProperties, if or
+//     additionalProperties, may have any field, and it may hold anything;
+//   - a value that may have several types is only held against literals;
+//   - what not, if, minimum, pattern and the like rule out is not considered, nor is an
+//     enum of more than 1,000 values, nor what functions make of a value.
+//
+// Where the parameters leave it open, a value of another type than the one it is compared
+// with is simply not equal to it: args.code == 5 lets "5" pass. Arguments that do not fit
+// the parameters are refused before.
+//
+// # Parameters
+//
+// A schema with an unknown type, an enum that does not fit its type, a $ref that leads back to
+// itself, or a required property that does not exist, is a mistake. A property that a part of
+// a schema requires, such as one of anyOf, may be declared elsewhere. Unknown words are
+// annotations.
 package config

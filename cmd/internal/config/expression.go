@@ -48,25 +48,25 @@ func compile(s string, args arguments) (predicate, []finding) {
 	if err != nil {
 		return predicate{}, []finding{explain(err)}
 	}
-	j := judge{args: args}
-	if ast.Walk(&tree.Node, &j); len(j.found) > 0 {
-		return predicate{}, j.found
+	optional, lists, words := make(optionals), make(entries), make(spelling)
+	names, _ := args.shape.fields()
+	j, t := judge{names: names}, typing{args, optional, lists, make(map[ast.Node]shape), make(map[*ast.Node]any), nil}
+	for _, v := range []ast.Visitor{optional, lists, words, &j, &t} {
+		ast.Walk(&tree.Node, v)
 	}
-	spelled := make(spelling)
-	ast.Walk(&tree.Node, spelled)
-	optional := make(optionals)
-	options := []expr.Option{
-		expr.Env(map[string]any{"args": map[string]any{}}), expr.Optimize(false), expr.MaxNodes(maxExpressionNodes),
-		expr.Function(givenName, given), expr.Patch(optional), expr.Patch(required{optional}),
+	if found := append(j.found, t.found...); len(found) > 0 {
+		return predicate{}, found
 	}
-	program, err := expr.Compile(s, options...)
-	if err == nil { // AsBool would also make false of a result that is nil
-		_, err = expr.Compile(s, append(options, expr.AsBool())...)
+	if found := t.mismatch(tree); found != nil {
+		return predicate{}, found
 	}
+	optional = make(optionals)
+	program, err := expr.Compile(s, expr.Env(map[string]any{"args": map[string]any{}}), expr.Optimize(false), expr.MaxNodes(maxExpressionNodes),
+		expr.Function(givenName, given), expr.Patch(optional), expr.Patch(required{optional}))
 	if err != nil {
 		return predicate{}, []finding{explain(err)}
 	}
-	return predicate{program, spelled}, nil
+	return predicate{program, words}, nil
 }
 
 // spelling gathers the texts of an expression, the names of fields among them,
@@ -160,7 +160,7 @@ func given(params ...any) (any, error) {
 
 // judge visits an expression and finds what is not used here.
 type judge struct {
-	args  arguments
+	names []string // of the arguments
 	found []finding
 }
 
@@ -172,11 +172,9 @@ func (j *judge) add(n ast.Node, do, what string, args ...any) {
 func (j *judge) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode, *ast.ArrayNode,
-		*ast.ChainNode, *ast.ConditionalNode, *ast.PointerNode, *ast.SliceNode:
+		*ast.MemberNode, *ast.ChainNode, *ast.ConditionalNode, *ast.PointerNode, *ast.SliceNode:
 	case *ast.IdentifierNode:
 		j.variable(n)
-	case *ast.MemberNode:
-		j.member(n)
 	case *ast.UnaryNode:
 		j.operator(n, n.Operator)
 	case *ast.BinaryNode:
@@ -204,25 +202,10 @@ func (j *judge) variable(n *ast.IdentifierNode) {
 		return
 	}
 	do := "the arguments are in args: write " + anExpression
-	if slices.Contains(j.args.names, n.Value) && !hidden(n.Value) {
+	if slices.Contains(j.names, n.Value) && !hidden(n.Value) {
 		do = "write args." + n.Value
 	}
 	j.add(n, do, "the expression has the unknown name %s", shown(n.Value))
-}
-
-// member holds that an argument is one that the model is told of: one that
-// never comes would make the expression say the same of every call.
-func (j *judge) member(n *ast.MemberNode) {
-	of, isName := n.Node.(*ast.IdentifierNode)
-	name, plain := n.Property.(*ast.StringNode)
-	if !isName || !plain || of.Value != "args" || j.args.open || slices.Contains(j.args.names, name.Value) {
-		return
-	}
-	do := "add it below parameters"
-	if len(j.args.names) > 0 {
-		do = meant(name.Value, j.args.names, "parameters of the tool")
-	}
-	j.add(n, do, "the tool has no parameter %s", shown(name.Value))
 }
 
 func (j *judge) operator(n ast.Node, operator string) {
@@ -236,19 +219,9 @@ func (j *judge) binary(n *ast.BinaryNode) {
 	if _, fixed := n.Right.(*ast.StringNode); n.Operator == "matches" && !fixed {
 		j.add(n, `write it as text, such as args.name matches "^[a-z]+$"`, "the pattern after matches may not come from the arguments")
 	}
-	if n.Operator == "/" && !divisor(n.Right) {
+	if v, _ := literal(n.Right); n.Operator == "/" && (kindOf(v) != aNumber || v == 0.0) {
 		j.add(n, "write a number other than 0 there, or multiply the other side", "what is divided by may not come from the arguments: it may be 0")
 	}
-}
-
-func divisor(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.IntegerNode:
-		return n.Value != 0
-	case *ast.FloatNode:
-		return n.Value != 0
-	}
-	return false
 }
 
 func (j *judge) call(n *ast.CallNode) {
@@ -280,9 +253,14 @@ var explanations = []struct{ part, what, do string }{
 	{"expected bool", "the expression is not true or false", "compare it with something, such as args.cents > 5000"},
 	{"predicate should return boolean", "what is asked of each entry is not true or false", "compare it with something, such as any(args.items, .cents > 5000)"},
 	{"takes only array", "only lists can be looked through", "give it a list, such as any(args.items, .cents > 5000)"},
+	{"used as condition", "what stands before ? is not true or false", "compare it with something, such as args.cents > 5000"},
+	{"(type string) to call", "the function takes texts", "give it a text"},
+	{"in map key", "the fields of a mapping have texts for names", "ask for the name of a field"},
+	{"in array", "no entry of the list is of this type", "look for numbers among numbers and texts among texts"},
 }
 
-var mismatch = regexp.MustCompile(`^invalid operation: (\S+) \(mismatched types? (\S+)(?: and (\S+))?\)`)
+// unfit matches what the checker says of types that an operator or a function does not take.
+var unfit = regexp.MustCompile(`^(?:invalid operation: (\S+) \(mismatched types?|invalid argument for (\S+) \(type) (.+?)(?: and (.+))?\)$`)
 
 // explain is an error of the compiler for whom wrote the expression.
 func explain(err error) finding {
@@ -297,27 +275,20 @@ func explain(err error) finding {
 			return f
 		}
 	}
-	if m := mismatch.FindStringSubmatch(message); m != nil {
-		f.what = fmt.Sprintf("%s does not fit %s", m[1], kindOf(m[2]))
-		if m[3] != "" {
-			f.what += " and " + kindOf(m[3])
-		}
-		f.do = "compare numbers with numbers and texts with texts"
+	m := unfit.FindStringSubmatch(message)
+	if m == nil {
+		return f
 	}
+	f.what = m[1] + m[2] + " does not take " + typeNames[m[3]]
+	if m[4] != "" {
+		f.what += " and " + typeNames[m[4]]
+	}
+	f.do = "use numbers with numbers and texts with texts; and, or and not take true or false, and in takes lists"
 	return f
 }
 
-// kindOf is a type of the compiler's as a person would call it.
-func kindOf(name string) string {
-	switch name {
-	case "int", "float64":
-		return "a number"
-	case "string":
-		return "a text"
-	case "bool":
-		return "true or false"
-	case "nil":
-		return "nil"
-	}
-	return "a list or a mapping"
+// typeNames are what a person would call the compiler's types.
+var typeNames = map[string]string{
+	"int": "a number", "float64": "a number", "string": "a text", "bool": "true or false",
+	"[]interface {}": "a list", "map[string]interface {}": "a mapping", "unknown": "what may be anything",
 }

@@ -158,6 +158,8 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 		r.add(n.at, "mend it; json-schema.org has the words", "parameters are not a JSON schema: %v", err)
 		return
 	}
+	check := schemaCheck{r, titled("tool", t.Name), schemasOf(n)}
+	check.schema(n, "args", false)
 	t.Parameters = raw
 }
 

@@ -37,8 +37,11 @@ type field struct {
 	value *node
 }
 
-// get is the value of a field; nil if the mapping has none of that name.
+// get is the value of a field; nil if there is no mapping or it has none of that name.
 func (n *node) get(name string) *node {
+	if n == nil {
+		return nil
+	}
 	for _, f := range n.fields {
 		if f.name == name {
 			return f.value

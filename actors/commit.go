@@ -92,6 +92,9 @@ func Summarize(s *turn.State) eventlog.Summary {
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}
+	if s.Ended != nil && s.Ended.Failed {
+		sum.Failed = s.Ended.Reason
+	}
 	return sum
 }
 
@@ -156,7 +159,7 @@ func (a *agent) appended(m appended) {
 	a.save(a.rt.saveEvery, snapshotShare, true)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
-		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting})
+		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
 	a.owe(fl.replies)
 	a.tellEnded(fl.frame)

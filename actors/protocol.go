@@ -96,6 +96,9 @@ type Commit struct {
 	Turn  messages.TurnID
 	// Waiting is how many of its calls wait for a person.
 	Waiting int
+	// Failed is why the newest turn that ended has failed; empty: it has not. It is not
+	// sent to followers on other nodes.
+	Failed string
 }
 
 // Reply is a fact that an input's sender asked to be told.

@@ -175,6 +175,9 @@ func summaryOf(s *turn.State) eventlog.Summary {
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}
+	if s.Ended != nil && s.Ended.Failed {
+		sum.Failed = s.Ended.Reason
+	}
 	return told(sum)
 }
 

@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +22,24 @@ import (
 func (w *world) owns(n *cluster.Node) {
 	w.t.Helper()
 	w.eventually("the node owns all partitions", func() bool { return n.Partitions() == messages.Partitions })
+}
+
+// TestTakeoverNamesTheNode holds that an agent's log names each node that took it over, and
+// the node's machine.
+func TestTakeoverNamesTheNode(t *testing.T) {
+	w := newWorld(t)
+	n := w.node()
+	w.say(n.Client(), "assistant/a", "1", "hello")
+	w.ok(n.Close())
+	n = w.node()
+	w.say(n.Client(), "assistant/a", "2", "hello again")
+	host, err := os.Hostname()
+	w.ok(err)
+	events := w.events(n.Client(), "assistant/a")
+	i := slices.IndexFunc(events, ofType("agent.activated"))
+	if i < 0 || events[i].field("node") != n.ID() || events[i].field("host") != host {
+		t.Errorf("event %d of %d names neither node %s nor host %s", i+1, len(events), n.ID(), host)
+	}
 }
 
 func TestKilledInModelCall(t *testing.T) { // A20

@@ -28,8 +28,8 @@ func (e Entry) Validate() error {
 	if err := e.Agent.Validate(); err != nil {
 		return err
 	}
-	for _, t := range [...]struct{ what, token string }{{"frame id", string(e.Frame.ID)}, {"phase", string(e.Summary.Phase)}, {"turn", string(e.Summary.Turn)}} {
-		if t.token == "" && t.what == "turn" {
+	for _, t := range [...]struct{ what, token string }{{"frame id", string(e.Frame.ID)}, {"phase", string(e.Summary.Phase)}, {"turn", string(e.Summary.Turn)}, {"failure", e.Summary.Failed}} {
+		if t.token == "" && (t.what == "turn" || t.what == "failure") {
 			continue
 		}
 		if err := messages.ValidateToken(t.what, t.token); err != nil {

@@ -65,6 +65,9 @@ type Summary struct {
 	Due time.Time
 	// Waiting is how many of its calls wait for a person.
 	Waiting int
+	// Failed is why the newest turn that ended has failed, as in turn.failed. Empty: it
+	// has not, none has ended, or an older version wrote the frame.
+	Failed string
 }
 
 // Head is the newest frame of one agent as its headers tell it.

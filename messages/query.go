@@ -58,6 +58,9 @@ type Query struct {
 	// Kind and Phase choose agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
+	// Last, which may be failed, chooses agents by how their newest turn ended; the
+	// view is agents.
+	Last string `json:"last,omitempty"`
 	// Deleted lists what is left of deleted agents, too; the view is agents.
 	Deleted bool `json:"deleted,omitempty"`
 	// Tool and Outcome choose calls of tools, Model those of a model, named as in

@@ -19,6 +19,9 @@ type Agent struct {
 	Turn messages.TurnID `json:"turn,omitempty"`
 	// Waiting is how many of its calls wait for a person.
 	Waiting int `json:"waiting,omitempty"`
+	// LastFailed is why the newest turn that ended has failed, as in turn.failed. Empty:
+	// it has not.
+	LastFailed string `json:"last_failed,omitempty"`
 	// Events is the number of its newest event.
 	Events messages.EventNumber `json:"events"`
 	Epoch  messages.Epoch       `json:"epoch"`
@@ -42,6 +45,8 @@ type AgentStatus struct {
 	// Paused is why the turn is paused, as in turn.paused; Message what to do.
 	Paused  string `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"`
+	// Failed is the newest turn that ended, if it has failed. Nil: it has not.
+	Failed *FailedTurn `json:"failed,omitempty"`
 	// Limit is the limit that a paused turn has reached. It may wait for a person
 	// besides: it does not go on before the limit is raised. Nil: none.
 	Limit *Reached `json:"limit,omitempty"`
@@ -57,6 +62,15 @@ type AgentStatus struct {
 	Budget *Accounts `json:"budget,omitempty"`
 	// Deleted is the end of the agent. Nil: it lives.
 	Deleted *Deletion `json:"deleted,omitempty"`
+}
+
+// FailedTurn is a turn that has failed.
+type FailedTurn struct {
+	Turn messages.TurnID `json:"turn"`
+	// Reason and Message are those of its turn.failed.
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // NewAgentStatus joins a row with what the agent has to do.
@@ -82,6 +96,10 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 			s.Limit = &limit
 		}
 	}
+	if t, ok := turns.newestEnded(); ok && t.Phase == Failed && !t.Cleared {
+		s.Failed = &FailedTurn{t.Turn, t.Reason, t.Message, t.EndedAt}
+		s.LastFailed = t.Reason
+	}
 	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
 		s.Budget = &accounts
 	}
@@ -103,6 +121,8 @@ func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
 type AgentFilter struct {
 	Tenant, Kind, Phase string
 	Deleted             bool
+	// Failed chooses agents whose newest turn that ended has failed.
+	Failed bool
 	// After leaves out everything up to this agent in the list's order.
 	After messages.AgentID
 	// Since leaves out agents that nothing has happened to since then.
@@ -113,7 +133,7 @@ type AgentFilter struct {
 
 func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
 	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
-		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
+		(!f.Failed || r.failed != "") && (f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
 
 func compareAgents(a, b messages.AgentID) int {
@@ -128,7 +148,7 @@ type Agents struct {
 	rows  map[messages.AgentID]agentRow
 	order []messages.AgentID // all but those in added, sorted; some may be gone
 	added []messages.AgentID // in no order
-	names map[string]string  // tenants, kinds, phases and owners, each once in memory
+	names map[string]string  // tenants, kinds, phases, owners and reasons, each once in memory
 	// in is how many agents each partition has, deleted ones left out.
 	in [messages.Partitions]int
 }
@@ -136,6 +156,7 @@ type Agents struct {
 // agentRow is a row without its key and without a time's zone.
 type agentRow struct {
 	phase, owner string
+	failed       string
 	turn         messages.TurnID
 	events       messages.EventNumber
 	epoch        messages.Epoch
@@ -161,7 +182,7 @@ func (l *Agents) Apply(row Agent) bool {
 		id = messages.AgentID{Tenant: l.name(id.Tenant), Kind: l.name(id.Kind), Key: strings.Clone(id.Key)}
 		l.added = append(l.added, id)
 	}
-	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
+	r := agentRow{phase: l.name(row.Phase), owner: l.name(row.Owner), failed: l.name(row.LastFailed), events: row.Events, epoch: row.Epoch, waiting: row.Waiting}
 	if r.turn = old.turn; row.Turn != old.turn {
 		r.turn = messages.TurnID(strings.Clone(string(row.Turn)))
 	}
@@ -272,7 +293,7 @@ func (l *Agents) sort() {
 func (r agentRow) lives() bool { return r.phase != "" && r.phase != PhaseDeleted }
 
 func (r agentRow) row(a messages.AgentID) Agent {
-	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Waiting: r.waiting, Events: r.events, Epoch: r.epoch, Owner: r.owner}
+	row := Agent{Agent: a, Phase: r.phase, Turn: r.turn, Waiting: r.waiting, LastFailed: r.failed, Events: r.events, Epoch: r.epoch, Owner: r.owner}
 	if r.updated != 0 {
 		row.Updated = time.Unix(0, r.updated).UTC()
 	}

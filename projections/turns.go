@@ -182,6 +182,16 @@ func (t *Turns) Newest() (Turn, bool) {
 	return t.turns[len(t.turns)-1].clone(), true
 }
 
+// newestEnded returns the turn that ended last. It reports whether there is one.
+func (t *Turns) newestEnded() (Turn, bool) {
+	for i := len(t.turns) - 1; i >= 0; i-- {
+		if t.turns[i].Ended != 0 {
+			return t.turns[i].clone(), true
+		}
+	}
+	return Turn{}, false
+}
+
 // List is every turn, oldest first.
 func (t *Turns) List() []Turn {
 	list := make([]Turn, len(t.turns))

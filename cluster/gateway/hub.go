@@ -52,7 +52,7 @@ var _ actors.Observer = (*Hub)(nil)
 // Committed hands a frame to the agent's followers.
 func (h *Hub) Committed(c actors.Commit) {
 	h.agents.Apply(projections.Agent{
-		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting,
+		Agent: c.Agent, Phase: c.Phase, Turn: c.Turn, Events: c.Frame.Last(), Epoch: c.Frame.Epoch, Updated: c.Frame.Time, Waiting: c.Waiting, LastFailed: c.Failed,
 	})
 	h.mu.RLock()
 	defer h.mu.RUnlock()

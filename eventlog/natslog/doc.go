@@ -11,7 +11,7 @@
 //	ROOT_DEF                 <root>.def.<sha256, hex>               one message each, for ever
 //	ROOT_BLOB_<n> n = 0…3    <root>.blob.<p>.>  for p = 16n … 16n+15  one message each, for ever
 //	ROOT_SNAP                <root>.snap.>                          one message each, the newest
-//	ROOT_IN                  <root>.in.> <root>.ctl.> <root>.inq.>  work queue
+//	ROOT_IN                  <root>.in.> <root>.ctl.> <root>.inq.<p>.>  work queue
 //	ROOT_DLQ                 <root>.dlq.>                           30 days
 //	ROOT_RESTORE             <root>.restore.>                       while a backup is restored
 //
@@ -35,8 +35,8 @@
 // format is the frame's format version; epoch, first and last are decimal;
 // time and due are nanoseconds since 1970. In Reprise-State a dash stands for
 // no turn, nothing owed and no timer; waiting is how many calls wait for a
-// person, and a line without it (v0.1.0 wrote none) says 0. Fields may be added
-// at the end of a line.
+// person, and a line without it (v0.1.0 wrote none) says 0. If the newest turn that ended
+// has failed, failed:<reason> follows. Fields may be added at the end of a line.
 // A message without Reprise-Frame is foreign: it is reported and skipped.
 //
 // # Blobs and snapshots

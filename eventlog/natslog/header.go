@@ -83,8 +83,15 @@ func stateLine(s eventlog.Summary) string {
 	} else {
 		b = strconv.AppendInt(b, s.Due.UnixNano(), 10)
 	}
-	return string(strconv.AppendInt(append(b, ' '), int64(s.Waiting), 10))
+	b = strconv.AppendInt(append(b, ' '), int64(s.Waiting), 10)
+	if s.Failed != "" {
+		b = append(append(append(b, ' '), failed...), s.Failed...)
+	}
+	return string(b)
 }
+
+// failed is the prefix of the reason of a failed turn.
+const failed = "failed:"
 
 // IsTombstone says whether a message's headers are those of a tombstone.
 func IsTombstone(h nats.Header) bool { return h.Get(headerEvents) == eventlog.Deleted }
@@ -141,6 +148,11 @@ func parseSummary(h nats.Header) (eventlog.Summary, error) {
 			f.fail(errors.New("more calls wait than can be"))
 		}
 		s.Waiting = int(n)
+	}
+	if f.rest != "" && f.err == nil { // nor any version if no turn has failed
+		if reason, ok := strings.CutPrefix(f.next(), failed); ok {
+			s.Failed = reason
+		}
 	}
 	if f.err != nil {
 		return eventlog.Summary{}, fmt.Errorf("header %s: %q: %w", headerState, line, f.err)

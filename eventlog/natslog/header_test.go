@@ -29,6 +29,8 @@ func TestStateLines(t *testing.T) { // A84
 		{"idle - - - 0", eventlog.Summary{Phase: eventlog.Idle}},
 		{"paused t5 - 1767225700000000000 2", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Due: due, Waiting: 2}},
 		{"paused t5 - - 1 added-later", eventlog.Summary{Phase: eventlog.Paused, Turn: "t5", Waiting: 1}},
+		{"idle - - - 0 failed:model", eventlog.Summary{Phase: eventlog.Idle, Failed: "model"}},
+		{"idle - - - 0 failed:model added-later", eventlog.Summary{Phase: eventlog.Idle, Failed: "model"}},
 		{"paused t5 - - -1", eventlog.Summary{}},
 		{"paused t5 - - two", eventlog.Summary{}},
 		{"paused t5 -", eventlog.Summary{}},

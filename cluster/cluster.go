@@ -307,7 +307,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
 		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
 		Store: gateway.StoreFindings{
-			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
+			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
 		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),
 	})
 	return nil

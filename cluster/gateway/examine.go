@@ -230,6 +230,8 @@ type StoreFindings struct {
 	Copies func(context.Context) []doctor.Finding
 	// Tenants tells of tenants that are not isolated. Nil: it is not looked at.
 	Tenants func(context.Context) []doctor.Finding
+	// Failing returns findings about agents whose turns fail.
+	Failing func() []doctor.Finding
 	// Retention gives findings of its own.
 	Retention func(context.Context) []doctor.Finding
 }
@@ -271,5 +273,6 @@ func (s StoreFindings) Find(ctx context.Context) (found []doctor.Finding) {
 	if s.Tenants != nil {
 		found = append(found, s.Tenants(ctx)...)
 	}
+	found = append(found, s.Failing()...)
 	return append(found, s.Retention(ctx)...)
 }

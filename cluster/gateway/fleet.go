@@ -52,7 +52,7 @@ func filters(q messages.Query) (set []string) {
 		name string
 		set  bool
 	}{
-		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
+		{"kind", q.Kind != ""}, {"phase", q.Phase != ""}, {"last", q.Last != ""}, {"tool", q.Tool != ""}, {"outcome", q.Outcome != ""}, {"model", q.Model != ""},
 		{"since", !q.Since.IsZero()}, {"until", !q.Until.IsZero()}, {"where", len(q.Where) > 0}, {"by", q.By != ""},
 		{"remembered", q.Remembered}, {"at", q.At != 0}, {"cursor", q.Cursor != ""}, {"from", q.From != 0}, {"follow", q.Follow},
 		{"whole", q.Whole}, {"deleted", q.Deleted}, {"blob", q.Blob != messages.Blob{}},
@@ -68,7 +68,7 @@ func filters(q messages.Query) (set []string) {
 // is refused.
 var (
 	filterableOfTenant = map[string][]string{
-		"agents":    {"kind", "phase", "since", "deleted", "cursor"},
+		"agents":    {"kind", "phase", "last", "since", "deleted", "cursor"},
 		"approvals": {"kind", "tool", "since", "until", "where", "cursor"},
 		"effects":   {"kind", "tool", "outcome", "since", "until", "where", "cursor"},
 		"usage":     {"kind", "model", "since", "until", "by", "cursor"},
@@ -116,6 +116,9 @@ func fits(q messages.Query, takes map[string][]string) error {
 	}
 	if phases := []string{"idle", "running", "paused", projections.PhaseDeleted}; q.Phase != "" && !slices.Contains(phases, q.Phase) {
 		return messages.Refuse(messages.BadInput, "phase %q: write %s", q.Phase, list(phases))
+	}
+	if q.Last != "" && q.Last != string(projections.Failed) {
+		return messages.Refuse(messages.BadInput, "last %q: write %s", q.Last, projections.Failed)
 	}
 	if q.By != "" && !slices.Contains(fleet.By, q.By) {
 		return messages.Refuse(messages.BadInput, "by %q: write %s", q.By, list(fleet.By))

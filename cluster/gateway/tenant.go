@@ -54,7 +54,7 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
 		}
 	}
 	p.unreadable = g.Fleet.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
-	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
+	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Failed: q.Last != "", Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
 		row.Owner = g.ownerOf(row.Agent.Partition())
 		if !p.after(row.Agent.Full(), row) {
 			return nil

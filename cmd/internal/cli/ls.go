@@ -36,6 +36,7 @@ func (a *app) ls() *cobra.Command {
 	cmd.Flags().Var(&when{at: &q.Since}, "since", "only agents to which something has happened since then: 90m, 24h, 7d, a date or a time")
 	limitFlag(cmd, &q)
 	cmd.Flags().StringVar(&q.Phase, "phase", "", "only agents that are idle, running, paused or deleted")
+	cmd.Flags().StringVar(&q.Last, "last", "", "only agents whose last turn has failed: write failed")
 	cmd.Flags().BoolVar(&q.Deleted, "deleted", false, "what is left of deleted agents, too")
 	return a.connects(cmd, defaultTimeout)
 }
@@ -46,18 +47,24 @@ func (a *app) runLs(ctx context.Context, tenant string, q messages.Query) error 
 	default:
 		return usage("--phase %q: write idle, running, paused or deleted", q.Phase)
 	}
-	rows, err := a.table("AGENT\tPHASE\tTURN\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
+	if q.Last != "" && q.Last != string(projections.Failed) {
+		return usage("--last %q: write %s", q.Last, projections.Failed)
+	}
+	rows, err := a.table("AGENT\tPHASE\tTURN\tLAST\tWAITING\tEVENTS\tUPDATED", func(each func(json.RawMessage) error) error {
 		return a.tenantLines(ctx, tenant, q, each)
 	}, func(line json.RawMessage) string {
-		row, waiting := raw[projections.Agent](line), ""
+		row, last, waiting := raw[projections.Agent](line), "", ""
+		if row.LastFailed != "" {
+			last = fmt.Sprintf("failed (%s)", row.LastFailed)
+		}
 		if row.Waiting > 0 {
 			waiting = strconv.Itoa(row.Waiting)
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
-			waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%d\t%s", row.Agent, row.Phase, projections.Printable(string(row.Turn), 64),
+			projections.Printable(last, 64), waiting, row.Events, row.Updated.UTC().Format(time.DateTime))
 	})
 	if err == nil && rows == 0 && !a.json() {
-		if q.Kind != "" || q.Phase != "" || !q.Since.IsZero() {
+		if q.Kind != "" || q.Phase != "" || q.Last != "" || !q.Since.IsZero() {
 			a.note("no such agents")
 		} else {
 			a.note("no agents; one is made by the first input to it")

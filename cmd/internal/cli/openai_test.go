@@ -74,3 +74,21 @@ providers:
 	w.run("ask", "clerk/main", "use lookup").exits(0, "the word is shhh")
 	w.run("dev", "--model", "demo/demo", "--listen", "127.0.0.1:0").exits(2, "--model")
 }
+
+// TestFailedTurnIsSeen holds that show, ls and doctor name an agent whose model refused it.
+func TestFailedTurnIsSeen(t *testing.T) {
+	w := newWorld(t)
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"Incorrect API key"}}`, http.StatusUnauthorized)
+	}))
+	t.Cleanup(refusing.Close)
+	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+refusing.URL)
+	w.dev()
+	w.run("ask", "assistant/main", "hello").exits(1, "Incorrect API key")
+	w.run("show", "assistant/main").exits(0, "last turn", "t4 failed (model) at", "Incorrect API key", "resume assistant/main")
+	w.run("ls").exits(0, "LAST", "failed (model)")
+	w.run("ls", "--last", "failed").exits(0, "assistant/main")
+	w.run("ls", "--last", "aborted").exits(2, "write failed")
+	w.run("ls", "--last", "failed", "--kind", "parrot").exits(0, "no such agents")
+	w.run("doctor").exits(0, "model: 1", "assistant/main", "ls --last failed")
+}

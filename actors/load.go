@@ -179,7 +179,7 @@ func (a *agent) loaded(m loaded) {
 func (a *agent) takeOver() {
 	a.recovering = true
 	cause := messages.Cause{Type: "takeover"}
-	events := a.state.Activate(messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch})
+	events := a.state.Activate(messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch, Node: a.rt.node, Host: a.rt.host})
 	a.commit(cause, append(events, a.recovery()...), nil)
 }
 

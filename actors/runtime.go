@@ -64,6 +64,9 @@ type Config struct {
 	// Settle is how long a deposed leader of the log's streams may answer. Zero: there
 	// is only one copy.
 	Settle time.Duration
+	// Node and Host name this node and its machine in the events of takeovers. Empty: those
+	// name neither.
+	Node, Host string
 	// Logger receives what an operator must know. Nil: slog.Default.
 	Logger *slog.Logger
 }
@@ -94,6 +97,8 @@ type Runtime struct {
 	limited limited
 	writers writers
 	shelf   shelf
+	// node and host are those of events of takeovers.
+	node, host string
 	// tooLarge is the size of the smallest frame that the log has refused for
 	// its size; 0: none.
 	tooLarge atomic.Int64
@@ -140,7 +145,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
-		idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
+		node: cfg.Node, host: cfg.Host, idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)
 	r.pace = pace(cfg.RecoverRate)

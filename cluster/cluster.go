@@ -268,7 +268,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(),
-			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})

@@ -46,6 +46,10 @@ type AgentConfigured struct {
 type AgentActivated struct {
 	Epoch    Epoch `json:"epoch"`
 	Previous Epoch `json:"previous"`
+	// Node is the new owner's id and Host the machine that it runs on. Empty: an older
+	// version wrote the event.
+	Node string `json:"node,omitempty"`
+	Host string `json:"host,omitempty"`
 }
 
 // InputAccepted says that an input is the agent's from now on and will end

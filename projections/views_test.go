@@ -248,6 +248,7 @@ func TestEventJSON(t *testing.T) {
 		want string
 	}{
 		{ev, `{"n":7,"seq":9,"frame":"F","type":"tool.requested","turn":"t2","step":3,"at":"2026-01-02T03:04:05Z","data":{"turn":"t2","step":3,"call":"c","tool":"f","arguments":"{}"}}`},
+		{messages.AgentActivated{Epoch: 2, Previous: 1, Node: "N", Host: "h"}, `{"n":7,"seq":9,"frame":"F","type":"agent.activated","at":"2026-01-02T03:04:05Z","data":{"epoch":2,"previous":1,"node":"N","host":"h"}}`},
 		{messages.AgentActivated{Epoch: 2}, `{"n":7,"seq":9,"frame":"F","type":"agent.activated","at":"2026-01-02T03:04:05Z","data":{"epoch":2,"previous":0}}`},
 		{messages.StatePatched{}, `{"n":7,"seq":9,"frame":"F","type":"state.patched","at":"2026-01-02T03:04:05Z","data":{}}`},
 	} {

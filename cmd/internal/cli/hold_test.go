@@ -91,6 +91,9 @@ func TestTurnSurvivesKill(t *testing.T) {
 	w.run("history", "worker/main").exits(0, "use hold", "call", "hold(", "result", "held")
 	w.run("history", "assistant/main").exits(0, "17 times 3", "51")
 	w.run("events", "worker/main").exits(0, "agent.activated", "tool.started", "turn.completed")
+	for _, view := range []string{"events", "replay"} { // both show where the agent went
+		w.run(view, "worker/main").exits(0, "node="+w.run("nodes", "-o", "json").exits(0).objects()[0]["node"].(string), "host=")
+	}
 }
 
 func TestPersonDecides(t *testing.T) {

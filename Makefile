@@ -46,8 +46,9 @@ LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-clust
 .NOTPARALLEL:
 test-long: $(LONG) ## run the long tests, part by part: an hour at most
 
-test-cli: ## the built binary, command tools, and every benchmark for a moment
+test-cli: ## the built binary, command tools, large answers at once, and every benchmark for a moment
 	$(GO) test -count=1 -timeout 10m ./cmd/internal/cli ./cmd/bench ./providers/toolbox
+	$(GO) test -count=1 -timeout 10m -run "^TestLargeAnswersAtOnce$$" ./actors
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
 	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded

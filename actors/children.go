@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -12,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 )
 
 // How long an agent waits before it sends once more what nothing was heard of.
@@ -114,12 +114,12 @@ func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, epoch messa
 	if err != nil {
 		return r, err
 	}
-	text, err := rt.shelf.read(ctx, child, *r.Blob, math.MaxInt)
+	b, err := rt.shelf.copy(ctx, id, epoch, child, *r.Blob)
 	if err == nil {
-		r.Blob, err = rt.shelf.keep(ctx, id, epoch, text)
-		return r, err
+		r.Blob = b
+		return r, nil
 	}
-	why := rt.shelf.unread(ctx, child, *r.Blob, err)
+	why := providers.AsError(err)
 	if why.Kind != blobMissing && why.Kind != blobDamaged {
 		return r, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -137,16 +138,34 @@ func (a *agent) beginTool(e turn.Effect) func() {
 		defer overdue.Stop()
 		result := a.useTool(ctx, e, call, limit, h)
 		overdue.Stop() // the result is in hand, and is stored for as long as that takes
-		return a.spill(ctx, result)
+		return a.spill(ctx, roomFor(ctx, call, result))
 	})
 	return func() { overdue.Stop(); cancel() }
+}
+
+// roomFor waits until there is memory for the copies of a tool's result that are made when it
+// is stored, and returns the result, or the failure of a call for whose result there is
+// none. This is no part of the time that the tool may take.
+func roomFor(ctx context.Context, c turn.ToolCall, result any) any {
+	returned, ok := result.(turn.ToolReturned)
+	if !ok {
+		return result
+	}
+	if err := memory.Of(ctx).AtLeast(ctx, len(returned.Output)); err != nil && ctx.Err() == nil {
+		failed := erred(c, string(providers.NoMemory), "the call did run, but there was no memory for its result of %d bytes: %s", len(returned.Output), providers.AsError(err).Message)
+		failed.Hooks = returned.Hooks
+		return failed
+	}
+	return result
 }
 
 // run does the work in a goroutine and reports what came of it, or gone if the
 // work ended its goroutine.
 func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (cancel func()) {
 	ctx, cancel := context.WithCancel(context.Background())
+	ctx, release := a.rt.memory.With(ctx)
 	a.rt.crew.run(func() {
+		defer release() // the result is small by then
 		result := gone
 		defer func() { a.report(e, result) }()
 		result = work(ctx)
@@ -345,7 +364,7 @@ func unshown(call messages.CallID, err error) turn.ModelErred {
 func modelErred(call messages.CallID, err *providers.Error, shown bool) turn.ModelErred {
 	return turn.ModelErred{
 		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
-		RetryAfter: err.RetryAfter, Shown: shown, Usage: err.Usage.Clamped(),
+		RetryAfter: err.RetryAfter, Shown: shown, Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
 	}
 }
 
@@ -411,9 +430,12 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	output, err := call(tool.WithCall(ctx, a.callInfo(e, c)), json.RawMessage(c.Arguments))
 	most := a.rt.shelf.most
 	var misfit *tool.ArgumentError
+	var full *providers.Error
 	switch {
 	case errors.As(err, &misfit):
 		return erred(c, "bad_arguments", "%v", err)
+	case errors.As(err, &full) && full.Kind == providers.NoMemory:
+		return erred(c, string(full.Kind), "%v", err)
 	case errors.Is(err, errMayNotAct):
 		return erred(c, "timeout", "%v", err)
 	case err != nil && ctx.Err() == context.DeadlineExceeded:

@@ -83,8 +83,9 @@ var faults = []fault{
 	{"leave a snapshot of what is not in the log yet", "commit.go",
 		"	a.busy = true\n", "	a.busy = true\n	a.tail.Last = f.Last()\n	a.save(0, snapshotShare, true)\n	a.tail.Last = f.First - 1\n"},
 	{"append before the blob is stored", "shelf.go",
-		"b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))\n", `b, err := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}, error(nil)
+		"return s.put(ctx, a, epoch, strings.NewReader(payload))\n", `b := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}
 		go func() { _, _ = s.log.PutBlob(context.WithoutCancel(ctx), a, strings.NewReader(payload)) }()
+		return &b, nil
 `},
 	{"keep the text in the history", "spill.go",
 		"		if resultSize(r) > limit {\n			if b, err := a.rt.shelf.keep(ctx, a.id, a.epoch, r.Output); err == nil {\n				r.Output, r.Blob = \"\", b\n			}\n		}\n		return r\n	case turn.ToolReconciled:",

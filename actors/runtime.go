@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
 	// failure. Zero: DefaultMaxPayload.
 	MaxPayload int
+	// Memory bounds what the payloads of running calls may take together. Nil: there is no
+	// bound.
+	Memory *memory.Bound
 	// Send stores a command for another agent, so that it comes there at least once,
 	// in the order of what one agent sends to another. It returns when the command
 	// is stored. A messages.Task or messages.Recall that its agent refuses must be
@@ -97,6 +101,7 @@ type Runtime struct {
 	limited limited
 	writers writers
 	shelf   shelf
+	memory  *memory.Bound
 	// node and host are those of events of takeovers.
 	node, host string
 	// tooLarge is the size of the smallest frame that the log has refused for
@@ -145,7 +150,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
-		node: cfg.Node, host: cfg.Host, idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
+		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)
 	r.pace = pace(cfg.RecoverRate)

@@ -3,6 +3,7 @@ package actors
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // shelf keeps payloads that are too large for a frame beside the log, and gives
@@ -39,20 +41,28 @@ const (
 	keepMost  = 5 * time.Second
 )
 
-// keep stores a payload and returns once it is on disk. What came of an effect
-// cannot be had again, so it tries until ctx ends, as an append does. Epoch is that of
-// the owner for whom it does, for the log.
+// keep stores a payload on the terms of put.
 func (s *shelf) keep(ctx context.Context, a messages.AgentID, epoch messages.Epoch, payload string) (*messages.Blob, error) {
+	return s.put(ctx, a, epoch, strings.NewReader(payload))
+}
+
+// put stores what r holds and returns once it is on disk. What came of an effect
+// cannot be had again, so it tries until ctx ends, as an append does, or until r
+// cannot be read. Epoch is that of the owner for whom it does, for the log.
+func (s *shelf) put(ctx context.Context, a messages.AgentID, epoch messages.Epoch, r io.ReadSeeker) (*messages.Blob, error) {
 	defer s.writers.begin(a)()
 	for pause := keepAgain; ; pause = min(2*pause, keepMost) {
-		b, err := s.log.PutBlob(ctx, a, strings.NewReader(payload))
+		b, err := s.log.PutBlob(ctx, a, r)
 		if err == nil {
 			return &b, nil
 		}
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		s.limited.warn(s.logger, "a large payload cannot be stored; it is tried until it can", a.LogAttr(epoch), "bytes", len(payload), "error", err)
+		if _, unread := r.Seek(0, io.SeekStart); unread != nil {
+			return nil, err
+		}
+		s.limited.warn(s.logger, "a large payload cannot be stored; it is tried until it can", a.LogAttr(epoch), "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -133,6 +143,9 @@ func (s *shelf) text(ctx context.Context, a messages.AgentID, b messages.Blob, m
 }
 
 func (s *shelf) read(ctx context.Context, a messages.AgentID, b messages.Blob, most int) (string, error) {
+	if err := memory.Of(ctx).Add(ctx, int(min(b.Size, int64(most)))); err != nil {
+		return "", err
+	}
 	r, err := s.log.Blob(ctx, a, b)
 	if err != nil {
 		return "", err
@@ -218,6 +231,10 @@ const (
 func (s *shelf) unread(ctx context.Context, a messages.AgentID, b messages.Blob, err error) *providers.Error {
 	if ctx.Err() != nil {
 		return providers.AsError(ctx.Err())
+	}
+	var noMemory *providers.Error
+	if errors.As(err, &noMemory) {
+		return noMemory
 	}
 	kind, how := providers.ErrorKind(blobMissing), "is not stored any more"
 	switch messages.AsError(err).Code {

@@ -19,6 +19,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // Config says what a node is made of. Of NATS, Conn and Data one is needed.
@@ -110,6 +112,13 @@ type Config struct {
 	// MaxPayload is the largest result, answer or input that is kept, in bytes: what
 	// is larger is a typed failure. Zero: actors.DefaultMaxPayload, 64 MiB.
 	MaxPayload int
+	// PayloadMemory is how many bytes of memory the requests to models, their answers and
+	// the outputs of tools may take together while their calls run. A byte of payload
+	// counts as four, and those of calls with less than 256 KiB not at all. What does not
+	// fit waits up to five minutes, and then fails with the kind no_memory; so does at once
+	// a call with more payload than an eighth of PayloadMemory. Zero: a quarter of the
+	// memory that the process may use.
+	PayloadMemory int64
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
 	// SnapshotEvery is how many events an agent writes, at least, between two
@@ -166,6 +175,7 @@ type Node struct {
 	scrubber  *scrubber
 	http      *gateway.HTTP // nil: none
 	metrics   *metrics.Metrics
+	memory    *memory.Bound
 	inbox     *inbox.Inbox
 	agents    *projections.Agents
 	started   time.Time
@@ -201,6 +211,9 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if err := messages.ValidateRoot(cfg.Root); err != nil {
 		return nil, err
 	}
+	if cfg.PayloadMemory < 0 {
+		return nil, fmt.Errorf("PayloadMemory is %d: write how many bytes payloads in flight may take, or 0 for a quarter of the machine's memory", cfg.PayloadMemory)
+	}
 	if cfg.DrainLimit == 0 {
 		cfg.DrainLimit = 20 * time.Second
 	}
@@ -212,6 +225,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 		doubts: make(chan messages.Partition, messages.Partitions), ended: make(chan struct{}),
 	}
 	n.kinds = &kinds{self: n.id}
+	n.memory = memory.New(cmp.Or(cfg.PayloadMemory, memory.Default()))
 	n.integrity = newIntegrity(natslog.LogStreams, n.agents, cfg.Logger)
 	defer func() {
 		if err != nil {
@@ -268,7 +282,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
 			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(),
-			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
+			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})

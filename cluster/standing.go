@@ -135,6 +135,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	for _, nc := range n.connections() {
 		s.Reconnects += nc.Stats().Reconnects
 	}
+	s.PayloadHeld, s.PayloadMemory, s.PayloadWaiting = n.memory.Held(), n.memory.Total(), n.memory.Waiting()
 	s.Members, s.InMemory, s.Known = len(n.members.List()), n.InMemory(), n.agents.Len()
 	s.Streams, s.Prompts = n.gateway.Load()
 	s.AskedAfar, s.AskedAgain = n.host.asking.afar.Load(), n.host.asking.repeated.Load()

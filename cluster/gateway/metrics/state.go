@@ -20,6 +20,10 @@ type State struct {
 	// InMemory is how many agents are in memory, Known how many there are in the
 	// whole store.
 	InMemory, Known int
+	// PayloadHeld is how much of PayloadMemory running calls hold, in bytes.
+	PayloadHeld, PayloadMemory int64
+	// PayloadWaiting is how many calls wait for room there.
+	PayloadWaiting int
 	// Streams is how many streamed replies are under way; Prompts how many prompts
 	// have come; AskedAfar how many commands from the doors were for agents of other
 	// nodes, AskedAgain how often one was sent again.
@@ -65,6 +69,9 @@ var (
 	members     = gauge("reprise_members", "Nodes that this one believes to be there, itself among them.")
 	held        = gauge("reprise_partitions_held", "Partitions that are this node's.")
 	inMemory    = gauge("reprise_agents_in_memory", "Agents in this node's memory.")
+	payloadHeld = gauge("reprise_payload_memory_held_bytes", "Memory that is claimed for answers, tool outputs and payloads in flight.")
+	payloadWait = gauge("reprise_payload_memory_waiting", "Calls that wait for room there.")
+	payloadMost = gauge("reprise_payload_memory_bytes", "How much of it may be claimed; what does not fit waits.")
 	known       = gauge("reprise_agents_known", "Agents in the whole store, as this node knows them.")
 	streams     = gauge("reprise_streams_open", "Streamed replies that are under way through this node.")
 	prompts     = gauge("reprise_prompts_total", "Prompts that have come to this node's door.")
@@ -96,7 +103,7 @@ const lookUpWithin = 3 * time.Second
 // Describe names what there is.
 func (*state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		ready, connected, reconnects, members, held, inMemory, known, streams, prompts, askedAfar, askedAgain, viewsBehind, scrubBehind, epoch, owing,
+		ready, connected, reconnects, members, held, inMemory, known, payloadHeld, payloadMost, payloadWait, streams, prompts, askedAfar, askedAgain, viewsBehind, scrubBehind, epoch, owing,
 		pending, inHand, waiting, unserved, oldest, applied, repeated, letters, lost,
 	} {
 		to <- d
@@ -118,6 +125,9 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	is(held, prometheus.GaugeValue, float64(len(now.Held)))
 	is(inMemory, prometheus.GaugeValue, float64(now.InMemory))
 	is(known, prometheus.GaugeValue, float64(now.Known))
+	is(payloadHeld, prometheus.GaugeValue, float64(now.PayloadHeld))
+	is(payloadMost, prometheus.GaugeValue, float64(now.PayloadMemory))
+	is(payloadWait, prometheus.GaugeValue, float64(now.PayloadWaiting))
 	is(streams, prometheus.GaugeValue, float64(now.Streams))
 	is(prompts, prometheus.CounterValue, float64(now.Prompts))
 	is(askedAfar, prometheus.CounterValue, float64(now.AskedAfar))

@@ -40,7 +40,7 @@ func TestNodes(t *testing.T) {
 	w := newWorld(t)
 	w.file("reprise.yaml", small)
 	w.file("other.yaml", "agents:\n  assistant: {model: demo/demo}\n  clerk: {model: demo/demo}\n")
-	first := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "127.0.0.1:0", "-o", "json")
+	first := w.node("serve", "--listen", "127.0.0.1:0", "--sync", "relaxed", "--http", "127.0.0.1:0", "--payload-memory", "64MiB", "-o", "json")
 	ready := object(t, first.ready)
 	url, address := ready["nats"].(string), ready["http"].(string)
 	status, body := get(t, address, "/readyz")
@@ -50,7 +50,7 @@ func TestNodes(t *testing.T) {
 	if status != 200 || body != `{"ready":true,"reasons":[]}`+"\n" {
 		t.Errorf("readyz: %d %s", status, body)
 	}
-	if _, body := get(t, address, "/metrics"); !strings.Contains(body, "reprise_members 1\n") || !strings.Contains(body, `version="v9.8.7-test"`) {
+	if _, body := get(t, address, "/metrics"); !strings.Contains(body, "reprise_members 1\n") || !strings.Contains(body, "reprise_payload_memory_bytes 6.7108864e+07\n") || !strings.Contains(body, `version="v9.8.7-test"`) {
 		t.Errorf("metrics: %s", body)
 	}
 	second := object(t, w.node("serve", "--nats", url, "--config", "other.yaml", "--http", "off", "-o", "json").ready)

@@ -26,6 +26,7 @@ type serveFlags struct {
 	replicas, snapshotEvery          int
 	recoverRate                      int
 	idle, drainLimit                 time.Duration
+	payloadMemory                    byteSize
 }
 
 func (a *app) serve() *cobra.Command {
@@ -59,6 +60,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
 	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
 	f.login.add(cmd)
+	fs.Var(&f.payloadMemory, "payload-memory", "how much memory requests to models, their answers and tool outputs may take together, such as 2GiB; what does not fit waits (default: a quarter of the machine's)")
 	keyFlag(cmd, &f.keys)
 	f.http.add(cmd)
 	a.logFlags(cmd, slog.LevelInfo)
@@ -91,7 +93,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	}
 	cfg := cluster.Config{
 		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
-		Views: f.views, Providers: withDemo(), Logger: logger,
+		PayloadMemory: int64(f.payloadMemory), Views: f.views, Providers: withDemo(), Logger: logger,
 	}
 	if external {
 		if cfg.NATS, cfg.NATSOptions, err = o.Resolve(); err != nil {

@@ -283,8 +283,23 @@ func explain(err error) finding {
 	if m[4] != "" {
 		f.what += " and " + typeNames[m[4]]
 	}
-	f.do = "use numbers with numbers and texts with texts; and, or and not take true or false, and in takes lists"
+	f.do = advice(m[1])
 	return f
+}
+
+// advice returns what an operator is for; empty stands for a function.
+func advice(operator string) string {
+	switch operator {
+	case "":
+		return "give it another argument"
+	case "&&", "and", "||", "or", "!", "not":
+		return "use true or false there, such as a comparison"
+	case "in":
+		return "put a list or a mapping after it"
+	case "contains", "startsWith", "endsWith", "matches":
+		return "use it with two texts; to look into a list, write: entry in list"
+	}
+	return "use numbers with numbers and texts with texts"
 }
 
 // typeNames are what a person would call the compiler's types.

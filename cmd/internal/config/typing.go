@@ -155,7 +155,11 @@ func (t *typing) declared(n *ast.MemberNode, name string, whole shape) {
 	if open || slices.Contains(names, name) || t.optional[n] || !top && len(names) == 0 {
 		return
 	}
-	t.add(n, meant(name, names, "fields of "+nameOf(n.Node)), "%s has no field %s", nameOf(n.Node), shown(name))
+	do := meant(name, names, "fields of "+nameOf(n.Node))
+	if len(names) == 0 {
+		do = "add it below parameters"
+	}
+	t.add(n, do, "%s has no field %s", nameOf(n.Node), shown(name))
 }
 
 // binary finds values that a comparison never meets, and returns the shape of what results.

@@ -157,9 +157,6 @@ func (a *agent) Receive(ctx actor.Context) {
 // arrive handles what may change the agent, or keeps it until it can be.
 func (a *agent) arrive(arr arrival) {
 	if a.busy {
-		if d, asks := arr.message.(*Deliver); asks {
-			arr.message = d.cameBy(time.Now())
-		}
 		a.waiting = append(a.waiting, arr)
 		return
 	}

@@ -21,7 +21,7 @@ type Deliver struct {
 	// with the tombstone's number. Nil: the command is no older than it looks.
 	Known *messages.EventNumber
 	// Came is when this process got the command. An interrupt or abort that names no
-	// turn stops the one that ran then. Zero: when its agent gets it.
+	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time
 }
 

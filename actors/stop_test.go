@@ -91,6 +91,7 @@ func interruptTwice(t *testing.T, second messages.Command) {
 	<-three.Reached()
 	note := "developer The user interrupted the turn above before it was finished. Reason: too long"
 	wantItems(t, model.Requests()[1], "user a novel", note, "user the time")
+	<-time.After(time.Millisecond) // on the clock of the test
 	if a := node.Must(ada, messages.Interrupt{ID: "i3"}); a.Noop != "" || a.Turn == turn {
 		t.Errorf("one that comes while the next turn runs is answered with %+v", a)
 	}

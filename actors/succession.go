@@ -8,8 +8,9 @@ import (
 )
 
 // succession is the change from a turn to that of an input which waited for its end.
-// Who stops an agent meanwhile means the turn that he sees running, and not the next
-// one, which begins with the same append. The zero value is none.
+// An interrupt or abort that came before is about the turn that ran then, and not about the
+// next one, which begins with the same append. It is not rebuilt when the agent is loaded
+// again. The zero value is none.
 type succession struct {
 	ended messages.TurnID
 	at    time.Time // when the log had it
@@ -53,14 +54,4 @@ func (s *succession) bind(d *Deliver) messages.Command {
 		return c
 	}
 	return d.Command
-}
-
-// cameBy is d, with the time as that at which it came unless it has one.
-func (d *Deliver) cameBy(now time.Time) *Deliver {
-	if !d.Came.IsZero() {
-		return d
-	}
-	stamped := *d
-	stamped.Came = now
-	return &stamped
 }

@@ -10,7 +10,7 @@
 //   - What all claims of a [Bound] hold never exceeds it.
 //   - Claims do not wait for one another in a circle. Half of the bound is shared; a claim
 //     that does not fit there any more gets the other half to itself, one claim after the
-//     other, and that claim never waits again. A claim therefore covers at most half of
+//     other, and does not wait while it has it. A claim therefore covers at most half of
 //     the bound.
 //   - While a claim waits, those that fit into the shared half do not wait behind it.
 //   - A claim waits for at most [MaxWait] in all. After that, or at once if it could never

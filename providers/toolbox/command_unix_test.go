@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -455,12 +456,28 @@ func TestOutputWithoutRoom(t *testing.T) {
 	b, release := full(16 << 20)
 	defer release()
 	var refused *providers.Error
-	if got, err := in(b, printing(300*time.Millisecond)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "stopped") || !strings.Contains(refused.Message, "before its time of 300ms was over") {
+	if got, err := in(b, printing(2*time.Second)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "stopped") || !strings.Contains(refused.Message, "before its time of 2s was over") {
 		t.Errorf("it did not wait: %d bytes, %v", len(got), err)
 	}
 	const short = memory.Free + 10_000 // the pipe takes what finds no memory, and the program ends
-	if got, err := in(b, printed(short, time.Second)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "did run") {
+	if got, err := in(b, printed(short, 2*time.Second)); !errors.As(err, &refused) || refused.Kind != providers.NoMemory || !strings.Contains(refused.Message, "did run") {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(0, func() {
+		for b.Waiting() == 0 {
+			runtime.Gosched()
+		}
+		cancel()
+	})
+	waits, drop := b.With(ctx)
+	defer drop()
+	if got, err := printed(short, time.Minute).Call(waits, json.RawMessage("{}")); err == nil {
+		t.Errorf("canceled: %d bytes", len(got))
+	}
+	failing := shell(t, fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; echo no such account >&2; exit 3", short), func(c *CommandConfig) { c.Timeout = 2 * time.Second })
+	if _, err := in(b, failing); err == nil || !strings.Contains(err.Error(), "no such account") {
+		t.Errorf("it failed by itself: %v", err)
 	}
 	release()
 	if got, err := in(b, printing(time.Minute)); err != nil || len(got) != 2_000_000 {

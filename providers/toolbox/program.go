@@ -123,7 +123,9 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	switch { // it may have ended before it could be killed
 	case stdout.err == errOutput:
 		return "", -1, fmt.Errorf("the output is larger than %d bytes: the program was stopped", p.config.MaxOutput)
-	case stdout.err != nil && ctx.Err() != context.Canceled:
+	case stdout.err != nil && ctx.Err() == context.Canceled:
+		return "", -1, p.stopped(context.Cause(ctx), stderr)
+	case stdout.err != nil && code <= 0:
 		return "", -1, p.noRoom(stdout.err, code)
 	}
 	if code == 0 { // also if it was to be stopped just then

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// reread reads a blob from its beginning as often as it is asked to, for a log wants to know
-// the hash of what it stores first. So a copy of a blob is never in memory as a whole. Close
+// reread reads a blob from its beginning as often as it is asked to: a log needs the hash of
+// what it stores before it stores it. So a copy of a blob is never in memory as a whole. Close
 // it at the end.
 type reread struct {
 	open func() (io.ReadCloser, error)

@@ -185,6 +185,22 @@ func (s *streaming) pour(ev messages.ModelCompleted, each func(piece string) boo
 	return true
 }
 
+// sizeOf is how many bytes pour gives of an answer whose blobs can all be read.
+func sizeOf(ev messages.ModelCompleted) (size int) {
+	for _, item := range ev.Items {
+		if !isText(item) {
+			continue
+		}
+		for i, p := range item.Content {
+			size += len(p.Text) + min(i, 1)
+			if p.Blob != nil {
+				size += int(p.Blob.Size)
+			}
+		}
+	}
+	return size
+}
+
 // rest streams what a call's answer holds beyond what was streamed of it: all
 // of it, if the model does not stream.
 func (s *streaming) rest(ev messages.ModelCompleted) {
@@ -214,7 +230,7 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 		}
 		return piece == "" || speak(piece)
 	})
-	if !same && !s.lost && s.err == nil { // pieces were dropped: the caller did not keep up
+	if !same && s.err == nil && !(s.lost && shown.size >= sizeOf(ev)) { // pieces were dropped: the caller did not keep up
 		if speak("\n[a part was lost; the whole answer again]\n") {
 			s.pour(ev, speak)
 		}

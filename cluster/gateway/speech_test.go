@@ -120,6 +120,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 	}{
 		"lost":                {"", true, false, "notice|\nafter|end"},
 		"lost, but was shown": {long + "\nafter", true, false, long + "\nafter|notice|end"},
+		"lost, half shown":    {long[:7], true, false, long[:7] + "|notice|\n[a part was lost; the whole answer again]\n|notice|\nafter|end"},
 		"not now":             {"", false, true, "error 500"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // ExamineSnapshots sees that an agent's snapshot can be read and knows of no
 // event that its log has not, and, if it is to look deep, that a replay gives the
 // same; and that none is left of an agent that was purged. It removes a bad one if
-// it is to repair: a snapshot is a cache.
+// it is to repair: a snapshot is a cache. One that shows that events were lost stays.
 func ExamineSnapshots(log interface {
 	eventlog.Reader
 	eventlog.Snapshots
@@ -32,6 +32,10 @@ func ExamineSnapshots(log interface {
 			return err
 		}
 		f.Check, f.Agent = "snapshot", s.Agent
+		if f.Remedy != "" { // it is evidence
+			tell(*f)
+			return nil
+		}
 		f.Remedy = "it is a cache: doctor --repair removes it, and it is made again of the log; an agent in memory keeps what it has until it sleeps"
 		if o.Repair {
 			if err := log.RemoveSnapshots(ctx, s.Agent); err != nil {
@@ -49,6 +53,9 @@ type snapshotLog interface {
 	eventlog.Reader
 	eventlog.Snapshots
 }
+
+// outlived is what to do about a snapshot of events that are lost.
+const outlived = "the agent does no more work, because what it did since then is not known, and the snapshot stays as the proof of it: restore a backup that has the events, or delete the agent"
 
 func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep bool) (*doctor.Finding, error) {
 	name := turn.SnapshotName()
@@ -69,7 +76,7 @@ func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, dee
 		if err != nil || upTo <= tail.Last {
 			return nil, err // it has gone on meanwhile
 		}
-		return &doctor.Finding{Status: doctor.Fail, Event: tail.Last + 1, Detail: fmt.Sprintf("a snapshot was made at event %d and the log ends with %d: events were lost at its end, or an older copy of the log was put in place", upTo, tail.Last)}, nil
+		return &doctor.Finding{Status: doctor.Fail, Event: tail.Last + 1, Remedy: outlived, Detail: fmt.Sprintf("a snapshot was made at event %d and the log ends with %d: events were lost at its end, or an older copy of the log was put in place", upTo, tail.Last)}, nil
 	}
 	if !deep {
 		return nil, nil

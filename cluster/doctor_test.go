@@ -100,7 +100,7 @@ func TestDoctorView(t *testing.T) { // A29, A36
 	refused := func(q messages.Query, code messages.Code) {
 		t.Helper()
 		for _, err := range c.QueryStore(w.ctx, q) {
-			if messages.AsError(err).Code != code {
+			if codeOf(err) != code {
 				t.Errorf("%+v: %v", q, err)
 			}
 		}
@@ -109,7 +109,7 @@ func TestDoctorView(t *testing.T) { // A29, A36
 	refused(messages.Query{View: "doctor", From: 17}, messages.BadInput)
 	refused(messages.Query{View: "doctor", Rate: -1}, messages.BadInput)
 	for _, err := range c.Query(w.ctx, "assistant/large", messages.Query{View: "doctor", Repair: true}) {
-		if messages.AsError(err).Code != messages.BadInput {
+		if codeOf(err) != messages.BadInput {
 			t.Errorf("an agent was repaired: %v", err)
 		}
 	}
@@ -297,6 +297,12 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	w.ok(err)
 	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), ahead))
 	only("ahead of the log", messages.Query{}, doctor.Fail, "events were lost at its end")
+	if f := only("evidence is kept", messages.Query{Repair: true}, doctor.Fail, "events were lost at its end"); f.Repaired || strings.Contains(f.Remedy, "--repair") {
+		t.Errorf("%+v", f)
+	}
+	if b, err := log.Snapshot(w.ctx, id, turn.SnapshotName()); err != nil || !bytes.Equal(b, ahead) {
+		t.Errorf("the evidence is gone: %v", err)
+	}
 	w.ok(log.PutSnapshot(w.ctx, id, turn.SnapshotName(), wrong))
 	only("wrong", messages.Query{Deep: true}, doctor.Fail, "not what a replay")
 	if f := only("repaired", messages.Query{Deep: true, Repair: true}, doctor.Fail, "not what a replay"); !f.Repaired {

@@ -25,7 +25,7 @@ func ExamineHeads(log eventlog.Reader) doctor.Check {
 		switch {
 		case errors.As(err, &damage):
 			f.Event, f.Seq, f.Detail = damage.Event, damage.Seq, damage.Err.Error()
-			f.Remedy = "the agent is left untouched and does no more work, others are not affected; restore a backup elsewhere for the rest"
+			f.Remedy = "the agent does no more work, unless a snapshot lies behind the place, and others are not affected; restore a backup elsewhere for the rest"
 			tell(f)
 			return nil
 		case err != nil || tail.Frame != s.Tail.Frame: // sealed, or it has gone on meanwhile

@@ -19,7 +19,7 @@ func (a *agent) fail(err error) {
 	switch {
 	case a.left: // and broken says why
 	case errors.As(err, &damage):
-		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v", err), !errors.Is(err, messages.ErrNewer)
+		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v; the agent is left untouched", err), !errors.Is(err, messages.ErrNewer)
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
 	case errors.Is(err, messages.ErrLocked) && a.toBeDeleted():
 		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true

@@ -54,9 +54,9 @@ type DamageError struct {
 // Error names the place.
 func (e *DamageError) Error() string {
 	if e.Event == 0 && e.Seq == 0 {
-		return fmt.Sprintf("the log of %s is damaged: %v; the agent is left untouched", e.Agent, e.Err)
+		return fmt.Sprintf("the log of %s is damaged: %v", e.Agent, e.Err)
 	}
-	return fmt.Sprintf("the log of %s is damaged at event %d (sequence %d): %v; the agent is left untouched", e.Agent, e.Event, e.Seq, e.Err)
+	return fmt.Sprintf("the log of %s is damaged at event %d (sequence %d): %v", e.Agent, e.Event, e.Seq, e.Err)
 }
 
 // Unwrap gives the failed check.

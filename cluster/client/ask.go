@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, e
 // turn yields what that turn does from then on. If the agent's owner cannot be
 // reached, or goes away in the middle, it asks again with the same id, from
 // where it was, until ctx ends; without a deadline for half a minute in which
-// nothing comes.
+// nothing comes. A notice says why, if that takes seconds.
 func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		a, err := messages.ParseAgentID(agent)
@@ -115,12 +116,17 @@ type asking struct {
 	left  bool
 	last  messages.EventNumber // the newest fact yielded
 	try   trying
+	// came is when something of the answer came, or it was asked first; told says that
+	// the reader knows that nothing has come since.
+	came time.Time
+	told bool
 	// partial says that text was yielded of a model call that has not ended.
 	partial bool
 }
 
 // run asks until the stream has ended.
 func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte) error {
+	s.progress()
 	for {
 		header := c.named(nats.Header{messages.HeaderRoot: {c.root()}})
 		if s.last > 0 {
@@ -128,6 +134,9 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 		}
 		_, err := c.stream(ctx, call{subject, header, body}, s.message)
 		if err == nil || s.left {
+			return nil
+		}
+		if s.stalls(err); s.left {
 			return nil
 		}
 		if err := s.try.again(ctx, err); err != nil {
@@ -141,6 +150,21 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 		}
 	}
 }
+
+// stallsAfter is how long nothing may come before the reader is told why.
+const stallsAfter = 3 * time.Second
+
+// stalls tells the reader once why nothing comes, as while a node cannot write.
+func (s *asking) stalls(err error) {
+	var refused *messages.Error
+	if !s.told && errors.As(err, &refused) && refused.Code == messages.Unavailable && time.Since(s.came) > stallsAfter {
+		s.told = true
+		s.give(Event{Type: "notice", Text: "No answer yet, it is asked again: " + refused.Message})
+	}
+}
+
+// progress notes that something has come.
+func (s *asking) progress() { s.came, s.told = time.Now(), false }
 
 // factsBegin is how a message of facts begins; what is between it and the
 // closing brace is decoded at once.
@@ -165,6 +189,7 @@ func (s *asking) message(data []byte) (more bool, err error) {
 			return false, err
 		}
 		s.partial = true
+		s.progress()
 		return s.give(e), nil
 	case "query":
 		q := new(Question)
@@ -208,6 +233,7 @@ func (s *asking) facts(data []byte) (more bool, err error) {
 			return false, err
 		}
 		s.last = e.N
+		s.progress()
 		s.partial = s.partial && e.Type != "model.completed"
 		if !s.give(e) {
 			return false, nil

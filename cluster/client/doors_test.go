@@ -96,21 +96,52 @@ func TestDoorThatSaysNothing(t *testing.T) {
 	}
 }
 
+// refuse answers with an error.
+func refuse(t *testing.T, nc *nats.Conn, reply string, code messages.Code, why string) {
+	m := nats.NewMsg(reply)
+	m.Header.Set("Nats-Service-Error", why)
+	m.Header.Set(messages.HeaderCode, string(code))
+	if err := nc.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Error(err)
+	}
+}
+
+// Who asks an agent whose node cannot answer for seconds, as with a full disk, is told so
+// once, and asks on.
+func TestCallerKnowsWhyNothingComes(t *testing.T) {
+	t.Parallel()
+	var told atomic.Bool
+	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
+		publish(t, nc, reply, `{"type":"reprise.waiting"}`, `{"type":"status","data":"ack"}`)
+		if !told.Load() {
+			refuse(t, nc, reply, messages.Unavailable, "the disk is full")
+			return
+		}
+		publish(t, nc, reply, `{"type":"reprise.events","data":[{"n":3,"type":"turn.completed","data":{"output":"done"}}]}`, "")
+	}, func(_ *nats.Conn, take func(string)) {
+		take(messages.Prompt(messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}))
+	})
+	var types []string
+	for e, err := range c.Ask(ctx, "assistant/a", "hello") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if types = append(types, e.Type); e.Type == "notice" {
+			told.Store(strings.Contains(e.Text, "the disk is full"))
+		}
+	}
+	if !slices.Equal(types, []string{"notice", "turn.completed"}) {
+		t.Errorf("the caller gets %q", types)
+	}
+}
+
 // A door that cannot give a view now is asked again for a while, and nothing is given
 // twice; a refusal that time does not change is told at once.
 func TestDoorThatCannotNow(t *testing.T) {
-	refuse := func(nc *nats.Conn, reply string, code messages.Code) {
-		m := nats.NewMsg(reply)
-		m.Header.Set("Nats-Service-Error", "electing a leader")
-		m.Header.Set(messages.HeaderCode, string(code))
-		if err := nc.PublishMsg(m); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-			t.Error(err)
-		}
-	}
 	c, ctx := doors(t, func(nc *nats.Conn, n int, reply string) {
 		publish(t, nc, reply, "1\n")
 		if n == 0 {
-			refuse(nc, reply, messages.Unavailable)
+			refuse(t, nc, reply, messages.Unavailable, "electing a leader")
 			return
 		}
 		publish(t, nc, reply, "2\n", "")
@@ -121,7 +152,7 @@ func TestDoorThatCannotNow(t *testing.T) {
 	var asked atomic.Int64
 	c, ctx = doors(t, func(nc *nats.Conn, n int, reply string) {
 		asked.Add(1)
-		refuse(nc, reply, messages.NotFound)
+		refuse(t, nc, reply, messages.NotFound, "electing a leader")
 	})
 	began := time.Now()
 	_, err := shown(ctx, c)

@@ -41,8 +41,7 @@ func endWith(in io.Reader) {
 }
 
 // TestCluster harms a cluster under load.
-func TestCluster(t *testing.T) {
-	// A28 A90 A94
+func TestCluster(t *testing.T) { // A28 A90 A94
 	if *duration == 0 {
 		t.Skip("make chaos-cluster runs it: -duration says how long")
 	}

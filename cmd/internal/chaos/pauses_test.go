@@ -56,9 +56,10 @@ func (o outage) within(p pause) time.Duration {
 	return max(0, to.Sub(from))
 }
 
-// allowed is how long a pause may be at most.
+// allowed is how long a pause may be at most: ten times a failover, what outages took of it,
+// and once, for the worst of these, ten times what it takes to go on after it.
 func (p pause) allowed(outages []outage, elections bool) time.Duration {
-	limit := tenfold * failover
+	limit, after := tenfold*failover, time.Duration(0)
 	for _, o := range outages {
 		took := o.within(p)
 		if took == 0 {
@@ -67,17 +68,17 @@ func (p pause) allowed(outages []outage, elections bool) time.Duration {
 		if o.servers || o.alone || o.held && p.agent != "" {
 			limit += took
 		}
-		if o.servers { // to go on after it is a failover of its own
-			limit += tenfold * failover
-		}
-		if o.servers && elections {
-			limit += tenfold * election
+		switch {
+		case o.servers && elections:
+			after = max(after, tenfold*(failover+election))
+		case o.servers:
+			after = max(after, tenfold*failover)
 		}
 		if o.hangs {
-			limit += tenfold * hang
+			after = max(after, tenfold*hang)
 		}
 	}
-	return limit
+	return limit + after
 }
 
 // late are the pauses that were longer than is allowed.
@@ -91,7 +92,7 @@ func (f figures) late(outages []outage, elections bool) (all []pause) {
 }
 
 // punctual holds that no pause was longer than is allowed. A run in which the machine stood
-// still is not judged: its nodes were given up for that, and rightly so.
+// still is not judged: its nodes were given up for that.
 func (w *world) punctual(f figures, outages []outage, elections bool) {
 	late := f.late(outages, elections)
 	if n := clustertest.StoodStill() - w.stood; n > 0 {
@@ -161,6 +162,10 @@ func TestPausesBite(t *testing.T) {
 	for i := range busy {
 		busy[i] = event(i, "state.patched", `{}`)
 	}
+	var round []outage // a short one every few seconds
+	for i := range 10 {
+		round = append(round, outage{from: at(6 * i), to: at(6*i + 1), servers: true})
+	}
 	for name, c := range map[string]struct {
 		log       []client.Event
 		others    []client.Event
@@ -182,6 +187,7 @@ func TestPausesBite(t *testing.T) {
 		"an election":              {works(70), busy, []outage{{from: at(3), to: at(4), servers: true}}, true, ""},
 		"a held tool":              {works(12), busy, []outage{{from: at(3), to: at(4), held: true}}, true, ""},
 		"all, and a held tool":     {waits, nil, []outage{{from: at(3), to: at(29), held: true}}, true, "all agents"},
+		"many outages":             {works(40), busy, round, false, "default/worker/a"},
 		"a node hangs":             {works(41), busy, []outage{{from: at(3), to: at(4), hangs: true}}, false, ""},
 		"a node hangs, too long":   {works(42), busy, []outage{{from: at(3), to: at(4), hangs: true}}, false, "default/worker/a"},
 		"a node hung before":       {works(12), busy, []outage{{from: at(-3), to: at(1), hangs: true}}, false, "default/worker/a"},

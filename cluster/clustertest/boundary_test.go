@@ -20,7 +20,7 @@ import (
 func TestKilledAtEveryFrame(t *testing.T) { // A24
 	w := clustertest.New(t, clustertest.Nodes(1), clustertest.Limit(8*time.Minute))
 	begin(t, w, "worker/whole").play(nil, nil)
-	frames, killed := w.Prove().Frames, 0
+	frames, killed := w.Prove().Frames, make(map[bool]int)
 	for at := 1; at <= frames; at++ {
 		for _, stored := range []bool{false, true} {
 			w.Settled()
@@ -31,7 +31,7 @@ func TestKilledAtEveryFrame(t *testing.T) { // A24
 				return w.Stored() == before
 			})
 			begin(t, w, fmt.Sprintf("worker/at%d-%t", at, stored)).play(met, func() {
-				killed++
+				killed[stored]++
 				node.Kill()
 				want := at - 1
 				if stored {
@@ -47,10 +47,12 @@ func TestKilledAtEveryFrame(t *testing.T) { // A24
 		}
 	}
 	got := w.Prove()
-	if killed < frames { // agents that write at the same time share frames: there may be fewer
-		t.Errorf("killed %d times in %d frames", killed, frames)
+	for _, stored := range []bool{false, true} { // agents that write at the same time share frames: there may be one or two fewer
+		if killed[stored] < frames-2 {
+			t.Errorf("killed %d times at %d frames (stored: %t)", killed[stored], frames, stored)
+		}
 	}
-	t.Logf("killed %d times in %d frames; %+v", killed, frames, got)
+	t.Logf("killed %v times at %d frames; %+v", killed, frames, got)
 }
 
 // story is what becomes of one agent.

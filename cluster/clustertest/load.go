@@ -29,6 +29,7 @@ type Load struct {
 	acked   int
 	entered int
 	failed  []error
+	slowest time.Duration // of the attempts that failed
 }
 
 type loadOptions struct {
@@ -114,15 +115,19 @@ func (l *Load) publish(name string, asks bool, random *rand.Rand) {
 // insist sends an input until it is acknowledged; false if the world's time is over.
 func (l *Load) insist(s *sent, asks bool) bool {
 	for l.w.ctx.Err() == nil {
+		began := time.Now()
 		err := l.send(s, asks)
 		if err == nil {
 			return true
 		}
+		took := time.Since(began)
 		if l.w.ctx.Err() != nil {
 			return false
 		}
 		l.w.note("%s to %s: %v", s.id, s.agent, err)
-		l.w.book.write(func() { l.failed = append(l.failed, fmt.Errorf("%s to %s: %w", s.id, s.agent, err)) })
+		l.w.book.write(func() {
+			l.failed, l.slowest = append(l.failed, fmt.Errorf("%s to %s: %w", s.id, s.agent, err)), max(l.slowest, took)
+		})
 		var refused *messages.Error
 		if errors.As(err, &refused) && !refused.Temporary() {
 			l.w.book.write(func() { l.w.book.fault("input %s was refused for good: %v", s.id, err) })
@@ -218,6 +223,14 @@ func (l *Load) Failed() []error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]error(nil), l.failed...)
+}
+
+// Slowest is how long the slowest attempt took that failed.
+func (l *Load) Slowest() time.Duration {
+	b := l.w.book
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return l.slowest
 }
 
 // String counts.

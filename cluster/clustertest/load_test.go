@@ -3,6 +3,7 @@
 package clustertest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/cluster/clustertest"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -54,7 +57,7 @@ const (
 
 // within holds that what was measured is at most ten times what is promised, by the times
 // in the log. A run in which a process stood still since before is left out: a node that
-// does may be given up, and a server's election may begin anew.
+// does may be given up, and a server's election may begin again.
 func within(t *testing.T, w *clustertest.World, before int, what string, took, promised time.Duration) {
 	t.Helper()
 	switch limit := 10 * promised; {
@@ -165,9 +168,18 @@ func TestJoinAndLeave(t *testing.T) { // A91 A6 A7
 	}
 }
 
+// plain reports whether an error says to a caller what is the matter: no server or node
+// answers, or its own time is over.
+func plain(err error) bool {
+	var refused *messages.Error
+	return errors.As(err, &refused) && refused.Temporary() ||
+		slices.ContainsFunc([]error{context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected}, func(is error) bool { return errors.Is(err, is) })
+}
+
 // NATS goes away under load and comes back; every node goes on without a restart.
 func TestServerKilled(t *testing.T) { // A30
 	w := clustertest.New(t, clustertest.Nodes(2))
+	stood := w.StoodStill()
 	load := w.Load()
 	load.Acked(100)
 	w.Server(0).Kill()
@@ -176,6 +188,14 @@ func TestServerKilled(t *testing.T) { // A30
 	load.Acked(100)
 	load.Stop()
 	t.Logf("%+v; %s", w.Prove(), load)
+	if took := load.Slowest(); took > 12*time.Second && w.StoodStill() == stood { // callers wait for ten
+		t.Errorf("an attempt failed after %v", took)
+	}
+	for _, err := range load.Failed() {
+		if !plain(err) {
+			t.Errorf("a caller is told %v (%T)", err, errors.Unwrap(err))
+		}
+	}
 	for i := range 2 {
 		if !w.Node(i).Alive() {
 			t.Errorf("%s has ended", w.Node(i).Name())
@@ -198,6 +218,7 @@ func TestOneServerOfThreeKilled(t *testing.T) { // A94
 	got := w.Prove()
 	t.Logf("%+v; %s", got, load)
 	within(t, w, stood, "an input was accepted", got.Wait, election)
+	within(t, w, stood, "an input was acknowledged after another", got.Pause, election)
 }
 
 // Servers die that lead what nodes live by: who the members are, and what is sent to

@@ -345,7 +345,7 @@ func TestSealedBlob(t *testing.T) { // A36, A108
 			}
 		}
 	}
-	if _, err := c.Blob(w.ctx, "assistant/a", "00ff00ff00ff", new(bytes.Buffer)); messages.AsError(err).Code != messages.NotFound {
+	if _, err := c.Blob(w.ctx, "assistant/a", "00ff00ff00ff", new(bytes.Buffer)); codeOf(err) != messages.NotFound {
 		t.Errorf("a blob that is none: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // A node says once that NATS is away and once that it is back; what goes wrong in
 // between it says at debug.
-func TestServerAwayIsSaidOnce(t *testing.T) { // A30
+func TestServerAwayIsSaidOnce(t *testing.T) {
 	w := newWorld(t)
 	told := new(embeddedtest.Words)
 	gate := scripted.NewGate()

@@ -130,7 +130,7 @@ func TestFlipAndKill(t *testing.T) { // A29
 	if why := k.n.Unready(); len(why) != 1 || why[0].Code != "damage" || !strings.Contains(why[0].Text, stream) || strings.Contains(why[0].Text, "bank") || strings.Contains(why[0].Text, dir) {
 		t.Errorf("not ready because of %+v", why)
 	}
-	if _, err := c.AcceptLoss(k.ctx, client.AcceptLoss{Stream: stream, By: "ada", Reason: "it was a test"}); messages.AsError(err).Code != messages.Conflict || !strings.Contains(err.Error(), "--quarantine") {
+	if _, err := c.AcceptLoss(k.ctx, client.AcceptLoss{Stream: stream, By: "ada", Reason: "it was a test"}); codeOf(err) != messages.Conflict || !strings.Contains(err.Error(), "--quarantine") {
 		t.Errorf("accepted what is not lost yet: %v", err)
 	}
 
@@ -140,7 +140,7 @@ func TestFlipAndKill(t *testing.T) { // A29
 	for range 2 {
 		c = k.start(dir)
 		k.say(c, same, "the neighbour works", "hello")
-		if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged {
+		if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); codeOf(err) != messages.Damaged {
 			t.Errorf("the agent answered %v", err)
 		}
 		if failed := k.doctor(); len(failed) == 0 || !strings.Contains(failed[0], "taken out") {
@@ -181,7 +181,7 @@ func TestNewestFrameTakenOut(t *testing.T) { // A29
 	k.ok(embedded.Quarantine(k.ctx, dir, messages.DefaultRoot, func(q embedded.Quarantined) { k.ok(q.Err) }, nil))
 	k.ok(os.RemoveAll(filepath.Join(dir, "views"))) // the views know of the frame as well
 	c := k.start(dir)
-	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), "was taken out") {
+	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); codeOf(err) != messages.Damaged || !strings.Contains(err.Error(), "was taken out") {
 		t.Errorf("the agent answered %v", err)
 	}
 	var end error
@@ -212,7 +212,7 @@ func (k *till) damaged(bank messages.AgentID, same, other, why string) {
 	k.t.Helper()
 	c := k.n.Client()
 	for _, agent := range []string{bank.String(), same} {
-		if _, err := k.ask(c, agent, input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), why) {
+		if _, err := k.ask(c, agent, input("pay-1", "pay")); codeOf(err) != messages.Damaged || !strings.Contains(err.Error(), why) {
 			k.t.Errorf("%s answered %v", agent, err)
 		}
 	}
@@ -221,7 +221,7 @@ func (k *till) damaged(bank messages.AgentID, same, other, why string) {
 		k.t.Errorf("paid %d times", paid)
 	}
 	for line, err := range c.Query(k.ctx, same, messages.Query{View: "events"}) {
-		if err != nil && messages.AsError(err).Code != messages.Damaged {
+		if err != nil && codeOf(err) != messages.Damaged {
 			k.t.Errorf("of an agent that was lost whole: %s, %v", line, err)
 		}
 	}
@@ -281,14 +281,14 @@ func TestFlipAndStop(t *testing.T) { // A29
 	k.flip(k.dir, bank, all[len(all)-1].Frame)
 	c = k.start(k.dir)
 
-	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); messages.AsError(err).Code != messages.Damaged {
+	if _, err := k.ask(c, "assistant/bank", input("pay-1", "pay")); codeOf(err) != messages.Damaged {
 		t.Errorf("answered %v", err)
 	}
 	if paid := k.paid.Load(); paid != 1 {
 		t.Errorf("paid %d times", paid)
 	}
 	for line, err := range c.Query(k.ctx, "assistant/bank", messages.Query{View: "events"}) {
-		if messages.AsError(err).Code != messages.Damaged {
+		if codeOf(err) != messages.Damaged {
 			t.Errorf("its events: %s, %v", line, err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestServerLosesMessages(t *testing.T) { // A29
 			if err == nil {
 				t.Fatalf("%s goes on with a log that was cut", agent)
 			}
-			return messages.AsError(err).Code == messages.Damaged
+			return codeOf(err) == messages.Damaged
 		})
 	}
 	w.eventually("the rest works", func() bool {

@@ -104,14 +104,14 @@ func TestDeletedForGood(t *testing.T) { // A108
 		t.Errorf("its history is %s, %v", line, err)
 	}
 	for _, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "history", At: 2}) {
-		if err == nil || messages.AsError(err).Code != messages.NotFound || !strings.Contains(err.Error(), "deleted") {
+		if err == nil || codeOf(err) != messages.NotFound || !strings.Contains(err.Error(), "deleted") {
 			t.Errorf("its history as of event 2: %v", err)
 		}
 	}
 	if live, all := w.listed(c, messages.Query{}), w.listed(c, messages.Query{Deleted: true}); len(live) != 0 || len(all) != 1 || all[0] != "assistant/a deleted" {
 		t.Errorf("listed are %v and %v", live, all)
 	}
-	if _, err := c.Do(w.ctx, "assistant/none", messages.Delete{}); messages.AsError(err).Code != messages.NotFound {
+	if _, err := c.Do(w.ctx, "assistant/none", messages.Delete{}); codeOf(err) != messages.NotFound {
 		t.Errorf("the delete of nobody: %v", err)
 	}
 	if again, err := c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d1"}); err != nil || !again.Duplicate {
@@ -225,7 +225,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 			t.Errorf("the copy tells %s, %v", line, err)
 		}
 	}
-	if _, err := w.ask(n.Client(), "assistant/a", input("u9", "are you there?")); err == nil || messages.AsError(err).Code != messages.Damaged {
+	if _, err := w.ask(n.Client(), "assistant/a", input("u9", "are you there?")); err == nil || codeOf(err) != messages.Damaged {
 		t.Errorf("an agent without its key answers: %v", err)
 	}
 }

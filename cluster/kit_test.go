@@ -82,6 +82,14 @@ func (w *world) use(nc *nats.Conn) {
 // unhurried lets a machine that stands still for seconds take its time to connect.
 var unhurried = nats.Timeout(time.Minute)
 
+// codeOf is the code of an error; empty if there is none.
+func codeOf(err error) messages.Code {
+	if err == nil {
+		return ""
+	}
+	return messages.AsError(err).Code
+}
+
 func (w *world) ok(err error) {
 	w.t.Helper()
 	if err != nil {

@@ -201,7 +201,7 @@ func TestCallerGoesAway(t *testing.T) { // A18
 	past := time.Now().Add(-time.Second)
 	late := input("2", "too late")
 	late.Deadline = &past
-	if _, err := w.ask(n.Client(), "assistant/b", late); messages.AsError(err).Code != messages.Expired {
+	if _, err := w.ask(n.Client(), "assistant/b", late); codeOf(err) != messages.Expired {
 		t.Errorf("past its deadline: %v", err)
 	}
 	got := w.request("agents.prompt.assistant.default.b", "hi", messages.HeaderDeadline, past.UTC().Format(time.RFC3339Nano))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -16,6 +17,11 @@ func TestPayloadMemory(t *testing.T) {
 	w := newWorld(t)
 	text := lines("a", 300<<10)
 	model := scripted.Func(func(messagesRequest) scripted.Step { return scripted.Say(text) })
+	usual := w.node(served)
+	if got := w.metric(usual, "reprise_payload_memory_bytes"); got != float64(memory.Default()) {
+		t.Errorf("a node says by default that it has %v bytes", got)
+	}
+	w.ok(usual.Close())
 	n := w.node(served, agents(model, func(d *actors.Definition) { d.ShowAtMost = 1 << 20 }), func(c *cluster.Config) { c.PayloadMemory = 1 << 20 })
 	if got := w.metric(n, "reprise_payload_memory_bytes"); got != 1<<20 {
 		t.Errorf("the node says that it has %v bytes", got)

@@ -264,7 +264,7 @@ func TestAllDrain(t *testing.T) { // A91
 	var draining sync.WaitGroup
 	for _, n := range []*cluster.Node{first, second} {
 		draining.Go(func() {
-			if err := n.Drain(w.ctx, true); err != nil && messages.AsError(err).Code != messages.Conflict {
+			if err := n.Drain(w.ctx, true); err != nil && codeOf(err) != messages.Conflict {
 				t.Errorf("%v", err)
 			}
 		})
@@ -280,7 +280,7 @@ func TestAllDrain(t *testing.T) { // A91
 	if first.Partitions() == 0 || second.Partitions() == 0 { // one has told the other first
 		return
 	}
-	if err := first.Drain(w.ctx, true); messages.AsError(err).Code != messages.Conflict {
+	if err := first.Drain(w.ctx, true); codeOf(err) != messages.Conflict {
 		t.Errorf("it may drain again: %v", err)
 	}
 }

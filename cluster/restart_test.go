@@ -306,7 +306,7 @@ func TestDamagedAgent(t *testing.T) { // A29
 
 	n = w.node()
 	c := n.Client()
-	if _, err := w.ask(c, "assistant/a", input("2", "still there?")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), "assistant/a") {
+	if _, err := w.ask(c, "assistant/a", input("2", "still there?")); codeOf(err) != messages.Damaged || !strings.Contains(err.Error(), "assistant/a") {
 		t.Errorf("asked: %v", err)
 	}
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte("by the queue")))
@@ -319,7 +319,7 @@ func TestDamagedAgent(t *testing.T) { // A29
 	}
 
 	_, err = c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d", Last: 1})
-	if messages.AsError(err).Code != messages.Damaged {
+	if codeOf(err) != messages.Damaged {
 		t.Errorf("a delete of what was known of it: %v", err)
 	}
 	_, err = c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d2"})

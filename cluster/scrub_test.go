@@ -69,7 +69,7 @@ func TestFlippedFrames(t *testing.T) { // A29
 
 	for _, a := range []messages.AgentID{above, newest} {
 		held := w.held(a)
-		if _, err := w.ask(c, a.String(), input("5", "hello")); messages.AsError(err).Code != messages.Damaged || !strings.Contains(err.Error(), a.String()) || !strings.Contains(err.Error(), "sequence") && a == above {
+		if _, err := w.ask(c, a.String(), input("5", "hello")); codeOf(err) != messages.Damaged || !strings.Contains(err.Error(), a.String()) || !strings.Contains(err.Error(), "sequence") && a == above {
 			t.Errorf("%s, hit at sequence %d, answered %v", a, hit[a].Seq, err)
 		}
 		if now := w.held(a); now != held || held == 0 {

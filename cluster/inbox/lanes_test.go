@@ -190,7 +190,7 @@ func TestFloodStallsNobody(t *testing.T) { // A7
 
 // Thousands of agents that cannot take their task now leave their neighbours
 // alone.
-func TestHeldTasksStallNobody(t *testing.T) { // A7
+func TestHeldTasksStallNobody(t *testing.T) {
 	at := install(t)
 	agents := neighbours(3001)
 	neighbour := agents[3000]
@@ -256,7 +256,7 @@ func TestPoison(t *testing.T) { // A102
 
 // What keeps an input from its agent, whatever it is, is no failure of the agent: the
 // input is given again until it comes.
-func TestInputsThatDoNotReachTheirAgent(t *testing.T) { // A30 A102
+func TestInputsThatDoNotReachTheirAgent(t *testing.T) { // A102
 	at := install(t)
 	var tries atomic.Int32
 	b, err := Open(at.ctx, Config{

@@ -75,7 +75,7 @@ func TestBackoff(t *testing.T) { // A50
 
 // An agent that failed and then worked for long is not punished for it when it
 // fails again: the pauses before its next activation begin anew.
-func TestPausesBeginAnew(t *testing.T) { // A30
+func TestPausesBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures atomic.Int32
 		s := actorstest.New(t, nil)

@@ -378,7 +378,7 @@ func TestAround(t *testing.T) { // A62
 
 // A hook is told of turns that end without its being asked, and a crash while
 // hooks are asked loses nothing.
-func TestHooksAndCrashes(t *testing.T) { // A24, A61
+func TestHooksAndCrashes(t *testing.T) { // A61
 	gate, told := scripted.NewGate(), make(chan actors.HookedEnd, 10)
 	var mu sync.Mutex
 	asked := 0

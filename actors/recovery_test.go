@@ -249,7 +249,7 @@ func TestDamage(t *testing.T) { // A29
 }
 
 // Events that make no sense together are folded without harm, or are damage.
-func TestForeignStories(t *testing.T) { // A29
+func TestForeignStories(t *testing.T) {
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.TurnStarted{Turn: "t2", MaxSteps: 5},
 		messages.ModelFailed{Turn: "t2"}, messages.ModelRestarted{Turn: "t2"}, messages.ToolStarted{Turn: "t2", Call: "c1"},

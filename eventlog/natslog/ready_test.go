@@ -51,7 +51,7 @@ func TestAwait(t *testing.T) {
 }
 
 // Of a connection that is gone it is said that it is, and not that a stream has no leader.
-func TestGoneForGood(t *testing.T) { // A30
+func TestGoneForGood(t *testing.T) {
 	nc, err := natslog.Connect(configured(t, "jetstream: enabled"), nats.Timeout(time.Minute))
 	if err != nil {
 		t.Fatal(err)

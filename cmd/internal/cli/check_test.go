@@ -47,7 +47,7 @@ func TestCheckRetention(t *testing.T) { // A108
 }
 
 // The key is tried as serve would.
-func TestCheckKey(t *testing.T) { // A29
+func TestCheckKey(t *testing.T) {
 	const key = "0101010101010101010101010101010101010101010101010101010101010101"
 	w := newWorld(t)
 	w.file("good", key)

@@ -94,7 +94,7 @@ providers:
 	if err := nc.Publish("reprise.in.default.nobody.main", []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(run(0, nil, "dlq", "ls").out, "nobody") { // each asks the server anew
+	for !strings.Contains(run(0, nil, "dlq", "ls").out, "nobody") { // each asks the server
 	}
 	for _, agent := range []string{"assistant/main", "refused/main", "clerk/main", "looker/main", "breaker/main"} {
 		for _, view := range []string{"events", "history", "state", "show", "turns", "effects", "usage", "replay", "timers", "tree"} {

@@ -93,7 +93,7 @@ func TestJoin(t *testing.T) { // A2 A3
 	}
 }
 
-func TestInterruptPolicy(t *testing.T) { // A11
+func TestInterruptPolicy(t *testing.T) {
 	w := holder(t)
 	w.dev()
 	first := w.begin("", "ask", "worker/a", "use hold")

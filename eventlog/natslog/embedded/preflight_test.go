@@ -343,7 +343,7 @@ func TestDamagedTwice(t *testing.T) { // A29
 }
 
 // TestWithoutSettings removes the settings of a stream, which the server would then empty.
-func TestWithoutSettings(t *testing.T) { // A29
+func TestWithoutSettings(t *testing.T) {
 	dir, a, tails := killedStore(t)
 	stream := natslog.NamesOf(messages.Subjects{}).Log(a.Partition())
 	if err := os.Remove(filepath.Join(dir, "jetstream", "$G", "streams", stream, "meta.inf")); err != nil {

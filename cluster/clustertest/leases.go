@@ -44,7 +44,11 @@ func observe(ctx context.Context, js jetstream.JetStream) (*observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the leases: %w", err)
 	}
-	watch, err := kv.WatchAll(ctx)
+	// The library waits for the server's answer until the deadline of a watch that has one,
+	// and for seconds otherwise; an answer can be lost with its server.
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, stop)
+	watch, err := kv.WatchAll(run)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func observe(ctx context.Context, js jetstream.JetStream) (*observer, error) {
 				if late < 2 {
 					continue
 				}
-				if again, err := kv.WatchAll(ctx); err == nil { // the other died with its server
+				if again, err := kv.WatchAll(run); err == nil { // the other died with its server
 					go func(old jetstream.KeyWatcher) { _ = old.Stop() }(watch)
 					watch, late = again, 0
 				}

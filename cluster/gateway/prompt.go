@@ -136,9 +136,9 @@ type streaming struct {
 	// it may be what the turn answers.
 	said   answered
 	answer bool
-	// lost says that a part of the text at hand cannot be read any more, err why all of it
-	// cannot be read now.
-	lost bool
+	// lost is how many bytes of the text at hand are lost or damaged, err why it cannot be
+	// read now.
+	lost int64
 	err  error
 	// offers asks the caller about calls that wait for approval.
 	offers *offers

@@ -101,7 +101,9 @@ func (s *streaming) say(n messages.EventNumber, a answered) {
 // caller can ask again.
 func (s *streaming) blob(b messages.Blob, each func(piece string) bool) (more bool) {
 	more = true
+	left := b.Size
 	err := s.g.pour(s.agent, b, func(piece []byte) bool {
+		left -= int64(len(piece))
 		more = each(string(piece))
 		return more
 	})
@@ -113,7 +115,7 @@ func (s *streaming) blob(b messages.Blob, each func(piece string) bool) (more bo
 		s.err = err
 		return false
 	}
-	s.lost = true
+	s.lost += left
 	s.tell()
 	return s.to.say(chunk{"reprise.notice", "A part of the answer cannot be shown: " + why.Message})
 }
@@ -185,22 +187,6 @@ func (s *streaming) pour(ev messages.ModelCompleted, each func(piece string) boo
 	return true
 }
 
-// sizeOf is how many bytes pour gives of an answer whose blobs can all be read.
-func sizeOf(ev messages.ModelCompleted) (size int) {
-	for _, item := range ev.Items {
-		if !isText(item) {
-			continue
-		}
-		for i, p := range item.Content {
-			size += len(p.Text) + min(i, 1)
-			if p.Blob != nil {
-				size += int(p.Blob.Size)
-			}
-		}
-	}
-	return size
-}
-
 // rest streams what a call's answer holds beyond what was streamed of it: all
 // of it, if the model does not stream.
 func (s *streaming) rest(ev messages.ModelCompleted) {
@@ -216,8 +202,10 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 	var again shownText
 	again.hash.SetSeed(shown.hash.Seed())
 	same := shown.size == 0
-	s.lost = false
+	read := int64(0)
+	s.lost = 0
 	s.pour(ev, func(piece string) bool {
+		read += int64(len(piece))
 		if !same {
 			n := min(len(piece), shown.size-again.size)
 			if again.add(piece[:n]); again.size < shown.size {
@@ -230,7 +218,7 @@ func (s *streaming) rest(ev messages.ModelCompleted) {
 		}
 		return piece == "" || speak(piece)
 	})
-	if !same && s.err == nil && !(s.lost && shown.size >= sizeOf(ev)) { // pieces were dropped: the caller did not keep up
+	if all := s.lost > 0 && int64(shown.size) >= read+s.lost; !same && s.err == nil && !all { // pieces were dropped: the caller did not keep up
 		if speak("\n[a part was lost; the whole answer again]\n") {
 			s.pour(ev, speak)
 		}

@@ -20,6 +20,17 @@ func (h *house) stored(text string) (messages.Part, *messages.Blob) {
 	return messages.Part{Type: "text", Blob: &b}, &b
 }
 
+// modelAsked is a caller whose input u1 began the turn t1, in which the model call m1 runs.
+func (h *house) modelAsked() *caller {
+	h.t.Helper()
+	caller := h.prompt(`{"id":"u1","prompt":"hello"}`, nil)
+	in := h.next()
+	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
+	in.answers <- messages.Answer{N: n, Turn: "t1", Disposition: messages.Started}
+	caller.hears("input.accepted turn.started model.requested")
+	return caller
+}
+
 // What was streamed of an answer is not streamed again, also where the log keeps the answer as
 // blobs; and what was lost on the way is.
 func TestAnswerIsStreamedOnce(t *testing.T) {
@@ -45,11 +56,7 @@ func TestAnswerIsStreamedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, nil)
-			caller := h.prompt(`{"id":"u1","prompt":"hello"}`, nil)
-			in := h.next()
-			n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
-			in.answers <- messages.Answer{N: n, Turn: "t1", Disposition: messages.Started}
-			caller.hears("input.accepted turn.started model.requested")
+			caller := h.modelAsked()
 			for _, piece := range c.deltas {
 				h.delta("t1", "m1", piece)
 			}
@@ -125,11 +132,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, nil)
-			caller := h.prompt(`{"id":"u1","prompt":"hello"}`, nil)
-			in := h.next()
-			n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t1"), messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}}, asks("t1", "m1", "u1"))
-			in.answers <- messages.Answer{N: n, Turn: "t1", Disposition: messages.Started}
-			caller.hears("input.accepted turn.started model.requested")
+			caller := h.modelAsked()
 			if c.shown != "" {
 				h.delta("t1", "m1", c.shown)
 			}

@@ -1,35 +1,23 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
 	"math"
-	"strconv"
-	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // byteSize is the value of a flag that is a number of bytes, such as 512MiB.
 type byteSize int64
 
-var byteUnits = []struct {
-	suffix string
-	bytes  int64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1}}
-
 // Set reads a number with or without a unit.
 func (s *byteSize) Set(text string) error {
-	for _, u := range byteUnits {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n <= 0 || n > math.MaxInt64/u.bytes {
-			break
-		}
-		*s = byteSize(n * u.bytes)
-		return nil
+	n, err := humanize.ParseBytes(text)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return errors.New("write a number of bytes, or one with a unit, such as 512MiB")
 	}
-	return fmt.Errorf("write a number of bytes, or one of KiB, MiB or GiB, such as 512MiB")
+	*s = byteSize(n)
+	return nil
 }
 
 // String is the number in its largest unit; empty for none.
@@ -37,12 +25,7 @@ func (s *byteSize) String() string {
 	if *s == 0 {
 		return ""
 	}
-	for _, u := range byteUnits {
-		if int64(*s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(*s)/u.bytes, 10) + u.suffix
-		}
-	}
-	return ""
+	return humanize.IBytes(uint64(*s))
 }
 
 // Type is how help names the value.

@@ -137,7 +137,7 @@ func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 	return eventlog.Tail{}, errUnheard
 }
 
-// ahead says that the bomb waits for a frame that has not come: what ends at the same time
+// ahead reports whether the bomb waits for a frame that has not come: what ends at the same time
 // shares frames, so there may be fewer than there were.
 func (m *mined) ahead() bool {
 	m.mu.Lock()

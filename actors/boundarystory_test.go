@@ -88,7 +88,7 @@ func rests(reason string) func(*turn.State) bool {
 	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused == reason }
 }
 
-// awaits says that a call below waits for a person.
+// awaits reports whether a call below waits for a person.
 func awaits(s *turn.State) bool { return s.Turn != nil && s.Waiting() > 0 }
 
 // under is what somebody says, with its policy.

@@ -116,7 +116,7 @@ type asking struct {
 	left  bool
 	last  messages.EventNumber // the newest fact yielded
 	try   trying
-	// came is when something of the answer came, or it was asked first; told says that
+	// came is when something of the answer came, or it was asked first; told is set once
 	// the reader knows that nothing has come since.
 	came time.Time
 	told bool

@@ -22,7 +22,7 @@ type fault struct {
 	lasts time.Duration
 	// drains says that a node ends in order, which waits for the tools that run.
 	drains bool
-	// hangs says that a node is silent, with its connections as they are.
+	// hangs is set if a node is silent, with its connections as they are.
 	hangs bool
 	// of the servers, not of a node.
 	servers bool

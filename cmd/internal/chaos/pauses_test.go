@@ -39,8 +39,8 @@ func (p pause) String() string {
 // outage is a time in which agents could not work by the test's own doing.
 type outage struct {
 	from, to time.Time
-	// servers were harmed; alone says that there was no node, held that a tool was, hangs
-	// that a node did.
+	// What the outage is of: servers were harmed, there was no node, a tool was held, or a
+	// node hung.
 	servers, alone, held, hangs bool
 }
 

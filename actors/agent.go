@@ -56,10 +56,8 @@ type agent struct {
 	// asking is the sender of the command at hand, for a panic in its handling.
 	asking *actor.PID
 
-	// recovering holds effects back between a takeover and what follows from it.
-	recovering bool
-	running    map[turn.Effect]func() // cancels what was begun
-	succeeded  succession
+	running   map[turn.Effect]func() // cancels what was begun
+	succeeded succession
 	// recovered says that the next model call is one that an earlier activation
 	// may have begun, or what follows from that.
 	recovered bool
@@ -103,8 +101,6 @@ type (
 	}
 	// stay says that the partition stays with this owner after all.
 	stay struct{}
-	// goOn follows a takeover's append.
-	goOn struct{}
 	// outcome wraps what came of an effect.
 	outcome struct {
 		of     turn.Effect
@@ -188,9 +184,6 @@ func (a *agent) handle(arr arrival) {
 		a.settle([]outcome{m})
 	case *Wake:
 		a.wake(arr)
-	case goOn:
-		a.recovering = false
-		a.act()
 	case stay:
 		a.stay()
 	}

@@ -26,7 +26,7 @@ const maxResult = 192 << 10
 // new and cancels those that are listed no more.
 func (a *agent) act() {
 	a.hush()
-	if a.recovering || a.broken != nil {
+	if a.broken != nil {
 		return
 	}
 	effects := a.state.Effects()

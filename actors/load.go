@@ -163,7 +163,6 @@ func (a *agent) loaded(m loaded) {
 		a.fenced(a.tail.Epoch)
 	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
 		a.resend(l.last)
-		a.waiting = append([]arrival{{message: goOn{}}}, a.waiting...)
 		a.takeOver()
 	case a.state.Open():
 		a.recover()
@@ -177,7 +176,6 @@ func (a *agent) loaded(m loaded) {
 // the same frame with what was begun: a crowd of agents that are taken over at once
 // costs one append each.
 func (a *agent) takeOver() {
-	a.recovering = true
 	cause := messages.Cause{Type: "takeover"}
 	events := a.state.Activate(messages.AgentActivated{Epoch: a.epoch, Previous: a.tail.Epoch, Node: a.rt.node, Host: a.rt.host})
 	a.commit(cause, append(events, a.recovery()...), nil)

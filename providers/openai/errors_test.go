@@ -86,6 +86,8 @@ func TestRetryAfter(t *testing.T) {
 		"negative":         {[]string{"Retry-After", "-3"}, 0},
 		"no number":        {[]string{"Retry-After", "NaN"}, 0},
 		"too much":         {[]string{"Retry-After", "1e300"}, 1<<63 - 1},
+		"for ever":         {[]string{"Retry-After", "Inf"}, 1<<63 - 1},
+		"a far date":       {[]string{"Retry-After", "Sat, 02 Jan 2106 15:04:05 GMT", "Date", date}, 36524 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if e := fail(t, answering(t, 429, "application/json", ``, c.header...), ask()); e.RetryAfter != c.want {

@@ -476,6 +476,10 @@ func (n *Node) URL() string {
 	return messages.Redacted(n.doors.ConnectedUrl())
 }
 
+// Exposed reports whether the node has an embedded server that requires no login and listens
+// on an address that other machines may reach; see [Config.Insecure].
+func (n *Node) Exposed() bool { return n.server != nil && n.server.Exposed() }
+
 // Sync says when what is acknowledged is on disk: always, relaxed, or of servers that
 // are not ours what Config.System has seen when the node started, as in always and
 // every 2m0s, else unknown.

@@ -28,12 +28,18 @@ func TestLoginOfEmbedded(t *testing.T) {
 	cfg.Insecure = true
 	open, err := cluster.Start(t.Context(), cfg)
 	must(t, err)
+	if !open.Exposed() || !strings.Contains(log.String(), "requires no login") {
+		t.Errorf("exposed: %v; it says %s", open.Exposed(), log.String())
+	}
 	must(t, open.Close())
 	cfg.Insecure = false
 	cfg.Listen, cfg.Login = "127.0.0.1:0", embedded.Login{User: "ops", Password: "hush"}
 	n, err := cluster.Start(t.Context(), cfg)
 	must(t, err)
 	defer func() { _ = n.Close() }()
+	if n.Exposed() {
+		t.Error("exposed with a login, on the loopback")
+	}
 	for _, err := range n.Client().Ask(t.Context(), "assistant/a", "hi") {
 		must(t, err)
 	}

@@ -108,6 +108,10 @@ func TestExposedListen(t *testing.T) {
 	for _, verb := range []string{"serve", "dev"} {
 		w.run(verb, "--listen", "0.0.0.0:0", "--http", "off").exits(1, "0.0.0.0", "--auth", "REPRISE_AUTH", "--insecure")
 	}
+	open := w.node("serve", "--listen", "0.0.0.0:0", "--insecure", "--http", "off")
+	if code := open.end(syscall.SIGTERM); code != 0 || !strings.Contains(open.ready, "without a login, open to all who reach this address") || !strings.Contains(open.errs.String(), "requires no login") {
+		t.Errorf("exit code %d; it says %s%s", code, open.ready, open.errs)
+	}
 	w.run("serve", "--auth", "", "--http", "off").exits(2, "--auth is empty")
 	w.run("serve", "--auth", "none.txt", "--http", "off").exits(1, "none.txt")
 	w.run("dev", "--http-host", "http://node.example").exits(2, "--http-host")

@@ -180,8 +180,9 @@ type nodeStatus struct {
 	Mode       string         `json:"mode"`
 	Node       string         `json:"node"`
 	NATS       string         `json:"nats"`
-	Login      bool           `json:"login,omitempty"` // the embedded server wants one
-	HTTP       string         `json:"http"`            // empty: off
+	Login      bool           `json:"login,omitempty"`   // the embedded server wants one
+	Exposed    bool           `json:"exposed,omitempty"` // it requires none, and other machines may reach it
+	HTTP       string         `json:"http"`              // empty: off
 	Data       string         `json:"data,omitempty"`
 	Sync       string         `json:"sync"`
 	Encrypted  bool           `json:"encrypted"`
@@ -197,7 +198,7 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 		Agents: running.Agents(), Partitions: running.Partitions(), Version: versionText(), Kinds: []string{},
 	}
 	if n.embedded() {
-		s.Data, s.Login = n.cfg.Data, n.cfg.Login != (embedded.Login{})
+		s.Data, s.Login, s.Exposed = n.cfg.Data, n.cfg.Login != (embedded.Login{}), running.Exposed()
 	}
 	for _, d := range n.cfg.Agents {
 		s.Kinds = append(s.Kinds, d.Kind)
@@ -208,8 +209,11 @@ func (n *node) status(running *cluster.Node) nodeStatus {
 // readyLine says everything about the node in one line.
 func (n *node) readyLine(s nodeStatus) string {
 	parts := []string{"NATS " + s.NATS}
-	if s.Login {
+	switch {
+	case s.Login:
 		parts[0] += " with a login"
+	case s.Exposed:
+		parts[0] += " without a login, open to all who reach this address"
 	}
 	if s.HTTP != "" {
 		parts = append(parts, "HTTP "+s.HTTP)

@@ -105,8 +105,12 @@ func (l Login) options() []nats.Option {
 // the network do everything.
 var ErrExposed = errors.New("without a login everyone who reaches this address could read, approve and delete everything")
 
-// exposed returns why the server must not listen on its address; nil if it may.
-func (c Config) exposed() error {
+// Exposed reports whether the server requires no login and listens on an address that other
+// machines may reach.
+func (s *Server) Exposed() bool { return s.exposed }
+
+// mayListen returns why the server must not listen on its address; nil if it may.
+func (c Config) mayListen() error {
 	if c.DontListen || c.Insecure || c.Login != (Login{}) || loopback(c.Host) {
 		return nil
 	}

@@ -18,7 +18,7 @@ func TestMayListen(t *testing.T) {
 		{Config{Host: "10.0.0.1"}, false},
 		{Config{Host: "localhost.example.com"}, false},
 	} {
-		if err := c.config.exposed(); (err == nil) != c.may {
+		if err := c.config.mayListen(); (err == nil) != c.may {
 			t.Errorf("%+v: %v", c.config, err)
 		}
 	}

@@ -64,8 +64,9 @@ type Config struct {
 
 // Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
-	cfg  Config
-	lock *flock.Flock
+	cfg     Config
+	lock    *flock.Flock
+	exposed bool
 
 	mu      sync.RWMutex
 	srv     *server.Server
@@ -107,7 +108,7 @@ func StartContext(ctx context.Context, c Config) (_ *Server, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if err := c.exposed(); err != nil {
+	if err := c.mayListen(); err != nil {
 		return nil, err
 	}
 	if err := c.probe(); err != nil {
@@ -121,10 +122,15 @@ func StartContext(ctx context.Context, c Config) (_ *Server, err error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
+	exposed := false
 	if address, ok := srv.Addr().(*net.TCPAddr); ok {
 		c.Port = address.Port // for a restart
+		exposed = c.Login == (Login{}) && !address.IP.IsLoopback()
 	}
-	return &Server{cfg: c, srv: srv, damaged: damaged, lock: lock}, nil
+	if exposed {
+		c.Logger.Warn("the NATS server requires no login and listens on an address that other machines may reach: anyone who connects can read, approve and delete everything", "address", srv.Addr().String())
+	}
+	return &Server{cfg: c, srv: srv, exposed: exposed, damaged: damaged, lock: lock}, nil
 }
 
 // probe finds out that the address is taken before the folder is touched.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,7 @@ type conn struct {
 	last    uint64
 	waiting map[uint64]*call
 	broken  chan struct{} // closed and replaced when the connection breaks
+	asking  map[string]*asking
 }
 
 // call waits for one answer. Whoever takes it out of the map decides: the
@@ -46,7 +48,7 @@ func newConn(nc *nats.Conn) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{nc: nc, js: js, prefix: nc.NewInbox() + ".", waiting: make(map[uint64]*call), broken: make(chan struct{})}
+	c := &conn{nc: nc, js: js, prefix: nc.NewInbox() + ".", waiting: make(map[uint64]*call), broken: make(chan struct{}), asking: make(map[string]*asking)}
 	sub, err := nc.Subscribe(c.prefix+"*", c.answered)
 	if err != nil {
 		return nil, err
@@ -154,6 +156,69 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 		return nil, failed
 	}
 	return responded(<-w.answer) // it came at the same moment
+}
+
+// askedAtOnce is how many requests to the API of one stream, for single agents, wait for
+// answers at the same time. A server drops its whole queue of API requests, everyone's, when
+// 10,000 wait (JSDefaultRequestQueueLimit of nats-server v2.15.2): those of 37 streams and
+// several nodes stay below, and a stream that does not answer delays no other.
+const askedAtOnce = 32
+
+// asking is the requests to the API of one stream that wait for answers.
+type asking struct {
+	places   chan struct{}
+	answered atomic.Int64 // when the stream last answered, in nanoseconds since 1970
+}
+
+func (c *conn) asks(stream string) *asking {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.asking[stream]
+	if a == nil {
+		a = &asking{places: make(chan struct{}, askedAtOnce)}
+		c.asking[stream] = a
+	}
+	return a
+}
+
+// turn waits until a request to the API of a stream may be sent. It fails when the stream has
+// not answered for answers.Wait. The caller calls done when the request was answered, or will
+// not be.
+func (c *conn) turn(ctx context.Context, stream string) (done func(answered bool), err error) {
+	a := c.asks(stream)
+	done = func(answered bool) {
+		if answered {
+			a.answered.Store(time.Now().UnixNano())
+		}
+		<-a.places
+	}
+	silent := time.NewTimer(answers.Wait)
+	defer silent.Stop()
+	for {
+		select {
+		case a.places <- struct{}{}:
+			return done, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-silent.C:
+			since := time.Since(time.Unix(0, a.answered.Load()))
+			if since >= answers.Wait {
+				return nil, fmt.Errorf("%w: %d requests were before this one, and none was answered within %v", errNoAnswer, askedAtOnce, answers.Wait)
+			}
+			silent.Reset(answers.Wait - since)
+		}
+	}
+}
+
+// api is request to the API of a stream, in turn. subject is what stands before the stream's name.
+func (c *conn) api(ctx context.Context, subject, stream string, data []byte) (*nats.Msg, error) {
+	done, err := c.turn(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.request(ctx, &nats.Msg{Subject: subject + stream, Data: data})
+	done(err == nil)
+	return answer, err
 }
 
 func responded(m *nats.Msg) (*nats.Msg, error) {

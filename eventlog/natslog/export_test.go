@@ -1,6 +1,8 @@
 package natslog
 
 import (
+	"context"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -21,3 +23,15 @@ var Explained = explained
 
 // Streams are the streams as Open creates them.
 var Streams = streams
+
+// AskedAtOnce is how many requests of agents to a stream wait for answers at the same time.
+const AskedAtOnce = askedAtOnce
+
+// Newest returns what asks a stream for its newest message.
+func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, error) {
+	c, err := newConn(nc)
+	return func(ctx context.Context, stream string) error {
+		_, err := c.newest(ctx, stream, ">")
+		return err
+	}, err
+}

@@ -64,7 +64,12 @@ func (c *conn) feed(ctx context.Context, stream string, cfg jetstream.ConsumerCo
 	if err = f.sub.SetPendingLimits(-1, -1); err != nil { // flow control bounds it
 		return nil, errors.Join(err, f.sub.Unsubscribe())
 	}
-	made, err := c.js.CreatePushConsumer(ctx, stream, cfg)
+	var made jetstream.PushConsumer
+	done, err := c.turn(ctx, stream)
+	if err == nil {
+		made, err = c.js.CreatePushConsumer(ctx, stream, cfg)
+		done(err == nil)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			err = forNow(err)

@@ -128,7 +128,7 @@ func (c *conn) get(ctx context.Context, stream string, p place) (*stored, error)
 	if err != nil {
 		return nil, err
 	}
-	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET." + stream, Data: ask})
+	answer, err := c.api(ctx, "$JS.API.STREAM.MSG.GET.", stream, ask)
 	if err != nil {
 		return nil, fmt.Errorf("read %v in %s: %w", p, stream, err)
 	}
@@ -174,7 +174,7 @@ func (c *conn) count(ctx context.Context, stream, subject string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	answer, err := c.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + stream, Data: ask})
+	answer, err := c.api(ctx, "$JS.API.STREAM.INFO.", stream, ask)
 	if err != nil {
 		return 0, fmt.Errorf("count the messages on %s: %w", subject, err)
 	}

@@ -1,0 +1,63 @@
+package natslog_test
+
+import (
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog"
+)
+
+// TestCrowdOfRequests checks that few of many requests to a stream that does not answer are
+// sent, that all are answered once it does, and that another stream is asked meanwhile.
+func TestCrowdOfRequests(t *testing.T) {
+	t.Parallel()
+	nc, err := nats.Connect(configured(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	const crowd = 4 * natslog.AskedAtOnce
+	slow := make(chan *nats.Msg, crowd)
+	nothing := []byte(`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`)
+	subscribe := func(stream string, handle nats.MsgHandler) {
+		if _, err := nc.Subscribe("$JS.API.STREAM.MSG.GET."+stream, handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscribe("SLOW", func(m *nats.Msg) { slow <- m })
+	subscribe("QUICK", func(m *nats.Msg) { _ = m.Respond(nothing) })
+	newest, err := natslog.Newest(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error)
+	for range crowd {
+		go func() { answered <- newest(t.Context(), "SLOW") }()
+	}
+	held := make([]*nats.Msg, natslog.AskedAtOnce)
+	for i := range held {
+		held[i] = <-slow
+	}
+	for range crowd { // each goes behind what has been sent to the other stream
+		if err := newest(t.Context(), "QUICK"); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(slow); n > 0 {
+		t.Errorf("%d requests were sent, want %d", natslog.AskedAtOnce+n, natslog.AskedAtOnce)
+	}
+	go func() {
+		for _, m := range held {
+			_ = m.Respond(nothing)
+		}
+		for range crowd - len(held) {
+			_ = (<-slow).Respond(nothing)
+		}
+	}()
+	for range crowd {
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+	}
+}

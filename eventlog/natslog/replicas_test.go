@@ -34,12 +34,12 @@ const asServer = "NATSLOG_TEST_SERVER"
 
 // serveAs runs the server that the variable describes until its input ends.
 func serveAs(config string) {
-	var c embedded.Config
+	var c served
 	err := json.Unmarshal([]byte(config), &c)
 	if err == nil {
 		c.Logger = quiet
 		var s *embedded.Server
-		if s, err = embedded.Start(c); err == nil {
+		if s, err = embedded.Start(c.Config); err == nil {
 			fmt.Println(s.ClientURL())
 		}
 	}
@@ -48,6 +48,13 @@ func serveAs(config string) {
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	os.Exit(0)
+}
+
+// served is the configuration of a server in a process of its own, without a login: JSON does
+// not show it.
+type served struct {
+	embedded.Config
+	Login any `json:",omitempty"`
 }
 
 // process is a NATS server in a process of its own.
@@ -60,7 +67,7 @@ type process struct {
 
 func (p *process) start(t *testing.T) {
 	t.Helper()
-	config, err := json.Marshal(p.config)
+	config, err := json.Marshal(served{Config: p.config})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,6 +244,11 @@ type asked struct {
 }
 
 func (w *world) ask(c *client.Client, agent string, in messages.Input) (asked, error) {
+	return w.askSeeing(c, agent, in, func(client.Event) {})
+}
+
+// askSeeing is ask; saw is called with each event but deltas as it comes.
+func (w *world) askSeeing(c *client.Client, agent string, in messages.Input, saw func(client.Event)) (asked, error) {
 	var got asked
 	for e, err := range c.AskInput(w.ctx, agent, in) {
 		if err != nil {
@@ -254,6 +259,7 @@ func (w *world) ask(c *client.Client, agent string, in messages.Input) (asked, e
 			continue
 		}
 		got.events, got.end = append(got.events, e), e
+		saw(e)
 	}
 	return got, nil
 }

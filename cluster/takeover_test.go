@@ -6,12 +6,14 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -137,15 +139,22 @@ func TestTwoServe(t *testing.T) { // A26
 	if got := w.say(second.Client(), agent, "1", "forwarded?"); got.text != "from the first" {
 		t.Errorf("forwarded: %+v", got)
 	}
-	asking := make(chan asked, 1)
+	asking, begun := make(chan asked, 1), make(chan struct{})
+	looked := sync.OnceFunc(func() { close(begun) })
 	go func() {
-		got, err := w.ask(second.Client(), agent, input("2", "and then?"))
+		defer looked()
+		got, err := w.askSeeing(second.Client(), agent, input("2", "and then?"), func(e client.Event) {
+			if e.Type == "model.requested" && e.Step == 2 {
+				looked()
+			}
+		})
 		if err != nil {
 			t.Error(err)
 		}
 		asking <- got
 	}()
 	<-gate.Reached()
+	<-begun // the caller has the first model call whole; else its text would come again
 	wi.cut()
 	w.owns(second)
 	if got := <-asking; got.text != "let me see. from the second" || got.end.Output != "from the second" {

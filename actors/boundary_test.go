@@ -218,7 +218,11 @@ func (s *tale) play(b bomb) ending {
 // begins with: one that it has left, one as of each frame, or none.
 func (s *tale) beginAnywhere() {
 	node := s.stage.Start(s.config())
-	defer node.Stop()
+	defer func() {
+		node.Stop()
+		<-time.After(s.pace.rest)
+	}()
+	<-time.After(s.pace.rest) // agents receive what others had sent and not delivered
 	s.attic.tidied()
 	s.look(func(*view) {
 		for _, v := range s.all() {

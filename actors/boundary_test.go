@@ -299,13 +299,16 @@ func (s *tale) ending() ending {
 	return ending{s.outline(), frames, events}
 }
 
-// ofPause says that an event is of a pause or of the clock that stops with it: an
+// ofPause reports whether an event is of a pause or of the clock that stops with it: an
 // approval that expires before the calls beside it are over pauses nothing. What agents
-// report while they wait depends on what else they have to report.
+// report while they wait depends on what else they have to report, and a report that a newer
+// one has overtaken changes nothing.
 func ofPause(ev messages.Event) bool {
 	switch ev := ev.(type) {
-	case messages.TurnPaused, messages.TurnResumed, messages.ChildReported, messages.ChildWaiting:
+	case messages.TurnPaused, messages.TurnResumed, messages.ChildReported, messages.ChildWaiting, messages.ChildResumed:
 		return true
+	case messages.CommandNoop:
+		return ev.Command == messages.Report{}.CommandType()
 	case messages.TimerSet:
 		return ev.For == "duration"
 	case messages.TimerCancelled:

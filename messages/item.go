@@ -44,6 +44,8 @@ type Item struct {
 	// cover it. Provider says whose form that is.
 	Raw      json.RawMessage `json:"raw,omitempty"`
 	Provider string          `json:"provider,omitempty"`
+	// Model is the model of the provider that may get Raw back. Empty: any.
+	Model string `json:"model,omitempty"`
 	// Blob holds Output, RawBlob Raw, where it is too large for a frame. Nil: it
 	// is in its field.
 	Blob    *Blob `json:"blob,omitempty"`
@@ -148,11 +150,13 @@ type Usage struct {
 	Output    int `json:"output_tokens"`
 	Cached    int `json:"cached_tokens,omitempty"`    // part of Input
 	Reasoning int `json:"reasoning_tokens,omitempty"` // part of Output
+	// CacheWrite is how much of Input was written to a cache.
+	CacheWrite int `json:"cache_write_tokens,omitempty"`
 }
 
 // Add is the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.CacheWrite + v.CacheWrite}
 }
 
 // maxTokens is more than a model call can use, and little enough for sums of
@@ -165,5 +169,6 @@ func (u Usage) Clamped() Usage {
 	clamp := func(n, most int) int { return min(max(n, 0), most) }
 	u.Input, u.Output = clamp(u.Input, maxTokens), clamp(u.Output, maxTokens)
 	u.Cached, u.Reasoning = clamp(u.Cached, u.Input), clamp(u.Reasoning, u.Output)
+	u.CacheWrite = clamp(u.CacheWrite, u.Input-u.Cached)
 	return u
 }

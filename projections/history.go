@@ -233,7 +233,7 @@ func formOf(item messages.Item) form {
 	if item.Type != messages.ItemMessage || len(item.Content) != 1 ||
 		item.Content[0] != (messages.Part{Type: "text", Text: item.Content[0].Text}) ||
 		item.CallID != "" || item.Name != "" || item.Arguments != "" || item.Output != "" ||
-		item.ID != "" || item.Raw != nil || item.Provider != "" || item.HasBlob() {
+		item.ID != "" || item.Raw != nil || item.Provider != "" || item.Model != "" || item.HasBlob() {
 		return whole
 	}
 	switch item.Role {

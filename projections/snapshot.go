@@ -66,7 +66,7 @@ const plainCall = developerText + 1
 // isPlainCall says whether an item is a call as nearly all are.
 func isPlainCall(item *messages.Item) bool {
 	return item.Type == messages.ItemCall && item.Role == "" && item.Content == nil && item.Output == "" &&
-		item.Raw == nil && item.Provider == "" && !item.HasBlob()
+		item.Raw == nil && item.Provider == "" && item.Model == "" && !item.HasBlob()
 }
 
 // MarshalBinary writes the history for UnmarshalBinary of the same build.

@@ -1,0 +1,158 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Rules are the rules of requests to a server. An empty field leaves the rule to the rules
+// behind it (see [For]); plain has a value for each.
+type Rules struct {
+	// TokenLimit is the member that limits the tokens of an answer.
+	TokenLimit Value
+	// StreamUsage is Yes if stream_options asks for the usage of a streamed answer.
+	StreamUsage Value
+	// Effort is the member of the reasoning effort; with a dot, a member of a member.
+	Effort Value
+	// Seed is the member of the seed.
+	Seed Value
+	// Reasoning is which reasoning goes back to the model that wrote it, as text: None, that
+	// of the current Turn (since the last user message), or All.
+	Reasoning Value
+	// ReasoningIn is the member of an assistant message that holds its reasoning. Content
+	// means thinking parts of its content.
+	ReasoningIn Value
+	// ReasoningRequired is Yes if every assistant message has that member, empty if need be.
+	ReasoningRequired Value
+	// CallIDs is which ids of tool calls are accepted: Any, Word (at most 40 letters, digits,
+	// dashes and underscores) or Nine (letters and digits). Others are rewritten.
+	CallIDs Value
+	// Calls is how many tool calls an assistant message may have: Any or One.
+	Calls Value
+	// System is where system messages may stand: Anywhere, First (one, before all others) or
+	// Nowhere. Elsewhere their text becomes that of a user.
+	System Value
+	// Notes is the role of the runtime's notes: System, Developer or User.
+	Notes Value
+	// Roles is Alternate if user and assistant must take turns, else Any.
+	Roles Value
+	// AfterResults is Assistant if only an assistant message may follow the results of calls,
+	// else Any.
+	AfterResults Value
+	// Content is the content beside tool calls where the model wrote none: Omit, Null or
+	// Empty. AsReasoning moves content beside tool calls to the reasoning.
+	Content Value
+	// Unsigned is where the thought signature of calls that another model made stands, so
+	// that Gemini accepts them: None, ExtraContent or ReasoningDetails.
+	Unsigned Value
+	// Output is what counts as output tokens: Completion for completion_tokens alone, or Total
+	// for what total_tokens has beyond the prompt, if that is more.
+	Output Value
+	// Key is the header of the API key.
+	Key Value
+	// Refused are settings that the server refuses or ignores, by their names in a definition.
+	Refused []string
+	// Echo are members of an answer, and of its tool calls, that go back unchanged.
+	Echo []string
+}
+
+// Value is the value of a rule: one of the constants, or the name of a member.
+type Value string
+
+// The values of rules.
+const (
+	Yes              Value = "yes"
+	No               Value = "no"
+	None             Value = "none"
+	Any              Value = "any"
+	Turn             Value = "turn"
+	All              Value = "all"
+	One              Value = "one"
+	Word             Value = "word"
+	Nine             Value = "nine"
+	Anywhere         Value = "anywhere"
+	First            Value = "first"
+	Nowhere          Value = "nowhere"
+	System           Value = "system"
+	Developer        Value = "developer"
+	User             Value = "user"
+	Assistant        Value = "assistant"
+	Alternate        Value = "alternate"
+	Omit             Value = "omit"
+	Null             Value = "null"
+	Empty            Value = "empty"
+	AsReasoning      Value = "as_reasoning"
+	Content          Value = "content"
+	ExtraContent     Value = "extra_content"
+	ReasoningDetails Value = "reasoning_details"
+	Completion       Value = "completion"
+	Total            Value = "total"
+)
+
+// Field is a rule by its name in a configuration.
+type Field struct {
+	Name string
+	// Values are the values it may have. Nil: any name of a member.
+	Values []Value
+	of     func(*Rules) *Value
+}
+
+var fields = []Field{
+	{"token_limit", nil, func(r *Rules) *Value { return &r.TokenLimit }},
+	{"stream_usage", []Value{Yes, No}, func(r *Rules) *Value { return &r.StreamUsage }},
+	{"effort", nil, func(r *Rules) *Value { return &r.Effort }},
+	{"seed", nil, func(r *Rules) *Value { return &r.Seed }},
+	{"reasoning", []Value{None, Turn, All}, func(r *Rules) *Value { return &r.Reasoning }},
+	{"reasoning_in", nil, func(r *Rules) *Value { return &r.ReasoningIn }},
+	{"reasoning_required", []Value{Yes, No}, func(r *Rules) *Value { return &r.ReasoningRequired }},
+	{"call_ids", []Value{Any, Word, Nine}, func(r *Rules) *Value { return &r.CallIDs }},
+	{"calls", []Value{Any, One}, func(r *Rules) *Value { return &r.Calls }},
+	{"system", []Value{Anywhere, First, Nowhere}, func(r *Rules) *Value { return &r.System }},
+	{"notes", []Value{System, Developer, User}, func(r *Rules) *Value { return &r.Notes }},
+	{"roles", []Value{Any, Alternate}, func(r *Rules) *Value { return &r.Roles }},
+	{"after_results", []Value{Any, Assistant}, func(r *Rules) *Value { return &r.AfterResults }},
+	{"content", []Value{Omit, Null, Empty, AsReasoning}, func(r *Rules) *Value { return &r.Content }},
+	{"unsigned", []Value{None, ExtraContent, ReasoningDetails}, func(r *Rules) *Value { return &r.Unsigned }},
+	{"output", []Value{Completion, Total}, func(r *Rules) *Value { return &r.Output }},
+	{"key", nil, func(r *Rules) *Value { return &r.Key }},
+}
+
+// Fields returns the rules that have one value, by their names.
+func Fields() []Field { return fields }
+
+// Set sets the field of r. The error lists the values that there are.
+func (f Field) Set(r *Rules, v Value) error {
+	if v == "" || f.Values != nil && !slices.Contains(f.Values, v) {
+		return fmt.Errorf("%s cannot be %q: use %s", f.Name, v, f.allowed())
+	}
+	*f.of(r) = v
+	return nil
+}
+
+func (f Field) allowed() string {
+	if f.Values == nil {
+		return "the name of a member"
+	}
+	names := make([]string, len(f.Values))
+	for i, v := range f.Values {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Or returns r with its empty fields taken from s. A list that is empty and not nil is a value.
+func (r Rules) Or(s Rules) Rules {
+	for _, f := range fields {
+		if v := f.of(&r); *v == "" {
+			*v = *f.of(&s)
+		}
+	}
+	if r.Refused == nil {
+		r.Refused = s.Refused
+	}
+	if r.Echo == nil {
+		r.Echo = s.Echo
+	}
+	return r
+}

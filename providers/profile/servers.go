@@ -1,0 +1,65 @@
+package profile
+
+// signatures are the members in which servers give what must go back to them unchanged.
+var signatures = []string{"extra_content", "reasoning_details"}
+
+// openAIReasoning are OpenAI's models that think before they answer.
+// https://platform.openai.com/docs/guides/reasoning
+var openAIReasoning = Template{
+	Name: "openai-reasoning", Models: []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"},
+	Rules: Rules{
+		TokenLimit: "max_completion_tokens",
+		Refused:    []string{"temperature", "top_p", "stop", "presence_penalty", "frequency_penalty"},
+	},
+}
+
+// servers are all profiles. A field that a row leaves empty is that of plain.
+var servers = []Server{
+	{Name: "openai", Hosts: []string{"api.openai.com"}, Models: []Template{openAIReasoning}, Rules: Rules{
+		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Echo: []string{},
+	}},
+	{Name: "azure", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "api.cognitive.microsoft.com", "services.ai.azure.com"}, Models: []Template{openAIReasoning}, Rules: Rules{
+		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Key: "api-key", Echo: []string{},
+	}},
+	// https://ai.google.dev/gemini-api/docs/openai, …/thought-signatures. Unknown members are refused.
+	{Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", "aiplatform.googleapis.com"}, Rules: Rules{
+		Unsigned: ExtraContent, Echo: []string{"extra_content"},
+		Refused: []string{"seed", "presence_penalty", "frequency_penalty", "verbosity", "service_tier", "cache_key"},
+	}},
+	// https://platform.claude.com/docs/en/api/openai-sdk. It moves system messages to the front
+	// and ignores what is listed here.
+	{Name: "anthropic", Hosts: []string{"api.anthropic.com"}, Rules: Rules{
+		Echo:    []string{},
+		Refused: []string{"seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity", "service_tier", "cache_key"},
+	}},
+	// https://openrouter.ai/docs/use-cases/reasoning-tokens. Details of another model are refused.
+	{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Templates: true,
+		Models: []Template{{Name: "gemini", Models: []string{"gemini-*"}, Rules: Rules{Unsigned: ReasoningDetails}}},
+		Rules:  Rules{Effort: "reasoning.effort", Echo: []string{"reasoning_details"}},
+	},
+	// https://console.groq.com/docs/reasoning. reasoning is accepted of models that reason.
+	{Name: "groq", Hosts: []string{"api.groq.com"}, Rules: Rules{
+		TokenLimit: "max_completion_tokens", Reasoning: Turn, ReasoningIn: "reasoning", Echo: []string{},
+	}},
+	// https://docs.mistral.ai/capabilities/reasoning. Unknown members are refused; usage comes unasked.
+	{Name: "mistral", Hosts: []string{"api.mistral.ai"}, Rules: Rules{
+		StreamUsage: No, Seed: "random_seed", Reasoning: All, ReasoningIn: Content, CallIDs: Nine, AfterResults: Assistant,
+		Echo: []string{}, Refused: []string{"verbosity", "service_tier"},
+	}},
+	// https://api-docs.deepseek.com/guides/thinking_mode
+	{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Rules: Rules{
+		Reasoning: All, ReasoningIn: "reasoning_content", ReasoningRequired: Yes, Echo: []string{},
+	}},
+	{Name: "xai", Hosts: []string{"api.x.ai"}, Rules: Rules{TokenLimit: "max_completion_tokens", Echo: []string{}}},
+	// Servers of models that one runs oneself. Ollama and vLLM read reasoning, llama.cpp
+	// reasoning_content; each ignores the other.
+	{Name: "ollama", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning"}},
+	{Name: "vllm", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning"}},
+	{Name: "llamacpp", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning_content"}},
+	{Name: Plain, Templates: true, Rules: Rules{
+		TokenLimit: "max_tokens", StreamUsage: Yes, Effort: "reasoning_effort", Seed: "seed", Reasoning: None,
+		ReasoningIn: "reasoning_content", ReasoningRequired: No, CallIDs: Word, Calls: Any, System: First, Notes: User,
+		Roles: Alternate, AfterResults: Any, Content: Empty, Unsigned: None, Output: Total, Key: "Authorization",
+		Refused: []string{}, Echo: signatures,
+	}},
+}

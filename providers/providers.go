@@ -75,14 +75,6 @@ type Request struct {
 	Settings Settings
 }
 
-// Settings shape a model's answer. Nil and zero values are the provider's defaults.
-type Settings struct {
-	Temperature     *float32 `json:"temperature,omitempty" yaml:"temperature,omitempty"`
-	TopP            *float32 `json:"top_p,omitempty" yaml:"top_p,omitempty"`
-	MaxOutputTokens int      `json:"max_output_tokens,omitempty" yaml:"max_output_tokens,omitempty"`
-	ReasoningEffort string   `json:"reasoning_effort,omitempty" yaml:"reasoning_effort,omitempty"`
-}
-
 // ToolSpec is a tool as a model is told of it.
 type ToolSpec struct {
 	Name        string `json:"name"`

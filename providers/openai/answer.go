@@ -4,21 +4,28 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // answer gathers the chunks of one streamed answer.
 type answer struct {
 	p                 *Provider
+	rules             profile.Rules
 	emit              func(providers.Delta)
 	keep              func(n int) error // claims memory for n more bytes
 	id, model, finish string
 	usage             messages.Usage
-	parts             []*part // calls in order of appearance
-	rest              node    // members of the message that nothing else covers
+	parts             []*part // in order of appearance
+	texts             map[messages.ItemType]*part
+	last              *part            // call
+	byID              map[string]*part // calls
+	byIndex           map[int]*part    // the newest of each index
+	rest              node             // members of the message that nothing else covers
 }
 
 // part is an item on its way.
@@ -31,30 +38,38 @@ type part struct {
 	rest           node
 }
 
-func newAnswer(p *Provider, emit func(providers.Delta), keep func(n int) error) *answer {
-	if emit == nil {
-		emit = func(providers.Delta) {}
-	}
-	return &answer{p: p, emit: emit, keep: keep, rest: node{kind: '{'}}
+func newAnswer(p *Provider, rules profile.Rules, emit func(providers.Delta), keep func(n int) error) *answer {
+	return &answer{p: p, rules: rules, emit: emit, keep: keep, rest: node{kind: '{'}}
 }
 
 func null(value []byte) bool { return string(value) == "null" }
 
-// add takes in one chunk: the data of an event.
+// add takes in one chunk: the data of an event, or an answer in one document.
 func (a *answer) add(chunk []byte) error {
 	if !json.Valid(chunk) {
 		return badAnswer("a chunk of the answer is no JSON")
 	}
-	return members(chunk, func(key string, value []byte) error {
-		switch key {
+	return members(chunk, func(key, value []byte) error {
+		switch string(key) {
 		case "id":
-			a.id = text(value)
+			if len(a.id) != len(value)-2 { // each chunk repeats it
+				a.id = text(value)
+			}
 		case "model":
-			a.model = text(value)
+			if len(a.model) != len(value)-2 {
+				a.model = text(value)
+			}
 		case "choices":
 			return elements(value, a.choice)
 		case "usage":
 			a.use(value)
+		case "x_groq":
+			return members(value, func(key, value []byte) error {
+				if string(key) == "usage" {
+					a.use(value)
+				}
+				return nil
+			})
 		case "error":
 			if c, ok := readComplaint(chunk); ok && !null(value) {
 				return c.inStream()
@@ -68,26 +83,26 @@ func (a *answer) add(chunk []byte) error {
 }
 
 // setRest replaces a member of the rest.
-func (a *answer) setRest(key string, value []byte) error {
+func (a *answer) setRest(key, value []byte) error {
 	if null(value) {
 		return nil
 	}
 	if err := a.keepRest(value); err != nil {
 		return err
 	}
-	a.rest.set(key, value)
+	a.rest.set(string(key), value)
 	return nil
 }
 
 // putRest merges value into a member of the rest.
-func (a *answer) putRest(key string, value []byte) error {
+func (a *answer) putRest(key, value []byte) error {
 	if null(value) {
 		return nil
 	}
 	if err := a.keepRest(value); err != nil {
 		return err
 	}
-	a.rest.put(key, value)
+	a.rest.put(string(key), value)
 	return nil
 }
 
@@ -97,34 +112,17 @@ func (a *answer) keepRest(value []byte) error {
 	return a.keep(len(value) + nodeSize/memory.Weight*values(value))
 }
 
-// use takes the usage. Servers that send it more than once count from the start.
-func (a *answer) use(value []byte) {
-	var u struct {
-		Prompt     int `json:"prompt_tokens"`
-		Completion int `json:"completion_tokens"`
-		In         struct {
-			Cached int `json:"cached_tokens"`
-		} `json:"prompt_tokens_details"`
-		Out struct {
-			Reasoning int `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-		Hit int `json:"prompt_cache_hit_tokens"`
-	}
-	if null(value) || json.Unmarshal(value, &u) != nil {
-		return
-	}
-	a.usage = messages.Usage{Input: u.Prompt, Output: u.Completion, Cached: max(u.In.Cached, u.Hit), Reasoning: u.Out.Reasoning}
-}
-
 func (a *answer) choice(choice []byte) error {
-	return members(choice, func(key string, value []byte) error {
-		switch key {
+	return members(choice, func(key, value []byte) error {
+		switch string(key) {
 		case "index":
 			if n, err := strconv.Atoi(string(value)); err == nil && n != 0 {
-				return badAnswer("the server sent a second choice, which nobody asked for")
+				return badAnswer("the server sent a second choice, which the request does not ask for")
 			}
 		case "delta", "message":
 			return members(value, a.member)
+		case "usage": // Kimi
+			a.use(value)
 		case "finish_reason":
 			if reason := text(value); reason != "" {
 				a.finish = reason
@@ -137,18 +135,18 @@ func (a *answer) choice(choice []byte) error {
 }
 
 // member takes in one member of a delta.
-func (a *answer) member(key string, value []byte) error {
-	switch key {
+func (a *answer) member(key, value []byte) error {
+	switch string(key) {
 	case "role":
 	case "content":
 		if value[0] == '[' {
 			return elements(value, a.contentPart)
 		}
-		return a.say(messages.ItemMessage, text(value))
+		return a.say(messages.ItemMessage, unquoted(value))
 	case "reasoning_content", "reasoning":
-		return a.say(messages.ItemReasoning, text(value))
+		return a.say(messages.ItemReasoning, unquoted(value))
 	case "refusal":
-		return a.say(messages.ItemRefusal, text(value))
+		return a.say(messages.ItemRefusal, unquoted(value))
 	case "tool_calls":
 		return elements(value, a.fragment)
 	default:
@@ -167,21 +165,21 @@ func (a *answer) contentPart(value []byte) error {
 	}
 	_ = json.Unmarshal(value, &p) // what does not fit is kept below
 	if p.Type == "text" {
-		return a.say(messages.ItemMessage, p.Text)
+		return a.say(messages.ItemMessage, []byte(p.Text))
 	}
 	if p.Type == "thinking" {
 		return elements(p.Thinking, func(value []byte) error {
 			var t struct{ Text string }
 			_ = json.Unmarshal(value, &t)
-			return a.say(messages.ItemReasoning, t.Text)
+			return a.say(messages.ItemReasoning, []byte(t.Text))
 		})
 	}
-	return a.putRest("content", append(append([]byte("["), value...), ']'))
+	return a.putRest([]byte("content"), append(append([]byte("["), value...), ']'))
 }
 
 // say continues the part of that kind and emits what can be shown.
-func (a *answer) say(kind messages.ItemType, s string) error {
-	if s == "" {
+func (a *answer) say(kind messages.ItemType, s []byte) error {
+	if len(s) == 0 {
 		return nil
 	}
 	if err := a.keep(len(s)); err != nil {
@@ -189,50 +187,96 @@ func (a *answer) say(kind messages.ItemType, s string) error {
 	}
 	p := a.part(kind)
 	p.text = append(p.text, s...)
+	if a.emit == nil {
+		return nil
+	}
 	switch kind {
 	case messages.ItemMessage:
-		a.emit(providers.Delta{Kind: providers.DeltaText, Text: a.p.scrub.text(s)})
+		a.emit(providers.Delta{Kind: providers.DeltaText, Text: a.p.scrub.text(string(s))})
 	case messages.ItemReasoning:
-		a.emit(providers.Delta{Kind: providers.DeltaReasoning, Text: a.p.scrub.text(s)})
+		a.emit(providers.Delta{Kind: providers.DeltaReasoning, Text: a.p.scrub.text(string(s))})
 	}
 	return nil
 }
 
 func (a *answer) part(kind messages.ItemType) *part {
-	for _, p := range a.parts {
-		if p.kind == kind {
-			return p
-		}
+	if p := a.texts[kind]; p != nil {
+		return p
 	}
 	p := &part{kind: kind}
+	if a.texts == nil {
+		a.texts = make(map[messages.ItemType]*part)
+	}
+	a.texts[kind] = p
 	a.parts = append(a.parts, p)
 	return p
 }
 
+// whole reports whether an answer that names no reason to stop can be complete: it has parts,
+// and the arguments of its calls are.
+func (a *answer) whole() bool {
+	return len(a.parts) > 0 && !slices.ContainsFunc(a.parts, func(p *part) bool {
+		return p.kind == messages.ItemCall && len(p.text) > 0 && !complete(p.text)
+	})
+}
+
 // response is the whole answer to r.
 func (a *answer) response(r providers.Request) (providers.Response, error) {
-	if a.finish == "error" {
+	if aborted[a.finish] {
 		return providers.Response{}, complaint{message: "the server gave up in the midst of the answer"}.inStream()
 	}
-	resp := providers.Response{Finish: a.p.scrub.text(a.finish), Model: a.p.scrub.text(a.model), Usage: a.usage}
+	resp := providers.Response{Model: a.p.scrub.text(a.model), Usage: a.usage}
 	if len(a.rest.kids) > 0 && len(a.parts) == 0 {
 		a.part(messages.ItemMessage)
 	}
 	slices.SortStableFunc(a.parts, func(p, q *part) int { return rank[p.kind] - rank[q.kind] })
-	ids := idSet{history: r.Items}
+	var ids idSet
+	if a.last != nil {
+		ids = newIDSet(r)
+	}
 	for _, p := range a.parts {
 		if p.kind == messages.ItemCall && p.name == "" && p.form == "" {
 			return resp, badAnswer("the answer has a tool call without a name")
 		}
-		resp.Items = append(resp.Items, a.item(p, &ids))
+		it := a.item(p, ids)
+		if it.Raw != nil || it.Type == messages.ItemReasoning {
+			it.Model = r.Model
+		}
+		resp.Items = append(resp.Items, it)
 	}
+	resp.Finish = a.p.scrub.text(finish(a.finish, a.last != nil))
 	return resp, nil
+}
+
+// aborted are reasons to stop that are failures of the server.
+var aborted = map[string]bool{"error": true, "insufficient_system_resource": true, "network_error": true}
+
+// finishes are reasons to stop as some servers word them.
+var finishes = map[string]string{
+	"": "stop", "eos": "stop", "eos_token": "stop", "end_turn": "stop", "stop_sequence": "stop", "complete": "stop",
+	"max_tokens": "length", "model_length": "length", "model_context_window_exceeded": "length", "function_call": "tool_calls", "tool_use": "tool_calls", "tool_call": "tool_calls",
+	"safety": "content_filter", "recitation": "content_filter",
+}
+
+// finish returns the reason to stop in one wording. An answer with calls stopped for them,
+// whatever the server says, unless it was cut off.
+func finish(reason string, calls bool) string {
+	if word, ok := finishes[strings.ToLower(reason)]; ok {
+		reason = word
+	}
+	switch {
+	case reason == "stop" && calls:
+		return "tool_calls"
+	case reason == "tool_calls" && !calls:
+		return "stop"
+	}
+	return reason
 }
 
 // rank is the order of an answer's items. The API has none: a message holds all.
 var rank = map[messages.ItemType]int{messages.ItemReasoning: 1, messages.ItemMessage: 2, messages.ItemRefusal: 3, messages.ItemCall: 4}
 
-func (a *answer) item(p *part, ids *idSet) messages.Item {
+func (a *answer) item(p *part, ids idSet) messages.Item {
 	scrub := a.p.scrub.text
 	it := messages.Item{Type: p.kind, Provider: a.p.name, Raw: json.RawMessage(scrub(string(a.raw(p))))}
 	if len(it.Raw) == 0 {
@@ -241,6 +285,9 @@ func (a *answer) item(p *part, ids *idSet) messages.Item {
 	switch p.kind {
 	case messages.ItemCall:
 		it.Name, it.Arguments = scrub(p.name), scrub(string(p.text))
+		if strings.TrimSpace(it.Arguments) == "" {
+			it.Arguments = "{}"
+		}
 		id := scrub(p.id)
 		if it.CallID = ids.keep(id); string(it.CallID) != id {
 			it.ID = id

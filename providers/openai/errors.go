@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -31,12 +32,18 @@ func canceled(ctx context.Context) *providers.Error {
 	return &providers.Error{Kind: providers.Canceled, Message: err.Error(), Err: err}
 }
 
+// timedOut is the error of a call that takes longer than the provider's limit.
+func timedOut(limit time.Duration) *providers.Error {
+	return &providers.Error{Kind: providers.Network, Temporary: true,
+		Message: fmt.Sprintf("the answer was not complete after %v: raise the provider's timeout", limit)}
+}
+
 // failed is err as the contract wants it, with what the attempt consumed and
 // without secrets. a is nil where no answer began.
 func (p *Provider) failed(ctx context.Context, err error, a *answer) error {
 	var e *providers.Error
 	switch {
-	case errors.As(err, &e):
+	case errors.As(err, &e), errors.As(context.Cause(ctx), &e):
 		e = &providers.Error{Kind: e.Kind, Status: e.Status, Temporary: e.Temporary, RetryAfter: e.RetryAfter, Message: e.Message, Err: e.Err}
 	case ctx.Err() != nil:
 		e = canceled(ctx)
@@ -63,7 +70,7 @@ func unsent(err error) error {
 	case errors.Is(err, api.ErrReasoningModelLimitationsOther), errors.Is(err, api.ErrReasoningSamplingUnsupported):
 		e.Message = "reasoning models take no temperature and no top_p: leave both out of the settings"
 	case errors.Is(err, api.ErrReasoningModelMaxTokensDeprecated):
-		e.Message = "reasoning models do not know max_tokens: make the provider without OldMaxTokens"
+		e.Message = "reasoning models accept no max_tokens: leave token_limit out of the provider's rules"
 	case errors.Is(err, api.ErrReasoningEffortUnsupported), errors.Is(err, api.ErrChatCompletionInvalidModel):
 	default:
 		e.Kind = providers.Invalid

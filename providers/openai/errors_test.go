@@ -110,7 +110,9 @@ func TestBrokenAnswers(t *testing.T) {
 	}{
 		"dropped":            {providertest.Answer{Step: text, Fault: providertest.Drop}, providers.Network, true, ""},
 		"truncated":          {providertest.Answer{Step: text, Fault: providertest.Truncate}, providers.Network, true, "before it was complete"},
-		"done too early":     {data(hello), providers.Network, true, "before it was complete"},
+		"done too early":     {data(delta(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}`)), providers.Network, true, "before it was complete"},
+		"done at once":       {data(), providers.Network, true, "before it was complete"},
+		"out of resources":   {data(delta(`{"content":"x"},"finish_reason":"insufficient_system_resource"`)), providers.Overloaded, true, "gave up"},
 		"no JSON":            {providertest.Answer{Step: text, Fault: providertest.Garble}, providers.BadAnswer, false, "no JSON"},
 		"complaint":          {providertest.Answer{Step: text, Fault: providertest.Complain, Message: "broke"}, providers.Overloaded, true, "broke"},
 		"complaint as text":  {data(hello, `{"error":"too busy"}`), providers.Overloaded, true, "too busy"},
@@ -244,7 +246,8 @@ func TestAnswerInMemory(t *testing.T) {
 		"small pieces":    {many(10_000, event(`{"content":"word"}`)), true},
 		"large pieces":    {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},
 		"one large piece": {event(`{"content":"` + many(360_000, "x") + `"}`), false},
-		"other lines":     {many(4_000, ": "+many(100, "x")+"\n"), false},
+		"other lines":     {many(4_000, ": "+many(100, "x")+"\n"), true},
+		"one long line":   {": " + many(360_000, "x") + "\n", false},
 		"many values":     {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
 		"many calls":      {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},
 	} {
@@ -273,8 +276,8 @@ func TestAnswerInMemory(t *testing.T) {
 func TestRequestInMemory(t *testing.T) {
 	for text, fits := range map[string]bool{
 		strings.Repeat("x", 250_000): true, strings.Repeat("世", 80_000): true, strings.Repeat("\n", 120_000): true, "": true,
-		strings.Repeat("\u2028", 80_000): false, strings.Repeat(`"`, 160_000): false,
-		strings.Repeat("<", 80_000): false, strings.Repeat("\x01", 80_000): false, strings.Repeat("\xff", 80_000): false,
+		strings.Repeat("\u2028", 80_000): true, strings.Repeat(`"`, 160_000): false,
+		strings.Repeat("<", 250_000): true, strings.Repeat("\x01", 80_000): false, strings.Repeat("\xff", 100_000): false,
 	} {
 		sent := 0
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

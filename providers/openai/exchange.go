@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"time"
@@ -16,39 +18,28 @@ const (
 	maxAnswer  = 64 << 20               // bytes; what exceeds it is no answer
 	maxRefusal = 64 << 10               // bytes of an error's body that are read
 	maxHeader  = 256 << 10              // bytes; Go's own limit is forty times as much
-	tailSize   = 2 << 10                // bytes that are kept for an error's sake
 	patience   = 250 * time.Millisecond // for the end of a body after its last event
 )
 
 var errTooLong = badAnswer("the answer is longer than 64 MiB")
 
-// exchange is one HTTP request and its response. It stands between go-openai
-// and the connection for what go-openai does not do: it keeps the headers of
-// errors, turns an answer that is not streamed into a stream of one chunk,
-// supplies a missing last line end, and reads bodies to their end so that
-// their connections are used again.
+// exchange is one HTTP request and its response. go-openai checks a request, finds its
+// address and sends it through Do, which puts in the body that we wrote: go-openai's types
+// drop the members that only some servers know. The answer is read by us for the same
+// reason.
 type exchange struct {
-	p    *Provider
-	sent bool
-	body io.ReadCloser
-	read int
-	tail []byte // the newest bytes of the body
-	end  int    // how much of lineEnd was supplied
-	eof  bool
+	p       *Provider
+	request []byte // the body
+	sent    bool
+	body    io.ReadCloser
+	events  *events  // of an answer that is streamed
+	whole   []byte   // of one that is not
+	ended   bool     // the body has been read to its end
 
-	// What the call's claim on memory covers, in bytes, is the sum of before (the request),
-	// line (the line that go-openai reads), other (the lines that it keeps because they
-	// are no data) and kept (what was kept of the answer). An answer in one document is
-	// covered before it is read by lines.
-	ctx                       context.Context
-	before, line, other, kept int
-	first                     []byte // the first bytes of the line, as many as data has
+	ctx          context.Context
+	before, kept int // bytes that the call's claim on memory covers: the request, the answer
+	line         int // and its longest line
 }
-
-const (
-	lineEnd = "\n\n"
-	data    = "data:" // what the lines of an answer begin with
-)
 
 // Do sends the request. An answer other than 2xx is an error.
 func (x *exchange) Do(req *http.Request) (*http.Response, error) {
@@ -56,6 +47,13 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 	for name, values := range x.p.header {
 		req.Header[name] = values
 	}
+	if len(x.p.query) > 0 {
+		q := req.URL.Query()
+		maps.Copy(q, x.p.query)
+		req.URL.RawQuery = q.Encode()
+	}
+	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(x.request)), int64(len(x.request))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.request)), nil }
 	resp, err := x.p.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -67,147 +65,98 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says enough
 		return nil, refused(resp, body)
 	}
-	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
-	case "application/json":
-		x.body, err = asStream(claimed{x.ctx, resp.Body})
-	case "text/html":
+	if err := x.begin(resp); err != nil {
 		_ = resp.Body.Close()
-		err = badAnswer("the server answered with a web page: check the base URL")
+		return nil, err
 	}
-	resp.Body = x
-	return resp, err
+	resp.Body = http.NoBody
+	return resp, nil
+}
+
+// begin finds out how the server answers.
+func (x *exchange) begin(resp *http.Response) error {
+	r := bufio.NewReaderSize(x.body, lineBuffer)
+	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
+	case "text/html":
+		return badAnswer("the server answered with a web page: check the base URL")
+	case "application/json":
+		if begin := firstByte(r); begin == '{' || begin == '[' { // else a stream that is mislabelled
+			return x.readWhole(r)
+		}
+	}
+	x.events = &events{r: r, claim: x.claimLine}
+	return nil
+}
+
+// firstByte returns the first byte that is no space, and 0 if there is none nearby.
+func firstByte(r *bufio.Reader) byte {
+	for n := 1; n <= lineBuffer; n++ {
+		b, err := r.Peek(n)
+		if err != nil {
+			return 0
+		}
+		if c := b[n-1]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c
+		}
+	}
+	return 0
+}
+
+// readWhole reads an answer in one document.
+func (x *exchange) readWhole(r io.Reader) error {
+	document, err := io.ReadAll(io.LimitReader(claimed{x.ctx, r}, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(document) > maxAnswer:
+		return errTooLong
+	case !json.Valid(document):
+		return badAnswer("the answer is no JSON")
+	}
+	x.whole, x.ended = document, true
+	return nil
 }
 
 // claimed is a body that is kept whole: its bytes are added to the call's claim on memory
 // as they come.
 type claimed struct {
 	ctx context.Context
-	io.ReadCloser
+	io.Reader
 }
 
 // Read reads the body.
 func (c claimed) Read(b []byte) (int, error) {
-	n, err := c.ReadCloser.Read(b)
+	n, err := c.Reader.Read(b)
 	if full := memory.Of(c.ctx).Add(c.ctx, n); full != nil {
 		return 0, full
 	}
 	return n, err
 }
 
-// asStream reads an answer in one document and makes it the only event. What
-// is no document is let through: some servers mislabel their streams.
-func asStream(body io.ReadCloser) (io.ReadCloser, error) {
-	defer body.Close()
-	document, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(document) > maxAnswer {
-		return nil, errTooLong
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(document), []byte("{")) {
-		return io.NopCloser(bytes.NewReader(document)), nil
-	}
-	event := bytes.NewBufferString("data: ")
-	if json.Compact(event, document) != nil {
-		return nil, badAnswer("the answer is no JSON")
-	}
-	return io.NopCloser(event), nil
-}
-
-// Read reads the body, with its last line ended. While the node has no memory for more
-// it waits, and with it the server.
-func (x *exchange) Read(b []byte) (int, error) {
-	if x.eof {
-		if x.end == len(lineEnd) {
-			return 0, io.EOF
-		}
-		n := copy(b, lineEnd[x.end:])
-		x.end += n
-		return n, nil
-	}
-	n, err := x.body.Read(b)
-	x.keep(b[:n])
-	if x.read += n; x.read > maxAnswer {
-		return n, errTooLong
-	}
-	if full := x.gather(b[:n]); full != nil {
-		return 0, full
-	}
-	if err == io.EOF {
-		x.eof, err = true, nil
-	}
-	return n, err
-}
-
-// gather claims memory for what go-openai keeps of the body: the line that it reads, and
-// lines that are no data. A line of data is an event of a few bytes of text, and is
-// dropped when the next one is read; what the answer keeps of it is claimed by keepMore.
-func (x *exchange) gather(b []byte) error {
-	for len(b) > 0 {
-		piece, end := b, bytes.IndexByte(b, '\n')
-		if end >= 0 {
-			piece = b[:end+1]
-		}
-		b = b[len(piece):]
-		x.first = append(x.first, piece[:min(len(piece), len(data)-len(x.first))]...)
-		x.line += len(piece)
-		if end < 0 {
-			break
-		}
-		if string(x.first) != data && x.line > len("\r\n") {
-			x.other += x.line
-		}
-		x.line, x.first = 0, x.first[:0]
-	}
-	return x.claim()
-}
-
-// keepMore claims memory for n more bytes of the answer.
+// keepMore claims memory for n more bytes of the answer. While the node has none, the server
+// waits.
 func (x *exchange) keepMore(n int) error {
 	x.kept += n
 	return x.claim()
 }
 
+func (x *exchange) claimLine(n int) error {
+	x.line = max(x.line, n)
+	return x.claim()
+}
+
 func (x *exchange) claim() error {
-	return memory.Of(x.ctx).AtLeast(x.ctx, x.before+x.line+x.other+x.kept)
+	return memory.Of(x.ctx).AtLeast(x.ctx, x.before+x.line+x.kept)
 }
-
-// keep remembers the newest bytes.
-func (x *exchange) keep(b []byte) {
-	b = b[max(0, len(b)-tailSize):]
-	if len(x.tail)+len(b) > 2*tailSize {
-		x.tail = x.tail[:copy(x.tail, x.tail[len(x.tail)-tailSize:])]
-	}
-	x.tail = append(x.tail, b...)
-}
-
-// Close closes the body.
-func (x *exchange) Close() error { return x.body.Close() }
 
 // finish reads what is left of the body, which is nothing but the end mark of
 // a server that behaves, so that the connection can be used again, and closes it. A
 // server that does not behave is not waited for.
 func (x *exchange) finish() {
-	if !x.eof {
+	if !x.ended {
 		hurry := time.AfterFunc(patience, func() { _ = x.body.Close() })
 		defer hurry.Stop()
-		_, _ = io.CopyN(io.Discard, x.body, tailSize) // up to its end, or it is closed below
+		_, _ = io.CopyN(io.Discard, x.body, lineBuffer) // up to its end, or it is closed below
 	}
 	_ = x.body.Close()
-}
-
-// unreadError is the error that the newest line of the body speaks of.
-func (x *exchange) unreadError() error {
-	lines := bytes.Split(bytes.TrimSpace(x.tail), []byte("\n"))
-	for i := len(lines) - 1; i >= 0; i-- {
-		line, ok := bytes.CutPrefix(bytes.TrimSpace(lines[i]), []byte("data:"))
-		if !ok || !bytes.Contains(line, []byte(`"error"`)) {
-			continue
-		}
-		if c, ok := readComplaint(line); ok {
-			return c.inStream()
-		}
-	}
-	return badAnswer("the server reported an error that cannot be read")
 }

@@ -19,7 +19,7 @@ type fragment struct {
 	arguments      []byte
 }
 
-// maxParts is more calls than an answer may have. Each piece is compared with all of them.
+// maxParts is more calls than an answer may have.
 const maxParts = 10_000
 
 // partSize is what a call takes beside its texts, as bytes of payload.
@@ -28,8 +28,8 @@ const partSize = 256 / memory.Weight
 // fragment takes in one element of tool_calls.
 func (a *answer) fragment(raw []byte) error {
 	f := fragment{index: -1}
-	_ = members(raw, func(key string, value []byte) error {
-		switch key {
+	_ = members(raw, func(key, value []byte) error {
+		switch string(key) {
 		case "index":
 			if n, err := strconv.Atoi(string(value)); err == nil && n >= 0 {
 				f.index = n
@@ -48,15 +48,13 @@ func (a *answer) fragment(raw []byte) error {
 	if len(a.parts) >= maxParts {
 		return badAnswer(fmt.Sprintf("the answer has %d tool calls or more", maxParts))
 	}
+	known := len(a.parts)
 	p, size := a.callOf(f), len(f.arguments)
-	if p.id == "" && p.name == "" && len(p.text) == 0 {
+	if len(a.parts) > known {
 		size += partSize
 	}
 	if err := a.keep(size); err != nil {
 		return err
-	}
-	if f.id != "" {
-		p.id = f.id
 	}
 	if f.form != "" {
 		p.form = f.form
@@ -68,34 +66,35 @@ func (a *answer) fragment(raw []byte) error {
 	return a.keepOthers(p, raw)
 }
 
-func (f *fragment) member(key string, value []byte) error {
-	switch {
-	case key == "name":
+func (f *fragment) member(key, value []byte) error {
+	switch string(key) {
+	case "name":
 		f.name = text(value)
-	case key == "arguments" && value[0] == '{':
-		f.arguments = value // a server that writes the object itself
-	case key == "arguments":
-		f.arguments = []byte(text(value))
+	case "arguments":
+		f.arguments = unquoted(value)
+		if value[0] == '{' {
+			f.arguments = value // a server that writes the object itself
+		}
 	}
 	return nil
 }
 
 // keepOthers keeps the members of a fragment that nothing else covers.
 func (a *answer) keepOthers(p *part, raw []byte) error {
-	keep := func(key string, value []byte) error {
+	keep := func(key, value []byte) error {
 		if err := a.keepRest(value); err != nil {
 			return err
 		}
-		p.rest.put(key, value)
+		p.rest.put(string(key), value)
 		return nil
 	}
-	return members(raw, func(key string, value []byte) error {
-		switch key {
+	return members(raw, func(key, value []byte) error {
+		switch string(key) {
 		case "index", "id", "type":
 		case "function":
-			return members(value, func(inner string, value []byte) error {
-				if inner != "name" && inner != "arguments" && !null(value) {
-					piece := append(append(append([]byte("{"), appendString(nil, inner)...), ':'), value...)
+			return members(value, func(inner, value []byte) error {
+				if s := string(inner); s != "name" && s != "arguments" && !null(value) {
+					piece := append(append(append([]byte("{"), appendString(nil, s)...), ':'), value...)
 					return keep(key, append(piece, '}'))
 				}
 				return nil
@@ -111,20 +110,14 @@ func (a *answer) keepOthers(p *part, raw []byte) error {
 
 // callOf finds the call that f continues, or begins one.
 func (a *answer) callOf(f fragment) *part {
-	var last, byID, byIndex *part
-	for _, p := range a.parts {
-		if p.kind != messages.ItemCall {
-			continue
-		}
-		last = p
-		if f.id != "" && p.id == f.id {
-			byID = p
-		}
-		if f.index >= 0 && p.index == f.index {
-			byIndex = p // the newest that has the index
-		}
+	var byID, byIndex *part
+	if f.id != "" {
+		byID = a.byID[f.id]
 	}
-	p := last
+	if f.index >= 0 {
+		byIndex = a.byIndex[f.index]
+	}
+	p := a.last
 	switch {
 	case byIndex != nil && (f.id == "" || byIndex.id == "" || byIndex.id == f.id):
 		p = byIndex
@@ -135,9 +128,25 @@ func (a *answer) callOf(f fragment) *part {
 	}
 	if p == nil || f.begins(p) {
 		p = &part{kind: messages.ItemCall, index: f.index, rest: node{kind: '{'}}
-		a.parts = append(a.parts, p)
+		a.parts, a.last = append(a.parts, p), p
+		if f.index >= 0 {
+			a.byIndex = put(a.byIndex, f.index, p)
+		}
+	}
+	if f.id != "" {
+		p.id = f.id
+		a.byID = put(a.byID, f.id, p)
 	}
 	return p
+}
+
+// put adds to a map that may be nil.
+func put[K comparable](m map[K]*part, k K, p *part) map[K]*part {
+	if m == nil {
+		m = make(map[K]*part)
+	}
+	m[k] = p
+	return m
 }
 
 // begins tells whether f, which names no id, is another call than p although

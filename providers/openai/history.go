@@ -3,11 +3,11 @@ package openai
 import (
 	"fmt"
 	"slices"
-
-	api "github.com/sashabaranov/go-openai"
+	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // What stands where the API wants a text and there is none.
@@ -16,22 +16,89 @@ const (
 	noOutput = "(no output)"
 )
 
+// noteMark begins a note of the runtime that is sent as a user's message.
+const noteMark = "[System note]\n"
+
+// The roles of the API.
+const (
+	system    = "system"
+	developer = "developer"
+	user      = "user"
+	assistant = "assistant"
+	toolRole  = "tool"
+)
+
+// chatMessage is a message as the API has it.
+type chatMessage struct {
+	role      string
+	text      string
+	parts     messages.Content // of a user, in place of text, where it has images
+	reasoning string
+	echo      []member
+	calls     []chatCall
+	call      messages.CallID // whose result it is
+}
+
+type chatCall struct {
+	id              messages.CallID
+	name, arguments string
+	echo            []member
+}
+
 // history turns items into chat messages. One assistant message holds all that
 // a model said in one go, calls included; the results of its calls follow it
 // directly, and what came in between waits.
 type history struct {
-	provider string
-	messages []api.ChatCompletionMessage
-	speaking bool              // the last message is an assistant's and may grow
-	open     []messages.CallID // calls without a result so far
-	waiting  []messages.Item   // what came while calls were open
+	rules           profile.Rules
+	provider, model string
+	messages        []chatMessage
+	speaking        bool              // the last message is an assistant's and may grow
+	open            []messages.CallID // calls without a result so far
+	waiting         []messages.Item   // what came while calls were open
+	omitted         []string          // providers whose reasoning is not sent
+	turn            int               // where the last user message is
+	at              int               // where the item being added is
+}
+
+// render returns the messages for a request.
+func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessage, error) {
+	h := history{rules: rules, provider: p.name, model: r.Model}
+	for i, it := range r.Items {
+		if it.Type == messages.ItemMessage && it.Role == messages.RoleUser {
+			h.turn = i
+		}
+	}
+	for i, it := range r.Items {
+		h.at = i
+		if err := h.add(it); err != nil {
+			return nil, err
+		}
+	}
+	if len(h.open) > 0 {
+		return nil, invalid("the history has no result for call " + string(h.open[0]))
+	}
+	instructions := r.Instructions
+	if len(h.omitted) > 0 {
+		instructions = join(instructions, "[The reasoning of "+strings.Join(h.omitted, ", ")+" is left out of this conversation.]")
+	}
+	if instructions != "" {
+		h.messages = slices.Insert(h.messages, 0, chatMessage{role: system, text: instructions})
+	}
+	return arrange(h.messages, rules), nil
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
 }
 
 func (h *history) add(it messages.Item) error {
 	if it.Type == messages.ItemCallOutput {
 		return h.output(it)
 	}
-	if len(h.open) > 0 && (!h.speaking || !assistant(it)) {
+	if len(h.open) > 0 && (!h.speaking || !ofAssistant(it)) {
 		h.waiting = append(h.waiting, it)
 		return nil
 	}
@@ -43,17 +110,17 @@ func (h *history) add(it messages.Item) error {
 	case messages.ItemRefusal:
 		h.say(it.Content.Text())
 	case messages.ItemCall:
-		h.call(it)
+		h.callTool(it)
 	case "":
 		return invalid("the history has an item without a type")
 	default:
-		h.system(fmt.Sprintf("[Here stood an item of type %s%s, which cannot be shown to this model.]", it.Type, from(it)))
+		h.note(fmt.Sprintf("[Here stood an item of type %s%s, which cannot be shown to this model.]", it.Type, from(it)))
 	}
 	return nil
 }
 
-// assistant tells whether it is part of what a model says.
-func assistant(it messages.Item) bool {
+// ofAssistant reports whether it is part of what a model says.
+func ofAssistant(it messages.Item) bool {
 	switch it.Type {
 	case messages.ItemReasoning, messages.ItemRefusal, messages.ItemCall:
 		return true
@@ -68,31 +135,41 @@ func from(it messages.Item) string {
 	return " from " + it.Provider
 }
 
-func (h *history) push(m api.ChatCompletionMessage) {
-	h.messages, h.speaking = append(h.messages, m), m.Role == api.ChatMessageRoleAssistant
+// own reports whether the item was written by the model that is asked, so that what was
+// signed may go back.
+func (h *history) own(it messages.Item) bool {
+	return it.Provider == h.provider && (it.Model == "" || it.Model == h.model)
 }
 
-func (h *history) system(text string) {
+func (h *history) push(m chatMessage) {
+	h.messages, h.speaking = append(h.messages, m), m.role == assistant
+}
+
+// note adds a message of the runtime.
+func (h *history) note(text string) {
 	if text == "" {
 		text = noText
 	}
-	h.push(api.ChatCompletionMessage{Role: api.ChatMessageRoleSystem, Content: text})
+	if h.rules.Notes == profile.User {
+		text = noteMark + text
+	}
+	h.push(chatMessage{role: string(h.rules.Notes), text: text})
 }
 
-// speaker is the assistant message that grows, a new one if need be.
-func (h *history) speaker() *api.ChatCompletionMessage {
+// speaker returns the assistant message that grows, a new one if need be.
+func (h *history) speaker() *chatMessage {
 	if !h.speaking {
-		h.push(api.ChatCompletionMessage{Role: api.ChatMessageRoleAssistant})
+		h.push(chatMessage{role: assistant})
 	}
 	return &h.messages[len(h.messages)-1]
 }
 
 func (h *history) say(text string) {
 	m := h.speaker()
-	if m.Content != "" && text != "" {
-		m.Content += "\n"
+	if m.text != "" && text != "" {
+		m.text += "\n"
 	}
-	m.Content += text
+	m.text += text
 }
 
 func (h *history) message(it messages.Item) error {
@@ -107,33 +184,45 @@ func (h *history) message(it messages.Item) error {
 		h.user(it.Content)
 	case messages.RoleAssistant:
 		h.say(withoutImages(it.Content))
-	case messages.RoleDeveloper, api.ChatMessageRoleSystem:
-		h.system(withoutImages(it.Content))
+		h.echo(it)
+	case messages.RoleDeveloper, system:
+		h.note(withoutImages(it.Content))
 	default:
 		return invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
 	}
 	return nil
 }
 
-func (h *history) user(c messages.Content) {
-	m := api.ChatCompletionMessage{Role: api.ChatMessageRoleUser}
-	if !slices.ContainsFunc(c, isImage) {
-		if m.Content = c.Text(); m.Content == "" {
-			m.Content = noText
-		}
-		h.push(m)
+// echo adds the members of an item that go back to the server that gave them.
+func (h *history) echo(it messages.Item) {
+	if !h.own(it) {
 		return
 	}
-	for _, part := range c {
-		switch {
-		case isImage(part):
-			m.MultiContent = append(m.MultiContent, api.ChatMessagePart{Type: api.ChatMessagePartTypeImageURL,
-				ImageURL: &api.ChatMessageImageURL{URL: part.ImageURL, Detail: api.ImageURLDetail(part.Detail)}})
-		case part.Text != "":
-			m.MultiContent = append(m.MultiContent, api.ChatMessagePart{Type: api.ChatMessagePartTypeText, Text: part.Text})
+	if given := chosen(it.Raw, h.rules.Echo); len(given) > 0 {
+		h.speaker().give(given)
+	}
+}
+
+// give adds members to m but for those that it has.
+func (m *chatMessage) give(list []member) {
+	for _, given := range list {
+		if !slices.ContainsFunc(m.echo, func(e member) bool { return e.key == given.key }) {
+			m.echo = append(m.echo, given)
 		}
 	}
-	h.push(m)
+}
+
+func (h *history) user(c messages.Content) {
+	if !slices.ContainsFunc(c, isImage) {
+		text := c.Text()
+		if text == "" {
+			text = noText
+		}
+		h.push(chatMessage{role: user, text: text})
+		return
+	}
+	c = slices.DeleteFunc(slices.Clone(c), func(p messages.Part) bool { return !isImage(p) && p.Text == "" })
+	h.push(chatMessage{role: user, parts: c})
 }
 
 func isImage(p messages.Part) bool { return p.Type == "image_url" }
@@ -152,31 +241,48 @@ func withoutImages(c messages.Content) string {
 	return noted.Text()
 }
 
-// reasoning goes back to the provider that wrote it and to nobody else.
+// reasoning adds reasoning for the model that wrote it, as far as the rules want it back.
 func (h *history) reasoning(it messages.Item) {
-	text := it.Content.Text()
-	if it.Provider == h.provider && text != "" {
-		m := h.speaker()
-		if m.ReasoningContent != "" {
-			m.ReasoningContent += "\n"
+	if !h.own(it) {
+		if name := it.Provider; name != "" && !slices.Contains(h.omitted, name) {
+			h.omitted = append(h.omitted, name)
 		}
-		m.ReasoningContent += text
 		return
 	}
-	if len(h.open) > 0 { // between the calls of one message no other may stand
-		h.say("[reasoning left out]")
+	h.echo(it)
+	text := it.Content.Text()
+	wanted := h.rules.Reasoning == profile.All || h.rules.Reasoning == profile.Turn && h.at > h.turn
+	if !wanted || text == "" {
 		return
 	}
-	h.system(fmt.Sprintf("[Reasoning%s is left out here.]", from(it)))
+	m := h.speaker()
+	if m.reasoning != "" {
+		m.reasoning += "\n"
+	}
+	m.reasoning += text
 }
 
-func (h *history) call(it messages.Item) {
+func (h *history) callTool(it messages.Item) {
+	c := chatCall{id: it.CallID, name: it.Name, arguments: object(it.Arguments)}
 	m := h.speaker()
-	m.ToolCalls = append(m.ToolCalls, api.ToolCall{
-		ID: string(it.CallID), Type: api.ToolTypeFunction,
-		Function: api.FunctionCall{Name: it.Name, Arguments: it.Arguments},
-	})
+	if h.own(it) {
+		c.echo = chosen(it.Raw, h.rules.Echo)
+		m.give(chosen(lookUp(it.Raw, "message"), h.rules.Echo))
+	}
+	m.calls = append(m.calls, c)
 	h.open = append(h.open, it.CallID)
+}
+
+// object returns the arguments of a call as a JSON object, which servers require. Arguments
+// that are not one become its only member.
+func object(arguments string) string {
+	switch {
+	case strings.TrimSpace(arguments) == "":
+		return "{}"
+	case complete([]byte(arguments)):
+		return arguments
+	}
+	return `{"not_json":` + string(appendString(nil, arguments)) + `}`
 }
 
 func (h *history) output(it messages.Item) error {
@@ -189,7 +295,7 @@ func (h *history) output(it messages.Item) error {
 	if text == "" {
 		text = noOutput
 	}
-	h.push(api.ChatCompletionMessage{Role: api.ChatMessageRoleTool, Content: text, ToolCallID: string(it.CallID)})
+	h.push(chatMessage{role: toolRole, text: text, call: it.CallID})
 	if len(h.open) > 0 {
 		return nil
 	}
@@ -198,20 +304,6 @@ func (h *history) output(it messages.Item) error {
 	for _, w := range waiting { // a call among them makes those after it wait again
 		if err := h.add(w); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// end tells whether all calls have a result, and gives assistant messages that
-// have neither text nor calls a text.
-func (h *history) end() error {
-	if len(h.open) > 0 {
-		return invalid("the history has no result for call " + string(h.open[0]))
-	}
-	for i := range h.messages {
-		if m := &h.messages[i]; m.Role == api.ChatMessageRoleAssistant && m.Content == "" && len(m.ToolCalls) == 0 {
-			m.Content = noText
 		}
 	}
 	return nil

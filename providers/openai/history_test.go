@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 )
 
 func item(kind messages.ItemType, provider, text string) messages.Item {
@@ -21,20 +22,21 @@ func output(id messages.CallID, text string) messages.Item {
 	return messages.Item{Type: messages.ItemCallOutput, CallID: id, Output: text}
 }
 
-// transcript is the messages that reached the server, one a line.
-func transcript(t *testing.T, items ...messages.Item) string {
+// transcript returns the messages that reach a server with the profile, one a line.
+func transcript(t *testing.T, name, model string, items ...messages.Item) string {
 	t.Helper()
-	s, p := start(t, data(stop))
-	r := ask(items...)
-	r.Items = r.Items[1:]
-	generate(t, p, r)
+	s, p := startAs(t, name, data(stop))
+	generate(t, p, providers.Request{Model: model, Instructions: "Be brief.", Items: items})
 	var b strings.Builder
 	for _, m := range s.Last().Chat().Messages {
+		if m.Role == "system" && string(m.Content) == `"Be brief."` {
+			continue
+		}
 		fmt.Fprintf(&b, "%s", m.Role)
 		if m.Reasoning != "" {
 			fmt.Fprintf(&b, " thinks %q", m.Reasoning)
 		}
-		if m.Content != nil {
+		if c := string(m.Content); c != "" && c != `""` {
 			fmt.Fprintf(&b, " %s", m.Content)
 		}
 		for _, c := range m.ToolCalls {
@@ -57,15 +59,15 @@ func TestHistory(t *testing.T) {
 		items []messages.Item
 		want  string
 	}{
-		{"one answer is one message", []messages.Item{user, item(messages.ItemReasoning, "here", "hm"), said, call("a", `{"x":1}`), call("b", `{"bro`), output("b", ""), output("a", "1")},
+		{"one answer is one message", []messages.Item{user, said, call("a", `{"x":1}`), call("b", `{"bro`), output("b", ""), output("a", "1")},
 			`user "hi"
-assistant thinks "hm" "I look." a=f({"x":1}) b=f({"bro)
+assistant "I look." a=f({"x":1}) b=f({"not_json":"{\"bro"})
 tool "(no output)" for b
 tool "1" for a
 `},
 		{"what came during calls waits", []messages.Item{user, call("a", ""), call("b", ""), output("a", "1"), note, user, output("b", "2"), said},
 			`user "hi"
-assistant a=f() b=f()
+assistant a=f({}) b=f({})
 tool "1" for a
 tool "2" for b
 system "Interrupted."
@@ -74,24 +76,20 @@ assistant "I look."
 `},
 		{"an id may come again once answered", []messages.Item{user, call("a", ""), output("a", "1"), call("a", ""), output("a", "2")},
 			`user "hi"
-assistant a=f()
+assistant a=f({})
 tool "1" for a
-assistant a=f()
+assistant a=f({})
 tool "2" for a
 `},
 		{"others' reasoning", []messages.Item{user, item(messages.ItemReasoning, "there", "secret thought"), said},
-			`user "hi"
-system "[Reasoning from there is left out here.]"
+			`system "Be brief.\n\n[The reasoning of there is left out of this conversation.]"
+user "hi"
 assistant "I look."
 `},
-		{"reasoning alone", []messages.Item{user, item(messages.ItemReasoning, "here", "hm"), user},
-			`user "hi"
-assistant thinks "hm" "(no text)"
-user "hi"
-`},
 		{"others' reasoning between calls", []messages.Item{user, call("a", ""), item(messages.ItemReasoning, "there", "x"), call("b", ""), output("a", "1"), output("b", "2")},
-			`user "hi"
-assistant "[reasoning left out]" a=f() b=f()
+			`system "Be brief.\n\n[The reasoning of there is left out of this conversation.]"
+user "hi"
+assistant a=f({}) b=f({})
 tool "1" for a
 tool "2" for b
 `},
@@ -104,7 +102,7 @@ tool "2" for b
 			`assistant "see\n[an image, which cannot be shown here]"` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := transcript(t, c.items...); got != c.want {
+			if got := transcript(t, "openai", "m", c.items...); got != c.want {
 				t.Fatalf("got\n%swant\n%s", got, c.want)
 			}
 		})
@@ -115,7 +113,7 @@ tool "2" for b
 func TestForeignItems(t *testing.T) {
 	for _, kind := range []messages.ItemType{"web_search_call", "computer_call", "shell_call_output", "apply_patch_call", "compaction", "image_generation_call", "input_audio", "input_file", "mcp_approval_request", "something_new"} {
 		foreign := messages.Item{Type: kind, Provider: "there", Raw: json.RawMessage(`{"type":"` + kind + `"}`)}
-		if got := transcript(t, messages.Text(messages.RoleUser, "hi"), foreign); !strings.Contains(got, "system \"[Here stood an item of type "+string(kind)+" from there") {
+		if got := transcript(t, "openai", "m", messages.Text(messages.RoleUser, "hi"), foreign); !strings.Contains(got, "system \"[Here stood an item of type "+string(kind)+" from there") {
 			t.Errorf("%s became\n%s", kind, got)
 		}
 	}

@@ -2,35 +2,62 @@ package openai
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
-// idSet makes the ids of calls unlike any other of the agent's.
-type idSet struct {
-	history []messages.Item
-	given   []messages.CallID
+// idSet holds the ids of the calls of a history.
+type idSet map[messages.CallID]bool
+
+func newIDSet(r providers.Request) idSet {
+	s := make(idSet)
+	for i := range r.Items {
+		if r.Items[i].Type == messages.ItemCall {
+			s[r.Items[i].CallID] = true
+		}
+	}
+	return s
 }
 
-func (s *idSet) keep(id string) messages.CallID {
+// keep adds an id and returns it; a new one if it is empty or there already.
+func (s idSet) keep(id string) messages.CallID {
 	call := messages.CallID(id)
-	if id == "" || s.has(call) {
+	if id == "" || id == "null" || s[call] {
 		call = messages.CallID("call_" + rand.Text())
 	}
-	s.given = append(s.given, call)
+	s[call] = true
 	return call
 }
 
-func (s *idSet) has(id messages.CallID) bool {
-	for _, g := range s.given {
-		if g == id {
-			return true
-		}
+// The lengths of ids by the rules profile.Nine and profile.Word.
+const (
+	nine = 9
+	word = 40
+)
+
+// sentID returns the id of a call as the server accepts it: the same for a call and its
+// result, and in every request. Two ids of one history become the same with a chance of
+// about one in 10^13; only results of one step are found by them.
+func sentID(id messages.CallID, rules profile.Rules) string {
+	length, sent := len(id), string(id)
+	strange := strings.ContainsFunc(sent, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (rules.CallIDs == profile.Nine || c != '-' && c != '_')
+	})
+	switch {
+	case rules.CallIDs == profile.Nine && (strange || length != nine):
+		return digest(sent)[:nine]
+	case rules.CallIDs == profile.Word && (strange || length > word):
+		return digest(sent)[:word]
 	}
-	for i := range s.history {
-		if s.history[i].Type == messages.ItemCall && s.history[i].CallID == id {
-			return true
-		}
-	}
-	return false
+	return sent
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base32.StdEncoding.EncodeToString(sum[:])
 }

@@ -27,26 +27,39 @@ package openai
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
-var _ providers.Provider = (*Provider)(nil)
+var (
+	_ providers.Provider = (*Provider)(nil)
+	_ providers.Refuser  = (*Provider)(nil)
+)
 
 // Provider calls one server. Safe for concurrent use; make one with New.
 type Provider struct {
-	name      string
-	config    api.ClientConfig
-	http      *http.Client
-	header    http.Header
-	oldTokens bool
-	scrub     scrubber
+	name   string
+	base   string
+	config api.ClientConfig
+	http   *http.Client
+	header http.Header
+	query  url.Values
+	extra  map[string]json.RawMessage
+	server profile.Server
+	rules  profile.Rules
+	scrub  scrubber
+
+	timeout time.Duration
 }
 
 // Option changes what New makes.
@@ -54,7 +67,10 @@ type Option func(*Provider)
 
 // BaseURL is where the API lives, with its version, such as
 // http://localhost:11434/v1. The default is OpenAI's.
-func BaseURL(url string) Option { return func(p *Provider) { p.config.BaseURL = url } }
+func BaseURL(url string) Option { return func(p *Provider) { p.base = url } }
+
+// Timeout bounds a call, its whole answer included. Zero: no limit.
+func Timeout(d time.Duration) Option { return func(p *Provider) { p.timeout = d } }
 
 // HTTPClient makes the requests. The default has no time limit, so that ctx
 // alone ends a call, and keeps 256 idle connections. A client with a Timeout
@@ -69,24 +85,47 @@ func Name(name string) Option { return func(p *Provider) { p.name = name } }
 // of a key, token, secret, cookie or authorization is kept secret as the key is.
 func Header(name, value string) Option { return func(p *Provider) { p.header.Set(name, value) } }
 
-// OldMaxTokens sends the limit of output tokens as max_tokens, for servers that
-// do not know max_completion_tokens.
-func OldMaxTokens() Option { return func(p *Provider) { p.oldTokens = true } }
+// Query is sent with every request, such as api-version.
+func Query(name, value string) Option { return func(p *Provider) { p.query.Set(name, value) } }
+
+// ExtraBody is a member of the JSON of every request. It replaces the provider's own.
+func ExtraBody(name string, value json.RawMessage) Option {
+	return func(p *Provider) { p.extra[name] = value }
+}
+
+// Profile is the server that is spoken to. The default is found by the host of the base URL.
+func Profile(s profile.Server) Option { return func(p *Provider) { p.server = s } }
+
+// Rules come before those of the profile.
+func Rules(r profile.Rules) Option { return func(p *Provider) { p.rules = r } }
 
 // New makes a provider that shows key as its bearer token; an empty key shows
 // none. Keys of fewer than 12 bytes, which local servers are given to please
 // their clients, are not treated as secrets.
 func New(key string, options ...Option) *Provider {
-	p := &Provider{name: "openai", config: api.DefaultConfig(key), header: http.Header{}}
-	p.config.EmptyMessagesLimit = 1 << 30 // servers keep slow answers alive with empty lines
+	p := &Provider{
+		name: "openai", header: http.Header{}, query: url.Values{}, extra: make(map[string]json.RawMessage),
+	}
 	for _, o := range options {
 		o(p)
 	}
 	if p.http == nil {
 		p.http = defaultClient()
 	}
+	if p.server.Name == "" {
+		p.server = profile.ByURL(p.base)
+	}
 	p.http = withoutRedirects(p.http)
+	bearer := key
+	if name := string(profile.For(p.server, "", p.rules).Key); key != "" && name != "Authorization" {
+		bearer = ""
+		p.header.Set(name, key)
+	}
 	p.scrub = newScrubber(key, p.header)
+	p.config = api.DefaultConfig(bearer)
+	if p.base != "" {
+		p.config.BaseURL = p.base
+	}
 	return p
 }
 
@@ -106,23 +145,23 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 	if err := memory.Of(ctx).AtLeast(ctx, size(r)); err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
-	request, err := p.request(r)
+	rules := profile.For(p.server, r.Model, p.rules)
+	body, err := p.chatBody(r, rules)
 	if err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
-	ex := exchange{p: p}
-	config := p.config
-	config.HTTPClient = &ex
-	stream, err := api.NewClientWithConfig(config).CreateChatCompletionStream(ctx, request)
-	if err != nil {
-		if !ex.sent {
-			err = unsent(err)
-		}
+	if p.timeout > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, timedOut(p.timeout))
+		defer cancel()
+	}
+	x := exchange{p: p, request: body}
+	if err := x.send(ctx, checked(r)); err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
-	defer ex.finish()
-	a := newAnswer(p, emit, ex.keepMore)
-	if err := receive(stream, &ex, a); err != nil {
+	defer x.finish()
+	a := newAnswer(p, rules, emit, x.keepMore)
+	if err := x.receive(a); err != nil {
 		return providers.Response{}, p.failed(ctx, err, a)
 	}
 	resp, err := a.response(r)
@@ -132,27 +171,61 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 	return resp, nil
 }
 
-// receive feeds the chunks of stream to a until the stream is complete.
-func receive(stream *api.ChatCompletionStream, ex *exchange, a *answer) error {
+// Refuses returns the settings that a model does not accept, by the rules of its profile.
+func (p *Provider) Refuses(model string) []string {
+	return profile.For(p.server, model, p.rules).Refused
+}
+
+// checked is as much of a request as go-openai needs to check and address it.
+func checked(r providers.Request) api.ChatCompletionRequest {
+	s := r.Settings
+	q := api.ChatCompletionRequest{Model: r.Model, ReasoningEffort: s.ReasoningEffort}
+	if s.Temperature != nil {
+		q.Temperature = *s.Temperature
+	}
+	if s.TopP != nil {
+		q.TopP = *s.TopP
+	}
+	if len(r.Tools) > 0 {
+		q.Tools = []api.Tool{{Type: api.ToolTypeFunction}}
+	}
+	return q
+}
+
+// send sends the request through go-openai.
+func (x *exchange) send(ctx context.Context, q api.ChatCompletionRequest) error {
+	config := x.p.config
+	config.HTTPClient = x
+	_, err := api.NewClientWithConfig(config).CreateChatCompletionStream(ctx, q)
+	if err != nil && !x.sent {
+		return unsent(err)
+	}
+	return err
+}
+
+// receive feeds the chunks of the answer to a until it is complete.
+func (x *exchange) receive(a *answer) error {
+	if x.whole != nil {
+		return a.add(x.whole)
+	}
 	for {
-		chunk, err := stream.RecvRaw()
-		var complaint *api.APIError
+		data, ended, err := x.events.next()
 		switch {
-		case errors.Is(err, io.EOF) && a.finish != "":
-			return nil
+		case err == nil:
+			if err := a.add(data); err != nil {
+				return err
+			}
+			continue
 		case errors.Is(err, io.EOF):
-			return errCutOff
-		case errors.As(err, &complaint):
-			return complained(complaint)
-		case err != nil && a.finish != "":
+			x.ended = !ended
+		case a.finish != "":
 			return nil // the answer is whole; what is lost came after it
-		case err != nil:
-			return err
-		case len(chunk) == 0: // go-openai could not read an error of the server's
-			return ex.unreadError()
-		}
-		if err := a.add(chunk); err != nil {
+		default:
 			return err
 		}
+		if a.finish == "" && !(ended && a.whole()) {
+			return x.events.cutOff()
+		}
+		return nil
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/providertest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -24,12 +25,22 @@ const key = "sk-test-0123456789abcdef"
 
 func start(t *testing.T, answers ...providertest.Answer) (*providertest.Server, *openai.Provider) {
 	t.Helper()
+	return startAs(t, "openai", answers...)
+}
+
+// startAs returns a server and a provider with the profile of that name.
+func startAs(t *testing.T, name string, answers ...providertest.Answer) (*providertest.Server, *openai.Provider) {
+	t.Helper()
+	server, err := profile.ByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := providertest.Start(providertest.Play(answers...), providertest.Config{Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s, openai.New(key, openai.BaseURL(s.URL), openai.Name("here"))
+	return s, openai.New(key, openai.BaseURL(s.URL), openai.Name("here"), openai.Profile(server))
 }
 
 // data is an answer of these events, the last of which ends the stream.
@@ -175,13 +186,21 @@ func TestServerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
 
 func TestOptionsAndSettings(t *testing.T) {
 	s, _ := start(t, data(stop), data(stop))
-	zero, half := float32(0), float32(0.5)
+	zero, half, seed, no := float32(0), float32(0.5), int64(7), false
 	r := ask()
-	r.Settings = providers.Settings{Temperature: &zero, TopP: &half, MaxOutputTokens: 7, ReasoningEffort: "low"}
+	r.Settings = providers.Settings{
+		Temperature: &zero, TopP: &half, MaxOutputTokens: 7, ReasoningEffort: "low", Stop: []string{"a", "b"}, Seed: &seed, PresencePenalty: &half,
+		FrequencyPenalty: &half, Verbosity: "high", ServiceTier: "flex", ParallelToolCalls: &no, CacheKey: "k",
+		ExtraBody: map[string]json.RawMessage{"n": json.RawMessage(`1`), "service_tier": json.RawMessage(`"priority"`)},
+	}
 	r.Tools = []providers.ToolSpec{{Name: "f", Description: "does", Parameters: []byte(`{"type":"object","$comment":"kept"}`)}, {Name: "g"}}
-	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.Header("X-Title", "reprise")), r)
+	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.Header("X-Title", "reprise"), openai.Query("api-version", "1&2"),
+		openai.ExtraBody("user", json.RawMessage(`"me"`)), openai.Rules(profile.Rules{TokenLimit: "max_completion_tokens"})), r)
+	const members = `"max_completion_tokens":7,"temperature":0,"top_p":0.5,"presence_penalty":0.5,"frequency_penalty":0.5,"reasoning_effort":"low",` +
+		`"verbosity":"high","prompt_cache_key":"k","seed":7,"stop":["a","b"],"parallel_tool_calls":false,"stream":true,"stream_options":{"include_usage":true},` +
+		`"n":1,"service_tier":"priority","user":"me"}`
 	c := s.Last().Chat()
-	if c.Temperature == nil || *c.Temperature > 1e-30 || c.TopP == nil || *c.TopP != 0.5 || c.MaxTokens != 7 || c.OldMaxTokens != 0 || c.Effort != "low" || !c.Stream {
+	if !strings.HasSuffix(string(s.Last().Body), members) {
 		t.Fatalf("settings arrived as %s", s.Last().Body)
 	}
 	if !strings.Contains(string(c.Tools[0].Function.Parameters), "kept") || !json.Valid(c.Tools[1].Function.Parameters) {
@@ -190,9 +209,12 @@ func TestOptionsAndSettings(t *testing.T) {
 	if got := s.Last().Header.Get("X-Title"); got != "reprise" {
 		t.Fatalf("header arrived as %q", got)
 	}
-	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.OldMaxTokens()), r)
-	if c := s.Last().Chat(); c.OldMaxTokens != 7 || c.MaxTokens != 0 {
-		t.Fatalf("the old limit arrived as %s", s.Last().Body)
+	if got := s.Last().Query.Get("api-version"); got != "1&2" {
+		t.Fatalf("query arrived as %q", got)
+	}
+	generate(t, openai.New(key, openai.BaseURL(s.URL)), r)
+	if !strings.Contains(string(s.Last().Body), `"max_tokens":7`) {
+		t.Fatalf("the limit arrived as %s", s.Last().Body)
 	}
 }
 

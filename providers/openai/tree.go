@@ -10,8 +10,9 @@ import (
 // The functions here take JSON that json.Valid has approved.
 
 // members calls f with the members of an object, in order. A key with escapes
-// is decoded. Of anything but an object it calls nothing.
-func members(b []byte, f func(key string, value []byte) error) error {
+// is decoded; keys and values are valid as long as b is. Of anything but an object it
+// calls nothing.
+func members(b []byte, f func(key, value []byte) error) error {
 	i := skipSpace(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return nil
@@ -21,7 +22,7 @@ func members(b []byte, f func(key string, value []byte) error) error {
 			i = skipSpace(b, i+1)
 		}
 		end := skipValue(b, i)
-		key := text(b[i:end])
+		key := unquoted(b[i:end])
 		i = skipSpace(b, end)
 		i = skipSpace(b, i+1) // the colon
 		end = skipValue(b, i)
@@ -96,31 +97,39 @@ func skipValue(b []byte, i int) int {
 	return i
 }
 
-// text is what a JSON string says; nothing for other values.
-func text(raw []byte) string {
+// unquoted returns the text of a JSON string, which is part of raw where it can be, and nil
+// for other values.
+func unquoted(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
-		return ""
+		return nil
 	}
 	inside := raw[1 : len(raw)-1]
 	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
-		return string(inside)
+		return inside
 	}
 	var s string
 	_ = json.Unmarshal(raw, &s) // raw is valid
-	return s
+	return []byte(s)
 }
+
+// text returns the text of a JSON string, and "" for other values.
+func text(raw []byte) string { return string(unquoted(raw)) }
 
 // node is a JSON value that grows as its pieces come in. Scalars and strings
 // keep the bytes they came in.
 type node struct {
 	kind byte // one of " { [ or 0 for numbers and words
 	raw  []byte
-	keys []string // of an object, written as they came
+	keys []string // of an object
 	kids []*node
+	at   map[string]int // where the kid of a label is; nil while there are few
 }
 
 // nodeSize is about how many bytes of memory a node takes beside its text.
-const nodeSize = 128
+const nodeSize = 160
+
+// few kids are compared one by one.
+const few = 8
 
 // values counts the values in a JSON value, itself and the keys of objects included.
 func values(b []byte) int {
@@ -143,14 +152,14 @@ func grow(raw []byte) *node {
 		n.kind, n.raw = '"', append(n.raw, raw[1:len(raw)-1]...)
 	case '{':
 		n.kind = '{'
-		_ = members(raw, func(key string, value []byte) error {
-			n.keys, n.kids = append(n.keys, key), append(n.kids, grow(value))
+		_ = members(raw, func(key, value []byte) error {
+			n.add(string(key), grow(value))
 			return nil
 		})
 	case '[':
 		n.kind = '['
 		_ = elements(raw, func(value []byte) error {
-			n.kids = append(n.kids, grow(value))
+			n.add("", grow(value))
 			return nil
 		})
 	default:
@@ -159,20 +168,77 @@ func grow(raw []byte) *node {
 	return n
 }
 
-// put merges value into the member key of the object n.
-func (n *node) put(key string, value []byte) {
-	n.mergeMember(key, grow(value))
+// add puts kid last. The key is that of a member; an element has none.
+func (n *node) add(key string, kid *node) {
+	if n.kind == '{' {
+		n.keys = append(n.keys, key)
+	}
+	n.kids = append(n.kids, kid)
+	if n.at != nil {
+		n.note(len(n.kids) - 1)
+	}
 }
+
+// note remembers where the first kid of a label is.
+func (n *node) note(i int) {
+	label := n.label(i)
+	if _, known := n.at[label]; !known && (n.kind == '{' || label != "") {
+		n.at[label] = i
+	}
+}
+
+// label is what a kid is found by: the key of a member, the index that an element names.
+func (n *node) label(i int) string {
+	if n.kind == '{' {
+		return n.keys[i]
+	}
+	return n.kids[i].index()
+}
+
+// index returns the member index of an element, or "".
+func (n *node) index() string {
+	i := -1
+	if n.kind == '{' {
+		i = n.find("index")
+	}
+	if i < 0 || n.kids[i].kind != 0 || string(n.kids[i].raw) == "null" {
+		return ""
+	}
+	return string(n.kids[i].raw)
+}
+
+// find returns where the kid with the label is, or -1.
+func (n *node) find(label string) int {
+	if len(n.kids) <= few {
+		for i := range n.kids {
+			if n.label(i) == label {
+				return i
+			}
+		}
+		return -1
+	}
+	if n.at == nil {
+		n.at = make(map[string]int, 2*len(n.kids))
+		for i := range n.kids {
+			n.note(i)
+		}
+	}
+	if i, ok := n.at[label]; ok {
+		return i
+	}
+	return -1
+}
+
+// put merges value into the member key of the object n.
+func (n *node) put(key string, value []byte) { n.mergeMember(key, grow(value)) }
 
 // set replaces the member key of the object n.
 func (n *node) set(key string, value []byte) {
-	for i, k := range n.keys {
-		if k == key {
-			n.kids[i] = grow(value)
-			return
-		}
+	if i := n.find(key); i >= 0 {
+		n.kids[i] = grow(value)
+		return
 	}
-	n.put(key, value)
+	n.add(key, grow(value))
 }
 
 // named are the members whose pieces repeat rather than continue.
@@ -201,35 +267,21 @@ func (n *node) merge(key string, m *node) *node {
 }
 
 func (n *node) mergeMember(key string, m *node) {
-	for i, k := range n.keys {
-		if k == key {
-			n.kids[i] = n.kids[i].merge(key, m)
-			return
-		}
+	if i := n.find(key); i >= 0 {
+		n.kids[i] = n.kids[i].merge(key, m)
+		return
 	}
-	n.keys, n.kids = append(n.keys, key), append(n.kids, m)
+	n.add(key, m)
 }
 
 func (n *node) mergeElement(m *node) {
-	index := m.member("index")
-	if index != nil && index.kind == 0 && string(index.raw) != "null" {
-		for i, kid := range n.kids {
-			if at := kid.member("index"); at != nil && bytes.Equal(at.raw, index.raw) {
-				n.kids[i] = kid.merge("", m)
-				return
-			}
+	if index := m.index(); index != "" {
+		if i := n.find(index); i >= 0 {
+			n.kids[i] = n.kids[i].merge("", m)
+			return
 		}
 	}
-	n.kids = append(n.kids, m)
-}
-
-func (n *node) member(key string) *node {
-	for i, k := range n.keys {
-		if k == key {
-			return n.kids[i]
-		}
-	}
-	return nil
+	n.add("", m)
 }
 
 // append writes n as compact JSON.
@@ -261,8 +313,42 @@ func (n *node) append(b []byte) []byte {
 	return append(b, n.raw...)
 }
 
-// appendString writes s as a JSON string.
+const hex = "0123456789abcdef"
+
+// appendString appends s as a JSON string. What is no UTF-8 becomes the replacement character.
 func appendString(b []byte, s string) []byte {
-	quoted, _ := json.Marshal(s) // strings always marshal
-	return append(b, quoted...)
+	b = append(b, '"')
+	begin := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && size == 1 {
+				b = append(append(b, s[begin:i]...), "\ufffd"...)
+				begin = i + 1
+			}
+			i += size
+			continue
+		}
+		b = append(b, s[begin:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i++
+		begin = i
+	}
+	return append(append(b, s[begin:]...), '"')
 }

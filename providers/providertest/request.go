@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 )
 
@@ -13,6 +14,7 @@ type Request struct {
 	// Number counts a server's requests from 1.
 	Number int
 	Header http.Header
+	Query  url.Values
 	Body   []byte
 	// Gone is closed when the client hangs up or the answer is complete.
 	Gone <-chan struct{}

@@ -141,7 +141,7 @@ func (s *Server) Release() {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req := &Request{Number: int(s.calls.Add(1)), Header: r.Header, Gone: r.Context().Done()}
+	req := &Request{Number: int(s.calls.Add(1)), Header: r.Header, Query: r.URL.Query(), Gone: r.Context().Done()}
 	var err error
 	if req.Body, err = readBody(r); err != nil {
 		return // the client is gone

@@ -122,7 +122,7 @@ func wholeAnswer[S T[S]](t S, p providers.Provider, steps []scripted.Step) {
 func essence(items []messages.Item) []messages.Item {
 	items = append([]messages.Item{}, items...)
 	for i := range items {
-		items[i].ID, items[i].Raw, items[i].Provider = "", nil, ""
+		items[i].ID, items[i].Raw, items[i].Provider, items[i].Model = "", nil, "", ""
 	}
 	return items
 }

@@ -3,6 +3,8 @@ package actors
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -25,6 +27,9 @@ type Definition struct {
 	Instructions string
 	Tools        []tool.Tool
 	Settings     providers.Settings
+	// ModelSettings are settings of single models, by provider/model, and come before
+	// Settings. What a fallback's provider refuses it does not take from Settings.
+	ModelSettings map[string]providers.Settings
 	// MaxSteps is how many model calls a turn may make. Default 20.
 	MaxSteps int
 	// MaxQueue is how many inputs may wait behind the running turn. Default 1000.
@@ -112,6 +117,9 @@ func (d Definition) Validate(set providers.Set) error {
 			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
 		}
 	}
+	if err := d.validateSettings(set); err != nil {
+		return err
+	}
 	if err := d.validateLimits(); err != nil {
 		return err
 	}
@@ -125,6 +133,39 @@ func (d Definition) Validate(set providers.Set) error {
 }
 
 func (d Definition) models() []string { return append([]string{d.Model}, d.Fallbacks...) }
+
+// validateSettings returns an error for settings of models that the agent does not have, and
+// for those that a model refuses although they were set for it.
+func (d Definition) validateSettings(set providers.Set) error {
+	models := append(d.models(), d.Compact.Model)
+	for _, model := range slices.Sorted(maps.Keys(d.ModelSettings)) {
+		if !slices.Contains(models, model) {
+			return fmt.Errorf("agent %s: it has settings for %s, which is none of its models", d.Kind, model)
+		}
+	}
+	for _, model := range d.models() {
+		p, name, _ := set.Split(model) // it has been checked
+		settings, refused := d.settings(p, model, name)
+		for _, setting := range settings.Names() {
+			if slices.Contains(refused, setting) {
+				return fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it", d.Kind, model, setting)
+			}
+		}
+	}
+	return nil
+}
+
+// settings returns the settings of a model, and which ones its provider refuses.
+func (d Definition) settings(p providers.Provider, model, name string) (s providers.Settings, refused []string) {
+	if r, ok := p.(providers.Refuser); ok {
+		refused = r.Refuses(name)
+	}
+	s = d.Settings
+	if model != d.Model {
+		s = s.Without(refused)
+	}
+	return d.ModelSettings[model].Or(s), refused
+}
 
 func (d Definition) validateLimits() error {
 	if d.Retain < 0 {
@@ -196,6 +237,8 @@ type stored struct {
 	Hooks             []string        `json:"hooks,omitempty"` // names, as they are asked
 	Compact           Compaction      `json:"compact,omitzero"`
 	ShowAtMost        int             `json:"show_at_most,omitempty"`
+
+	ModelSettings map[string]providers.Settings `json:"model_settings,omitempty"`
 }
 
 type storedTool struct {

@@ -238,7 +238,7 @@ func (a *agent) pace() func(context.Context) error {
 func (a *agent) request(e turn.Effect, m model, inputs []string, choice string) providers.Request {
 	return providers.Request{
 		Model: m.name, Instructions: a.def.Instructions, Items: a.state.History.ItemsWith(inputs),
-		Tools: a.def.specs, ToolChoice: choice, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
+		Tools: a.def.specs, ToolChoice: choice, Agent: a.id, Call: e.Call, Settings: m.settings,
 	}
 }
 

@@ -143,6 +143,7 @@ type definition struct {
 type model struct {
 	provider providers.Provider
 	name     string // without the provider
+	settings providers.Settings
 }
 
 // NewRuntime checks the definitions and stores each by its hash.
@@ -206,6 +207,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
 	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
+	maxOutput := 0
 	for _, m := range append(d.models(), d.Compact.Model) {
 		if m == "" {
 			continue
@@ -214,7 +216,9 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		if err != nil {
 			return nil, err
 		}
-		def.models[m] = model{provider, name}
+		settings, _ := d.settings(provider, m, name)
+		def.models[m] = model{provider, name, settings}
+		maxOutput = max(maxOutput, settings.MaxOutputTokens)
 	}
 	choice := d.ToolChoice
 	if choice == "auto" {
@@ -225,7 +229,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
 		Compact:    turn.Compact{AtTokens: d.Compact.AtTokens, Keep: d.Compact.Keep, How: d.Compact.How, Model: d.Compact.Model},
-		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: d.Settings.MaxOutputTokens, Tools: make(map[string]turn.Tool),
+		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: maxOutput, Tools: make(map[string]turn.Tool),
 		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
 		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),
 	}

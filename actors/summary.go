@@ -71,7 +71,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	}
 	items := texts(a.state.History.Before(s.Upto))
 	req := providers.Request{
-		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: a.def.Settings,
+		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: m.settings,
 	}
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
 	wait := a.pace()

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -30,7 +31,7 @@ func (r *nodeRole) agents() (providers.Set, []actors.Definition) {
 		return actors.Definition{Kind: kind, Model: "outside/model", Tools: tools, MaxQueue: 100_000, MaxAttempts: 20,
 			Compact: actors.Compaction{AtTokens: 4000, Keep: 16, How: messages.CompactWindow}}
 	}
-	set := providers.Set{"outside": openai.New(r.Name, openai.BaseURL(r.Model))}
+	set := providers.Set{"outside": openai.New(r.Name, openai.BaseURL(r.Model), openai.Profile(profile.ByURL("")))}
 	return set, []actors.Definition{
 		define(Worker, append(all[:len(all):len(all)], actors.AsTool(Helper, "Asks a helper").Named(Ask))...),
 		define(Helper, all...),

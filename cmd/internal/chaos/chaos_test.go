@@ -162,7 +162,7 @@ func (w *world) configure() {
 		w.t.Fatal(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "providers:\n  books: {api_key: none, base_url: %q}\nagents:\n", w.model.URL)
+	fmt.Fprintf(&b, "providers:\n  books: {api_key: none, base_url: %q, profile: openai}\nagents:\n", w.model.URL)
 	for kind, more := range map[string]string{
 		"worker": ", ask, deep], parallel: 2", "clerk": ", ask, deep], compact: {at_tokens: 1500, keep: 14, how: window}",
 		"middle": ", ask], parallel: 2", "helper": "], parallel: 2", "list": "]",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster"
+	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/tool"
 	"github.com/reprise-dev/reprise/providers/toolbox"
@@ -16,7 +17,7 @@ import (
 // whether there is a key.
 func demoAgents(model string, cfg *cluster.Config) error {
 	if key := os.Getenv("OPENAI_API_KEY"); key != "" {
-		cfg.Providers["openai"] = openai.New(key, openAIOptions("openai", os.Getenv("OPENAI_BASE_URL"))...)
+		cfg.Providers["openai"] = openai.New(key, openAIOptions(config.ProviderConfig{Name: "openai", BaseURL: os.Getenv("OPENAI_BASE_URL")})...)
 		if model == "" {
 			model = "openai/gpt-5.5"
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/demo"
 	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/tool"
 	"github.com/reprise-dev/reprise/providers/toolbox"
 )
@@ -49,7 +50,7 @@ func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) er
 	cfg.PromptDecides = func(kind, _ string) bool { return approves[kind] }
 	for _, p := range c.Providers {
 		if p.Used {
-			cfg.Providers[p.Name] = openai.New(p.APIKey.Reveal(), openAIOptions(p.Name, p.BaseURL)...)
+			cfg.Providers[p.Name] = openai.New(p.APIKey.Reveal(), openAIOptions(p)...)
 		}
 	}
 	return nil
@@ -71,10 +72,22 @@ func definitions(c *config.Config, command func(toolbox.CommandConfig) (tool.Too
 	}, toolbox.Names()...)
 }
 
-func openAIOptions(name, baseURL string) []openai.Option {
-	options := []openai.Option{openai.Name(name)}
-	if baseURL != "" {
-		options = append(options, openai.BaseURL(baseURL))
+func openAIOptions(p config.ProviderConfig) []openai.Option {
+	options := []openai.Option{openai.Name(p.Name), openai.Rules(p.Rules), openai.Timeout(p.Timeout)}
+	if p.BaseURL != "" {
+		options = append(options, openai.BaseURL(p.BaseURL))
+	}
+	if server, err := profile.ByName(p.Profile); err == nil { // else by the host
+		options = append(options, openai.Profile(server))
+	}
+	for name, value := range p.Headers {
+		options = append(options, openai.Header(name, value.Reveal()))
+	}
+	for name, value := range p.Query {
+		options = append(options, openai.Query(name, value.Reveal()))
+	}
+	for name, value := range p.ExtraBody {
+		options = append(options, openai.ExtraBody(name, value))
 	}
 	return options
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 )
 
 func (r *reader) agents(n *node) {
@@ -41,7 +42,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"budget":           func(n *node) { costs = r.budget(n, &a) },
 		"when_reached":     func(n *node) { r.whenReached(n, &a) },
 		"compact":          func(n *node) { r.compact(n, &a) },
-		"settings":         func(n *node) { r.settings(n, &a) },
+		"settings":         func(n *node) { a.Settings = r.settings(n) },
 		"retain":           func(n *node) { r.retain(n, &a) },
 	})
 	r.hasModel(f, owner)
@@ -78,7 +79,7 @@ func (r *reader) modelList(n *node, a *AgentConfig) {
 	}
 	var names []string
 	for _, item := range n.items {
-		name := r.model(item)
+		name := r.listedModel(item, a)
 		if name != "" && slices.Contains(names, name) {
 			r.add(item.at, "keep one of them", "model %s is listed twice", shown(item.text))
 		}
@@ -92,6 +93,28 @@ func (r *reader) modelList(n *node, a *AgentConfig) {
 	if len(a.Fallbacks) == 0 {
 		a.Fallbacks = nil
 	}
+}
+
+// listedModel reads an entry of models: a name, or a model with settings of its own.
+func (r *reader) listedModel(n *node, a *AgentConfig) (name string) {
+	if n.kind != mapping {
+		return r.model(n)
+	}
+	var own *node
+	r.fields(n, "an entry of models", map[string]func(*node){
+		"model":    func(n *node) { name = r.model(n) },
+		"settings": func(n *node) { own = n },
+	})
+	switch {
+	case n.get("model") == nil:
+		r.add(n.at, "write {model: provider/name, settings: {…}}", "an entry of models has no model")
+	case own != nil:
+		if a.ModelSettings == nil {
+			a.ModelSettings = make(map[string]providers.Settings)
+		}
+		a.ModelSettings[name] = r.settings(own)
+	}
+	return name
 }
 
 // choices reads what an agent must do with its tools.
@@ -120,18 +143,6 @@ func (r *reader) choices(choice, stops *node, a *AgentConfig) {
 		default:
 			a.StopOn = append(a.StopOn, name)
 		}
-	})
-}
-
-// settings are the fields that people look for in the agent itself.
-var settings = []string{"temperature", "top_p", "max_output_tokens", "reasoning_effort"}
-
-func (r *reader) settings(n *node, a *AgentConfig) {
-	r.fields(n, "settings", map[string]func(*node){
-		"temperature":       r.float("temperature", 2, &a.Settings.Temperature),
-		"top_p":             r.float("top_p", 1, &a.Settings.TopP),
-		"max_output_tokens": r.count("max_output_tokens", &a.Settings.MaxOutputTokens),
-		"reasoning_effort":  r.line("reasoning_effort", &a.Settings.ReasoningEffort),
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -55,6 +56,8 @@ type AgentConfig struct {
 	// tool does not say. Zero: they wait.
 	ApprovalTimeout time.Duration
 	Settings        providers.Settings
+	// ModelSettings are those of single models, by provider/model.
+	ModelSettings map[string]providers.Settings
 	MaxSteps        int
 	MaxQueue        int
 	MaxAttempts     int
@@ -150,6 +153,15 @@ type ProviderConfig struct {
 	BaseURL string
 	// API is chat.
 	API string
+	// Profile is the server that is spoken to. Empty: by the host of BaseURL.
+	Profile string
+	// Rules come before those of the profile.
+	Rules profile.Rules
+	// Headers, Query and ExtraBody are part of every request.
+	Headers, Query map[string]Secret
+	ExtraBody      map[string]json.RawMessage
+	// Timeout bounds a call. Zero: no limit.
+	Timeout time.Duration
 	// Used says whether an agent names a model of this provider. Only then is
 	// the provider sure to have what it needs.
 	Used bool

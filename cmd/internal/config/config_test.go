@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -41,7 +42,8 @@ agents:
     compact: {at_tokens: 60_000, keep: 30, how: summary, model: "${MODEL}", instructions: Be brief.}
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
   42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
-  several: {models: [openai/gpt-5.5, "${MODEL}"], tools: [clock], tool_choice: required}
+  several: {models: [openai/gpt-5.5, {model: "${MODEL}", settings: {seed: -1, stop: [END]}}, {model: local/m}], tools: [clock], tool_choice: required}
+  all: {model: demo/demo, settings: {seed: 7, presence_penalty: -1, frequency_penalty: 0.5, verbosity: high, service_tier: flex, parallel_tool_calls: false, cache_key: "${NAME}", extra_body: {n: 1, who: {is: "${NAME}"}}}}
 tools:
   lookup:
     command: [./lookup.sh, "--for=${NAME}"]
@@ -63,7 +65,7 @@ tools:
   asked: {command: [./pay], description: Pay, class: check, reconcile: [./pay, --status], approval: always}
 providers:
   openai: {api_key: "${OPENAI_API_KEY}", base_url: "${UNSET_URL}", api: chat, type: openai}
-  local: {base_url: "http://127.0.0.1:1234/v1"}
+  local: {base_url: "http://127.0.0.1:1234/v1", profile: vllm, rules: {system: nowhere, token_limit: limit, refused: [], echo: [x]}, headers: {X-Key: "${SECRET}"}, query: {api-version: "2"}, extra_body: {safe: true}, timeout: 5m}
   spare: {api_key: "${UNSET_KEY}"}
 prices:
   openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125}
@@ -90,7 +92,14 @@ func TestParse(t *testing.T) {
 			Compact:  actors.Compaction{AtTokens: 60_000, Keep: 30, How: messages.CompactSummary, Model: "demo/demo", Instructions: "Be brief."},
 			Settings: providers.Settings{Temperature: &half, TopP: &one, MaxOutputTokens: 100, ReasoningEffort: "low"},
 		}, {Kind: "42", Model: "demo/demo"}, {
-			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo"}, Tools: []string{"clock"}, ToolChoice: "required",
+			Kind: "several", Model: "openai/gpt-5.5", Fallbacks: []string{"demo/demo", "local/m"}, Tools: []string{"clock"}, ToolChoice: "required",
+			ModelSettings: map[string]providers.Settings{"demo/demo": {Seed: new(int64(-1)), Stop: []string{"END"}}},
+		}, {
+			Kind: "all", Model: "demo/demo", Settings: providers.Settings{
+				Seed: new(int64(7)), PresencePenalty: new(float32(-1)), FrequencyPenalty: &half, Verbosity: "high", ServiceTier: "flex",
+				ParallelToolCalls: new(bool), CacheKey: "Ada",
+				ExtraBody: map[string]json.RawMessage{"n": json.RawMessage(`1`), "who": json.RawMessage(`{"is":"Ada"}`)},
+			},
 		}},
 		Tools: []ToolConfig{{
 			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
@@ -108,7 +117,10 @@ func TestParse(t *testing.T) {
 		}},
 		Providers: []ProviderConfig{
 			{Name: "openai", Type: "openai", APIKey: "sk-key-123456", API: "chat", Used: true},
-			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", API: "chat"},
+			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", API: "chat", Used: true, Profile: "vllm",
+				Rules:   profile.Rules{System: profile.Nowhere, TokenLimit: "limit", Refused: []string{}, Echo: []string{"x"}},
+				Headers: map[string]Secret{"X-Key": "sk-variable-123456"}, Query: map[string]Secret{"api-version": "2"},
+				ExtraBody: map[string]json.RawMessage{"safe": json.RawMessage(`true`)}, Timeout: 5 * time.Minute},
 			{Name: "spare", Type: "openai", API: "chat"},
 		},
 		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth}, "demo/demo": {}},
@@ -231,7 +243,7 @@ func TestDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defs, err := c.Definitions(lookup, command)
-	if err != nil || len(defs) != 3 {
+	if err != nil || len(defs) != 4 || len(defs[2].ModelSettings) != 1 {
 		t.Fatalf("got %+v, %v", defs, err)
 	}
 	d := defs[0]
@@ -249,7 +261,7 @@ func TestDefinitions(t *testing.T) {
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got  %+v\nwant %+v", d, want)
 	}
-	if got := defs[2].Fallbacks; !reflect.DeepEqual(got, []string{"demo/demo"}) {
+	if got := defs[2].Fallbacks; !reflect.DeepEqual(got, []string{"demo/demo", "local/m"}) {
 		t.Errorf("the fallbacks are %q", got)
 	}
 	if defs[1].Kind != "42" || defs[1].Tools != nil {

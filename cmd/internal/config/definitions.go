@@ -77,7 +77,7 @@ func (c *Config) declared(
 
 func (a AgentConfig) definition() actors.Definition {
 	return actors.Definition{
-		Kind: a.Kind, Model: a.Model, Fallbacks: a.Fallbacks, Instructions: a.Instructions, Settings: a.Settings,
+		Kind: a.Kind, Model: a.Model, Fallbacks: a.Fallbacks, Instructions: a.Instructions, Settings: a.Settings, ModelSettings: a.ModelSettings,
 		MaxSteps: a.MaxSteps, MaxQueue: a.MaxQueue, MaxAttempts: a.MaxAttempts, Parallel: a.Parallel, ShowAtMost: a.ShowAtMost,
 		ToolChoice: a.ToolChoice, StopOn: a.StopOn, ApprovalTimeout: a.ApprovalTimeout,
 		TurnLimits: a.TurnLimits, AgentLimits: a.AgentLimits, PauseAtLimit: a.PauseAtLimit, Compact: a.Compact, Retain: a.Retain,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // use is an agent's mention of a provider in its model.
@@ -63,6 +65,16 @@ func (r *reader) provider(f field) ProviderConfig {
 		"base_url": func(n *node) { p.BaseURL = r.baseURL(n) },
 		"api":      func(n *node) { r.api(n) },
 		"type":     func(n *node) { r.word(n, "type", []string{"openai"}) },
+		"profile": func(n *node) {
+			if s, ok := r.word(n, "profile", profile.Names()); ok {
+				p.Profile = s
+			}
+		},
+		"rules":      func(n *node) { p.Rules = r.rules(n) },
+		"headers":    func(n *node) { p.Headers = r.headers(n) },
+		"query":      func(n *node) { p.Query = r.query(n) },
+		"extra_body": func(n *node) { p.ExtraBody = r.extraBody(n) },
+		"timeout":    r.duration("timeout", &p.Timeout),
 	})
 	p.APIKey = r.key(f, key, p)
 	return p
@@ -72,6 +84,70 @@ func (r *reader) api(n *node) {
 	if s, ok := r.word(n, "api", []string{"chat", "responses"}); ok && s == "responses" {
 		r.add(n.at, "write api: chat", "this version cannot speak the Responses API yet")
 	}
+}
+
+// rules reads the rules that come before those of a provider's profile.
+func (r *reader) rules(n *node) (rules profile.Rules) {
+	readers := map[string]func(*node){
+		"refused": func(n *node) {
+			rules.Refused = []string{}
+			r.list(n, "refused", "[seed, temperature]", func(item *node, s string) {
+				if !slices.Contains(settings, s) {
+					r.add(item.at, meant(s, settings, "settings"), "refused names %s, which is no setting", shown(item.text))
+				}
+				rules.Refused = append(rules.Refused, s)
+			})
+		},
+		"echo": func(n *node) {
+			rules.Echo = []string{}
+			r.list(n, "echo", "[extra_content]", func(_ *node, s string) { rules.Echo = append(rules.Echo, s) })
+		},
+	}
+	for _, f := range profile.Fields() {
+		readers[f.Name] = func(n *node) {
+			if s, ok := r.text(n, f.Name); ok {
+				if err := f.Set(&rules, profile.Value(s)); err != nil {
+					r.add(n.at, "write one of them", "%v", err)
+				}
+			}
+		}
+	}
+	r.fields(n, "rules", readers)
+	return rules
+}
+
+// headers reads the headers of every request.
+func (r *reader) headers(n *node) map[string]Secret {
+	headers := make(map[string]Secret)
+	r.entries(n, "headers", func(f field) {
+		value, ok := r.text(f.value, "header "+shown(f.name))
+		switch {
+		case !ok:
+		case f.name == "" || strings.ContainsFunc(f.name, notHeaderName):
+			r.add(f.at, "use letters, digits and -", "%s cannot be the name of a header", shown(f.name))
+		case strings.ContainsFunc(value, unicode.IsControl):
+			r.add(f.value.at, "remove line breaks and control characters", "header %s has a value that cannot be sent", shown(f.name))
+		default:
+			headers[f.name] = Secret(value)
+		}
+	})
+	return headers
+}
+
+// notHeaderName reports whether c cannot be part of the name of a header (RFC 9110, 5.6.2).
+func notHeaderName(c rune) bool {
+	return c >= unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+}
+
+// query reads the query parameters of every request.
+func (r *reader) query(n *node) map[string]Secret {
+	query := make(map[string]Secret)
+	r.entries(n, "query", func(f field) {
+		if value, ok := r.text(f.value, "query "+shown(f.name)); ok {
+			query[f.name] = Secret(value)
+		}
+	})
+	return query
 }
 
 // key is a provider's key. A used provider needs one, unless the file sends it

@@ -205,9 +205,9 @@ func (r *reader) countTo(limit int64, name string, into *int) func(*node) {
 	}
 }
 
-// float reads a number from 0 to high.
-func (r *reader) float(name string, high float64, into **float32) func(*node) {
-	want := "a number from 0 to " + strconv.FormatFloat(high, 'g', -1, 64)
+// float reads a number from low to high.
+func (r *reader) float(name string, low, high float64, into **float32) func(*node) {
+	want := fmt.Sprintf("a number from %g to %g", low, high)
 	return func(n *node) {
 		s, ok := r.digits(n, name, want)
 		if !ok {
@@ -216,7 +216,7 @@ func (r *reader) float(name string, high float64, into **float32) func(*node) {
 		switch v, err := strconv.ParseFloat(s, 32); {
 		case err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(v):
 			r.add(n.at, "write "+want, "%s is not a number", name)
-		case v < 0 || v > high:
+		case v < low || v > high:
 			r.add(n.at, "write "+want, "%s is out of range", name)
 		default:
 			f := float32(v)

@@ -135,7 +135,7 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 		return
 	}
 	before := len(r.found)
-	raw, err := json.Marshal(r.plain(n))
+	raw, err := json.Marshal(r.plain(n, verbatim))
 	if err != nil || len(r.found) > before {
 		return
 	}
@@ -163,11 +163,14 @@ func (r *reader) parameters(n *node, t *ToolConfig) {
 	t.Parameters = raw
 }
 
-// plain is a node as JSON has it. Variables are not replaced.
-func (r *reader) plain(n *node) any {
+// verbatim returns a text as it is written.
+func verbatim(n *node) string { return n.text }
+
+// plain is a node as JSON has it; read returns the texts of text nodes.
+func (r *reader) plain(n *node, read func(*node) string) any {
 	switch n.kind {
 	case text:
-		return n.text
+		return read(n)
 	case boolean:
 		return strings.EqualFold(n.text, "true")
 	case integer, number:
@@ -175,13 +178,13 @@ func (r *reader) plain(n *node) any {
 	case list:
 		items := make([]any, len(n.items))
 		for i, item := range n.items {
-			items[i] = r.plain(item)
+			items[i] = r.plain(item, read)
 		}
 		return items
 	case mapping:
 		fields := make(map[string]any, len(n.fields))
 		for _, f := range n.fields {
-			fields[f.name] = r.plain(f.value)
+			fields[f.name] = r.plain(f.value, read)
 		}
 		return fields
 	}

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// settings are the fields that people look for in the agent itself.
+var settings = providers.SettingNames()
+
+// settings reads the settings of an agent or of one of its models.
+func (r *reader) settings(n *node) (s providers.Settings) {
+	r.fields(n, "settings", map[string]func(*node){
+		"temperature":         r.float("temperature", 0, 2, &s.Temperature),
+		"top_p":               r.float("top_p", 0, 1, &s.TopP),
+		"max_output_tokens":   r.count("max_output_tokens", &s.MaxOutputTokens),
+		"stop":                func(n *node) { r.list(n, "stop", "[END]", func(_ *node, text string) { s.Stop = append(s.Stop, text) }) },
+		"seed":                func(n *node) { s.Seed = r.seed(n) },
+		"presence_penalty":    r.float("presence_penalty", -2, 2, &s.PresencePenalty),
+		"frequency_penalty":   r.float("frequency_penalty", -2, 2, &s.FrequencyPenalty),
+		"reasoning_effort":    r.line("reasoning_effort", &s.ReasoningEffort),
+		"verbosity":           r.line("verbosity", &s.Verbosity),
+		"service_tier":        r.line("service_tier", &s.ServiceTier),
+		"parallel_tool_calls": func(n *node) { s.ParallelToolCalls = new(bool); r.flag("parallel_tool_calls", s.ParallelToolCalls)(n) },
+		"cache_key":           r.line("cache_key", &s.CacheKey),
+		"extra_body":          func(n *node) { s.ExtraBody = r.extraBody(n) },
+	})
+	return s
+}
+
+func (r *reader) seed(n *node) *int64 {
+	s, ok := r.digits(n, "seed", "a whole number")
+	if !ok {
+		return nil
+	}
+	v, err := strconv.ParseInt(s, 0, 64)
+	if err != nil {
+		r.add(n.at, "write a whole number", "seed is %s", map[bool]string{true: "out of range", false: "not a whole number"}[errors.Is(err, strconv.ErrRange)])
+		return nil
+	}
+	return &v
+}
+
+// essential are members of a request that an extra body cannot replace.
+var essential = []string{"model", "messages", "input", "tools", "stream"}
+
+// extraBody reads members of the JSON of requests.
+func (r *reader) extraBody(n *node) map[string]json.RawMessage {
+	extra := make(map[string]json.RawMessage)
+	r.entries(n, "extra_body", func(f field) {
+		if slices.Contains(essential, f.name) {
+			r.add(f.at, "remove it", "extra_body cannot replace %s, which the request is made of", f.name)
+			return
+		}
+		before := len(r.found)
+		raw, err := json.Marshal(r.plain(f.value, r.expanded))
+		if err == nil && len(r.found) == before {
+			extra[f.name] = raw
+		}
+	})
+	return extra
+}
+
+// expanded returns a text with its variables replaced.
+func (r *reader) expanded(n *node) string {
+	s, _ := r.text(n, "a value of extra_body")
+	return s
+}

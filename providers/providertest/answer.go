@@ -42,6 +42,8 @@ type Answer struct {
 	NoUsage bool
 	// Data is sent in place of the step, each entry as the data of one event.
 	Data []string
+
+	as *reply // how the server words it; nil: plainly
 }
 
 // Fault is a way to spoil an answer.
@@ -112,7 +114,7 @@ func (a Answer) write(ctx context.Context, w http.ResponseWriter, number int) er
 	case a.Status != 0 && a.Status != http.StatusOK:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(a.Status)
-		_, err := w.Write(errorBody(a.Message, a.Status))
+		_, err := w.Write(a.errorBody("error", a.Status))
 		return err
 	case a.Whole:
 		if a.Gate.Wait(ctx) != nil {

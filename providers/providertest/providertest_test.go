@@ -96,7 +96,7 @@ func start(t *testing.T, script providertest.Script, c providertest.Config) *pro
 
 func post(t *testing.T, s *providertest.Server, key, body string) (int, http.Header, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/chat/completions?api-version=2024-10-21", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

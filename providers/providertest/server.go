@@ -10,6 +10,16 @@
 //   - Nothing is timed unless the script asks for it; a [scripted.Gate] or
 //     [Server.Hold] stops a call at a known place for as long as a test needs.
 //   - Only loopback addresses are listened on, unless Config says otherwise.
+//
+// # Imitations
+//
+// With Config.Imitate the server refuses what a server that people use
+// refuses, with its status and body, and words its answers as that one does.
+// What it checks and how it looks is data, in the files below servers and
+// templates, which name their sources; what is marked there as unconfirmed is
+// a guess. An imitation remembers the signatures, reasoning details and
+// reasoning that it gave, and takes no others. [Server.Refusals] has what it
+// refused.
 package providertest
 
 import (
@@ -41,6 +51,12 @@ type Config struct {
 	Lenient bool
 	// Forget records no requests, only their number.
 	Forget bool
+	// Imitate is a server whose rules and forms take the place of those of a
+	// plain strict one. Lenient has no effect then.
+	Imitate Imitation
+	// Context is how many bytes a request to an imitated server may have before
+	// its context is exceeded. Zero: 4 MiB.
+	Context int
 }
 
 // Script says how a request is answered. It may be called from many goroutines
@@ -61,10 +77,12 @@ func Play(answers ...Answer) Script {
 
 // Server answers Chat Completions requests from a script. Safe for concurrent use.
 type Server struct {
-	// URL is the base URL to give to a client; it ends with /v1.
+	// URL is the base URL to give to a client; it ends with /v1, or as that of
+	// an imitated server does.
 	URL string
 
 	config Config
+	model  *imitation // nil: none
 	script Script
 	http   *http.Server
 	calls  atomic.Int64
@@ -75,14 +93,24 @@ type Server struct {
 	closed   context.CancelFunc
 }
 
-// Start starts a server. Its only error is that of listening.
+// Start starts a server. Its errors are those of listening, and of an
+// imitation that does not exist.
 func Start(script Script, c Config) (*Server, error) {
+	var model *imitation
+	base := "/v1"
+	if c.Imitate.Server != "" {
+		var err error
+		if model, err = newImitation(c); err != nil {
+			return nil, err
+		}
+		base = model.Bases[0]
+	}
 	l, err := net.Listen("tcp", cmp.Or(c.Addr, "127.0.0.1:0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for model calls: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{URL: "http://" + l.Addr().String() + "/v1", config: c, script: script, closed: cancel}
+	s := &Server{URL: "http://" + l.Addr().String() + base, config: c, model: model, script: script, closed: cancel}
 	s.http = &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -147,6 +175,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the client is gone
 	}
 	held := s.record(req)
+	if s.model != nil {
+		s.imitate(w, r, req, held)
+		return
+	}
 	if refusal := s.refuse(r, req); refusal != nil {
 		_ = refusal.write(r.Context(), w, req.Number)
 		return
@@ -154,8 +186,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if held.Wait(r.Context()) != nil {
 		return
 	}
-	answer := s.script(req)
-	if answer.write(r.Context(), w, req.Number) != nil {
+	send(w, r, req, s.script(req))
+}
+
+func send(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
+	if a.write(r.Context(), w, req.Number) != nil {
 		panic(http.ErrAbortHandler) // cuts the connection
 	}
 }
@@ -202,7 +237,15 @@ func (s *Server) refuse(r *http.Request, req *Request) *Answer {
 	return nil
 }
 
-// errorBody is how the API words an error.
+// errorBody is how the server words an error: in the given form of the
+// imitated one, else as the API does.
+func (a Answer) errorBody(form string, status int) []byte {
+	if a.as != nil {
+		return a.as.failure(form, a.Message, status, a.as.v)
+	}
+	return errorBody(a.Message, status)
+}
+
 func errorBody(message string, status int) []byte {
 	b, _ := json.Marshal(map[string]any{"error": map[string]any{ // strings always marshal
 		"message": message, "type": strings.ReplaceAll(strings.ToLower(http.StatusText(status)), " ", "_"), "code": strconv.Itoa(status),

@@ -45,7 +45,14 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		return s.flush()
 	}
-	if err := s.text(ctx); err != nil {
+	if s.a.as != nil {
+		return s.imitate(ctx)
+	}
+	s.chunk(`{"role":"assistant"}`, "")
+	if s.a.Reasoning != "" {
+		s.chunk(`{"reasoning_content":`+quote(s.a.Reasoning)+`}`, "")
+	}
+	if err := s.text(ctx, func(piece string) { s.chunk(`{"content":`+quote(piece)+`}`, "") }); err != nil {
 		return err
 	}
 	if s.a.Refusal != "" {
@@ -57,12 +64,26 @@ func (s *stream) run(ctx context.Context) error {
 	return s.end()
 }
 
-// text sends reasoning and the pieces of the text, with their waits.
-func (s *stream) text(ctx context.Context) error {
-	s.chunk(`{"role":"assistant"}`, "")
-	if s.a.Reasoning != "" {
-		s.chunk(`{"reasoning_content":`+quote(s.a.Reasoning)+`}`, "")
+// imitate sends the answer as the imitated server words it.
+func (s *stream) imitate(ctx context.Context) error {
+	r := s.a.as
+	s.add(r.Before)
+	s.events(r.head())
+	if err := s.text(ctx, func(piece string) { s.events(r.piece(nil, "text", values{"text": piece})) }); err != nil {
+		return err
 	}
+	s.events(r.rest())
+	return s.end()
+}
+
+func (s *stream) events(list []string) {
+	for _, data := range list {
+		s.add("data: ", data, "\n\n")
+	}
+}
+
+// text sends the pieces of the text, with their waits.
+func (s *stream) text(ctx context.Context, send func(piece string)) error {
 	pieces := s.a.Cut()
 	for i, piece := range pieces {
 		if i > 0 && s.a.Each > 0 {
@@ -70,7 +91,7 @@ func (s *stream) text(ctx context.Context) error {
 				return errCut
 			}
 		}
-		s.chunk(`{"content":`+quote(piece)+`}`, "")
+		send(piece)
 		if i+1 == s.a.After && s.gate(ctx) != nil {
 			return errCut
 		}
@@ -92,7 +113,11 @@ func (s *stream) end() error {
 	case Garble:
 		s.add("data: ", `{"choices":[{"delta":`, "\n\n")
 	case Complain:
-		s.add("data: ", string(errorBody(s.a.Message, http.StatusInternalServerError)), "\n\n")
+		s.add("data: ", string(s.a.errorBody("complaint", http.StatusInternalServerError)), "\n\n")
+		return s.flush()
+	}
+	if s.a.as != nil {
+		s.events(s.a.as.end())
 		return s.flush()
 	}
 	s.chunk(`{}`, finish(s.a))
@@ -196,6 +221,9 @@ func (s *stream) fragmentsOf(i int, c scripted.Call) []string {
 func (a Answer) whole(number int) []byte {
 	if len(a.Data) > 0 {
 		return []byte(a.Data[0])
+	}
+	if a.as != nil {
+		return a.as.document()
 	}
 	message := map[string]any{"role": "assistant", "content": a.Text}
 	if a.Reasoning != "" {

@@ -32,9 +32,9 @@ type exchange struct {
 	request []byte // the body
 	sent    bool
 	body    io.ReadCloser
-	events  *events  // of an answer that is streamed
-	whole   []byte   // of one that is not
-	ended   bool     // the body has been read to its end
+	events  *events // of an answer that is streamed
+	whole   []byte  // of one that is not
+	ended   bool    // the body has been read to its end
 
 	ctx          context.Context
 	before, kept int // bytes that the call's claim on memory covers: the request, the answer

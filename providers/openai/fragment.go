@@ -35,7 +35,9 @@ func (a *answer) fragment(raw []byte) error {
 				f.index = n
 			}
 		case "id":
-			f.id = text(value)
+			if f.id = text(value); f.id == "null" { // Mistral
+				f.id = ""
+			}
 		case "type":
 			if f.form = text(value); f.form == "function" {
 				f.form = ""
@@ -149,13 +151,13 @@ func put[K comparable](m map[K]*part, k K, p *part) map[K]*part {
 	return m
 }
 
-// begins tells whether f, which names no id, is another call than p although
-// nothing but p's completeness says so.
+// begins reports whether f, which has no id, is another call than p, as only the
+// completeness of p shows.
 func (f *fragment) begins(p *part) bool {
 	return f.id == "" && f.name != "" && p.name != "" && complete(p.text)
 }
 
-// complete tells whether arguments may be over: they are one JSON object.
+// complete reports whether arguments may be over: they are one JSON object.
 func complete(arguments []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(arguments), []byte("{")) && json.Valid(arguments)
 }

@@ -264,13 +264,17 @@ func (h *history) reasoning(it messages.Item) {
 
 func (h *history) callTool(it messages.Item) {
 	c := chatCall{id: it.CallID, name: it.Name, arguments: object(it.Arguments)}
+	h.open = append(h.open, it.CallID)
+	if h.rules.Tools == profile.AsText {
+		h.say(fmt.Sprintf("[I call the tool %s with %s as call %s.]", c.name, c.arguments, c.id))
+		return
+	}
 	m := h.speaker()
 	if h.own(it) {
 		c.echo = chosen(it.Raw, h.rules.Echo)
 		m.give(chosen(lookUp(it.Raw, "message"), h.rules.Echo))
 	}
 	m.calls = append(m.calls, c)
-	h.open = append(h.open, it.CallID)
 }
 
 // object returns the arguments of a call as a JSON object, which servers require. Arguments
@@ -295,7 +299,11 @@ func (h *history) output(it messages.Item) error {
 	if text == "" {
 		text = noOutput
 	}
-	h.push(chatMessage{role: toolRole, text: text, call: it.CallID})
+	if h.rules.Tools == profile.AsText {
+		h.push(chatMessage{role: user, text: fmt.Sprintf("[Result of call %s:]\n%s", it.CallID, text)})
+	} else {
+		h.push(chatMessage{role: toolRole, text: text, call: it.CallID})
+	}
 	if len(h.open) > 0 {
 		return nil
 	}

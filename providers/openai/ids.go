@@ -27,7 +27,7 @@ func newIDSet(r providers.Request) idSet {
 // keep adds an id and returns it; a new one if it is empty or there already.
 func (s idSet) keep(id string) messages.CallID {
 	call := messages.CallID(id)
-	if id == "" || id == "null" || s[call] {
+	if id == "" || s[call] {
 		call = messages.CallID("call_" + rand.Text())
 	}
 	s[call] = true

@@ -187,24 +187,29 @@ func (n *node) note(i int) {
 	}
 }
 
-// label is what a kid is found by: the key of a member, the index that an element names.
+// label is what a kid is found by: the key of a member, the index and type of an element.
 func (n *node) label(i int) string {
 	if n.kind == '{' {
 		return n.keys[i]
 	}
-	return n.kids[i].index()
+	return n.kids[i].place()
 }
 
-// index returns the member index of an element, or "".
-func (n *node) index() string {
-	i := -1
-	if n.kind == '{' {
-		i = n.find("index")
+// place returns the members index and type of an element, or "" if it has no index.
+// Elements of different types at one index are different ones (OpenRouter).
+func (n *node) place() string {
+	if n.kind != '{' {
+		return ""
 	}
+	i := n.find("index")
 	if i < 0 || n.kids[i].kind != 0 || string(n.kids[i].raw) == "null" {
 		return ""
 	}
-	return string(n.kids[i].raw)
+	place := string(n.kids[i].raw)
+	if i = n.find("type"); i >= 0 {
+		place += " " + string(n.kids[i].raw)
+	}
+	return place
 }
 
 // find returns where the kid with the label is, or -1.
@@ -275,8 +280,8 @@ func (n *node) mergeMember(key string, m *node) {
 }
 
 func (n *node) mergeElement(m *node) {
-	if index := m.index(); index != "" {
-		if i := n.find(index); i >= 0 {
+	if place := m.place(); place != "" {
+		if i := n.find(place); i >= 0 {
 			n.kids[i] = n.kids[i].merge("", m)
 			return
 		}

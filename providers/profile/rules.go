@@ -30,6 +30,9 @@ type Rules struct {
 	CallIDs Value
 	// Calls is how many tool calls an assistant message may have: Any or One.
 	Calls Value
+	// Tools is AsText if tool calls and their results are written as text, because there are
+	// no messages for them, else Any.
+	Tools Value
 	// System is where system messages may stand: Anywhere, First (one, before all others) or
 	// Nowhere. Elsewhere their text becomes that of a user.
 	System Value
@@ -83,6 +86,7 @@ const (
 	Null             Value = "null"
 	Empty            Value = "empty"
 	AsReasoning      Value = "as_reasoning"
+	AsText           Value = "as_text"
 	Content          Value = "content"
 	ExtraContent     Value = "extra_content"
 	ReasoningDetails Value = "reasoning_details"
@@ -108,6 +112,7 @@ var fields = []Field{
 	{"reasoning_required", []Value{Yes, No}, func(r *Rules) *Value { return &r.ReasoningRequired }},
 	{"call_ids", []Value{Any, Word, Nine}, func(r *Rules) *Value { return &r.CallIDs }},
 	{"calls", []Value{Any, One}, func(r *Rules) *Value { return &r.Calls }},
+	{"tools", []Value{Any, AsText}, func(r *Rules) *Value { return &r.Tools }},
 	{"system", []Value{Anywhere, First, Nowhere}, func(r *Rules) *Value { return &r.System }},
 	{"notes", []Value{System, Developer, User}, func(r *Rules) *Value { return &r.Notes }},
 	{"roles", []Value{Any, Alternate}, func(r *Rules) *Value { return &r.Roles }},

@@ -58,7 +58,7 @@ var servers = []Server{
 	{Name: "llamacpp", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning_content"}},
 	{Name: Plain, Templates: true, Rules: Rules{
 		TokenLimit: "max_tokens", StreamUsage: Yes, Effort: "reasoning_effort", Seed: "seed", Reasoning: None,
-		ReasoningIn: "reasoning_content", ReasoningRequired: No, CallIDs: Word, Calls: Any, System: First, Notes: User,
+		ReasoningIn: "reasoning_content", ReasoningRequired: No, CallIDs: Word, Calls: Any, Tools: Any, System: First, Notes: User,
 		Roles: Alternate, AfterResults: Any, Content: Empty, Unsigned: None, Output: Total, Key: "Authorization",
 		Refused: []string{}, Echo: signatures,
 	}},

@@ -14,8 +14,8 @@ var templates = []Template{
 	{Name: "kimi", Models: []string{"kimi-*"}, Rules: Rules{CallIDs: Any, Reasoning: All, ReasoningRequired: Yes}},
 	// Refuses messages with more than one tool call.
 	{Name: "llama3", Models: []string{"llama-3*", "llama3*", "meta-llama-3*"}, Rules: Rules{Calls: One}},
-	// Has no system role.
-	{Name: "gemma", Models: []string{"gemma-2*", "gemma2*", "gemma-3*", "gemma3*", "gemma-7b*", "gemma-2b*"}, Rules: Rules{System: Nowhere}},
+	// Has no system role and none for the results of tools.
+	{Name: "gemma", Models: []string{"gemma-2*", "gemma2*", "gemma-3*", "gemma3*", "gemma-7b*", "gemma-2b*"}, Rules: Rules{System: Nowhere, Tools: AsText}},
 	// Wants ids of nine characters, and an answer between the results of tools and a user.
 	{Name: "mistral", Models: []string{
 		"mistral*", "mixtral*", "ministral*", "magistral*", "devstral*", "codestral*", "pixtral*", "open-mi?tral*",

@@ -171,7 +171,7 @@ func hasAny(m object, names []string) bool {
 
 func foreignReasoning(q *asked, _ rule) values {
 	return q.first([]string{"assistant"}, func(m object) values {
-		t := thought(m, q.Thinking)
+		t, _, _ := strings.Cut(thought(m, q.Thinking), "\n\n") // a client may add what was content
 		if _, ok := q.gave("reasoning", t); ok || t == "" {
 			return nil
 		}

@@ -58,10 +58,10 @@ type AgentConfig struct {
 	Settings        providers.Settings
 	// ModelSettings are those of single models, by provider/model.
 	ModelSettings map[string]providers.Settings
-	MaxSteps        int
-	MaxQueue        int
-	MaxAttempts     int
-	Parallel        int
+	MaxSteps      int
+	MaxQueue      int
+	MaxAttempts   int
+	Parallel      int
 	// ShowAtMost is how many bytes a model is shown of a text that is too large for
 	// the log. Zero: actors.Definition's default.
 	ShowAtMost int

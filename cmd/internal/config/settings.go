@@ -15,10 +15,12 @@ var settings = providers.SettingNames()
 // settings reads the settings of an agent or of one of its models.
 func (r *reader) settings(n *node) (s providers.Settings) {
 	r.fields(n, "settings", map[string]func(*node){
-		"temperature":         r.float("temperature", 0, 2, &s.Temperature),
-		"top_p":               r.float("top_p", 0, 1, &s.TopP),
-		"max_output_tokens":   r.count("max_output_tokens", &s.MaxOutputTokens),
-		"stop":                func(n *node) { r.list(n, "stop", "[END]", func(_ *node, text string) { s.Stop = append(s.Stop, text) }) },
+		"temperature":       r.float("temperature", 0, 2, &s.Temperature),
+		"top_p":             r.float("top_p", 0, 1, &s.TopP),
+		"max_output_tokens": r.count("max_output_tokens", &s.MaxOutputTokens),
+		"stop": func(n *node) {
+			r.list(n, "stop", "[END]", func(_ *node, text string) { s.Stop = append(s.Stop, text) })
+		},
 		"seed":                func(n *node) { s.Seed = r.seed(n) },
 		"presence_penalty":    r.float("presence_penalty", -2, 2, &s.PresencePenalty),
 		"frequency_penalty":   r.float("frequency_penalty", -2, 2, &s.FrequencyPenalty),

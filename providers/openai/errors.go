@@ -93,17 +93,6 @@ func refused(resp *http.Response, body []byte) error {
 // complaint is an error as servers word it.
 type complaint struct{ message, kind, code string }
 
-func complained(e *api.APIError) error {
-	c := complaint{message: e.Message, kind: e.Type}
-	switch code := e.Code.(type) {
-	case string:
-		c.code = code
-	case int:
-		c.code = strconv.Itoa(code)
-	}
-	return c.inStream()
-}
-
 // readComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and
 // {"detail":…}; ok is false where there is none of them.
 func readComplaint(body []byte) (c complaint, ok bool) {

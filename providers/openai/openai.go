@@ -3,26 +3,28 @@
 //
 // # Guarantees
 //
-//   - Answers are streamed; an answer without a finish reason is never a success.
+//   - Answers are streamed. One that ends without a finish reason and without an end mark is
+//     never a success.
 //   - Parallel calls keep the ids that the model gave them, however their
 //     fragments arrive. A call without an id, or with one that the history
 //     already has, gets a new one, and keeps the server's in Item.ID.
 //   - What our types do not cover is kept in Item.Raw, byte for byte where it
 //     came in one piece and joined where it came in several.
-//   - A history that the API cannot carry is translated or replaced by a note
-//     that the model sees; otherwise the call fails. Nothing is left out silently.
+//   - Signatures and reasoning go back to the model that gave them and to no other.
+//   - A history that the server cannot take is translated or replaced by a note
+//     that the model sees; otherwise the call fails. Only a model's own reasoning that its API
+//     does not want back is left out without a note.
 //   - The key is in no error, item or log.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
-//   - One HTTP request per call: no retries, and no time limit but ctx.
+//   - One HTTP request per call: no retries, and no time limit but ctx and Timeout.
 //
 // # What becomes of a history
 //
-// Instructions and developer messages become system messages, the one role for
-// this that all servers take. Reasoning goes back, as reasoning_content, to the
-// provider that wrote it; for others a note stands in its place. Refusals
-// become assistant text. Items of unknown types and images outside user
-// messages become notes. Messages that came in while calls were running move
-// behind the results, where strict servers want them.
+// The rules of package profile decide about roles, their order, ids and reasoning. Refusals
+// become assistant text. Items of unknown types and images outside user messages become
+// notes. Messages that came in while calls were running move behind the results. Arguments
+// of calls are always a JSON object. Reasoning of other models is left out, which the
+// instructions mention.
 package openai
 
 import (
@@ -85,7 +87,8 @@ func Name(name string) Option { return func(p *Provider) { p.name = name } }
 // of a key, token, secret, cookie or authorization is kept secret as the key is.
 func Header(name, value string) Option { return func(p *Provider) { p.header.Set(name, value) } }
 
-// Query is sent with every request, such as api-version.
+// Query is sent with every request, such as api-version. Values are kept secret as those of
+// headers are.
 func Query(name, value string) Option { return func(p *Provider) { p.query.Set(name, value) } }
 
 // ExtraBody is a member of the JSON of every request. It replaces the provider's own.
@@ -121,7 +124,7 @@ func New(key string, options ...Option) *Provider {
 		bearer = ""
 		p.header.Set(name, key)
 	}
-	p.scrub = newScrubber(key, p.header)
+	p.scrub = newScrubber(key, p.header, p.query)
 	p.config = api.DefaultConfig(bearer)
 	if p.base != "" {
 		p.config.BaseURL = p.base

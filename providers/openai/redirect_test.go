@@ -76,3 +76,14 @@ func redirect(t *testing.T, status int, to string, options ...openai.Option) *pr
 	}
 	return e
 }
+
+// A key in the query is in no error, although errors of the network show the address.
+func TestKeyInQuery(t *testing.T) {
+	s, _ := start(t)
+	_ = s.Close()
+	const secret = "very/secret+value"
+	e := fail(t, openai.New("", openai.BaseURL(s.URL), openai.Query("subscription-key", secret)), ask())
+	if e.Kind != providers.Network || strings.Contains(e.Error(), "secret") || e.Err != nil && strings.Contains(e.Err.Error(), "secret") {
+		t.Fatalf("got %v", e)
+	}
+}

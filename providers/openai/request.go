@@ -60,6 +60,9 @@ func toolChoice(r providers.Request) (string, error) {
 
 // refusedSetting returns the error of a setting that the rules refuse.
 func refusedSetting(s providers.Settings, rules profile.Rules) error {
+	if len(rules.Refused) == 0 {
+		return nil
+	}
 	for _, name := range s.Names() {
 		if slices.Contains(rules.Refused, name) {
 			return &providers.Error{Kind: providers.Unsupported,

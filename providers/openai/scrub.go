@@ -2,6 +2,7 @@ package openai
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -13,7 +14,9 @@ const (
 // scrubber takes secrets out of what a server says.
 type scrubber []string
 
-func newScrubber(key string, header http.Header) scrubber {
+// newScrubber hides a key and the values of headers and query parameters whose names are those
+// of secrets.
+func newScrubber(key string, header http.Header, query url.Values) scrubber {
 	var s scrubber
 	add := func(secret string) {
 		secret = strings.TrimSpace(strings.TrimPrefix(secret, "Bearer "))
@@ -24,18 +27,28 @@ func newScrubber(key string, header http.Header) scrubber {
 		if escaped := strings.ReplaceAll(secret, "/", `\/`); escaped != secret {
 			s = append(s, escaped) // as JSON may write it
 		}
+		if escaped := url.QueryEscape(secret); escaped != secret {
+			s = append(s, escaped) // as an error shows an address
+		}
 	}
 	add(key)
-	for name, values := range header {
-		name = strings.ToLower(name)
-		for _, word := range [...]string{"key", "token", "secret", "auth", "cookie"} {
-			if strings.Contains(name, word) {
+	for _, members := range []map[string][]string{header, query} {
+		for name, values := range members {
+			if secretName(strings.ToLower(name)) {
 				add(strings.Join(values, ","))
-				break
 			}
 		}
 	}
 	return s
+}
+
+func secretName(name string) bool {
+	for _, word := range [...]string{"key", "token", "secret", "auth", "cookie", "sig", "code"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // text is t without secrets.

@@ -1,0 +1,56 @@
+package actors_test
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/scripted"
+)
+
+// choosy is a provider that refuses a setting.
+type choosy struct{ *scripted.Model }
+
+func (choosy) Refuses(string) []string { return []string{"temperature"} }
+
+// A fallback has settings of its own, and of the agent's those that its model accepts.
+func TestSettingsOfModels(t *testing.T) {
+	half, seed := float32(0.5), int64(3)
+	s := actorstest.New(t, nil)
+	first := scripted.New(scripted.Fail(&providers.Error{Kind: providers.Invalid, Status: http.StatusBadRequest, Message: "no"}))
+	second := choosy{scripted.New(scripted.Say("instead"))}
+	cfg := with(config(first), func(d *actors.Definition) {
+		d.Fallbacks = []string{"second/m"}
+		d.Settings = providers.Settings{Temperature: &half, Verbosity: "high", MaxOutputTokens: 7}
+		d.ModelSettings = map[string]providers.Settings{"second/m": {Seed: &seed, Verbosity: "low"}}
+	})
+	cfg.Providers["second"] = second
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	if got, want := first.Requests()[0].Settings, cfg.Definitions[0].Settings; !reflect.DeepEqual(got, want) {
+		t.Errorf("the model was sent %+v, want %+v", got, want)
+	}
+	want := providers.Settings{Seed: &seed, Verbosity: "low", MaxOutputTokens: 7}
+	if got := second.Requests()[0].Settings; !reflect.DeepEqual(got, want) {
+		t.Errorf("the fallback was sent %+v, want %+v", got, want)
+	}
+}
+
+func TestSettingsThatAreRefused(t *testing.T) {
+	half := float32(0.5)
+	set := providers.Set{"p": choosy{scripted.New()}}
+	for says, d := range map[string]actors.Definition{
+		"p/m refuses or ignores the setting temperature": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
+		"p/n refuses or ignores the setting temperature": {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
+		"settings for p/other, which is none of its":     {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
+	} {
+		d.Kind = "k"
+		if err := d.Validate(set); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %q", err, says)
+		}
+	}
+}

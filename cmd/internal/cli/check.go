@@ -52,10 +52,19 @@ type checkedProblem struct {
 	Do   string `json:"do"`
 }
 
+// validAgents returns what is wrong with the agents of a file.
+func validAgents(c *config.Config) error {
+	agents, err := definitions(c, runnable)
+	if err != nil {
+		return err
+	}
+	return validate(c, agents)
+}
+
 func (a *app) runCheck(file, keyFile string) error {
 	c, err := config.Load(file)
 	if err == nil {
-		_, err = definitions(c, runnable)
+		err = validAgents(c)
 	}
 	if err != nil {
 		return a.problems(file, err)

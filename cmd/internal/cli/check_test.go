@@ -104,3 +104,14 @@ func TestUsage(t *testing.T) {
 	}
 	w.run("version", "-o", "json").exits(0, `"version":"v9.8.7-test"`)
 }
+
+// What the profile of a model's server refuses is found before a node starts; a fallback does
+// not inherit it.
+func TestCheckSettings(t *testing.T) {
+	w := newWorld(t)
+	file := "providers:\n  here: {base_url: 'http://127.0.0.1:1/v1', profile: gemini}\nagents:\n  a: {models: [demo/demo, here/m], settings: {seed: 1}}\n"
+	w.file("reprise.yaml", file)
+	w.run("check").exits(0, "is fine")
+	w.file("reprise.yaml", strings.Replace(file, "demo/demo, here/m", "here/m, demo/demo", 1))
+	w.run("check").exits(1, "agent a: here/m refuses or ignores the setting seed")
+}

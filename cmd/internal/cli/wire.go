@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -48,12 +49,28 @@ func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) er
 		}
 	}
 	cfg.PromptDecides = func(kind, _ string) bool { return approves[kind] }
+	addProviders(cfg.Providers, c)
+	return nil
+}
+
+// addProviders adds those providers of a file that its agents use.
+func addProviders(set providers.Set, c *config.Config) {
 	for _, p := range c.Providers {
 		if p.Used {
-			cfg.Providers[p.Name] = openai.New(p.APIKey.Reveal(), openAIOptions(p)...)
+			set[p.Name] = openai.New(p.APIKey.Reveal(), openAIOptions(p)...)
 		}
 	}
-	return nil
+}
+
+// validate returns what a node would refuse of a file's agents.
+func validate(c *config.Config, agents []actors.Definition) error {
+	set := withDemo()
+	addProviders(set, c)
+	var wrong []error
+	for _, d := range agents {
+		wrong = append(wrong, d.Validate(set))
+	}
+	return errors.Join(wrong...)
 }
 
 // definitions are the agents of a file; command makes a tool of a program.

@@ -93,7 +93,7 @@ func converse(t *testing.T, of providertest.Imitation, whole bool) {
 	if strings.HasPrefix(of.Model, "llama") { // does not reason
 		call.Reasoning, say.Reasoning = "", ""
 	}
-	answers := providertest.Steps(call, call, say, call, say, call, say, say, say, call, say)
+	answers := providertest.Steps(call, call, say, call, say, call, say, say, say, call, say, say)
 	for i := range answers {
 		answers[i].Whole = whole
 	}
@@ -135,6 +135,9 @@ func converse(t *testing.T, of providertest.Imitation, whole bool) {
 	c.hear("seven, after a compaction").ask(0)
 	c.items = append(foreign(), c.items...)
 	c.hear("eight, after another model").ask(1)
+	c.items = append(c.items, foreign()...)
+	c.items = c.items[:len(c.items)-1] // the other model has failed in the midst of its turn
+	c.ask(0)
 	for _, r := range server.Refusals() {
 		t.Errorf("request %d: %s: %s", r.Number, r.Check, r.Body)
 	}

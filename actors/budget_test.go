@@ -117,7 +117,7 @@ func TestDuration(t *testing.T) { // A17
 
 func TestFallback(t *testing.T) { // A50
 	broken := providers.Func(func(context.Context, providers.Request, func(providers.Delta)) (providers.Response, error) {
-		return providers.Response{}, &providers.Error{Kind: providers.Unauthorized, Message: "the key is wrong"}
+		return providers.Response{}, &providers.Error{Kind: providers.Auth, Message: "the key is wrong"}
 	})
 	backup := scripted.New(scripted.Ask(call("", "look")), scripted.Say("done"), scripted.Say("again"))
 	cfg := with(config(broken, new(recorder).tool("look", tool.Pure)), func(d *actors.Definition) { d.Fallbacks = []string{"worse/x", "backup/b"} })

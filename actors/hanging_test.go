@@ -51,7 +51,7 @@ func TestToolIgnoresItsContext(t *testing.T) { // A31
 func TestBackoff(t *testing.T) { // A50
 	synctest.Test(t, func(t *testing.T) {
 		busy := scripted.Fail(&providers.Error{Kind: providers.Overloaded, Temporary: true})
-		model := scripted.New(busy, busy, busy, scripted.Fail(&providers.Error{Kind: providers.RateLimited, Temporary: true, RetryAfter: 20 * time.Second}), scripted.Say("done"))
+		model := scripted.New(busy, busy, busy, scripted.Fail(&providers.Error{Kind: providers.RateLimit, Temporary: true, RetryAfter: 20 * time.Second}), scripted.Say("done"))
 		s := actorstest.New(t, nil)
 		node := s.Start(config(model))
 		begun := time.Now()

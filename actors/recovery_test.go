@@ -260,7 +260,7 @@ func TestForeignStories(t *testing.T) {
 }
 
 func TestDeadlineOfRetrySurvives(t *testing.T) { // A50: the wait is a fact
-	model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.RateLimited, Temporary: true, RetryAfter: time.Hour}), scripted.Say("hello"))
+	model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.RateLimit, Temporary: true, RetryAfter: time.Hour}), scripted.Say("hello"))
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model))
 	node.Must(ada, say("u1", "hi"))

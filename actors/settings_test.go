@@ -21,7 +21,7 @@ func (choosy) Refuses(string) []string { return []string{"temperature"} }
 func TestSettingsOfModels(t *testing.T) {
 	half, seed := float32(0.5), int64(3)
 	s := actorstest.New(t, nil)
-	first := scripted.New(scripted.Fail(&providers.Error{Kind: providers.Invalid, Status: http.StatusBadRequest, Message: "no"}))
+	first := scripted.New(scripted.Fail(&providers.Error{Kind: providers.BadRequest, Status: http.StatusBadRequest, Message: "no"}))
 	second := choosy{scripted.New(scripted.Say("instead"))}
 	cfg := with(config(first), func(d *actors.Definition) {
 		d.Fallbacks = []string{"second/m"}

@@ -166,7 +166,7 @@ func (h *host) generate(ctx context.Context, req providers.Request, emit func(pr
 	case 0, 1:
 		return resp, &providers.Error{Kind: providers.Overloaded, Temporary: true, RetryAfter: time.Duration(r.IntN(3)) * time.Second}
 	case 2:
-		return resp, &providers.Error{Kind: providers.Invalid, Message: "never"}
+		return resp, &providers.Error{Kind: providers.BadRequest, Message: "never"}
 	case 3:
 		panic("a provider that fails")
 	}

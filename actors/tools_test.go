@@ -89,8 +89,8 @@ func TestModelFailures(t *testing.T) { // A50, A52
 		step scripted.Step
 		kind string
 	}{
-		"permanent":       {scripted.Fail(&providers.Error{Kind: providers.Unauthorized, Message: "the key is wrong"}), "unauthorized"},
-		"long message":    {scripted.Fail(&providers.Error{Kind: providers.Invalid, Message: strings.Repeat("no\xff", 1<<20)}), "invalid"},
+		"permanent":       {scripted.Fail(&providers.Error{Kind: providers.Auth, Message: "the key is wrong"}), "auth"},
+		"long message":    {scripted.Fail(&providers.Error{Kind: providers.BadRequest, Message: strings.Repeat("no\xff", 1<<20)}), "bad_request"},
 		"plain error":     {scripted.Fail(errors.New("boom")), "bad_answer"},
 		"too large":       {scripted.Say(strings.Repeat("x", 1<<20)), "too_large"},
 		"long name":       {scripted.Ask(scripted.Call{Name: strings.Repeat("n", 300<<10), Arguments: "{}"}), "too_large"},

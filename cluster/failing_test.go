@@ -17,7 +17,7 @@ import (
 // a turn was completed.
 func TestFailedTurnsAreSeen(t *testing.T) {
 	w := newWorld(t)
-	refused := &providers.Error{Kind: providers.Unauthorized, Status: 401, Message: "Incorrect API key"}
+	refused := &providers.Error{Kind: providers.Auth, Status: 401, Message: "Incorrect API key"}
 	model := agents(scripted.Func(func(r providers.Request) scripted.Step {
 		if lastUser(r) == "fail" {
 			return scripted.Fail(refused)

@@ -113,7 +113,7 @@ func TestMetricsMoveAsTurnsRun(t *testing.T) {
 		s.Usage = messages.Usage{Input: 30, Output: 5, Cached: 10, Reasoning: 2}
 		return s
 	}
-	n := w.node(served, agents(scripted.New(spent(scripted.Ask(scripted.Call{Name: "work", Arguments: "{}"})), spent(scripted.Say("well")), scripted.Fail(&providers.Error{Kind: providers.Invalid, Message: "no"})), func(d *actors.Definition) {
+	n := w.node(served, agents(scripted.New(spent(scripted.Ask(scripted.Call{Name: "work", Arguments: "{}"})), spent(scripted.Say("well")), scripted.Fail(&providers.Error{Kind: providers.BadRequest, Message: "no"})), func(d *actors.Definition) {
 		d.Tools = []tool.Tool{work}
 	}), func(c *cluster.Config) {
 		c.Prices = map[string]messages.Price{"test/model": {Input: 1_000_000, Output: 2_000_000}}

@@ -214,7 +214,7 @@ type ModelFailed struct {
 	Step    int    `json:"step"`
 	Attempt int    `json:"attempt"`
 	Call    CallID `json:"call"`
-	// Kind is a word to branch on, such as rate_limited.
+	// Kind is a word to branch on, such as rate_limit.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Status  int    `json:"status,omitempty"` // HTTP, where there was one

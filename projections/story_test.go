@@ -102,7 +102,7 @@ func (s story) event() messages.Event {
 	case 5, 6:
 		return messages.ModelCompleted{Turn: s.turn(), Step: s.pick(4), Call: s.call(), Items: s.items(), Usage: s.usage()}
 	case 7:
-		return messages.ModelFailed{Turn: s.turn(), Call: s.call(), Kind: "rate_limited", Usage: s.usage()}
+		return messages.ModelFailed{Turn: s.turn(), Call: s.call(), Kind: "rate_limit", Usage: s.usage()}
 	case 8, 9:
 		return messages.ToolCompleted{Turn: s.turn(), Call: s.call(), Output: s.text()}
 	case 10:

@@ -23,7 +23,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 	for i, ev := range []messages.Event{
 		input("u1", "one"), started("t2", "u1"),
 		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 1, Call: "m3", Model: "demo"},
-		messages.ModelFailed{Turn: "t2", Step: 1, Call: "m3", Kind: "rate_limited", RetryAt: &retry, Usage: tokens(10), Cost: 5},
+		messages.ModelFailed{Turn: "t2", Step: 1, Call: "m3", Kind: "rate_limit", RetryAt: &retry, Usage: tokens(10), Cost: 5},
 		messages.ModelRequested{Turn: "t2", Step: 1, Attempt: 2, Call: "m5", Model: "demo"},
 		messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m5", Model: "demo-2026", Usage: tokens(20), Cost: 7},
 		messages.TurnPaused{Turn: "t2", Reason: "unknown outcome"},
@@ -51,7 +51,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		t.Errorf("newest is %+v", newest)
 	}
 	calls := []ModelCall{
-		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limited", Usage: tokens(10), Cost: 5},
+		{N: 4, Turn: "t2", Step: 1, Call: "m3", Model: "demo", Failed: "rate_limit", Usage: tokens(10), Cost: 5},
 		{N: 6, Turn: "t2", Step: 1, Call: "m5", Model: "demo", Answered: "demo-2026", Usage: tokens(20), Cost: 7},
 		{N: 12, Turn: "t10", Step: 2, Call: "m11", Model: "demo", Lost: true},
 		{N: 14, Turn: "t10", Step: 2, Call: "m13", Model: "demo", Usage: tokens(40)},

@@ -103,7 +103,8 @@ const (
 type Response struct {
 	// Items are messages, refusals, reasoning and calls, in order.
 	Items []messages.Item
-	// Finish is the provider's reason to stop, such as stop or tool_calls.
+	// Finish is why the answer ended: one of the Finish constants of package messages, or
+	// another word of the provider.
 	Finish string
 	// Model is the one that answered, as the provider names it.
 	Model string
@@ -115,16 +116,19 @@ type ErrorKind string
 
 // The kinds of error.
 const (
-	RateLimited  ErrorKind = "rate_limited" // 429
-	Overloaded   ErrorKind = "overloaded"   // 5xx
-	Network      ErrorKind = "network"      // no answer, or one cut off
-	Unauthorized ErrorKind = "unauthorized" // 401, 403
-	Invalid      ErrorKind = "invalid"      // the request itself was refused
-	BadAnswer    ErrorKind = "bad_answer"   // an answer that cannot be read
-	Redirected   ErrorKind = "redirected"   // an HTTP redirect, which is not followed
-	Canceled     ErrorKind = "canceled"     // ctx ended
-	Unsupported  ErrorKind = "unsupported"  // the provider cannot carry the request
-	NoMemory     ErrorKind = "no_memory"    // the node has no memory for the payload
+	RateLimit     ErrorKind = "rate_limit"     // 429
+	Overloaded    ErrorKind = "overloaded"     // 5xx
+	Network       ErrorKind = "network"        // no answer, or one cut off
+	Auth          ErrorKind = "auth"           // 401, 403
+	NotFound      ErrorKind = "not_found"      // no such model, or no API at that address
+	BadRequest    ErrorKind = "bad_request"    // the request itself was refused
+	ContextLength ErrorKind = "context_length" // the request is longer than the model takes
+	ContentFilter ErrorKind = "content_filter" // a filter of the server refused the content
+	BadAnswer     ErrorKind = "bad_answer"     // an answer that cannot be read
+	Redirected    ErrorKind = "redirected"     // an HTTP redirect, which is not followed
+	Canceled      ErrorKind = "canceled"       // ctx ended
+	Unsupported   ErrorKind = "unsupported"    // the provider cannot carry the request
+	NoMemory      ErrorKind = "no_memory"      // the node has no memory for the payload
 )
 
 // Error is a failed model call.

@@ -33,7 +33,7 @@ func (v *view) chosen(choice string, tools []kit) ([]intent, error) {
 		}
 		return []intent{v.forced(tools[i : i+1])}, nil
 	}
-	return nil, &providers.Error{Kind: providers.Invalid, Message: "tool_choice is " + strconv.Quote(choice) + ", and the request has no such tool"}
+	return nil, &providers.Error{Kind: providers.BadRequest, Message: "tool_choice is " + strconv.Quote(choice) + ", and the request has no such tool"}
 }
 
 // forced is a call that nobody asked for: of the first tool that needs no

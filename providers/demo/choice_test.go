@@ -104,7 +104,7 @@ func TestChoiceOfNothing(t *testing.T) { // A34
 		r := (&talker{t: t, tools: tools}).request()
 		r.ToolChoice = choice
 		_, err := New().Generate(t.Context(), r, nil)
-		if e := providers.AsError(err); err == nil || e.Kind != providers.Invalid || !strings.Contains(e.Message, choice) {
+		if e := providers.AsError(err); err == nil || e.Kind != providers.BadRequest || !strings.Contains(e.Message, choice) {
 			t.Errorf("%s: %v", choice, err)
 		}
 	}

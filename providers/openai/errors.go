@@ -24,7 +24,7 @@ func badAnswer(message string) *providers.Error {
 }
 
 func invalid(message string) *providers.Error {
-	return &providers.Error{Kind: providers.Invalid, Message: message}
+	return &providers.Error{Kind: providers.BadRequest, Message: message}
 }
 
 func canceled(ctx context.Context) *providers.Error {
@@ -73,7 +73,7 @@ func unsent(err error) error {
 		e.Message = "reasoning models accept no max_tokens: leave token_limit out of the provider's rules"
 	case errors.Is(err, api.ErrReasoningEffortUnsupported), errors.Is(err, api.ErrChatCompletionInvalidModel):
 	default:
-		e.Kind = providers.Invalid
+		e.Kind = providers.BadRequest
 	}
 	return e
 }
@@ -153,12 +153,12 @@ func (c complaint) inStream() error {
 
 // withStatus sorts c by an HTTP status.
 func (c complaint) withStatus(status int) *providers.Error {
-	e := &providers.Error{Kind: providers.Invalid, Message: c.message}
+	e := &providers.Error{Kind: providers.BadRequest, Message: c.message}
 	switch {
 	case status == http.StatusTooManyRequests:
-		e.Kind, e.Temporary = providers.RateLimited, c.code != "insufficient_quota" && c.kind != "insufficient_quota"
+		e.Kind, e.Temporary = providers.RateLimit, c.code != "insufficient_quota" && c.kind != "insufficient_quota"
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		e.Kind = providers.Unauthorized
+		e.Kind = providers.Auth
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly:
 		e.Kind, e.Temporary = providers.Network, true
 	case status == http.StatusConflict, status >= 500:

@@ -254,14 +254,14 @@ func TestRequestsThatGoNowhere(t *testing.T) {
 	}{
 		"tools need Responses":  {providers.Request{Model: "gpt-6-sol", Tools: tools}, providers.Unsupported, "reasoning_effort"},
 		"temperature":           {providers.Request{Model: "gpt-5.5", Settings: providers.Settings{Temperature: &half}}, providers.Unsupported, "temperature"},
-		"a bad schema":          {providers.Request{Model: "m", Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte("{")}}}, providers.Invalid, ""},
-		"a choice of nothing":   {providers.Request{Model: "m", ToolChoice: "required"}, providers.Invalid, "required"},
-		"a choice of another":   {providers.Request{Model: "m", Tools: tools, ToolChoice: "g"}, providers.Invalid, `"g"`},
-		"call without a result": {ask(call), providers.Invalid, "c1"},
-		"result without a call": {ask(messages.Item{Type: messages.ItemCallOutput, CallID: "c9"}), providers.Invalid, "c9"},
-		"an unknown role":       {ask(messages.Text("critic", "x")), providers.Invalid, "critic"},
+		"a bad schema":          {providers.Request{Model: "m", Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte("{")}}}, providers.BadRequest, ""},
+		"a choice of nothing":   {providers.Request{Model: "m", ToolChoice: "required"}, providers.BadRequest, "required"},
+		"a choice of another":   {providers.Request{Model: "m", Tools: tools, ToolChoice: "g"}, providers.BadRequest, `"g"`},
+		"call without a result": {ask(call), providers.BadRequest, "c1"},
+		"result without a call": {ask(messages.Item{Type: messages.ItemCallOutput, CallID: "c9"}), providers.BadRequest, "c9"},
+		"an unknown role":       {ask(messages.Text("critic", "x")), providers.BadRequest, "critic"},
 		"an unknown part":       {ask(messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: messages.Content{{Type: "audio"}}}), providers.Unsupported, "audio"},
-		"no type":               {ask(messages.Item{}), providers.Invalid, "type"},
+		"no type":               {ask(messages.Item{}), providers.BadRequest, "type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if e := fail(t, p, c.r); e.Kind != c.kind || e.Temporary || !strings.Contains(e.Message, c.says) {

@@ -55,7 +55,7 @@ func toolChoice(r providers.Request) (string, error) {
 	case slices.ContainsFunc(r.Tools, named):
 		return `{"type":"function","function":{"name":` + string(appendString(nil, r.ToolChoice)) + `}}`, nil
 	}
-	return "", &providers.Error{Kind: providers.Invalid, Message: "tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool"}
+	return "", &providers.Error{Kind: providers.BadRequest, Message: "tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool"}
 }
 
 // refusedSetting returns the error of a setting that the rules refuse.

@@ -46,7 +46,7 @@ func suite[S T[S]]() []check[S] {
 		{ID: "call_a", Name: "weather", Arguments: `{"city":"Oslo"}`},
 		{ID: "call_c", Name: "note", Arguments: `{"unfinished":`},
 	}
-	limited := &providers.Error{Kind: providers.RateLimited, Status: http.StatusTooManyRequests, Message: "slow down", Temporary: true, RetryAfter: 1500 * time.Millisecond}
+	limited := &providers.Error{Kind: providers.RateLimit, Status: http.StatusTooManyRequests, Message: "slow down", Temporary: true, RetryAfter: 1500 * time.Millisecond}
 	cut := &providers.Error{Kind: providers.Network, Message: "cut off", Temporary: true}
 	many := slices.Repeat([]scripted.Step{{Text: "same", Pieces: 2}}, 32)
 	return []check[S]{

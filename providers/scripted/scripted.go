@@ -104,7 +104,7 @@ func (m *Model) Generate(ctx context.Context, r providers.Request, emit func(pro
 	}
 	if !ok {
 		return providers.Response{}, &providers.Error{
-			Kind:    providers.Invalid,
+			Kind:    providers.BadRequest,
 			Message: "the script has ended: call " + strconv.Itoa(n) + ", of agent " + r.Agent.String() + ", has no step",
 		}
 	}

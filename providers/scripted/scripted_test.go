@@ -26,7 +26,7 @@ func TestScriptsOfAgentsAreTheirOwn(t *testing.T) {
 		resp, err := m.Generate(t.Context(), providers.Request{Agent: c.agent}, nil)
 		switch {
 		case c.want == "":
-			if e := providers.AsError(err); err == nil || e.Kind != providers.Invalid || !strings.Contains(e.Message, c.agent.String()) {
+			if e := providers.AsError(err); err == nil || e.Kind != providers.BadRequest || !strings.Contains(e.Message, c.agent.String()) {
 				t.Fatalf("past its end the script of %s gave %+v, %v", c.agent, resp, err)
 			}
 		case err != nil || resp.Items[0].Content.Text() != c.want:

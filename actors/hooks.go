@@ -236,6 +236,9 @@ func (j *judging) remembered() (size int) {
 func (j *judging) answer(ctx context.Context) {
 	j.afterModel(ctx)
 	j.answered.Items = turn.UniqueCalls(j.answered.Items, j.used)
+	if messages.CutOff(j.answered.Finish) { // none of its calls will run
+		return
+	}
 	for _, item := range j.answered.Items {
 		if item.Type == messages.ItemCall && j.def.tools[item.Name] != nil && json.Valid([]byte(item.Arguments)) {
 			j.calls = append(j.calls, HookedCall{item.CallID, item.Name, json.RawMessage(item.Arguments)})

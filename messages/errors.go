@@ -26,21 +26,45 @@ const (
 	Damaged        Code = "damaged"         // the agent's log failed its checks
 	Unavailable    Code = "unavailable"     // no owner, or no connection: try again
 	Internal       Code = "internal"        // a fault of ours
+
+	// Of a turn that failed because its model did, whose failure has the same kind. For
+	// other kinds it is Internal.
+	ModelBadRequest    Code = "model_bad_request"
+	ModelContextLength Code = "model_context_length"
+	ModelContentFilter Code = "model_content_filter"
+	ModelUnsupported   Code = "model_unsupported"
+	ModelAuth          Code = "model_auth"
+	ModelNotFound      Code = "model_not_found"
+	ModelRateLimit     Code = "model_rate_limit"
+	ModelOverloaded    Code = "model_overloaded"
 )
+
+// CodeOf returns the code of a turn that failed.
+func CodeOf(ev TurnFailed) Code {
+	switch c := Code("model_" + ev.Kind); c {
+	case ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported, ModelAuth, ModelNotFound, ModelRateLimit, ModelOverloaded:
+		return c
+	}
+	return Internal
+}
 
 // Status is the number that the agent protocol and HTTP answer with.
 func (c Code) Status() int {
 	switch c {
-	case BadAddress, BadInput, UnknownCommand, TooLarge, Expired:
+	case BadAddress, BadInput, UnknownCommand, TooLarge, Expired, ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported:
 		return 400
+	case ModelAuth:
+		return 401
 	case ForbiddenReply:
 		return 403
-	case UnknownKind, NotFound:
+	case UnknownKind, NotFound, ModelNotFound:
 		return 404
 	case Busy, Conflict:
 		return 409
-	case QueueFull:
+	case QueueFull, ModelRateLimit:
 		return 429
+	case ModelOverloaded:
+		return 503
 	}
 	return 500
 }
@@ -57,7 +81,11 @@ func (e *Error) Error() string { return e.Message }
 
 // Temporary says whether the same request may succeed later, unchanged.
 func (e *Error) Temporary() bool {
-	return e.Code == Unavailable || e.Code == QueueFull || e.Code == Busy
+	switch e.Code {
+	case Unavailable, QueueFull, Busy, ModelRateLimit, ModelOverloaded:
+		return true
+	}
+	return false
 }
 
 // MaxMessage is the longest message of an Error, in bytes. A longer one, such

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -143,6 +144,9 @@ type TurnCompleted struct {
 	Output string   `json:"output"`
 	Steps  int      `json:"steps"`
 	Usage  Usage    `json:"usage"`
+	// Finish is why the model's last answer ended, unless by itself: length,
+	// content_filter, refusal, empty, or a word of its provider.
+	Finish string `json:"finish,omitempty"`
 	// Blob holds the output where it is too large for a frame. Nil: it is Output.
 	Blob *Blob `json:"blob,omitempty"`
 }
@@ -157,7 +161,17 @@ type TurnFailed struct {
 	Message string `json:"message"`
 	Steps   int    `json:"steps"`
 	Usage   Usage  `json:"usage"`
+	// Kind and Status are those of the model call that failed, where Reason is model.
+	Kind   string `json:"kind,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Withheld is the event since which the model is not shown what the turn added, because
+	// its server refused that, unless the turn is resumed. Note stands in its place. 0: none.
+	Withheld EventNumber `json:"withheld,omitempty"`
+	Note     string      `json:"note,omitempty"`
 }
+
+// Why is the kind of the model's failure, where there is one, else Reason.
+func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
 
 // TurnAborted ends a turn because somebody asked for it.
 type TurnAborted struct {
@@ -197,6 +211,7 @@ type ModelCompleted struct {
 	Step   int    `json:"step"`
 	Call   CallID `json:"call"`
 	Items  []Item `json:"items"`
+	// Finish is why the answer ended: a Finish constant, or a word of the provider.
 	Finish string `json:"finish,omitempty"`
 	// Model is the one that answered, as the provider named it.
 	Model string `json:"model,omitempty"`
@@ -207,6 +222,20 @@ type ModelCompleted struct {
 	// should this be the turn's answer. Nil: it is not, or the items have it.
 	Blob *Blob `json:"blob,omitempty"`
 }
+
+// Why an answer ended.
+const (
+	FinishStop    = "stop"
+	FinishCalls   = "tool_calls"
+	FinishLength  = "length"         // at a limit of tokens: it is cut off
+	FinishFilter  = "content_filter" // a filter of the server cut it off
+	FinishRefusal = "refusal"        // the model declined
+	FinishEmpty   = "empty"          // it has no text and no call
+)
+
+// CutOff reports whether an answer that ended for that reason is incomplete, so that the
+// arguments of its calls may be.
+func CutOff(finish string) bool { return finish == FinishLength || finish == FinishFilter }
 
 // ModelFailed is one failed attempt.
 type ModelFailed struct {

@@ -28,6 +28,9 @@ type History struct {
 	// continued are the newest turn and those it continues, oldest first. Nil: it
 	// continues none.
 	continued []messages.TurnID
+	accepted  messages.EventNumber // the newest answer of a model: its request was accepted; 0: none
+	refused   messages.EventNumber // the newest end of a turn that withheld items; 0: none
+	removed   withheld
 
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
@@ -74,9 +77,10 @@ const (
 	unmarked mark = iota
 	failed
 	aborted
+	noted // the note of a failed turn
 )
 
-var marks = [...]TurnStatus{unmarked: "", failed: StatusFailed, aborted: StatusAborted}
+var marks = [...]TurnStatus{unmarked: "", failed: StatusFailed, aborted: StatusAborted, noted: StatusFailed}
 
 type waitingInput struct {
 	id      string
@@ -123,6 +127,7 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 			h.take(id)
 		}
 	case messages.TurnFailed:
+		h.withhold(n, ev)
 		h.admit(n, ev.Turn, ev.Inputs)
 		h.ended(ev.Turn, failed)
 	case messages.TurnAborted:
@@ -158,6 +163,7 @@ func (h *History) outcome(n messages.EventNumber, ev messages.Event) {
 // started brings the turn's inputs into history. A turn that continues another
 // takes over the calls that wait there.
 func (h *History) started(n messages.EventNumber, ev messages.TurnStarted) {
+	h.restore(ev.Continues)
 	h.admit(n, ev.Turn, ev.Inputs)
 	if ev.Continues == "" {
 		h.continued = nil
@@ -251,6 +257,7 @@ func formOf(item messages.Item) form {
 // each call, so that results stand in the order of the calls whichever ends
 // first.
 func (h *History) answered(n messages.EventNumber, ev messages.ModelCompleted) {
+	h.accepted = n
 	for _, item := range ev.Items {
 		h.add(n, ev.Turn, item)
 	}
@@ -296,7 +303,9 @@ func (h *History) ended(turn messages.TurnID, m mark) {
 	}
 	for i := range h.entries {
 		if e := &h.entries[len(h.entries)-1-i]; e.turn == turn {
-			e.mark = m
+			if e.mark != noted {
+				e.mark = m
+			}
 		} else if i > 0 && h.entries[len(h.entries)-i].turn == turn {
 			return // a turn's items stand together
 		}

@@ -41,7 +41,12 @@ type storedHistory struct {
 	Compacted messages.EventNumber `json:"compacted"`
 	Omitted   int                  `json:"omitted"`
 	Continued []messages.TurnID    `json:"continued"`
-	Digested  int                  `json:"digested"`
+	// The last Withheld of the entries are those of the turn Removed.
+	Withheld int                  `json:"withheld"`
+	Removed  messages.TurnID      `json:"removed"`
+	Accepted messages.EventNumber `json:"accepted"`
+	Refused  messages.EventNumber `json:"refused"`
+	Digested int                  `json:"digested"`
 	Sum       []byte               `json:"sum"`
 }
 
@@ -71,12 +76,16 @@ func isPlainCall(item *messages.Item) bool {
 
 // MarshalBinary writes the history for UnmarshalBinary of the same build.
 func (h *History) MarshalBinary() ([]byte, error) {
-	s := storedHistory{Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued, Digested: h.digested, Sum: h.sum[:]}
+	entries := slices.Concat(h.entries, h.removed.entries)
+	s := storedHistory{
+		Entries: len(entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued,
+		Withheld: len(h.removed.entries), Removed: h.removed.turn, Accepted: h.accepted, Refused: h.refused, Digested: h.digested, Sum: h.sum[:],
+	}
 	var turn messages.TurnID
 	var last messages.EventNumber
 	s.Packed = make([]byte, 0, h.packed())
-	for i := range h.entries {
-		e := &h.entries[i]
+	for i := range entries {
+		e := &entries[i]
 		plain := e.form == whole && isPlainCall(e.item)
 		head := byte(e.form) | byte(e.mark)<<formBits
 		if plain {
@@ -137,8 +146,11 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	if err := messages.Unpack(b, &s); err != nil {
 		return err
 	}
-	n := History{size: s.Size, compacted: s.Compacted, omitted: s.Omitted, continued: s.Continued, digested: s.Digested}
-	if s.Digested < 0 || s.Digested > s.Entries || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
+	n := History{
+		size: s.Size, compacted: s.Compacted, omitted: s.Omitted, continued: s.Continued, digested: s.Digested,
+		accepted: s.Accepted, refused: s.Refused,
+	}
+	if s.Withheld < 0 || s.Withheld > s.Entries || s.Digested < 0 || s.Digested > s.Entries-s.Withheld || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
 		return errHistory
 	}
 	if err := n.unpack(&s); err != nil {
@@ -146,6 +158,11 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	}
 	for _, w := range s.Waiting {
 		n.waiting = append(n.waiting, waitingInput{w.ID, w.Content})
+	}
+	if s.Withheld > 0 {
+		at := s.Entries - s.Withheld
+		n.removed = withheld{s.Removed, slices.Clone(n.entries[at:])}
+		n.entries = n.entries[:at:at]
 	}
 	for _, o := range s.Open {
 		if o.Index < 0 || o.Index >= len(n.entries) || n.entries[o.Index].form != result {
@@ -172,7 +189,7 @@ func (h *History) unpack(s *storedHistory) error {
 		e := &h.entries[i]
 		head := r.byte()
 		e.form, e.mark = form(head&(1<<formBits-1)), mark(head&^sameTurn>>formBits)
-		if e.form > plainCall || e.mark > aborted {
+		if e.form > plainCall || e.mark > noted {
 			return errHistory
 		}
 		last += messages.EventNumber(r.varint())

@@ -34,7 +34,11 @@ func manyEvents(n int) (events []messages.Event) {
 	}
 	return append(events, input("now", "hi"), started("tn", "now"), answer("tn", "", "a", "b", "large"), done("tn", "b", "B"),
 		messages.ToolCompleted{Turn: "tn", Call: "large", Blob: &messages.Blob{SHA256: "00", Size: 1 << 20}},
-		messages.TurnFailed{Turn: "tn"}, messages.TurnStarted{Turn: "tm", Continues: "tn"}, input("later", "and then"))
+		messages.ToolFailed{Turn: "tn", Call: "a", Message: "no"}, messages.TurnFailed{Turn: "tn", Withheld: 3, Note: "refused"},
+		input("more", long), started("to", "more"), answer("to", ""), input("most", long), started("tp", "most"),
+		messages.TurnFailed{Turn: "tp", Withheld: 3, Note: "refused again"}, messages.TurnStarted{Turn: "tq", Continues: "tp"},
+		answer("tq", "", "a", "b"), done("tq", "b", "B"),
+		messages.TurnFailed{Turn: "tq"}, messages.TurnStarted{Turn: "tr", Continues: "tq"}, input("later", "and then"))
 }
 
 func restored(t testing.TB, h *History) *History {
@@ -68,7 +72,8 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 		}
 		again := *stored
 		again.digested, again.sum = live.digested, live.sum
-		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) || !reflect.DeepEqual(a.continued, b.continued) {
+		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) || !reflect.DeepEqual(a.continued, b.continued) ||
+			!reflect.DeepEqual(a.removed, b.removed) || a.accepted != b.accepted || a.refused != b.refused {
 			t.Fatalf("after event %d\n%+v\n%+v", i+1, a, b)
 		}
 	}
@@ -78,10 +83,11 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 // known to be none of its business.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
-		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued shown digested sum",
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown digested sum",
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",
+		reflect.TypeFor[withheld]():     "turn entries",
 		reflect.TypeFor[State]():        "value patched",
 	} {
 		for i := range kind.NumField() {
@@ -90,7 +96,7 @@ func TestHistoryBinaryHasAllFields(t *testing.T) {
 			}
 		}
 	}
-	if plainCall >= 1<<formBits || aborted<<formBits >= sameTurn {
+	if plainCall >= 1<<formBits || noted<<formBits >= sameTurn {
 		t.Error("forms or marks have outgrown their bits")
 	}
 }

@@ -114,7 +114,7 @@ func (s story) event() messages.Event {
 	case 13:
 		return messages.TurnCompleted{Turn: s.turn(), Inputs: s.inputs(), Steps: s.pick(4)}
 	case 14:
-		return messages.TurnFailed{Turn: s.turn(), Inputs: s.inputs(), Reason: "model"}
+		return messages.TurnFailed{Turn: s.turn(), Inputs: s.inputs(), Reason: "model", Withheld: messages.EventNumber(s.pick(40)), Note: s.text()}
 	case 15:
 		return messages.TurnAborted{Turn: s.turn(), Inputs: s.inputs(), Note: s.text()}
 	case 16:

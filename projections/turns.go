@@ -28,6 +28,11 @@ type Turn struct {
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for a person; of a paused turn, with what to do.
 	Message string `json:"message,omitempty"`
+	// Kind and Status are those of the model's failure, where Reason is model.
+	Kind   string `json:"kind,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Finish is that of turn.completed.
+	Finish string `json:"finish,omitempty"`
 	// By is the command that aborted it.
 	By string `json:"by,omitempty"`
 	// Calls are those that a paused turn waits for.
@@ -82,9 +87,9 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 			t.raise(ev.Turn, ev.Limits)
 		}
 	case messages.TurnCompleted:
-		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Completed, Steps: ev.Steps})
+		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Completed, Finish: ev.Finish, Steps: ev.Steps})
 	case messages.TurnFailed:
-		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Message: ev.Message, Steps: ev.Steps})
+		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Kind: ev.Kind, Status: ev.Status, Message: ev.Message, Steps: ev.Steps})
 	case messages.TurnAborted:
 		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
 	case messages.ModelRequested:
@@ -141,6 +146,7 @@ func (t *Turns) end(n messages.EventNumber, id messages.TurnID, inputs []string,
 	t.phase(id, how)
 	turn.take(inputs)
 	turn.Steps, turn.Ended, turn.EndedAt = how.Steps, n, t.at
+	turn.Kind, turn.Status, turn.Finish = how.Kind, how.Status, how.Finish
 }
 
 // take adds inputs that have joined the turn.

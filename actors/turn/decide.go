@@ -318,7 +318,7 @@ func (s *State) Output(def Definition) (Output, bool) {
 	}
 	for _, c := range t.Calls {
 		if c.Completed && def.Tools[c.Tool].Stop {
-			return Output{c.Output, c.Blob}, true
+			return Output{Text: c.Output, Blob: c.Blob}, true
 		}
 	}
 	return Output{}, false
@@ -418,18 +418,24 @@ func (d *decision) complete(output Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output.Text, Blob: output.Blob, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Usage})
 	d.startNext()
 }
 
 // fail ends the turn without an answer and begins the next. Calls that have no
 // outcome get one, with why.
 func (d *decision) fail(reason, message string) {
+	d.failAs(messages.TurnFailed{Reason: reason, Message: message})
+}
+
+// failAs is fail with the reason and what goes with it.
+func (d *decision) failAs(ev messages.TurnFailed) {
 	d.settleCalls("the turn failed")
 	d.requeue("its turn failed before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnFailed{Turn: t.ID, Inputs: t.Inputs, Reason: reason, Message: message, Steps: t.Steps, Usage: t.Usage})
+	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, t.Inputs, t.Steps, t.Usage
+	d.emit(ev)
 	d.startNext()
 }
 

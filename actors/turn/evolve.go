@@ -323,9 +323,9 @@ func answer(ev messages.ModelCompleted) *Output {
 		}
 	}
 	if ev.Blob != nil {
-		return &Output{Blob: ev.Blob}
+		return &Output{Blob: ev.Blob, Finish: unusual(ev.Finish)}
 	}
-	return &Output{Text: strings.Join(text, "\n")}
+	return &Output{Text: strings.Join(text, "\n"), Finish: unusual(ev.Finish)}
 }
 
 // setTimer adds a timer, or replaces the one of its name.

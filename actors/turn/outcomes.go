@@ -97,7 +97,8 @@ func (d *decision) answered(o ModelAnswered) {
 	m := t.Model
 	items := UniqueCalls(o.Items, t.callIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
-	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: o.Finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
+	finish := finishOf(o.Finish, items)
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
 	if o.Usage == (messages.Usage{}) { // the server does not say
 		d.settleUnknown(m)
 	} else {
@@ -107,8 +108,11 @@ func (d *decision) answered(o ModelAnswered) {
 	for _, item := range items {
 		if item.Type == messages.ItemCall {
 			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
-			if failed == "" && t.finish == nil { // else none of them will run
-				d.judge(t.call(item.CallID), o.Judged[item.CallID])
+			switch c := t.call(item.CallID); {
+			case messages.CutOff(finish):
+				d.cutOff(c, finish)
+			case failed == "" && t.finish == nil: // else none of them will run
+				d.judge(c, o.Judged[item.CallID])
 			}
 		}
 	}
@@ -316,7 +320,7 @@ func (d *decision) erred(o ModelErred) {
 		d.request()
 		return
 	}
-	d.fail("model", o.Message)
+	d.failModel(o)
 }
 
 // triesAgain reports whether a model that has failed is asked again, at a time. If that is

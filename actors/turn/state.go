@@ -181,6 +181,8 @@ type Output struct {
 	Text string
 	// Blob is nil if Text is the answer.
 	Blob *messages.Blob
+	// Finish is that of turn.completed.
+	Finish string
 }
 
 // doneCall is a call that may have had its effect.

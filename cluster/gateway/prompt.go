@@ -286,7 +286,7 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 	}
 	switch ev := ev.(type) {
 	case messages.TurnFailed:
-		why = messages.Refuse(messages.Internal, "turn %s failed (%s): %s", ev.Turn, ev.Reason, ev.Message)
+		why = messages.Refuse(messages.CodeOf(ev), "turn %s failed (%s): %s", ev.Turn, ev.Why(), ev.Message)
 	case messages.TurnAborted:
 		why = messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
 	case messages.InputWithdrawn:

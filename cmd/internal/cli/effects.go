@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -140,7 +141,7 @@ func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) err
 		if !t.EndedAt.IsZero() {
 			ended = t.EndedAt.UTC().Format(time.DateTime)
 		}
-		reason := t.Reason
+		reason := cmp.Or(t.Kind, t.Reason, t.Finish)
 		if t.Message != "" {
 			reason += ": " + t.Message
 		}

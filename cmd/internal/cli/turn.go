@@ -127,6 +127,11 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 			return t.stuckBehind(ctx, e, messages.Queued)
 		}
 		return t.paused(ctx, e)
+	case "turn.completed":
+		if why, ok := unfinished[raw[messages.TurnCompleted](ev.Data).Finish]; ok && !t.app.json() {
+			t.endLine()
+			t.app.note("· %s", why)
+		}
 	case "turn.failed":
 		return t.failed(raw[messages.TurnFailed](ev.Data))
 	case "turn.aborted":
@@ -172,11 +177,24 @@ func (t *turn) show(ev client.Event) error {
 
 // remark tells on standard error what the agent does.
 func (t *turn) remark(ev client.Event) {
+	t.endLine()
+	t.app.note("%s", eventText(ev.Type, ev.Step, ev.Data))
+}
+
+// endLine ends a line of the answer before a remark is shown below it.
+func (t *turn) endLine() {
 	if t.open && isTerminal(t.app.out) {
 		t.app.printf("\n")
 		t.open = false
 	}
-	t.app.note("%s", eventText(ev.Type, ev.Step, ev.Data))
+}
+
+// unfinished is what a person reads of an answer that did not end by itself.
+var unfinished = map[string]string{
+	messages.FinishLength:  "the answer is cut off at the limit of tokens (length)",
+	messages.FinishFilter:  "the answer is cut off by the server's filter (content_filter)",
+	messages.FinishRefusal: "the model declined (refusal)",
+	messages.FinishEmpty:   "the answer is empty (empty)",
 }
 
 func eventText(kind string, step int, data json.RawMessage) string {
@@ -261,7 +279,10 @@ func (a *app) waits(agent string, disposition messages.Disposition, s projection
 // failed says why the turn failed and how to go on.
 func (t *turn) failed(e messages.TurnFailed) error {
 	more := fmt.Sprintf("`%s resume %s%s` goes on at the failed step", t.app.started, t.agent, t.limit.raise(e.Reason))
-	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Reason, e.Message)
+	if e.Withheld != 0 {
+		more += ", with all of it; the next input goes on without what was refused"
+	}
+	return fail(more, "turn %s failed (%s): %s", e.Turn, e.Why(), e.Message)
 }
 
 // gone says why the input has no turn and will have none.

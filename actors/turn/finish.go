@@ -1,0 +1,109 @@
+package turn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// finishOf is why an answer ended. A refusal and an empty answer are told from their items.
+func finishOf(finish string, items []messages.Item) string {
+	if finish != "" && finish != messages.FinishStop {
+		return finish
+	}
+	empty := true
+	for _, item := range items {
+		switch item.Type {
+		case messages.ItemRefusal:
+			return messages.FinishRefusal
+		case messages.ItemReasoning:
+		case messages.ItemMessage:
+			empty = empty && item.Content.Text() == "" && !item.HasBlob()
+		default:
+			empty = false
+		}
+	}
+	if empty {
+		return messages.FinishEmpty
+	}
+	return finish
+}
+
+// unusual is finish unless that is how answers ordinarily end.
+func unusual(finish string) string {
+	if finish == messages.FinishStop || finish == messages.FinishCalls {
+		return ""
+	}
+	return finish
+}
+
+// cutOff settles a call of an answer that is incomplete: its arguments may be too.
+func (d *decision) cutOff(c *ToolCall, finish string) {
+	why := "the answer that asks for it was cut off at the limit of tokens: ask again, with less text"
+	if finish == messages.FinishFilter {
+		why = "the answer that asks for it was cut off by the server's content filter"
+	}
+	d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: "cut_off", Message: "not run: " + why})
+}
+
+// refusals are the kinds of error that are about what a request holds. The same request
+// would be refused again.
+var refusals = map[string]bool{"bad_request": true, "context_length": true, "content_filter": true, "unsupported": true}
+
+// failModel fails the turn because a model did. What the model's server refused is not shown
+// to it again, unless the turn is resumed.
+func (d *decision) failModel(o ModelErred) {
+	ev := messages.TurnFailed{Reason: "model", Kind: o.Kind, Status: o.Status, Message: o.Message}
+	if refusals[o.Kind] && !o.Ours {
+		since, items := d.s.History.Refused(d.s.Turn.ID)
+		ev.Withheld = since
+		if since != 0 {
+			ev.Note = withheldNote(o.Kind, items)
+		}
+	}
+	d.failAs(ev)
+}
+
+// What a note says of calls that are withheld, at most.
+const (
+	noteCalls = 20
+	noteText  = 200 // bytes of the arguments and of the result of each
+)
+
+// withheldNote is what a model reads in place of items that its server refused. It names the
+// calls among them, so that they are not made twice. A filter would refuse their texts again.
+func withheldNote(kind string, items []messages.Item) string {
+	results := make(map[messages.CallID]string)
+	for _, item := range items {
+		if item.Type == messages.ItemCallOutput {
+			results[item.CallID] = item.Output
+		}
+	}
+	var calls []string
+	for _, item := range items {
+		switch {
+		case item.Type != messages.ItemCall:
+		case kind == "content_filter":
+			calls = append(calls, item.Name)
+		default:
+			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))
+		}
+	}
+	note := fmt.Sprintf("[A turn failed here: the model's server refused the request (%s). What was new in it is left out.", kind)
+	if len(calls) > 0 {
+		more := ""
+		if n := len(calls) - noteCalls; n > 0 {
+			calls, more = calls[:noteCalls], fmt.Sprintf("\nand %d more", n)
+		}
+		note += " These tool calls were made:\n" + strings.Join(calls, "\n") + more
+	}
+	return note + "]"
+}
+
+func shorten(text string) string {
+	if len(text) <= noteText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:noteText], "") + "…"
+}

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/reprise-dev/reprise/cluster"
@@ -40,7 +41,7 @@ func TestFailedTurnsAreSeen(t *testing.T) {
 			t.Errorf("doctor finds %+v", found)
 		}
 		for _, f := range found {
-			if f.Status != doctor.Warn || !strings.Contains(f.Detail, "in the last hour: 1 (model: 1), such as assistant/bad") || !strings.Contains(f.Remedy, "ls --last failed") {
+			if f.Status != doctor.Warn || !strings.Contains(f.Detail, "in the last hour: 1 (auth: 1), such as assistant/bad") || !strings.Contains(f.Remedy, "ls --last failed") {
 				t.Errorf("doctor says %+v", f)
 			}
 		}
@@ -49,7 +50,7 @@ func TestFailedTurnsAreSeen(t *testing.T) {
 			if s.Failed != nil || s.LastFailed != "" {
 				t.Errorf("it shows %+v", s.Failed)
 			}
-		} else if s.Failed == nil || s.Failed.Turn != "t4" || s.Failed.Reason != "model" || s.Failed.Message != "Incorrect API key" || s.Failed.At.IsZero() || s.LastFailed != "model" {
+		} else if s.Failed == nil || s.Failed.Turn != "t4" || s.Failed.Reason != "auth" || s.Failed.Message != "Incorrect API key" || s.Failed.At.IsZero() || s.LastFailed != "auth" {
 			t.Errorf("it shows %+v, %q", s.Failed, s.LastFailed)
 		}
 	}
@@ -59,4 +60,64 @@ func TestFailedTurnsAreSeen(t *testing.T) {
 	look(n, "assistant/bad idle")
 	w.say(n.Client(), "assistant/bad", "u2", "hello")
 	look(n)
+}
+
+// A turn whose model refused it fails with the kind of that refusal, and its caller is answered
+// with the status of it. What was refused is not shown to the model again.
+func TestRefusalsReachCallers(t *testing.T) {
+	w := newWorld(t)
+	var mu sync.Mutex
+	var seen []string
+	n := w.node(agents(scripted.Func(func(r providers.Request) scripted.Step {
+		kind, refused := strings.CutPrefix(lastUser(r), "fail ")
+		if refused {
+			return scripted.Fail(&providers.Error{Kind: providers.ErrorKind(kind), Message: "no " + kind})
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen = nil
+		for _, item := range r.Items {
+			seen = append(seen, item.Content.Text())
+		}
+		return scripted.Say("well")
+	}), nil))
+	for kind, want := range map[providers.ErrorKind]string{
+		providers.BadRequest: "400", providers.ContextLength: "400", providers.ContentFilter: "400", providers.Unsupported: "400",
+		providers.Auth: "401", providers.NotFound: "404", providers.RateLimit: "429", providers.Overloaded: "503",
+		providers.BadAnswer: "500", "other": "500",
+	} {
+		agent, text := "assistant/"+string(kind), "fail "+string(kind)
+		got := w.request("agents.prompt.assistant.default."+string(kind), text)
+		if got.code != want || !strings.Contains(got.reason, "("+string(kind)+"): no "+string(kind)) {
+			t.Errorf("%s: the caller is answered %s %q, want %s", kind, got.code, got.reason, want)
+		}
+		w.say(n.Client(), agent, "next", "hello")
+		mu.Lock()
+		shown := slices.Contains(seen, text)
+		mu.Unlock()
+		if refused := want == "400"; shown == refused {
+			t.Errorf("%s: the model sees %q next", kind, seen)
+		}
+	}
+}
+
+// How the last answer ended is in the turn's end, in its list, and in what a caller is sent.
+func TestFinishReachesCallers(t *testing.T) {
+	w := newWorld(t)
+	c := w.node(agents(scripted.Func(func(r providers.Request) scripted.Step {
+		return scripted.Step{Text: "so far", Finish: lastUser(r)}
+	}), nil)).Client()
+	for _, finish := range []string{messages.FinishLength, messages.FinishFilter, "stop"} {
+		got := w.request("agents.prompt.assistant.default."+finish, finish)
+		want := `"finish":"` + finish + `"`
+		ended := got.chunks[len(got.chunks)-1]
+		if got.code != "" || !strings.Contains(ended, "turn.completed") || strings.Contains(ended[strings.LastIndex(ended, "turn.completed"):], want) != (finish != "stop") {
+			t.Errorf("%s: the caller is sent %s", finish, ended)
+		}
+		for line, err := range c.Query(w.ctx, "assistant/"+finish, messages.Query{View: "turns"}) {
+			if w.ok(err); strings.Contains(string(line), want) != (finish != "stop") {
+				t.Errorf("%s: its turn is %s", finish, line)
+			}
+		}
+	}
 }

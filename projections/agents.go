@@ -19,7 +19,7 @@ type Agent struct {
 	Turn messages.TurnID `json:"turn,omitempty"`
 	// Waiting is how many of its calls wait for a person.
 	Waiting int `json:"waiting,omitempty"`
-	// LastFailed is why the newest turn that ended has failed, as in turn.failed. Empty:
+	// LastFailed is why the newest turn that ended has failed, as in FailedTurn. Empty:
 	// it has not.
 	LastFailed string `json:"last_failed,omitempty"`
 	// Events is the number of its newest event.
@@ -67,7 +67,7 @@ type AgentStatus struct {
 // FailedTurn is a turn that has failed.
 type FailedTurn struct {
 	Turn messages.TurnID `json:"turn"`
-	// Reason and Message are those of its turn.failed.
+	// Reason is the kind of the model's failure, or else that of its turn.failed.
 	Reason  string    `json:"reason"`
 	Message string    `json:"message,omitempty"`
 	At      time.Time `json:"at,omitzero"`
@@ -97,8 +97,8 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 		}
 	}
 	if t, ok := turns.newestEnded(); ok && t.Phase == Failed && !t.Cleared {
-		s.Failed = &FailedTurn{t.Turn, t.Reason, t.Message, t.EndedAt}
-		s.LastFailed = t.Reason
+		s.LastFailed = cmp.Or(t.Kind, t.Reason)
+		s.Failed = &FailedTurn{t.Turn, s.LastFailed, t.Message, t.EndedAt}
 	}
 	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
 		s.Budget = &accounts

@@ -47,7 +47,7 @@ type storedHistory struct {
 	Accepted messages.EventNumber `json:"accepted"`
 	Refused  messages.EventNumber `json:"refused"`
 	Digested int                  `json:"digested"`
-	Sum       []byte               `json:"sum"`
+	Sum      []byte               `json:"sum"`
 }
 
 type storedInput struct {

@@ -80,7 +80,7 @@ func (s *State) evolve(ev messages.Event) {
 	case messages.TurnCompleted:
 		s.ended(Ended{ID: ev.Turn})
 	case messages.TurnFailed:
-		s.ended(Ended{ID: ev.Turn, Failed: true, Reason: ev.Reason})
+		s.ended(Ended{ID: ev.Turn, Failed: true, Reason: ev.Why()})
 	case messages.TurnAborted:
 		s.ended(Ended{ID: ev.Turn, Reason: ev.Reason})
 	default:

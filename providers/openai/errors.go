@@ -1,9 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
@@ -48,7 +47,8 @@ func (p *Provider) failed(ctx context.Context, err error, a *answer) error {
 	case ctx.Err() != nil:
 		e = canceled(ctx)
 	default:
-		e = &providers.Error{Kind: providers.Network, Temporary: true, Message: err.Error(), Err: err}
+		var untrusted *tls.CertificateVerificationError
+		e = &providers.Error{Kind: providers.Network, Temporary: !errors.As(err, &untrusted), Message: err.Error(), Err: err}
 	}
 	if a != nil {
 		e.Usage = a.usage
@@ -80,108 +80,10 @@ func unsent(err error) error {
 
 // refused is an HTTP status as an error.
 func refused(resp *http.Response, body []byte) error {
-	c, ok := readComplaint(body)
-	if !ok {
-		c.message = strings.TrimSpace(http.StatusText(resp.StatusCode))
-	}
-	e := c.withStatus(resp.StatusCode)
+	e := readBody(body, resp.StatusCode).withStatus(resp.StatusCode)
 	e.Status = resp.StatusCode
 	e.RetryAfter = retryAfter(resp.Header, time.Now())
 	return e
-}
-
-// complaint is an error as servers word it.
-type complaint struct{ message, kind, code string }
-
-// readComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and
-// {"detail":…}; ok is false where there is none of them.
-func readComplaint(body []byte) (c complaint, ok bool) {
-	var outer struct{ Error, Message, Detail, Type, Code json.RawMessage }
-	if json.Unmarshal(body, &outer) != nil {
-		return c, false
-	}
-	fill := func(message, kind, code json.RawMessage) {
-		c = complaint{plain(message), plain(kind), plain(code)}
-	}
-	var inner struct{ Message, Type, Code json.RawMessage }
-	switch {
-	case json.Unmarshal(outer.Error, &inner) == nil && inner.Message != nil:
-		fill(inner.Message, inner.Type, inner.Code)
-	case outer.Message != nil:
-		fill(outer.Message, outer.Type, outer.Code)
-	case outer.Detail != nil:
-		fill(outer.Detail, outer.Type, outer.Code)
-	default:
-		fill(outer.Error, nil, nil)
-	}
-	return c, c.message != ""
-}
-
-// plain is a JSON string's text, any other value's JSON, and nothing for null.
-func plain(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	const enough = 1000
-	return string(bytes.TrimSpace(raw[:min(len(raw), enough)]))
-}
-
-// inStream is the error that c is when it comes in the midst of an answer.
-func (c complaint) inStream() error {
-	if status, err := strconv.Atoi(c.code); err == nil && status >= 400 && status < 600 {
-		return c.withStatus(status)
-	}
-	says := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(c.kind, w) || strings.Contains(c.code, w) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case says("rate_limit", "insufficient_quota"):
-		return c.withStatus(http.StatusTooManyRequests)
-	case says("authentication", "permission", "invalid_api_key"):
-		return c.withStatus(http.StatusUnauthorized)
-	case says("invalid", "context_length", "not_found", "content_filter"):
-		return c.withStatus(http.StatusBadRequest)
-	}
-	return c.withStatus(http.StatusInternalServerError)
-}
-
-// withStatus sorts c by an HTTP status.
-func (c complaint) withStatus(status int) *providers.Error {
-	e := &providers.Error{Kind: providers.BadRequest, Message: c.message}
-	switch {
-	case status == http.StatusTooManyRequests:
-		e.Kind, e.Temporary = providers.RateLimit, c.code != "insufficient_quota" && c.kind != "insufficient_quota"
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		e.Kind = providers.Auth
-	case status == http.StatusRequestTimeout, status == http.StatusTooEarly:
-		e.Kind, e.Temporary = providers.Network, true
-	case status == http.StatusConflict, status >= 500:
-		e.Kind, e.Temporary = providers.Overloaded, status != http.StatusNotImplemented
-	case status < 400:
-		e.Kind = providers.BadAnswer
-	case status == http.StatusRequestEntityTooLarge || c.tooLong():
-		e.Message = "the history is too long for the model: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server says: " + c.message
-	}
-	return e
-}
-
-// tooLong says that a request is longer than the model takes, as servers word it.
-func (c complaint) tooLong() bool {
-	if c.code == "context_length_exceeded" || c.kind == "exceed_context_size_error" {
-		return true
-	}
-	for _, words := range [...]string{"maximum context length", "context window", "prompt is too long"} {
-		if strings.Contains(c.message, words) {
-			return true
-		}
-	}
-	return false
 }
 
 // retryAfter is how long the server asks to wait: in milliseconds, in seconds,

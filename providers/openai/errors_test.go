@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -44,7 +45,8 @@ func TestStatus(t *testing.T) {
 	}{
 		{429, `{"error":{"message":"slow down","type":"rate_limit_error"}}`, providers.RateLimit, true, "slow down"},
 		{429, `{"error":{"message":"pay first","code":"insufficient_quota"}}`, providers.RateLimit, false, "pay first"},
-		{500, `oops`, providers.Overloaded, true, "Internal Server Error"},
+		{500, `oops`, providers.Overloaded, true, "oops"},
+		{500, ``, providers.Overloaded, true, "Internal Server Error"},
 		{501, ``, providers.Overloaded, false, ""},
 		{503, `{"error":"busy"}`, providers.Overloaded, true, "busy"},
 		{529, `{"type":"error","error":{"type":"overloaded_error","message":"full"}}`, providers.Overloaded, true, "full"},
@@ -53,11 +55,34 @@ func TestStatus(t *testing.T) {
 		{401, `{"error":{"message":"who?","code":null}}`, providers.Auth, false, "who?"},
 		{403, `{"detail":"no"}`, providers.Auth, false, "no"},
 		{400, `{"error":{"message":["one","two"],"code":400}}`, providers.BadRequest, false, "two"},
-		{400, `{"error":{"message":"x","code":"context_length_exceeded"}}`, providers.BadRequest, false, "too long for the model"},
-		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, providers.BadRequest, false, "too long for the model: compact the agent"},
-		{400, `{"error":{"message":"Your input exceeds the context window of this model."}}`, providers.BadRequest, false, "then resume the turn"},
-		{413, ``, providers.BadRequest, false, "too long for the model"},
-		{404, `<html>`, providers.BadRequest, false, "Not Found"},
+		{400, `{"error":{"message":"x","code":"context_length_exceeded"}}`, providers.ContextLength, false, "longer than the model takes"},
+		{400, `{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}`, providers.ContextLength, false, "longer than the model takes: compact the agent"},
+		{400, `{"error":{"message":"Your input exceeds the context window of this model."}}`, providers.ContextLength, false, "then resume the turn"},
+		{413, ``, providers.ContextLength, false, "longer than the model takes"},
+		{404, `<html>`, providers.NotFound, false, "Not Found"},
+		// Bodies of servers as their users have reported them.
+		{400, `[{"error":{"code":400,"message":"Function call is missing a thought_signature in functionCall parts.","status":"INVALID_ARGUMENT"}}]`, providers.BadRequest, false, "missing a thought_signature"},
+		{400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, providers.Auth, false, "API key not valid"},
+		{400, `{"code":"invalid-argument","error":"Incorrect API key provided: xa***yz."}`, providers.Auth, false, "Incorrect API key"},
+		{400, `{"code":"invalid-argument","error":"This model's maximum prompt length is 500000 but the request contains 637815 tokens."}`, providers.ContextLength, false, "637815 tokens"},
+		{422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error","code":null}`, providers.BadRequest, false, "max_completion_tokens"},
+		{400, `{"object":"error","message":"Unexpected role 'user' after role 'tool'","type":"invalid_request_message_order","param":null,"code":"3230"}`, providers.BadRequest, false, "after role"},
+		{422, "Failed to deserialize the JSON body into the target type: messages[1]: missing field `content` at line 1 column 60", providers.BadRequest, false, "missing field `content`"},
+		{402, `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`, providers.RateLimit, false, "Insufficient Balance"},
+		{400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"Gemini models require OpenRouter reasoning details to be preserved in each request.\"}}","provider_name":"Google"}},"user_id":"u"}`, providers.BadRequest, false, "to be preserved in each request. (Google)"},
+		{429, `{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"busy, try again later","provider_name":"X"}}}`, providers.RateLimit, true, "Provider returned error: busy, try again later (X)"},
+		{403, `{"error":{"code":403,"message":"The model requires moderation, and your input was flagged"}}`, providers.ContentFilter, false, "flagged"},
+		{400, `{"error":{"message":"The response was filtered","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`, providers.ContentFilter, false, "filtered"},
+		{404, `{"error":{"message":"The model 'gpt-9' does not exist","type":"invalid_request_error","param":null,"code":"model_not_found"}}`, providers.NotFound, false, "gpt-9"},
+		{500, `{"error":{"code":500,"message":"Jinja Exception: System message must be at the beginning.","type":"server_error"}}`, providers.BadRequest, false, "at the beginning"},
+		{500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`, providers.ContextLength, false, "has been exceeded"},
+		{400, `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`, providers.BadRequest, true, "Failed to call"},
+		{400, `{"error":{"message":"Too many tokens, please wait before trying again."}}`, providers.BadRequest, false, "please wait"},
+		{413, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"},"request_id":"r"}`, providers.ContextLength, false, "maximum size"},
+		{502, "<html>\r\n<head><title>502 Bad Gateway</title></head><body>nginx</body></html>", providers.Overloaded, true, "502 Bad Gateway (the server answered with a web page"},
+		{400, "\xff\xfe", providers.BadRequest, false, "Bad Request"},
+		{400, `[]`, providers.BadRequest, false, "Bad Request"},
+		{400, `{"error":{"message":"x","metadata":"none","innererror":7}}`, providers.BadRequest, false, "x"},
 		{422, `{"detail":[{"msg":"bad field"}]}`, providers.BadRequest, false, "bad field"},
 		{304, ``, providers.BadAnswer, false, ""},
 	} {
@@ -141,6 +166,16 @@ func TestNobodyListens(t *testing.T) {
 	s, p := start(t)
 	_ = s.Close()
 	if e := fail(t, p, ask()); e.Kind != providers.Network || !e.Temporary {
+		t.Fatalf("got %#v", e)
+	}
+}
+
+// A certificate that is not accepted will not be by another try.
+func TestUntrustedCertificate(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(s.Close)
+	if e := fail(t, openai.New(key, openai.BaseURL(s.URL)), ask()); e.Kind != providers.Network || e.Temporary || !strings.Contains(e.Message, "certificate") {
 		t.Fatalf("got %#v", e)
 	}
 }

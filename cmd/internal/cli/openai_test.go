@@ -3,6 +3,7 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -85,10 +86,32 @@ func TestFailedTurnIsSeen(t *testing.T) {
 	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+refusing.URL)
 	w.dev()
 	w.run("ask", "assistant/main", "hello").exits(1, "Incorrect API key")
-	w.run("show", "assistant/main").exits(0, "last turn", "t4 failed (model) at", "Incorrect API key", "resume assistant/main")
-	w.run("ls").exits(0, "LAST", "failed (model)")
+	w.run("show", "assistant/main").exits(0, "last turn", "t4 failed (auth) at", "Incorrect API key", "resume assistant/main")
+	w.run("ls").exits(0, "LAST", "failed (auth)")
 	w.run("ls", "--last", "failed").exits(0, "assistant/main")
 	w.run("ls", "--last", "aborted").exits(2, "write failed")
 	w.run("ls", "--last", "failed", "--kind", "parrot").exits(0, "no such agents")
 	w.run("doctor").exits(0, "model: 1", "assistant/main", "ls --last failed")
+}
+
+// An answer that did not end by itself is shown as what it is, and a failure by its kind.
+func TestAskShowsHowAnswersEnd(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "longest") {
+			http.Error(w, `{"error":{"message":"too many words","code":"context_length_exceeded"}}`, http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"Once upon"},"finish_reason":"length"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+server.URL)
+	w.dev()
+	w.run("ask", "assistant/main", "a long story").exits(0, "Once upon", "cut off", "(length)")
+	w.run("turns", "assistant/main").exits(0, "completed", "length")
+	w.run("ask", "assistant/main", "the longest story").exits(1, "failed (context_length)", "too many words", "goes on without what was refused")
+	w.run("turns", "assistant/main", "-o", "json").exits(0, `"kind":"context_length"`, `"status":400`)
+	w.run("ask", "assistant/main", "a long story").exits(0, "Once upon")
 }

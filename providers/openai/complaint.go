@@ -1,0 +1,210 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// complaint is an error as servers word it. The numbers of errors that are not those of HTTP
+// mean nothing here.
+type complaint struct {
+	message string
+	kinds   []string // the words for it, in lower case: its type, code and status
+}
+
+// longest is how many bytes of an error that has no message of its own are shown.
+const longest = 1000
+
+// readComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and {"detail":…}, alone or
+// as the first of a list; ok is false where there is none of them.
+func readComplaint(body []byte) (c complaint, ok bool) {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	type members struct {
+		Error, Message, Detail, Type, Code, Status json.RawMessage
+		Innererror                                 struct{ Code json.RawMessage } // Azure
+		Metadata                                   struct {                       // OpenRouter
+			Raw      string
+			Provider string `json:"provider_name"`
+		}
+	}
+	var outer, inner members
+	if json.Unmarshal(body, &outer) != nil && outer.Error == nil && outer.Message == nil && outer.Detail == nil {
+		return c, false
+	}
+	c.add(outer.Type, outer.Code, outer.Status)
+	switch _ = json.Unmarshal(outer.Error, &inner); {
+	case inner.Message != nil:
+		c.message = plain(inner.Message)
+		c.add(inner.Type, inner.Code, inner.Status, inner.Innererror.Code)
+	case outer.Message != nil:
+		c.message = plain(outer.Message)
+	case outer.Detail != nil:
+		c.message = plain(outer.Detail)
+	default:
+		c.message = plain(outer.Error)
+	}
+	if raw := inner.Metadata.Raw; raw != "" {
+		c.from(inner.Metadata.Provider, raw)
+	}
+	return c, c.message != ""
+}
+
+func (c *complaint) add(words ...json.RawMessage) {
+	for _, w := range words {
+		if word := strings.ToLower(plain(w)); word != "" {
+			c.kinds = append(c.kinds, word)
+		}
+	}
+}
+
+// from adds what the provider behind a router answered.
+func (c *complaint) from(provider, raw string) {
+	under, ok := readComplaint([]byte(raw))
+	if !ok {
+		under.message = shown(raw)
+	}
+	c.message += ": " + under.message
+	if provider != "" {
+		c.message += " (" + provider + ")"
+	}
+	c.kinds = append(c.kinds, under.kinds...)
+}
+
+// plain is a JSON string's text, any other value's JSON, and nothing for null.
+func plain(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return shown(string(bytes.TrimSpace(raw)))
+}
+
+func shown(s string) string {
+	if len(s) > longest {
+		s = s[:longest]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+var title = regexp.MustCompile(`(?is)<title>\s*(.*?)\s*</title>`)
+
+// readBody reads the body of an error, whatever it is made of. Of a web page it takes the
+// title.
+func readBody(body []byte, status int) complaint {
+	if c, ok := readComplaint(body); ok {
+		return c
+	}
+	text := strings.TrimSpace(string(body))
+	switch {
+	case strings.HasPrefix(text, "<"):
+		c := complaint{message: http.StatusText(status)}
+		if m := title.FindStringSubmatch(text); m != nil {
+			c.message = shown(m[1])
+		}
+		c.message += " (the server answered with a web page: check the base URL)"
+		return c
+	case text == "" || !utf8.ValidString(text) || json.Valid(body):
+		return complaint{message: http.StatusText(status)}
+	}
+	return complaint{message: shown(text)}
+}
+
+// is reports whether one of the words for c contains one of these.
+func (c complaint) is(words ...string) bool {
+	return slices.ContainsFunc(c.kinds, func(kind string) bool { return contains(kind, words) })
+}
+
+func contains(s string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
+}
+
+// How servers word that a request is too long, and what only looks like that.
+var (
+	overflows = []string{
+		"maximum context length", "context window", "context size", "context length", "prompt is too long", "maximum prompt length", "prompt too long",
+		"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with",
+	}
+	notOverflows = []string{"rate limit", "too many requests", "please wait"}
+)
+
+func (c complaint) tooLong() bool {
+	if c.is("context_length_exceeded", "exceed_context_size", "request_too_large") {
+		return true
+	}
+	message := strings.ToLower(c.message)
+	return contains(message, overflows) && !contains(message, notOverflows)
+}
+
+func (c complaint) filtered() bool {
+	return c.is("content_filter", "content_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.message), "requires moderation")
+}
+
+// badKey reports whether c is about the key, which Gemini and xAI answer with status 400.
+func (c complaint) badKey() bool {
+	message := strings.ToLower(c.message)
+	return c.is("invalid_api_key", "authentication", "permission") || strings.Contains(message, "api key not valid") || strings.Contains(message, "incorrect api key")
+}
+
+// inStream is the error that c is when it comes in the midst of an answer.
+func (c complaint) inStream() error {
+	for _, kind := range c.kinds {
+		if status, err := strconv.Atoi(kind); err == nil && status >= 400 && status < 600 {
+			return c.withStatus(status)
+		}
+	}
+	switch {
+	case c.is("rate_limit", "insufficient_quota"):
+		return c.withStatus(http.StatusTooManyRequests)
+	case c.is("not_found"):
+		return c.withStatus(http.StatusNotFound)
+	case c.is("invalid"), c.badKey(), c.tooLong(), c.filtered():
+		return c.withStatus(http.StatusBadRequest)
+	}
+	return c.withStatus(http.StatusInternalServerError)
+}
+
+// withStatus sorts c by an HTTP status and its own words. A message about the request itself
+// comes before a status of 500: servers of chat templates answer so.
+func (c complaint) withStatus(status int) *providers.Error {
+	e := &providers.Error{Kind: providers.BadRequest, Message: c.message}
+	broke := status == http.StatusConflict || status >= 500
+	switch {
+	case status == http.StatusTooManyRequests, status == http.StatusPaymentRequired:
+		e.Kind, e.Temporary = providers.RateLimit, status != http.StatusPaymentRequired && !c.is("insufficient_quota", "enforced_spend_limit_reached")
+	case status == http.StatusRequestEntityTooLarge, c.tooLong():
+		e.Kind = providers.ContextLength
+		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server's message: " + c.message
+	case c.filtered():
+		e.Kind = providers.ContentFilter
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, !broke && c.badKey():
+		e.Kind = providers.Auth
+	case status == http.StatusNotFound, !broke && c.is("model_not_found"):
+		e.Kind = providers.NotFound
+	case status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		e.Kind, e.Temporary = providers.Network, true
+	case status >= 500 && c.template():
+	case broke:
+		e.Kind, e.Temporary = providers.Overloaded, status != http.StatusNotImplemented
+	case status < 400:
+		e.Kind = providers.BadAnswer
+	case c.is("tool_use_failed"): // Groq: the model wrote a call that cannot be read
+		e.Temporary = true
+	}
+	return e
+}
+
+// template reports whether c is about the rendering of a chat template.
+func (c complaint) template() bool {
+	return contains(strings.ToLower(c.message), []string{"jinja", "raise_exception", "template", "roles must alternate", "single tool-calls", "system role"})
+}

@@ -61,6 +61,26 @@ func (d *decision) compact() (waits bool) {
 	return d.summarize(Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut)
 }
 
+// shrink makes room for a model call that was too long, and for another try of it. It reports
+// false where the definition wants no compaction, or nothing can go.
+func (d *decision) shrink() bool {
+	t, def := d.s.Turn, d.env.Definition
+	cut := d.cut(0)
+	if def.Compact.AtTokens == 0 || d.s.Summary != nil || cut.Upto == 0 || !d.affordable(t) {
+		return false
+	}
+	const reason = "the model call was longer than the model takes"
+	if def.Compact.How == messages.CompactWindow {
+		d.window(cut, t.ID, reason)
+		d.request()
+		return true
+	}
+	if !d.summarize(Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut) { // it is a window
+		d.request()
+	}
+	return true
+}
+
 // affordable says that the turn may make another model call, but for what the
 // compaction is to save.
 func (d *decision) affordable(t *Turn) bool {

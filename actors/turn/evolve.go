@@ -266,7 +266,7 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	t := s.Turn
 	m := &ModelCall{ID: ev.Call, Model: ev.Model, Attempt: ev.Attempt, ToolChoice: ev.ToolChoice, reserved: t.reserved}
 	if t.Model != nil && ev.Step == t.Steps {
-		m.Failures, m.Restarts = t.Model.Failures, t.Model.Restarts
+		m.Failures, m.Restarts, m.TooLong = t.Model.Failures, t.Model.Restarts, t.Model.TooLong
 		t.dropTimer(timerID(forRetry, t.Model.ID)) // logs of v0.1.0 do not tell that it fired
 	} else {
 		s.Used.Steps++
@@ -284,6 +284,7 @@ func (t *Turn) modelFailed(ev messages.ModelFailed) {
 		return
 	}
 	m.Failures++
+	m.TooLong = m.TooLong || ev.Kind == contextLength
 	m.Due = ev.RetryAt == nil
 	if ev.RetryAt != nil { // logs of v0.1.0 have no timer.set behind it
 		m.RetryAt = *ev.RetryAt

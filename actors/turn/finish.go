@@ -49,7 +49,13 @@ func (d *decision) cutOff(c *ToolCall, finish string) {
 
 // refusals are the kinds of error that are about what a request holds. The same request
 // would be refused again.
-var refusals = map[string]bool{"bad_request": true, "context_length": true, "content_filter": true, "unsupported": true}
+var refusals = map[string]bool{"bad_request": true, contextLength: true, contentFilter: true, "unsupported": true}
+
+// Kinds of errors of models, as in package providers.
+const (
+	contextLength = "context_length"
+	contentFilter = "content_filter"
+)
 
 // failModel fails the turn because a model did. What the model's server refused is not shown
 // to it again, unless the turn is resumed.
@@ -84,7 +90,7 @@ func withheldNote(kind string, items []messages.Item) string {
 	for _, item := range items {
 		switch {
 		case item.Type != messages.ItemCall:
-		case kind == "content_filter":
+		case kind == contentFilter:
 			calls = append(calls, item.Name)
 		default:
 			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))

@@ -313,8 +313,12 @@ func (d *decision) erred(o ModelErred) {
 		d.setTimer(timerID(forRetry, m.ID), forRetry, m.ID, at)
 		return
 	}
+	first := !m.TooLong
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
+	if first && o.Kind == contextLength && d.shrink() {
+		return
+	}
 	if next := d.fallback(m.Model); next != "" && !o.Ours {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
 		d.request()

@@ -124,6 +124,8 @@ type ModelCall struct {
 	// Failures and Restarts count the attempts that failed and those that were
 	// lost with their process.
 	Failures, Restarts int
+	// TooLong reports that its request was longer than the model takes.
+	TooLong bool
 	// RetryAt is when the next attempt begins. Zero: one is under way, or Due.
 	RetryAt time.Time
 	// Due says that the attempt is over and the next one can begin.

@@ -80,12 +80,22 @@ func TestImitations(t *testing.T) { // A14, A54
 			continue
 		}
 		for _, whole := range []bool{false, true} {
-			t.Run(of.String()+map[bool]string{true: "/whole"}[whole], func(t *testing.T) { converse(t, of, whole) })
+			t.Run(of.String()+map[bool]string{true: "/whole"}[whole], func(t *testing.T) {
+				for _, r := range converse(t, of, of.Server, whole) {
+					t.Errorf("request %d: %s: %s", r.Number, r.Check, r.Body)
+				}
+			})
 		}
+		t.Run("unknown/"+of.String(), func(t *testing.T) {
+			for _, r := range converse(t, of, profile.Plain, false) {
+				t.Logf("request %d: %s: %s", r.Number, r.Check, r.Body)
+			}
+		})
 	}
 }
 
-func converse(t *testing.T, of providertest.Imitation, whole bool) {
+// converse talks to a server by the rules of a profile, and returns what was refused.
+func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []providertest.Refusal {
 	usage := messages.Usage{Input: 20, Output: 9, Cached: 5, Reasoning: 3}
 	two := []scripted.Call{{Name: "f", Arguments: `{"x":1}`}, {Name: "f", Arguments: ""}}
 	call := scripted.Step{Reasoning: "hm", Text: "I look.", Calls: two, Usage: usage}
@@ -102,11 +112,11 @@ func converse(t *testing.T, of providertest.Imitation, whole bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	s, err := profile.ByName(of.Server)
+	s, err := profile.ByName(by)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &conversation{T: t, server: server, model: of.Model, counts: of.Server != "plain"}
+	c := &conversation{T: t, server: server, model: of.Model, counts: of.Server != "plain" && by == of.Server}
 	if name := named[of.Template]; name != "" {
 		c.model = name
 	}
@@ -138,9 +148,7 @@ func converse(t *testing.T, of providertest.Imitation, whole bool) {
 	c.items = append(c.items, foreign()...)
 	c.items = c.items[:len(c.items)-1] // the other model has failed in the midst of its turn
 	c.ask(0)
-	for _, r := range server.Refusals() {
-		t.Errorf("request %d: %s: %s", r.Number, r.Check, r.Body)
-	}
+	return server.Refusals()
 }
 
 // foreign is a turn that a model of another provider answered.

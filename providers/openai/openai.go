@@ -16,7 +16,9 @@
 //     does not want back is left out without a note.
 //   - The key is in no error, item or log.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
-//   - One HTTP request per call: no retries, and no time limit but ctx and Timeout.
+//   - One HTTP request per call, and no time limit but ctx and Timeout. Only a request
+//     that is refused for its form is sent once more, where package profile knows another form;
+//     what is accepted then is sent from the start until the process ends.
 //
 // # What becomes of a history
 //
@@ -34,10 +36,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
@@ -61,7 +65,8 @@ type Provider struct {
 	rules  profile.Rules
 	scrub  scrubber
 
-	timeout time.Duration
+	timeout  time.Duration
+	repaired sync.Map // of models: the profile.Rules that their server accepted after a repair
 }
 
 // Option changes what New makes.
@@ -148,15 +153,53 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 	if err := memory.Of(ctx).AtLeast(ctx, size(r)); err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
-	rules := profile.For(p.server, r.Model, p.rules)
-	body, err := p.chatBody(r, rules)
-	if err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
-	}
 	if p.timeout > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, timedOut(p.timeout))
 		defer cancel()
+	}
+	rules, begun := p.rulesOf(r.Model), false
+	show := func(d providers.Delta) {
+		begun = true
+		if emit != nil {
+			emit(d)
+		}
+	}
+	resp, err := p.generate(ctx, r, rules, show)
+	if err == nil || begun {
+		return resp, err
+	}
+	if other, ok := repair(err, rules, p.rules); ok {
+		if resp, err = p.generate(ctx, r, other, show); err == nil {
+			p.repaired.Store(r.Model, other)
+		}
+	}
+	return resp, err
+}
+
+// repair returns the rules of a request that may be accepted where one by rules was refused
+// for its form and cost nothing.
+func repair(err error, rules, own profile.Rules) (profile.Rules, bool) {
+	var refused *providers.Error
+	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest || refused.Temporary || refused.Usage != (messages.Usage{}) {
+		return rules, false
+	}
+	return profile.Repair(refused.Message, rules, own)
+}
+
+// rulesOf returns the rules of requests for a model.
+func (p *Provider) rulesOf(model string) profile.Rules {
+	if rules, ok := p.repaired.Load(model); ok {
+		return rules.(profile.Rules)
+	}
+	return profile.For(p.server, model, p.rules)
+}
+
+// generate makes one request.
+func (p *Provider) generate(ctx context.Context, r providers.Request, rules profile.Rules, emit func(providers.Delta)) (providers.Response, error) {
+	body, err := p.chatBody(r, rules)
+	if err != nil {
+		return providers.Response{}, p.failed(ctx, err, nil)
 	}
 	x := exchange{p: p, request: body}
 	if err := x.send(ctx, checked(r)); err != nil {

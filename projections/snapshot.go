@@ -159,10 +159,12 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	for _, w := range s.Waiting {
 		n.waiting = append(n.waiting, waitingInput{w.ID, w.Content})
 	}
-	if s.Withheld > 0 {
-		at := s.Entries - s.Withheld
-		n.removed = withheld{s.Removed, slices.Clone(n.entries[at:])}
-		n.entries = n.entries[:at:at]
+	n.removed.turn = s.Removed
+	if at := s.Entries - s.Withheld; s.Withheld > 0 {
+		n.removed.entries = slices.Clone(n.entries[at:])
+		if n.entries = n.entries[:at:at]; at == 0 {
+			n.entries = nil
+		}
 	}
 	for _, o := range s.Open {
 		if o.Index < 0 || o.Index >= len(n.entries) || n.entries[o.Index].form != result {

@@ -62,7 +62,7 @@ func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 func (h *History) restore(turn messages.TurnID) {
 	back := h.removed
 	h.removed = withheld{}
-	if len(back.entries) == 0 || back.turn != turn {
+	if turn == "" || back.turn != turn {
 		return
 	}
 	kept := slices.DeleteFunc(slices.Clone(h.entries), func(e entry) bool {

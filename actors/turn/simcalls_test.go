@@ -196,6 +196,7 @@ func (c *checker) requested(ev messages.ToolRequested) {
 func (c *checker) toolStarted(ev messages.ToolStarted) {
 	o, call := c.open, c.open.call(ev.Call)
 	c.must(call != nil && !call.settled && call.tool == ev.Tool, "a start of no call")
+	c.must(!o.cut, "a call of an answer that was cut off ran")
 	c.must(o.choice != "none" || c.cmd == nil, "a tool ran in a turn that may use none")
 	again := ev.Reason == "restart" || ev.Reason == "reconcile"
 	c.must(o.paused == "" && !call.gated, "a call started while its turn was paused, or before its decision")

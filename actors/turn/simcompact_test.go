@@ -51,6 +51,7 @@ func (c *checker) compactionEvent(ev messages.Event) {
 		}
 		c.must(ev.Attempt == f.tries && f.tries <= 3, "a summary is tried for ever")
 		f.asked = &ev
+		c.triesAgain(ev.Turn)
 	case messages.CompactionFailed:
 		c.must(f.asked != nil && f.asked.Call == ev.Call && f.asked.Turn == ev.Turn, "a summary failed that was not asked for")
 		_, back := c.cmd.(turn.Recover)
@@ -74,6 +75,16 @@ func (c *checker) compactionEvent(ev messages.Event) {
 		}
 		c.usesForSummary(ev.Turn, ev.Usage, tokens, ev.Cost)
 		c.must(ev.Dropped > 0 && ev.Text != "", "nothing was compacted")
+		c.triesAgain(ev.Turn)
+	}
+}
+
+// triesAgain holds that a compaction after a failed model call is for one that was too long,
+// and lets that be made once more.
+func (c *checker) triesAgain(turn messages.TurnID) {
+	if o := c.open; o != nil && o.id == turn && o.model != nil && o.model.fatal {
+		c.must(o.model.tooLong == 1, "a compaction for a model call that was not too long, or twice")
+		o.model.fatal = false
 	}
 }
 

@@ -20,6 +20,7 @@ type modelFacts struct {
 	failures int  // of this model
 	restarts int
 	fatal    bool // it failed for good, and only another model can go on
+	tooLong  int  // how often it was too long for the model
 	reserved *messages.BudgetReserved
 }
 
@@ -37,10 +38,14 @@ func (c *checker) modelEvent(ev messages.Event) {
 		c.uses(ev.Usage, ev.Cost, m)
 		m.underWay, o.answered = false, true
 		o.final, o.output = finalText(ev.Items)
+		o.cut = messages.CutOff(ev.Finish)
 	case messages.ModelFailed:
 		c.must(ev.Call == m.call && m.underWay && ev.Attempt == m.attempt, "a failure that nobody awaited")
 		c.uses(ev.Usage, ev.Cost, m)
 		m.underWay, m.waiting, m.fatal = false, ev.RetryAt != nil, ev.RetryAt == nil
+		if ev.Kind == "context_length" {
+			m.tooLong++
+		}
 		if m.failures++; m.waiting && c.cmd != nil {
 			c.must(m.failures < c.s.env.Definition.MaxAttempts, "more attempts than there may be")
 		}
@@ -98,7 +103,7 @@ func (c *checker) step(ev messages.ModelRequested) {
 		was := o.model
 		c.must(!was.underWay && !was.waiting && !was.fatal && was.reserved == nil, "a second model call at once")
 		c.must(ev.Step == o.steps && ev.Attempt == was.attempt+1, "the steps or attempts are miscounted")
-		m.failures, m.restarts = was.failures, was.restarts
+		m.failures, m.restarts, m.tooLong = was.failures, was.restarts, was.tooLong
 	}
 	o.model, o.reserved = m, nil
 }

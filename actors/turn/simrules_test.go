@@ -61,6 +61,7 @@ type openTurn struct {
 	reserved *messages.BudgetReserved
 	answered bool // the newest step has an answer
 	final    bool // that asks for nothing more
+	cut      bool // that was cut off
 	output   string
 	calls    []*callFacts
 	ids      map[messages.CallID]bool

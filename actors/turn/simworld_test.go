@@ -147,11 +147,11 @@ func (s *sim) modelComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
 	if !s.tame && s.chance(5) {
 		return turn.ModelErred{
-			Call: e.Call, Kind: "network", Message: "gone", Temporary: s.r.IntN(3) > 0,
+			Call: e.Call, Kind: s.one("network", "network", "context_length", "bad_request", "content_filter"), Message: "gone", Temporary: s.r.IntN(3) > 0,
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
 	}
-	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
+	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Finish: s.one("", "stop", "tool_calls", "length"), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
 	if t := s.live.Turn; t != nil {
 		o.Judged = map[messages.CallID]turn.Judgement{}
 		for _, item := range turn.UniqueCalls(o.Items, t.CallIDs()) {

@@ -207,10 +207,10 @@ type ModelRequested struct {
 
 // ModelCompleted holds what a model answered, every item in order.
 type ModelCompleted struct {
-	Turn   TurnID `json:"turn"`
-	Step   int    `json:"step"`
-	Call   CallID `json:"call"`
-	Items  []Item `json:"items"`
+	Turn  TurnID `json:"turn"`
+	Step  int    `json:"step"`
+	Call  CallID `json:"call"`
+	Items []Item `json:"items"`
 	// Finish is why the answer ended: a Finish constant, or a word of the provider.
 	Finish string `json:"finish,omitempty"`
 	// Model is the one that answered, as the provider named it.

@@ -313,6 +313,29 @@ func TestHooksGetCopies(t *testing.T) { // A62, A80
 	wantItems(t, model.Requests()[1], "user first", "assistant one", "user second")
 }
 
+// TestCutOffCallsNeverRun holds that neither hooks nor the tool learn of a call whose answer
+// was cut off, and that the model goes on.
+func TestCutOffCallsNeverRun(t *testing.T) {
+	asked := actors.Hook{Name: "asked",
+		BeforeTool: func(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
+			t.Errorf("a hook is asked about %s", c.Tool)
+			return actors.Verdict{}, nil
+		},
+	}
+	ran := tool.New("pay", "", tool.Once, func(context.Context, struct{}) (string, error) {
+		t.Error("the tool runs")
+		return "", nil
+	})
+	cut := scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"})
+	cut.Finish = messages.FinishLength
+	s := actorstest.New(t, nil)
+	s.Start(hooked(scripted.New(cut, scripted.Say("shorter")), []tool.Tool{ran}, asked)).Must(ada, say("u1", "go"))
+	all := s.Until(ada, "turn.completed")
+	if count(all, "tool.started") != 0 || count(all, "tool.failed") != 1 {
+		t.Errorf("the log has %v", s.Types(ada))
+	}
+}
+
 // An input that is taken back while hooks are asked reaches no model.
 func TestWithdrawDuringHooks(t *testing.T) { // A10
 	gate, first := scripted.NewGate(), make(chan struct{}, 1)

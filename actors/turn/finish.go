@@ -61,7 +61,7 @@ const (
 // to it again, unless the turn is resumed.
 func (d *decision) failModel(o ModelErred) {
 	ev := messages.TurnFailed{Reason: "model", Kind: o.Kind, Status: o.Status, Message: o.Message}
-	if refusals[o.Kind] && !o.Ours {
+	if refusals[o.Kind] {
 		since, items := d.s.History.Refused(d.s.Turn.ID)
 		ev.Withheld = since
 		if since != 0 {
@@ -83,7 +83,9 @@ func withheldNote(kind string, items []messages.Item) string {
 	results := make(map[messages.CallID]string)
 	for _, item := range items {
 		if item.Type == messages.ItemCallOutput {
-			results[item.CallID] = item.Output
+			if results[item.CallID] = item.Output; item.Blob != nil {
+				results[item.CallID] = fmt.Sprintf("(%d bytes)", item.Blob.Size)
+			}
 		}
 	}
 	var calls []string

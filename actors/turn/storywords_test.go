@@ -287,7 +287,7 @@ var commands = map[string]func(s *stage, args []string) any{
 	"set_state": func(_ *stage, args []string) any {
 		return messages.SetState{ID: args[0], Patch: json.RawMessage(args[1])}
 	},
-	// answers [TEXT] [blob=SIZE] [finish=WHY] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
+	// answers [TEXT] [blob=SIZE] [finish=WHY] [refusal=TEXT] [HOOK]… [asks TOOL ID ARGUMENTS [free] [misfit=WHY] [HOOK]…]… [call=M] [usage=IN+OUT]
 	//
 	// A hook before the first call is asked after the model, one behind a call
 	// about that call, unless it names another point.
@@ -322,6 +322,8 @@ var commands = map[string]func(s *stage, args []string) any{
 				opts[key] = value
 			case key == "finish":
 				o.Finish = value
+			case key == "refusal":
+				o.Items = append(o.Items, messages.Item{Type: messages.ItemRefusal, Content: messages.TextContent(value)})
 			case key == "blob":
 				opts[key] = value
 				said := &o.Items[len(o.Items)-1].Content[0]

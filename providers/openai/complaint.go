@@ -129,21 +129,17 @@ func contains(s string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// How servers word that a request is too long, and what only looks like that.
-var (
-	overflows = []string{
-		"maximum context length", "context window", "context size", "context length", "prompt is too long", "maximum prompt length", "prompt too long",
-		"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with",
-	}
-	notOverflows = []string{"rate limit", "too many requests", "please wait"}
-)
+// overflows is how servers word that a request is too long.
+var overflows = []string{
+	"maximum context length", "context window", "context size", "context length", "prompt is too long", "maximum prompt length", "prompt too long",
+	"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with",
+}
 
 func (c complaint) tooLong() bool {
 	if c.is("context_length_exceeded", "exceed_context_size", "request_too_large") {
 		return true
 	}
-	message := strings.ToLower(c.message)
-	return contains(message, overflows) && !contains(message, notOverflows)
+	return contains(strings.ToLower(c.message), overflows)
 }
 
 func (c complaint) filtered() bool {

@@ -181,7 +181,7 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 // for its form and cost nothing.
 func repair(err error, rules, own profile.Rules) (profile.Rules, bool) {
 	var refused *providers.Error
-	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest || refused.Temporary || refused.Usage != (messages.Usage{}) {
+	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest || refused.Usage != (messages.Usage{}) {
 		return rules, false
 	}
 	return profile.Repair(refused.Message, rules, own)

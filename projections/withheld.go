@@ -21,13 +21,12 @@ func (h *History) Refused(turn messages.TurnID) (since messages.EventNumber, ite
 	again := h.refused > h.accepted
 	for i := range h.entries {
 		e := &h.entries[i]
-		if e.n < h.accepted || e.n == 0 || e.mark == noted || i < h.standIn() || !again && !h.together(e.turn, turn) {
+		if e.n < h.accepted || e.n == 0 || i < h.standIn() || !again && !h.together(e.turn, turn) {
 			continue
 		}
-		if since == 0 {
+		if since == 0 || e.n < since {
 			since = e.n
 		}
-		since = min(since, e.n)
 		items = append(items, e.asItem(make([]messages.Part, 1)))
 	}
 	return since, items

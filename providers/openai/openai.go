@@ -41,7 +41,6 @@ import (
 
 	api "github.com/sashabaranov/go-openai"
 
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
@@ -178,10 +177,10 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 }
 
 // repair returns the rules of a request that may be accepted where one by rules was refused
-// for its form and cost nothing.
+// for its form.
 func repair(err error, rules, own profile.Rules) (profile.Rules, bool) {
 	var refused *providers.Error
-	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest || refused.Usage != (messages.Usage{}) {
+	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest {
 		return rules, false
 	}
 	return profile.Repair(refused.Message, rules, own)

@@ -287,7 +287,7 @@ func (s *tale) ending() ending {
 			}
 			frames += v.folded
 			for _, ev := range slices.DeleteFunc(s.stage.Events(v.agent), ofPause) {
-				events[counted(ev)]++
+				events[ev.EventType()]++
 			}
 		}
 	})
@@ -299,22 +299,16 @@ func (s *tale) ending() ending {
 	return ending{s.outline(), frames, events}
 }
 
-// counted returns what an event counts as. A child that goes on and completes reports both; if
-// the second report comes first, the other changes nothing any more.
-func counted(ev messages.Event) string {
-	if noop, ok := ev.(messages.CommandNoop); ok && noop.Command == (messages.Report{}).CommandType() {
-		ev = messages.ChildResumed{}
-	}
-	return ev.EventType()
-}
-
 // ofPause reports whether an event is of a pause or of the clock that stops with it: an
 // approval that expires before the calls beside it are over pauses nothing. What agents
-// report while they wait depends on what else they have to report.
+// report while they wait depends on what else they have to report: only the newest is sent, and
+// one that a newer one has overtaken changes nothing.
 func ofPause(ev messages.Event) bool {
 	switch ev := ev.(type) {
-	case messages.TurnPaused, messages.TurnResumed, messages.ChildReported, messages.ChildWaiting:
+	case messages.TurnPaused, messages.TurnResumed, messages.ChildReported, messages.ChildWaiting, messages.ChildResumed:
 		return true
+	case messages.CommandNoop:
+		return ev.Command == messages.Report{}.CommandType()
 	case messages.TimerSet:
 		return ev.For == "duration"
 	case messages.TimerCancelled:

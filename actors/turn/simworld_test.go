@@ -151,7 +151,10 @@ func (s *sim) modelComes(e turn.Effect) any {
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
 	}
-	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Finish: s.one("", "stop", "tool_calls", "length"), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
+	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
+	if s.chance(12) {
+		o.Finish = messages.FinishLength
+	}
 	if t := s.live.Turn; t != nil {
 		o.Judged = map[messages.CallID]turn.Judgement{}
 		for _, item := range turn.UniqueCalls(o.Items, t.CallIDs()) {

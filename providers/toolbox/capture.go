@@ -1,11 +1,6 @@
 package toolbox
 
-import (
-	"bytes"
-	"fmt"
-	"strings"
-	"unicode/utf8"
-)
+import "bytes"
 
 // capture keeps what is written up to a limit, and while there is room for it. The rest
 // is dropped, and stop is called once.
@@ -34,51 +29,4 @@ func (c *capture) Write(b []byte) (int, error) {
 		c.stop(c.err)
 	}
 	return len(b), nil
-}
-
-// tail keeps the end of what is written.
-type tail struct {
-	buf   []byte
-	limit int
-	cut   bool
-}
-
-// Write never fails.
-func (t *tail) Write(b []byte) (int, error) {
-	t.buf = append(t.buf, b[max(0, len(b)-t.limit):]...)
-	if over := len(t.buf) - t.limit; over > 0 || len(b) > t.limit {
-		t.buf, t.cut = append([]byte(nil), t.buf[max(0, over):]...), true
-	}
-	return len(b), nil
-}
-
-// text is the end, marked as one if there was more.
-func (t *tail) text() string {
-	kept := t.buf
-	for t.cut && len(kept) > 0 && !utf8.RuneStart(kept[0]) {
-		kept = kept[1:] // the rest of a character that was cut
-	}
-	text := strings.TrimSpace(visible(kept))
-	if t.cut {
-		return "…" + text
-	}
-	return text
-}
-
-// visible is b as valid UTF-8: a byte that is none is written as \xNN.
-func visible(b []byte) string {
-	if utf8.Valid(b) {
-		return string(b)
-	}
-	var s strings.Builder
-	for len(b) > 0 {
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&s, `\x%02x`, b[0])
-		} else {
-			s.WriteRune(r)
-		}
-		b = b[n:]
-	}
-	return s.String()
 }

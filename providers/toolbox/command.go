@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/reprise-dev/reprise/providers/internal/process"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
@@ -188,36 +186,7 @@ func (c CommandConfig) Program() (string, error) {
 	if len(c.Command) == 0 {
 		return "", errors.New("the command is empty")
 	}
-	return find(c.Dir, c.Command[0])
-}
-
-// find is the path of a program whose relative name starts at dir.
-func find(dir, name string) (string, error) {
-	at := name
-	if filepath.Base(name) != name {
-		if !filepath.IsAbs(name) {
-			at = filepath.Join(dir, name)
-		}
-		var err error
-		if at, err = filepath.Abs(at); err != nil {
-			return "", fmt.Errorf("program %s: %w", name, err)
-		}
-	}
-	path, err := exec.LookPath(at)
-	var cause *exec.Error
-	var stat *fs.PathError
-	if errors.As(err, &cause) && errors.As(cause.Err, &stat) {
-		cause.Err = stat.Err // its path would be told twice
-	}
-	switch {
-	case err == nil:
-		return path, nil
-	case cause != nil && at == name && !filepath.IsAbs(at):
-		return "", fmt.Errorf("program %s: %w; for a file beside the others, write ./%s", name, cause.Err, name)
-	case cause != nil:
-		return "", fmt.Errorf("program %s cannot be run as %s: %w", name, at, cause.Err)
-	}
-	return "", fmt.Errorf("program %s: %w", name, err)
+	return process.Find(c.Dir, c.Command[0])
 }
 
 // resolve reads the schema of an object. A mistake is told with its place.

@@ -3,7 +3,6 @@ package toolbox
 import (
 	"encoding/json"
 	"errors"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,42 +119,5 @@ func TestCommandSpec(t *testing.T) {
 	s := made.Spec()
 	if s.Name != "t" || s.Description != "d" || string(s.Parameters) != `{"type":"object"}` || s.Class != "" || s.Timeout != tool.DefaultTimeout {
 		t.Errorf("the spec is %+v", s)
-	}
-}
-
-func TestInherits(t *testing.T) {
-	for name, want := range map[string]bool{
-		"PATH": true, "HOME": true, "USER": true, "LANG": true, "LC_ALL": true, "TZ": true, "TMPDIR": true,
-		"HTTPS_PROXY": true, "https_proxy": true, "no_proxy": true, "SSL_CERT_FILE": true, "NODE_EXTRA_CA_CERTS": true,
-		"Path": true, "SystemRoot": runtime.GOOS == "windows", "TEMP": runtime.GOOS == "windows",
-		"NATS_URL": false, "DATABASE_URL": false, "GH_PAT": false, "SERVICE_PWD": false, "SSH_AUTH_SOCK": false,
-		"REPRISE_AUTH": false, "OPENAI_API_KEY": false, "PATHS": false, "MY_HOME": false, "": false,
-	} {
-		if inherits(name) != want {
-			t.Errorf("%s is inherited: %t", name, !want)
-		}
-	}
-}
-
-func TestTail(t *testing.T) {
-	tests := []struct {
-		writes []string
-		want   string
-	}{
-		{[]string{"ab", "cd"}, "abcd"},
-		{[]string{"abc", "def"}, "…cdef"},
-		{[]string{"abcdefgh"}, "…efgh"},
-		{[]string{"aéé\n"}, "…é"}, // the first é lost its first byte
-	}
-	for _, test := range tests {
-		l := &tail{limit: 4}
-		for _, w := range test.writes {
-			if n, err := l.Write([]byte(w)); n != len(w) || err != nil {
-				t.Errorf("writing %q gives %d, %v", w, n, err)
-			}
-		}
-		if got := l.text(); got != test.want {
-			t.Errorf("the end of %q is %q; want %q", test.writes, got, test.want)
-		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/process"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -339,7 +340,7 @@ read -r _ <"$LIFELINE.ready"; echo result`)
 
 // Who leaves the group and keeps the output open cannot hold up the call.
 func TestCommandEscaped(t *testing.T) {
-	if _, err := find("", "setsid"); err != nil {
+	if _, err := process.Find("", "setsid"); err != nil {
 		t.Skip("this system has no setsid")
 	}
 	l := newLifeline(t)

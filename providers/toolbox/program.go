@@ -17,6 +17,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/process"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -94,7 +95,7 @@ var (
 // run starts one program, feeds it, and waits until its process group is gone.
 // The code is its exit code, or -1.
 func (p *program) run(ctx context.Context, command []string, arguments json.RawMessage) (string, int, error) {
-	path, err := find(p.config.Dir, command[0])
+	path, err := process.Find(p.config.Dir, command[0])
 	if err != nil {
 		return "", -1, err
 	}
@@ -110,11 +111,13 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	cmd.Args[0] = command[0]
 	cmd.Dir = p.config.Dir
 	cmd.Env = environment(os.Environ(), p.config.Env, tool.CallOf(ctx))
-	own(cmd)
-	cmd.Cancel = func() error { return killGroup(cmd) }
+	// Not process.Bind: it would take a thread for each call. A program that outlives a killed
+	// node finds its standard output closed; its call is settled by its class, as after any crash.
+	process.Group(cmd)
+	cmd.Cancel = func() error { return process.KillGroup(cmd) }
 
 	stdout := &capture{limit: p.config.MaxOutput, stop: stop, room: func(n int) error { return memory.Of(ctx).Add(stoppable, n) }}
-	stderr := &tail{limit: maxStderr}
+	stderr := &process.Tail{Limit: maxStderr}
 	err = p.execute(cmd, line(arguments), stdout, stderr)
 	code := -1
 	if cmd.ProcessState != nil {
@@ -129,7 +132,7 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 		return "", -1, p.noRoom(stdout.err, code)
 	}
 	if code == 0 { // also if it was to be stopped just then
-		return strings.TrimRight(visible(stdout.buf.Bytes()), "\r\n"), code, nil
+		return strings.TrimRight(process.Visible(stdout.buf.Bytes()), "\r\n"), code, nil
 	}
 	if stoppable.Err() != nil {
 		return "", -1, p.stopped(context.Cause(stoppable), stderr)
@@ -202,7 +205,7 @@ func (p *program) execute(cmd *exec.Cmd, input []byte, stdout, stderr io.Writer)
 	err = cmd.Wait()
 	// The group outlives its first process. Its number cannot have been given
 	// to another one while a member lives; with none left the kill finds nothing.
-	_ = killGroup(cmd)
+	_ = process.KillGroup(cmd)
 	for _, o := range outputs {
 		_ = o.SetReadDeadline(time.Now().Add(p.drain))
 	}
@@ -329,24 +332,24 @@ func line(arguments json.RawMessage) []byte {
 }
 
 // stopped tells why a program was killed.
-func (p *program) stopped(cause error, stderr *tail) error {
+func (p *program) stopped(cause error, stderr *process.Tail) error {
 	if errors.Is(cause, errTimeout) {
-		return said(fmt.Errorf("the program was stopped: it took longer than %s", p.config.Timeout), stderr.text())
+		return said(fmt.Errorf("the program was stopped: it took longer than %s", p.config.Timeout), stderr.Text())
 	}
-	return said(fmt.Errorf("the program was stopped: %w", cause), stderr.text())
+	return said(fmt.Errorf("the program was stopped: %w", cause), stderr.Text())
 }
 
 // failure tells how a program failed, in its own words where it had any.
-func failure(err error, stderr *tail, stdout *capture) error {
+func failure(err error, stderr *process.Tail, stdout *capture) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
 		return err
 	}
-	words := stderr.text()
+	words := stderr.Text()
 	if words == "" {
-		last := &tail{limit: maxStderr}
+		last := &process.Tail{Limit: maxStderr}
 		_, _ = last.Write(stdout.buf.Bytes()) // never fails
-		words = last.text()
+		words = last.Text()
 	}
 	if exit.ExitCode() >= 0 {
 		return said(fmt.Errorf("exit code %d", exit.ExitCode()), words)

@@ -18,7 +18,10 @@ type agent struct {
 	rt    *Runtime
 	id    messages.AgentID
 	epoch messages.Epoch
-	def   *definition
+	kind  *kind
+	// def is the definition of the turn at hand, or of the last one; next is that of a turn
+	// that begins.
+	def, next *definition
 
 	after  *afterlife
 	self   *actor.PID
@@ -228,8 +231,25 @@ func (a *agent) outcomes() []outcome {
 	return nil
 }
 
+// env is what a decision depends on. Between two turns the definition is the newest; a turn
+// keeps the one that it began with.
 func (a *agent) env() turn.Env {
-	return turn.Env{Agent: a.id, Definition: a.def.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.leaving}
+	a.next = a.kind.now.Load()
+	if a.state.Turn == nil {
+		a.def = a.next
+	}
+	return turn.Env{Agent: a.id, Definition: a.def.turn, Next: &a.next.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.leaving}
+}
+
+// judge gives the machine a command or an outcome. A turn that begins with it, behind
+// another one, has the next definition.
+func (a *agent) judge(env turn.Env, what any) ([]messages.Event, error) {
+	before := a.state.Turn
+	events, err := a.state.Decide(env, what)
+	if t := a.state.Turn; before != nil && t != nil && t.ID != before.ID {
+		a.def = a.next
+	}
+	return events, err
 }
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
@@ -301,7 +321,7 @@ func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
 func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
 	env := a.env()
 	env.Old, env.Known, env.Person = old, d.Known, d.Cause.Person()
-	events, err := a.state.Decide(env, a.succeeded.bind(d))
+	events, err := a.judge(env, a.succeeded.bind(d))
 	var spent *turn.SpentError
 	var overtaken *turn.OvertakenError
 	switch {
@@ -331,7 +351,7 @@ func (a *agent) settle(batch []outcome) {
 			continue
 		}
 		a.done(o.of)
-		more, err := a.state.Decide(a.env(), a.told(o.result))
+		more, err := a.judge(a.env(), a.told(o.result))
 		if err != nil {
 			a.rt.logger.Error("an outcome was refused", a.id.LogAttr(a.epoch), "error", err)
 			continue

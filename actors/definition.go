@@ -26,7 +26,12 @@ type Definition struct {
 	// Instructions come before the history in every model call.
 	Instructions string
 	Tools        []tool.Tool
-	Settings     providers.Settings
+	// Sources have further tools, which may come and go while the runtime watches them
+	// ([Runtime.Watch]): a turn has those that there are when it begins. An agent that is loaded in the
+	// middle of a turn goes on with those that there are then. StopOn and ToolChoice name none
+	// of them. A name that several have, or one of Tools, belongs to none of them.
+	Sources  []tool.Source
+	Settings providers.Settings
 	// ModelSettings are settings of single models, by provider/model, and come before
 	// Settings. What a fallback's provider refuses it does not take from Settings.
 	ModelSettings map[string]providers.Settings

@@ -105,13 +105,14 @@ func (a *agent) begin(e turn.Effect) func() {
 	case turn.Reconcile:
 		call := a.call(e)
 		gone := turn.ToolReconciled{Call: e.Call}
-		limit := a.timeout(call.Tool)
+		def := a.def
+		limit := def.timeout(call.Tool)
 		overdue := time.AfterFunc(limit+grace, func() { a.report(e, gone) })
 		cancel := a.run(e, gone, func(stopped context.Context) any {
 			defer overdue.Stop()
 			ctx, cancel := context.WithTimeout(stopped, limit)
 			defer cancel()
-			result := a.reconcile(ctx, e, call)
+			result := a.reconcile(ctx, e, call, def)
 			overdue.Stop() // what it says is in hand, and is stored for as long as that takes
 			return a.spill(stopped, result)
 		})
@@ -124,7 +125,8 @@ func (a *agent) begin(e turn.Effect) func() {
 // itself: its call has timed out.
 func (a *agent) beginTool(e turn.Effect) func() {
 	call := a.call(e)
-	limit := a.timeout(call.Tool)
+	def := a.def
+	limit := def.timeout(call.Tool)
 	late := erred(call, "timeout", "the tool did not finish within %v and may still run", limit)
 	var h *hooking
 	patience := limit + grace
@@ -136,7 +138,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 	overdue := time.AfterFunc(patience, func() { a.report(e, late) })
 	cancel := a.run(e, erred(call, "panic", "the tool ended its goroutine"), func(ctx context.Context) any {
 		defer overdue.Stop()
-		result := a.useTool(ctx, e, call, limit, h)
+		result := a.useTool(ctx, e, call, def, h)
 		overdue.Stop() // the result is in hand, and is stored for as long as that takes
 		return a.spill(ctx, roomFor(ctx, call, result))
 	})
@@ -176,8 +178,8 @@ func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (ca
 func (a *agent) report(e turn.Effect, result any) { a.root.Send(a.self, outcome{e, result}) }
 
 // timeout is how long a call of the tool may take.
-func (a *agent) timeout(name string) time.Duration {
-	if t := a.def.tools[name]; t != nil && t.Spec().Timeout != 0 {
+func (def *definition) timeout(name string) time.Duration {
+	if t := def.tools[name]; t != nil && t.Spec().Timeout != 0 {
 		return t.Spec().Timeout
 	}
 	return tool.DefaultTimeout
@@ -207,13 +209,13 @@ func (a *agent) beginModel(e turn.Effect) func() {
 			j.denials[tool] = len(r.Text)
 		}
 	}
-	wait := a.pace()
+	wait, most := a.pace(), a.def.showAtMost()
 	return a.run(e, gone, func(ctx context.Context) any {
 		if wait(ctx) != nil {
 			return gone // nobody listens any more
 		}
 		if missing == nil {
-			req.Items, missing = a.rt.shelf.show(ctx, a.id, req.Items, a.def.showAtMost())
+			req.Items, missing = a.rt.shelf.show(ctx, a.id, req.Items, most)
 		}
 		if missing != nil {
 			return unshown(e.Call, missing)
@@ -268,12 +270,12 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		h.info.Step++
 	}
 	a.rewritten, a.missing = nil, nil
-	atStart := t.AtStart()
+	atStart, most := t.AtStart(), a.def.showAtMost()
 	gone := hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Decisions: []turn.HookDecision{
 		{Hook: "hooks", Point: string(e.Point), Do: turn.HookFailed, Reason: errHookGone.Error()},
 	}}}
 	return a.run(e, gone, func(ctx context.Context) any {
-		items, err := a.rt.shelf.show(ctx, a.id, req.Items, a.def.showAtMost())
+		items, err := a.rt.shelf.show(ctx, a.id, req.Items, most)
 		if err != nil { // the call cannot be made: that is its own failure, and no hook's
 			return hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Seen: seen}, missing: err}
 		}
@@ -326,7 +328,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		generate = j.aroundModel(generate)
 	}
 	resp, err := generate(ctx, req)
-	if err == nil && a.def.around {
+	if err == nil && j != nil && j.def.around {
 		err = sound(resp.Items)
 	}
 	silence.Stop()
@@ -385,9 +387,9 @@ func erred(c turn.ToolCall, kind, format string, args ...any) turn.ToolErred {
 
 // useTool runs a tool and asks the hooks about its result; h is nil if there are
 // none.
-func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration, h *hooking) any {
-	result := a.runTool(ctx, e, c, limit, h)
-	if h == nil || !a.def.afterTool || ctx.Err() != nil {
+func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition, h *hooking) any {
+	result := a.runTool(ctx, e, c, def, h)
+	if h == nil || !def.afterTool || ctx.Err() != nil {
 		return result
 	}
 	call := HookedCall{c.ID, c.Tool, json.RawMessage(c.Arguments)}
@@ -405,8 +407,8 @@ func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 }
 
 // runTool runs a tool within its time limit and gives what came of it.
-func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, limit time.Duration, h *hooking) (result any) {
-	t := a.def.tools[c.Tool]
+func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition, h *hooking) (result any) {
+	t, limit := def.tools[c.Tool], def.timeout(c.Tool)
 	if t == nil {
 		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
 	}
@@ -422,7 +424,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 		if err := a.mayAct(ctx); err != nil {
 			return "", err
 		}
-		return t.Call(c, arguments)
+		return t.Call(tool.WithProgress(c, func(text string) { a.progress(e, text) }), arguments)
 	}
 	if h != nil {
 		call = h.aroundTool(c, call)
@@ -431,6 +433,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	most := a.rt.shelf.most
 	var misfit *tool.ArgumentError
 	var full *providers.Error
+	var unknown *tool.UnknownError
 	switch {
 	case errors.As(err, &misfit):
 		return erred(c, "bad_arguments", "%v", err)
@@ -440,6 +443,8 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 		return erred(c, "timeout", "%v", err)
 	case err != nil && ctx.Err() == context.DeadlineExceeded:
 		return erred(c, "timeout", "the tool did not finish within %v", limit)
+	case errors.As(err, &unknown):
+		return erred(c, "unknown", "%v", err)
 	case err != nil:
 		return erred(c, "error", "%v", err)
 	case len(output) > most:
@@ -448,14 +453,21 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, lim
 	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Output: printable(output, most)}
 }
 
+// progress shows those who follow the agent how far a call is.
+func (a *agent) progress(e turn.Effect, text string) {
+	a.tell(func(o Observer) {
+		o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: "progress", Text: printable(text, maxMessage)})
+	})
+}
+
 func (a *agent) callInfo(e turn.Effect, c turn.ToolCall) tool.Call {
 	return tool.Call{Agent: a.id, Turn: e.Turn, ID: c.ID, Key: c.Key, Attempt: c.Attempt}
 }
 
 // reconcile asks a tool of class check what became of a lost call.
-func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall) (result any) {
+func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition) (result any) {
 	unsure := turn.ToolReconciled{Call: c.ID}
-	r, ok := a.def.tools[c.Tool].(tool.Reconciler)
+	r, ok := def.tools[c.Tool].(tool.Reconciler)
 	if !ok {
 		return unsure
 	}

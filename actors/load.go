@@ -187,7 +187,7 @@ func (a *agent) recovery() []messages.Event {
 	if a.def.turn.Unknown {
 		return nil
 	}
-	events, err := a.state.Decide(a.env(), turn.Recover{})
+	events, err := a.judge(a.env(), turn.Recover{})
 	if err != nil {
 		return nil
 	}

@@ -176,14 +176,14 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID) *child {
 }
 
 func (p *partition) spawnAt(ctx actor.Context, id messages.AgentID, tip *eventlog.Tip) *child {
-	def := p.rt.kinds[id.Kind]
-	if def == nil {
-		def = undefined
+	kind := p.rt.kinds[id.Kind]
+	if kind == nil {
+		kind = undefined
 	}
 	after := &afterlife{refusal: p.after.refusal}
 	leaving := p.handover != nil
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &agent{rt: p.rt, id: id, epoch: p.epoch, def: def, after: after, leaving: leaving, tip: tip}
+		return &agent{rt: p.rt, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(), after: after, leaving: leaving, tip: tip}
 	}, actor.WithDispatcher(p.rt.crew), after.mailbox()))
 	now := time.Now()
 	c := &child{pid: pid, spawned: now, used: now, failing: p.failed[id]}

@@ -111,12 +111,12 @@ type Reply struct {
 	Event   messages.Event
 }
 
-// Delta is a piece of a model's answer on its way. It is not kept.
+// Delta is a piece of a model's answer on its way, or the progress of a tool. It is not kept.
 type Delta struct {
 	Agent messages.AgentID `json:"-"`
 	Turn  messages.TurnID  `json:"turn"`
 	Call  messages.CallID  `json:"call"`
-	// Kind is text or reasoning.
+	// Kind is text, reasoning, or progress: Call is then the tool's.
 	Kind string `json:"type"`
 	Text string `json:"text"`
 	// Child is the agent whose answer it is, where Agent is one above it: Turn and

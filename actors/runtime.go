@@ -85,7 +85,7 @@ const DefaultIdleAfter = 5 * time.Minute
 // use.
 type Runtime struct {
 	log       eventlog.Log
-	kinds     map[string]*definition
+	kinds     map[string]*kind
 	observer  Observer
 	send      func(context.Context, messages.AgentID, messages.Command) error
 	purger    Purger
@@ -150,7 +150,7 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*definition), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
+		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)
@@ -184,19 +184,21 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		if r.kinds[d.Kind] != nil {
 			return nil, fmt.Errorf("agent %s is defined twice", d.Kind)
 		}
-		def, err := prepare(ctx, cfg, d)
-		if err != nil {
+		if err := d.Validate(cfg.Providers); err != nil {
 			return nil, err
 		}
-		r.kinds[d.Kind] = def
+		k := &kind{sources: d.Sources, logger: r.logger, prepare: func(ctx context.Context) (*definition, error) {
+			return prepare(ctx, cfg, d.gathered(r.logger))
+		}}
+		if err := k.renew(ctx); err != nil {
+			return nil, err
+		}
+		r.kinds[d.Kind] = k
 	}
 	return r, nil
 }
 
 func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error) {
-	if err := d.Validate(cfg.Providers); err != nil {
-		return nil, err
-	}
 	d = d.withDefaults()
 	encoded, err := d.encode()
 	if err != nil {
@@ -285,11 +287,11 @@ func (r *Runtime) Kinds() []string {
 	return kinds
 }
 
-// Digests are the hashes of the definitions, by kind.
+// Digests are the hashes of the newest definitions, by kind.
 func (r *Runtime) Digests() map[string]string {
 	digests := make(map[string]string, len(r.kinds))
-	for kind, def := range r.kinds {
-		digests[kind] = def.turn.Digest
+	for name, k := range r.kinds {
+		digests[name] = k.now.Load().turn.Digest
 	}
 	return digests
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// undefined stands for the definition of agents whose kind is not defined here.
-var undefined = &definition{turn: turn.Definition{Unknown: true}}
+// undefined stands for the kind of agents whose kind is not defined here.
+var undefined = fixed(&definition{turn: turn.Definition{Unknown: true}})
 
 // takes refuses what an agent whose kind is not defined here cannot do. It can be
 // ended, for whoever operates the cluster must always be able to delete it, and a

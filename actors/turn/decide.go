@@ -266,6 +266,9 @@ func (d *decision) startNext() {
 // start begins the turn of a waiting input.
 func (d *decision) start(q Queued) {
 	d.starts++
+	if d.env.Next != nil {
+		d.env.Definition = *d.env.Next
+	}
 	d.configure()
 	def := d.env.Definition
 	max, limits, choice := q.Options.MaxSteps, def.TurnLimits, q.Options.ToolChoice

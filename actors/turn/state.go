@@ -318,7 +318,9 @@ func (s *State) MustEnd() bool {
 type Env struct {
 	Agent      messages.AgentID
 	Definition Definition
-	Now        time.Time
+	// Next is the definition of turns that begin from here on. Nil: Definition.
+	Next *Definition
+	Now  time.Time
 	// Old is the id of an input that a Recall is about and that came so long ago that
 	// the state does not know it any more. Empty: there is no such.
 	Old string

@@ -52,6 +52,25 @@ type Reconciler interface {
 	Reconcile(ctx context.Context, key string) (string, Found, error)
 }
 
+// Source is a set of tools that may change while agents run.
+type Source interface {
+	// Tools returns the tools there are now, and a channel that is closed when that is no
+	// longer so. It does not block. Safe for concurrent use.
+	Tools() (now []Tool, changed <-chan struct{})
+}
+
+// UnknownError means that a call may or may not have had its effect: what became of it
+// was lost on the way, as when a server ends before it has answered.
+type UnknownError struct{ Err error }
+
+// Error returns the cause, and what it leaves open.
+func (e *UnknownError) Error() string {
+	return e.Err.Error() + ": it is not known whether the call had its effect"
+}
+
+// Unwrap returns the cause.
+func (e *UnknownError) Unwrap() error { return e.Err }
+
 // Found is what a Reconciler knows.
 type Found int
 
@@ -129,6 +148,21 @@ func CallOf(ctx context.Context) Call {
 // Key is the idempotency key of the call that a tool runs for; empty outside
 // of one.
 func Key(ctx context.Context) string { return CallOf(ctx).Key }
+
+type progressKey struct{}
+
+// WithProgress puts what shows the progress of a call into the context that its tool will see.
+func WithProgress(ctx context.Context, show func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, show)
+}
+
+// Progress shows those who follow the agent how far the call is that a tool runs for. It is not
+// kept. Outside of a call it does nothing.
+func Progress(ctx context.Context, text string) {
+	if show, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		show(text)
+	}
+}
 
 // Typed is a Tool made of a plain function with a typed argument.
 type Typed[A any] struct {

@@ -63,6 +63,8 @@ var homes = []home{
 		"one place knows the server's files"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, nil,
 		"one door, one SDK: its types stop at the threshold"},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"providers/mcp"}, []string{"actors", "cmd/internal/cli"},
+		"one door, one SDK: its types stop at the threshold; tests have it play the server"},
 	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,
 		"mailboxes and placement only; no other room knows that there are actors"},
 	{"github.com/prometheus", []string{"cluster/gateway/metrics"}, []string{"cluster/..."},

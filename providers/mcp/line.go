@@ -1,0 +1,143 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage is the largest message that is read of a server, in bytes.
+const maxMessage = 16 << 20
+
+// closing is how long a connection may take to end in order.
+const closing = 2 * time.Second
+
+// line is one connection to a server.
+type line struct {
+	session *sdk.ClientSession
+	program *program      // nil: it is reached over HTTP
+	ended   chan struct{} // closed when nothing comes from the server any more
+}
+
+// dial starts or reaches the server.
+func (s *Server) dial(ctx context.Context) (*line, error) {
+	l := &line{ended: make(chan struct{})}
+	hungUp := make(chan struct{})
+	web := &http.Client{Transport: &door{s.web, s.config.Headers, func() { note(s.listed) }, sync.OnceFunc(func() { close(hungUp) })}}
+	var transport sdk.Transport = &sdk.StreamableClientTransport{Endpoint: s.config.URL, HTTPClient: web, MaxEventSize: maxMessage}
+	if s.config.URL == "" {
+		var err error
+		if l.program, err = start(s.config); err != nil {
+			return nil, err
+		}
+		transport = &sdk.IOTransport{Reader: l.program.stdout, Writer: l.program, MaxLineLength: maxMessage}
+	}
+	var err error
+	if l.session, err = s.client().Connect(ctx, transport, nil); err != nil {
+		err = l.because(err)
+		l.close()
+		return nil, err
+	}
+	go func() {
+		defer close(l.ended)
+		over := make(chan struct{})
+		go func() { defer close(over); _ = l.session.Wait() }()
+		select {
+		case <-over:
+		case <-hungUp:
+		case <-l.exited(): // what it started may hold its output open
+		}
+	}()
+	return l, nil
+}
+
+func (s *Server) client() *sdk.Client {
+	return sdk.NewClient(&sdk.Implementation{Name: "reprise", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:           &sdk.ClientCapabilities{}, // nothing is done for the server
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { note(s.listed) },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			token, _ := r.Params.ProgressToken.(string)
+			s.mu.Lock()
+			show := s.shows[token]
+			s.mu.Unlock()
+			if show != nil {
+				show(progress(r.Params))
+			}
+		},
+	})
+}
+
+func progress(p *sdk.ProgressNotificationParams) string {
+	switch {
+	case p.Message != "":
+		return p.Message
+	case p.Total > 0:
+		return fmt.Sprintf("%g of %g", p.Progress, p.Total)
+	}
+	return fmt.Sprintf("%g", p.Progress)
+}
+
+// exited is closed when the program has ended; nil if there is none.
+func (l *line) exited() <-chan struct{} {
+	if l.program == nil {
+		return nil
+	}
+	return l.program.exited
+}
+
+func (l *line) over() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// why is the reason for which the connection has ended.
+func (l *line) why() error {
+	if l.program != nil {
+		return l.program.why()
+	}
+	return errors.New("it has ended the connection")
+}
+
+// because is err, or the end of the program if that is what it came of.
+func (l *line) because(err error) error {
+	if l.program == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return l.program.why()
+}
+
+// close ends the connection: a program first, so that no call waits for it.
+func (l *line) close() {
+	if l.program != nil {
+		l.program.stop()
+	}
+	if l.session == nil {
+		return
+	}
+	closed := make(chan struct{})
+	go func() { defer close(closed); _ = l.session.Close() }()
+	select {
+	case <-closed:
+	case <-time.After(closing): // a call still waits for an answer, as long as it may
+	}
+}
+
+// words is an error without secrets, and without the address, which may be one.
+func (s *Server) words(err error) string {
+	text := err.Error()
+	if at := new(url.Error); errors.As(err, &at) {
+		text = strings.ReplaceAll(text, at.Error(), at.Err.Error())
+	}
+	return s.hidden.Replace(text)
+}

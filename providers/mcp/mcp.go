@@ -1,0 +1,202 @@
+// Package mcp gives agents the tools of servers of the Model Context Protocol: programs that are
+// spoken to over standard input and output, and addresses that are spoken to over HTTP.
+//
+// # Guarantees
+//
+//   - A server that cannot be started, dies, hangs or refuses fails calls, and nothing else. It is
+//     started again when a call wants it, and now and then without one, with pauses that grow.
+//   - A call of class once that may have reached a server which then did not answer fails
+//     as a [tool.UnknownError].
+//   - A program ends with its [Server], and all that stayed in its process group. On Linux it is
+//     also killed when this process is; elsewhere it finds its standard input closed then.
+//   - Values of headers, what an address has behind its path, and variables with names like those
+//     of keys are shown in no error and no log.
+//   - No message of a server takes more than 16 MiB of memory, and its tools are 1,000 at most.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-dev/reprise/providers/internal/process"
+)
+
+// Config says where a server is. It has a Command or a URL.
+type Config struct {
+	// Name names the server in errors and logs.
+	Name string
+	// Command is the program and its arguments. A bare name is looked up in PATH; a relative
+	// path starts at Dir.
+	Command []string
+	// Dir is where the program runs. Empty: the current directory.
+	Dir string
+	// Env is added to what the program inherits, as toolbox.CommandConfig has it: NAME=value, or
+	// NAME to pass on a variable of this process.
+	Env []string
+	// URL is where a server is that speaks streamable HTTP. A redirect of it is not followed.
+	URL string
+	// Headers are sent with each request to URL.
+	Headers map[string]string
+	// Timeout ends a call that takes longer. Zero: tool.DefaultTimeout.
+	Timeout time.Duration
+	// Logger receives what an operator must know. Nil: slog.Default.
+	Logger *slog.Logger
+}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+
+// Validate reports what is wrong with c. It does not look for the program; see [Config.Program].
+func (c Config) Validate() error {
+	switch {
+	case c.Name == "":
+		return errors.New("an MCP server has no name")
+	case (len(c.Command) == 0 || c.Command[0] == "") == (c.URL == ""):
+		return fmt.Errorf("MCP server %s: write either a command or a url", c.Name)
+	case c.URL == "" && len(c.Headers) > 0:
+		return fmt.Errorf("MCP server %s: headers are sent to a url, and it has none", c.Name)
+	case c.URL != "" && (len(c.Env) > 0 || c.Dir != ""):
+		return fmt.Errorf("MCP server %s: env and dir are for a command, and it has none", c.Name)
+	case c.Timeout < 0:
+		return fmt.Errorf("MCP server %s: timeout: %s is negative", c.Name, c.Timeout)
+	}
+	for _, e := range c.Env {
+		if name, _, _ := strings.Cut(e, "="); name == "" || strings.ContainsRune(e, 0) {
+			return fmt.Errorf("MCP server %s: env: an entry has no name or holds a NUL; write NAME=value, or NAME to pass it on", c.Name)
+		}
+	}
+	for name, value := range c.Headers {
+		if !headerName.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return fmt.Errorf("MCP server %s: headers: a name or value cannot be sent: it holds a space, a line break or a control character", c.Name)
+		}
+	}
+	return c.validateURL()
+}
+
+func (c Config) validateURL() error {
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.URL == "":
+		return nil
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("MCP server %s: url is not an http or https address", c.Name)
+	case u.User != nil:
+		return fmt.Errorf("MCP server %s: url has a user name or password in it: give them as a header", c.Name)
+	}
+	return nil
+}
+
+// Program returns the path of the program, empty for a server with a URL, or why it cannot be run.
+func (c Config) Program() (string, error) {
+	if len(c.Command) == 0 {
+		return "", nil
+	}
+	return process.Find(c.Dir, c.Command[0])
+}
+
+// Server is a connection to a server that is kept alive. Make one with [New]. Safe for
+// concurrent use.
+type Server struct {
+	config Config
+	logger *slog.Logger
+	hidden *strings.Replacer
+	web    *http.Transport
+
+	stop    context.CancelFunc
+	stopped chan struct{}
+	wanted  chan struct{} // holds a value while a call wants a connection
+	listed  chan struct{} // holds a value while the server says that its tools have changed
+
+	mu      sync.Mutex
+	line    *line         // nil: there is none
+	down    error         // why there is none
+	tried   chan struct{} // closed when the next attempt to connect has ended
+	calls   int           // that run
+	tokens  int           // that were given to calls
+	shows   map[string]func(string)
+	tools   []*sdk.Tool
+	changed chan struct{} // closed when there are other tools
+}
+
+// New checks the configuration and begins to connect, which goes on until Close. The error is that
+// of [Config.Validate].
+func New(c Config) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	s := &Server{
+		config: c, logger: c.Logger.With("server", c.Name), hidden: hiding(c), stopped: make(chan struct{}),
+		wanted: make(chan struct{}, 1), listed: make(chan struct{}, 1),
+		tried: make(chan struct{}), changed: make(chan struct{}), shows: make(map[string]func(string)),
+	}
+	s.web = http.DefaultTransport.(*http.Transport).Clone()
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	go s.keep(ctx)
+	return s, nil
+}
+
+// Ready waits until the server's tools are known, or the first attempt to connect has failed; the
+// error says why. Later attempts follow by themselves.
+func (s *Server) Ready(ctx context.Context) error {
+	s.mu.Lock()
+	tried, done := s.tried, s.line != nil || s.down != nil
+	s.mu.Unlock()
+	if !done {
+		select {
+		case <-tried:
+		case <-ctx.Done():
+			return fmt.Errorf("MCP server %s: it has not answered yet: %w", s.config.Name, ctx.Err())
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
+// Close ends the connection, and the program with all that stayed in its process group.
+func (s *Server) Close() {
+	s.stop()
+	<-s.stopped
+}
+
+// hiding returns what takes the secrets of a configuration out of a text.
+func hiding(c Config) *strings.Replacer {
+	var pairs []string
+	hide := func(secret string) {
+		if len(secret) >= 6 { // a shorter one is a word
+			pairs = append(pairs, secret, "[hidden]")
+		}
+	}
+	for _, value := range c.Headers {
+		hide(value)
+		_, rest, _ := strings.Cut(value, " ") // behind Bearer
+		hide(rest)
+	}
+	if u, err := url.Parse(c.URL); err == nil {
+		hide(u.RawQuery)
+		for _, values := range u.Query() {
+			hide(values[0])
+		}
+	}
+	for _, e := range c.Env {
+		if name, value, _ := strings.Cut(e, "="); secretName.MatchString(name) {
+			hide(value)
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+var secretName = regexp.MustCompile(`(?i)key|token|secret|auth|pass|cookie|credential`)

@@ -1,0 +1,208 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/providers/mcp"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// both runs a test against a server of either kind.
+func both(t *testing.T, run func(t *testing.T, s *mcp.Server, h *there)) {
+	t.Run("stdio", func(t *testing.T) { run(t, ready(t, program("server")), nil) })
+	t.Run("http", func(t *testing.T) {
+		h := newThere()
+		run(t, ready(t, web(t, h)), h)
+	})
+}
+
+// all is both, and one over HTTP that has no sessions. The SDK does not cancel calls of that.
+func all(t *testing.T, run func(t *testing.T, s *mcp.Server, h *there)) {
+	both(t, run)
+	t.Run("http without sessions", func(t *testing.T) {
+		h := newThere()
+		h.stateless = true
+		run(t, ready(t, web(t, h)), h)
+	})
+}
+
+// A37: tools are listed with their schemas, and called.
+func TestListAndCall(t *testing.T) {
+	all(t, func(t *testing.T, s *mcp.Server, _ *there) {
+		all := tools(t, s)
+		spec := all["add"].Spec()
+		if spec.Description != "adds" || !strings.Contains(string(spec.Parameters), `"a":{"type":"integer"}`) {
+			t.Errorf("add is %+v with %s", spec, spec.Parameters)
+		}
+		for name, class := range map[string]tool.Class{"add": tool.Pure, "set": tool.Keyed, "wipe": tool.Once, "slow": tool.Once} {
+			if got := all[name].Spec().Class; got != class {
+				t.Errorf("the class of %s is %s", name, got)
+			}
+		}
+		ctx := tool.WithCall(t.Context(), tool.Call{Key: "k1"})
+		for _, c := range []struct{ name, arguments, want string }{
+			{"add", `{"a":2,"b":3}`, "5"},
+			{"add", `{"a":"x","b":3}`, `error: the arguments do not fit: a: type: x has type "string", want "integer"`},
+			{"set", `{}`, "key k1"},
+			{"wipe", `{}`, "error: no disk, and the key is "},
+			{"picture", `{}`, "[an image, image/png, 4 bytes, which cannot be shown]\n[a link to the resource log, file:///log]\n" +
+				"[the resource file:///b, of an unknown type, 2 bytes, which cannot be shown]\n" + `{"n":1}`},
+			{"odd_n_me", `{}`, "called odd/näme"},
+			{strings.Repeat("long", 16), `{}`, "called " + strings.Repeat("long", 20)},
+		} {
+			if got := call(ctx, all[c.name], c.arguments); got != c.want {
+				t.Errorf("%s(%s) gives %q, want %q", c.name, c.arguments, got, c.want)
+			}
+		}
+		if all["same_name"] != nil {
+			t.Error("a name that two tools would have belongs to one of them")
+		}
+	})
+}
+
+// A37: a call is cancelled, at the server too.
+func TestCancel(t *testing.T) {
+	both(t, func(t *testing.T, s *mcp.Server, h *there) {
+		all := tools(t, s)
+		begun := make(chan string, 1)
+		ctx, cancel := context.WithCancelCause(tool.WithProgress(t.Context(), func(text string) { begun <- text }))
+		hurry := errors.New("no time")
+		go func() {
+			if text := <-begun; text != "1 of 4" {
+				t.Errorf("the progress is %q", text)
+			}
+			cancel(hurry)
+		}()
+		if _, err := all["slow"].Call(ctx, []byte(`{}`)); !errors.Is(err, hurry) {
+			t.Errorf("a cancelled call fails with %v", err)
+		}
+		if got := call(t.Context(), all["stopped"], `{}`); got != "the slow one was cancelled" {
+			t.Errorf("the server heard %q", got)
+		}
+	})
+}
+
+// A37: a call of a tool that does not end is over with its time.
+func TestTimeLimit(t *testing.T) {
+	c := program("server")
+	c.Timeout = 7 * time.Second
+	all := tools(t, ready(t, c))
+	if got := all["slow"].Spec().Timeout; got != c.Timeout {
+		t.Errorf("the time limit is %v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := all["slow"].Call(ctx, []byte(`{}`)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call that hangs fails with %v", err)
+	}
+}
+
+// A list that changes is seen by the sources of the server.
+func TestListChanges(t *testing.T) {
+	all(t, func(t *testing.T, s *mcp.Server, _ *there) {
+		src := source(t, s, mcp.Selection{Only: []string{"grow*", "set"}})
+		old := tools(t, s)["set"]
+		now, changed := src.Tools()
+		if len(now) != 2 {
+			t.Fatalf("there are %d tools", len(now))
+		}
+		if got := call(t.Context(), now[0], `{}`); got != "growing" {
+			t.Fatal(got)
+		}
+		<-changed
+		for now, changed = src.Tools(); len(now) != 2 || now[1].Spec().Name != "grown"; now, changed = src.Tools() {
+			<-changed // the two changes may come as two lists
+		}
+		if got := call(t.Context(), now[1], `{}`); got != "tall" {
+			t.Error(got)
+		}
+		if got := call(t.Context(), old, `{}`); got != "error: MCP server there has no tool set any more" {
+			t.Error(got)
+		}
+	})
+}
+
+// A change that a server tells while its stream is cut is found when it is open again.
+func TestMissedChange(t *testing.T) {
+	for name, stateless := range map[string]bool{"with sessions": false, "without sessions": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newThere()
+			h.stateless = stateless
+			src := source(t, ready(t, web(t, h)), mcp.Selection{Only: []string{"grown"}})
+			_, changed := src.Tools()
+			h.site.CloseClientConnections()
+			h.grow()
+			<-changed
+			now, changed := src.Tools()
+			for ; len(now) == 0; now, changed = src.Tools() {
+				<-changed
+			}
+		})
+	}
+}
+
+func TestSelection(t *testing.T) {
+	s := ready(t, web(t, newThere()))
+	asked := func(json.RawMessage) (bool, error) { return true, nil }
+	all := tools(t, s, mcp.Selection{
+		Only: []string{"s*", "add", "die"}, Except: []string{"same*", "slow"}, Prefix: "x_",
+		Classes:   []mcp.ClassRule{{Tool: "set", Class: tool.Pure}, {Tool: "*", Class: tool.Keyed}},
+		Approvals: []mcp.ApprovalRule{{Tool: "add", Approval: tool.Never}, {Tool: "die", Approval: tool.Asked, ApproveIf: asked}, {Tool: "*", Approval: tool.Always}},
+	})
+	for name, want := range map[string]struct {
+		class    tool.Class
+		approval tool.Approval
+		needs    bool
+	}{"x_add": {tool.Keyed, tool.Never, false}, "x_set": {tool.Pure, tool.Always, true}, "x_die": {tool.Keyed, tool.Asked, true}, "x_stopped": {tool.Keyed, tool.Always, true}} {
+		made := all[name]
+		if made == nil {
+			t.Fatalf("%s is not among %v", name, all)
+		}
+		arguments := `{}`
+		if name == "x_add" {
+			arguments = `{"a":1,"b":2}`
+		}
+		needs, err := made.(tool.Gated).NeedsApproval([]byte(arguments))
+		if spec := made.Spec(); spec.Class != want.class || spec.Approval != want.approval || needs != want.needs || err != nil {
+			t.Errorf("%s is %+v and needs approval: %t, %v", name, spec, needs, err)
+		}
+		if _, err := made.(tool.Gated).NeedsApproval([]byte(`[]`)); !errors.As(err, new(*tool.ArgumentError)) {
+			t.Errorf("%s takes a list for arguments: %v", name, err)
+		}
+	}
+	if len(all) != 4 {
+		t.Errorf("the tools are %v", all)
+	}
+	for _, v := range []mcp.Selection{
+		{Only: []string{"[a"}}, {Except: []string{""}}, {Prefix: "a b"}, {Classes: []mcp.ClassRule{{Tool: "a", Class: tool.Check}}},
+		{Approvals: []mcp.ApprovalRule{{Tool: "a", Approval: tool.Asked}}},
+	} {
+		if _, err := s.Select(v); err == nil {
+			t.Errorf("%+v is taken", v)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for want, c := range map[string]mcp.Config{
+		"has no name":                   {Command: []string{"a"}},
+		"either a command or a url":     {Name: "a"},
+		"write either":                  {Name: "a", Command: []string{"a"}, URL: "http://a"},
+		"headers are sent to a url":     {Name: "a", Command: []string{"a"}, Headers: map[string]string{"a": "b"}},
+		"env and dir are for a command": {Name: "a", URL: "http://a", Dir: "b"},
+		"is negative":                   {Name: "a", URL: "http://a", Timeout: -1},
+		"an entry has no name":          {Name: "a", Command: []string{"a"}, Env: []string{"=b"}},
+		"cannot be sent":                {Name: "a", URL: "http://a", Headers: map[string]string{"a": "b\nc"}},
+		"not an http or https address":  {Name: "a", URL: "ftp://a"},
+		"user name or password":         {Name: "a", URL: "http://u:p@a"},
+	} {
+		if _, err := mcp.New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Selection says which of a server's tools agents have, and how. Tools are meant by their names
+// at the server, or by patterns as path.Match has them: read_* for all that begin so. The zero value
+// is all of them.
+//
+// A tool's class is that of the first rule that fits; without one it is pure if the server
+// says that the tool only reads, keyed if it says that the tool is idempotent and destroys
+// nothing, and else once. Each call carries its idempotency key as
+// dev.reprise/idempotency-key in _meta.
+type Selection struct {
+	// Only are the tools to have. Empty: all.
+	Only []string
+	// Except are those not to have.
+	Except []string
+	// Prefix comes before each name.
+	Prefix string
+	// Classes and Approvals are rules, of which the first that fits a tool holds.
+	Classes   []ClassRule
+	Approvals []ApprovalRule
+}
+
+// ClassRule gives tools a class: tool.Pure, tool.Keyed or tool.Once.
+type ClassRule struct {
+	Tool  string
+	Class tool.Class
+}
+
+// ApprovalRule says which calls of tools wait for a person. ApproveIf is for tool.Asked and
+// no other; its error counts as yes.
+type ApprovalRule struct {
+	Tool      string
+	Approval  tool.Approval
+	ApproveIf func(arguments json.RawMessage) (bool, error)
+}
+
+var prefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`)
+
+// Validate reports what is wrong with a selection.
+func (v Selection) Validate() error {
+	patterns := slices.Concat(v.Only, v.Except)
+	for _, r := range v.Classes {
+		if r.Class != tool.Pure && r.Class != tool.Keyed && r.Class != tool.Once {
+			return fmt.Errorf("class %q of %s: write %s, %s or %s", r.Class, r.Tool, tool.Pure, tool.Keyed, tool.Once)
+		}
+		patterns = append(patterns, r.Tool)
+	}
+	for _, r := range v.Approvals {
+		if (r.Approval == tool.Asked) != (r.ApproveIf != nil) {
+			return fmt.Errorf("approval %q of %s: only %q comes with a function, and it must", r.Approval, r.Tool, tool.Asked)
+		}
+		patterns = append(patterns, r.Tool)
+	}
+	for _, p := range patterns {
+		if _, err := path.Match(p, ""); err != nil || p == "" {
+			return fmt.Errorf("%q is no name and no pattern such as read_*", p)
+		}
+	}
+	if !prefix.MatchString(v.Prefix) {
+		return fmt.Errorf("prefix %q: it may have 32 letters, digits, _ and -", v.Prefix)
+	}
+	return nil
+}
+
+// Select returns a source of some of the server's tools. The error is that of [Selection.Validate].
+func (s *Server) Select(v Selection) (tool.Source, error) {
+	if err := v.Validate(); err != nil {
+		return nil, fmt.Errorf("MCP server %s: %w", s.config.Name, err)
+	}
+	return &selected{Selection: v, server: s}, nil
+}
+
+// selected is a source. It keeps what it made of a list of tools until there is another.
+type selected struct {
+	Selection
+	server  *Server
+	mu      sync.Mutex
+	changed chan struct{}
+	now     []tool.Tool
+}
+
+// Tools returns those there are now.
+func (v *selected) Tools() ([]tool.Tool, <-chan struct{}) {
+	v.server.mu.Lock()
+	tools, changed := v.server.tools, v.server.changed
+	v.server.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if changed != v.changed {
+		v.changed, v.now = changed, v.make(tools)
+	}
+	return v.now, v.changed
+}
+
+func (v *selected) make(tools []*sdk.Tool) (made []tool.Tool) {
+	tools = slices.DeleteFunc(slices.Clone(tools), func(t *sdk.Tool) bool {
+		return len(v.Only) > 0 && !fits(v.Only, t.Name) || fits(v.Except, t.Name)
+	})
+	named := make(map[string][]string)
+	for _, t := range tools {
+		name := valid(v.Prefix + t.Name)
+		named[name] = append(named[name], t.Name)
+	}
+	for _, t := range tools {
+		name := valid(v.Prefix + t.Name)
+		if len(named[name]) > 1 {
+			v.server.logger.Error("an mcp tool is left out, because others get the same name; list them under except", "tool", t.Name, "name", name, "tools", named[name])
+			continue
+		}
+		r, err := v.remote(t, name)
+		if err != nil {
+			v.server.logger.Error("an mcp tool is left out", "tool", t.Name, "error", err)
+			continue
+		}
+		made = append(made, r)
+	}
+	for _, p := range v.Only {
+		if len(tools) > 0 && !slices.ContainsFunc(tools, func(t *sdk.Tool) bool { return fits([]string{p}, t.Name) }) {
+			v.server.logger.Warn("an mcp server has no tool that is to be used", "tool", p)
+		}
+	}
+	return made
+}
+
+func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
+	raw, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	var top struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &top) != nil || top.Type != "object" {
+		return nil, fmt.Errorf("the schema of its arguments is not that of an object")
+	}
+	r := &remote{server: v.server, name: t.Name, schema: resolve(raw), spec: tool.Spec{
+		Name: name, Description: t.Description, Parameters: raw, Class: class(t.Annotations), Timeout: v.server.config.Timeout,
+	}}
+	for _, rule := range slices.Backward(v.Classes) {
+		if fits([]string{rule.Tool}, t.Name) {
+			r.spec.Class = rule.Class
+		}
+	}
+	for _, rule := range slices.Backward(v.Approvals) {
+		if fits([]string{rule.Tool}, t.Name) {
+			r.spec.Approval, r.approveIf = rule.Approval, rule.ApproveIf
+		}
+	}
+	return r, nil
+}
+
+// resolve returns the schema, or nil where it cannot be read here.
+func resolve(raw json.RawMessage) *jsonschema.Resolved {
+	var schema jsonschema.Schema
+	if json.Unmarshal(raw, &schema) != nil {
+		return nil
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil
+	}
+	return resolved
+}
+
+// class is what a server says of running a tool twice. What it does not say may hurt.
+func class(hints *sdk.ToolAnnotations) tool.Class {
+	switch {
+	case hints == nil:
+	case hints.ReadOnlyHint:
+		return tool.Pure
+	case hints.IdempotentHint && hints.DestructiveHint != nil && !*hints.DestructiveHint:
+		return tool.Keyed
+	}
+	return tool.Once
+}
+
+// fits reports whether one of the patterns means the name.
+func fits(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok || p == name
+	})
+}
+
+var invalid = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// valid is a name that models take.
+func valid(name string) string {
+	name = invalid.ReplaceAllString(name, "_")
+	return name[:min(len(name), 64)]
+}

@@ -290,6 +290,10 @@ func (n *Node) openHost(ctx context.Context) error {
 		return err
 	}
 	n.host.runtime, n.hub = rt, hub
+	watching, stop := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { rt.Watch(watching) })
+	n.onClose(func() { stop(); watch.Wait() })
 	inputs := inbox.Config{
 		Conn: n.doors, Subjects: n.subjects, Told: hub.Told, Logger: n.cfg.Logger,
 		Serves: func(kind string) bool { return rt.Serves(kind) == nil }, KnownElsewhere: n.kinds.expected,

@@ -29,7 +29,7 @@ func (r *reader) agent(f field) AgentConfig {
 		"model":            func(n *node) { a.Model = r.model(n) },
 		"models":           func(n *node) { r.modelList(n, &a) },
 		"instructions":     r.line("instructions", &a.Instructions),
-		"tools":            func(n *node) { a.Tools = r.toolNames(n, f.name) },
+		"tools":            func(n *node) { r.agentTools(n, &a) },
 		"tool_choice":      func(n *node) { choice = n },
 		"stop_on":          func(n *node) { stops = n },
 		"approval_timeout": r.duration("approval_timeout", &a.ApprovalTimeout),
@@ -125,7 +125,7 @@ func (r *reader) choices(choice, stops *node, a *AgentConfig) {
 			switch {
 			case !slices.Contains(words, s):
 				r.add(choice.at, meant(s, words, "values of tool_choice"), "tool_choice is %s, which the agent does not have", shown(choice.text))
-			case s == "required" && len(a.Tools) == 0:
+			case s == "required" && len(a.Tools)+len(a.MCP) == 0:
 				r.add(choice.at, "add tools, or remove tool_choice", "tool_choice is required, and the agent has no tools")
 			}
 			a.ToolChoice = s
@@ -162,18 +162,24 @@ func (r *reader) model(n *node) string {
 	return s
 }
 
-func (r *reader) toolNames(n *node, agent string) []string {
-	var names []string
-	r.list(n, "tools", "[clock, calculator]", func(item *node, name string) {
-		key := namePlace(agent, name)
+// agentTools reads names of tools, and entries with the tools of MCP servers.
+func (r *reader) agentTools(n *node, a *AgentConfig) {
+	named := *n
+	named.items = slices.DeleteFunc(slices.Clone(n.items), func(item *node) bool { return item.kind == mapping })
+	for _, item := range n.items {
+		if item.kind == mapping {
+			r.mcpUse(item, a)
+		}
+	}
+	r.list(&named, "tools", "[clock, calculator]", func(item *node, name string) {
+		key := namePlace(a.Kind, name)
 		if first, twice := r.places[key]; twice {
 			r.add(item.at, "keep one of them", "tool %s is listed twice, first in line %d", shown(item.text), first.line)
 			return
 		}
 		r.places[key] = item.at
-		names = append(names, name)
+		a.Tools = append(a.Tools, name)
 	})
-	return names
 }
 
 func toolPlace(name string) string       { return "tool\x00" + name }

@@ -86,7 +86,7 @@ func (t ToolConfig) agentTool() tool.Tool {
 	return made
 }
 
-// asking is where a tool names an agent.
+// asking is where a tool names an agent, or an agent a server.
 type asking struct {
 	kind string
 	at   *node

@@ -24,6 +24,7 @@ type Config struct {
 	Agents    []AgentConfig
 	Tools     []ToolConfig
 	Providers []ProviderConfig
+	MCP       []MCPConfig
 	// Prices are by provider/model. Nil: none are written.
 	Prices map[string]messages.Price
 	// Encryption says where the wrapping key is. Zero: the file does not say.
@@ -46,6 +47,8 @@ type AgentConfig struct {
 	Instructions string
 	// Tools are names: of ToolConfigs or of built-in tools.
 	Tools []string
+	// MCP are further tools, those of servers.
+	MCP []MCPUse
 	// ToolChoice is required (some tool), none, or the name of one of Tools,
 	// until a tool was used in the turn. Empty, or written as auto: the model
 	// chooses.

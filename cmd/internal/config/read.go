@@ -22,6 +22,7 @@ type reader struct {
 	models []use
 	costs  []costly
 	asked  []asking // agents that are tools
+	served []asking // MCP servers that agents have tools of
 	// lenient leaves unset variables empty: the provider is not used.
 	lenient bool
 }
@@ -37,6 +38,7 @@ func (r *reader) root(n *node) {
 		"agents":    r.agents,
 		"tools":     r.tools,
 		"providers": func(*node) {},
+		"mcp":       func(*node) {},
 		"prices":    func(*node) {},
 
 		"encryption": r.encryption,
@@ -48,6 +50,7 @@ func (r *reader) root(n *node) {
 		r.add(agents.at, "add one, such as assistant: {model: openai/gpt-5.5}", "there are no agents")
 	}
 	r.agentsAsked()
+	r.servers(n.get("mcp"))
 	r.providers(n.get("providers"))
 	r.prices(n.get("prices"))
 }

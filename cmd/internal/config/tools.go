@@ -111,19 +111,7 @@ func (r *reader) dir(n *node, t *ToolConfig) {
 }
 
 func (r *reader) environment(n *node) map[string]Secret {
-	env := make(map[string]Secret)
-	r.entries(n, "env", func(f field) {
-		value, ok := r.text(f.value, "env "+shown(f.name))
-		switch {
-		case !variable(f.name):
-			r.add(f.at, "use letters, digits and _, no digit first", "%s cannot be the name of a variable", shown(f.name))
-		case ok && strings.ContainsRune(value, 0):
-			r.add(f.value.at, "remove it", "env %s has a zero byte in it", shown(f.name))
-		case ok:
-			env[f.name] = Secret(value)
-		}
-	})
-	return env
+	return r.secrets(n, "env", variable, "the name of a variable", "use letters, digits and _, no digit first")
 }
 
 func (r *reader) parameters(n *node, t *ToolConfig) {

@@ -38,6 +38,7 @@ type checked struct {
 	Agents    []string `json:"agents,omitempty"`
 	Tools     []string `json:"tools,omitempty"`
 	Providers []string `json:"providers,omitempty"`
+	MCP       []string `json:"mcp,omitempty"`
 	// Wrapping are the ids of the wrapping keys.
 	Wrapping []string         `json:"wrapping,omitempty"`
 	Problems []checkedProblem `json:"problems,omitempty"`
@@ -66,6 +67,9 @@ func (a *app) runCheck(file, keyFile string) error {
 	if err == nil {
 		err = validAgents(c)
 	}
+	if err == nil {
+		err = c.MCPPrograms()
+	}
 	if err != nil {
 		return a.problems(file, err)
 	}
@@ -73,7 +77,7 @@ func (a *app) runCheck(file, keyFile string) error {
 	if err != nil {
 		return a.problems(file, keyProblem(keyFile, c, err))
 	}
-	result := checked{OK: true, File: file}
+	result := checked{OK: true, File: file, MCP: mcpNames(c)}
 	for _, agent := range c.Agents {
 		result.Agents = append(result.Agents, agent.Kind)
 	}
@@ -95,7 +99,11 @@ func (a *app) runCheck(file, keyFile string) error {
 	if len(keys) > 0 {
 		encrypted = counted("wrapping key", result.Wrapping)
 	}
-	a.printf("%s is fine: %s; %s; %s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), counted("provider", result.Providers), encrypted)
+	servers := ""
+	if len(result.MCP) > 0 {
+		servers = counted("MCP server", result.MCP) + "; "
+	}
+	a.printf("%s is fine: %s; %s; %s%s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), servers, counted("provider", result.Providers), encrypted)
 	if unarchived != nil {
 		a.note("for serve --nats it is not: %v", unarchived)
 	}

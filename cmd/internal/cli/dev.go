@@ -68,7 +68,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	if err := f.login.apply(&cfg); err != nil {
 		return err
 	}
-	file, err := devAgents(f, &cfg)
+	file, c, err := devAgents(f, &cfg)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 		cfg.Listen = "127.0.0.1:0"
 		a.note("%s is in use: another port is taken", f.listen)
 	}
-	n := &node{app: a, cfg: cfg, mode: "dev"}
+	n := &node{app: a, cfg: cfg, file: c, mode: "dev"}
 	if err := n.serves(f.http, httpGiven); err != nil {
 		return err
 	}
@@ -84,9 +84,9 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	return n.run(ctx)
 }
 
-// devAgents takes the agents from a file, whose name it gives, if there is one.
-func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
-	file = f.config
+// devAgents takes the agents from a file, whose name and content it gives, if there is one.
+func devAgents(f devFlags, cfg *cluster.Config) (file string, c *config.Config, err error) {
+	file, c = f.config, new(config.Config)
 	if file == "" {
 		if _, err := os.Stat(defaultConfig); !errors.Is(err, fs.ErrNotExist) {
 			file = defaultConfig
@@ -96,13 +96,14 @@ func devAgents(f devFlags, cfg *cluster.Config) (file string, err error) {
 	case file == "":
 		cfg.PromptDecides = func(string, string) bool { return true }
 		if cfg.WrappingKeys, err = wrappingKeys(f.keys, config.EncryptionConfig{}); err != nil {
-			return file, err
+			return file, c, err
 		}
-		return file, demoAgents(f.model, cfg)
+		return file, c, demoAgents(f.model, cfg)
 	case f.model != "":
-		return file, usage("--model is for the demo agents: %s names the models of its own", file)
+		return file, c, usage("--model is for the demo agents: %s names the models of its own", file)
 	}
-	return file, fromFile(file, f.keys, cfg, true) // who talks to it owns it
+	c, err = fromFile(file, f.keys, cfg, true) // who talks to it owns it
+	return file, c, err
 }
 
 // tryThis prints the commands to try next. demo says that the demo agents are
@@ -111,7 +112,12 @@ func (n *node) tryThis(url string, demo bool) {
 	a := n.app
 	for _, d := range n.cfg.Agents {
 		var tools []string
-		for _, t := range d.Tools {
+		list := d.Tools
+		for _, s := range d.Sources {
+			now, _ := s.Tools()
+			list = append(list[:len(list):len(list)], now...)
+		}
+		for _, t := range list {
 			tools = append(tools, t.Spec().Name)
 		}
 		with := ""

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/cmd/internal/config"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
@@ -25,6 +26,8 @@ import (
 type node struct {
 	app *app
 	cfg cluster.Config
+	// file is what the agents come from; one without content for the demo agents.
+	file *config.Config
 	// mode is dev or serve.
 	mode string
 	// httpGiven says that the user chose the HTTP address: it must be had then.
@@ -52,6 +55,11 @@ func (n *node) run(ctx context.Context) error {
 	if n.embedded() {
 		tune()
 	}
+	stopTools, err := n.serveTools(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopTools()
 	running, err := n.start(ctx)
 	switch {
 	case ctx.Err() != nil && err != nil:

@@ -108,10 +108,11 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 			return err
 		}
 	}
-	if err := fromFile(f.config, f.keys, &cfg, false); err != nil {
+	file, err := fromFile(f.config, f.keys, &cfg, false)
+	if err != nil {
 		return err
 	}
-	n := &node{app: a, cfg: cfg, mode: "serve"}
+	n := &node{app: a, cfg: cfg, file: file, mode: "serve"}
 	if err := n.serves(f.http, httpGiven); err != nil {
 		return err
 	}

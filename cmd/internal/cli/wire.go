@@ -25,21 +25,21 @@ const wordDelay = 20 * time.Millisecond
 
 // fromFile puts what a reprise.yaml defines into cfg, whose Data is set if it has a
 // data folder. promptApproves holds for
-// agents of which the file does not say whether whoever prompts them decides.
-func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) error {
+// agents of which the file does not say whether whoever prompts them decides. It starts nothing.
+func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) (*config.Config, error) {
 	c, err := config.Load(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cfg.Agents, err = definitions(c, toolbox.Command); err != nil {
-		return err
+		return nil, err
 	}
 	if err = c.Unarchived(); err != nil && cfg.Data == "" {
-		return err
+		return nil, err
 	}
 	cfg.Prices, cfg.Archive = c.Prices, c.RetainTo
 	if cfg.WrappingKeys, err = wrappingKeys(keyFile, c.Encryption); err != nil {
-		return err
+		return nil, err
 	}
 	approves := make(map[string]bool)
 	for _, a := range c.Agents {
@@ -50,7 +50,7 @@ func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) er
 	}
 	cfg.PromptDecides = func(kind, _ string) bool { return approves[kind] }
 	addProviders(cfg.Providers, c)
-	return nil
+	return c, nil
 }
 
 // addProviders adds those providers of a file that its agents use.

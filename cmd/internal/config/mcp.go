@@ -149,14 +149,14 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 			}
 		},
 		"class": func(n *node) {
-			r.rules(n, "class", func(name string, n *node) {
+			r.toolRules(n, "class", func(name string, n *node) {
 				if s, ok := r.word(n, "class", []string{string(tool.Pure), string(tool.Keyed), string(tool.Once)}); ok {
 					u.Classes = append(u.Classes, mcp.ClassRule{Tool: name, Class: tool.Class(s)})
 				}
 			})
 		},
 		"approval": func(n *node) {
-			r.rules(n, "approval", func(name string, n *node) {
+			r.toolRules(n, "approval", func(name string, n *node) {
 				t := ToolConfig{Name: name}
 				r.approval(n, anyArguments, &t)
 				u.Approvals = append(u.Approvals, mcp.ApprovalRule{Tool: name, Approval: t.Approval, ApproveIf: t.ApproveIf})
@@ -194,7 +194,7 @@ func (r *reader) pattern(n *node, s, written string) bool {
 
 // rules reads one value for all tools, or one for each name or pattern, of which the first that
 // fits holds.
-func (r *reader) rules(n *node, name string, each func(tool string, n *node)) {
+func (r *reader) toolRules(n *node, name string, each func(tool string, n *node)) {
 	if n.kind != mapping {
 		each("*", n)
 		return

@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/providers/mcp"
+)
+
+// mcpPatience is how long a node that starts waits for MCP servers to tell their tools. Those of
+// slower ones come later, and agents have them from their next turn on.
+const mcpPatience = 10 * time.Second
+
+// serveTools starts the MCP servers that agents use and gives the agents their tools. The servers
+// run until stop is called.
+func (n *node) serveTools(ctx context.Context) (stop func(), err error) {
+	servers := make(map[string]*mcp.Server)
+	stop = func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}
+	for _, m := range n.file.MCP {
+		if !m.Used {
+			continue
+		}
+		c := m.Config()
+		c.Logger = n.cfg.Logger
+		if servers[m.Name], err = mcp.New(c); err != nil {
+			delete(servers, m.Name)
+			stop()
+			return nil, err
+		}
+	}
+	for i, a := range n.file.Agents {
+		for _, use := range a.MCP {
+			source, err := servers[use.Server].Select(use.Selection)
+			if err != nil {
+				stop()
+				return nil, err
+			}
+			n.cfg.Agents[i].Sources = append(n.cfg.Agents[i].Sources, source)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, mcpPatience)
+	defer cancel()
+	for _, s := range servers {
+		_ = s.Ready(ctx) // it logs why it is not
+	}
+	return stop, nil
+}
+
+// mcpNames are the MCP servers of a file.
+func mcpNames(c *config.Config) (names []string) {
+	for _, m := range c.MCP {
+		names = append(names, m.Name)
+	}
+	return names
+}

@@ -35,12 +35,12 @@ build: ## build bin/reprise
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/reprise ./cmd/reprise
 
 .PHONY: test
-test: ## run the tests of one node and one server, without a child process; under three minutes
+test: ## run the tests of one node and one server; under three minutes
 	$(GO) test -short ./...
 
 # What make test leaves out, in parts of about ten minutes. They need processes, several
 # nodes or servers, and a machine that is not too busy for heartbeats of a second.
-LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors
+LONG := test-cli test-cluster test-replicas test-chaos test-race test-race-cluster test-faults test-faults-actors test-mcp
 
 .PHONY: test-long $(LONG)
 .NOTPARALLEL:
@@ -72,6 +72,9 @@ test-faults: ## plant every fault of the turn machine alone (those whose names m
 
 test-faults-actors: ## the same for the actor around it; some minutes more than ten
 	REPRISE_FAULTS=1 $(GO) test -count=1 -v -timeout 20m -run '^TestFaults$$/^each$$/$(FAULTS)' ./actors
+
+test-mcp: ## the tools of real MCP servers, which npm installs; needs npm
+	REPRISE_MCP=1 $(GO) test -count=1 -timeout 10m -run '^TestRealServers$$' ./providers/mcp
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler

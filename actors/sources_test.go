@@ -114,7 +114,7 @@ func TestSourceChanges(t *testing.T) {
 	}
 }
 
-// Nobody gets a tool by a name that another one has, and an agent with such sources starts.
+// A name that several tools have belongs to none of them, and an agent with such sources starts.
 func TestSourceNames(t *testing.T) {
 	var log bytes.Buffer
 	cfg := with(config(scripted.New(scripted.Say("one")), says("own")), func(d *actors.Definition) {
@@ -182,5 +182,5 @@ func TestCallOfUnknownOutcome(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("nobody was shown the progress: %+v", ear.deltas)
+	t.Errorf("the progress is not among %+v", ear.deltas)
 }

@@ -65,7 +65,7 @@ func (s *Server) live(ctx context.Context) error {
 	defer cancel()
 	l, err := s.dial(starting)
 	if err != nil {
-		return s.failed(fmt.Errorf("it cannot be started: %w", err))
+		return s.failed(fmt.Errorf("it cannot be used: %w", err))
 	}
 	defer l.close()
 	tools, err := list(starting, l.session)

@@ -114,7 +114,7 @@ type Server struct {
 	stop    context.CancelFunc
 	stopped chan struct{}
 	wanted  chan struct{} // holds a value while a call wants a connection
-	listed  chan struct{} // holds a value while the server says that its tools have changed
+	listed  chan struct{} // holds a value while the tools may have changed
 
 	mu      sync.Mutex
 	line    *line         // nil: there is none

@@ -82,7 +82,7 @@ func TestCancel(t *testing.T) {
 			t.Errorf("a cancelled call fails with %v", err)
 		}
 		if got := call(t.Context(), all["stopped"], `{}`); got != "the slow one was cancelled" {
-			t.Errorf("the server heard %q", got)
+			t.Errorf("at the server: %q", got)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func TestListChanges(t *testing.T) {
 	})
 }
 
-// A change that a server tells while its stream is cut is found when it is open again.
+// A change while the stream from the server is cut is found when it is open again.
 func TestMissedChange(t *testing.T) {
 	for name, stateless := range map[string]bool{"with sessions": false, "without sessions": true} {
 		t.Run(name, func(t *testing.T) {

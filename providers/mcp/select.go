@@ -18,9 +18,9 @@ import (
 // at the server, or by patterns as path.Match has them: read_* for all that begin so. The zero value
 // is all of them.
 //
-// A tool's class is that of the first rule that fits; without one it is pure if the server
-// says that the tool only reads, keyed if it says that the tool is idempotent and destroys
-// nothing, and else once. Each call carries its idempotency key as
+// A tool's class is that of the first rule that fits; without one it is pure if by the
+// server's hints the tool only reads, keyed if it is idempotent and destroys nothing, and else
+// once. Each call carries its idempotency key as
 // dev.reprise/idempotency-key in _meta.
 type Selection struct {
 	// Only are the tools to have. Empty: all.

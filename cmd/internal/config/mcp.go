@@ -30,8 +30,8 @@ type MCPConfig struct {
 
 // MCPUse is an entry of an agent's tools that names a server.
 type MCPUse struct {
-	Server string
-	mcp.Selection
+	Server        string
+	mcp.Selection `json:"-"`
 }
 
 // Config is the server as package mcp has it.

@@ -1,0 +1,50 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A server rests as long as it is to, or until a call wants it, but never less than the least pause.
+func TestRest(t *testing.T) {
+	for _, c := range []struct {
+		wanted      bool
+		pause, want time.Duration
+	}{{false, mostPause, mostPause}, {true, mostPause, leastPause}, {false, leastPause, leastPause}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Server{wanted: make(chan struct{}, 1)}
+			if c.wanted {
+				note(s.wanted)
+				note(s.wanted)
+			}
+			began := time.Now()
+			s.rest(t.Context(), c.pause)
+			if got := time.Since(began); got != c.want {
+				t.Errorf("a pause of %v, wanted: %t, lasts %v", c.pause, c.wanted, got)
+			}
+		})
+	}
+}
+
+// A message that is larger than any is to be ends in an error.
+func TestBounded(t *testing.T) {
+	for text, fits := range map[string]bool{"1234": true, "12345": false} {
+		b := &bounded{body{strings.NewReader(text)}, 4}
+		var read int
+		var err error
+		for err == nil {
+			var n int
+			n, err = b.Read(make([]byte, 3))
+			read += n
+		}
+		if (err.Error() == "EOF") != fits || read > 4 {
+			t.Errorf("%q: %d bytes and %v", text, read, err)
+		}
+	}
+}
+
+type body struct{ *strings.Reader }
+
+func (body) Close() error { return nil }

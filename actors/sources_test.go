@@ -105,6 +105,9 @@ func TestSourceChanges(t *testing.T) {
 	if len(configured) != 2 || configured[0].Definition == configured[1].Definition {
 		t.Errorf("the agent was configured by %+v", configured)
 	}
+	if started := actorstest.Of[messages.TurnStarted](all); started[1].Definition != configured[1].Definition {
+		t.Error("the second turn begins with the tools of the first")
+	}
 
 	renewed(node, func() { source.set() })
 	node.Must(ada, say("u3", "and now"))

@@ -3,7 +3,9 @@ package mcp_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -217,6 +219,40 @@ func TestClose(t *testing.T) {
 	ended()
 	if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "error: MCP server there: it was stopped with its node" {
 		t.Error(got)
+	}
+}
+
+// What a program has started ends with it, and keeps no call waiting though it holds the output open.
+func TestFamily(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // has no process groups
+	}
+	l := newLife(t)
+	s := ready(t, program("family", l.env()))
+	ended := l.begun()
+	all := tools(t, s)
+	if got := call(t.Context(), all["die_reading"], `{}`); !strings.Contains(got, "its program has ended: exit status 3") {
+		t.Error(got)
+	}
+	ended()
+	if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "2" {
+		t.Error(got)
+	}
+	ended = l.begun()
+	s.Close()
+	ended()
+}
+
+// A server with more tools than any agent can have is not used.
+func TestTooManyTools(t *testing.T) {
+	many := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
+	for n := range 1001 {
+		many.AddTool(&sdk.Tool{Name: fmt.Sprint("t", n), InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	}
+	site := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return many }, nil))
+	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
+	if err := connect(t, mcp.Config{Name: "there", URL: site.URL}).Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "more than 1000") {
+		t.Errorf("it is ready with %v", err)
 	}
 }
 

@@ -28,6 +28,21 @@ func TestRest(t *testing.T) {
 	}
 }
 
+// Secrets of a configuration are in no text.
+func TestHiding(t *testing.T) {
+	hidden := hiding(Config{
+		URL: "https://there/mcp?a=query-1234", Headers: map[string]string{"X-Key": "plain-1234", "Authorization": "Bearer after-1234"},
+		Env: []string{"MY_TOKEN=token-1234", "MODE=loud-1234"},
+	})
+	for text, want := range map[string]string{
+		"query-1234": "[hidden]", "plain-1234": "[hidden]", "after-1234": "[hidden]", "token-1234": "[hidden]", "loud-1234": "loud-1234",
+	} {
+		if got := hidden.Replace(text); got != want {
+			t.Errorf("%s is shown as %s", text, got)
+		}
+	}
+}
+
 // A message that is larger than any is to be ends in an error.
 func TestBounded(t *testing.T) {
 	for text, fits := range map[string]bool{"1234": true, "12345": false} {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ const (
 
 func TestMain(m *testing.M) {
 	role := os.Getenv(roleVariable)
-	if at := os.Getenv(lifeVariable); at != "" && role != "node" {
+	if at := os.Getenv(lifeVariable); at != "" && role != "node" && role != "family" {
 		if _, err := net.Dial("tcp", at); err != nil {
 			os.Exit(7)
 		}
@@ -39,6 +40,15 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "node":
 		node()
+	case "holder": // holds the output of its parent open
+		for range time.Tick(time.Hour) {
+		}
+	case "family":
+		holder := exec.Command(os.Args[0])
+		holder.Env, holder.Stdout = append(os.Environ(), roleVariable+"=holder"), os.Stdout
+		if holder.Start() != nil {
+			os.Exit(6)
+		}
 	case "broken":
 		fmt.Fprintln(os.Stderr, "no license found")
 		os.Exit(9)

@@ -152,6 +152,8 @@ var faults = []fault{
 		`{{t.Limits, t.Used.add(out)}`, `{{t.Limits, t.Used}`},
 	{"one level of children more than allowed", "children.go",
 		`len(t.callers) >= messages.MaxCallers`, `len(t.callers) > messages.MaxCallers`},
+	{"run a call of an answer that was cut off", "outcomes.go",
+		"case messages.CutOff(finish):", "case false:"},
 	{"decide below what waits above", "children.go",
 		`(own.Status == Gated || own.Status == Unknown)`, `own.Status == Settled`},
 	{"go on before a child has ended", "outcomes.go",

@@ -147,12 +147,12 @@ func (s *sim) modelComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
 	if !s.tame && s.chance(5) {
 		return turn.ModelErred{
-			Call: e.Call, Kind: s.one("network", "network", "context_length", "bad_request", "content_filter"), Message: "gone", Temporary: s.r.IntN(3) > 0,
+			Call: e.Call, Kind: [...]string{"network", "network", "network", "context_length", "bad_request"}[usage.Input%5], Message: "gone", Temporary: s.r.IntN(3) > 0,
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
 	}
 	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
-	if s.chance(12) {
+	if usage.Output == 1 { // one of twelve
 		o.Finish = messages.FinishLength
 	}
 	if t := s.live.Turn; t != nil {

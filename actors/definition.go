@@ -55,7 +55,7 @@ type Definition struct {
 	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
 	// agent together. Zero values are no limit. A limit of cost holds for models
 	// that Config.Prices knows. Before each model call what it is expected to use
-	// is reserved: its input by size, its answer by Settings.MaxOutputTokens;
+	// is reserved: its input by size, its answer by the MaxOutputTokens of its model;
 	// where that is zero an answer may exceed the limit by its own length.
 	TurnLimits, AgentLimits messages.Limits
 	// ShowAtMost is how many bytes a model is shown of a text that is kept beside
@@ -148,7 +148,10 @@ func (d Definition) validateSettings(set providers.Set) error {
 			return fmt.Errorf("agent %s: it has settings for %s, which is none of its models", d.Kind, model)
 		}
 	}
-	for _, model := range d.models() {
+	if d.Compact.Model == "" {
+		models = d.models()
+	}
+	for _, model := range models {
 		p, name, _ := set.Split(model) // it has been checked
 		settings, refused := d.settings(p, model, name)
 		for _, setting := range settings.Names() {
@@ -269,7 +272,7 @@ func (d Definition) encode() ([]byte, error) {
 		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel,
 		Fallbacks: d.Fallbacks, ToolChoice: d.ToolChoice, StopOn: d.StopOn, ApprovalTimeoutMS: d.ApprovalTimeout.Milliseconds(),
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Compact: d.Compact,
-		ShowAtMost: d.ShowAtMost,
+		ShowAtMost: d.ShowAtMost, ModelSettings: d.ModelSettings,
 	}
 	for _, h := range sortHooks(d.Hooks) {
 		s.Hooks = append(s.Hooks, h.Name)

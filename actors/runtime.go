@@ -209,7 +209,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
 	}
 	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
-	maxOutput := 0
+	maxOutput := make(map[string]int)
 	for _, m := range append(d.models(), d.Compact.Model) {
 		if m == "" {
 			continue
@@ -220,7 +220,7 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		}
 		settings, _ := d.settings(provider, m, name)
 		def.models[m] = model{provider, name, settings}
-		maxOutput = max(maxOutput, settings.MaxOutputTokens)
+		maxOutput[m] = settings.MaxOutputTokens
 	}
 	choice := d.ToolChoice
 	if choice == "auto" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -40,12 +41,38 @@ func TestSettingsOfModels(t *testing.T) {
 	}
 }
 
+// The definition that a turn names holds the settings of each model, and a model's limit of
+// tokens is not reserved for another.
+func TestSettingsAreRecorded(t *testing.T) {
+	digests := map[string]bool{}
+	for _, most := range []int{0, 60_000} {
+		s := actorstest.New(t, nil)
+		cfg := with(config(scripted.New(scripted.Say("hello"))), func(d *actors.Definition) {
+			d.Fallbacks = []string{"second/m"}
+			d.Settings = providers.Settings{MaxOutputTokens: 1000}
+			d.ModelSettings = map[string]providers.Settings{"second/m": {MaxOutputTokens: most}}
+			d.TurnLimits = messages.Limits{MaxTokens: 50_000}
+		})
+		cfg.Providers["second"] = scripted.New()
+		node := s.Start(cfg)
+		node.Must(ada, say("u1", "go"))
+		if all := s.Until(ada, "turn.completed"); actorstest.Of[messages.BudgetReserved](all)[0].Tokens > 2000 {
+			t.Errorf("%+v is reserved for the first model", actorstest.Of[messages.BudgetReserved](all))
+		}
+		digests[node.Runtime().Digests()["test"]] = true
+	}
+	if len(digests) != 2 {
+		t.Error("other settings of a model are the same definition")
+	}
+}
+
 func TestSettingsThatAreRefused(t *testing.T) {
 	half := float32(0.5)
-	set := providers.Set{"p": choosy{scripted.New()}}
+	set := providers.Set{"p": choosy{scripted.New()}, "q": scripted.New()}
 	for says, d := range map[string]actors.Definition{
 		"p/m refuses or ignores the setting temperature": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
 		"p/n refuses or ignores the setting temperature": {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
+		"p/sum refuses or ignores the setting temperatu": {Model: "q/m", Compact: actors.Compaction{Model: "p/sum"}, ModelSettings: map[string]providers.Settings{"p/sum": {Temperature: &half}}},
 		"settings for p/other, which is none of its":     {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
 	} {
 		d.Kind = "k"

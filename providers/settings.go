@@ -2,6 +2,7 @@ package providers
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,13 +58,19 @@ func (s Settings) Names() (names []string) {
 	return names
 }
 
-// Or returns s with the settings that are not set taken from t.
+// Or returns s with the settings that are not set taken from t, and so with the members of
+// ExtraBody.
 func (s Settings) Or(t Settings) Settings {
 	v, w := reflect.ValueOf(&s).Elem(), reflect.ValueOf(t)
 	for i := range v.NumField() {
 		if v.Field(i).IsZero() {
 			v.Field(i).Set(w.Field(i))
 		}
+	}
+	if len(t.ExtraBody) > 0 {
+		extra := maps.Clone(t.ExtraBody)
+		maps.Copy(extra, s.ExtraBody)
+		s.ExtraBody = extra
 	}
 	return s
 }

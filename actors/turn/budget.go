@@ -103,7 +103,7 @@ func (d *decision) estimate() Used {
 			size += q.Size
 		}
 	}
-	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput}
+	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput[model]}
 	return Used{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
 }
 

@@ -154,7 +154,7 @@ func (d *decision) summarize(s Summary, cut projections.Cut) bool {
 	}
 	need := Used{}
 	if d.budgeted() {
-		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput}
+		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput[s.Model]}
 		need = Used{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
 			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))

@@ -253,8 +253,9 @@ type Definition struct {
 	// Prices are by model, as provider/model.
 	Prices map[string]messages.Price
 	// Overhead is how many bytes each model call has beside the history, and
-	// MaxOutput how many tokens an answer may have. Both are for reservations.
-	Overhead, MaxOutput int
+	// MaxOutput how many tokens an answer of a model may have. Both are for reservations.
+	Overhead  int
+	MaxOutput map[string]int
 	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
 	// projections.DefaultShow.
 	ShowAtMost int

@@ -45,7 +45,7 @@ var settings = map[string]func(s *stage, args []string){
 		_, opts := options(args)
 		d := &s.env.Definition
 		for name, limit := range map[string]*int{"max_steps": &d.MaxSteps, "max_queue": &d.MaxQueue, "max_attempts": &d.MaxAttempts,
-			"parallel": &d.Parallel, "max_output": &d.MaxOutput, "overhead": &d.Overhead,
+			"parallel": &d.Parallel, "overhead": &d.Overhead,
 			"compact_at": &d.Compact.AtTokens, "compact_keep": &d.Compact.Keep, "show_at_most": &d.ShowAtMost} {
 			if v, ok := opts[name]; ok {
 				*limit = number(v)
@@ -57,8 +57,9 @@ var settings = map[string]func(s *stage, args []string){
 			}
 		}
 		for name, yes := range map[string]func(string){
-			"at_limit":  func(v string) { d.PauseAtLimit = v == "pause" },
-			"fallbacks": func(v string) { d.Fallbacks = strings.Split(v, ",") },
+			"at_limit":   func(v string) { d.PauseAtLimit = v == "pause" },
+			"fallbacks":  func(v string) { d.Fallbacks = strings.Split(v, ",") },
+			"max_output": func(v string) { d.MaxOutput = outputs(number(v)) },
 			"hooks": func(v string) {
 				d.ModelHooks, d.EndHooks = strings.Contains(v, "model"), strings.Contains(v, "end")
 			},

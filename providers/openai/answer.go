@@ -22,6 +22,7 @@ type answer struct {
 	usage             messages.Usage
 	parts             []*part // in order of appearance
 	texts             map[messages.ItemType]*part
+	reasoningIn       string           // the member that reasoning comes in
 	last              *part            // call
 	byID              map[string]*part // calls
 	byIndex           map[int]*part    // the newest of each index
@@ -49,7 +50,8 @@ func (a *answer) add(chunk []byte) error {
 	if !json.Valid(chunk) {
 		return badAnswer("a chunk of the answer is no JSON")
 	}
-	return members(chunk, func(key, value []byte) error {
+	chosen := false
+	err := members(chunk, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			if len(a.id) != len(value)-2 { // each chunk repeats it
@@ -60,6 +62,7 @@ func (a *answer) add(chunk []byte) error {
 				a.model = text(value)
 			}
 		case "choices":
+			chosen = true
 			return elements(value, a.choice)
 		case "usage":
 			a.use(value)
@@ -71,8 +74,8 @@ func (a *answer) add(chunk []byte) error {
 				return nil
 			})
 		case "error":
-			if c, ok := readComplaint(chunk); ok && !null(value) {
-				return c.inStream()
+			if !null(value) {
+				return a.complaint(chunk)
 			}
 		case "object", "created", "system_fingerprint", "service_tier", "obfuscation":
 		default:
@@ -80,11 +83,23 @@ func (a *answer) add(chunk []byte) error {
 		}
 		return nil
 	})
+	if err == nil && !chosen {
+		return a.complaint(chunk)
+	}
+	return err
+}
+
+// complaint returns the error that a chunk is, or nil.
+func (a *answer) complaint(chunk []byte) error {
+	if c, ok := readComplaint([]byte(a.p.scrub.text(string(chunk)))); ok {
+		return c.inStream()
+	}
+	return nil
 }
 
 // setRest replaces a member of the rest.
 func (a *answer) setRest(key, value []byte) error {
-	if null(value) {
+	if null(value) || a.rest.is(string(key), value) {
 		return nil
 	}
 	if err := a.keepRest(value); err != nil {
@@ -119,7 +134,12 @@ func (a *answer) choice(choice []byte) error {
 			if n, err := strconv.Atoi(string(value)); err == nil && n != 0 {
 				return badAnswer("the server sent a second choice, which the request does not ask for")
 			}
-		case "delta", "message":
+		case "message":
+			if lookUp(choice, "delta") != nil { // it has all that came before
+				return nil
+			}
+			return members(value, a.member)
+		case "delta":
 			return members(value, a.member)
 		case "usage": // Kimi
 			a.use(value)
@@ -144,6 +164,12 @@ func (a *answer) member(key, value []byte) error {
 		}
 		return a.say(messages.ItemMessage, unquoted(value))
 	case "reasoning_content", "reasoning":
+		if len(value) > 2 && a.reasoningIn == "" {
+			a.reasoningIn = string(key)
+		}
+		if a.reasoningIn != string(key) { // both have the same text (vLLM)
+			return nil
+		}
 		return a.say(messages.ItemReasoning, unquoted(value))
 	case "refusal":
 		return a.say(messages.ItemRefusal, unquoted(value))
@@ -261,7 +287,8 @@ var finishes = map[string]string{
 // finish returns the reason to stop in one wording. An answer with calls stopped for them,
 // whatever the server says, unless it was cut off.
 func finish(reason string, calls bool) string {
-	if word, ok := finishes[strings.ToLower(reason)]; ok {
+	reason = strings.ToLower(reason)
+	if word, ok := finishes[reason]; ok {
 		reason = word
 	}
 	switch {
@@ -279,7 +306,7 @@ var rank = map[messages.ItemType]int{messages.ItemReasoning: 1, messages.ItemMes
 func (a *answer) item(p *part, ids idSet) messages.Item {
 	scrub := a.p.scrub.text
 	it := messages.Item{Type: p.kind, Provider: a.p.name, Raw: json.RawMessage(scrub(string(a.raw(p))))}
-	if len(it.Raw) == 0 {
+	if !json.Valid(it.Raw) { // empty, or a number was a secret
 		it.Raw = nil
 	}
 	switch p.kind {
@@ -293,7 +320,7 @@ func (a *answer) item(p *part, ids idSet) messages.Item {
 			it.ID = id
 		}
 		if p.form != "" {
-			it.Type = messages.ItemType(p.form + "_call")
+			it.Type = messages.ItemType(scrub(p.form) + "_call")
 		}
 		return it
 	case messages.ItemMessage, messages.ItemRefusal:

@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +102,18 @@ func (p *Provider) chatBody(r providers.Request, rules profile.Rules) ([]byte, e
 	if err := refusedSetting(s, rules); err != nil {
 		return nil, err
 	}
-	w := newWriter(size(r)+len(list)*messageSize+bodySize, merged(p.extra, s.ExtraBody))
+	extra := merged(p.extra, s.ExtraBody)
+	for name, value := range extra {
+		if !json.Valid(value) {
+			return nil, invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
+		}
+	}
+	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
+		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
+			return nil, invalid("a setting is no finite number")
+		}
+	}
+	w := newWriter(size(r)+len(list)*messageSize+bodySize, extra)
 	w.text("model", r.Model)
 	if w.key("messages") {
 		w.b = append(w.b, '[')
@@ -296,6 +308,7 @@ func chosen(raw []byte, names []string) (list []member) {
 	}
 	_ = members(raw, func(key, value []byte) error {
 		if slices.Contains(names, string(key)) {
+			list = slices.DeleteFunc(list, func(m member) bool { return m.key == string(key) })
 			list = append(list, member{string(key), value})
 		}
 		return nil

@@ -63,7 +63,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says enough
-		return nil, refused(resp, body)
+		return nil, refused(resp, []byte(x.p.scrub.text(string(body))))
 	}
 	if err := x.begin(resp); err != nil {
 		_ = resp.Body.Close()
@@ -84,7 +84,7 @@ func (x *exchange) begin(resp *http.Response) error {
 			return x.readWhole(r)
 		}
 	}
-	x.events = &events{r: r, claim: x.claimLine}
+	x.events = &events{r: r, claim: x.claimLine, scrub: x.p.scrub}
 	return nil
 }
 

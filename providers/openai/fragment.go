@@ -19,6 +19,9 @@ type fragment struct {
 	arguments      []byte
 }
 
+// maxName is more bytes than the name of a tool or an id of a call may have.
+const maxName = 4 << 10
+
 // maxParts is more calls than an answer may have.
 const maxParts = 10_000
 
@@ -47,6 +50,9 @@ func (a *answer) fragment(raw []byte) error {
 		}
 		return nil
 	})
+	if len(f.id)+len(f.name)+len(f.form) > maxName {
+		return badAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
+	}
 	if len(a.parts) >= maxParts {
 		return badAnswer(fmt.Sprintf("the answer has %d tool calls or more", maxParts))
 	}
@@ -62,7 +68,9 @@ func (a *answer) fragment(raw []byte) error {
 		p.form = f.form
 	}
 	if f.name != p.name {
-		p.name += f.name
+		if p.name += f.name; len(p.name) > maxName {
+			return badAnswer(fmt.Sprintf("a tool call has a name of more than %d bytes", maxName))
+		}
 	}
 	p.text = append(p.text, f.arguments...)
 	return a.keepOthers(p, raw)
@@ -159,5 +167,6 @@ func (f *fragment) begins(p *part) bool {
 
 // complete reports whether arguments may be over: they are one JSON object.
 func complete(arguments []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(arguments), []byte("{")) && json.Valid(arguments)
+	trimmed := bytes.TrimSpace(arguments)
+	return bytes.HasPrefix(trimmed, []byte("{")) && bytes.HasSuffix(trimmed, []byte("}")) && json.Valid(arguments)
 }

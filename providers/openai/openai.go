@@ -14,7 +14,7 @@
 //   - A history that the server cannot take is translated or replaced by a note
 //     that the model sees; otherwise the call fails. Only a model's own reasoning that its API
 //     does not want back is left out without a note.
-//   - The key is in no error, item or log.
+//   - The key is in no error, item or log, and in no piece of an answer on its way that has all of it.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
 //   - One HTTP request per call, and no time limit but ctx and Timeout. Only a request
 //     that is refused for its form is sent once more, where package profile knows another form;
@@ -124,7 +124,7 @@ func New(key string, options ...Option) *Provider {
 	}
 	p.http = withoutRedirects(p.http)
 	bearer := key
-	if name := string(profile.For(p.server, "", p.rules).Key); key != "" && name != "Authorization" {
+	if name := string(profile.For(p.server, "", p.rules).Key); key != "" && http.CanonicalHeaderKey(name) != "Authorization" {
 		bearer = ""
 		p.header.Set(name, key)
 	}
@@ -221,16 +221,11 @@ func (p *Provider) Refuses(model string) []string {
 	return profile.For(p.server, model, p.rules).Refused
 }
 
-// checked is as much of a request as go-openai needs to check and address it.
+// checked is as much of a request as go-openai needs to check and address it. Settings are
+// checked by the rules alone.
 func checked(r providers.Request) api.ChatCompletionRequest {
 	s := r.Settings
 	q := api.ChatCompletionRequest{Model: r.Model, ReasoningEffort: s.ReasoningEffort}
-	if s.Temperature != nil {
-		q.Temperature = *s.Temperature
-	}
-	if s.TopP != nil {
-		q.TopP = *s.TopP
-	}
 	if len(r.Tools) > 0 {
 		q.Tools = []api.Tool{{Type: api.ToolTypeFunction}}
 	}
@@ -251,7 +246,11 @@ func (x *exchange) send(ctx context.Context, q api.ChatCompletionRequest) error 
 // receive feeds the chunks of the answer to a until it is complete.
 func (x *exchange) receive(a *answer) error {
 	if x.whole != nil {
-		return a.add(x.whole)
+		err := a.add(x.whole)
+		if err == nil && a.finish == "" && !a.whole() {
+			return badAnswer("the answer in one document has no text and no whole call")
+		}
+		return err
 	}
 	for {
 		data, ended, err := x.events.next()

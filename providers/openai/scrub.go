@@ -11,6 +11,14 @@ const (
 	hidden         = "[hidden key]"
 )
 
+// schemes are those of the header Authorization.
+var schemes = map[string]bool{"bearer": true, "basic": true, "token": true, "apikey": true}
+
+var (
+	lowerEscapes = strings.NewReplacer("=", `\u003d`, "&", `\u0026`, "<", `\u003c`, ">", `\u003e`, "'", `\u0027`, "+", `\u002b`)
+	upperEscapes = strings.NewReplacer("=", `\u003D`, "&", `\u0026`, "<", `\u003C`, ">", `\u003E`, "'", `\u0027`, "+", `\u002B`)
+)
+
 // scrubber takes secrets out of what a server says.
 type scrubber []string
 
@@ -19,11 +27,19 @@ type scrubber []string
 func newScrubber(key string, header http.Header, query url.Values) scrubber {
 	var s scrubber
 	add := func(secret string) {
-		secret = strings.TrimSpace(strings.TrimPrefix(secret, "Bearer "))
+		secret = strings.TrimSpace(secret)
+		if scheme, rest, ok := strings.Cut(secret, " "); ok && schemes[strings.ToLower(scheme)] {
+			secret = strings.TrimSpace(rest)
+		}
 		if len(secret) < shortestSecret {
 			return
 		}
 		s = append(s, secret)
+		for _, escapes := range []*strings.Replacer{lowerEscapes, upperEscapes} {
+			if escaped := escapes.Replace(secret); escaped != secret {
+				s = append(s, escaped) // as JSON for web pages writes it
+			}
+		}
 		if escaped := strings.ReplaceAll(secret, "/", `\/`); escaped != secret {
 			s = append(s, escaped) // as JSON may write it
 		}
@@ -43,7 +59,7 @@ func newScrubber(key string, header http.Header, query url.Values) scrubber {
 }
 
 func secretName(name string) bool {
-	for _, word := range [...]string{"key", "token", "secret", "auth", "cookie", "sig", "code"} {
+	for _, word := range [...]string{"key", "token", "secret", "auth", "cookie", "sig", "code", "pass", "credential", "session"} {
 		if strings.Contains(name, word) {
 			return true
 		}

@@ -18,6 +18,7 @@ type events struct {
 	line  []byte
 	read  int
 	stray []byte
+	scrub scrubber
 }
 
 const (
@@ -87,7 +88,7 @@ var byteOrderMark = []byte("\ufeff")
 func (e *events) cutOff() error {
 	_, stray, _ := bytes.Cut(e.stray, []byte("{"))
 	if len(stray) > 0 {
-		if c, ok := readComplaint(append([]byte("{"), stray...)); ok {
+		if c, ok := readComplaint([]byte(e.scrub.text("{" + string(stray)))); ok {
 			return c.inStream()
 		}
 	}

@@ -179,10 +179,9 @@ func (n *node) add(key string, kid *node) {
 	}
 }
 
-// note remembers where the first kid of a label is.
+// note remembers where the newest kid of a label is.
 func (n *node) note(i int) {
-	label := n.label(i)
-	if _, known := n.at[label]; !known && (n.kind == '{' || label != "") {
+	if label := n.label(i); n.kind == '{' || label != "" {
 		n.at[label] = i
 	}
 }
@@ -212,10 +211,10 @@ func (n *node) place() string {
 	return place
 }
 
-// find returns where the kid with the label is, or -1.
+// find returns where the newest kid with the label is, or -1.
 func (n *node) find(label string) int {
 	if len(n.kids) <= few {
-		for i := range n.kids {
+		for i := len(n.kids) - 1; i >= 0; i-- {
 			if n.label(i) == label {
 				return i
 			}
@@ -237,6 +236,21 @@ func (n *node) find(label string) int {
 // put merges value into the member key of the object n.
 func (n *node) put(key string, value []byte) { n.mergeMember(key, grow(value)) }
 
+// is reports whether the member key of the object n is a string, number or word, as it is given.
+func (n *node) is(key string, value []byte) bool {
+	i := n.find(key)
+	if i < 0 {
+		return false
+	}
+	switch n.kids[i].kind {
+	case '"':
+		return value[0] == '"' && bytes.Equal(n.kids[i].raw, value[1:len(value)-1])
+	case 0:
+		return bytes.Equal(n.kids[i].raw, value)
+	}
+	return false
+}
+
 // set replaces the member key of the object n.
 func (n *node) set(key string, value []byte) {
 	if i := n.find(key); i >= 0 {
@@ -247,7 +261,7 @@ func (n *node) set(key string, value []byte) {
 }
 
 // named are the members whose pieces repeat rather than continue.
-var named = map[string]bool{"type": true, "id": true, "index": true, "format": true, "role": true, "name": true, "object": true, "model": true}
+var named = map[string]bool{"type": true, "id": true, "index": true, "format": true, "role": true, "name": true, "object": true, "model": true, "thought_signature": true}
 
 // merge joins the next piece m to n: strings continue, arrays get longer or
 // continue at an index, objects merge, and anything else is replaced.
@@ -281,12 +295,18 @@ func (n *node) mergeMember(key string, m *node) {
 
 func (n *node) mergeElement(m *node) {
 	if place := m.place(); place != "" {
-		if i := n.find(place); i >= 0 {
+		if i := n.find(place); i >= 0 && !n.kids[i].differs(m) {
 			n.kids[i] = n.kids[i].merge("", m)
 			return
 		}
 	}
 	n.add("", m)
+}
+
+// differs reports whether two elements have ids that are not the same.
+func (n *node) differs(m *node) bool {
+	i, k := n.find("id"), m.find("id")
+	return i >= 0 && k >= 0 && n.kids[i].kind == '"' && m.kids[k].kind == '"' && !bytes.Equal(n.kids[i].raw, m.kids[k].raw)
 }
 
 // append writes n as compact JSON.

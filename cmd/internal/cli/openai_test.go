@@ -91,7 +91,7 @@ func TestFailedTurnIsSeen(t *testing.T) {
 	w.run("ls", "--last", "failed").exits(0, "assistant/main")
 	w.run("ls", "--last", "aborted").exits(2, "write failed")
 	w.run("ls", "--last", "failed", "--kind", "parrot").exits(0, "no such agents")
-	w.run("doctor").exits(0, "model: 1", "assistant/main", "ls --last failed")
+	w.run("doctor").exits(0, "auth: 1", "assistant/main", "ls --last failed")
 }
 
 // An answer that did not end by itself is shown as what it is, and a failure by its kind.

@@ -3,6 +3,7 @@ package providertest
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -40,10 +41,13 @@ type Answer struct {
 	Index Index
 	// NoUsage leaves the usage out.
 	NoUsage bool
+	// Output are more items of an answer of the Responses API, as JSON, behind its
+	// reasoning. What they hold as encrypted_content is remembered as given.
+	Output []json.RawMessage
 	// Data is sent in place of the step, each entry as the data of one event.
 	Data []string
 
-	as *reply // how the server words it; nil: plainly
+	as wording // of an imitated server; nil: plain
 }
 
 // Fault is a way to spoil an answer.
@@ -55,6 +59,7 @@ const (
 	Truncate Fault = "truncate" // the stream ends as if complete, without a finish reason
 	Garble   Fault = "garble"   // a chunk that is no JSON
 	Complain Fault = "complain" // an error object in the stream
+	Fail     Fault = "fail"     // response.failed in the Responses API, elsewhere as Complain
 )
 
 // Index is a way to number the fragments of calls.
@@ -114,7 +119,7 @@ func (a Answer) write(ctx context.Context, w http.ResponseWriter, number int) er
 	case a.Status != 0 && a.Status != http.StatusOK:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(a.Status)
-		_, err := w.Write(a.errorBody("error", a.Status))
+		_, err := w.Write(a.errorBody(a.Status))
 		return err
 	case a.Whole:
 		if a.Gate.Wait(ctx) != nil {

@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,20 @@ var checks = map[string]func(*asked, rule) values{
 	"foreign details":         foreignDetails,
 	"missing reasoning":       missingReasoning,
 	"foreign reasoning":       foreignReasoning,
+	"item types":              itemTypes,
+	"unsendable items":        unsendableItems,
+	"item members":            itemMembers,
+	"item ids":                itemIDs,
+	"long ids":                longIDs,
+	"content parts":           contentParts,
+	"nested tools":            nestedTools,
+	"lost response":           lostResponse,
+	"missing output":          missingOutput,
+	"orphan output":           orphanOutput,
+	"lost item":               lostItem,
+	"wrong seal":              wrongSeal,
+	"missing follower":        missingFollower,
+	"missing leader":          missingLeader,
 }
 
 // token returns the key of the request, from the headers that r names.
@@ -94,7 +109,7 @@ func tooLong(q *asked, _ rule) values {
 func unknownMembers(q *asked, r rule) values { return unknown(q.body, r.Names) }
 
 func unknown(o object, known []string) values {
-	for _, name := range sorted(o) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
 			return values{"name": name, "value": o[name]}
 		}
@@ -192,13 +207,4 @@ func camel(name string) string {
 		parts[i+1] = strings.ToUpper(p[:1]) + p[1:]
 	}
 	return strings.Join(parts, "")
-}
-
-func sorted(o object) []string {
-	names := make([]string, 0, len(o))
-	for name := range o {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -3,6 +3,7 @@ package providertest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 )
@@ -73,11 +74,7 @@ func encode(v any) []byte {
 // plus returns v with more, which goes before.
 func (v values) plus(more values) values {
 	sum := make(values, len(v)+len(more))
-	for name, value := range v {
-		sum[name] = value
-	}
-	for name, value := range more {
-		sum[name] = value
-	}
+	maps.Copy(sum, v)
+	maps.Copy(sum, more)
 	return sum
 }

@@ -171,10 +171,10 @@ func hasAny(m object, names []string) bool {
 
 func foreignReasoning(q *asked, _ rule) values {
 	return q.first([]string{"assistant"}, func(m object) values {
-		t, _, _ := strings.Cut(thought(m, q.Thinking), "\n\n") // a client may add what was content
+		t, _, _ := strings.Cut(thought(m, q.profile.Thinking), "\n\n") // a client may add what was content
 		if _, ok := q.gave("reasoning", t); ok || t == "" {
 			return nil
 		}
-		return values{"member": q.Thinking}
+		return values{"member": q.profile.Thinking}
 	})
 }

@@ -139,7 +139,7 @@ func eventsOf(t *testing.T, body string) []chunk {
 	return list
 }
 
-// What tells one server's streams from another's.
+// How the streams of servers differ.
 func TestStreamsOfServers(t *testing.T) {
 	for _, c := range []struct {
 		server, model string

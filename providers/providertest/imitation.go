@@ -37,24 +37,44 @@ func (s *Server) imitate(w http.ResponseWriter, r *http.Request, req *Request, h
 		return
 	}
 	a := s.script(req).translated()
-	a.as = s.model.reply(q, a, req.Number)
+	a.as = s.model.word(q, a, req.Number)
 	a.Whole = a.Whole || q.body["stream"] != true
 	send(w, r, req, a)
 }
 
 // admit reads a request, or refuses it.
 func (m *imitation) admit(r *http.Request, req *Request) (*asked, *Refusal) {
-	known := r.Method == http.MethodPost && slices.ContainsFunc(m.Bases, func(base string) bool {
-		return r.URL.Path == base+"/chat/completions"
-	})
-	if !known {
+	profile := m.endpoint(r)
+	if profile == nil {
 		return nil, m.turnAway("endpoint", "no such endpoint: "+r.Method+" "+r.URL.Path, http.StatusNotFound)
 	}
-	q, err := m.read(r, req)
+	q, err := m.read(r, req, profile)
 	if err != nil {
 		return nil, m.turnAway("body", "the body cannot be read: "+err.Error(), http.StatusBadRequest)
 	}
-	return q, m.refuse(q)
+	return q, q.refuse()
+}
+
+// endpoint returns the profile of the API that r asks for, nil if it is none.
+func (m *imitation) endpoint(r *http.Request) *fixture {
+	for _, base := range m.Bases {
+		switch {
+		case r.Method != http.MethodPost:
+		case r.URL.Path == base+"/chat/completions":
+			return &m.fixture
+		case r.URL.Path == base+"/responses":
+			return m.Responses
+		}
+	}
+	return nil
+}
+
+// word returns a as the API that was asked words it.
+func (m *imitation) word(q *asked, a Answer, number int) wording {
+	if q.profile == m.Responses {
+		return m.response(q, a, number)
+	}
+	return m.reply(q, a, number)
 }
 
 func (m *imitation) turnAway(check, message string, status int) *Refusal {

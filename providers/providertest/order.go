@@ -180,7 +180,7 @@ func singleCall(q *asked, _ rule) values {
 
 func contentAndThinking(q *asked, _ rule) values {
 	return q.first([]string{"assistant"}, func(m object) values {
-		if len(calls(m)) > 0 && said(m) != "" && thought(m, q.Thinking) != "" {
+		if len(calls(m)) > 0 && said(m) != "" && thought(m, q.profile.Thinking) != "" {
 			return values{}
 		}
 		return nil

@@ -2,11 +2,24 @@ package providertest
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// reply words an answer as an imitated server does.
+// wording is how an imitated server words an answer. What it returns for a
+// stream are whole events.
+type wording interface {
+	head() []string // before the text
+	text(piece string) []string
+	rest() []string // between the text and the end
+	end() []string
+	complaint(f Fault, message string) string
+	document() []byte
+	failure(message string, status int) []byte
+}
+
+// reply is an answer to a chat.
 type reply struct {
 	*asked
 	number int
@@ -26,7 +39,7 @@ func (m *imitation) reply(q *asked, a Answer, number int) *reply {
 		r.v["model"] = a.Model
 	}
 	r.v["finish"] = finish(a)
-	if word, ok := m.Finish[finish(a)]; ok {
+	if word, ok := q.profile.Finish[finish(a)]; ok {
 		r.v["finish"] = word
 	}
 	r.sign(secret)
@@ -81,7 +94,7 @@ func counts(a Answer) values {
 		"missed": u.Input - u.Cached, "reasoning": u.Reasoning, "visible": u.Output - u.Reasoning}
 }
 
-func (r *reply) form(name string) any { return r.imitation.form(name, r.model) }
+func (r *reply) form(name string) any { return r.profile.form(name, r.model) }
 
 func (r *reply) filled(name string, more values) (any, bool) {
 	form := r.form(name)
@@ -116,26 +129,33 @@ func (r *reply) document() []byte {
 	return encode(document)
 }
 
-// failure words a failure of the script: with an HTTP status, or in the stream
-// where the form is complaint.
-func (m *imitation) failure(form, message string, status int, v values) []byte {
-	body := m.Forms[form]
+func (r *reply) failure(message string, status int) []byte {
+	return r.profile.failure("error", message, status, r.v)
+}
+
+func (r *reply) complaint(_ Fault, message string) string {
+	return "data: " + string(r.profile.failure("complaint", message, http.StatusInternalServerError, r.v)) + "\n\n"
+}
+
+// failure words a failure in a form, or in that of errors if there is none.
+func (f *fixture) failure(form, message string, status int, v values) []byte {
+	body := f.Forms[form]
 	if body == nil {
-		body = m.Forms["error"]
+		body = f.Forms["error"]
 	}
 	return text(body, v.plus(values{"message": message, "status": status, "type": "server_error", "code": nil, "param": nil}))
 }
 
-// head is what comes before the text.
 func (r *reply) head() []string {
-	list := r.piece(nil, "role", nil)
+	list := r.piece([]string{r.profile.Before}, "role", nil)
 	for _, text := range (scripted.Step{Text: r.step.Reasoning, Pieces: 2}).Cut() {
 		list = r.piece(list, "reasoning", values{"text": text})
 	}
 	return r.piece(list, "signed", nil)
 }
 
-// rest is what comes between the text and the end.
+func (r *reply) text(piece string) []string { return r.piece(nil, "text", values{"text": piece}) }
+
 func (r *reply) rest() []string {
 	var list []string
 	if r.step.Refusal != "" {
@@ -145,7 +165,7 @@ func (r *reply) rest() []string {
 		return r.piece(list, "texted", nil)
 	}
 	for i, call := range r.calls {
-		if r.Joined && i == len(r.calls)-1 {
+		if r.profile.Joined && i == len(r.calls)-1 {
 			return list // the last one comes with the finish reason
 		}
 		list = r.call(list, call)
@@ -166,7 +186,7 @@ func (r *reply) call(list []string, call values) []string {
 // end is the finish reason, the usage and the end mark.
 func (r *reply) end() []string {
 	delta, _ := r.filled("end", nil)
-	if r.Joined && len(r.calls) > 0 {
+	if r.profile.Joined && len(r.calls) > 0 {
 		delta, _ = r.filled("call", r.calls[len(r.calls)-1])
 	}
 	last := "last"
@@ -175,13 +195,13 @@ func (r *reply) end() []string {
 	}
 	list := []string{r.chunk(last, delta, nil)}
 	options, _ := r.body["stream_options"].(object)
-	if r.v["usage"] != nil && r.form("tail") != nil && (r.Unasked || options["include_usage"] == true) {
+	if r.v["usage"] != nil && r.form("tail") != nil && (r.profile.Unasked || options["include_usage"] == true) {
 		list = append(list, r.chunk("tail", nil, nil))
 	}
-	if r.NoDone {
+	if r.profile.NoDone {
 		return list
 	}
-	return append(list, "[DONE]")
+	return append(list, "data: [DONE]\n\n")
 }
 
 // piece appends a chunk with the named form as its delta, if the server has it.
@@ -195,5 +215,5 @@ func (r *reply) piece(list []string, form string, more values) []string {
 
 func (r *reply) chunk(form string, delta any, more values) string {
 	chunk, _ := r.filled(form, values{"delta": delta}.plus(more))
-	return string(encode(chunk))
+	return "data: " + string(encode(chunk)) + "\n\n"
 }

@@ -43,21 +43,25 @@ type object = map[string]any
 // asked is a request as the checks read it.
 type asked struct {
 	*imitation
+	profile  *fixture // of the API that is asked
 	header   http.Header
 	url      *url.URL
 	size     int
 	model    string
 	body     object
-	messages []object
+	messages []object // items, in the Responses API
 }
 
-func (m *imitation) read(r *http.Request, req *Request) (*asked, error) {
-	q := &asked{imitation: m, header: r.Header, url: r.URL, size: len(req.Body)}
+func (m *imitation) read(r *http.Request, req *Request, profile *fixture) (*asked, error) {
+	q := &asked{imitation: m, profile: profile, header: r.Header, url: r.URL, size: len(req.Body)}
 	if err := json.Unmarshal(req.Body, &q.body); err != nil {
 		return nil, err
 	}
 	q.model = str(q.body, "model")
 	q.messages = objects(q.body["messages"])
+	if input, ok := q.body["input"]; ok {
+		q.messages = objects(input)
+	}
 	return q, nil
 }
 
@@ -81,25 +85,25 @@ func (q *asked) effort(otherwise string) string {
 }
 
 // refuse returns the refusal of the first rule that the request breaks.
-func (m *imitation) refuse(q *asked) *Refusal {
-	for _, r := range m.rules(q.model) {
+func (q *asked) refuse() *Refusal {
+	for _, r := range q.profile.rules(q.model) {
 		if !q.applies(r) {
 			continue
 		}
 		if found := checks[r.Check](q, r); found != nil {
-			return m.refusal(r, found.plus(values{"model": q.model}))
+			return q.profile.refusal(r, found.plus(values{"model": q.model}))
 		}
 	}
 	return nil
 }
 
-func (m *imitation) refusal(r rule, found values) *Refusal {
+func (f *fixture) refusal(r rule, found values) *Refusal {
 	body := r.Body
 	if body == nil {
-		body = m.Forms["error"]
+		body = f.Forms["error"]
 	}
 	if r.form != "" {
-		body = m.Forms[r.form]
+		body = f.Forms[r.form]
 	}
 	message, _ := fill(r.Text, found)
 	found = found.plus(values{"message": message, "status": r.Status, "type": "invalid_request_error", "code": nil, "param": nil})

@@ -15,11 +15,12 @@
 //
 // With Config.Imitate the server refuses what a server that people use
 // refuses, with its status and body, and words its answers as that one does.
-// What it checks and how it looks is data, in the files below servers and
-// templates, which name their sources; what is marked there as unconfirmed is
-// a guess. An imitation remembers the signatures, reasoning details and
-// reasoning that it gave, and takes no others. [Server.Refusals] has what it
-// refused.
+// What it checks and how it looks is data, in the files below servers,
+// templates and responses, which name their sources; what is marked there as
+// unconfirmed is a guess. Where the server has the Responses API, the imitation
+// has it too, at the same URL. It remembers the signatures, reasoning details,
+// reasoning and encrypted content that it gave, and takes no others.
+// [Server.Refusals] has what it refused.
 package providertest
 
 import (
@@ -237,11 +238,10 @@ func (s *Server) refuse(r *http.Request, req *Request) *Answer {
 	return nil
 }
 
-// errorBody is how the server words an error: in the given form of the
-// imitated one, else as the API does.
-func (a Answer) errorBody(form string, status int) []byte {
+// errorBody is how the server words an error.
+func (a Answer) errorBody(status int) []byte {
 	if a.as != nil {
-		return a.as.failure(form, a.Message, status, a.as.v)
+		return a.as.failure(a.Message, status)
 	}
 	return errorBody(a.Message, status)
 }

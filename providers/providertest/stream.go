@@ -66,20 +66,12 @@ func (s *stream) run(ctx context.Context) error {
 
 // imitate sends the answer as the imitated server words it.
 func (s *stream) imitate(ctx context.Context) error {
-	r := s.a.as
-	s.add(r.Before)
-	s.events(r.head())
-	if err := s.text(ctx, func(piece string) { s.events(r.piece(nil, "text", values{"text": piece})) }); err != nil {
+	s.add(s.a.as.head()...)
+	if err := s.text(ctx, func(piece string) { s.add(s.a.as.text(piece)...) }); err != nil {
 		return err
 	}
-	s.events(r.rest())
+	s.add(s.a.as.rest()...)
 	return s.end()
-}
-
-func (s *stream) events(list []string) {
-	for _, data := range list {
-		s.add("data: ", data, "\n\n")
-	}
 }
 
 // text sends the pieces of the text, with their waits.
@@ -112,12 +104,12 @@ func (s *stream) end() error {
 		return s.flush()
 	case Garble:
 		s.add("data: ", `{"choices":[{"delta":`, "\n\n")
-	case Complain:
-		s.add("data: ", string(s.a.errorBody("complaint", http.StatusInternalServerError)), "\n\n")
+	case Complain, Fail:
+		s.add(s.a.complaint())
 		return s.flush()
 	}
 	if s.a.as != nil {
-		s.events(s.a.as.end())
+		s.add(s.a.as.end()...)
 		return s.flush()
 	}
 	s.chunk(`{}`, finish(s.a))
@@ -127,6 +119,13 @@ func (s *stream) end() error {
 	}
 	s.add("data: [DONE]\n\n")
 	return s.flush()
+}
+
+func (a Answer) complaint() string {
+	if a.as != nil {
+		return a.as.complaint(a.Fault, a.Message)
+	}
+	return "data: " + string(a.errorBody(http.StatusInternalServerError)) + "\n\n"
 }
 
 func (s *stream) chunk(delta, finish string) {

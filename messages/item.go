@@ -38,7 +38,7 @@ type Item struct {
 	// Arguments is what the model wrote, untouched: usually JSON, maybe not.
 	Arguments string `json:"arguments,omitempty"`
 	Output    string `json:"output,omitempty"`
-	// ID is the provider's own name for the item.
+	// ID is the provider's own name for the item, or for the answer that it is part of.
 	ID string `json:"id,omitempty"`
 	// Raw is the provider's item as it came, where the fields above may not
 	// cover it. Provider says whose form that is.

@@ -27,6 +27,9 @@ type Settings struct {
 	ParallelToolCalls *bool `json:"parallel_tool_calls,omitempty"`
 	// CacheKey makes requests with the same key share a prompt cache.
 	CacheKey string `json:"cache_key,omitempty"`
+	// HostedTools are tools that the server runs, such as {"type": "web_search"}, as its API
+	// declares them. Only the Responses API has them.
+	HostedTools []json.RawMessage `json:"hosted_tools,omitempty"`
 	// ExtraBody are members of the request's JSON. They replace the provider's own.
 	ExtraBody map[string]json.RawMessage `json:"extra_body,omitempty"`
 }

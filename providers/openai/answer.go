@@ -43,6 +43,10 @@ func newAnswer(p *Provider, rules profile.Rules, emit func(providers.Delta), kee
 	return &answer{p: p, rules: rules, emit: emit, keep: keep, rest: node{kind: '{'}}
 }
 
+func (a *answer) ended() bool              { return a.finish != "" }
+func (a *answer) over() bool               { return false } // usage may follow
+func (a *answer) consumed() messages.Usage { return a.usage }
+
 func null(value []byte) bool { return string(value) == "null" }
 
 // add takes in one chunk: the data of an event, or an answer in one document.

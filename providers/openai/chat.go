@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,24 +93,14 @@ func (p *Provider) chatBody(r providers.Request, rules profile.Rules) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	choice, err := toolChoice(r)
+	choice, err := toolChoice(r, false)
 	if err != nil {
 		return nil, err
 	}
 	s := r.Settings
-	if err := refusedSetting(s, rules); err != nil {
+	extra, err := p.extraBody(s, rules)
+	if err != nil {
 		return nil, err
-	}
-	extra := merged(p.extra, s.ExtraBody)
-	for name, value := range extra {
-		if !json.Valid(value) {
-			return nil, invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
-		}
-	}
-	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
-		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
-			return nil, invalid("a setting is no finite number")
-		}
 	}
 	w := newWriter(size(r)+len(list)*messageSize+bodySize, extra)
 	w.text("model", r.Model)
@@ -125,7 +114,7 @@ func (p *Provider) chatBody(r providers.Request, rules profile.Rules) ([]byte, e
 		}
 		w.b = append(w.b, ']')
 	}
-	if err := w.tools(r.Tools); err != nil {
+	if err := w.tools(r.Tools, nil, false); err != nil {
 		return nil, err
 	}
 	if choice != "" {
@@ -195,8 +184,10 @@ func (w *writer) effort(name, effort string) {
 	}
 }
 
-func (w *writer) tools(list []providers.ToolSpec) error {
-	if len(list) == 0 || !w.key("tools") {
+// tools writes the tools of a request, and those that the server runs. flat is the form of the
+// Responses API, where a schema is strict unless it is said otherwise.
+func (w *writer) tools(list []providers.ToolSpec, hosted []json.RawMessage, flat bool) error {
+	if len(list)+len(hosted) == 0 || !w.key("tools") {
 		return nil
 	}
 	w.b = append(w.b, '[')
@@ -211,13 +202,21 @@ func (w *writer) tools(list []providers.ToolSpec) error {
 		if !json.Valid(parameters) {
 			return invalid("the parameters of tool " + t.Name + " are no JSON schema")
 		}
-		w.b = append(w.b, `{"type":"function","function":{"name":`...)
+		begin, end := `{"type":"function","function":{"name":`, "}}"
+		if flat {
+			begin, end = `{"type":"function","strict":false,"name":`, "}"
+		}
+		w.b = append(w.b, begin...)
 		w.b = appendString(w.b, t.Name)
 		if t.Description != "" {
 			w.b = appendString(append(w.b, `,"description":`...), t.Description)
 		}
 		w.b = append(append(w.b, `,"parameters":`...), parameters...)
-		w.b = append(w.b, "}}"...)
+		w.b = append(w.b, end...)
+	}
+	var err error
+	if w.b, err = appendHosted(w.b, hosted); err != nil {
+		return err
 	}
 	w.b = append(w.b, ']')
 	return nil

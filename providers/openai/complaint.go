@@ -143,7 +143,7 @@ func (c complaint) tooLong() bool {
 }
 
 func (c complaint) filtered() bool {
-	return c.is("content_filter", "content_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.message), "requires moderation")
+	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.message), "requires moderation")
 }
 
 // badKey reports whether c is about the key, which Gemini and xAI answer with status 400.
@@ -164,7 +164,7 @@ func (c complaint) inStream() error {
 		return c.withStatus(http.StatusTooManyRequests)
 	case c.is("not_found"):
 		return c.withStatus(http.StatusNotFound)
-	case c.is("invalid"), c.badKey(), c.tooLong(), c.filtered():
+	case c.is("invalid", "image"), c.badKey(), c.tooLong(), c.filtered():
 		return c.withStatus(http.StatusBadRequest)
 	}
 	return c.withStatus(http.StatusInternalServerError)

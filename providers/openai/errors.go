@@ -39,7 +39,7 @@ func timedOut(limit time.Duration) *providers.Error {
 
 // failed is err as the contract wants it, with what the attempt consumed and
 // without secrets. a is nil where no answer began.
-func (p *Provider) failed(ctx context.Context, err error, a *answer) error {
+func (p *Provider) failed(ctx context.Context, err error, a gatherer) error {
 	var e *providers.Error
 	switch {
 	case errors.As(err, &e), errors.As(context.Cause(ctx), &e):
@@ -51,7 +51,7 @@ func (p *Provider) failed(ctx context.Context, err error, a *answer) error {
 		e = &providers.Error{Kind: providers.Network, Temporary: !errors.As(err, &untrusted), Message: err.Error(), Err: err}
 	}
 	if a != nil {
-		e.Usage = a.usage
+		e.Usage = a.consumed()
 	}
 	e.Message = p.scrub.text(e.Message)
 	if e.Err != nil && p.scrub.text(e.Err.Error()) != e.Err.Error() {
@@ -65,8 +65,9 @@ func unsent(err error) error {
 	e := &providers.Error{Kind: providers.Unsupported, Message: err.Error(), Err: err}
 	switch {
 	case errors.Is(err, api.ErrReasoningToolsRequireResponses):
-		e.Message = "this model takes tools only with the Responses API, which this provider does not speak: " +
-			"set reasoning_effort to none where the model allows it, or choose another model"
+		e.Kind = providers.BadRequest
+		e.Message = "a call with tools to this model requires the Responses API: remove api: chat from its provider, " +
+			"or set reasoning_effort to none where the model allows it"
 	case errors.Is(err, api.ErrReasoningModelLimitationsOther), errors.Is(err, api.ErrReasoningSamplingUnsupported):
 		e.Message = "reasoning models take no temperature and no top_p: leave both out of the settings"
 	case errors.Is(err, api.ErrReasoningModelMaxTokensDeprecated):

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/openai"
+	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/providertest"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
@@ -274,17 +275,22 @@ func TestAnswerInMemory(t *testing.T) {
 	for i := range 9000 {
 		fmt.Fprintf(&calls, `{"index":%d},`, i)
 	}
+	const done = `data: {"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"%s"}]}}` + "\n\n"
+	const completed = `data: {"type":"response.completed","response":{"status":"completed","output":[%s]}}` + "\n\n"
 	for name, c := range map[string]struct {
 		body string
 		fits bool
 	}{
-		"small pieces":    {many(10_000, event(`{"content":"word"}`)), true},
-		"large pieces":    {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},
-		"one large piece": {event(`{"content":"` + many(360_000, "x") + `"}`), false},
-		"other lines":     {many(4_000, ": "+many(100, "x")+"\n"), true},
-		"one long line":   {": " + many(360_000, "x") + "\n", false},
-		"many values":     {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
-		"many calls":      {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},
+		"items":             {many(4, fmt.Sprintf(done, many(30_000, "x"))) + fmt.Sprintf(completed, ""), true},
+		"items, one by one": {many(4, fmt.Sprintf(done, many(120_000, "x"))) + fmt.Sprintf(completed, ""), false},
+		"items at the end":  {fmt.Sprintf(completed, `{"type":"message","content":[{"text":"`+many(160_000, "x")+`"}]}`), false},
+		"small pieces":      {many(10_000, event(`{"content":"word"}`)), true},
+		"large pieces":      {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},
+		"one large piece":   {event(`{"content":"` + many(360_000, "x") + `"}`), false},
+		"other lines":       {many(4_000, ": "+many(100, "x")+"\n"), true},
+		"one long line":     {": " + many(360_000, "x") + "\n", false},
+		"many values":       {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
+		"many calls":        {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -292,9 +298,13 @@ func TestAnswerInMemory(t *testing.T) {
 				_, _ = io.WriteString(w, c.body+`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 			}))
 			t.Cleanup(server.Close)
+			var rules profile.Rules
+			if strings.Contains(c.body, "response.completed") {
+				rules.API = profile.Responses
+			}
 			b := memory.New(2 * memory.Weight * memory.Free) // for payloads of up to memory.Free
 			ctx, release := b.With(t.Context())
-			_, err := openai.New(key, openai.BaseURL(server.URL)).Generate(ctx, ask(), nil)
+			_, err := openai.New(key, openai.BaseURL(server.URL), openai.Rules(rules)).Generate(ctx, ask(), nil)
 			var e *providers.Error
 			if refused := errors.As(err, &e) && e.Kind == providers.NoMemory && !e.Temporary; c.fits != (err == nil) || !c.fits && !refused {
 				t.Errorf("%v", err)

@@ -11,15 +11,19 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 type body []byte
 
 func (b body) RoundTrip(r *http.Request) (*http.Response, error) {
+	if sent, err := io.ReadAll(r.Body); err != nil || !json.Valid(sent) {
+		panic("the request is no JSON: " + string(sent))
+	}
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(b)), Request: r}, nil
 }
 
-// FuzzStream: whatever a server sends, the result is a whole answer or an
+// FuzzStream: whatever a server sends over either API, the result is a whole answer or an
 // *Error; ids of calls are never empty and never the same.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"hi\",\"x\":[{\"index\":0}]},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
@@ -27,8 +31,20 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(": x\ndata: {\"error\":{\"message\":\"m\",\"code\":429}}\n\n"))
 	f.Add([]byte("data: {\"error\":"))
 	f.Add([]byte("data:"))
+	f.Add([]byte("data: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"\"}}\n\n" +
+		"data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}\n\n"))
+	f.Add([]byte("data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[{\"type\":\"reasoning\",\"summary\":[{\"text\":1}]},{\"type\":\"message\",\"content\":\"x\"}]}}\n\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p := New("", HTTPClient(&http.Client{Transport: body(b)}))
+		for _, api := range []profile.Value{profile.Chat, profile.Responses} {
+			fuzzed(t, New("", HTTPClient(&http.Client{Transport: body(b)}), Rules(profile.Rules{API: api})))
+		}
+	})
+}
+
+// fuzzed asks twice, the second time with the first answer in the history.
+func fuzzed(t *testing.T, p *Provider) {
+	r := providers.Request{Model: "m"}
+	for range 2 {
 		resp, err := p.Generate(context.Background(), providers.Request{Model: "m"}, nil)
 		if err != nil {
 			var e *providers.Error
@@ -50,7 +66,13 @@ func FuzzStream(f *testing.F) {
 				t.Fatalf("raw %s", it.Raw)
 			}
 		}
-	})
+		for _, it := range resp.Items {
+			r.Items = append(r.Items, it)
+			if it.Type == messages.ItemCall {
+				r.Items = append(r.Items, messages.Item{Type: messages.ItemCallOutput, CallID: it.CallID})
+			}
+		}
+	}
 }
 
 // FuzzTree: a tree grown of JSON writes that JSON, and joined with another

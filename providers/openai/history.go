@@ -77,12 +77,8 @@ func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessa
 	if len(h.open) > 0 {
 		return nil, invalid("the history has no result for call " + string(h.open[0]))
 	}
-	instructions := r.Instructions
-	if len(h.omitted) > 0 {
-		instructions = join(instructions, "[The reasoning of "+strings.Join(h.omitted, ", ")+" is left out of this conversation.]")
-	}
-	if instructions != "" {
-		h.messages = slices.Insert(h.messages, 0, chatMessage{role: system, text: instructions})
+	if text := instructions(r, h.omitted); text != "" {
+		h.messages = slices.Insert(h.messages, 0, chatMessage{role: system, text: text})
 	}
 	return arrange(h.messages, rules), nil
 }
@@ -114,7 +110,7 @@ func (h *history) add(it messages.Item) error {
 	case "":
 		return invalid("the history has an item without a type")
 	default:
-		h.note(fmt.Sprintf("[Here stood an item of type %s%s, which cannot be shown to this model.]", it.Type, from(it)))
+		h.note(lost(it))
 	}
 	return nil
 }
@@ -172,12 +168,20 @@ func (h *history) say(text string) {
 	m.text += text
 }
 
-func (h *history) message(it messages.Item) error {
-	for _, part := range it.Content {
+// carried returns an error if an API cannot carry a part of c.
+func carried(c messages.Content, api string) error {
+	for _, part := range c {
 		if part.Type != "text" && part.Type != "image_url" {
 			return &providers.Error{Kind: providers.Unsupported,
-				Message: fmt.Sprintf("Chat Completions cannot carry a content part of type %q", part.Type)}
+				Message: fmt.Sprintf("%s cannot carry a content part of type %q", api, part.Type)}
 		}
+	}
+	return nil
+}
+
+func (h *history) message(it messages.Item) error {
+	if err := carried(it.Content, "Chat Completions"); err != nil {
+		return err
 	}
 	switch it.Role {
 	case messages.RoleUser:

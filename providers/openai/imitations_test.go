@@ -19,9 +19,6 @@ var named = map[string]string{
 	"gpt-oss": "openai/gpt-oss-20b", "kimi": "moonshotai/Kimi-K2-Thinking",
 }
 
-// responses are models that take tools over the Responses API only.
-var responses = []string{"gpt-5.5", "gpt-6-astra"}
-
 // conversation is an agent that talks to an imitated server.
 type conversation struct {
 	*testing.T
@@ -76,9 +73,6 @@ func TestImitations(t *testing.T) { // A14, A54
 		t.Fatal(err)
 	}
 	for _, of := range imitations {
-		if slices.Contains(responses, of.Model) {
-			continue
-		}
 		for _, whole := range []bool{false, true} {
 			t.Run(of.String()+map[bool]string{true: "/whole"}[whole], func(t *testing.T) {
 				for _, r := range converse(t, of, of.Server, whole) {

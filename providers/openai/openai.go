@@ -1,10 +1,10 @@
-// Package openai reaches every server that speaks the Chat Completions API:
-// OpenAI's own and the many that follow it, at any base URL.
+// Package openai reaches every server that speaks the Chat Completions API or the Responses
+// API: OpenAI's own and the many that follow it, at any base URL.
 //
 // # Guarantees
 //
 //   - Answers are streamed. One that ends without a finish reason and without an end mark is
-//     never a success.
+//     never a success; over the Responses API, one that ends without its last event.
 //   - Parallel calls keep the ids that the model gave them, however their
 //     fragments arrive. A call without an id, or with one that the history
 //     already has, gets a new one, and keeps the server's in Item.ID.
@@ -18,7 +18,8 @@
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
 //   - One HTTP request per call, and no time limit but ctx and Timeout. Only a request
 //     that is refused for its form is sent once more, where package profile knows another form;
-//     what is accepted then is sent from the start until the process ends.
+//     what is accepted then is sent from the start until the process ends. A request that names
+//     an answer which the server was to store is sent once more with the whole history if it is refused.
 //
 // # What becomes of a history
 //
@@ -26,7 +27,8 @@
 // become assistant text. Items of unknown types and images outside user messages become
 // notes. Messages that came in while calls were running move behind the results. Arguments
 // of calls are always a JSON object. Reasoning of other models is left out, which the
-// instructions mention.
+// instructions mention. Over the Responses API the items of an answer go back to its model
+// as they came, or all rewritten without ids and reasoning.
 package openai
 
 import (
@@ -36,11 +38,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	api "github.com/sashabaranov/go-openai"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
@@ -65,6 +69,7 @@ type Provider struct {
 	scrub  scrubber
 
 	timeout  time.Duration
+	chains   chains
 	repaired sync.Map // of models: the profile.Rules that their server accepted after a repair
 }
 
@@ -169,9 +174,14 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 		return resp, err
 	}
 	if other, ok := repair(err, rules, p.rules); ok {
-		if resp, err = p.generate(ctx, r, other, show); err == nil {
+		repaired, failed := p.generate(ctx, r, other, show)
+		switch {
+		case failed == nil && other.Items == rules.Items: // else it is this history that is not accepted
 			p.repaired.Store(r.Model, other)
+		case failed != nil && other.API != rules.API && providers.AsError(failed).Kind == providers.NotFound:
+			return resp, err // the server has no other API
 		}
+		return repaired, failed
 	}
 	return resp, err
 }
@@ -196,16 +206,40 @@ func (p *Provider) rulesOf(model string) profile.Rules {
 
 // generate makes one request.
 func (p *Provider) generate(ctx context.Context, r providers.Request, rules profile.Rules, emit func(providers.Delta)) (providers.Response, error) {
+	if rules.API == profile.Responses {
+		return p.respond(ctx, r, rules, emit)
+	}
 	body, err := p.chatBody(r, rules)
 	if err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
-	x := exchange{p: p, request: body}
-	if err := x.send(ctx, checked(r)); err != nil {
+	x := &exchange{p: p, request: body}
+	return p.ask(ctx, x, r, newAnswer(p, rules, emit, x.keepMore), func(c *api.Client) error {
+		_, err := c.CreateChatCompletionStream(ctx, checked(r))
+		return err
+	})
+}
+
+// gatherer reads an answer.
+type gatherer interface {
+	// add takes in the data of an event, or an answer in one document.
+	add(data []byte) error
+	// ended reports whether the server has named a reason to stop, and over whether nothing
+	// can follow.
+	ended() bool
+	over() bool
+	// whole reports whether an answer without a reason to stop can be complete.
+	whole() bool
+	response(r providers.Request) (providers.Response, error)
+	consumed() messages.Usage
+}
+
+// ask sends a request and reads its answer.
+func (p *Provider) ask(ctx context.Context, x *exchange, r providers.Request, a gatherer, send func(*api.Client) error) (providers.Response, error) {
+	if err := x.send(send); err != nil {
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
 	defer x.finish()
-	a := newAnswer(p, rules, emit, x.keepMore)
 	if err := x.receive(a); err != nil {
 		return providers.Response{}, p.failed(ctx, err, a)
 	}
@@ -218,7 +252,14 @@ func (p *Provider) generate(ctx context.Context, r providers.Request, rules prof
 
 // Refuses returns the settings that a model does not accept, by the rules of its profile.
 func (p *Provider) Refuses(model string) []string {
-	return profile.For(p.server, model, p.rules).Refused
+	rules := profile.For(p.server, model, p.rules)
+	return slices.Concat(rules.Refused, missing[rules.API])
+}
+
+// Speaks returns the name of the server's profile, and of the API that a model is asked over
+// at first: chat or responses.
+func (p *Provider) Speaks(model string) (server, api string) {
+	return p.server.Name, string(profile.For(p.server, model, p.rules).API)
 }
 
 // checked is as much of a request as go-openai needs to check and address it. Settings are
@@ -233,10 +274,10 @@ func checked(r providers.Request) api.ChatCompletionRequest {
 }
 
 // send sends the request through go-openai.
-func (x *exchange) send(ctx context.Context, q api.ChatCompletionRequest) error {
+func (x *exchange) send(send func(*api.Client) error) error {
 	config := x.p.config
 	config.HTTPClient = x
-	_, err := api.NewClientWithConfig(config).CreateChatCompletionStream(ctx, q)
+	err := send(api.NewClientWithConfig(config))
 	if err != nil && !x.sent {
 		return unsent(err)
 	}
@@ -244,10 +285,10 @@ func (x *exchange) send(ctx context.Context, q api.ChatCompletionRequest) error 
 }
 
 // receive feeds the chunks of the answer to a until it is complete.
-func (x *exchange) receive(a *answer) error {
+func (x *exchange) receive(a gatherer) error {
 	if x.whole != nil {
 		err := a.add(x.whole)
-		if err == nil && a.finish == "" && !a.whole() {
+		if err == nil && !a.ended() && !a.whole() {
 			return badAnswer("the answer in one document has no text and no whole call")
 		}
 		return err
@@ -256,18 +297,18 @@ func (x *exchange) receive(a *answer) error {
 		data, ended, err := x.events.next()
 		switch {
 		case err == nil:
-			if err := a.add(data); err != nil {
+			if err := a.add(data); err != nil || a.over() {
 				return err
 			}
 			continue
 		case errors.Is(err, io.EOF):
 			x.ended = !ended
-		case a.finish != "":
+		case a.ended():
 			return nil // the answer is whole; what is lost came after it
 		default:
 			return err
 		}
-		if a.finish == "" && !(ended && a.whole()) {
+		if !a.ended() && !(ended && a.whole()) {
 			return x.events.cutOff()
 		}
 		return nil

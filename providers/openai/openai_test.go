@@ -252,7 +252,6 @@ func TestRequestsThatGoNowhere(t *testing.T) {
 		kind providers.ErrorKind
 		says string
 	}{
-		"tools need Responses":  {providers.Request{Model: "gpt-6-sol", Tools: tools}, providers.Unsupported, "reasoning_effort"},
 		"temperature":           {providers.Request{Model: "gpt-5.5", Settings: providers.Settings{Temperature: &half}}, providers.Unsupported, "temperature"},
 		"a bad schema":          {providers.Request{Model: "m", Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte("{")}}}, providers.BadRequest, ""},
 		"a choice of nothing":   {providers.Request{Model: "m", ToolChoice: "required"}, providers.BadRequest, "required"},

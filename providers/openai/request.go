@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -45,7 +47,8 @@ func encoded(text string) int {
 }
 
 // toolChoice returns what the API is to know of r's choice, as JSON; "" for the model's own.
-func toolChoice(r providers.Request) (string, error) {
+// flat is the form of the Responses API.
+func toolChoice(r providers.Request, flat bool) (string, error) {
 	named := func(t providers.ToolSpec) bool { return t.Name == r.ToolChoice }
 	switch {
 	case r.ToolChoice == "", r.ToolChoice == "none" && len(r.Tools) == 0: // servers refuse a choice among no tools
@@ -53,21 +56,51 @@ func toolChoice(r providers.Request) (string, error) {
 	case r.ToolChoice == "none", r.ToolChoice == "required" && len(r.Tools) > 0:
 		return `"` + r.ToolChoice + `"`, nil
 	case slices.ContainsFunc(r.Tools, named):
-		return `{"type":"function","function":{"name":` + string(appendString(nil, r.ToolChoice)) + `}}`, nil
+		name := `"name":` + string(appendString(nil, r.ToolChoice))
+		if flat {
+			return `{"type":"function",` + name + `}`, nil
+		}
+		return `{"type":"function","function":{` + name + `}}`, nil
 	}
 	return "", &providers.Error{Kind: providers.BadRequest, Message: "tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool"}
 }
 
+// missing are settings that an API does not have.
+var missing = map[profile.Value][]string{
+	profile.Chat:      {"hosted_tools"},
+	profile.Responses: {"stop", "seed", "presence_penalty", "frequency_penalty"},
+}
+
 // refusedSetting returns the error of a setting that the rules refuse.
 func refusedSetting(s providers.Settings, rules profile.Rules) error {
-	if len(rules.Refused) == 0 {
-		return nil
-	}
 	for _, name := range s.Names() {
-		if slices.Contains(rules.Refused, name) {
+		switch {
+		case slices.Contains(missing[rules.API], name):
+			return &providers.Error{Kind: providers.Unsupported,
+				Message: fmt.Sprintf("the setting %s cannot be sent over the API %q, which this model is asked over: remove it, or set the provider's api", name, rules.API)}
+		case slices.Contains(rules.Refused, name):
 			return &providers.Error{Kind: providers.Unsupported,
 				Message: "the server refuses or ignores the setting " + name + ": remove it, or set the profile's refused if the server accepts it"}
 		}
 	}
 	return nil
+}
+
+// extraBody returns the members that replace those of a request, after a check of the settings.
+func (p *Provider) extraBody(s providers.Settings, rules profile.Rules) (map[string]json.RawMessage, error) {
+	if err := refusedSetting(s, rules); err != nil {
+		return nil, err
+	}
+	extra := merged(p.extra, s.ExtraBody)
+	for name, value := range extra {
+		if !json.Valid(value) {
+			return nil, invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
+		}
+	}
+	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
+		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
+			return nil, invalid("a setting is no finite number")
+		}
+	}
+	return extra, nil
 }

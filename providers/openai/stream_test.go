@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // streamed returns a streamed answer of n tokens, size bytes each.
@@ -23,8 +24,24 @@ func streamed(n, size int) body {
 	return body(b.String())
 }
 
-func reading(answer body) *Provider {
-	return New("", BaseURL("http://127.0.0.1:1/v1"), HTTPClient(&http.Client{Transport: answer}))
+// streamedItem is streamed over the Responses API.
+func streamedItem(n, size int) body {
+	var b strings.Builder
+	token := strings.Repeat("x", size)
+	for i := range n {
+		fmt.Fprintf(&b, "event: response.output_text.delta\n"+`data: {"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"%s","sequence_number":%d}`+"\n\n", token, i)
+	}
+	item := `{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"` + strings.Repeat(token, n) + `","annotations":[]}]}`
+	b.WriteString(`data: {"type":"response.output_item.done","output_index":0,"item":` + item + "}\n\n")
+	b.WriteString(`data: {"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[` + item + "]}}\n\n")
+	return body(b.String())
+}
+
+// streams are streamed answers by API.
+var streams = map[profile.Value]func(n, size int) body{profile.Chat: streamed, profile.Responses: streamedItem}
+
+func reading(api profile.Value, answer body) *Provider {
+	return New("", BaseURL("http://127.0.0.1:1/v1"), HTTPClient(&http.Client{Transport: answer}), Rules(profile.Rules{API: api}))
 }
 
 func parse(t testing.TB, p *Provider) providers.Response {
@@ -37,9 +54,12 @@ func parse(t testing.TB, p *Provider) providers.Response {
 
 // BenchmarkStream measures the reading of a streamed answer without a network.
 func BenchmarkStream(b *testing.B) {
-	for _, tokens := range []int{0, 1000, 100_000} {
-		p := reading(streamed(tokens, 4))
-		b.Run(fmt.Sprintf("tokens=%d", tokens), func(b *testing.B) {
+	for _, run := range []struct {
+		api    profile.Value
+		tokens int
+	}{{profile.Chat, 0}, {profile.Chat, 1000}, {profile.Chat, 100_000}, {profile.Responses, 0}, {profile.Responses, 1000}, {profile.Responses, 100_000}} {
+		tokens, p := run.tokens, reading(run.api, streams[run.api](run.tokens, 4))
+		b.Run(fmt.Sprintf("api=%s/tokens=%d", run.api, tokens), func(b *testing.B) {
 			b.ReportAllocs()
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -59,8 +79,8 @@ func BenchmarkStream(b *testing.B) {
 // text takes at most 15 times what one of 1 MB does.
 func TestLongAnswer(t *testing.T) {
 	const size = 100
-	taken := func(tokens int) float64 {
-		p := reading(streamed(tokens, size))
+	taken := func(api profile.Value, tokens int) float64 {
+		p := reading(api, streams[api](tokens, size))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		resp := parse(t, p)
@@ -70,8 +90,10 @@ func TestLongAnswer(t *testing.T) {
 		}
 		return float64(after.TotalAlloc - before.TotalAlloc)
 	}
-	small := taken(10_000)
-	if large := taken(100_000); large > 15*small {
-		t.Errorf("1 MB of text takes %.0f bytes, 10 MB takes %.0f", small, large)
+	for api := range streams {
+		small := taken(api, 10_000)
+		if large := taken(api, 100_000); large > 15*small {
+			t.Errorf("%s: 1 MB of text takes %.0f bytes, 10 MB takes %.0f", api, small, large)
+		}
 	}
 }

@@ -16,6 +16,12 @@ type repair struct {
 // repairs are refusals of the form of a request, as servers and chat templates word them.
 // Those that name more come first.
 var repairs = []repair{
+	{[]string{"/v1/responses", "requires the responses api"}, Rules{API: Responses}},
+	{[]string{"encrypted content is not supported"}, Rules{Encrypted: No}},
+	{[]string{
+		"required following item", "required 'reasoning' item", "items are not persisted", "encrypted content could not be decrypted",
+		"could not decrypt the provided encrypted_content", "was not issued to this caller",
+	}, Rules{Items: Rewritten}},
 	{[]string{"use 'max_completion_tokens'"}, Rules{TokenLimit: "max_completion_tokens"}},
 	{[]string{"max_completion_tokens"}, Rules{TokenLimit: "max_tokens"}},
 	{[]string{"stream_options", "include_usage"}, Rules{StreamUsage: No}},

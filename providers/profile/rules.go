@@ -9,6 +9,8 @@ import (
 // Rules are the rules of requests to a server. An empty field leaves the rule to the rules
 // behind it (see [For]); plain has a value for each.
 type Rules struct {
+	// API is the API of requests: Chat (Chat Completions) or Responses.
+	API Value
 	// TokenLimit is the member that limits the tokens of an answer.
 	TokenLimit Value
 	// StreamUsage is Yes if stream_options asks for the usage of a streamed answer.
@@ -54,6 +56,12 @@ type Rules struct {
 	Output Value
 	// Key is the header of the API key.
 	Key Value
+	// Encrypted is Yes if the Responses API is asked for the encrypted content of reasoning,
+	// without which reasoning that the server has not stored cannot go back.
+	Encrypted Value
+	// Items is Whole if the items of the Responses API go back as they came, or Rewritten if
+	// messages and tool calls go back without ids, and reasoning does not.
+	Items Value
 	// Refused are settings that the server refuses or ignores, by their names in a definition.
 	Refused []string
 	// Echo are members of an answer, and of its tool calls, that go back unchanged.
@@ -65,6 +73,8 @@ type Value string
 
 // The values of rules.
 const (
+	Chat             Value = "chat"
+	Responses        Value = "responses"
 	Yes              Value = "yes"
 	No               Value = "no"
 	None             Value = "none"
@@ -92,6 +102,8 @@ const (
 	ReasoningDetails Value = "reasoning_details"
 	Completion       Value = "completion"
 	Total            Value = "total"
+	Whole            Value = "whole"
+	Rewritten        Value = "rewritten"
 )
 
 // Field is a rule by its name in a configuration.
@@ -103,6 +115,7 @@ type Field struct {
 }
 
 var fields = []Field{
+	{"api", []Value{Chat, Responses}, func(r *Rules) *Value { return &r.API }},
 	{"token_limit", nil, func(r *Rules) *Value { return &r.TokenLimit }},
 	{"stream_usage", []Value{Yes, No}, func(r *Rules) *Value { return &r.StreamUsage }},
 	{"effort", nil, func(r *Rules) *Value { return &r.Effort }},
@@ -120,11 +133,14 @@ var fields = []Field{
 	{"content", []Value{Omit, Null, Empty, AsReasoning}, func(r *Rules) *Value { return &r.Content }},
 	{"unsigned", []Value{None, ExtraContent, ReasoningDetails}, func(r *Rules) *Value { return &r.Unsigned }},
 	{"output", []Value{Completion, Total}, func(r *Rules) *Value { return &r.Output }},
+	{"encrypted", []Value{Yes, No}, func(r *Rules) *Value { return &r.Encrypted }},
+	{"items", []Value{Whole, Rewritten}, func(r *Rules) *Value { return &r.Items }},
 	{"key", nil, func(r *Rules) *Value { return &r.Key }},
 }
 
-// Fields returns the rules that have one value, by their names.
-func Fields() []Field { return fields }
+// Fields returns the rules that have one value, by their names. API is not among them: a
+// configuration has it as a setting of the provider.
+func Fields() []Field { return fields[1:] }
 
 // Set sets the field of r. The error lists the values that there are.
 func (f Field) Set(r *Rules, v Value) error {

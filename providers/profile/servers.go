@@ -13,12 +13,19 @@ var openAIReasoning = Template{
 	},
 }
 
+// openAIResponses are those of them that take tools over the Responses API only, unless their
+// reasoning is switched off. https://platform.openai.com/docs/guides/latest-model
+var openAIResponses = Template{
+	Name: "openai-responses", Models: []string{"gpt-5.5*", "gpt-5.6*", "gpt-6*"},
+	Rules: Rules{API: Responses}.Or(openAIReasoning.Rules),
+}
+
 // servers are all profiles. A field that a row leaves empty is that of plain.
 var servers = []Server{
-	{Name: "openai", Hosts: []string{"api.openai.com"}, Models: []Template{openAIReasoning}, Rules: Rules{
+	{Name: "openai", Hosts: []string{"api.openai.com"}, Models: []Template{openAIResponses, openAIReasoning}, Rules: Rules{
 		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Echo: []string{},
 	}},
-	{Name: "azure", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "api.cognitive.microsoft.com", "services.ai.azure.com"}, Models: []Template{openAIReasoning}, Rules: Rules{
+	{Name: "azure", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "api.cognitive.microsoft.com", "services.ai.azure.com"}, Models: []Template{openAIResponses, openAIReasoning}, Rules: Rules{
 		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Key: "api-key", Echo: []string{},
 	}},
 	// https://ai.google.dev/gemini-api/docs/openai, …/thought-signatures. Unknown members are refused.
@@ -57,9 +64,9 @@ var servers = []Server{
 	{Name: "vllm", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning"}},
 	{Name: "llamacpp", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning_content"}},
 	{Name: Plain, Templates: true, Rules: Rules{
-		TokenLimit: "max_tokens", StreamUsage: Yes, Effort: "reasoning_effort", Seed: "seed", Reasoning: None,
+		API: Chat, TokenLimit: "max_tokens", StreamUsage: Yes, Effort: "reasoning_effort", Seed: "seed", Reasoning: None,
 		ReasoningIn: "reasoning_content", ReasoningRequired: No, CallIDs: Word, Calls: Any, Tools: Any, System: First, Notes: User,
-		Roles: Alternate, AfterResults: Any, Content: Empty, Unsigned: None, Output: Total, Key: "Authorization",
+		Roles: Alternate, AfterResults: Any, Content: Empty, Unsigned: None, Output: Total, Encrypted: Yes, Items: Whole, Key: "Authorization",
 		Refused: []string{}, Echo: signatures,
 	}},
 }

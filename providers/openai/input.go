@@ -1,0 +1,284 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
+)
+
+// input turns a history into the input of the Responses API. The items of an answer of the
+// model that is asked go back as they came, all or none: the API refuses reasoning without
+// the item that followed it, and the other way round.
+type input struct {
+	rules           profile.Rules
+	provider, model string
+	stored          bool   // the server keeps answers
+	b               []byte // the items, with commas between them
+	answer          string // the id of the last answer of the model
+	end             int    // where it ends in b
+	omitted         []string
+}
+
+// input returns the history of a request.
+func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, error) {
+	in := &input{rules: rules, provider: p.name, model: r.Model, stored: p.stores(r)}
+	items := in.compacted(r.Items)
+	for len(items) > 0 {
+		if n := in.answered(items); n > 0 {
+			in.echo(items[:n])
+			items = items[n:]
+			continue
+		}
+		if err := in.item(items[0]); err != nil {
+			return nil, err
+		}
+		items = items[1:]
+	}
+	return in, nil
+}
+
+// stores reports whether the server is to keep the answer to r.
+func (p *Provider) stores(r providers.Request) bool {
+	return string(merged(p.extra, r.Settings.ExtraBody)["store"]) == "true"
+}
+
+// compacted returns the items from the last one on in which the server has compacted what
+// came before. https://developers.openai.com/api/docs/guides/compaction
+func (in *input) compacted(items []messages.Item) []messages.Item {
+	for i, it := range slices.Backward(items) {
+		if it.Type == "compaction" && in.own(it) {
+			return items[i:]
+		}
+	}
+	return items
+}
+
+// own reports whether the model that is asked gave the item over this API.
+func (in *input) own(it messages.Item) bool {
+	if it.Provider != in.provider || it.Model != in.model || it.Raw == nil {
+		return false
+	}
+	kind := messages.ItemType(text(lookUp(it.Raw, "type")))
+	if it.Type == messages.ItemRefusal {
+		return kind == messages.ItemMessage
+	}
+	return kind == it.Type
+}
+
+// answered returns how many of the first items are one answer of the model.
+func (in *input) answered(items []messages.Item) (n int) {
+	for n < len(items) && in.own(items[n]) && items[n].ID == items[0].ID {
+		n++
+	}
+	return n
+}
+
+// echo adds the items of an answer of the model.
+func (in *input) echo(answer []messages.Item) {
+	whole := in.rules.Items == profile.Whole && answer[len(answer)-1].Type != messages.ItemReasoning
+	for _, it := range answer {
+		whole = whole && in.sendable(it)
+	}
+	for _, it := range answer {
+		switch {
+		case whole, it.Type == "compaction":
+			in.add(in.unchanged(it))
+		case it.Type == messages.ItemReasoning:
+		default:
+			in.rewritten(it)
+		}
+	}
+	in.answer, in.end = answer[0].ID, len(in.b)
+}
+
+// sendable reports whether the server accepts an item as it came.
+func (in *input) sendable(it messages.Item) bool {
+	var raw struct {
+		Status    string
+		Encrypted string `json:"encrypted_content"`
+	}
+	_ = json.Unmarshal(it.Raw, &raw) // what has other types is not what is looked for
+	switch it.Type {
+	case messages.ItemReasoning:
+		return in.stored || raw.Encrypted != ""
+	case messages.ItemMessage, messages.ItemRefusal:
+		if said(it.Raw).text() != it.Content.Text() { // a hook has changed it
+			return false
+		}
+	case "image_generation_call":
+		return in.stored
+	case "local_shell_call":
+		return false
+	}
+	return raw.Status == "" || raw.Status == "completed"
+}
+
+// unchanged is an item as it came, but for a call's id and arguments that were mended.
+func (in *input) unchanged(it messages.Item) []byte {
+	if it.Type != messages.ItemCall {
+		return it.Raw
+	}
+	w := newWriter(len(it.Raw)+len(it.Arguments), nil)
+	_ = members(it.Raw, func(key, value []byte) error {
+		switch string(key) {
+		case "call_id":
+			value = appendString(nil, sentID(it.CallID, in.rules))
+		case "arguments":
+			if given := text(value); given != it.Arguments || !complete([]byte(given)) {
+				value = appendString(nil, object(it.Arguments))
+			}
+		}
+		w.raw(string(key), string(value))
+		return nil
+	})
+	return w.end()
+}
+
+// rewritten adds an item of the model without its id.
+func (in *input) rewritten(it messages.Item) {
+	switch it.Type {
+	case messages.ItemMessage, messages.ItemRefusal:
+		in.message(assistant, text(lookUp(it.Raw, "phase")), it.Content)
+	case messages.ItemCall:
+		in.call(it)
+	default:
+		in.note(lost(it))
+	}
+}
+
+// item adds an item that the model did not give over this API.
+func (in *input) item(it messages.Item) error {
+	switch it.Type {
+	case messages.ItemMessage:
+		return in.said(it)
+	case messages.ItemReasoning:
+		if name := it.Provider; (name != in.provider || it.Model != in.model) && name != "" && !slices.Contains(in.omitted, name) {
+			in.omitted = append(in.omitted, name)
+		}
+	case messages.ItemRefusal:
+		in.message(assistant, "", it.Content)
+	case messages.ItemCall:
+		in.call(it)
+	case messages.ItemCallOutput:
+		w := newWriter(len(it.Output)+messageSize, nil)
+		w.text("type", "function_call_output")
+		w.text("call_id", sentID(it.CallID, in.rules))
+		w.text("output", orElse(it.Output, noOutput))
+		in.add(w.end())
+	case "":
+		return invalid("the history has an item without a type")
+	default:
+		in.note(lost(it))
+	}
+	return nil
+}
+
+// lost is the note in place of an item that cannot be sent.
+func lost(it messages.Item) string {
+	return fmt.Sprintf("[Here stood an item of type %s%s, which cannot be shown to this model.]", it.Type, from(it))
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+func (in *input) said(it messages.Item) error {
+	if err := carried(it.Content, "the Responses API"); err != nil {
+		return err
+	}
+	switch it.Role {
+	case messages.RoleUser:
+		in.message(user, "", it.Content)
+	case messages.RoleAssistant:
+		in.message(assistant, "", messages.TextContent(withoutImages(it.Content)))
+	case messages.RoleDeveloper, system:
+		in.note(withoutImages(it.Content))
+	default:
+		return invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
+	}
+	return nil
+}
+
+func (in *input) note(text string) {
+	text = orElse(text, noText)
+	if in.rules.Notes == profile.User {
+		text = noteMark + text
+	}
+	in.message(string(in.rules.Notes), "", messages.TextContent(text))
+}
+
+// message adds a message as text, or in parts if it has images.
+func (in *input) message(role, phase string, c messages.Content) {
+	w := newWriter(messageSize, nil)
+	w.text("role", role)
+	if !slices.ContainsFunc(c, isImage) {
+		w.text("content", orElse(c.Text(), noText))
+	} else if w.key("content") {
+		w.b = appendInputParts(w.b, c)
+	}
+	w.text("phase", phase)
+	in.add(w.end())
+}
+
+func appendInputParts(b []byte, c messages.Content) []byte {
+	b = append(b, '[')
+	for _, part := range c {
+		if !isImage(part) && part.Text == "" {
+			continue
+		}
+		if b[len(b)-1] == '}' {
+			b = append(b, ',')
+		}
+		w := newWriter(messageSize, nil)
+		if isImage(part) {
+			w.text("type", "input_image")
+			w.text("image_url", part.ImageURL)
+			w.text("detail", part.Detail)
+		} else {
+			w.text("type", "input_text")
+			w.text("text", part.Text)
+		}
+		b = append(b, w.end()...)
+	}
+	return append(b, ']')
+}
+
+func (in *input) call(it messages.Item) {
+	w := newWriter(len(it.Arguments)+messageSize, nil)
+	w.text("type", "function_call")
+	w.text("call_id", sentID(it.CallID, in.rules))
+	w.text("name", it.Name)
+	w.text("arguments", object(it.Arguments))
+	in.add(w.end())
+}
+
+func (in *input) add(item []byte) {
+	if len(in.b) > 0 {
+		in.b = append(in.b, ',')
+	}
+	in.b = append(in.b, item...)
+}
+
+// after returns the items behind the last answer of the model.
+func (in *input) after() []byte {
+	if in.end == len(in.b) {
+		return nil
+	}
+	return in.b[in.end+1:]
+}
+
+// instructions are those of a request, with what is left out of its history.
+func instructions(r providers.Request, omitted []string) string {
+	if len(omitted) == 0 {
+		return r.Instructions
+	}
+	return join(r.Instructions, "[The reasoning of "+strings.Join(omitted, ", ")+" is left out of this conversation.]")
+}

@@ -1,0 +1,154 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// What cannot go back as it came is rewritten, with the whole answer that it is part of.
+func TestResponsesInput(t *testing.T) {
+	text := func(role, s string) string { return `{"role":"` + role + `","content":"` + s + `"}` }
+	user, result := text("user", "hi"), `{"type":"function_call_output","call_id":"call_1","output":"1"}`
+	const plainCall = `{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`
+	const again = `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}`
+	const rewritten = `{"role":"assistant","content":"Done.","phase":"final_answer"}`
+	const note = `{"role":"user","content":"[System note]\n[Here stood an item of type image_generation_call from here, which cannot be shown to this model.]"}`
+	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
+	for _, c := range []struct {
+		name   string
+		answer []string
+		change func(items []messages.Item) []messages.Item
+		want   string
+	}{
+		{"unchanged", []string{thought, spoke, called}, nil, thought + "," + spoke + "," + again},
+		{"reasoning that is not encrypted", []string{bare, spoke, called}, nil, rewritten + "," + plainCall},
+		{"reasoning alone", []string{thought, spoke, called, thought}, nil, rewritten + "," + plainCall},
+		{"cut off", []string{thought, strings.Replace(spoke, "completed", "incomplete", 1), called}, nil, rewritten + "," + plainCall},
+		{"two answers", []string{thought, spoke, bare, called}, func(items []messages.Item) []messages.Item {
+			items[2].ID, items[3].ID = "resp_2", "resp_2"
+			return items
+		}, thought + "," + spoke + "," + plainCall},
+		{"arguments that a hook has changed", []string{thought, strings.Replace(called, `""`, `"{\"y\":2}"`, 1)}, func(items []messages.Item) []messages.Item {
+			items[1].Arguments = `{"x":1}`
+			return items
+		}, thought + "," + strings.Replace(again, "{}", `{\"x\":1}`, 1)},
+		{"a call of its own shell", []string{`{"type":"local_shell_call","id":"sh_1","status":"completed"}`, called}, nil, strings.Replace(note, "image_generation_call", "local_shell_call", 1) + "," + plainCall},
+		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, note + "," + plainCall},
+		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, `!{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
+		{"a text that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
+			items[1].Content = messages.TextContent("Changed.")
+			return items
+		}, `{"role":"assistant","content":"Changed.","phase":"final_answer"},` + plainCall},
+		{"another model", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
+			for i := range items {
+				items[i].Model = "other"
+			}
+			return items
+		}, text("assistant", "Done.") + "," + plainCall},
+		{"another API", []string{called}, func(items []messages.Item) []messages.Item {
+			items[0].Raw = []byte(`{"id":"call_1","type":"function","function":{"name":"f","arguments":"{}"}}`)
+			return items
+		}, plainCall},
+		{"another provider", []string{thought, thought, called}, func(items []messages.Item) []messages.Item {
+			for i := range items {
+				items[i].Provider = "there"
+			}
+			return items
+		}, plainCall},
+		{"a foreign id", []string{called}, func(items []messages.Item) []messages.Item {
+			items[0].CallID = messages.CallID("functions.f:0")
+			return items
+		}, "?"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, requests := clerk(t, viaResponses, completed("resp_1", c.answer...))
+			r := ask()
+			items := generate(t, p, r).Items
+			if c.change != nil {
+				items = c.change(items)
+			}
+			id := items[slices.IndexFunc(items, func(it messages.Item) bool { return it.Type == messages.ItemCall })].CallID
+			r.Items = list(r.Items, items, output(id, "1"))
+			generate(t, p, r)
+			got, want := inputOf(t, *requests, 1), "["+user+","+c.want+","+result+"]"
+			if later, cut := strings.CutPrefix(c.want, "!"); cut {
+				want = "[" + later + "," + result + "]"
+			}
+			if c.want == "?" {
+				if strings.Contains(got, "functions.f:0") || strings.Count(got, strings.Split(strings.Split(got, `"call_id":"`)[1], `"`)[0]) != 2 {
+					t.Errorf("sent %s", got)
+				}
+				return
+			}
+			if got != want {
+				t.Errorf("sent %s\nwant %s", got, want)
+			}
+			if omits := strings.Contains((*requests)[1], "[The reasoning of there is left out"); omits != (c.name == "another provider") {
+				t.Errorf("sent %s", (*requests)[1])
+			}
+		})
+	}
+}
+
+// A server that stores answers is sent what is new, as long as it remembers and the history
+// is what it was.
+func TestResponsesStored(t *testing.T) {
+	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
+	forgotten := []string{"400", `{"error":{"message":"Previous response with id 'resp_2' not found.","type":"invalid_request_error","param":"previous_response_id","code":"previous_response_not_found"}}`}
+	p, requests := clerk(t, viaResponses, completed("resp_1", bare, called), completed("resp_2", spoke), forgotten, completed("resp_3", spoke), completed("resp_4", spoke))
+	r := ask()
+	r.Settings.ExtraBody = map[string]json.RawMessage{"store": json.RawMessage("true")}
+	turn := func(more ...messages.Item) {
+		t.Helper()
+		r.Items = list(r.Items, more)
+		r.Items = list(r.Items, generate(t, p, r).Items)
+	}
+	more := messages.Text(messages.RoleUser, "more")
+	turn()
+	turn(output("call_1", "1"))
+	turn(more) // is forgotten
+	r.Items = slices.Delete(r.Items, 0, 1)
+	turn(more) // after a change
+	const hi, added = `{"role":"user","content":"hi"}`, `{"role":"user","content":"more"}`
+	const result = `{"type":"function_call_output","call_id":"call_1","output":"1"}`
+	call := strings.Replace(called, `"arguments":""`, `"arguments":"{}"`, 1)
+	whole := hi + "," + bare + "," + call + "," + result + "," + spoke + "," + added
+	for i, want := range []struct{ previous, input string }{
+		{"", hi}, {"resp_1", result}, {"resp_2", added}, {"", whole}, {"", strings.TrimPrefix(whole, hi+",") + "," + spoke + "," + added},
+	} {
+		got := inputOf(t, *requests, i)
+		if got != "["+want.input+"]" {
+			t.Errorf("request %d sent %s\nwant %s", i+1, got, want.input)
+		}
+		if named := strings.Contains((*requests)[i], `"previous_response_id":"`+want.previous+`"`); named != (want.previous != "") || !strings.Contains((*requests)[i], `"store":true`) {
+			t.Errorf("request %d: %s", i+1, (*requests)[i])
+		}
+	}
+	if len(*requests) != 5 {
+		t.Errorf("%d requests", len(*requests))
+	}
+	if generate(t, p, r); strings.Contains((*requests)[5], "previous_response_id") {
+		t.Errorf("nothing is new in %s", (*requests)[5])
+	}
+}
+
+// What the server does not store is not named, and an answer that has begun is not asked for
+// once more.
+func TestResponsesNotStored(t *testing.T) {
+	broken := []string{"200", `{"type":"response.output_text.delta","delta":"D"}`, `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"}}}`}
+	p, requests := clerk(t, viaResponses, completed("resp_1", spoke), completed("resp_2", spoke), broken)
+	r, more := ask(), messages.Text(messages.RoleUser, "more")
+	r.Items = list(r.Items, generate(t, p, r).Items, more)
+	r.Settings.ExtraBody = map[string]json.RawMessage{"store": json.RawMessage("true")}
+	if r.Items = list(r.Items, generate(t, p, r).Items, more); strings.Contains((*requests)[1], "previous_response_id") {
+		t.Errorf("sent %s", (*requests)[1])
+	}
+	if e := fail(t, p, r); e.Kind != providers.BadRequest || len(*requests) != 3 || !strings.Contains((*requests)[2], `"previous_response_id":"resp_2"`) {
+		t.Errorf("%v after %d requests", e, len(*requests))
+	}
+}

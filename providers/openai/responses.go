@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	api "github.com/sashabaranov/go-openai"
+
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
+)
+
+// respond makes a call over the Responses API. Where the server keeps answers, it names the
+// last one in place of the history before it; a server that refuses this is sent the whole
+// history.
+func (p *Provider) respond(ctx context.Context, r providers.Request, rules profile.Rules, emit func(providers.Delta)) (providers.Response, error) {
+	in, err := p.input(r, rules)
+	if err != nil {
+		return providers.Response{}, p.failed(ctx, err, nil)
+	}
+	previous := ""
+	if len(in.after()) > 0 && p.chains.ends(in.answer, in.b[:in.end]) {
+		previous = in.answer
+	}
+	resp, err := p.askResponses(ctx, r, rules, in, previous, emit)
+	var refused *providers.Error
+	if previous != "" && errors.As(err, &refused) && refused.Status/100 == 4 &&
+		(refused.Kind == providers.BadRequest || refused.Kind == providers.NotFound) {
+		resp, err = p.askResponses(ctx, r, rules, in, "", emit)
+	}
+	if err == nil && in.stored {
+		r.Items = append(r.Items[:len(r.Items):len(r.Items)], resp.Items...)
+		if in, err := p.input(r, rules); err == nil && len(in.after()) == 0 {
+			p.chains.add(in.answer, in.b)
+		}
+	}
+	return resp, err
+}
+
+// askResponses makes one request. previous is the answer that it goes on from; "": none.
+func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules profile.Rules, in *input, previous string, emit func(providers.Delta)) (providers.Response, error) {
+	body, err := p.responsesBody(r, rules, in, previous)
+	if err != nil {
+		return providers.Response{}, p.failed(ctx, err, nil)
+	}
+	x := &exchange{p: p, request: body}
+	return p.ask(ctx, x, r, &output{p: p, emit: emit, keep: x.keepMore}, func(c *api.Client) error {
+		_, err := c.CreateResponseStream(ctx, api.CreateResponseRequest{Model: r.Model})
+		return err
+	})
+}
+
+// responsesBody returns the body of a request to the Responses API.
+func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *input, previous string) ([]byte, error) {
+	choice, err := toolChoice(r, true)
+	if err != nil {
+		return nil, err
+	}
+	s := r.Settings
+	extra, err := p.extraBody(s, rules)
+	if err != nil {
+		return nil, err
+	}
+	history := in.b
+	if previous != "" {
+		history = in.after()
+	}
+	w := newWriter(size(r)-len(in.b)+len(history)+bodySize, extra)
+	w.text("model", r.Model)
+	w.text("instructions", instructions(r, in.omitted))
+	if w.key("input") {
+		w.b = append(append(append(w.b, '['), history...), ']')
+	}
+	w.text("previous_response_id", previous)
+	if err := w.tools(r.Tools, s.HostedTools, true); err != nil {
+		return nil, err
+	}
+	if choice != "" {
+		w.raw("tool_choice", choice)
+	}
+	w.count("max_output_tokens", s.MaxOutputTokens)
+	w.number("temperature", s.Temperature)
+	w.number("top_p", s.TopP)
+	w.effort("reasoning.effort", s.ReasoningEffort)
+	w.effort("text.verbosity", s.Verbosity)
+	w.text("service_tier", s.ServiceTier)
+	w.text("prompt_cache_key", s.CacheKey)
+	if len(r.Tools) > 0 {
+		w.flag("parallel_tool_calls", s.ParallelToolCalls)
+	}
+	w.raw("stream", "true")
+	w.raw("store", "false")
+	if rules.Encrypted == profile.Yes {
+		w.raw("include", `["reasoning.encrypted_content"]`)
+	}
+	return w.end(), nil
+}
+
+// appendHosted appends tools that the server runs.
+func appendHosted(b []byte, list []json.RawMessage) ([]byte, error) {
+	for _, t := range list {
+		if !json.Valid(t) {
+			return nil, invalid("hosted_tools: a tool is no JSON")
+		}
+		if b[len(b)-1] != '[' {
+			b = append(b, ',')
+		}
+		b = append(b, t...)
+	}
+	return b, nil
+}

@@ -52,6 +52,9 @@ func (a *app) item(item projections.HistoryItem) {
 		title, text = "call", fmt.Sprintf("%s(%s)", item.Name, item.Arguments)
 	case messages.ItemCallOutput:
 		title, text = "result", item.Output
+	case messages.ItemReasoning, messages.ItemRefusal:
+	default: // of a hosted tool
+		text = projections.Printable(string(item.Raw), 400)
 	}
 	for _, part := range item.Content {
 		if part.ImageURL != "" {

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/tool"
 	"github.com/reprise-dev/reprise/providers/toolbox"
 )
@@ -39,11 +41,21 @@ type checked struct {
 	Tools     []string `json:"tools,omitempty"`
 	Providers []string `json:"providers,omitempty"`
 	MCP       []string `json:"mcp,omitempty"`
+	// Models are those that are asked over an API.
+	Models []checkedModel `json:"models,omitempty"`
 	// Wrapping are the ids of the wrapping keys.
 	Wrapping []string         `json:"wrapping,omitempty"`
 	Problems []checkedProblem `json:"problems,omitempty"`
 	// Warnings are problems for some nodes alone: those with --nats.
 	Warnings []checkedProblem `json:"warnings,omitempty"`
+}
+
+// checkedModel is how a model is asked.
+type checkedModel struct {
+	Model   string `json:"model"`
+	Profile string `json:"profile"`
+	// API is chat or responses.
+	API string `json:"api"`
 }
 
 type checkedProblem struct {
@@ -77,7 +89,7 @@ func (a *app) runCheck(file, keyFile string) error {
 	if err != nil {
 		return a.problems(file, keyProblem(keyFile, c, err))
 	}
-	result := checked{OK: true, File: file, MCP: mcpNames(c)}
+	result := checked{OK: true, File: file, MCP: mcpNames(c), Models: modelsOf(c)}
 	for _, agent := range c.Agents {
 		result.Agents = append(result.Agents, agent.Kind)
 	}
@@ -104,10 +116,27 @@ func (a *app) runCheck(file, keyFile string) error {
 		servers = counted("MCP server", result.MCP) + "; "
 	}
 	a.printf("%s is fine: %s; %s; %s%s; %s\n", file, counted("agent", result.Agents), counted("tool", result.Tools), servers, counted("provider", result.Providers), encrypted)
+	for _, m := range result.Models {
+		a.printf("model %s: profile %s, API %s\n", m.Model, m.Profile, m.API)
+	}
 	if unarchived != nil {
 		a.note("for serve --nats it is not: %v", unarchived)
 	}
 	return nil
+}
+
+// modelsOf returns how the models of the agents are asked.
+func modelsOf(c *config.Config) (list []checkedModel) {
+	set := make(providers.Set)
+	addProviders(set, c)
+	for _, model := range c.Models() {
+		p, name, err := set.Split(model)
+		if asked, ok := p.(*openai.Provider); ok && err == nil {
+			server, api := asked.Speaks(name)
+			list = append(list, checkedModel{model, server, api})
+		}
+	}
+	return list
 }
 
 // keyProblem says what is wrong with a key, at its place: in the file, or where the

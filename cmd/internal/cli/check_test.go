@@ -27,6 +27,31 @@ func TestCheck(t *testing.T) {
 	w.run("check", "typo.yaml").exits(1, `did you mean "calculator"?`, "gone.sh")
 }
 
+// How each model will be asked.
+func TestCheckModels(t *testing.T) {
+	w := newWorld(t)
+	models := `agents:
+  a: {models: [openai/gpt-5.5, openai/gpt-4.1, local/gemma-3, demo/demo]}
+  b: {model: all/m, settings: {seed: 7}}
+  c: {model: openai/gpt-6-sol, settings: {hosted_tools: [{type: web_search}]}}
+providers:
+  openai: {api_key: sk-key-123456}
+  local: {base_url: "http://127.0.0.1:1/v1"}
+  all: {base_url: "http://127.0.0.1:1/v1", profile: vllm, api: responses}
+`
+	w.file("reprise.yaml", models)
+	w.run("check").exits(1, "all/m refuses or ignores the setting seed")
+	models = strings.Replace(models, "seed: 7", "top_p: 1", 1)
+	w.file("reprise.yaml", models)
+	w.run("check").exits(0, "model openai/gpt-5.5: profile openai, API responses", "model openai/gpt-4.1: profile openai, API chat",
+		"model local/gemma-3: profile plain, API chat", "model all/m: profile vllm, API responses", "model openai/gpt-6-sol: profile openai, API responses")
+	if listed, _ := w.run("check", "-o", "json").exits(0).objects()[0]["models"].([]any); len(listed) != 5 {
+		t.Errorf("models %v", listed)
+	}
+	w.file("reprise.yaml", strings.Replace(models, "gpt-6-sol", "gpt-4.1", 1))
+	w.run("check").exits(1, "openai/gpt-4.1 refuses or ignores the setting hosted_tools")
+}
+
 // Where agents are archived is asked before a node connects.
 func TestCheckRetention(t *testing.T) { // A108
 	w := newWorld(t)

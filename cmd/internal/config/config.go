@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
@@ -95,6 +96,15 @@ func (a AgentConfig) models() []string {
 	return list
 }
 
+// Models returns the models of all agents, sorted.
+func (c *Config) Models() (models []string) {
+	for _, a := range c.Agents {
+		models = append(models, a.models()...)
+	}
+	slices.Sort(models)
+	return slices.Compact(models)
+}
+
 // ToolConfig is one entry of tools: a program that gets its arguments as JSON on
 // standard input and answers on standard output, or an agent.
 type ToolConfig struct {
@@ -154,8 +164,6 @@ type ProviderConfig struct {
 	APIKey Secret
 	// BaseURL is empty for the provider's own.
 	BaseURL string
-	// API is chat.
-	API string
 	// Profile is the server that is spoken to. Empty: by the host of BaseURL.
 	Profile string
 	// Rules come before those of the profile.

@@ -43,7 +43,7 @@ agents:
     settings: {temperature: 0.5, top_p: 1, max_output_tokens: 100, reasoning_effort: low}
   42: {model: "${MODEL}", tools: [], tool_choice: auto, when_reached: fail}
   several: {models: [openai/gpt-5.5, {model: "${MODEL}", settings: {seed: -1, stop: [END]}}, {model: local/m}], tools: [clock], tool_choice: required}
-  all: {model: demo/demo, settings: {seed: 7, presence_penalty: -1, frequency_penalty: 0.5, verbosity: high, service_tier: flex, parallel_tool_calls: false, cache_key: "${NAME}", extra_body: {n: 1, who: {is: "${NAME}"}}}}
+  all: {model: demo/demo, settings: {seed: 7, presence_penalty: -1, frequency_penalty: 0.5, verbosity: high, service_tier: flex, parallel_tool_calls: false, cache_key: "${NAME}", hosted_tools: [{type: web_search, for: "${NAME}"}], extra_body: {n: 1, who: {is: "${NAME}"}}}}
 tools:
   lookup:
     command: [./lookup.sh, "--for=${NAME}"]
@@ -66,7 +66,7 @@ tools:
 providers:
   openai: {api_key: "${OPENAI_API_KEY}", base_url: "${UNSET_URL}", api: chat, type: openai}
   local: {base_url: "http://127.0.0.1:1234/v1", profile: vllm, rules: {system: nowhere, token_limit: limit, refused: [], echo: [x]}, headers: {X-Key: "${SECRET}"}, query: {api-version: "2"}, extra_body: {safe: true}, timeout: 5m}
-  spare: {api_key: "${UNSET_KEY}"}
+  spare: {api_key: "${UNSET_KEY}", api: auto}
 prices:
   openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125}
   demo/demo: {input: 0, output: 0}
@@ -98,7 +98,8 @@ func TestParse(t *testing.T) {
 			Kind: "all", Model: "demo/demo", Settings: providers.Settings{
 				Seed: new(int64(7)), PresencePenalty: new(float32(-1)), FrequencyPenalty: &half, Verbosity: "high", ServiceTier: "flex",
 				ParallelToolCalls: new(bool), CacheKey: "Ada",
-				ExtraBody: map[string]json.RawMessage{"n": json.RawMessage(`1`), "who": json.RawMessage(`{"is":"Ada"}`)},
+				HostedTools: []json.RawMessage{json.RawMessage(`{"for":"Ada","type":"web_search"}`)},
+				ExtraBody:   map[string]json.RawMessage{"n": json.RawMessage(`1`), "who": json.RawMessage(`{"is":"Ada"}`)},
 			},
 		}},
 		Tools: []ToolConfig{{
@@ -116,12 +117,12 @@ func TestParse(t *testing.T) {
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 		}},
 		Providers: []ProviderConfig{
-			{Name: "openai", Type: "openai", APIKey: "sk-key-123456", API: "chat", Used: true},
-			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", API: "chat", Used: true, Profile: "vllm",
+			{Name: "openai", Type: "openai", APIKey: "sk-key-123456", Used: true, Rules: profile.Rules{API: profile.Chat}},
+			{Name: "local", Type: "openai", BaseURL: "http://127.0.0.1:1234/v1", Used: true, Profile: "vllm",
 				Rules:   profile.Rules{System: profile.Nowhere, TokenLimit: "limit", Refused: []string{}, Echo: []string{"x"}},
 				Headers: map[string]Secret{"X-Key": "sk-variable-123456"}, Query: map[string]Secret{"api-version": "2"},
 				ExtraBody: map[string]json.RawMessage{"safe": json.RawMessage(`true`)}, Timeout: 5 * time.Minute},
-			{Name: "spare", Type: "openai", API: "chat"},
+			{Name: "spare", Type: "openai"},
 		},
 		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth}, "demo/demo": {}},
 		places: c.places,

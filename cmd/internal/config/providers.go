@@ -49,7 +49,7 @@ func (r *reader) fromModel(m use) string {
 }
 
 func (r *reader) provider(f field) ProviderConfig {
-	p := ProviderConfig{Name: f.name, Type: "openai", API: "chat"}
+	p := ProviderConfig{Name: f.name, Type: "openai"}
 	p.Used = slices.ContainsFunc(r.models, func(m use) bool { return m.provider == f.name })
 	if !wordOf(f.name, 64) {
 		r.add(f.at, "rename it: 1 to 64 of A-Z a-z 0-9 _ -", "a provider cannot be called %s", shown(f.name))
@@ -60,10 +60,11 @@ func (r *reader) provider(f field) ProviderConfig {
 	r.lenient = !p.Used
 	defer func() { r.lenient = false }()
 	var key *node
+	var api profile.Value
 	r.fields(f.value, "provider "+shown(f.name), map[string]func(*node){
 		"api_key":  func(n *node) { key = n },
 		"base_url": func(n *node) { p.BaseURL = r.baseURL(n) },
-		"api":      func(n *node) { r.api(n) },
+		"api":      func(n *node) { api = r.api(n) },
 		"type":     func(n *node) { r.word(n, "type", []string{"openai"}) },
 		"profile": func(n *node) {
 			if s, ok := r.word(n, "profile", profile.Names()); ok {
@@ -76,14 +77,18 @@ func (r *reader) provider(f field) ProviderConfig {
 		"extra_body": func(n *node) { p.ExtraBody = r.extraBody(n) },
 		"timeout":    r.duration("timeout", &p.Timeout),
 	})
+	p.Rules.API = api
 	p.APIKey = r.key(f, key, p)
 	return p
 }
 
-func (r *reader) api(n *node) {
-	if s, ok := r.word(n, "api", []string{"chat", "responses"}); ok && s == "responses" {
-		r.add(n.at, "write api: chat", "this version cannot speak the Responses API yet")
+// api reads the API of a provider; "" for auto, which leaves it to the profile.
+func (r *reader) api(n *node) profile.Value {
+	s, ok := r.word(n, "api", []string{"auto", string(profile.Chat), string(profile.Responses)})
+	if !ok || s == "auto" {
+		return ""
 	}
+	return profile.Value(s)
 }
 
 // rules reads the rules that come before those of a provider's profile.

@@ -29,6 +29,7 @@ func (r *reader) settings(n *node) (s providers.Settings) {
 		"service_tier":        r.line("service_tier", &s.ServiceTier),
 		"parallel_tool_calls": func(n *node) { s.ParallelToolCalls = new(bool); r.flag("parallel_tool_calls", s.ParallelToolCalls)(n) },
 		"cache_key":           r.line("cache_key", &s.CacheKey),
+		"hosted_tools":        func(n *node) { s.HostedTools = r.hostedTools(n) },
 		"extra_body":          func(n *node) { s.ExtraBody = r.extraBody(n) },
 	})
 	return s
@@ -67,8 +68,28 @@ func (r *reader) extraBody(n *node) map[string]json.RawMessage {
 	return extra
 }
 
+// hostedTools reads tools that a server runs.
+func (r *reader) hostedTools(n *node) (tools []json.RawMessage) {
+	if n.kind != list {
+		r.add(n.at, "write a list, such as [{type: web_search}]", "hosted_tools must be a list, not %s", n.kind)
+		return nil
+	}
+	for _, item := range n.items {
+		if item.get("type") == nil {
+			r.add(item.at, "write what the server calls the tool, such as {type: web_search}", "a hosted tool has no type")
+			continue
+		}
+		before := len(r.found)
+		raw, err := json.Marshal(r.plain(item, r.expanded))
+		if err == nil && len(r.found) == before {
+			tools = append(tools, raw)
+		}
+	}
+	return tools
+}
+
 // expanded returns a text with its variables replaced.
 func (r *reader) expanded(n *node) string {
-	s, _ := r.text(n, "a value of extra_body")
+	s, _ := r.text(n, "a value of the request")
 	return s
 }

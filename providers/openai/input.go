@@ -47,11 +47,14 @@ func (p *Provider) stores(r providers.Request) bool {
 	return string(merged(p.extra, r.Settings.ExtraBody)["store"]) == "true"
 }
 
-// compacted returns the items from the last one on in which the server has compacted what
+// compacted returns the items from the last answer on in which the server has compacted what
 // came before. https://developers.openai.com/api/docs/guides/compaction
 func (in *input) compacted(items []messages.Item) []messages.Item {
 	for i, it := range slices.Backward(items) {
 		if it.Type == "compaction" && in.own(it) {
+			for i > 0 && in.own(items[i-1]) && items[i-1].ID == it.ID { // it may have calls, which have results
+				i--
+			}
 			return items[i:]
 		}
 	}

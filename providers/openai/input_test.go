@@ -39,7 +39,7 @@ func TestResponsesInput(t *testing.T) {
 		}, thought + "," + strings.Replace(again, "{}", `{\"x\":1}`, 1)},
 		{"a call of its own shell", []string{`{"type":"local_shell_call","id":"sh_1","status":"completed"}`, called}, nil, strings.Replace(note, "image_generation_call", "local_shell_call", 1) + "," + plainCall},
 		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, note + "," + plainCall},
-		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, `!{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
+		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, "!" + searched + `,{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
 		{"a text that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
 			items[1].Content = messages.TextContent("Changed.")
 			return items

@@ -45,10 +45,15 @@ func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules 
 		return providers.Response{}, p.failed(ctx, err, nil)
 	}
 	x := &exchange{p: p, request: body}
-	return p.ask(ctx, x, r, &output{p: p, emit: emit, keep: x.keepMore}, func(c *api.Client) error {
+	resp, err := p.ask(ctx, x, r, &output{p: p, emit: emit, keep: x.keepMore}, func(c *api.Client) error {
 		_, err := c.CreateResponseStream(ctx, api.CreateResponseRequest{Model: r.Model})
 		return err
 	})
+	var e *providers.Error
+	if errors.As(err, &e) && e.Kind == providers.NotFound {
+		e.Message += " (asked over the Responses API: set api: chat if the server has none; at Azure its base_url ends in /openai/v1)"
+	}
+	return resp, err
 }
 
 // responsesBody returns the body of a request to the Responses API.

@@ -185,6 +185,10 @@ func TestResponsesRepair(t *testing.T) {
 	if e := fail(t, p, ask()); e.Kind != providers.BadRequest || !strings.Contains(e.Message, "/v1/responses") || len(*requests) != 2 {
 		t.Errorf("%v after %d requests", e, len(*requests))
 	}
+	p, _ = clerk(t, viaResponses, []string{"404", "404 page not found"})
+	if e := fail(t, p, ask()); e.Kind != providers.NotFound || !strings.Contains(e.Message, "set api: chat") {
+		t.Error(e)
+	}
 	p, requests = clerk(t, profile.Rules{API: profile.Chat}, useOther)
 	if e := fail(t, p, ask()); e.Kind != providers.BadRequest || len(*requests) != 1 {
 		t.Errorf("%v after %d requests", e, len(*requests))

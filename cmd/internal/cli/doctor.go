@@ -20,6 +20,9 @@ import (
 
 type doctorFlags struct {
 	tenant string
+	// models asks the models of config and nothing else.
+	models bool
+	config string
 	// quick leaves the store unread.
 	quick bool
 	// quarantine takes what cannot be read out of the files of a folder.
@@ -65,7 +68,11 @@ that could not be read, comes first, also with an agent's place below its snapsh
 A stream of the log that has lost messages which were acknowledged is told with how
 far it was known to reach and how far it goes. Its agents answer that they are damaged
 until a backup is restored, or a person accepts the loss with --accept-loss.
-The whole store is asked for on the subject <root>.q, an administrator's.`,
+The whole store is asked for on the subject <root>.q, an administrator's.
+
+With --models no node is asked, but each model that the agents of a reprise.yaml use: once for a
+word, and once for a tool call. It says whether the model answers, streams, calls tools and keeps to
+a schema, or what its server refused. That costs some hundred tokens a model at most.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("tenant") {
 				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", f.tenant, args[0])
@@ -75,6 +82,8 @@ The whole store is asked for on the subject <root>.q, an administrator's.`,
 	}
 	tenantFlag(cmd, &f.tenant)
 	fs := cmd.Flags()
+	fs.BoolVar(&f.models, "models", false, "ask each model of the agents in --config whether it works, and nothing else")
+	fs.StringVar(&f.config, "config", defaultConfig, "file with agents and providers, for --models")
 	fs.BoolVar(&f.quick, "quick", false, "do not read the store")
 	fs.BoolVar(&f.query.Deep, "deep", false, "read payloads too, and compare what is derived from the log with a replay")
 	fs.BoolVar(&f.query.Repair, "repair", false, "remove caches that are wrong, and payloads older than an hour that nothing names")
@@ -141,6 +150,10 @@ type finding struct {
 
 func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err error) {
 	switch {
+	case f.models && (agent != "" || f.quick || f.query.Deep || f.query.Repair || f.query.Rate != 0 || f.quarantine || f.salvage != "" || f.accept != ""):
+		return usage("--models asks models and nothing else: leave all but --config and --timeout out")
+	case f.models:
+		return a.doctorModels(ctx, f.config)
 	case f.salvage != "":
 		return a.salvage(ctx, f, agent)
 	case f.quarantine:
@@ -184,6 +197,12 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, agent string) (err e
 		a.findings(results)
 		found = append(found, results...)
 	}
+	return a.outcome(found)
+}
+
+// outcome writes findings as JSON if that is asked for; a failure among them is one of the
+// command.
+func (a *app) outcome(found []finding) error {
 	if a.json() {
 		err := a.object(struct {
 			OK     bool      `json:"ok"`

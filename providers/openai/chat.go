@@ -231,7 +231,7 @@ func (m *chatMessage) append(b []byte, rules profile.Rules) []byte {
 		b = append(appendString(append(b, ','), string(rules.ReasoningIn)), ':')
 		b = appendString(b, m.reasoning)
 	}
-	if m.call != "" {
+	if m.role == toolRole {
 		b = appendString(append(b, `,"tool_call_id":`...), sentID(m.call, rules))
 	}
 	b = m.appendCalls(b, rules)

@@ -43,6 +43,9 @@ func redirected(from *url.URL, resp *http.Response) *providers.Error {
 		if to.Host == from.Host {
 			shown.Path = to.Path
 		}
+		if len(shown.String()) > maxTarget { // it is not cut: a part of a key would not be known as one
+			shown.Path = ""
+		}
 		if target = shown.String(); len(target) > maxTarget {
 			target = target[:maxTarget] + "…"
 		}

@@ -54,6 +54,9 @@ func TestRedirectTarget(t *testing.T) {
 	if e := redirect(t, http.StatusFound, "/"+strings.Repeat("x", 100_000)); len(e.Error()) > 1000 {
 		t.Errorf("the error has %d bytes", len(e.Error()))
 	}
+	if e := redirect(t, http.StatusFound, "/"+strings.Repeat("x", 165)+key); strings.Contains(e.Error(), key[:8]) {
+		t.Errorf("a part of the key is in %v", e)
+	}
 }
 
 // redirect returns the error of a call that a server redirects; without a target, it does not

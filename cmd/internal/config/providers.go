@@ -91,6 +91,9 @@ func (r *reader) api(n *node) profile.Value {
 	return profile.Value(s)
 }
 
+// essentialMembers are members of messages and tool calls that a provider writes itself.
+var essentialMembers = []string{"role", "content", "tool_calls", "tool_call_id", "id", "type", "function"}
+
 // rules reads the rules that come before those of a provider's profile.
 func (r *reader) rules(n *node) (rules profile.Rules) {
 	readers := map[string]func(*node){
@@ -105,7 +108,12 @@ func (r *reader) rules(n *node) (rules profile.Rules) {
 		},
 		"echo": func(n *node) {
 			rules.Echo = []string{}
-			r.list(n, "echo", "[extra_content]", func(_ *node, s string) { rules.Echo = append(rules.Echo, s) })
+			r.list(n, "echo", "[extra_content]", func(item *node, s string) {
+				if slices.Contains(essentialMembers, s) {
+					r.add(item.at, "remove it", "echo names %s, which each request writes anyway", s)
+				}
+				rules.Echo = append(rules.Echo, s)
+			})
 		},
 	}
 	for _, f := range profile.Fields() {

@@ -1,6 +1,8 @@
 package openai_test
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/providertest"
+	"github.com/reprise-dev/reprise/providers/providertest/cassette"
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
@@ -155,4 +158,33 @@ func foreign() []messages.Item {
 		calls[i].Provider, calls[i].Model = "there", "other"
 	}
 	return list(messages.Text(messages.RoleUser, "zero"), calls, output("functions.f:0", "1"), output(long, ""), messages.Text(messages.RoleAssistant, ""))
+}
+
+// A conversation that was recorded is played again without its server.
+func TestRecordedConversation(t *testing.T) {
+	of := providertest.Imitation{Server: "openai", Model: "gpt-5.5"}
+	s, _ := consult(t, of, providertest.Steps(scripted.Step{Reasoning: "hm", Text: "I look.", Calls: []scripted.Call{{Name: "f", Arguments: `{"x":1}`}}}, scripted.Say("Done."))...)
+	file := filepath.Join(t.TempDir(), "talk.yaml")
+	talk := func(t *testing.T, key string) []messages.Item {
+		server, err := profile.ByName("openai")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &conversation{T: t, server: s, model: of.Model,
+			p: openai.New(key, openai.BaseURL(s.URL), openai.Profile(server), openai.HTTPClient(cassette.Client(t, file)))}
+		c.hear("one").ask(1)
+		return c.items
+	}
+	var recorded []messages.Item
+	t.Run("record", func(t *testing.T) {
+		t.Setenv(cassette.RecordVariable, "1")
+		recorded = talk(t, key)
+	})
+	_ = s.Close()
+	played := talk(t, "")
+	one, _ := json.Marshal(recorded)
+	two, _ := json.Marshal(played)
+	if string(one) != string(two) || len(played) != 6 {
+		t.Errorf("recorded %s\nplayed %s", one, two)
+	}
 }

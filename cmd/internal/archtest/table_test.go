@@ -65,6 +65,8 @@ var homes = []home{
 		"one door, one SDK: its types stop at the threshold"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"providers/mcp"}, []string{"actors", "cmd/internal/cli"},
 		"one door, one SDK: its types stop at the threshold; tests have it play the server"},
+	{"gopkg.in/dnaeon/go-vcr.v4", []string{"providers/providertest/cassette"}, nil,
+		"one place records what servers answered, for tests alone"},
 	{"github.com/asynkron/protoactor-go", []string{"actors/...", "cluster/..."}, nil,
 		"mailboxes and placement only; no other room knows that there are actors"},
 	{"github.com/prometheus", []string{"cluster/gateway/metrics"}, []string{"cluster/..."},

@@ -132,22 +132,17 @@ func lead(list []chatMessage, texts []string, rules profile.Rules) []chatMessage
 	return slices.Insert(list, 0, m)
 }
 
-// merge appends n to m if both are of a user, or both of an assistant, and reports whether
-// they are.
+// merge appends n to m if both are of a user, and reports whether they are. What a model says
+// in a row is one message already.
 func (m *chatMessage) merge(n chatMessage) bool {
 	switch {
-	case m.role != n.role || m.role != user && m.role != assistant || len(m.calls) > 0:
+	case m.role != user || n.role != user:
 		return false
 	case m.parts == nil && n.parts == nil:
 		m.text = join(m.text, n.text)
 	default:
 		m.parts, m.text = slices.Concat(m.content(), n.content()), ""
 	}
-	if n.reasoning != "" {
-		m.reasoning = join(m.reasoning, n.reasoning)
-	}
-	m.calls = n.calls
-	m.give(n.echo)
 	return true
 }
 

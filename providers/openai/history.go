@@ -207,13 +207,33 @@ func (h *history) echo(it messages.Item) {
 	}
 }
 
-// give adds members to m but for those that it has.
+// give adds members to m. Of one that it has, lists are joined: answers that follow each other
+// become one message. Other values stay.
 func (m *chatMessage) give(list []member) {
 	for _, given := range list {
-		if !slices.ContainsFunc(m.echo, func(e member) bool { return e.key == given.key }) {
+		i := slices.IndexFunc(m.echo, func(e member) bool { return e.key == given.key })
+		switch {
+		case i < 0:
 			m.echo = append(m.echo, given)
+		case m.echo[i].value[0] == '[' && given.value[0] == '[':
+			m.echo[i].value = joinLists(m.echo[i].value, given.value)
 		}
 	}
+}
+
+// joinLists returns a JSON array with the elements of both.
+func joinLists(a, b []byte) []byte {
+	joined := []byte{'['}
+	for _, list := range [...][]byte{a, b} {
+		_ = elements(list, func(value []byte) error {
+			if len(joined) > 1 {
+				joined = append(joined, ',')
+			}
+			joined = append(joined, value...)
+			return nil
+		})
+	}
+	return append(joined, ']')
 }
 
 func (h *history) user(c messages.Content) {

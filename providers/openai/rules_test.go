@@ -33,6 +33,13 @@ func by(model string, items ...messages.Item) []messages.Item {
 	return items
 }
 
+// kept returns a text with details of reasoning, which go back.
+func kept(text, details string) messages.Item {
+	it := messages.Text(messages.RoleAssistant, text)
+	it.Raw = json.RawMessage(`{"reasoning_details":[` + details + `]}`)
+	return it
+}
+
 func list(parts ...any) (items []messages.Item) {
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -73,6 +80,16 @@ func TestRules(t *testing.T) {
 		{"one call a message", "llamacpp", "Llama-3.3-70B-Instruct", list(user, said, call("a", ""), call("b", ""), output("b", "2"), output("a", "1")),
 			system + hi + `{"role":"assistant","content":"Well.",` + callA + "}\n" + resultA +
 				`{"role":"assistant","content":"",` + strings.ReplaceAll(callA, `"a"`, `"b"`) + "}\n" + `{"role":"tool","content":"2","tool_call_id":"b"}` + "\n"},
+		{"one call a message, all of the answer in the first", "llamacpp", "Llama-3.3-70B-Instruct",
+			list(user, by("Llama-3.3-70B-Instruct", thought, kept("Well.", "1")), call("a", ""), call("b", ""), output("b", "2"), output("a", "1")),
+			system + hi + `{"role":"assistant","content":"Well.","reasoning_content":"hm",` + callA + `,"reasoning_details":[1]}` + "\n" + resultA +
+				`{"role":"assistant","content":"",` + strings.ReplaceAll(callA, `"a"`, `"b"`) + "}\n" + `{"role":"tool","content":"2","tool_call_id":"b"}` + "\n"},
+		{"answers that follow each other are one", "vllm", "m", list(user, by("m", thought, kept("Well.", "1, 2"), thought, kept("So.", "3"), kept("", ""))),
+			system + hi + `{"role":"assistant","content":"Well.\nSo.","reasoning":"hm\nhm","reasoning_details":[1,2,3]}` + "\n"},
+		{"what waited comes once", "openai", "m", list(user, call("a", ""), note, output("a", "1"), call("b", ""), output("b", "2")),
+			system + hi + `{"role":"assistant","content":"",` + callA + "}\n" + resultA + `{"role":"system","content":"Stopped."}` + "\n" +
+				`{"role":"assistant","content":"",` + strings.ReplaceAll(callA, `"a"`, `"b"`) + "}\n" + `{"role":"tool","content":"2","tool_call_id":"b"}` + "\n"},
+		{"what is no UTF-8", "openai", "m", list(messages.Text(messages.RoleUser, "a\xffb\xc3")), system + `{"role":"user","content":"a�b�"}` + "\n"},
 		{"content as reasoning", "vllm", "openai/gpt-oss-20b", list(user, by("openai/gpt-oss-20b", thought), said, call("a", ""), output("a", "1")),
 			system + hi + `{"role":"assistant","reasoning":"hm\n\nWell.",` + callA + "}\n" + resultA},
 		{"reasoning of this turn only", "groq", "m", list(user, by("m", thought), said, user, by("m", thought), call("a", ""), output("a", "1")),

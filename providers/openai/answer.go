@@ -27,6 +27,7 @@ type answer struct {
 	byID              map[string]*part // calls
 	byIndex           map[int]*part    // the newest of each index
 	rest              node             // members of the message that nothing else covers
+	replaced          map[string]int   // the most that a member of rest has taken that later ones replace
 }
 
 // part is an item on its way.
@@ -37,6 +38,7 @@ type part struct {
 	index          int // -1: none
 	id, name, form string
 	rest           node
+	read           reading
 }
 
 func newAnswer(p *Provider, rules profile.Rules, emit func(providers.Delta), keep func(n int) error) *answer {
@@ -106,8 +108,14 @@ func (a *answer) setRest(key, value []byte) error {
 	if null(value) || a.rest.is(string(key), value) {
 		return nil
 	}
-	if err := a.keepRest(value); err != nil {
-		return err
+	if more := taken(value) - a.replaced[string(key)]; more > 0 {
+		if err := a.keep(more); err != nil {
+			return err
+		}
+		if a.replaced == nil {
+			a.replaced = make(map[string]int)
+		}
+		a.replaced[string(key)] += more
 	}
 	a.rest.set(string(key), value)
 	return nil
@@ -118,18 +126,16 @@ func (a *answer) putRest(key, value []byte) error {
 	if null(value) {
 		return nil
 	}
-	if err := a.keepRest(value); err != nil {
+	if err := a.keep(taken(value)); err != nil {
 		return err
 	}
 	a.rest.put(string(key), value)
 	return nil
 }
 
-// keepRest claims memory for a value that is made into nodes, which may take far more
-// than its text.
-func (a *answer) keepRest(value []byte) error {
-	return a.keep(len(value) + nodeSize/memory.Weight*values(value))
-}
+// taken returns the memory that a value takes when it is made into nodes, which may be far
+// more than its text.
+func taken(value []byte) int { return len(value) + nodeSize/memory.Weight*values(value) }
 
 func (a *answer) choice(choice []byte) error {
 	return members(choice, func(key, value []byte) error {
@@ -147,6 +153,8 @@ func (a *answer) choice(choice []byte) error {
 			return members(value, a.member)
 		case "usage": // Kimi
 			a.use(value)
+		case "logprobs": // each chunk has those of its own tokens
+			return a.putRest(key, value)
 		case "finish_reason":
 			if reason := text(value); reason != "" {
 				a.finish = reason

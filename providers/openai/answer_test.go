@@ -92,6 +92,8 @@ func TestRaw(t *testing.T) {
 			`message  {"role":"assistant","annotations":[{"a":1},{"a":2}]};`},
 		{"members of chunks are replaced", []string{`{"citations":["u"],"choices":[{"delta":{"content":"x"}}]}`, `{"citations":["u","v"],"choices":[{"delta":{},"finish_reason":"stop","filter":{"ok":true}}]}`},
 			`message x {"role":"assistant","content":"x","citations":["u","v"],"filter":{"ok":true}};`},
+		{"probabilities of all chunks", []string{`{"choices":[{"delta":{"content":"x"},"logprobs":{"content":[{"token":"x"}]}}]}`, `{"choices":[{"delta":{"content":"y"},"logprobs":{"content":[{"token":"y"}]},"finish_reason":"stop"}]}`},
+			`message xy {"role":"assistant","content":"xy","logprobs":{"content":[{"token":"x"},{"token":"y"}]}};`},
 		{"a call's own", []string{delta(`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{","deep":"o"},"extra_content":{"sig":"AA"}}]}`),
 			delta(`{"tool_calls":[{"index":0,"function":{"arguments":"}","deep":"k"}}]}` + end)},
 			`function_call  {"id":"a","type":"function","function":{"name":"f","arguments":"{}","deep":"ok"},"extra_content":{"sig":"AA"}};`},
@@ -125,6 +127,7 @@ func TestOddStreams(t *testing.T) {
 		"no space":           strings.Replace(hello, "data: ", "data:", 1) + "\n\n",
 		"carriage returns":   hello + "\r\n\r\ndata: [DONE]\r\n\r\n",
 		"comments and names": ": wait\n\nevent: chunk\nid: 7\n" + hello + "\n\n: bye\n\n",
+		"byte order mark":    "\ufeff" + hello + "\n\n",
 		"kept alive":         strings.Repeat("\n", 1000) + strings.Repeat(": still here\n\n", 1000) + hello + "\n\n",
 		"mislabelled":        " " + hello + "\n\n",
 	} {

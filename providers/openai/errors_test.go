@@ -288,6 +288,7 @@ func TestAnswerInMemory(t *testing.T) {
 		"large pieces":      {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},
 		"one large piece":   {event(`{"content":"` + many(360_000, "x") + `"}`), false},
 		"other lines":       {many(4_000, ": "+many(100, "x")+"\n"), true},
+		"filter results":    {many(4_000, `data: {"choices":[{"delta":{},"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}`+"\n\n"), true},
 		"one long line":     {": " + many(360_000, "x") + "\n", false},
 		"many values":       {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
 		"many calls":        {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},

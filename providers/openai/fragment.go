@@ -73,6 +73,7 @@ func (a *answer) fragment(raw []byte) error {
 		}
 	}
 	p.text = append(p.text, f.arguments...)
+	p.read.goOn(p.text)
 	return a.keepOthers(p, raw)
 }
 
@@ -92,7 +93,7 @@ func (f *fragment) member(key, value []byte) error {
 // keepOthers keeps the members of a fragment that nothing else covers.
 func (a *answer) keepOthers(p *part, raw []byte) error {
 	keep := func(key, value []byte) error {
-		if err := a.keepRest(value); err != nil {
+		if err := a.keep(taken(value)); err != nil {
 			return err
 		}
 		p.rest.put(string(key), value)
@@ -162,7 +163,38 @@ func put[K comparable](m map[K]*part, k K, p *part) map[K]*part {
 // begins reports whether f, which has no id, is another call than p, as only the
 // completeness of p shows.
 func (f *fragment) begins(p *part) bool {
-	return f.id == "" && f.name != "" && p.name != "" && complete(p.text)
+	return f.id == "" && f.name != "" && p.name != "" && p.read.whole && !p.read.broken
+}
+
+// reading follows arguments that come in pieces, so that those of a server that repeats the name
+// in each piece are checked once and not with each.
+type reading struct {
+	at, depth       int // the bytes read; the braces that are open
+	quoted, escaped bool
+	whole, broken   bool // one JSON object has ended; something else stands in its place or behind it
+}
+
+// goOn reads what has been added to the arguments.
+func (r *reading) goOn(arguments []byte) {
+	for ; r.at < len(arguments) && !r.broken; r.at++ {
+		switch c := arguments[r.at]; {
+		case r.whole:
+			r.broken = skipSpace(arguments[r.at:r.at+1], 0) == 0
+		case r.escaped:
+			r.escaped = false
+		case r.quoted:
+			r.escaped, r.quoted = c == '\\', c != '"'
+		case c == '"':
+			r.quoted = true
+		case c == '{':
+			r.depth++
+		case c == '}':
+			if r.depth--; r.depth == 0 {
+				r.whole = complete(arguments[:r.at+1])
+				r.broken = !r.whole
+			}
+		}
+	}
 }
 
 // complete reports whether arguments may be over: they are one JSON object.

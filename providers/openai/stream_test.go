@@ -40,7 +40,7 @@ func streamedItem(n, size int) body {
 // streams are streamed answers by API.
 var streams = map[profile.Value]func(n, size int) body{profile.Chat: streamed, profile.Responses: streamedItem}
 
-func reading(api profile.Value, answer body) *Provider {
+func replaying(api profile.Value, answer body) *Provider {
 	return New("", BaseURL("http://127.0.0.1:1/v1"), HTTPClient(&http.Client{Transport: answer}), Rules(profile.Rules{API: api}))
 }
 
@@ -58,7 +58,7 @@ func BenchmarkStream(b *testing.B) {
 		api    profile.Value
 		tokens int
 	}{{profile.Chat, 0}, {profile.Chat, 1000}, {profile.Chat, 100_000}, {profile.Responses, 0}, {profile.Responses, 1000}, {profile.Responses, 100_000}} {
-		tokens, p := run.tokens, reading(run.api, streams[run.api](run.tokens, 4))
+		tokens, p := run.tokens, replaying(run.api, streams[run.api](run.tokens, 4))
 		b.Run(fmt.Sprintf("api=%s/tokens=%d", run.api, tokens), func(b *testing.B) {
 			b.ReportAllocs()
 			var before, after runtime.MemStats
@@ -80,7 +80,7 @@ func BenchmarkStream(b *testing.B) {
 func TestLongAnswer(t *testing.T) {
 	const size = 100
 	taken := func(api profile.Value, tokens int) float64 {
-		p := reading(api, streams[api](tokens, size))
+		p := replaying(api, streams[api](tokens, size))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		resp := parse(t, p)
@@ -94,6 +94,31 @@ func TestLongAnswer(t *testing.T) {
 		small := taken(api, 10_000)
 		if large := taken(api, 100_000); large > 15*small {
 			t.Errorf("%s: 1 MB of text takes %.0f bytes, 10 MB takes %.0f", api, small, large)
+		}
+	}
+}
+
+// Where the arguments of a call are complete is known piece by piece as if they were read from
+// the start each time, and each byte is read once.
+func TestReading(t *testing.T) {
+	for _, text := range []string{
+		`{}`, ` {"a":"}"} `, `{"a":"\"}","b":{"c":[{}]}}`, `{}{}`, `{} x`, `{"a" 1} {}`, `}{}`, `[{}]`, `"{}"`, `{"a":"\\"}`, `{"a\`, "",
+	} {
+		for size := 1; size <= 3; size++ {
+			var r reading
+			for end := 0; end < len(text); {
+				end = min(end+size, len(text))
+				r.goOn([]byte(text[:end]))
+				if got, want := r.whole && !r.broken, complete([]byte(text[:end])); got != want {
+					t.Errorf("%s: complete is %t, want %t", text[:end], got, want)
+				}
+				if r.depth == 0 && !r.quoted && strings.HasSuffix(text[:end], "}") && !r.whole && !r.broken {
+					t.Errorf("%s: it is read on", text[:end])
+				}
+				if r.at < end && !r.broken {
+					t.Errorf("%s: %d bytes are read", text[:end], r.at)
+				}
+			}
 		}
 	}
 }

@@ -318,6 +318,9 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		}
 		return p.Generate(ctx, req, func(d providers.Delta) {
 			silence.Reset(modelSilence)
+			if d.Text == "" {
+				return
+			}
 			shown.Store(true)
 			a.tell(func(o Observer) {
 				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})

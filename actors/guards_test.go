@@ -57,6 +57,33 @@ func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 	})
 }
 
+// A model that writes a long call is not silent, and one that says nothing is.
+func TestSilence(t *testing.T) { // A50
+	for pause, want := range map[time.Duration]string{9 * time.Minute: "turn.completed", 11 * time.Minute: "model.failed"} {
+		synctest.Test(t, func(t *testing.T) {
+			slow := providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+				for range 3 {
+					select {
+					case <-time.After(pause):
+						emit(providers.Delta{})
+					case <-ctx.Done():
+						return providers.Response{}, context.Cause(ctx)
+					}
+				}
+				return scripted.New(scripted.Say("done")).Generate(ctx, r, emit)
+			})
+			s := actorstest.New(t, nil)
+			node := s.Start(hooked(slow, nil))
+			defer end(node)
+			node.Must(ada, say("u1", "go"))
+			<-time.After(time.Hour)
+			if failed := actorstest.Count(s.Until(ada, want), "model.failed") > 0; failed != (want == "model.failed") {
+				t.Errorf("with pauses of %v, the call has failed: %t", pause, failed)
+			}
+		})
+	}
+}
+
 // A guard before the model is asked about every input, also about one that joins
 // during a backoff, and also if it gave a reason before.
 func TestGuardSeesWhatJoinsLater(t *testing.T) { // A2, A62

@@ -157,9 +157,11 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 	var resp providers.Response
 	err := a.mayAct(ctx)
 	if err == nil {
-		resp, err = p.Generate(ctx, req, func(providers.Delta) {
+		resp, err = p.Generate(ctx, req, func(d providers.Delta) {
 			silence.Reset(modelSilence)
-			begun.Store(true)
+			if d.Text != "" {
+				begun.Store(true)
+			}
 		})
 	}
 	if context.Cause(ctx) == errSilent {

@@ -186,11 +186,20 @@ func (a *answer) member(key, value []byte) error {
 	case "refusal":
 		return a.say(messages.ItemRefusal, unquoted(value))
 	case "tool_calls":
+		a.goesOn()
 		return elements(value, a.fragment)
 	default:
+		a.goesOn()
 		return a.putRest(key, value)
 	}
 	return nil
+}
+
+// goesOn emits that the answer goes on with what is not shown.
+func (a *answer) goesOn() {
+	if a.emit != nil {
+		a.emit(providers.Delta{})
+	}
 }
 
 // contentPart takes in a part of content that comes as a list. What is not

@@ -164,7 +164,7 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 	}
 	rules, begun := p.rulesOf(r.Model), false
 	show := func(d providers.Delta) {
-		begun = true
+		begun = begun || d.Text != ""
 		if emit != nil {
 			emit(d)
 		}

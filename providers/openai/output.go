@@ -70,6 +70,10 @@ func (o *output) add(data []byte) error {
 			return o.complaint(data)
 		}
 		return o.document(data)
+	default:
+		if o.emit != nil {
+			o.emit(providers.Delta{}) // the arguments of a call, a step of a hosted tool
+		}
 	}
 	return nil
 }

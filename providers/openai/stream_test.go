@@ -122,3 +122,21 @@ func TestReading(t *testing.T) {
 		}
 	}
 }
+
+// While a call is written, which is not shown, the answer is seen to go on.
+func TestCallsAreSeen(t *testing.T) {
+	for api, answer := range map[profile.Value]body{
+		profile.Chat: body("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}]}\n\n"),
+		profile.Responses: body("data: {\"type\":\"response.function_call_arguments.delta\",\"delta\":\"{}\"}\n\n" +
+			"data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[{\"type\":\"function_call\",\"call_id\":\"a\",\"name\":\"f\",\"arguments\":\"{}\"}]}}\n\n"),
+	} {
+		var seen []providers.Delta
+		r := providers.Request{Model: "m", Items: []messages.Item{messages.Text(messages.RoleUser, "hi")}}
+		if _, err := replaying(api, answer).Generate(t.Context(), r, func(d providers.Delta) { seen = append(seen, d) }); err != nil {
+			t.Fatal(err)
+		}
+		if len(seen) != 1 || seen[0] != (providers.Delta{}) {
+			t.Errorf("%s: got %+v", api, seen)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
@@ -45,42 +46,40 @@ func newAnswer(p *Provider, rules profile.Rules, emit func(providers.Delta), kee
 	return &answer{p: p, rules: rules, emit: emit, keep: keep, rest: node{kind: '{'}}
 }
 
-func (a *answer) ended() bool              { return a.finish != "" }
-func (a *answer) over() bool               { return false } // usage may follow
-func (a *answer) consumed() messages.Usage { return a.usage }
-
-func null(value []byte) bool { return string(value) == "null" }
+func (a *answer) Ended() bool           { return a.finish != "" }
+func (a *answer) Over() bool            { return false } // usage may follow
+func (a *answer) Usage() messages.Usage { return a.usage }
 
 // add takes in one chunk: the data of an event, or an answer in one document.
-func (a *answer) add(chunk []byte) error {
+func (a *answer) Add(chunk []byte) error {
 	if !json.Valid(chunk) {
-		return badAnswer("a chunk of the answer is no JSON")
+		return wire.BadAnswer("a chunk of the answer is no JSON")
 	}
 	chosen := false
-	err := members(chunk, func(key, value []byte) error {
+	err := wire.Members(chunk, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			if len(a.id) != len(value)-2 { // each chunk repeats it
-				a.id = text(value)
+				a.id = wire.Text(value)
 			}
 		case "model":
 			if len(a.model) != len(value)-2 {
-				a.model = text(value)
+				a.model = wire.Text(value)
 			}
 		case "choices":
 			chosen = true
-			return elements(value, a.choice)
+			return wire.Elements(value, a.choice)
 		case "usage":
 			a.use(value)
 		case "x_groq":
-			return members(value, func(key, value []byte) error {
+			return wire.Members(value, func(key, value []byte) error {
 				if string(key) == "usage" {
 					a.use(value)
 				}
 				return nil
 			})
 		case "error":
-			if !null(value) {
+			if !wire.Null(value) {
 				return a.complaint(chunk)
 			}
 		case "object", "created", "system_fingerprint", "service_tier", "obfuscation":
@@ -97,15 +96,15 @@ func (a *answer) add(chunk []byte) error {
 
 // complaint returns the error that a chunk is, or nil.
 func (a *answer) complaint(chunk []byte) error {
-	if c, ok := readComplaint([]byte(a.p.scrub.text(string(chunk)))); ok {
-		return c.inStream()
+	if c, ok := wire.ReadComplaint([]byte(a.p.endpoint.Scrub.Text(string(chunk)))); ok {
+		return c.InStream()
 	}
 	return nil
 }
 
 // setRest replaces a member of the rest.
 func (a *answer) setRest(key, value []byte) error {
-	if null(value) || a.rest.is(string(key), value) {
+	if wire.Null(value) || a.rest.is(string(key), value) {
 		return nil
 	}
 	if more := taken(value) - a.replaced[string(key)]; more > 0 {
@@ -123,7 +122,7 @@ func (a *answer) setRest(key, value []byte) error {
 
 // putRest merges value into a member of the rest.
 func (a *answer) putRest(key, value []byte) error {
-	if null(value) {
+	if wire.Null(value) {
 		return nil
 	}
 	if err := a.keep(taken(value)); err != nil {
@@ -138,25 +137,25 @@ func (a *answer) putRest(key, value []byte) error {
 func taken(value []byte) int { return len(value) + nodeSize/memory.Weight*values(value) }
 
 func (a *answer) choice(choice []byte) error {
-	return members(choice, func(key, value []byte) error {
+	return wire.Members(choice, func(key, value []byte) error {
 		switch string(key) {
 		case "index":
 			if n, err := strconv.Atoi(string(value)); err == nil && n != 0 {
-				return badAnswer("the server sent a second choice, which the request does not ask for")
+				return wire.BadAnswer("the server sent a second choice, which the request does not ask for")
 			}
 		case "message":
-			if lookUp(choice, "delta") != nil { // it has all that came before
+			if wire.LookUp(choice, "delta") != nil { // it has all that came before
 				return nil
 			}
-			return members(value, a.member)
+			return wire.Members(value, a.member)
 		case "delta":
-			return members(value, a.member)
+			return wire.Members(value, a.member)
 		case "usage": // Kimi
 			a.use(value)
 		case "logprobs": // each chunk has those of its own tokens
 			return a.putRest(key, value)
 		case "finish_reason":
-			if reason := text(value); reason != "" {
+			if reason := wire.Text(value); reason != "" {
 				a.finish = reason
 			}
 		default:
@@ -172,9 +171,9 @@ func (a *answer) member(key, value []byte) error {
 	case "role":
 	case "content":
 		if value[0] == '[' {
-			return elements(value, a.contentPart)
+			return wire.Elements(value, a.contentPart)
 		}
-		return a.say(messages.ItemMessage, unquoted(value))
+		return a.say(messages.ItemMessage, wire.Unquoted(value))
 	case "reasoning_content", "reasoning":
 		if len(value) > 2 && a.reasoningIn == "" {
 			a.reasoningIn = string(key)
@@ -182,12 +181,12 @@ func (a *answer) member(key, value []byte) error {
 		if a.reasoningIn != string(key) { // both have the same text (vLLM)
 			return nil
 		}
-		return a.say(messages.ItemReasoning, unquoted(value))
+		return a.say(messages.ItemReasoning, wire.Unquoted(value))
 	case "refusal":
-		return a.say(messages.ItemRefusal, unquoted(value))
+		return a.say(messages.ItemRefusal, wire.Unquoted(value))
 	case "tool_calls":
 		a.goesOn()
-		return elements(value, a.fragment)
+		return wire.Elements(value, a.fragment)
 	default:
 		a.goesOn()
 		return a.putRest(key, value)
@@ -215,7 +214,7 @@ func (a *answer) contentPart(value []byte) error {
 		return a.say(messages.ItemMessage, []byte(p.Text))
 	}
 	if p.Type == "thinking" {
-		return elements(p.Thinking, func(value []byte) error {
+		return wire.Elements(p.Thinking, func(value []byte) error {
 			var t struct{ Text string }
 			_ = json.Unmarshal(value, &t)
 			return a.say(messages.ItemReasoning, []byte(t.Text))
@@ -239,9 +238,9 @@ func (a *answer) say(kind messages.ItemType, s []byte) error {
 	}
 	switch kind {
 	case messages.ItemMessage:
-		a.emit(providers.Delta{Kind: providers.DeltaText, Text: a.p.scrub.text(string(s))})
+		a.emit(providers.Delta{Kind: providers.DeltaText, Text: a.p.endpoint.Scrub.Text(string(s))})
 	case messages.ItemReasoning:
-		a.emit(providers.Delta{Kind: providers.DeltaReasoning, Text: a.p.scrub.text(string(s))})
+		a.emit(providers.Delta{Kind: providers.DeltaReasoning, Text: a.p.endpoint.Scrub.Text(string(s))})
 	}
 	return nil
 }
@@ -261,29 +260,29 @@ func (a *answer) part(kind messages.ItemType) *part {
 
 // whole reports whether an answer that names no reason to stop can be complete: it has parts,
 // and the arguments of its calls are.
-func (a *answer) whole() bool {
+func (a *answer) Whole() bool {
 	return len(a.parts) > 0 && !slices.ContainsFunc(a.parts, func(p *part) bool {
-		return p.kind == messages.ItemCall && len(p.text) > 0 && !complete(p.text)
+		return p.kind == messages.ItemCall && len(p.text) > 0 && !wire.Complete(p.text)
 	})
 }
 
 // response is the whole answer to r.
-func (a *answer) response(r providers.Request) (providers.Response, error) {
+func (a *answer) Response(r providers.Request) (providers.Response, error) {
 	if aborted[a.finish] {
-		return providers.Response{}, complaint{message: "the server gave up in the midst of the answer"}.inStream()
+		return providers.Response{}, wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
 	}
-	resp := providers.Response{Model: a.p.scrub.text(a.model), Usage: a.usage}
+	resp := providers.Response{Model: a.p.endpoint.Scrub.Text(a.model), Usage: a.usage}
 	if len(a.rest.kids) > 0 && len(a.parts) == 0 {
 		a.part(messages.ItemMessage)
 	}
 	slices.SortStableFunc(a.parts, func(p, q *part) int { return rank[p.kind] - rank[q.kind] })
-	var ids idSet
+	var ids wire.CallIDs
 	if a.last != nil {
-		ids = newIDSet(r)
+		ids = wire.NewCallIDs(r)
 	}
 	for _, p := range a.parts {
 		if p.kind == messages.ItemCall && p.name == "" && p.form == "" {
-			return resp, badAnswer("the answer has a tool call without a name")
+			return resp, wire.BadAnswer("the answer has a tool call without a name")
 		}
 		it := a.item(p, ids)
 		if it.Raw != nil || it.Type == messages.ItemReasoning {
@@ -291,7 +290,7 @@ func (a *answer) response(r providers.Request) (providers.Response, error) {
 		}
 		resp.Items = append(resp.Items, it)
 	}
-	resp.Finish = a.p.scrub.text(finish(a.finish, a.last != nil))
+	resp.Finish = a.p.endpoint.Scrub.Text(finish(a.finish, a.last != nil))
 	return resp, nil
 }
 
@@ -324,8 +323,8 @@ func finish(reason string, calls bool) string {
 // rank is the order of an answer's items. The API has none: a message holds all.
 var rank = map[messages.ItemType]int{messages.ItemReasoning: 1, messages.ItemMessage: 2, messages.ItemRefusal: 3, messages.ItemCall: 4}
 
-func (a *answer) item(p *part, ids idSet) messages.Item {
-	scrub := a.p.scrub.text
+func (a *answer) item(p *part, ids wire.CallIDs) messages.Item {
+	scrub := a.p.endpoint.Scrub.Text
 	it := messages.Item{Type: p.kind, Provider: a.p.name, Raw: json.RawMessage(scrub(string(a.raw(p))))}
 	if !json.Valid(it.Raw) { // empty, or a number was a secret
 		it.Raw = nil
@@ -337,7 +336,7 @@ func (a *answer) item(p *part, ids idSet) messages.Item {
 			it.Arguments = "{}"
 		}
 		id := scrub(p.id)
-		if it.CallID = ids.keep(id); string(it.CallID) != id {
+		if it.CallID = ids.Keep(id); string(it.CallID) != id {
 			it.ID = id
 		}
 		if p.form != "" {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -102,7 +103,7 @@ func (m *chatMessage) complete(rules profile.Rules) {
 	case rules.Unsigned == profile.ExtraContent && len(m.calls[0].echo) == 0:
 		m.calls[0].echo = []member{{"extra_content", []byte(`{"google":{"thought_signature":"` + unsigned + `"}}`)}}
 	case rules.Unsigned == profile.ReasoningDetails && len(m.echo) == 0:
-		id := string(appendString(nil, sentID(m.calls[0].id, rules)))
+		id := string(wire.AppendString(nil, wire.SentID(m.calls[0].id, rules.CallIDs)))
 		m.echo = []member{{"reasoning_details", []byte(
 			`[{"type":"reasoning.encrypted","data":"` + unsigned + `","id":` + id + `,"format":"google-gemini-v1","index":0}]`)}}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -44,7 +45,7 @@ func (w *writer) begin(name string) {
 		w.b = append(w.b, ',')
 	}
 	w.first = false
-	w.b = append(appendString(w.b, name), ':')
+	w.b = append(wire.AppendString(w.b, name), ':')
 }
 
 func (w *writer) raw(name, value string) {
@@ -56,7 +57,7 @@ func (w *writer) raw(name, value string) {
 // text writes a text, unless it is empty.
 func (w *writer) text(name, value string) {
 	if value != "" && w.key(name) {
-		w.b = appendString(w.b, value)
+		w.b = wire.AppendString(w.b, value)
 	}
 }
 
@@ -102,7 +103,7 @@ func (p *Provider) chatBody(r providers.Request, rules profile.Rules) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	w := newWriter(size(r)+len(list)*messageSize+bodySize, extra)
+	w := newWriter(wire.Size(r)+len(list)*messageSize+bodySize, extra)
 	w.text("model", r.Model)
 	if w.key("messages") {
 		w.b = append(w.b, '[')
@@ -167,7 +168,7 @@ func appendStrings(b []byte, list []string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(b, s)
+		b = wire.AppendString(b, s)
 	}
 	return append(b, ']')
 }
@@ -178,7 +179,7 @@ func (w *writer) effort(name, effort string) {
 	switch {
 	case effort == "":
 	case nested:
-		w.raw(outer, `{"`+inner+`":`+string(appendString(nil, effort))+`}`)
+		w.raw(outer, `{"`+inner+`":`+string(wire.AppendString(nil, effort))+`}`)
 	default:
 		w.text(name, effort)
 	}
@@ -200,16 +201,16 @@ func (w *writer) tools(list []providers.ToolSpec, hosted []json.RawMessage, flat
 			parameters = noParameters
 		}
 		if !json.Valid(parameters) {
-			return invalid("the parameters of tool " + t.Name + " are no JSON schema")
+			return wire.Invalid("the parameters of tool " + t.Name + " are no JSON schema")
 		}
 		begin, end := `{"type":"function","function":{"name":`, "}}"
 		if flat {
 			begin, end = `{"type":"function","strict":false,"name":`, "}"
 		}
 		w.b = append(w.b, begin...)
-		w.b = appendString(w.b, t.Name)
+		w.b = wire.AppendString(w.b, t.Name)
 		if t.Description != "" {
-			w.b = appendString(append(w.b, `,"description":`...), t.Description)
+			w.b = wire.AppendString(append(w.b, `,"description":`...), t.Description)
 		}
 		w.b = append(append(w.b, `,"parameters":`...), parameters...)
 		w.b = append(w.b, end...)
@@ -228,11 +229,11 @@ func (m *chatMessage) append(b []byte, rules profile.Rules) []byte {
 	b = m.appendContent(b, rules)
 	required := rules.ReasoningRequired == profile.Yes && m.role == assistant
 	if rules.ReasoningIn != profile.Content && (m.reasoning != "" || required) {
-		b = append(appendString(append(b, ','), string(rules.ReasoningIn)), ':')
-		b = appendString(b, m.reasoning)
+		b = append(wire.AppendString(append(b, ','), string(rules.ReasoningIn)), ':')
+		b = wire.AppendString(b, m.reasoning)
 	}
 	if m.role == toolRole {
-		b = appendString(append(b, `,"tool_call_id":`...), sentID(m.call, rules))
+		b = wire.AppendString(append(b, `,"tool_call_id":`...), wire.SentID(m.call, rules.CallIDs))
 	}
 	b = m.appendCalls(b, rules)
 	return append(appendMembers(b, m.echo), '}')
@@ -247,9 +248,9 @@ func (m *chatMessage) appendCalls(b []byte, rules profile.Rules) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(append(b, `{"id":`...), sentID(c.id, rules))
-		b = appendString(append(b, `,"type":"function","function":{"name":`...), c.name)
-		b = append(appendString(append(b, `,"arguments":`...), c.arguments), '}')
+		b = wire.AppendString(append(b, `{"id":`...), wire.SentID(c.id, rules.CallIDs))
+		b = wire.AppendString(append(b, `,"type":"function","function":{"name":`...), c.name)
+		b = append(wire.AppendString(append(b, `,"arguments":`...), c.arguments), '}')
 		b = append(appendMembers(b, c.echo), '}')
 	}
 	return append(b, ']')
@@ -257,7 +258,7 @@ func (m *chatMessage) appendCalls(b []byte, rules profile.Rules) []byte {
 
 func appendMembers(b []byte, list []member) []byte {
 	for _, m := range list {
-		b = append(append(appendString(append(b, ','), m.key), ':'), m.value...)
+		b = append(append(wire.AppendString(append(b, ','), m.key), ':'), m.value...)
 	}
 	return b
 }
@@ -265,9 +266,9 @@ func appendMembers(b []byte, list []member) []byte {
 func (m *chatMessage) appendContent(b []byte, rules profile.Rules) []byte {
 	switch {
 	case m.reasoning != "" && rules.ReasoningIn == profile.Content:
-		b = appendString(append(b, `,"content":[{"type":"thinking","thinking":[{"type":"text","text":`...), m.reasoning)
+		b = wire.AppendString(append(b, `,"content":[{"type":"thinking","thinking":[{"type":"text","text":`...), m.reasoning)
 		if b = append(b, "}]}"...); m.text != "" {
-			b = append(appendString(append(b, `,{"type":"text","text":`...), m.text), '}')
+			b = append(wire.AppendString(append(b, `,{"type":"text","text":`...), m.text), '}')
 		}
 		return append(b, ']')
 	case m.parts != nil:
@@ -280,7 +281,7 @@ func (m *chatMessage) appendContent(b []byte, rules profile.Rules) []byte {
 		}
 		return append(b, ']')
 	case m.text != "":
-		return appendString(append(b, `,"content":`...), m.text)
+		return wire.AppendString(append(b, `,"content":`...), m.text)
 	case rules.Content == profile.Null:
 		return append(b, `,"content":null`...)
 	case rules.Content == profile.Empty:
@@ -291,11 +292,11 @@ func (m *chatMessage) appendContent(b []byte, rules profile.Rules) []byte {
 
 func appendPart(b []byte, p messages.Part) []byte {
 	if !isImage(p) {
-		return append(appendString(append(b, `{"type":"text","text":`...), p.Text), '}')
+		return append(wire.AppendString(append(b, `{"type":"text","text":`...), p.Text), '}')
 	}
-	b = appendString(append(b, `{"type":"image_url","image_url":{"url":`...), p.ImageURL)
+	b = wire.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), p.ImageURL)
 	if p.Detail != "" {
-		b = appendString(append(b, `,"detail":`...), p.Detail)
+		b = wire.AppendString(append(b, `,"detail":`...), p.Detail)
 	}
 	return append(b, "}}"...)
 }
@@ -305,7 +306,7 @@ func chosen(raw []byte, names []string) (list []member) {
 	if len(names) == 0 || !json.Valid(raw) {
 		return nil
 	}
-	_ = members(raw, func(key, value []byte) error {
+	_ = wire.Members(raw, func(key, value []byte) error {
 		if slices.Contains(names, string(key)) {
 			list = slices.DeleteFunc(list, func(m member) bool { return m.key == string(key) })
 			list = append(list, member{string(key), value})
@@ -313,13 +314,4 @@ func chosen(raw []byte, names []string) (list []member) {
 		return nil
 	})
 	return list
-}
-
-// lookUp returns the member of a JSON object, or nil.
-func lookUp(raw []byte, name string) []byte {
-	list := chosen(raw, []string{name})
-	if len(list) == 0 {
-		return nil
-	}
-	return list[len(list)-1].value
 }

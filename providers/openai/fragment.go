@@ -2,11 +2,11 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/memory"
 )
 
@@ -31,30 +31,30 @@ const partSize = 256 / memory.Weight
 // fragment takes in one element of tool_calls.
 func (a *answer) fragment(raw []byte) error {
 	f := fragment{index: -1}
-	_ = members(raw, func(key, value []byte) error {
+	_ = wire.Members(raw, func(key, value []byte) error {
 		switch string(key) {
 		case "index":
 			if n, err := strconv.Atoi(string(value)); err == nil && n >= 0 {
 				f.index = n
 			}
 		case "id":
-			if f.id = text(value); f.id == "null" { // Mistral
+			if f.id = wire.Text(value); f.id == "null" { // Mistral
 				f.id = ""
 			}
 		case "type":
-			if f.form = text(value); f.form == "function" {
+			if f.form = wire.Text(value); f.form == "function" {
 				f.form = ""
 			}
 		case "function":
-			_ = members(value, f.member)
+			_ = wire.Members(value, f.member)
 		}
 		return nil
 	})
 	if len(f.id)+len(f.name)+len(f.form) > maxName {
-		return badAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
+		return wire.BadAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
 	}
 	if len(a.parts) >= maxParts {
-		return badAnswer(fmt.Sprintf("the answer has %d tool calls or more", maxParts))
+		return wire.BadAnswer(fmt.Sprintf("the answer has %d tool calls or more", maxParts))
 	}
 	known := len(a.parts)
 	p, size := a.callOf(f), len(f.arguments)
@@ -69,7 +69,7 @@ func (a *answer) fragment(raw []byte) error {
 	}
 	if f.name != p.name {
 		if p.name += f.name; len(p.name) > maxName {
-			return badAnswer(fmt.Sprintf("a tool call has a name of more than %d bytes", maxName))
+			return wire.BadAnswer(fmt.Sprintf("a tool call has a name of more than %d bytes", maxName))
 		}
 	}
 	p.text = append(p.text, f.arguments...)
@@ -80,9 +80,9 @@ func (a *answer) fragment(raw []byte) error {
 func (f *fragment) member(key, value []byte) error {
 	switch string(key) {
 	case "name":
-		f.name = text(value)
+		f.name = wire.Text(value)
 	case "arguments":
-		f.arguments = unquoted(value)
+		f.arguments = wire.Unquoted(value)
 		if value[0] == '{' {
 			f.arguments = value // a server that writes the object itself
 		}
@@ -99,19 +99,19 @@ func (a *answer) keepOthers(p *part, raw []byte) error {
 		p.rest.put(string(key), value)
 		return nil
 	}
-	return members(raw, func(key, value []byte) error {
+	return wire.Members(raw, func(key, value []byte) error {
 		switch string(key) {
 		case "index", "id", "type":
 		case "function":
-			return members(value, func(inner, value []byte) error {
-				if s := string(inner); s != "name" && s != "arguments" && !null(value) {
-					piece := append(append(append([]byte("{"), appendString(nil, s)...), ':'), value...)
+			return wire.Members(value, func(inner, value []byte) error {
+				if s := string(inner); s != "name" && s != "arguments" && !wire.Null(value) {
+					piece := append(append(append([]byte("{"), wire.AppendString(nil, s)...), ':'), value...)
 					return keep(key, append(piece, '}'))
 				}
 				return nil
 			})
 		default:
-			if !null(value) {
+			if !wire.Null(value) {
 				return keep(key, value)
 			}
 		}
@@ -179,7 +179,7 @@ func (r *reading) goOn(arguments []byte) {
 	for ; r.at < len(arguments) && !r.broken; r.at++ {
 		switch c := arguments[r.at]; {
 		case r.whole:
-			r.broken = skipSpace(arguments[r.at:r.at+1], 0) == 0
+			r.broken = len(bytes.TrimSpace(arguments[r.at:r.at+1])) > 0
 		case r.escaped:
 			r.escaped = false
 		case r.quoted:
@@ -190,15 +190,9 @@ func (r *reading) goOn(arguments []byte) {
 			r.depth++
 		case c == '}':
 			if r.depth--; r.depth == 0 {
-				r.whole = complete(arguments[:r.at+1])
+				r.whole = wire.Complete(arguments[:r.at+1])
 				r.broken = !r.whole
 			}
 		}
 	}
-}
-
-// complete reports whether arguments may be over: they are one JSON object.
-func complete(arguments []byte) bool {
-	trimmed := bytes.TrimSpace(arguments)
-	return bytes.HasPrefix(trimmed, []byte("{")) && bytes.HasSuffix(trimmed, []byte("}")) && json.Valid(arguments)
 }

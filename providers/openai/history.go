@@ -3,10 +3,10 @@ package openai
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -75,7 +75,7 @@ func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessa
 		}
 	}
 	if len(h.open) > 0 {
-		return nil, invalid("the history has no result for call " + string(h.open[0]))
+		return nil, wire.Invalid("the history has no result for call " + string(h.open[0]))
 	}
 	if text := instructions(r, h.omitted); text != "" {
 		h.messages = slices.Insert(h.messages, 0, chatMessage{role: system, text: text})
@@ -108,7 +108,7 @@ func (h *history) add(it messages.Item) error {
 	case messages.ItemCall:
 		h.callTool(it)
 	case "":
-		return invalid("the history has an item without a type")
+		return wire.Invalid("the history has an item without a type")
 	default:
 		h.note(lost(it))
 	}
@@ -192,7 +192,7 @@ func (h *history) message(it messages.Item) error {
 	case messages.RoleDeveloper, system:
 		h.note(withoutImages(it.Content))
 	default:
-		return invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
+		return wire.Invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (m *chatMessage) give(list []member) {
 func joinLists(a, b []byte) []byte {
 	joined := []byte{'['}
 	for _, list := range [...][]byte{a, b} {
-		_ = elements(list, func(value []byte) error {
+		_ = wire.Elements(list, func(value []byte) error {
 			if len(joined) > 1 {
 				joined = append(joined, ',')
 			}
@@ -287,7 +287,7 @@ func (h *history) reasoning(it messages.Item) {
 }
 
 func (h *history) callTool(it messages.Item) {
-	c := chatCall{id: it.CallID, name: it.Name, arguments: object(it.Arguments)}
+	c := chatCall{id: it.CallID, name: it.Name, arguments: wire.Object(it.Arguments)}
 	h.open = append(h.open, it.CallID)
 	if h.rules.Tools == profile.AsText {
 		h.say(fmt.Sprintf("[I call the tool %s with %s as call %s.]", c.name, c.arguments, c.id))
@@ -296,27 +296,15 @@ func (h *history) callTool(it messages.Item) {
 	m := h.speaker()
 	if h.own(it) {
 		c.echo = chosen(it.Raw, h.rules.Echo)
-		m.give(chosen(lookUp(it.Raw, "message"), h.rules.Echo))
+		m.give(chosen(wire.LookUp(it.Raw, "message"), h.rules.Echo))
 	}
 	m.calls = append(m.calls, c)
-}
-
-// object returns the arguments of a call as a JSON object, which servers require. Arguments
-// that are not one become its only member.
-func object(arguments string) string {
-	switch {
-	case strings.TrimSpace(arguments) == "":
-		return "{}"
-	case complete([]byte(arguments)):
-		return arguments
-	}
-	return `{"not_json":` + string(appendString(nil, arguments)) + `}`
 }
 
 func (h *history) output(it messages.Item) error {
 	i := slices.Index(h.open, it.CallID)
 	if i < 0 {
-		return invalid("the history has a result for call " + string(it.CallID) + ", which is not open")
+		return wire.Invalid("the history has a result for call " + string(it.CallID) + ", which is not open")
 	}
 	h.open = slices.Delete(h.open, i, i+1)
 	text := it.Output

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -66,7 +67,7 @@ func (in *input) own(it messages.Item) bool {
 	if it.Provider != in.provider || it.Model != in.model || it.Raw == nil {
 		return false
 	}
-	kind := messages.ItemType(text(lookUp(it.Raw, "type")))
+	kind := messages.ItemType(wire.Text(wire.LookUp(it.Raw, "type")))
 	if it.Type == messages.ItemRefusal {
 		return kind == messages.ItemMessage
 	}
@@ -127,13 +128,13 @@ func (in *input) unchanged(it messages.Item) []byte {
 		return it.Raw
 	}
 	w := newWriter(len(it.Raw)+len(it.Arguments), nil)
-	_ = members(it.Raw, func(key, value []byte) error {
+	_ = wire.Members(it.Raw, func(key, value []byte) error {
 		switch string(key) {
 		case "call_id":
-			value = appendString(nil, sentID(it.CallID, in.rules))
+			value = wire.AppendString(nil, wire.SentID(it.CallID, in.rules.CallIDs))
 		case "arguments":
-			if given := text(value); given != it.Arguments || !complete([]byte(given)) {
-				value = appendString(nil, object(it.Arguments))
+			if given := wire.Text(value); given != it.Arguments || !wire.Complete([]byte(given)) {
+				value = wire.AppendString(nil, wire.Object(it.Arguments))
 			}
 		}
 		w.raw(string(key), string(value))
@@ -146,7 +147,7 @@ func (in *input) unchanged(it messages.Item) []byte {
 func (in *input) rewritten(it messages.Item) {
 	switch it.Type {
 	case messages.ItemMessage, messages.ItemRefusal:
-		in.message(assistant, text(lookUp(it.Raw, "phase")), it.Content)
+		in.message(assistant, wire.Text(wire.LookUp(it.Raw, "phase")), it.Content)
 	case messages.ItemCall:
 		in.call(it)
 	default:
@@ -170,11 +171,11 @@ func (in *input) item(it messages.Item) error {
 	case messages.ItemCallOutput:
 		w := newWriter(len(it.Output)+messageSize, nil)
 		w.text("type", "function_call_output")
-		w.text("call_id", sentID(it.CallID, in.rules))
+		w.text("call_id", wire.SentID(it.CallID, in.rules.CallIDs))
 		w.text("output", orElse(it.Output, noOutput))
 		in.add(w.end())
 	case "":
-		return invalid("the history has an item without a type")
+		return wire.Invalid("the history has an item without a type")
 	default:
 		in.note(lost(it))
 	}
@@ -205,7 +206,7 @@ func (in *input) said(it messages.Item) error {
 	case messages.RoleDeveloper, system:
 		in.note(withoutImages(it.Content))
 	default:
-		return invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
+		return wire.Invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
 	}
 	return nil
 }
@@ -257,9 +258,9 @@ func appendInputParts(b []byte, c messages.Content) []byte {
 func (in *input) call(it messages.Item) {
 	w := newWriter(len(it.Arguments)+messageSize, nil)
 	w.text("type", "function_call")
-	w.text("call_id", sentID(it.CallID, in.rules))
+	w.text("call_id", wire.SentID(it.CallID, in.rules.CallIDs))
 	w.text("name", it.Name)
-	w.text("arguments", object(it.Arguments))
+	w.text("arguments", wire.Object(it.Arguments))
 	in.add(w.end())
 }
 

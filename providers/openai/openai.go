@@ -35,7 +35,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -46,6 +45,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
@@ -57,16 +57,16 @@ var (
 
 // Provider calls one server. Safe for concurrent use; make one with New.
 type Provider struct {
-	name   string
-	base   string
-	config api.ClientConfig
-	http   *http.Client
-	header http.Header
-	query  url.Values
-	extra  map[string]json.RawMessage
-	server profile.Server
-	rules  profile.Rules
-	scrub  scrubber
+	name     string
+	base     string
+	config   api.ClientConfig
+	http     *http.Client
+	header   http.Header
+	query    url.Values
+	extra    map[string]json.RawMessage
+	server   profile.Server
+	rules    profile.Rules
+	endpoint *wire.Endpoint
 
 	timeout  time.Duration
 	chains   chains
@@ -121,19 +121,15 @@ func New(key string, options ...Option) *Provider {
 	for _, o := range options {
 		o(p)
 	}
-	if p.http == nil {
-		p.http = defaultClient()
-	}
 	if p.server.Name == "" {
 		p.server = profile.ByURL(p.base)
 	}
-	p.http = withoutRedirects(p.http)
 	bearer := key
 	if name := string(profile.For(p.server, "", p.rules).Key); key != "" && http.CanonicalHeaderKey(name) != "Authorization" {
 		bearer = ""
 		p.header.Set(name, key)
 	}
-	p.scrub = newScrubber(key, p.header, p.query)
+	p.endpoint = wire.NewEndpoint(p.http, key, p.header, p.query)
 	p.config = api.DefaultConfig(bearer)
 	if p.base != "" {
 		p.config.BaseURL = p.base
@@ -141,25 +137,18 @@ func New(key string, options ...Option) *Provider {
 	return p
 }
 
-func defaultClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 256
-	t.MaxResponseHeaderBytes = maxHeader
-	return &http.Client{Transport: t}
-}
-
 // Generate makes one streamed call. Where the server does not stream, the one
 // answer is emitted whole. A nil emit is fine.
 func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 	if ctx.Err() != nil {
-		return providers.Response{}, canceled(ctx)
+		return providers.Response{}, wire.Canceled(ctx)
 	}
-	if err := memory.Of(ctx).AtLeast(ctx, size(r)); err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
+	if err := memory.Of(ctx).AtLeast(ctx, wire.Size(r)); err != nil {
+		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
 	if p.timeout > 0 {
 		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, timedOut(p.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, wire.TimedOut(p.timeout))
 		defer cancel()
 	}
 	rules, begun := p.rulesOf(r.Model), false
@@ -211,43 +200,27 @@ func (p *Provider) generate(ctx context.Context, r providers.Request, rules prof
 	}
 	body, err := p.chatBody(r, rules)
 	if err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
+		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
-	x := &exchange{p: p, request: body}
-	return p.ask(ctx, x, r, newAnswer(p, rules, emit, x.keepMore), func(c *api.Client) error {
+	x := p.endpoint.NewExchange(body)
+	return x.Ask(ctx, r, newAnswer(p, rules, emit, x.Keep), p.sending(x, func(c *api.Client) error {
 		_, err := c.CreateChatCompletionStream(ctx, checked(r))
 		return err
-	})
+	}))
 }
 
-// gatherer reads an answer.
-type gatherer interface {
-	// add takes in the data of an event, or an answer in one document.
-	add(data []byte) error
-	// ended reports whether the server has named a reason to stop, and over whether nothing
-	// can follow.
-	ended() bool
-	over() bool
-	// whole reports whether an answer without a reason to stop can be complete.
-	whole() bool
-	response(r providers.Request) (providers.Response, error)
-	consumed() messages.Usage
-}
-
-// ask sends a request and reads its answer.
-func (p *Provider) ask(ctx context.Context, x *exchange, r providers.Request, a gatherer, send func(*api.Client) error) (providers.Response, error) {
-	if err := x.send(send); err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
+// sending returns a function that sends a request through go-openai, which checks and
+// addresses it.
+func (p *Provider) sending(x *wire.Exchange, send func(*api.Client) error) func() error {
+	config := p.config
+	config.HTTPClient = x
+	return func() error {
+		err := send(api.NewClientWithConfig(config))
+		if err != nil && !x.Sent() {
+			return unsent(err)
+		}
+		return err
 	}
-	defer x.finish()
-	if err := x.receive(a); err != nil {
-		return providers.Response{}, p.failed(ctx, err, a)
-	}
-	resp, err := a.response(r)
-	if err != nil {
-		return providers.Response{}, p.failed(ctx, err, a)
-	}
-	return resp, nil
 }
 
 // Refuses returns the settings that a model does not accept, by the rules of its profile.
@@ -271,46 +244,4 @@ func checked(r providers.Request) api.ChatCompletionRequest {
 		q.Tools = []api.Tool{{Type: api.ToolTypeFunction}}
 	}
 	return q
-}
-
-// send sends the request through go-openai.
-func (x *exchange) send(send func(*api.Client) error) error {
-	config := x.p.config
-	config.HTTPClient = x
-	err := send(api.NewClientWithConfig(config))
-	if err != nil && !x.sent {
-		return unsent(err)
-	}
-	return err
-}
-
-// receive feeds the chunks of the answer to a until it is complete.
-func (x *exchange) receive(a gatherer) error {
-	if x.whole != nil {
-		err := a.add(x.whole)
-		if err == nil && !a.ended() && !a.whole() {
-			return badAnswer("the answer in one document has no text and no whole call")
-		}
-		return err
-	}
-	for {
-		data, ended, err := x.events.next()
-		switch {
-		case err == nil:
-			if err := a.add(data); err != nil || a.over() {
-				return err
-			}
-			continue
-		case errors.Is(err, io.EOF):
-			x.ended = !ended
-		case a.ended():
-			return nil // the answer is whole; what is lost came after it
-		default:
-			return err
-		}
-		if !a.ended() && !(ended && a.whole()) {
-			return x.events.cutOff()
-		}
-		return nil
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 )
 
 // output gathers the events of an answer of the Responses API. The pieces of an item are
@@ -35,26 +36,26 @@ type outputEvent struct {
 	index, summary                   int
 }
 
-func (o *output) ended() bool              { return o.status != "" }
-func (o *output) over() bool               { return o.ended() }
-func (o *output) whole() bool              { return o.ended() }
-func (o *output) consumed() messages.Usage { return o.usage }
+func (o *output) Ended() bool           { return o.status != "" }
+func (o *output) Over() bool            { return o.Ended() }
+func (o *output) Whole() bool           { return o.Ended() }
+func (o *output) Usage() messages.Usage { return o.usage }
 
 // add takes in an event, or a response in one document.
-func (o *output) add(data []byte) error {
+func (o *output) Add(data []byte) error {
 	if !json.Valid(data) {
-		return badAnswer("a chunk of the answer is no JSON")
+		return wire.BadAnswer("a chunk of the answer is no JSON")
 	}
 	var e outputEvent
-	_ = members(data, func(key, value []byte) error {
+	_ = wire.Members(data, func(key, value []byte) error {
 		e.set(string(key), value)
 		return nil
 	})
 	switch e.kind {
 	case "response.output_text.delta":
-		o.show(providers.DeltaText, text(e.delta))
+		o.show(providers.DeltaText, wire.Text(e.delta))
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		o.show(providers.DeltaReasoning, text(e.delta))
+		o.show(providers.DeltaReasoning, wire.Text(e.delta))
 	case "response.reasoning_summary_part.added":
 		if e.summary > 0 {
 			o.show(providers.DeltaReasoning, "\n\n")
@@ -81,7 +82,7 @@ func (o *output) add(data []byte) error {
 func (e *outputEvent) set(key string, value []byte) {
 	switch key {
 	case "type":
-		e.kind = text(value)
+		e.kind = wire.Text(value)
 	case "delta":
 		e.delta = value
 	case "item":
@@ -103,14 +104,14 @@ func (o *output) show(kind providers.DeltaKind, piece string) {
 	}
 	o.spoken = true
 	if o.emit != nil {
-		o.emit(providers.Delta{Kind: kind, Text: o.p.scrub.text(piece)})
+		o.emit(providers.Delta{Kind: kind, Text: o.p.endpoint.Scrub.Text(piece)})
 	}
 }
 
 // put keeps an item that is complete.
 func (o *output) put(index int, item []byte) error {
 	if index < 0 || index >= maxParts {
-		return badAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
+		return wire.BadAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
 	}
 	if err := o.hold(len(item)); err != nil {
 		return err
@@ -130,8 +131,8 @@ func (o *output) hold(n int) error {
 
 // complaint returns the error that an event is.
 func (o *output) complaint(data []byte) error {
-	if c, ok := readComplaint([]byte(o.p.scrub.text(string(data)))); ok {
-		return c.inStream()
+	if c, ok := wire.ReadComplaint([]byte(o.p.endpoint.Scrub.Text(string(data)))); ok {
+		return c.InStream()
 	}
 	return nil
 }
@@ -140,20 +141,20 @@ func (o *output) complaint(data []byte) error {
 func (o *output) finish(response []byte) error {
 	var items [][]byte
 	size := 0
-	_ = members(response, func(key, value []byte) error {
+	_ = wire.Members(response, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
-			o.id = text(value)
+			o.id = wire.Text(value)
 		case "model":
-			o.model = text(value)
+			o.model = wire.Text(value)
 		case "status":
-			o.status = text(value)
+			o.status = wire.Text(value)
 		case "usage":
 			o.use(value)
 		case "incomplete_details":
-			o.reason = text(lookUp(value, "reason"))
+			o.reason = wire.Text(wire.LookUp(value, "reason"))
 		case "output":
-			return elements(value, func(item []byte) error {
+			return wire.Elements(value, func(item []byte) error {
 				items = append(items, item)
 				size += len(item) + partSize
 				return nil
@@ -165,13 +166,13 @@ func (o *output) finish(response []byte) error {
 		if err := o.complaint(response); err != nil {
 			return err
 		}
-		return complaint{message: "the server gave up in the midst of the answer"}.inStream()
+		return wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
 	}
 	if len(items) == 0 {
 		return nil
 	}
 	if len(items) > maxParts {
-		return badAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
+		return wire.BadAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
 	}
 	if more := size - o.kept; more > 0 {
 		if err := o.keep(more); err != nil {
@@ -216,10 +217,10 @@ func (o *output) use(value []byte) {
 }
 
 // response is the whole answer to r.
-func (o *output) response(r providers.Request) (providers.Response, error) {
-	scrub := o.p.scrub.text
+func (o *output) Response(r providers.Request) (providers.Response, error) {
+	scrub := o.p.endpoint.Scrub.Text
 	resp := providers.Response{Model: scrub(o.model), Usage: o.usage}
-	ids, calls := newIDSet(r), false
+	ids, calls := wire.NewCallIDs(r), false
 	for _, raw := range o.items {
 		if raw == nil {
 			continue
@@ -233,7 +234,7 @@ func (o *output) response(r providers.Request) (providers.Response, error) {
 		resp.Items = append(resp.Items, it)
 	}
 	if len(resp.Items) == 0 && o.spoken {
-		return resp, badAnswer("the server sent pieces of an answer and no item of it")
+		return resp, wire.BadAnswer("the server sent pieces of an answer and no item of it")
 	}
 	reason := o.reason
 	if reason == "max_output_tokens" {
@@ -283,15 +284,15 @@ func (s outputItem) refuses() bool {
 }
 
 // item makes an item of one of the answer.
-func (o *output) item(raw []byte, ids idSet) (messages.Item, error) {
-	s, scrub := said(raw), o.p.scrub.text
+func (o *output) item(raw []byte, ids wire.CallIDs) (messages.Item, error) {
+	s, scrub := said(raw), o.p.endpoint.Scrub.Text
 	it := messages.Item{Type: messages.ItemType(scrub(s.Type)), Provider: o.p.name, Raw: json.RawMessage(scrub(string(raw)))}
 	if !json.Valid(it.Raw) { // a number was a secret
 		it.Raw = nil
 	}
 	switch it.Type {
 	case "", messages.ItemCallOutput, messages.ItemRefusal:
-		return it, badAnswer(fmt.Sprintf("the answer has an item of type %q", s.Type))
+		return it, wire.BadAnswer(fmt.Sprintf("the answer has an item of type %q", s.Type))
 	case messages.ItemMessage:
 		it.Role = messages.RoleAssistant
 		if s.refuses() {
@@ -299,17 +300,17 @@ func (o *output) item(raw []byte, ids idSet) (messages.Item, error) {
 		}
 	case messages.ItemCall:
 		if s.Name == "" {
-			return it, badAnswer("the answer has a tool call without a name")
+			return it, wire.BadAnswer("the answer has a tool call without a name")
 		}
 		if len(s.Name)+len(s.CallID) > maxName {
-			return it, badAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
+			return it, wire.BadAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
 		}
-		it.CallID, it.Name, it.Arguments = ids.keep(scrub(s.CallID)), scrub(s.Name), scrub(orElse(strings.TrimSpace(s.Arguments), "{}"))
+		it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(orElse(strings.TrimSpace(s.Arguments), "{}"))
 		return it, nil
 	case messages.ItemReasoning:
 	default:
 		if len(s.Type) > maxName {
-			return it, badAnswer(fmt.Sprintf("an item has a type of more than %d bytes", maxName))
+			return it, wire.BadAnswer(fmt.Sprintf("an item has a type of more than %d bytes", maxName))
 		}
 		return it, nil
 	}

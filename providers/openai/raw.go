@@ -1,6 +1,9 @@
 package openai
 
-import "github.com/reprise-dev/reprise/messages"
+import (
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
+)
 
 // raw is p in the server's form, where our types do not cover it. Members of
 // the message go with its text; where it has none, with its first part.
@@ -14,7 +17,7 @@ func (a *answer) raw(p *part) []byte {
 		whole.set("role", []byte(`"assistant"`))
 		for _, q := range a.parts {
 			if field := fields[q.kind]; field != "" && len(q.text) > 0 {
-				whole.set(field, appendString(nil, string(q.text)))
+				whole.set(field, wire.AppendString(nil, string(q.text)))
 			}
 		}
 		whole.merge("", &a.rest)
@@ -29,15 +32,15 @@ var fields = map[messages.ItemType]string{
 
 func (a *answer) rawCall(p *part, message bool) []byte {
 	function := node{kind: '{'}
-	function.set("name", appendString(nil, p.name))
-	function.set("arguments", appendString(nil, string(p.text)))
+	function.set("name", wire.AppendString(nil, p.name))
+	function.set("arguments", wire.AppendString(nil, string(p.text)))
 	whole := node{kind: '{'}
-	whole.set("id", appendString(nil, p.id))
+	whole.set("id", wire.AppendString(nil, p.id))
 	if p.form == "" {
 		whole.set("type", []byte(`"function"`))
 		whole.set("function", function.append(nil))
 	} else {
-		whole.set("type", appendString(nil, p.form))
+		whole.set("type", wire.AppendString(nil, p.form))
 	}
 	whole.merge("", &p.rest)
 	if message {

@@ -6,45 +6,13 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
-
-// size is how many bytes the texts of a request take as JSON, in which a character may take
-// six. What goes unseen is less than [memory.Free].
-func size(r providers.Request) int {
-	size := encoded(r.Instructions)
-	for _, t := range r.Tools {
-		size += encoded(t.Description) + len(t.Parameters)
-	}
-	for _, it := range r.Items {
-		size += encoded(it.Arguments) + encoded(it.Output) + len(it.Raw)
-		for _, p := range it.Content {
-			size += encoded(p.Text) + encoded(p.ImageURL)
-		}
-	}
-	return size
-}
-
-// encoded returns how many bytes a text takes in a JSON string, at most.
-func encoded(text string) int {
-	size := len(text)
-	for _, c := range text {
-		switch {
-		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
-			size++
-		case c < ' ':
-			size += 5
-		case c == utf8.RuneError:
-			size += 2
-		}
-	}
-	return size
-}
 
 // toolChoice returns what the API is to know of r's choice, as JSON; "" for the model's own.
 // flat is the form of the Responses API.
@@ -56,7 +24,7 @@ func toolChoice(r providers.Request, flat bool) (string, error) {
 	case r.ToolChoice == "none", r.ToolChoice == "required" && len(r.Tools) > 0:
 		return `"` + r.ToolChoice + `"`, nil
 	case slices.ContainsFunc(r.Tools, named):
-		name := `"name":` + string(appendString(nil, r.ToolChoice))
+		name := `"name":` + string(wire.AppendString(nil, r.ToolChoice))
 		if flat {
 			return `{"type":"function",` + name + `}`, nil
 		}
@@ -94,12 +62,12 @@ func (p *Provider) extraBody(s providers.Settings, rules profile.Rules) (map[str
 	extra := merged(p.extra, s.ExtraBody)
 	for name, value := range extra {
 		if !json.Valid(value) {
-			return nil, invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
+			return nil, wire.Invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
 		}
 	}
 	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
 		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
-			return nil, invalid("a setting is no finite number")
+			return nil, wire.Invalid("a setting is no finite number")
 		}
 	}
 	return extra, nil

@@ -7,7 +7,9 @@ import (
 
 	api "github.com/sashabaranov/go-openai"
 
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -17,7 +19,7 @@ import (
 func (p *Provider) respond(ctx context.Context, r providers.Request, rules profile.Rules, emit func(providers.Delta)) (providers.Response, error) {
 	in, err := p.input(r, rules)
 	if err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
+		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
 	previous := ""
 	if len(in.after()) > 0 && p.chains.ends(in.answer, in.b[:in.end]) {
@@ -42,13 +44,13 @@ func (p *Provider) respond(ctx context.Context, r providers.Request, rules profi
 func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules profile.Rules, in *input, previous string, emit func(providers.Delta)) (providers.Response, error) {
 	body, err := p.responsesBody(r, rules, in, previous)
 	if err != nil {
-		return providers.Response{}, p.failed(ctx, err, nil)
+		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
-	x := &exchange{p: p, request: body}
-	resp, err := p.ask(ctx, x, r, &output{p: p, emit: emit, keep: x.keepMore}, func(c *api.Client) error {
+	x := p.endpoint.NewExchange(body)
+	resp, err := x.Ask(ctx, r, &output{p: p, emit: emit, keep: x.Keep}, p.sending(x, func(c *api.Client) error {
 		_, err := c.CreateResponseStream(ctx, api.CreateResponseRequest{Model: r.Model})
 		return err
-	})
+	}))
 	var e *providers.Error
 	if errors.As(err, &e) && e.Kind == providers.NotFound {
 		e.Message += " (asked over the Responses API: set api: chat if the server has none; at Azure its base_url ends in /openai/v1)"
@@ -71,7 +73,7 @@ func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *i
 	if previous != "" {
 		history = in.after()
 	}
-	w := newWriter(size(r)-len(in.b)+len(history)+bodySize, extra)
+	w := newWriter(wire.Size(r)-len(in.b)+len(history)+bodySize, extra)
 	w.text("model", r.Model)
 	w.text("instructions", instructions(r, in.omitted))
 	if w.key("input") {
@@ -106,7 +108,7 @@ func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *i
 func appendHosted(b []byte, list []json.RawMessage) ([]byte, error) {
 	for _, t := range list {
 		if !json.Valid(t) {
-			return nil, invalid("hosted_tools: a tool is no JSON")
+			return nil, wire.Invalid("hosted_tools: a tool is no JSON")
 		}
 		if b[len(b)-1] != '[' {
 			b = append(b, ',')

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -109,7 +110,7 @@ func TestReading(t *testing.T) {
 			for end := 0; end < len(text); {
 				end = min(end+size, len(text))
 				r.goOn([]byte(text[:end]))
-				if got, want := r.whole && !r.broken, complete([]byte(text[:end])); got != want {
+				if got, want := r.whole && !r.broken, wire.Complete([]byte(text[:end])); got != want {
 					t.Errorf("%s: complete is %t, want %t", text[:end], got, want)
 				}
 				if r.depth == 0 && !r.quoted && strings.HasSuffix(text[:end], "}") && !r.whole && !r.broken {

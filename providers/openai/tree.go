@@ -2,118 +2,9 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
-	"unicode/utf8"
+
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 )
-
-// The functions here take JSON that json.Valid has approved.
-
-// members calls f with the members of an object, in order. A key with escapes
-// is decoded; keys and values are valid as long as b is. Of anything but an object it
-// calls nothing.
-func members(b []byte, f func(key, value []byte) error) error {
-	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '{' {
-		return nil
-	}
-	for i = skipSpace(b, i+1); b[i] != '}'; i = skipSpace(b, i) {
-		if b[i] == ',' {
-			i = skipSpace(b, i+1)
-		}
-		end := skipValue(b, i)
-		key := unquoted(b[i:end])
-		i = skipSpace(b, end)
-		i = skipSpace(b, i+1) // the colon
-		end = skipValue(b, i)
-		if err := f(key, b[i:end]); err != nil {
-			return err
-		}
-		i = end
-	}
-	return nil
-}
-
-// elements calls f with the elements of an array, in order. Of anything but an
-// array it calls nothing.
-func elements(b []byte, f func(value []byte) error) error {
-	i := skipSpace(b, 0)
-	if i >= len(b) || b[i] != '[' {
-		return nil
-	}
-	for i = skipSpace(b, i+1); b[i] != ']'; i = skipSpace(b, i) {
-		if b[i] == ',' {
-			i = skipSpace(b, i+1)
-		}
-		end := skipValue(b, i)
-		if err := f(b[i:end]); err != nil {
-			return err
-		}
-		i = end
-	}
-	return nil
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
-		i++
-	}
-	return i
-}
-
-func skipString(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// skipValue is where the value that starts at i ends.
-func skipValue(b []byte, i int) int {
-	switch b[i] {
-	case '"':
-		return skipString(b, i)
-	case '{', '[':
-		for depth := 0; ; {
-			switch b[i] {
-			case '"':
-				i = skipString(b, i)
-				continue
-			case '{', '[':
-				depth++
-			case '}', ']':
-				depth--
-			}
-			if i++; depth == 0 {
-				return i
-			}
-		}
-	}
-	for i < len(b) && strings.IndexByte(",]} \n\t\r", b[i]) < 0 {
-		i++
-	}
-	return i
-}
-
-// unquoted returns the text of a JSON string, which is part of raw where it can be, and nil
-// for other values.
-func unquoted(raw []byte) []byte {
-	if len(raw) < 2 || raw[0] != '"' {
-		return nil
-	}
-	inside := raw[1 : len(raw)-1]
-	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
-		return inside
-	}
-	var s string
-	_ = json.Unmarshal(raw, &s) // raw is valid
-	return []byte(s)
-}
-
-// text returns the text of a JSON string, and "" for other values.
-func text(raw []byte) string { return string(unquoted(raw)) }
 
 // node is a JSON value that grows as its pieces come in. Scalars and strings
 // keep the bytes they came in.
@@ -137,7 +28,7 @@ func values(b []byte) int {
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			i = skipString(b, i) - 1
+			i = wire.SkipString(b, i) - 1
 		case ',', ':', '[', '{':
 			count++
 		}
@@ -152,13 +43,13 @@ func grow(raw []byte) *node {
 		n.kind, n.raw = '"', append(n.raw, raw[1:len(raw)-1]...)
 	case '{':
 		n.kind = '{'
-		_ = members(raw, func(key, value []byte) error {
+		_ = wire.Members(raw, func(key, value []byte) error {
 			n.add(string(key), grow(value))
 			return nil
 		})
 	case '[':
 		n.kind = '['
-		_ = elements(raw, func(value []byte) error {
+		_ = wire.Elements(raw, func(value []byte) error {
 			n.add("", grow(value))
 			return nil
 		})
@@ -322,7 +213,7 @@ func (n *node) append(b []byte) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = n.kids[i].append(append(appendString(b, k), ':'))
+			b = n.kids[i].append(append(wire.AppendString(b, k), ':'))
 		}
 		return append(b, '}')
 	case '[':
@@ -336,44 +227,4 @@ func (n *node) append(b []byte) []byte {
 		return append(b, ']')
 	}
 	return append(b, n.raw...)
-}
-
-const hex = "0123456789abcdef"
-
-// appendString appends s as a JSON string. What is no UTF-8 becomes the replacement character.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	begin := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
-			i++
-			continue
-		}
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[begin:i]...), "\ufffd"...)
-				begin = i + 1
-			}
-			i += size
-			continue
-		}
-		b = append(b, s[begin:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		begin = i
-	}
-	return append(append(b, s[begin:]...), '"')
 }

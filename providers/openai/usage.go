@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -25,7 +26,7 @@ func (a *answer) use(value []byte) {
 		Cached int `json:"cached_tokens"`           // Kimi
 		Number int `json:"num_cached_tokens"`       // Mistral
 	}
-	if null(value) || json.Unmarshal(value, &u) != nil {
+	if wire.Null(value) || json.Unmarshal(value, &u) != nil {
 		return
 	}
 	output, reasoning := u.Completion, u.Out.Reasoning

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -13,19 +13,19 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 )
 
-// complaint is an error as servers word it. The numbers of errors that are not those of HTTP
+// Complaint is an error as servers word it. The numbers of errors that are not those of HTTP
 // mean nothing here.
-type complaint struct {
-	message string
+type Complaint struct {
+	Message string
 	kinds   []string // the words for it, in lower case: its type, code and status
 }
 
 // longest is how many bytes of an error that has no message of its own are shown.
 const longest = 1000
 
-// readComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and {"detail":…}, alone or
+// ReadComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and {"detail":…}, alone or
 // as the first of a list; ok is false where there is none of them.
-func readComplaint(body []byte) (c complaint, ok bool) {
+func ReadComplaint(body []byte) (c Complaint, ok bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		body = list[0]
@@ -45,22 +45,22 @@ func readComplaint(body []byte) (c complaint, ok bool) {
 	c.add(outer.Type, outer.Code, outer.Status)
 	switch _ = json.Unmarshal(outer.Error, &inner); {
 	case inner.Message != nil:
-		c.message = plain(inner.Message)
+		c.Message = plain(inner.Message)
 		c.add(inner.Type, inner.Code, inner.Status, inner.Innererror.Code)
 	case outer.Message != nil:
-		c.message = plain(outer.Message)
+		c.Message = plain(outer.Message)
 	case outer.Detail != nil:
-		c.message = plain(outer.Detail)
+		c.Message = plain(outer.Detail)
 	default:
-		c.message = plain(outer.Error)
+		c.Message = plain(outer.Error)
 	}
 	if raw := inner.Metadata.Raw; raw != "" {
 		c.from(inner.Metadata.Provider, raw)
 	}
-	return c, c.message != ""
+	return c, c.Message != ""
 }
 
-func (c *complaint) add(words ...json.RawMessage) {
+func (c *Complaint) add(words ...json.RawMessage) {
 	for _, w := range words {
 		if word := strings.ToLower(plain(w)); word != "" {
 			c.kinds = append(c.kinds, word)
@@ -69,14 +69,14 @@ func (c *complaint) add(words ...json.RawMessage) {
 }
 
 // from adds what the provider behind a router answered.
-func (c *complaint) from(provider, raw string) {
-	under, ok := readComplaint([]byte(raw))
+func (c *Complaint) from(provider, raw string) {
+	under, ok := ReadComplaint([]byte(raw))
 	if !ok {
-		under.message = shown(raw)
+		under.Message = shown(raw)
 	}
-	c.message += ": " + under.message
+	c.Message += ": " + under.Message
 	if provider != "" {
-		c.message += " (" + provider + ")"
+		c.Message += " (" + provider + ")"
 	}
 	c.kinds = append(c.kinds, under.kinds...)
 }
@@ -101,27 +101,27 @@ var title = regexp.MustCompile(`(?is)<title>\s*(.*?)\s*</title>`)
 
 // readBody reads the body of an error, whatever it is made of. Of a web page it takes the
 // title.
-func readBody(body []byte, status int) complaint {
-	if c, ok := readComplaint(body); ok {
+func readBody(body []byte, status int) Complaint {
+	if c, ok := ReadComplaint(body); ok {
 		return c
 	}
 	text := strings.TrimSpace(string(body))
 	switch {
 	case strings.HasPrefix(text, "<"):
-		c := complaint{message: http.StatusText(status)}
+		c := Complaint{Message: http.StatusText(status)}
 		if m := title.FindStringSubmatch(text); m != nil {
-			c.message = shown(m[1])
+			c.Message = shown(m[1])
 		}
-		c.message += " (the server answered with a web page: check the base URL)"
+		c.Message += " (the server answered with a web page: check the base URL)"
 		return c
 	case text == "" || !utf8.ValidString(text) || json.Valid(body):
-		return complaint{message: http.StatusText(status)}
+		return Complaint{Message: http.StatusText(status)}
 	}
-	return complaint{message: shown(text)}
+	return Complaint{Message: shown(text)}
 }
 
 // is reports whether one of the words for c contains one of these.
-func (c complaint) is(words ...string) bool {
+func (c Complaint) is(words ...string) bool {
 	return slices.ContainsFunc(c.kinds, func(kind string) bool { return contains(kind, words) })
 }
 
@@ -135,25 +135,25 @@ var overflows = []string{
 	"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with",
 }
 
-func (c complaint) tooLong() bool {
+func (c Complaint) tooLong() bool {
 	if c.is("context_length_exceeded", "exceed_context_size", "request_too_large") {
 		return true
 	}
-	return contains(strings.ToLower(c.message), overflows)
+	return contains(strings.ToLower(c.Message), overflows)
 }
 
-func (c complaint) filtered() bool {
-	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.message), "requires moderation")
+func (c Complaint) filtered() bool {
+	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.Message), "requires moderation")
 }
 
 // badKey reports whether c is about the key, which Gemini and xAI answer with status 400.
-func (c complaint) badKey() bool {
-	message := strings.ToLower(c.message)
+func (c Complaint) badKey() bool {
+	message := strings.ToLower(c.Message)
 	return c.is("invalid_api_key", "authentication", "permission") || strings.Contains(message, "api key not valid") || strings.Contains(message, "incorrect api key")
 }
 
-// inStream is the error that c is when it comes in the midst of an answer.
-func (c complaint) inStream() error {
+// InStream returns the error that c is when it comes in the midst of an answer.
+func (c Complaint) InStream() error {
 	for _, kind := range c.kinds {
 		if status, err := strconv.Atoi(kind); err == nil && status >= 400 && status < 600 {
 			return c.withStatus(status)
@@ -172,15 +172,15 @@ func (c complaint) inStream() error {
 
 // withStatus sorts c by an HTTP status and its own words. A message about the request itself
 // comes before a status of 500: servers of chat templates answer so.
-func (c complaint) withStatus(status int) *providers.Error {
-	e := &providers.Error{Kind: providers.BadRequest, Message: c.message}
+func (c Complaint) withStatus(status int) *providers.Error {
+	e := &providers.Error{Kind: providers.BadRequest, Message: c.Message}
 	broke := status == http.StatusConflict || status >= 500
 	switch {
 	case status == http.StatusTooManyRequests, status == http.StatusPaymentRequired:
 		e.Kind, e.Temporary = providers.RateLimit, status != http.StatusPaymentRequired && !c.is("insufficient_quota", "enforced_spend_limit_reached")
 	case status == http.StatusRequestEntityTooLarge, c.tooLong():
 		e.Kind = providers.ContextLength
-		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server's message: " + c.message
+		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server's message: " + c.Message
 	case c.filtered():
 		e.Kind = providers.ContentFilter
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, !broke && c.badKey():
@@ -201,6 +201,6 @@ func (c complaint) withStatus(status int) *providers.Error {
 }
 
 // template reports whether c is about the rendering of a chat template.
-func (c complaint) template() bool {
-	return contains(strings.ToLower(c.message), []string{"jinja", "raise_exception", "template", "roles must alternate", "single tool-calls", "system role"})
+func (c Complaint) template() bool {
+	return contains(strings.ToLower(c.Message), []string{"jinja", "raise_exception", "template", "roles must alternate", "single tool-calls", "system role"})
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ type events struct {
 	line  []byte
 	read  int
 	stray []byte
-	scrub scrubber
+	scrub Scrubber
 }
 
 const (
@@ -88,8 +88,8 @@ var byteOrderMark = []byte("\ufeff")
 func (e *events) cutOff() error {
 	_, stray, _ := bytes.Cut(e.stray, []byte("{"))
 	if len(stray) > 0 {
-		if c, ok := readComplaint([]byte(e.scrub.text("{" + string(stray)))); ok {
-			return c.inStream()
+		if c, ok := ReadComplaint([]byte(e.scrub.Text("{" + string(stray)))); ok {
+			return c.InStream()
 		}
 	}
 	return errCutOff

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"crypto/rand"
@@ -11,11 +11,12 @@ import (
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
-// idSet holds the ids of the calls of a history.
-type idSet map[messages.CallID]bool
+// CallIDs holds the ids of the calls of a history.
+type CallIDs map[messages.CallID]bool
 
-func newIDSet(r providers.Request) idSet {
-	s := make(idSet)
+// NewCallIDs returns those of the history of a request.
+func NewCallIDs(r providers.Request) CallIDs {
+	s := make(CallIDs)
 	for i := range r.Items {
 		if r.Items[i].Type == messages.ItemCall {
 			s[r.Items[i].CallID] = true
@@ -24,8 +25,8 @@ func newIDSet(r providers.Request) idSet {
 	return s
 }
 
-// keep adds an id and returns it; a new one if it is empty or there already.
-func (s idSet) keep(id string) messages.CallID {
+// Keep adds an id and returns it; a new one if it is empty or there already.
+func (s CallIDs) Keep(id string) messages.CallID {
 	call := messages.CallID(id)
 	if id == "" || s[call] {
 		call = messages.CallID("call_" + rand.Text())
@@ -40,18 +41,18 @@ const (
 	word = 40
 )
 
-// sentID returns the id of a call as the server accepts it: the same for a call and its
+// SentID returns the id of a call as the server accepts it: the same for a call and its
 // result, and in every request. Two ids of one history become the same with a chance of
 // about one in 10^13; only results of one step are found by them.
-func sentID(id messages.CallID, rules profile.Rules) string {
+func SentID(id messages.CallID, form profile.Value) string {
 	length, sent := len(id), string(id)
 	strange := strings.ContainsFunc(sent, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (rules.CallIDs == profile.Nine || c != '-' && c != '_')
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (form == profile.Nine || c != '-' && c != '_')
 	})
 	switch {
-	case rules.CallIDs == profile.Nine && (strange || length != nine):
+	case form == profile.Nine && (strange || length != nine):
 		return digest(sent)[:nine]
-	case rules.CallIDs == profile.Word && (strange || length > word):
+	case form == profile.Word && (strange || length > word):
 		return digest(sent)[:word]
 	}
 	return sent

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"net/http"
@@ -19,13 +19,13 @@ var (
 	upperEscapes = strings.NewReplacer("=", `\u003D`, "&", `\u0026`, "<", `\u003C`, ">", `\u003E`, "'", `\u0027`, "+", `\u002B`)
 )
 
-// scrubber takes secrets out of what a server says.
-type scrubber []string
+// Scrubber takes secrets out of what a server says.
+type Scrubber []string
 
 // newScrubber hides a key and the values of headers and query parameters whose names are those
 // of secrets.
-func newScrubber(key string, header http.Header, query url.Values) scrubber {
-	var s scrubber
+func newScrubber(key string, header http.Header, query url.Values) Scrubber {
+	var s Scrubber
 	add := func(secret string) {
 		secret = strings.TrimSpace(secret)
 		if scheme, rest, ok := strings.Cut(secret, " "); ok && schemes[strings.ToLower(scheme)] {
@@ -67,8 +67,8 @@ func secretName(name string) bool {
 	return false
 }
 
-// text is t without secrets.
-func (s scrubber) text(t string) string {
+// Text returns t without secrets.
+func (s Scrubber) Text(t string) string {
 	for _, secret := range s {
 		t = strings.ReplaceAll(t, secret, hidden)
 	}

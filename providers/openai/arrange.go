@@ -45,7 +45,7 @@ func (a *arranger) add(m chatMessage) {
 	}
 	if a.rules.Roles == profile.Alternate {
 		if len(a.list) == 0 && m.role == assistant {
-			a.list = append(a.list, chatMessage{role: user, text: noText})
+			a.list = append(a.list, chatMessage{role: user, text: wire.NoText})
 		}
 		if len(a.list) > 0 && a.list[len(a.list)-1].merge(m) {
 			return
@@ -93,11 +93,11 @@ func (m *chatMessage) complete(rules profile.Rules) {
 	switch {
 	case len(m.calls) == 0:
 		if m.text == "" {
-			m.text = noText
+			m.text = wire.NoText
 		}
 		return
 	case rules.Content == profile.AsReasoning && m.reasoning != "":
-		m.reasoning, m.text = join(m.reasoning, m.text), ""
+		m.reasoning, m.text = wire.Join(m.reasoning, m.text), ""
 	}
 	switch {
 	case rules.Unsigned == profile.ExtraContent && len(m.calls[0].echo) == 0:
@@ -117,7 +117,7 @@ const unsigned = "skip_thought_signature_validator"
 func lead(list []chatMessage, texts []string, rules profile.Rules) []chatMessage {
 	var text string
 	for _, t := range texts {
-		text = join(text, t)
+		text = wire.Join(text, t)
 	}
 	if text == "" {
 		return list
@@ -140,7 +140,7 @@ func (m *chatMessage) merge(n chatMessage) bool {
 	case m.role != user || n.role != user:
 		return false
 	case m.parts == nil && n.parts == nil:
-		m.text = join(m.text, n.text)
+		m.text = wire.Join(m.text, n.text)
 	default:
 		m.parts, m.text = slices.Concat(m.content(), n.content()), ""
 	}

@@ -291,7 +291,7 @@ func (m *chatMessage) appendContent(b []byte, rules profile.Rules) []byte {
 }
 
 func appendPart(b []byte, p messages.Part) []byte {
-	if !isImage(p) {
+	if !wire.IsImage(p) {
 		return append(wire.AppendString(append(b, `{"type":"text","text":`...), p.Text), '}')
 	}
 	b = wire.AppendString(append(b, `{"type":"image_url","image_url":{"url":`...), p.ImageURL)

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,15 +10,6 @@ import (
 	"github.com/reprise-dev/reprise/providers/internal/wire"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
-
-// What stands where the API wants a text and there is none.
-const (
-	noText   = "(no text)"
-	noOutput = "(no output)"
-)
-
-// noteMark begins a note of the runtime that is sent as a user's message.
-const noteMark = "[System note]\n"
 
 // The roles of the API.
 const (
@@ -52,12 +44,10 @@ type history struct {
 	rules           profile.Rules
 	provider, model string
 	messages        []chatMessage
-	speaking        bool              // the last message is an assistant's and may grow
-	open            []messages.CallID // calls without a result so far
-	waiting         []messages.Item   // what came while calls were open
-	omitted         []string          // providers whose reasoning is not sent
-	turn            int               // where the last user message is
-	at              int               // where the item being added is
+	speaking        bool     // the last message is an assistant's and may grow
+	omitted         []string // providers whose reasoning is not sent
+	turn            int      // where the last user message is
+	at              int      // where the item being added is
 }
 
 // render returns the messages for a request.
@@ -68,36 +58,20 @@ func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessa
 			h.turn = i
 		}
 	}
-	for i, it := range r.Items {
+	err := wire.InOrder(r.Items, func(i int, it messages.Item) error {
 		h.at = i
-		if err := h.add(it); err != nil {
-			return nil, err
-		}
+		return h.add(it)
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(h.open) > 0 {
-		return nil, wire.Invalid("the history has no result for call " + string(h.open[0]))
-	}
-	if text := instructions(r, h.omitted); text != "" {
+	if text := wire.Instructions(r, h.omitted); text != "" {
 		h.messages = slices.Insert(h.messages, 0, chatMessage{role: system, text: text})
 	}
 	return arrange(h.messages, rules), nil
 }
 
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n\n" + b
-}
-
 func (h *history) add(it messages.Item) error {
-	if it.Type == messages.ItemCallOutput {
-		return h.output(it)
-	}
-	if len(h.open) > 0 && (!h.speaking || !ofAssistant(it)) {
-		h.waiting = append(h.waiting, it)
-		return nil
-	}
 	switch it.Type {
 	case messages.ItemMessage:
 		return h.message(it)
@@ -107,28 +81,14 @@ func (h *history) add(it messages.Item) error {
 		h.say(it.Content.Text())
 	case messages.ItemCall:
 		h.callTool(it)
+	case messages.ItemCallOutput:
+		h.output(it)
 	case "":
 		return wire.Invalid("the history has an item without a type")
 	default:
-		h.note(lost(it))
+		h.note(wire.Lost(it))
 	}
 	return nil
-}
-
-// ofAssistant reports whether it is part of what a model says.
-func ofAssistant(it messages.Item) bool {
-	switch it.Type {
-	case messages.ItemReasoning, messages.ItemRefusal, messages.ItemCall:
-		return true
-	}
-	return it.Type == messages.ItemMessage && it.Role == messages.RoleAssistant
-}
-
-func from(it messages.Item) string {
-	if it.Provider == "" {
-		return ""
-	}
-	return " from " + it.Provider
 }
 
 // own reports whether the item was written by the model that is asked, so that what was
@@ -144,10 +104,10 @@ func (h *history) push(m chatMessage) {
 // note adds a message of the runtime.
 func (h *history) note(text string) {
 	if text == "" {
-		text = noText
+		text = wire.NoText
 	}
 	if h.rules.Notes == profile.User {
-		text = noteMark + text
+		text = wire.NoteMark + text
 	}
 	h.push(chatMessage{role: string(h.rules.Notes), text: text})
 }
@@ -168,29 +128,18 @@ func (h *history) say(text string) {
 	m.text += text
 }
 
-// carried returns an error if an API cannot carry a part of c.
-func carried(c messages.Content, api string) error {
-	for _, part := range c {
-		if part.Type != "text" && part.Type != "image_url" {
-			return &providers.Error{Kind: providers.Unsupported,
-				Message: fmt.Sprintf("%s cannot carry a content part of type %q", api, part.Type)}
-		}
-	}
-	return nil
-}
-
 func (h *history) message(it messages.Item) error {
-	if err := carried(it.Content, "Chat Completions"); err != nil {
+	if err := wire.Carried(it.Content, "Chat Completions"); err != nil {
 		return err
 	}
 	switch it.Role {
 	case messages.RoleUser:
 		h.user(it.Content)
 	case messages.RoleAssistant:
-		h.say(withoutImages(it.Content))
+		h.say(wire.WithoutImages(it.Content))
 		h.echo(it)
 	case messages.RoleDeveloper, system:
-		h.note(withoutImages(it.Content))
+		h.note(wire.WithoutImages(it.Content))
 	default:
 		return wire.Invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
 	}
@@ -237,32 +186,16 @@ func joinLists(a, b []byte) []byte {
 }
 
 func (h *history) user(c messages.Content) {
-	if !slices.ContainsFunc(c, isImage) {
+	if !slices.ContainsFunc(c, wire.IsImage) {
 		text := c.Text()
 		if text == "" {
-			text = noText
+			text = wire.NoText
 		}
 		h.push(chatMessage{role: user, text: text})
 		return
 	}
-	c = slices.DeleteFunc(slices.Clone(c), func(p messages.Part) bool { return !isImage(p) && p.Text == "" })
+	c = slices.DeleteFunc(slices.Clone(c), func(p messages.Part) bool { return !wire.IsImage(p) && p.Text == "" })
 	h.push(chatMessage{role: user, parts: c})
-}
-
-func isImage(p messages.Part) bool { return p.Type == "image_url" }
-
-// withoutImages is the text of c with a note in the place of each image.
-func withoutImages(c messages.Content) string {
-	if !slices.ContainsFunc(c, isImage) {
-		return c.Text()
-	}
-	noted := slices.Clone(c)
-	for i, part := range noted {
-		if isImage(part) {
-			noted[i] = messages.Part{Type: "text", Text: "[an image, which cannot be shown here]"}
-		}
-	}
-	return noted.Text()
 }
 
 // reasoning adds reasoning for the model that wrote it, as far as the rules want it back.
@@ -288,7 +221,6 @@ func (h *history) reasoning(it messages.Item) {
 
 func (h *history) callTool(it messages.Item) {
 	c := chatCall{id: it.CallID, name: it.Name, arguments: wire.Object(it.Arguments)}
-	h.open = append(h.open, it.CallID)
 	if h.rules.Tools == profile.AsText {
 		h.say(fmt.Sprintf("[I call the tool %s with %s as call %s.]", c.name, c.arguments, c.id))
 		return
@@ -301,30 +233,11 @@ func (h *history) callTool(it messages.Item) {
 	m.calls = append(m.calls, c)
 }
 
-func (h *history) output(it messages.Item) error {
-	i := slices.Index(h.open, it.CallID)
-	if i < 0 {
-		return wire.Invalid("the history has a result for call " + string(it.CallID) + ", which is not open")
-	}
-	h.open = slices.Delete(h.open, i, i+1)
-	text := it.Output
-	if text == "" {
-		text = noOutput
-	}
+func (h *history) output(it messages.Item) {
+	text := cmp.Or(it.Output, wire.NoOutput)
 	if h.rules.Tools == profile.AsText {
 		h.push(chatMessage{role: user, text: fmt.Sprintf("[Result of call %s:]\n%s", it.CallID, text)})
-	} else {
-		h.push(chatMessage{role: toolRole, text: text, call: it.CallID})
+		return
 	}
-	if len(h.open) > 0 {
-		return nil
-	}
-	waiting := h.waiting
-	h.waiting = nil
-	for _, w := range waiting { // a call among them makes those after it wait again
-		if err := h.add(w); err != nil {
-			return err
-		}
-	}
-	return nil
+	h.push(chatMessage{role: toolRole, text: text, call: it.CallID})
 }

@@ -1,10 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -151,7 +151,7 @@ func (in *input) rewritten(it messages.Item) {
 	case messages.ItemCall:
 		in.call(it)
 	default:
-		in.note(lost(it))
+		in.note(wire.Lost(it))
 	}
 }
 
@@ -172,39 +172,27 @@ func (in *input) item(it messages.Item) error {
 		w := newWriter(len(it.Output)+messageSize, nil)
 		w.text("type", "function_call_output")
 		w.text("call_id", wire.SentID(it.CallID, in.rules.CallIDs))
-		w.text("output", orElse(it.Output, noOutput))
+		w.text("output", cmp.Or(it.Output, wire.NoOutput))
 		in.add(w.end())
 	case "":
 		return wire.Invalid("the history has an item without a type")
 	default:
-		in.note(lost(it))
+		in.note(wire.Lost(it))
 	}
 	return nil
 }
 
-// lost is the note in place of an item that cannot be sent.
-func lost(it messages.Item) string {
-	return fmt.Sprintf("[Here stood an item of type %s%s, which cannot be shown to this model.]", it.Type, from(it))
-}
-
-func orElse(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
 func (in *input) said(it messages.Item) error {
-	if err := carried(it.Content, "the Responses API"); err != nil {
+	if err := wire.Carried(it.Content, "the Responses API"); err != nil {
 		return err
 	}
 	switch it.Role {
 	case messages.RoleUser:
 		in.message(user, "", it.Content)
 	case messages.RoleAssistant:
-		in.message(assistant, "", messages.TextContent(withoutImages(it.Content)))
+		in.message(assistant, "", messages.TextContent(wire.WithoutImages(it.Content)))
 	case messages.RoleDeveloper, system:
-		in.note(withoutImages(it.Content))
+		in.note(wire.WithoutImages(it.Content))
 	default:
 		return wire.Invalid(fmt.Sprintf("the history has a message of role %q", it.Role))
 	}
@@ -212,9 +200,9 @@ func (in *input) said(it messages.Item) error {
 }
 
 func (in *input) note(text string) {
-	text = orElse(text, noText)
+	text = cmp.Or(text, wire.NoText)
 	if in.rules.Notes == profile.User {
-		text = noteMark + text
+		text = wire.NoteMark + text
 	}
 	in.message(string(in.rules.Notes), "", messages.TextContent(text))
 }
@@ -223,8 +211,8 @@ func (in *input) note(text string) {
 func (in *input) message(role, phase string, c messages.Content) {
 	w := newWriter(messageSize, nil)
 	w.text("role", role)
-	if !slices.ContainsFunc(c, isImage) {
-		w.text("content", orElse(c.Text(), noText))
+	if !slices.ContainsFunc(c, wire.IsImage) {
+		w.text("content", cmp.Or(c.Text(), wire.NoText))
 	} else if w.key("content") {
 		w.b = appendInputParts(w.b, c)
 	}
@@ -235,14 +223,14 @@ func (in *input) message(role, phase string, c messages.Content) {
 func appendInputParts(b []byte, c messages.Content) []byte {
 	b = append(b, '[')
 	for _, part := range c {
-		if !isImage(part) && part.Text == "" {
+		if !wire.IsImage(part) && part.Text == "" {
 			continue
 		}
 		if b[len(b)-1] == '}' {
 			b = append(b, ',')
 		}
 		w := newWriter(messageSize, nil)
-		if isImage(part) {
+		if wire.IsImage(part) {
 			w.text("type", "input_image")
 			w.text("image_url", part.ImageURL)
 			w.text("detail", part.Detail)
@@ -277,12 +265,4 @@ func (in *input) after() []byte {
 		return nil
 	}
 	return in.b[in.end+1:]
-}
-
-// instructions are those of a request, with what is left out of its history.
-func instructions(r providers.Request, omitted []string) string {
-	if len(omitted) == 0 {
-		return r.Instructions
-	}
-	return join(r.Instructions, "[The reasoning of "+strings.Join(omitted, ", ")+" is left out of this conversation.]")
 }

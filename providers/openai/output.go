@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -305,7 +306,7 @@ func (o *output) item(raw []byte, ids wire.CallIDs) (messages.Item, error) {
 		if len(s.Name)+len(s.CallID) > maxName {
 			return it, wire.BadAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
 		}
-		it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(orElse(strings.TrimSpace(s.Arguments), "{}"))
+		it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(cmp.Or(strings.TrimSpace(s.Arguments), "{}"))
 		return it, nil
 	case messages.ItemReasoning:
 	default:

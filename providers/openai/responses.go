@@ -75,7 +75,7 @@ func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *i
 	}
 	w := newWriter(wire.Size(r)-len(in.b)+len(history)+bodySize, extra)
 	w.text("model", r.Model)
-	w.text("instructions", instructions(r, in.omitted))
+	w.text("instructions", wire.Instructions(r, in.omitted))
 	if w.key("input") {
 		w.b = append(append(append(w.b, '['), history...), ']')
 	}

@@ -3,12 +3,10 @@ package openai_test
 import (
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/providertest"
@@ -20,51 +18,6 @@ import (
 var named = map[string]string{
 	"qwen": "Qwen/Qwen3.8-35B", "gemma": "google/gemma-3-4b-it", "mistral": "mistralai/Mistral-Small-4", "llama3": "meta-llama/Llama-3.3-70B-Instruct",
 	"gpt-oss": "openai/gpt-oss-20b", "kimi": "moonshotai/Kimi-K2-Thinking",
-}
-
-// conversation is an agent that talks to an imitated server.
-type conversation struct {
-	*testing.T
-	server *providertest.Server
-	p      *openai.Provider
-	model  string
-	counts bool // the server sends usage
-	items  []messages.Item
-}
-
-func (c *conversation) hear(text string) *conversation {
-	c.items = append(c.items, messages.Text(messages.RoleUser, text))
-	return c
-}
-
-// ask asks the model until it calls no more tools. The results of calls are their arguments.
-func (c *conversation) ask(calls int) {
-	c.Helper()
-	for range calls + 1 {
-		for _, it := range c.step() {
-			if it.Type == messages.ItemCall {
-				c.items = append(c.items, output(it.CallID, it.Arguments))
-			}
-		}
-	}
-}
-
-// step asks the model once and returns its answer.
-func (c *conversation) step() []messages.Item {
-	c.Helper()
-	r := providers.Request{
-		Model: c.model, Instructions: "Be brief.", Items: c.items, Settings: providers.Settings{MaxOutputTokens: 100},
-		Tools: []providers.ToolSpec{{Name: "f", Parameters: []byte(`{"type":"object","properties":{}}`)}},
-	}
-	resp, err := c.p.Generate(c.Context(), r, nil)
-	if err != nil {
-		c.Fatalf("%v\nthe request was %s", err, c.server.Last().Body)
-	}
-	if want := (messages.Usage{Input: 20, Output: 9}); c.counts && (resp.Usage.Input != want.Input || resp.Usage.Output != want.Output) {
-		c.Errorf("usage is %+v, want %+v", resp.Usage, want)
-	}
-	c.items = append(c.items, resp.Items...)
-	return resp.Items
 }
 
 // TestImitations holds that each server that is imitated accepts the histories of agents:
@@ -93,14 +46,7 @@ func TestImitations(t *testing.T) { // A14, A54
 
 // converse talks to a server by the rules of a profile, and returns what was refused.
 func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []providertest.Refusal {
-	usage := messages.Usage{Input: 20, Output: 9, Cached: 5, Reasoning: 3}
-	two := []scripted.Call{{Name: "f", Arguments: `{"x":1}`}, {Name: "f", Arguments: ""}}
-	call := scripted.Step{Reasoning: "hm", Text: "I look.", Calls: two, Usage: usage}
-	say := scripted.Step{Reasoning: "so", Text: "Done.", Usage: usage}
-	if strings.HasPrefix(of.Model, "llama") { // does not reason
-		call.Reasoning, say.Reasoning = "", ""
-	}
-	answers := providertest.Steps(call, call, say, call, say, call, say, say, say, call, say, say)
+	answers := providertest.Course(!strings.HasPrefix(of.Model, "llama")) // which does not reason
 	for i := range answers {
 		answers[i].Whole = whole
 	}
@@ -113,9 +59,12 @@ func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &conversation{T: t, server: server, model: of.Model, counts: of.Server != "plain" && by == of.Server}
+	c := &providertest.Conversation{Model: of.Model}
+	if of.Server != "plain" && by == of.Server { // it sends usage
+		c.Usage = messages.Usage{Input: 20, Output: 9}
+	}
 	if name := named[of.Template]; name != "" {
-		c.model = name
+		c.Model = name
 	}
 	options := []openai.Option{openai.BaseURL(server.URL), openai.Name("here"), openai.Profile(s)}
 	if of.Server == "azure" {
@@ -124,40 +73,11 @@ func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []
 	if of.Model == "picky" {
 		options = append(options, openai.Rules(profile.Rules{StreamUsage: profile.No}))
 	}
-	c.p = openai.New(key, options...)
-
-	c.hear("one").ask(2) // with tools, twice in one turn
-	c.hear("two").ask(1)
-	c.hear("three")
-	for _, it := range c.step() { // then interrupted
-		if it.Type == messages.ItemCall {
-			c.items = append(c.items, output(it.CallID, "(interrupted)"))
-		}
+	c.Provider = openai.New(key, options...)
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatalf("%v\nthe request was %s", err, server.Last().Body)
 	}
-	c.items = append(c.items, messages.Text(messages.RoleDeveloper, "The turn was interrupted."))
-	c.hear("four").ask(0)
-	c.hear("five, whose turn failed").hear("six").ask(0)
-	last := slices.IndexFunc(c.items, func(it messages.Item) bool { return it.Content.Text() == "five, whose turn failed" })
-	c.items = append([]messages.Item{messages.Text(messages.RoleDeveloper, "Summary: they counted.")}, c.items[last:]...)
-	c.hear("seven, after a compaction").ask(0)
-	c.items = append(foreign(), c.items...)
-	c.hear("eight, after another model").ask(1)
-	c.items = append(c.items, foreign()...)
-	c.items = c.items[:len(c.items)-1] // the other model has failed in the midst of its turn
-	c.ask(0)
 	return server.Refusals()
-}
-
-// foreign is a turn that a model of another provider answered.
-func foreign() []messages.Item {
-	reasoning := item(messages.ItemReasoning, "there", "their thoughts")
-	long := messages.CallID("chatcmpl-tool-" + strings.Repeat("0", 32))
-	calls := list(reasoning, call("functions.f:0", `{"bro`), call(long, ""))
-	calls[1].Raw = []byte(`{"extra_content":{"google":{"thought_signature":"AAAA"}},"message":{"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}}`)
-	for i := range calls {
-		calls[i].Provider, calls[i].Model = "there", "other"
-	}
-	return list(messages.Text(messages.RoleUser, "zero"), calls, output("functions.f:0", "1"), output(long, ""), messages.Text(messages.RoleAssistant, ""))
 }
 
 // A conversation that was recorded is played again without its server.
@@ -170,10 +90,12 @@ func TestRecordedConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &conversation{T: t, server: s, model: of.Model,
-			p: openai.New(key, openai.BaseURL(s.URL), openai.Profile(server), openai.HTTPClient(cassette.Client(t, file)))}
-		c.hear("one").ask(1)
-		return c.items
+		c := &providertest.Conversation{Model: of.Model,
+			Provider: openai.New(key, openai.BaseURL(s.URL), openai.Profile(server), openai.HTTPClient(cassette.Client(t, file)))}
+		if err := c.Say("one").Ask(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		return c.Items
 	}
 	var recorded []messages.Item
 	t.Run("record", func(t *testing.T) {

@@ -251,18 +251,16 @@ func TestChangesOfAPI(t *testing.T) { // A14
 	s, over := consult(t, of, providertest.Steps(call, call, say, call, call, say)...)
 	server, _ := profile.ByName("xai")
 	chat := openai.New(key, openai.BaseURL(s.URL), openai.Name("here"), openai.Profile(server), openai.Rules(profile.Rules{API: profile.Chat}))
-	c := &conversation{T: t, server: s, model: of.Model}
+	c := &providertest.Conversation{Model: of.Model}
 	for i, text := range []string{"one", "two"} {
-		c.hear(text)
+		c.Say(text)
 		for n := range 3 {
-			c.p = []*openai.Provider{over, chat}[(i+n)%2]
-			for _, it := range c.step() {
-				if it.Type == messages.ItemCall {
-					c.items = append(c.items, output(it.CallID, it.Arguments))
-				}
+			c.Provider = []*openai.Provider{over, chat}[(i+n)%2]
+			if err := c.Ask(t.Context(), 0); err != nil {
+				t.Fatal(err)
 			}
 		}
-		c.items = append(c.items, foreign()...)
+		c.Items = append(c.Items, providertest.Foreign()...)
 	}
 	if n := len(s.Refusals()); n != 0 {
 		t.Errorf("%d requests were refused", n)

@@ -41,8 +41,8 @@ type Answer struct {
 	Index Index
 	// NoUsage leaves the usage out.
 	NoUsage bool
-	// Output are more items of an answer of the Responses API, as JSON, behind its
-	// reasoning. What they hold as encrypted_content is remembered as given.
+	// Output are more items of an answer of the Responses API, or blocks of one of the Messages
+	// API, as JSON, behind its reasoning. What they hold as encrypted_content is remembered as given.
 	Output []json.RawMessage
 	// Data is sent in place of the step, each entry as the data of one event.
 	Data []string

@@ -62,6 +62,18 @@ var checks = map[string]func(*asked, rule) values{
 	"wrong seal":              wrongSeal,
 	"missing follower":        missingFollower,
 	"missing leader":          missingLeader,
+	"missing members":         missingMembers,
+	"forced use":              forcedUse,
+	"prefill":                 prefill,
+	"block types":             blockTypes,
+	"block text":              blockText,
+	"block ids":               blockIDs,
+	"block input":             blockInput,
+	"unanswered uses":         unansweredUses,
+	"orphan use results":      orphanUseResults,
+	"wrong thinking":          wrongThinking,
+	"missing thinking":        missingThinking,
+	"unanswered server uses":  unansweredServerUses,
 }
 
 // token returns the key of the request, from the headers that r names.

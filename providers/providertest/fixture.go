@@ -42,6 +42,8 @@ type fixture struct {
 	// Responses is what the server has beside responses/openai.json, nil if it
 	// does not speak the Responses API.
 	Responses *fixture `json:"responses"`
+	// Messages is the Messages API of the server, nil if it has none.
+	Messages *fixture `json:"messages"`
 }
 
 // family is what differs for some models.

@@ -64,6 +64,8 @@ func (m *imitation) endpoint(r *http.Request) *fixture {
 			return &m.fixture
 		case r.URL.Path == base+"/responses":
 			return m.Responses
+		case r.URL.Path == base+"/messages":
+			return m.Messages
 		}
 	}
 	return nil
@@ -71,8 +73,11 @@ func (m *imitation) endpoint(r *http.Request) *fixture {
 
 // word returns a as the API that was asked words it.
 func (m *imitation) word(q *asked, a Answer, number int) wording {
-	if q.profile == m.Responses {
+	switch q.profile {
+	case m.Responses:
 		return m.response(q, a, number)
+	case m.Messages:
+		return m.message(q, a, number)
 	}
 	return m.reply(q, a, number)
 }

@@ -17,8 +17,8 @@
 // refuses, with its status and body, and words its answers as that one does.
 // What it checks and how it looks is data, in the files below servers,
 // templates and responses, which name their sources; what is marked there as
-// unconfirmed is a guess. Where the server has the Responses API, the imitation
-// has it too, at the same URL. It remembers the signatures, reasoning details,
+// unconfirmed is a guess. Where the server has the Responses API or Anthropic's Messages API,
+// the imitation has it too, at the same URL. It remembers the signatures, reasoning details,
 // reasoning and encrypted content that it gave, and takes no others.
 // [Server.Refusals] has what it refused.
 package providertest

@@ -107,6 +107,9 @@ func wholeAnswer[S T[S]](t S, p providers.Provider, steps []scripted.Step) {
 	if err != nil {
 		t.Fatalf("the script itself fails: %v", err)
 	}
+	if steps[0].Refusal != "" && got.Finish == messages.FinishRefusal {
+		want.Finish = got.Finish // some servers name it, others have an item of it alone
+	}
 	if got.Finish != want.Finish || got.Usage != want.Usage || steps[0].Model != "" && got.Model != want.Model {
 		t.Fatalf("got finish %q, usage %+v, model %q; want %q, %+v, %q", got.Finish, got.Usage, got.Model, want.Finish, want.Usage, want.Model)
 	}

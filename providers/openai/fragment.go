@@ -7,7 +7,6 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers/internal/wire"
-	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // fragment is a piece of a call. Servers differ in how they say which call it
@@ -24,9 +23,6 @@ const maxName = 4 << 10
 
 // maxParts is more calls than an answer may have.
 const maxParts = 10_000
-
-// partSize is what a call takes beside its texts, as bytes of payload.
-const partSize = 256 / memory.Weight
 
 // fragment takes in one element of tool_calls.
 func (a *answer) fragment(raw []byte) error {
@@ -59,7 +55,7 @@ func (a *answer) fragment(raw []byte) error {
 	known := len(a.parts)
 	p, size := a.callOf(f), len(f.arguments)
 	if len(a.parts) > known {
-		size += partSize
+		size += wire.PartSize
 	}
 	if err := a.keep(size); err != nil {
 		return err

@@ -58,7 +58,7 @@ func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessa
 			h.turn = i
 		}
 	}
-	err := wire.InOrder(r.Items, func(i int, it messages.Item) error {
+	err := wire.InOrder(r.Items, wire.Said, func(i int, it messages.Item) error {
 		h.at = i
 		return h.add(it)
 	})

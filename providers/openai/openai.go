@@ -46,7 +46,6 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/internal/wire"
-	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
@@ -140,17 +139,11 @@ func New(key string, options ...Option) *Provider {
 // Generate makes one streamed call. Where the server does not stream, the one
 // answer is emitted whole. A nil emit is fine.
 func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
-	if ctx.Err() != nil {
-		return providers.Response{}, wire.Canceled(ctx)
+	ctx, cancel, err := p.endpoint.Begin(ctx, r, p.timeout)
+	if err != nil {
+		return providers.Response{}, err
 	}
-	if err := memory.Of(ctx).AtLeast(ctx, wire.Size(r)); err != nil {
-		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
-	}
-	if p.timeout > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, p.timeout, wire.TimedOut(p.timeout))
-		defer cancel()
-	}
+	defer cancel()
 	rules, begun := p.rulesOf(r.Model), false
 	show := func(d providers.Delta) {
 		begun = begun || d.Text != ""

@@ -126,8 +126,8 @@ func (o *output) put(index int, item []byte) error {
 
 // hold claims memory for an item of n bytes.
 func (o *output) hold(n int) error {
-	o.kept += n + partSize
-	return o.keep(n + partSize)
+	o.kept += n + wire.PartSize
+	return o.keep(n + wire.PartSize)
 }
 
 // complaint returns the error that an event is.
@@ -157,7 +157,7 @@ func (o *output) finish(response []byte) error {
 		case "output":
 			return wire.Elements(value, func(item []byte) error {
 				items = append(items, item)
-				size += len(item) + partSize
+				size += len(item) + wire.PartSize
 				return nil
 			})
 		}

@@ -63,6 +63,8 @@ var homes = []home{
 		"one place knows the server's files"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, nil,
 		"one door, one SDK: its types stop at the threshold"},
+	{"github.com/anthropics/anthropic-sdk-go", []string{"providers/anthropic"}, nil,
+		"one door, one SDK: its types stop at the threshold; no command imports it"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"providers/mcp"}, []string{"actors", "cmd/internal/cli"},
 		"one door, one SDK: its types stop at the threshold; tests have it play the server"},
 	{"gopkg.in/dnaeon/go-vcr.v4", []string{"providers/providertest/cassette"}, nil,

@@ -143,7 +143,7 @@ func (c Complaint) tooLong() bool {
 }
 
 func (c Complaint) filtered() bool {
-	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || strings.Contains(strings.ToLower(c.Message), "requires moderation")
+	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || contains(strings.ToLower(c.Message), []string{"requires moderation", "content filtering policy"})
 }
 
 // badKey reports whether c is about the key, which Gemini and xAI answer with status 400.

@@ -33,8 +33,8 @@ func Canceled(ctx context.Context) *providers.Error {
 	return &providers.Error{Kind: providers.Canceled, Message: err.Error(), Err: err}
 }
 
-// TimedOut returns the error of a call that takes longer than the provider's limit.
-func TimedOut(limit time.Duration) *providers.Error {
+// timedOut returns the error of a call that takes longer than the provider's limit.
+func timedOut(limit time.Duration) *providers.Error {
 	return &providers.Error{Kind: providers.Network, Temporary: true,
 		Message: fmt.Sprintf("the answer was not complete after %v: raise the provider's timeout", limit)}
 }

@@ -41,6 +41,22 @@ type Reader interface {
 	Usage() messages.Usage
 }
 
+// Begin claims memory for a request. Its context ends after limit, if that is more than zero, with
+// a cause that says so.
+func (e *Endpoint) Begin(ctx context.Context, r providers.Request, limit time.Duration) (context.Context, context.CancelFunc, error) {
+	if ctx.Err() != nil {
+		return ctx, nil, Canceled(ctx)
+	}
+	if err := memory.Of(ctx).AtLeast(ctx, Size(r)); err != nil {
+		return ctx, nil, e.Failed(ctx, err, messages.Usage{})
+	}
+	if limit <= 0 {
+		return ctx, func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timedOut(limit))
+	return ctx, cancel, nil
+}
+
 // Exchange is one HTTP request and its answer. The SDK of a vendor makes the request, and is
 // given the exchange as its HTTP client. The answer is read here: types of SDKs drop the
 // members that they do not know.

@@ -20,9 +20,10 @@ const NoteMark = "[System note]\n"
 
 // InOrder calls f with the items of a history, and where in it each stands: results follow
 // the calls of one answer, and what came in between follows the results. It returns an error
-// for a call without a result, and for a result without a call.
-func InOrder(items []messages.Item, f func(i int, it messages.Item) error) error {
-	o := ordering{items: items, f: f}
+// for a call without a result, and for a result without a call. said reports whether an item is
+// part of what a model says.
+func InOrder(items []messages.Item, said func(messages.Item) bool, f func(i int, it messages.Item) error) error {
+	o := ordering{items: items, said: said, f: f}
 	for i := range items {
 		if err := o.add(i); err != nil {
 			return err
@@ -36,6 +37,7 @@ func InOrder(items []messages.Item, f func(i int, it messages.Item) error) error
 
 type ordering struct {
 	items    []messages.Item
+	said     func(messages.Item) bool
 	f        func(i int, it messages.Item) error
 	open     []messages.CallID // calls without a result so far
 	speaking bool              // no result has come since the last call
@@ -47,7 +49,7 @@ func (o *ordering) add(i int) error {
 	switch {
 	case it.Type == messages.ItemCallOutput:
 		return o.addResult(i)
-	case len(o.open) > 0 && (!o.speaking || !ofAssistant(it)):
+	case len(o.open) > 0 && (!o.speaking || !o.said(it)):
 		o.waiting = append(o.waiting, i)
 		return nil
 	case it.Type == messages.ItemCall:
@@ -75,8 +77,8 @@ func (o *ordering) addResult(i int) error {
 	return nil
 }
 
-// ofAssistant reports whether it is part of what a model says.
-func ofAssistant(it messages.Item) bool {
+// Said reports whether it is part of what a model says.
+func Said(it messages.Item) bool {
 	switch it.Type {
 	case messages.ItemReasoning, messages.ItemRefusal, messages.ItemCall:
 		return true

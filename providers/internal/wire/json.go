@@ -130,6 +130,12 @@ func LookUp(object []byte, name string) (value []byte) {
 	return value
 }
 
+// List returns an array of values.
+func List(values []json.RawMessage) json.RawMessage {
+	list, _ := json.Marshal(values) // values are JSON
+	return list
+}
+
 // Null reports whether a value is null.
 func Null(value []byte) bool { return string(value) == "null" }
 

@@ -4,7 +4,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
+
+// PartSize is what a part of an answer takes beside its texts, as bytes of payload.
+const PartSize = 256 / memory.Weight
 
 // Size returns how many bytes the texts of a request take as JSON, in which a character may take
 // six. What goes unseen is less than [memory.Free].

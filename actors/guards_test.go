@@ -61,19 +61,8 @@ func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 func TestSilence(t *testing.T) { // A50
 	for pause, want := range map[time.Duration]string{9 * time.Minute: "turn.completed", 11 * time.Minute: "model.failed"} {
 		synctest.Test(t, func(t *testing.T) {
-			slow := providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
-				for range 3 {
-					select {
-					case <-time.After(pause):
-						emit(providers.Delta{})
-					case <-ctx.Done():
-						return providers.Response{}, context.Cause(ctx)
-					}
-				}
-				return scripted.New(scripted.Say("done")).Generate(ctx, r, emit)
-			})
 			s := actorstest.New(t, nil)
-			node := s.Start(hooked(slow, nil))
+			node := s.Start(hooked(pausing(pause, ""), nil))
 			defer end(node)
 			node.Must(ada, say("u1", "go"))
 			<-time.After(time.Hour)
@@ -82,6 +71,45 @@ func TestSilence(t *testing.T) { // A50
 			}
 		})
 	}
+}
+
+// So is a model that makes a summary.
+func TestSilenceInSummary(t *testing.T) { // A50, A86
+	for pause, want := range map[time.Duration]string{9 * time.Minute: "history.compacted", 11 * time.Minute: "compaction.failed"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := actorstest.New(t, nil)
+			node := s.Start(hooked(pausing(pause, actors.SummaryInstructions), nil))
+			defer end(node)
+			for n := range 3 {
+				node.Must(ada, say(fmt.Sprint("u", n), "go"))
+				s.Until(ada, "turn.completed", n+1)
+			}
+			node.Must(ada, messages.Compact{ID: "k1", Keep: 2})
+			<-time.After(3 * time.Hour)
+			if failed := actorstest.Count(s.Until(ada, want), "compaction.failed") > 0; failed != (want == "compaction.failed") {
+				t.Errorf("with pauses of %v, the call has failed: %t", pause, failed)
+			}
+		})
+	}
+}
+
+// pausing is a model that waits three times before it answers, and shows that it goes on. With
+// instructions it does so in calls that have these alone.
+func pausing(pause time.Duration, instructions string) providers.Provider {
+	return providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+		for range 3 {
+			if instructions != "" && r.Instructions != instructions {
+				break
+			}
+			select {
+			case <-time.After(pause):
+				emit(providers.Delta{})
+			case <-ctx.Done():
+				return providers.Response{}, context.Cause(ctx)
+			}
+		}
+		return scripted.New(scripted.Say("done")).Generate(ctx, r, emit)
+	})
 }
 
 // A guard before the model is asked about every input, also about one that joins

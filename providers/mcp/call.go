@@ -65,14 +65,14 @@ func (r *remote) Call(ctx context.Context, arguments json.RawMessage) (string, e
 	if err != nil {
 		return "", err
 	}
-	text := shown(result)
+	text := r.server.hidden.Replace(shown(result))
 	switch {
 	case !result.IsError:
 		return text, nil
 	case text == "":
 		text = "the tool failed without a word"
 	}
-	return "", errors.New(r.server.hidden.Replace(text))
+	return "", errors.New(text)
 }
 
 // call sends the call once more, over a new connection, if the old one had ended before it was sent.
@@ -109,7 +109,7 @@ func unsent(err error) bool {
 // send sends the call and waits for its answer. It returns when ctx ends, even while the server
 // does not read.
 func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (*sdk.CallToolResult, error) {
-	token := r.server.begin(func(text string) { tool.Progress(ctx, text) })
+	token := r.server.begin(func(text string) { tool.Progress(ctx, r.server.hidden.Replace(text)) })
 	defer r.server.end(token)
 	params := &sdk.CallToolParams{Name: r.name, Arguments: arguments, Meta: sdk.Meta{"progressToken": token}}
 	if key := tool.Key(ctx); key != "" {

@@ -47,6 +47,9 @@ func TestDeath(t *testing.T) {
 	if got := call(t.Context(), all["wipe"], `{}`); got != "error: no disk, and the key is [hidden]" {
 		t.Error(got)
 	}
+	if got := call(t.Context(), all["leak"], `{}`); got != "the key is [hidden]" {
+		t.Error(got)
+	}
 	if text := log.String(); strings.Contains(text, secret) || !strings.Contains(text, "out of cheese") {
 		t.Errorf("the log is\n%s", text)
 	}

@@ -10,7 +10,7 @@
 //   - A program ends with its [Server], and all that stayed in its process group. On Linux it is
 //     also killed when this process is; elsewhere it finds its standard input closed then.
 //   - Values of headers, what an address has behind its path, and variables with names like those
-//     of keys are shown in no error and no log.
+//     of keys are in no result, no error and no log.
 //   - No message of a server takes more than 16 MiB of memory, and its tools are 1,000 at most.
 package mcp
 

@@ -101,6 +101,9 @@ func (h *there) server() *sdk.Server {
 	add("wipe", &sdk.ToolAnnotations{IdempotentHint: true}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return nil, errors.New("no disk, and the key is " + os.Getenv("API_KEY"))
 	})
+	add("leak", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return says("the key is " + os.Getenv("API_KEY")), nil
+	})
 	add("picture", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"n": 1}, Content: []sdk.Content{
 			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")}, &sdk.ResourceLink{Name: "log", URI: "file:///log"},

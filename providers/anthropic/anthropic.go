@@ -151,7 +151,11 @@ func (p *Provider) ask(ctx context.Context, r providers.Request, emit func(provi
 	}
 	x := p.endpoint.NewExchange(nil)
 	return x.Ask(ctx, r, &answer{p: p, emit: emit, keep: x.Keep}, func() error {
-		return p.service.NewStreaming(ctx, params, option.WithHTTPClient(x)).Err()
+		err := p.service.NewStreaming(ctx, params, option.WithHTTPClient(x)).Err()
+		if err != nil && !x.Sent() && ctx.Err() == nil {
+			return wire.Invalid(err.Error()) // a base URL or a number that cannot be written
+		}
+		return err
 	})
 }
 

@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -208,6 +209,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"seed":        {func(r *providers.Request) { r.Settings.Seed = &seed }, "setting seed"},
 		"cache key":   {func(r *providers.Request) { r.Settings.CacheKey = "x" }, "setting cache_key"},
+		"NaN":         {func(r *providers.Request) { r.Settings.Temperature = new(float32(math.NaN())) }, "NaN"},
 		"temperature": {func(r *providers.Request) { r.Model, r.Settings.Temperature = "claude-opus-5-5", &half }, "setting temperature"},
 		"choice":      {func(r *providers.Request) { r.ToolChoice = "h" }, `tool_choice is "h"`},
 		"no tools":    {func(r *providers.Request) { r.ToolChoice = "required" }, `tool_choice is "required"`},
@@ -656,6 +658,16 @@ func TestMemory(t *testing.T) {
 	r := ask(messages.Text(messages.RoleUser, long))
 	if _, err := saying(t).Generate(small, r, nil); providers.AsError(err).Kind != providers.NoMemory {
 		t.Errorf("%v, want no_memory", err)
+	}
+}
+
+// A base URL that is none fails permanently, a server that is not there may be later.
+func TestUnsent(t *testing.T) {
+	if e := fail(t, anthropic.New(key, anthropic.BaseURL("http://[")), ask()); e.Kind != providers.BadRequest || e.Temporary {
+		t.Errorf("%#v", e)
+	}
+	if e := fail(t, anthropic.New(key, anthropic.BaseURL("http://127.0.0.1:1")), ask()); e.Kind != providers.Network || !e.Temporary {
+		t.Errorf("%#v", e)
 	}
 }
 

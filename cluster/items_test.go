@@ -134,7 +134,7 @@ func TestEveryItem(t *testing.T) { // A54
 	}
 }
 
-// decoded returns what a JSON value says, numbers as they are written.
+// decoded returns a JSON value in one form, its numbers as they are written.
 func decoded(t *testing.T, raw json.RawMessage) string {
 	t.Helper()
 	if raw == nil {

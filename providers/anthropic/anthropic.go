@@ -74,12 +74,12 @@ func Timeout(d time.Duration) Option { return func(p *Provider) { p.timeout = d 
 // and keeps 256 idle connections. No redirect is followed.
 func HTTPClient(c *http.Client) Option { return func(p *Provider) { p.http = c } }
 
-// Name is what Item.Provider says of this provider's items; it should be the name before the
+// Name sets Item.Provider of this provider's items; it should be the name before the
 // slash of its models. The default is anthropic.
 func Name(name string) Option { return func(p *Provider) { p.name = name } }
 
 // Header is sent with every request, such as anthropic-beta. The value of a header whose name
-// speaks of a key, token, secret, cookie or authorization is kept secret as the key is.
+// contains key, token, secret, cookie or auth is kept secret as the key is.
 func Header(name, value string) Option { return func(p *Provider) { p.header.Set(name, value) } }
 
 // ExtraBody is a member of the JSON of every request, such as thinking. It replaces the

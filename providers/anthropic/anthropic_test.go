@@ -539,7 +539,7 @@ func TestPauses(t *testing.T) {
 		if err != nil || resp.Finish != c.finish || len(resp.Items) != 2 {
 			t.Fatalf("%+v, %v", resp, err)
 		}
-		// The search without a result is not sent again once a user has spoken.
+		// The search without a result is not sent again once a user has written.
 		generate(t, p, ask(append(resp.Items, messages.Text(messages.RoleUser, "And?"))...))
 		if body := string(s.Last().Body); len(s.Refusals()) != 0 || strings.Contains(body, "srvtoolu_1") || !strings.Contains(body, "item of type server_tool_use") {
 			t.Errorf("sent %s, refused %+v", body, s.Refusals())

@@ -21,7 +21,7 @@ type history struct {
 	provider, model string
 	list            []api.MessageParam
 	results         map[string]bool // the server's calls that have a result
-	heard           int             // where the last message to the model is
+	asked           int             // where the last message to the model is
 	omitted         []string        // providers whose reasoning is not sent
 }
 
@@ -31,7 +31,7 @@ func (p *Provider) history(r providers.Request) ([]api.MessageParam, []string, e
 	for i, it := range r.Items {
 		switch {
 		case it.Type == messages.ItemMessage && it.Role != messages.RoleAssistant:
-			h.heard = i
+			h.asked = i
 		case h.own(it):
 			h.results[wire.Text(wire.LookUp(it.Raw, "tool_use_id"))] = true
 		}
@@ -212,7 +212,7 @@ func (h *history) other(i int, it messages.Item) {
 	switch {
 	case !h.own(it):
 		h.note(wire.Lost(it))
-	case strings.HasSuffix(string(it.Type), "_tool_use") && i < h.heard && !h.results[wire.Text(wire.LookUp(it.Raw, "id"))]:
+	case strings.HasSuffix(string(it.Type), "_tool_use") && i < h.asked && !h.results[wire.Text(wire.LookUp(it.Raw, "id"))]:
 		h.push(api.MessageParamRoleAssistant, api.NewTextBlock(wire.Lost(it)))
 	default:
 		h.push(api.MessageParamRoleAssistant, raw(it.Raw))

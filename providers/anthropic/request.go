@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/internal/wire"
 )
 
-// maxTokens is what an answer may have where nothing says so: as many as all models since Claude
+// maxTokens is the limit of an answer where none is set: as many as all models since Claude
 // Opus 4 give. https://platform.claude.com/docs/en/about-claude/models/overview
 const maxTokens = 32_000
 

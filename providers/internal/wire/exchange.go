@@ -42,7 +42,7 @@ type Reader interface {
 }
 
 // Begin claims memory for a request. Its context ends after limit, if that is more than zero, with
-// a cause that says so.
+// a cause that names it.
 func (e *Endpoint) Begin(ctx context.Context, r providers.Request, limit time.Duration) (context.Context, context.CancelFunc, error) {
 	if ctx.Err() != nil {
 		return ctx, nil, Canceled(ctx)

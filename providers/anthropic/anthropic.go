@@ -164,7 +164,7 @@ var unsupported = []string{"seed", "presence_penalty", "frequency_penalty", "ver
 
 // unsampled are the models that take no temperature and no top_p.
 // https://platform.claude.com/docs/en/about-claude/models/migration-guide
-var unsampled = []string{"claude-opus-4-[78]*", "claude-opus-5*", "claude-sonnet-5*", "claude-fable-5*", "claude-haiku-5*", "claude-mythos-*"}
+var unsampled = []string{"claude-opus-4-[78]*", "claude-opus-5*", "claude-sonnet-5*", "claude-fable-5*", "claude-haiku-5*"}
 
 // Refuses returns the settings that a model does not accept.
 func (p *Provider) Refuses(model string) []string {

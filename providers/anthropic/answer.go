@@ -79,7 +79,7 @@ func (a *answer) Add(data []byte) error {
 	_ = wire.Members(data, e.member)
 	switch e.kind {
 	case "message_start":
-		a.begin(e.message)
+		return a.begin(e.message)
 	case "content_block_start":
 		return a.start(e.index, e.block)
 	case "content_block_delta":
@@ -91,8 +91,7 @@ func (a *answer) Add(data []byte) error {
 		a.over = true
 	case "message":
 		return a.document(data)
-	case "ping", "content_block_stop":
-	default:
+	case "error", "":
 		if c, ok := wire.ReadComplaint([]byte(a.p.endpoint.Scrub.Text(string(data)))); ok {
 			return c.InStream()
 		}
@@ -125,8 +124,8 @@ func (e *event) member(key, value []byte) error {
 	return nil
 }
 
-func (a *answer) begin(message []byte) {
-	_ = wire.Members(message, func(key, value []byte) error {
+func (a *answer) begin(message []byte) error {
+	return wire.Members(message, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
 			a.id = wire.Text(value)
@@ -135,13 +134,28 @@ func (a *answer) begin(message []byte) {
 		case "usage":
 			a.use(value)
 		}
-		return nil
+		return short(a.id, a.model)
 	})
+}
+
+// short returns an error if names are longer than those of a server that behaves.
+func short(names ...string) error {
+	for _, n := range names {
+		if len(n) > maxName {
+			return wire.BadAnswer(fmt.Sprintf("the answer has a type, a name or an id of more than %d bytes", maxName))
+		}
+	}
+	return nil
 }
 
 // end takes in the reason to stop, of an event or a document.
 func (a *answer) end(o []byte) error {
-	a.reason = wire.Text(wire.LookUp(o, "stop_reason"))
+	if reason := wire.Text(wire.LookUp(o, "stop_reason")); reason != "" {
+		a.reason = reason
+	}
+	if err := short(a.reason); err != nil {
+		return err
+	}
 	if details := wire.LookUp(o, "stop_details"); details != nil {
 		a.declined = wire.Text(wire.LookUp(details, "explanation"))
 	}
@@ -174,7 +188,9 @@ func (a *answer) use(value []byte) {
 
 // document takes in a message that is not streamed, and shows it.
 func (a *answer) document(message []byte) error {
-	a.begin(message)
+	if err := a.begin(message); err != nil {
+		return err
+	}
 	a.over = true
 	index := 0
 	err := wire.Elements(wire.LookUp(message, "content"), func(value []byte) error {
@@ -191,6 +207,9 @@ func (a *answer) document(message []byte) error {
 func (a *answer) start(index int, head []byte) error {
 	if index < 0 || index >= maxBlocks {
 		return wire.BadAnswer(fmt.Sprintf("the answer has %d blocks or more", maxBlocks))
+	}
+	if len(head) == 0 || head[0] != '{' {
+		return wire.BadAnswer("a block of the answer is no object")
 	}
 	if err := a.keep(len(head) + wire.PartSize); err != nil {
 		return err
@@ -236,10 +255,16 @@ func (a *answer) grow(index int, delta []byte) error {
 		case name == "citation":
 			name = "citations"
 		}
+		if known, ok := grows[b.kind]; ok && !slices.Contains(known, name) {
+			return nil // it is about the piece, such as a number of tokens
+		}
 		if err := a.keep(len(value)); err != nil {
 			return err
 		}
-		g := b.member(name)
+		g, err := b.member(name)
+		if err != nil {
+			return err
+		}
 		if value[0] != '"' {
 			g.items = append(g.items, append(json.RawMessage(nil), value...))
 			return nil
@@ -255,21 +280,36 @@ func (a *answer) grow(index int, delta []byte) error {
 	})
 }
 
-// member returns what has come of a member.
-func (b *block) member(name string) *growth {
+// grows are the members of blocks that come in pieces. Blocks of other types may have any.
+var grows = map[string][]string{"text": {"text", "citations"}, "thinking": {"thinking", "signature"}, "tool_use": {"input"}, "server_tool_use": {"input"}}
+
+// maxGrown is more members than a block may have that come in pieces.
+const maxGrown = 16
+
+// member returns what has come of a member, which may have begun with the block.
+func (b *block) member(name string) (*growth, error) {
 	for i := range b.grown {
 		if b.grown[i].key == name {
-			return &b.grown[i]
+			return &b.grown[i], nil
 		}
 	}
-	b.grown = append(b.grown, growth{key: name})
-	return &b.grown[len(b.grown)-1]
+	if len(b.grown) == maxGrown || len(name) > maxName {
+		return nil, wire.BadAnswer(fmt.Sprintf("a block of the answer has %d members or more in pieces, or a long name", maxGrown))
+	}
+	begun := wire.LookUp(b.head, name)
+	g := growth{key: name, text: append([]byte(nil), wire.Unquoted(begun)...)}
+	_ = wire.Elements(begun, func(value []byte) error {
+		g.items = append(g.items, append(json.RawMessage(nil), value...))
+		return nil
+	})
+	b.grown = append(b.grown, g)
+	return &b.grown[len(b.grown)-1], nil
 }
 
 // members returns the block as a whole. Input that is no JSON object is left out.
 func (b *block) members() map[string]json.RawMessage {
 	whole := make(map[string]json.RawMessage)
-	_ = json.Unmarshal(b.head, &whole) // what is no object has no members
+	_ = json.Unmarshal(b.head, &whole) // it is an object
 	for _, g := range b.grown {
 		switch {
 		case g.items != nil:
@@ -304,6 +344,9 @@ func (a *answer) Response(r providers.Request) (providers.Response, error) {
 		if it.Raw != nil {
 			it.Model = r.Model
 		}
+		if it.Type == messages.ItemCall && a.reason == messages.FinishRefusal {
+			continue // it may not be whole, and is not to run
+		}
 		calls = calls || it.Type == messages.ItemCall
 		resp.Items = append(resp.Items, it)
 	}
@@ -328,10 +371,13 @@ func (a *answer) item(b *block, ids wire.CallIDs) (messages.Item, error) {
 	scrub := a.p.endpoint.Scrub.Text
 	whole := b.members()
 	text := func(name string) string { return scrub(wire.Text(whole[name])) }
-	if len(b.kind) > maxName || len(whole["name"])+len(whole["id"]) > maxName {
-		return messages.Item{}, wire.BadAnswer(fmt.Sprintf("a block of the answer has a type, a name or an id of more than %d bytes", maxName))
+	if err := short(b.kind, string(whole["name"])+string(whole["id"])); err != nil {
+		return messages.Item{}, err
 	}
 	it := messages.Item{Type: kind(scrub(b.kind)), Provider: a.p.name, ID: scrub(a.id)}
+	if it.Type == "" {
+		return it, wire.BadAnswer(fmt.Sprintf("the answer has a block of type %q", b.kind))
+	}
 	if !b.covered(whole) {
 		it.Raw, _ = json.Marshal(whole) // all members are JSON
 		if it.Raw = json.RawMessage(scrub(string(it.Raw))); !json.Valid(it.Raw) {
@@ -356,15 +402,18 @@ func (a *answer) item(b *block, ids wire.CallIDs) (messages.Item, error) {
 			it.ID = id
 		}
 		it.Arguments = scrub(b.input(whole))
-	case "", string(messages.ItemMessage), string(messages.ItemReasoning), string(messages.ItemRefusal), string(messages.ItemCall), string(messages.ItemCallOutput):
-		return it, wire.BadAnswer(fmt.Sprintf("the answer has a block of type %q", b.kind))
 	}
 	return it, nil
 }
 
 // input returns the arguments of a call as the model wrote them.
 func (b *block) input(whole map[string]json.RawMessage) string {
-	written := string(b.member("input").text)
+	written := ""
+	for _, g := range b.grown {
+		if g.key == "input" {
+			written = string(g.text)
+		}
+	}
 	if strings.TrimSpace(written) == "" {
 		written = string(whole["input"])
 	}

@@ -9,10 +9,10 @@
 //     them and to no other.
 //   - A history that the API cannot take is translated or replaced by a note that the model
 //     sees; otherwise the call fails. Only thinking without a signature, which is that of an answer
-//     that was cut off, is left out without a note.
+//     that was cut off, and reasoning of no known provider are left out without a note.
 //   - The key is in no error, item or log, and in no piece of an answer on its way that has all of it.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error. Environment
-//     variables and profiles of the SDK are not read.
+//     variables and profiles of the SDK are not read, and its tracing is off.
 //   - One HTTP request per call, and no time limit but ctx and Timeout. An answer that the
 //     server pauses, as it does in long runs of its own tools, is continued with up to ten more
 //     requests, whose usage is added up.
@@ -97,7 +97,7 @@ func New(key string, options ...Option) *Provider {
 	}
 	p.endpoint = wire.NewEndpoint(p.http, key, p.header, url.Values{})
 	base := strings.TrimSuffix(strings.TrimSuffix(p.base, "/"), "/v1") + "/"
-	settings := []option.RequestOption{option.WithBaseURL(base), option.WithMaxRetries(0)}
+	settings := []option.RequestOption{option.WithBaseURL(base), option.WithMaxRetries(0), option.WithoutOpenTelemetry()}
 	if key != "" {
 		settings = append(settings, option.WithAPIKey(key))
 	}
@@ -145,15 +145,15 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 
 // ask makes one request.
 func (p *Provider) ask(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
-	params, err := p.params(r)
+	body, err := p.body(r)
 	if err != nil {
 		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
-	x := p.endpoint.NewExchange(nil)
+	x := p.endpoint.NewExchange(body)
 	return x.Ask(ctx, r, &answer{p: p, emit: emit, keep: x.Keep}, func() error {
-		err := p.service.NewStreaming(ctx, params, option.WithHTTPClient(x)).Err()
+		err := p.service.NewStreaming(ctx, api.MessageNewParams{Model: r.Model}, option.WithHTTPClient(x)).Err()
 		if err != nil && !x.Sent() && ctx.Err() == nil {
-			return wire.Invalid(err.Error()) // a base URL or a number that cannot be written
+			return wire.Invalid(err.Error()) // such as a base URL that is none
 		}
 		return err
 	})

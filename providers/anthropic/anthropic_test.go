@@ -3,6 +3,8 @@ package anthropic_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -144,7 +146,7 @@ func TestBodies(t *testing.T) {
 			r.Settings = providers.Settings{Temperature: &half, TopP: &half, MaxOutputTokens: 5, Stop: []string{"x"}, ReasoningEffort: "low", ServiceTier: "auto",
 				ExtraBody: map[string]json.RawMessage{"thinking": []byte(`{"type":"adaptive"}`), "cache_control": []byte("null")}}
 		}, `"cache_control":null,"max_tokens":5,` + hi + `,"model":"claude-sonnet-4-5","output_config":{"effort":"low"},"service_tier":"auto","stop_sequences":["x"],"stream":true,` +
-			`"system":[{"text":"Be brief.","type":"text"}],"temperature":0.2,"thinking":{"type":"adaptive"},"top_p":0.2`},
+			`"system":"Be brief.","temperature":0.2,"thinking":{"type":"adaptive"},"top_p":0.2`},
 		"tools": {func(r *providers.Request) {
 			r.Tools = tool
 			r.Settings.HostedTools = []json.RawMessage{[]byte(`{"type":"web_search_20250305","name":"web_search"}`)}
@@ -189,6 +191,31 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// A member of extra_body replaces that of the request alone, not those inside it.
+func TestExtraBody(t *testing.T) {
+	var sent string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = canonical(t, body)
+		http.Error(w, "seen", http.StatusTeapot)
+	}))
+	defer s.Close()
+	r := ask()
+	r.Tools = []providers.ToolSpec{{Name: "f"}}
+	r.Settings.ExtraBody = map[string]json.RawMessage{"name": []byte("1"), "text": []byte("2"), "type": []byte("3"), "content": []byte("4"), "stream": []byte("false")}
+	fail(t, anthropic.New(key, anthropic.BaseURL(s.URL)), r)
+	for _, part := range []string{`"content":[{"text":"hi","type":"text"}]`, `{"input_schema":{"type":"object"},"name":"f"}`, `"name":1`, `"text":2`, `"type":3`, `"content":4`, `"stream":false`} {
+		if !strings.Contains(sent, part) {
+			t.Errorf("%s lacks %s", sent, part)
+		}
+	}
+	r.Settings.ExtraBody = map[string]json.RawMessage{"messages": []byte("[]"), "tools": []byte("[]")}
+	fail(t, anthropic.New(key, anthropic.BaseURL(s.URL)), r)
+	if !strings.Contains(sent, `"messages":[],`) || !strings.Contains(sent, `"tools":[]`) || strings.Contains(sent, "hi") {
+		t.Errorf("sent %s", sent)
+	}
+}
+
 func canonical(t *testing.T, b []byte) string {
 	t.Helper()
 	var v any
@@ -209,7 +236,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"seed":        {func(r *providers.Request) { r.Settings.Seed = &seed }, "setting seed"},
 		"cache key":   {func(r *providers.Request) { r.Settings.CacheKey = "x" }, "setting cache_key"},
-		"NaN":         {func(r *providers.Request) { r.Settings.Temperature = new(float32(math.NaN())) }, "NaN"},
+		"NaN":         {func(r *providers.Request) { r.Settings.Temperature = new(float32(math.NaN())) }, "no finite number"},
 		"temperature": {func(r *providers.Request) { r.Model, r.Settings.Temperature = "claude-opus-5-5", &half }, "setting temperature"},
 		"choice":      {func(r *providers.Request) { r.ToolChoice = "h" }, `tool_choice is "h"`},
 		"no tools":    {func(r *providers.Request) { r.ToolChoice = "required" }, `tool_choice is "required"`},
@@ -323,10 +350,48 @@ func TestEnds(t *testing.T) {
 		"a long name":      {[]string{began, block("0", `{"type":"tool_use","id":"x","name":"`+strings.Repeat("f", 5000)+`"}`), ended("tool_use")}, providers.BadAnswer},
 		"a long type":      {[]string{began, block("0", `{"type":"`+strings.Repeat("f", 5000)+`"}`), ended("end_turn")}, providers.BadAnswer},
 		"a type of ours":   {[]string{began, block("0", `{"type":"function_call_output"}`), ended("end_turn")}, providers.BadAnswer},
+		"no block at all":  {[]string{began, block("0", `null`), piece("0", `{"type":"text_delta","text":"a"}`), ended("end_turn")}, providers.BadAnswer},
+		"a long id":        {[]string{strings.Replace(began, "msg_1", strings.Repeat("m", 5000), 1)}, providers.BadAnswer},
+		"a long reason":    {[]string{began, ended(strings.Repeat("m", 5000))}, providers.BadAnswer},
+		"members for ever": {append([]string{began, block("0", `{"type":"strange"}`)}, grown(20)...), providers.BadAnswer},
+		"a member's name":  {[]string{began, block("0", `{"type":"strange"}`), piece("0", `{"`+strings.Repeat("m", 5000)+`":""}`)}, providers.BadAnswer},
 		"a block, no type": {[]string{began, block("0", `[]`), ended("end_turn")}, providers.BadAnswer},
 	} {
 		if e := fail(t, saying(t, c.events), ask()); e.Kind != c.kind {
 			t.Errorf("%s: %v", name, e)
+		}
+	}
+}
+
+// grown are pieces of n members of a block.
+func grown(n int) (pieces []string) {
+	for i := range n {
+		pieces = append(pieces, piece("0", fmt.Sprintf(`{"m%d":"x"}`, i)))
+	}
+	return pieces
+}
+
+// TestStreams has what servers may send beside what they document.
+func TestStreams(t *testing.T) {
+	call := block("0", `{"type":"tool_use","id":"toolu_1","name":"f","input":{}}`)
+	for name, c := range map[string]struct {
+		events []string
+		items  string
+	}{
+		"a block that has begun":   {[]string{began, block("0", `{"type":"text","text":"Hello "}`), piece("0", `{"type":"text_delta","text":"world"}`), ended("end_turn")}, "message Hello world"},
+		"a list that has begun":    {[]string{began, block("0", `{"type":"x","content":[1]}`), piece("0", `{"content":2}`), ended("end_turn")}, `x {"content":[1,2],"type":"x"}`},
+		"news":                     {[]string{began, `{"type":"notice","message":"be well"}`, block("0", `{"type":"text","text":"a"}`), ended("end_turn")}, "message a"},
+		"a second delta":           {[]string{began, block("0", `{"type":"text","text":"a"}`), ended("end_turn"), `{"type":"message_delta","delta":{},"usage":{"output_tokens":7}}`}, "message a"},
+		"a call that was declined": {[]string{began, call, ended("refusal")}, ""},
+		"counts beside thinking": {[]string{began, block("0", `{"type":"thinking","thinking":""}`), piece("0", `{"type":"thinking_delta","thinking":"a","estimated_tokens":50}`), ended("end_turn")},
+			`reasoning a{"thinking":"a","type":"thinking"}`},
+	} {
+		var got []string
+		for _, it := range generate(t, saying(t, c.events), ask()).Items {
+			got = append(got, string(it.Type)+" "+it.Content.Text()+string(it.Raw))
+		}
+		if strings.Join(got, "; ") != c.items {
+			t.Errorf("%s: got %q, want %q", name, got, c.items)
 		}
 	}
 }
@@ -397,14 +462,13 @@ func TestBlocks(t *testing.T) { // A54
 		want  string
 	}{
 		"the same model": {model, `{"content":[` + strings.Join([]string{thinking, redacted, search, found, cited, plain, unknown, called}, ",") + `],"role":"assistant"},` +
-			`{"content":[{"content":[{"text":"1","type":"text"}],"is_error":false,"tool_use_id":"toolu_1","type":"tool_result"}],"role":"user"}`},
+			`{"content":[{"content":"1","tool_use_id":"toolu_1","type":"tool_result"}],"role":"user"}`},
 		"another model": {model: "claude-opus-5-5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent []byte
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				sent = make([]byte, r.ContentLength)
-				_, _ = r.Body.Read(sent)
+				sent, _ = io.ReadAll(r.Body)
 				w.Header().Set("Content-Type", "application/json")
 				_, _ = w.Write([]byte(document))
 			}))
@@ -460,12 +524,47 @@ func TestChangedItems(t *testing.T) {
 		messages.Item{Type: messages.ItemCallOutput, CallID: "other"},
 	))
 	want := `{"content":[{"id":"c2","input":{},"name":"f","type":"tool_use"}],"role":"assistant"},` +
-		`{"content":[{"content":[{"text":"1","type":"text"}],"is_error":false,"tool_use_id":"c2","type":"tool_result"}],"role":"user"},` +
+		`{"content":[{"content":"1","tool_use_id":"c2","type":"tool_result"}],"role":"user"},` +
 		`{"content":[{"text":"new","type":"text"},{"text":"chat","type":"text"},{"text":"cited","type":"text"},{"caller":{"type":"direct"},"id":"other","input":{"y":2},"name":"g","type":"tool_use"},` +
 		`{"id":"srvtoolu_1","input":{},"name":"web_search","type":"server_tool_use"},{"text":"I look.","type":"text"}],"role":"assistant"},` +
-		`{"content":[{"content":[{"text":"(no output)","type":"text"}],"is_error":false,"tool_use_id":"other","type":"tool_result"}],"role":"user"}]`
+		`{"content":[{"content":"(no output)","tool_use_id":"other","type":"tool_result"}],"role":"user"}]`
 	if body := canonical(t, s.Last().Body); !strings.Contains(body, want) {
 		t.Errorf("got  %s\nwant %s", body, want)
+	}
+}
+
+// A compaction may cut between a call of the server's and its result.
+func TestOrphans(t *testing.T) {
+	own := func(kind messages.ItemType, raw string) messages.Item {
+		return messages.Item{Type: kind, Provider: "here", Model: model, Raw: json.RawMessage(raw)}
+	}
+	s, p := start(t, providertest.Answer{Step: scripted.Say("ok")})
+	responses := own(messages.ItemCall, `{"type":"function_call","call_id":"c1","name":"f","arguments":"{}","status":"completed"}`) // the same model over another API
+	responses.CallID, responses.Name = "c1", "f"
+	generate(t, p, ask(
+		own("web_search_tool_result", `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_0","content":[]}`),
+		own(messages.ItemReasoning, `{"type":"reasoning","encrypted_content":"x"}`),
+		responses, messages.Item{Type: messages.ItemCallOutput, CallID: "c1", Output: "1"},
+	))
+	if body := string(s.Last().Body); len(s.Refusals()) != 0 || !strings.Contains(body, "whose call is no longer shown") || strings.Contains(body, "status") || !strings.Contains(body, "The reasoning of here is left out") {
+		t.Errorf("sent %s, refused %+v", body, s.Refusals())
+	}
+}
+
+// Many members take time in proportion, and a text of signs no more memory than is claimed.
+func TestLargeRequest(t *testing.T) {
+	var raw strings.Builder
+	raw.WriteString(`{"type":"tool_use"`)
+	for i := range 50_000 {
+		fmt.Fprintf(&raw, `,"m%d":1`, i)
+	}
+	raw.WriteString(`,"":1}`)
+	call := messages.Item{Type: messages.ItemCall, CallID: "c1", Name: "f", Provider: "here", Model: model, Raw: json.RawMessage(raw.String())}
+	signs := strings.Repeat("<>&", 1<<16)
+	s, p := start(t, providertest.Answer{Step: scripted.Say("ok")})
+	generate(t, p, ask(call, messages.Item{Type: messages.ItemCallOutput, CallID: "c1", Output: signs}))
+	if body := s.Last().Body; len(body) > raw.Len()+len(signs)+10_000 || !strings.Contains(string(body), signs) || !strings.Contains(string(body), `"m49999":1,"":1`) {
+		t.Errorf("%d bytes are sent of %d", len(body), raw.Len()+len(signs))
 	}
 }
 

@@ -1,13 +1,9 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -15,19 +11,29 @@ import (
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
-// history turns items into messages: blocks of one role in a row are one message, and results
+// history writes items as messages: blocks of one role in a row are one message, and results
 // of calls come first in that of the user.
 type history struct {
+	*writer
 	provider, model string
-	list            []api.MessageParam
-	results         map[string]bool // the server's calls that have a result
+	role            string          // of the last message; "": there is none
+	uses, results   map[string]bool // the server's calls so far, and those that have a result
 	asked           int             // where the last message to the model is
 	omitted         []string        // providers whose reasoning is not sent
 }
 
-// history returns the messages of a request, and the providers whose reasoning they lack.
-func (p *Provider) history(r providers.Request) ([]api.MessageParam, []string, error) {
-	h := history{provider: p.name, model: r.Model, results: map[string]bool{}}
+// The roles of the API.
+const (
+	user      = "user"
+	assistant = "assistant"
+)
+
+// history writes the messages of a request, and returns the providers whose reasoning they lack.
+func (p *Provider) history(r providers.Request, w *writer) (omitted []string, _ error) {
+	if !w.key("messages") {
+		return nil, nil
+	}
+	h := history{writer: &writer{b: append(w.b, '[')}, provider: p.name, model: r.Model, uses: map[string]bool{}, results: map[string]bool{}}
 	for i, it := range r.Items {
 		switch {
 		case it.Type == messages.ItemMessage && it.Role != messages.RoleAssistant:
@@ -37,11 +43,14 @@ func (p *Provider) history(r providers.Request) ([]api.MessageParam, []string, e
 		}
 	}
 	said := func(it messages.Item) bool { return wire.Said(it) || h.own(it) }
-	err := wire.InOrder(r.Items, said, h.add)
-	if err == nil && len(h.list) == 0 {
-		err = wire.Invalid("the history is empty")
+	if err := wire.InOrder(r.Items, said, h.add); err != nil {
+		return nil, err
 	}
-	return h.list, h.omitted, err
+	if h.role == "" {
+		return nil, wire.Invalid("the history is empty")
+	}
+	w.b = append(h.b, "]}]"...)
+	return h.omitted, nil
 }
 
 func (h *history) add(i int, it messages.Item) error {
@@ -55,7 +64,10 @@ func (h *history) add(i int, it messages.Item) error {
 	case messages.ItemCall:
 		h.call(it)
 	case messages.ItemCallOutput:
-		h.push(api.MessageParamRoleUser, api.NewToolResultBlock(callID(it), orElse(it.Output, wire.NoOutput), false))
+		h.begin(user, "tool_result")
+		h.writer.text("tool_use_id", callID(it))
+		h.writer.text("content", orElse(it.Output, wire.NoOutput))
+		h.end()
 	case "":
 		return wire.Invalid("the history has an item without a type")
 	default:
@@ -64,16 +76,43 @@ func (h *history) add(i int, it messages.Item) error {
 	return nil
 }
 
-// push adds a block to the last message, or to a new one of that role. The first one is a user's.
-func (h *history) push(role api.MessageParamRole, block api.ContentBlockParamUnion) {
-	if len(h.list) == 0 && role == api.MessageParamRoleAssistant {
-		h.list = append(h.list, api.NewUserMessage(api.NewTextBlock(wire.NoText)))
+// place begins a block of the last message, or of a new one of that role. The first one is a user's.
+func (h *history) place(role string) {
+	if h.role == "" && role == assistant {
+		h.text(user, wire.NoText)
 	}
-	if n := len(h.list); n == 0 || h.list[n-1].Role != role {
-		h.list = append(h.list, api.MessageParam{Role: role})
+	switch h.role {
+	case role:
+		h.b = append(h.b, ',')
+		return
+	case "":
+	default:
+		h.b = append(h.b, "]},"...)
 	}
-	m := &h.list[len(h.list)-1]
-	m.Content = append(m.Content, block)
+	h.role = role
+	h.b = append(append(append(h.b, `{"role":"`...), role...), `","content":[`...)
+}
+
+// begin begins a block of that type.
+func (h *history) begin(role, kind string) {
+	h.place(role)
+	h.b = append(h.b, '{')
+	h.raw("type", `"`+kind+`"`)
+}
+
+func (h *history) end() { h.b = append(h.b, '}') }
+
+// text adds a block of text.
+func (h *history) text(role, text string) {
+	h.begin(role, "text")
+	h.writer.text("text", text)
+	h.end()
+}
+
+// unchanged adds a block of the model as it came.
+func (h *history) unchanged(it messages.Item) {
+	h.place(assistant)
+	h.b = append(h.b, it.Raw...)
 }
 
 // kinds are the types of items whose blocks are called otherwise.
@@ -81,21 +120,26 @@ var kinds = map[string]messages.ItemType{
 	"text": messages.ItemMessage, "thinking": messages.ItemReasoning, "redacted_thinking": messages.ItemReasoning, "tool_use": messages.ItemCall,
 }
 
-// kind returns the type of an item that a block of that type is.
+// ours are the types of items that no block may have.
+var ours = map[messages.ItemType]bool{
+	messages.ItemMessage: true, messages.ItemReasoning: true, messages.ItemRefusal: true, messages.ItemCall: true, messages.ItemCallOutput: true,
+}
+
+// kind returns the type of an item that a block of that type is, "" if there is none.
 func kind(block string) messages.ItemType {
 	if k, ok := kinds[block]; ok {
 		return k
 	}
-	return messages.ItemType(block)
+	if k := messages.ItemType(block); !ours[k] {
+		return k
+	}
+	return ""
 }
 
-// own reports whether the model that is asked gave the item, so that its block may go back.
+// own reports whether the model that is asked gave the item over this API, so that its block
+// may go back.
 func (h *history) own(it messages.Item) bool {
 	return it.Provider == h.provider && it.Model == h.model && kind(wire.Text(wire.LookUp(it.Raw, "type"))) == it.Type
-}
-
-func raw(block json.RawMessage) api.ContentBlockParamUnion {
-	return param.Override[api.ContentBlockParamUnion](block)
 }
 
 func (h *history) message(it messages.Item) error {
@@ -120,14 +164,14 @@ func (h *history) said(it messages.Item, text string) {
 	switch {
 	case strings.TrimSpace(text) == "":
 	case h.own(it) && wire.Text(wire.LookUp(it.Raw, "text")) == text:
-		h.push(api.MessageParamRoleAssistant, raw(it.Raw))
+		h.unchanged(it)
 	default: // of another model, or a hook has changed it
-		h.push(api.MessageParamRoleAssistant, api.NewTextBlock(text))
+		h.text(assistant, text)
 	}
 }
 
 func (h *history) note(text string) {
-	h.push(api.MessageParamRoleUser, api.NewTextBlock(wire.NoteMark+orElse(text, wire.NoText)))
+	h.text(user, wire.NoteMark+orElse(text, wire.NoText))
 }
 
 func orElse(text, otherwise string) string {
@@ -139,38 +183,42 @@ func orElse(text, otherwise string) string {
 
 func (h *history) user(c messages.Content) error {
 	if !slices.ContainsFunc(c, wire.IsImage) {
-		h.push(api.MessageParamRoleUser, api.NewTextBlock(orElse(c.Text(), wire.NoText)))
+		h.text(user, orElse(c.Text(), wire.NoText))
 		return nil
 	}
 	for _, part := range c {
 		switch {
 		case wire.IsImage(part):
-			block, err := image(part.ImageURL)
-			if err != nil {
+			if err := h.image(part.ImageURL); err != nil {
 				return err
 			}
-			h.push(api.MessageParamRoleUser, block)
 		case strings.TrimSpace(part.Text) != "":
-			h.push(api.MessageParamRoleUser, api.NewTextBlock(part.Text))
+			h.text(user, part.Text)
 		}
 	}
 	return nil
 }
 
-// image returns the block of an image by its address, or of a document by a data address.
-func image(address string) (api.ContentBlockParamUnion, error) {
-	rest, ok := strings.CutPrefix(address, "data:")
-	if !ok {
-		return api.NewImageBlock(api.URLImageSourceParam{URL: address}), nil
+// image adds an image by its address, or a document by a data address.
+func (h *history) image(address string) error {
+	kind, source, media, data := "image", "url", "", address
+	if rest, ok := strings.CutPrefix(address, "data:"); ok {
+		source = "base64"
+		if media, data, ok = strings.Cut(rest, ";base64,"); !ok {
+			return wire.Invalid("an image has a data address that is not in base64")
+		}
 	}
-	media, data, ok := strings.Cut(rest, ";base64,")
-	switch {
-	case !ok:
-		return api.ContentBlockParamUnion{}, wire.Invalid("an image has a data address that is not in base64")
-	case media == "application/pdf":
-		return api.NewDocumentBlock(api.Base64PDFSourceParam{Data: data}), nil
+	if media == "application/pdf" {
+		kind = "document"
 	}
-	return api.NewImageBlockBase64(media, data), nil
+	h.begin(user, kind)
+	h.key("source")
+	h.b = append(h.b, '{')
+	h.writer.text("type", source)
+	h.writer.text("media_type", media)
+	h.writer.text(map[string]string{"url": "url", "base64": "data"}[source], data)
+	h.b = append(h.b, "}}"...)
+	return nil
 }
 
 // reasoning adds thinking of the model that is asked. Without its signature the API refuses it.
@@ -181,7 +229,7 @@ func (h *history) reasoning(it messages.Item) {
 			h.omitted = append(h.omitted, name)
 		}
 	case wire.LookUp(it.Raw, "data") != nil, wire.Text(wire.LookUp(it.Raw, "signature")) != "":
-		h.push(api.MessageParamRoleAssistant, raw(it.Raw))
+		h.unchanged(it)
 	}
 }
 
@@ -189,32 +237,43 @@ func callID(it messages.Item) string { return wire.SentID(it.CallID, profile.Wor
 
 // call adds a call, with the members of its block that only the server knows.
 func (h *history) call(it messages.Item) {
-	tool := &api.ToolUseBlockParam{ID: callID(it), Name: it.Name, Input: json.RawMessage(wire.Object(it.Arguments))}
+	h.begin(assistant, "tool_use")
+	h.writer.text("id", callID(it))
+	h.writer.text("name", it.Name)
+	h.raw("input", wire.Object(it.Arguments))
 	if h.own(it) {
-		extra := make(map[string]any)
 		_ = wire.Members(it.Raw, func(key, value []byte) error {
 			if !slices.Contains(ofCalls, string(key)) {
-				extra[string(key)] = json.RawMessage(value)
+				h.raw(string(key), string(value))
 			}
 			return nil
 		})
-		tool.SetExtraFields(extra)
 	}
-	h.push(api.MessageParamRoleAssistant, api.ContentBlockParamUnion{OfToolUse: tool})
+	h.end()
 }
 
 // ofCalls are the members of a call's block that an item has fields for.
 var ofCalls = []string{"type", "id", "name", "input"}
 
-// other adds a block that our types do not cover. A call of the server's tools without its
-// result, such as that of an answer that was paused, is refused unless the server still has to answer.
+// other adds a block that our types do not cover. The API refuses a call of the server's tools
+// without its result, such as that of an answer that was paused, unless it still has to answer;
+// and a result without its call, which a compaction may have taken out.
 func (h *history) other(i int, it messages.Item) {
-	switch {
-	case !h.own(it):
+	if !h.own(it) {
 		h.note(wire.Lost(it))
-	case strings.HasSuffix(string(it.Type), "_tool_use") && i < h.asked && !h.results[wire.Text(wire.LookUp(it.Raw, "id"))]:
-		h.push(api.MessageParamRoleAssistant, api.NewTextBlock(wire.Lost(it)))
-	default:
-		h.push(api.MessageParamRoleAssistant, raw(it.Raw))
+		return
 	}
+	id, of := wire.Text(wire.LookUp(it.Raw, "id")), wire.Text(wire.LookUp(it.Raw, "tool_use_id"))
+	calls := strings.HasSuffix(string(it.Type), "_tool_use")
+	switch {
+	case calls && i < h.asked && !h.results[id]:
+		h.text(assistant, fmt.Sprintf("[Here stood an item of type %s, which has no result.]", it.Type))
+		return
+	case of != "" && !h.uses[of]:
+		h.text(assistant, fmt.Sprintf("[Here stood an item of type %s, whose call is no longer shown.]", it.Type))
+		return
+	case calls:
+		h.uses[id] = true
+	}
+	h.unchanged(it)
 }

@@ -8,116 +8,170 @@ import (
 	"slices"
 	"strconv"
 
-	api "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/internal/wire"
 )
 
-// maxTokens is the limit of an answer where none is set: as many as all models since Claude
-// Opus 4 give. https://platform.claude.com/docs/en/about-claude/models/overview
-const maxTokens = 32_000
+const (
+	// maxTokens is the limit of an answer where none is set: as many as all models since Claude
+	// Opus 4 give. https://platform.claude.com/docs/en/about-claude/models/overview
+	maxTokens = 32_000
+	// bodySize is about how many bytes a request takes beside its texts.
+	bodySize = 1 << 10
+)
 
-// params returns the body of a request.
-func (p *Provider) params(r providers.Request) (api.MessageNewParams, error) {
+// body returns the body of a request. It is written here, because the SDK's writing takes several
+// times the memory of the body.
+func (p *Provider) body(r providers.Request) ([]byte, error) {
 	s := r.Settings
 	for _, name := range s.Names() {
 		if slices.Contains(p.Refuses(r.Model), name) {
-			return api.MessageNewParams{}, &providers.Error{Kind: providers.Unsupported,
+			return nil, &providers.Error{Kind: providers.Unsupported,
 				Message: fmt.Sprintf("the Messages API refuses or ignores the setting %s for the model %s: remove it", name, r.Model)}
 		}
 	}
-	list, omitted, err := p.history(r)
+	if err := wire.Finite(s); err != nil {
+		return nil, err
+	}
+	extra := maps.Clone(p.extra)
+	maps.Copy(extra, s.ExtraBody)
+	w := writer{b: append(make([]byte, 0, wire.Size(r)+bodySize), '{'), extra: extra}
+	w.text("model", r.Model)
+	w.raw("max_tokens", strconv.Itoa(cmp.Or(s.MaxOutputTokens, maxTokens)))
+	w.raw("stream", "true")
+	w.raw("cache_control", `{"type":"ephemeral"}`)
+	omitted, err := p.history(r, &w)
 	if err != nil {
-		return api.MessageNewParams{}, err
+		return nil, err
 	}
-	q := api.MessageNewParams{
-		Model: r.Model, MaxTokens: int64(cmp.Or(s.MaxOutputTokens, maxTokens)), Messages: list,
-		CacheControl: api.NewCacheControlEphemeralParam(), StopSequences: s.Stop,
-		ServiceTier: api.MessageNewParamsServiceTier(s.ServiceTier), OutputConfig: api.OutputConfigParam{Effort: api.OutputConfigEffort(s.ReasoningEffort)},
-		Temperature: number(s.Temperature), TopP: number(s.TopP),
+	w.text("system", wire.Instructions(r, omitted))
+	if err := w.tools(r); err != nil {
+		return nil, err
 	}
-	if text := wire.Instructions(r, omitted); text != "" {
-		q.System = []api.TextBlockParam{{Text: text}}
+	choice, err := toolChoice(r)
+	if err != nil {
+		return nil, err
 	}
-	if q.Tools, err = tools(r); err != nil {
-		return q, err
+	w.raw("tool_choice", choice)
+	if s.Temperature != nil {
+		w.raw("temperature", strconv.FormatFloat(float64(*s.Temperature), 'g', -1, 32))
 	}
-	if q.ToolChoice, err = toolChoice(r, len(q.Tools) > 0); err != nil {
-		return q, err
+	if s.TopP != nil {
+		w.raw("top_p", strconv.FormatFloat(float64(*s.TopP), 'g', -1, 32))
 	}
-	extra := make(map[string]any)
-	for name, value := range merged(p.extra, s.ExtraBody) {
-		if !json.Valid(value) {
-			return q, wire.Invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
+	if len(s.Stop) > 0 {
+		stop, _ := json.Marshal(s.Stop) // strings always marshal
+		w.raw("stop_sequences", string(stop))
+	}
+	if s.ReasoningEffort != "" {
+		w.raw("output_config", `{"effort":`+quoted(s.ReasoningEffort)+`}`)
+	}
+	w.text("service_tier", s.ServiceTier)
+	w.extra = nil
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if !json.Valid(extra[name]) {
+			return nil, wire.Invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
 		}
-		extra[name] = value
+		w.raw(name, string(extra[name]))
 	}
-	q.SetExtraFields(extra)
-	return q, nil
+	return append(w.b, '}'), nil
 }
 
-func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
-	both := maps.Clone(a)
-	maps.Copy(both, b)
-	return both
+func quoted(s string) string { return string(wire.AppendString(nil, s)) }
+
+// writer writes a JSON object. The members of extra are left out.
+type writer struct {
+	b     []byte
+	extra map[string]json.RawMessage
 }
 
-// number returns f with the decimals that it was written with.
-func number(f *float32) param.Opt[float64] {
-	if f == nil {
-		return param.Opt[float64]{}
+// key begins a member, and reports whether its value is to follow.
+func (w *writer) key(name string) bool {
+	if _, other := w.extra[name]; other {
+		return false
 	}
-	exact, _ := strconv.ParseFloat(strconv.FormatFloat(float64(*f), 'g', -1, 32), 64) // what is formatted is a number
-	return api.Float(exact)
+	if w.b[len(w.b)-1] != '{' {
+		w.b = append(w.b, ',')
+	}
+	w.b = append(wire.AppendString(w.b, name), ':')
+	return true
 }
 
-// tools returns the tools of the agent and those that the server runs.
-func tools(r providers.Request) (list []api.ToolUnionParam, _ error) {
+// raw writes a value, unless it is empty.
+func (w *writer) raw(name, value string) {
+	if value != "" && w.key(name) {
+		w.b = append(w.b, value...)
+	}
+}
+
+// text writes a text, unless it is empty.
+func (w *writer) text(name, value string) {
+	if value != "" && w.key(name) {
+		w.b = wire.AppendString(w.b, value)
+	}
+}
+
+// tools writes the tools of the agent and those that the server runs.
+func (whole *writer) tools(r providers.Request) error {
+	if len(r.Tools)+len(r.Settings.HostedTools) == 0 || !whole.key("tools") {
+		return nil
+	}
+	w := &writer{b: append(whole.b, '[')}
 	for _, t := range r.Tools {
-		schema := json.RawMessage(t.Parameters)
+		schema := t.Parameters
 		switch {
 		case len(schema) == 0:
-			schema = json.RawMessage(`{"type":"object"}`)
+			schema = []byte(`{"type":"object"}`)
 		case !wire.Complete(schema):
-			return nil, wire.Invalid("the parameters of tool " + strconv.Quote(t.Name) + " are no JSON object")
+			return wire.Invalid("the parameters of tool " + strconv.Quote(t.Name) + " are no JSON object")
 		}
-		tool := &api.ToolParam{Name: t.Name, InputSchema: param.Override[api.ToolInputSchemaParam](schema)}
-		if t.Description != "" {
-			tool.Description = api.String(t.Description)
-		}
-		list = append(list, api.ToolUnionParam{OfTool: tool})
+		w.element()
+		w.text("name", t.Name)
+		w.text("description", t.Description)
+		w.raw("input_schema", string(schema))
+		w.b = append(w.b, '}')
 	}
 	for _, hosted := range r.Settings.HostedTools {
-		if !json.Valid(hosted) {
-			return nil, wire.Invalid("hosted_tools: a tool is no JSON")
+		if !wire.Complete(hosted) {
+			return wire.Invalid("hosted_tools: a tool is no JSON object")
 		}
-		list = append(list, param.Override[api.ToolUnionParam](hosted))
+		w.element()
+		w.b = append(w.b[:len(w.b)-1], hosted...)
 	}
-	return list, nil
+	whole.b = append(w.b, ']')
+	return nil
 }
 
-// toolChoice returns the choice of a request. Whether the model may make several calls at once
-// is part of it.
-func toolChoice(r providers.Request, some bool) (c api.ToolChoiceUnionParam, _ error) {
-	var alone param.Opt[bool]
-	if parallel := r.Settings.ParallelToolCalls; parallel != nil {
-		alone = api.Bool(!*parallel)
+// element begins an object in a list.
+func (w *writer) element() {
+	if w.b[len(w.b)-1] != '[' {
+		w.b = append(w.b, ',')
 	}
+	w.b = append(w.b, '{')
+}
+
+// toolChoice returns the choice of a request, "" for the model's own. Whether the model may make
+// several calls at once is part of it.
+func toolChoice(r providers.Request) (string, error) {
+	alone := ""
+	if parallel := r.Settings.ParallelToolCalls; parallel != nil {
+		alone = `,"disable_parallel_tool_use":` + strconv.FormatBool(!*parallel)
+	}
+	some := len(r.Tools)+len(r.Settings.HostedTools) > 0
 	named := func(t providers.ToolSpec) bool { return t.Name == r.ToolChoice }
 	switch {
 	case !some && (r.ToolChoice == "" || r.ToolChoice == "none"):
+		return "", nil
 	case r.ToolChoice == "none":
-		c.OfNone = &api.ToolChoiceNoneParam{}
+		return `{"type":"none"}`, nil
 	case r.ToolChoice == "required" && some:
-		c.OfAny = &api.ToolChoiceAnyParam{DisableParallelToolUse: alone}
+		return `{"type":"any"` + alone + `}`, nil
 	case slices.ContainsFunc(r.Tools, named):
-		c.OfTool = &api.ToolChoiceToolParam{Name: r.ToolChoice, DisableParallelToolUse: alone}
+		return `{"type":"tool","name":` + quoted(r.ToolChoice) + alone + `}`, nil
 	case r.ToolChoice != "":
-		return c, wire.Invalid("tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool")
-	case alone.Valid():
-		c.OfAuto = &api.ToolChoiceAutoParam{DisableParallelToolUse: alone}
+		return "", wire.Invalid("tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool")
+	case alone != "":
+		return `{"type":"auto"` + alone + `}`, nil
 	}
-	return c, nil
+	return "", nil
 }

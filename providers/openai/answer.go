@@ -50,7 +50,7 @@ func (a *answer) Ended() bool           { return a.finish != "" }
 func (a *answer) Over() bool            { return false } // usage may follow
 func (a *answer) Usage() messages.Usage { return a.usage }
 
-// add takes in one chunk: the data of an event, or an answer in one document.
+// Add takes in one chunk: the data of an event, or an answer in one document.
 func (a *answer) Add(chunk []byte) error {
 	if !json.Valid(chunk) {
 		return wire.BadAnswer("a chunk of the answer is no JSON")
@@ -258,7 +258,7 @@ func (a *answer) part(kind messages.ItemType) *part {
 	return p
 }
 
-// whole reports whether an answer that names no reason to stop can be complete: it has parts,
+// Whole reports whether an answer that names no reason to stop can be complete: it has parts,
 // and the arguments of its calls are.
 func (a *answer) Whole() bool {
 	return len(a.parts) > 0 && !slices.ContainsFunc(a.parts, func(p *part) bool {
@@ -266,7 +266,7 @@ func (a *answer) Whole() bool {
 	})
 }
 
-// response is the whole answer to r.
+// Response is the whole answer to r.
 func (a *answer) Response(r providers.Request) (providers.Response, error) {
 	if aborted[a.finish] {
 		return providers.Response{}, wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()

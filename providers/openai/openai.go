@@ -27,7 +27,7 @@
 // become assistant text. Items of unknown types and images outside user messages become
 // notes. Messages that came in while calls were running move behind the results. Arguments
 // of calls are always a JSON object. Reasoning of other models is left out, which the
-// Instructions mention. Over the Responses API the items of an answer go back to its model
+// instructions mention. Over the Responses API the items of an answer go back to its model
 // as they came, or all rewritten without ids and reasoning.
 package openai
 

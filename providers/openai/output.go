@@ -42,7 +42,7 @@ func (o *output) Over() bool            { return o.Ended() }
 func (o *output) Whole() bool           { return o.Ended() }
 func (o *output) Usage() messages.Usage { return o.usage }
 
-// add takes in an event, or a response in one document.
+// Add takes in an event, or a response in one document.
 func (o *output) Add(data []byte) error {
 	if !json.Valid(data) {
 		return wire.BadAnswer("a chunk of the answer is no JSON")
@@ -217,7 +217,7 @@ func (o *output) use(value []byte) {
 	}
 }
 
-// response is the whole answer to r.
+// Response is the whole answer to r.
 func (o *output) Response(r providers.Request) (providers.Response, error) {
 	scrub := o.p.endpoint.Scrub.Text
 	resp := providers.Response{Model: scrub(o.model), Usage: o.usage}

@@ -3,7 +3,6 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -65,10 +64,5 @@ func (p *Provider) extraBody(s providers.Settings, rules profile.Rules) (map[str
 			return nil, wire.Invalid("extra_body: " + strconv.Quote(name) + " is no JSON")
 		}
 	}
-	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
-		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
-			return nil, wire.Invalid("a setting is no finite number")
-		}
-	}
-	return extra, nil
+	return extra, wire.Finite(s)
 }

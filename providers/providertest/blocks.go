@@ -164,6 +164,19 @@ func unansweredServerUses(q *asked, _ rule) values {
 	return nil
 }
 
+// orphanServerResults wants the call of each result of the server's tools before it.
+func orphanServerResults(q *asked, _ rule) values {
+	uses := map[string]bool{}
+	return q.firstBlock("", func(b object) values {
+		kind, id := str(b, "type"), str(b, "tool_use_id")
+		uses[str(b, "id")] = true
+		if kind == "tool_result" || id == "" || uses[id] {
+			return nil
+		}
+		return values{"name": kind, "id": id}
+	})
+}
+
 // prefill lets an assistant have the last message only if the server has paused there.
 func prefill(q *asked, _ rule) values {
 	if len(q.messages) == 0 {

@@ -74,6 +74,7 @@ var checks = map[string]func(*asked, rule) values{
 	"wrong thinking":          wrongThinking,
 	"missing thinking":        missingThinking,
 	"unanswered server uses":  unansweredServerUses,
+	"orphan server results":   orphanServerResults,
 }
 
 // token returns the key of the request, from the headers that r names.

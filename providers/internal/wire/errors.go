@@ -98,3 +98,13 @@ func duration(s string, unit time.Duration) time.Duration {
 	}
 	return time.Duration(n * float64(unit))
 }
+
+// Finite returns an error if a setting is a number that JSON cannot have.
+func Finite(s providers.Settings) error {
+	for _, f := range []*float32{s.Temperature, s.TopP, s.PresencePenalty, s.FrequencyPenalty} {
+		if f != nil && (math.IsNaN(float64(*f)) || math.IsInf(float64(*f), 0)) {
+			return Invalid("a setting is no finite number")
+		}
+	}
+	return nil
+}

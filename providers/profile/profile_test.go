@@ -56,6 +56,9 @@ func TestOrder(t *testing.T) {
 	if r.Seed != "s" || r.Calls != One || r.System != Nowhere || r.Roles != Any || r.Notes != User || len(r.Refused) != 0 || r.Refused == nil {
 		t.Errorf("%+v", r)
 	}
+	if own := For(s, "gemma-3-x", Rules{Calls: Any, System: Anywhere}); own.Calls != Any || own.System != Anywhere {
+		t.Errorf("rules of a configuration do not come first: %+v", own)
+	}
 	if s.Templates = false; For(s, "gemma-3-x", Rules{}).System != First {
 		t.Error("the template holds for a server that has none")
 	}

@@ -114,10 +114,10 @@ func readBody(body []byte, status int) Complaint {
 		}
 		c.Message += " (the server answered with a web page: check the base URL)"
 		return c
-	case text == "" || !utf8.ValidString(text) || json.Valid(body):
+	case strings.Trim(text, "{[\"]}") == "" || text == "null" || !utf8.ValidString(text):
 		return Complaint{Message: http.StatusText(status)}
 	}
-	return Complaint{Message: shown(text)}
+	return Complaint{Message: plain(json.RawMessage(text))}
 }
 
 // is reports whether one of the words for c contains one of these.

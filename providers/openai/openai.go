@@ -17,9 +17,10 @@
 //   - The key is in no error, item or log, and in no piece of an answer on its way that has all of it.
 //   - Key and history go to the base URL and nowhere else: a redirect is an error.
 //   - One HTTP request per call, and no time limit but ctx and Timeout. Only a request
-//     that is refused for its form is sent once more, where package profile knows another form;
-//     what is accepted then is sent from the start until the process ends. A request that names
-//     an answer which the server was to store is sent once more with the whole history if it is refused.
+//     that is refused for its form is sent again, in other forms that package profile knows, three
+//     times at most; the form that is accepted is sent from the start until the process ends. A
+//     request that names an answer which the server was to store is sent once more with the whole
+//     history if it is refused.
 //
 // # What becomes of a history
 //
@@ -32,9 +33,9 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -76,7 +77,7 @@ type Provider struct {
 type Option func(*Provider)
 
 // BaseURL is where the API lives, with its version, such as
-// http://localhost:11434/v1. The default is OpenAI's.
+// http://localhost:11434/v1 and without a query, which Query adds. The default is OpenAI's.
 func BaseURL(url string) Option { return func(p *Provider) { p.base = url } }
 
 // Timeout bounds a call, its whole answer included. Zero: no limit.
@@ -104,8 +105,12 @@ func ExtraBody(name string, value json.RawMessage) Option {
 	return func(p *Provider) { p.extra[name] = value }
 }
 
-// Profile is the server that is spoken to. The default is found by the host of the base URL.
-func Profile(s profile.Server) Option { return func(p *Provider) { p.server = s } }
+// Profile is the server that requests are written for. The default is found by the host of the
+// base URL. A server without a name is called custom.
+func Profile(s profile.Server) Option {
+	s.Name = cmp.Or(s.Name, "custom")
+	return func(p *Provider) { p.server = s }
+}
 
 // Rules come before those of the profile.
 func Rules(r profile.Rules) Option { return func(p *Provider) { p.rules = r } }
@@ -144,38 +149,8 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 		return providers.Response{}, err
 	}
 	defer cancel()
-	rules, begun := p.rulesOf(r.Model), false
-	show := func(d providers.Delta) {
-		begun = begun || d.Text != ""
-		if emit != nil {
-			emit(d)
-		}
-	}
-	resp, err := p.generate(ctx, r, rules, show)
-	if err == nil || begun {
-		return resp, err
-	}
-	if other, ok := repair(err, rules, p.rules); ok {
-		repaired, failed := p.generate(ctx, r, other, show)
-		switch {
-		case failed == nil && other.Items == rules.Items: // else it is this history that is not accepted
-			p.repaired.Store(r.Model, other)
-		case failed != nil && other.API != rules.API && providers.AsError(failed).Kind == providers.NotFound:
-			return resp, err // the server has no other API
-		}
-		return repaired, failed
-	}
-	return resp, err
-}
-
-// repair returns the rules of a request that may be accepted where one by rules was refused
-// for its form.
-func repair(err error, rules, own profile.Rules) (profile.Rules, bool) {
-	var refused *providers.Error
-	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest {
-		return rules, false
-	}
-	return profile.Repair(refused.Message, rules, own)
+	c := call{p: p, r: r, emit: emit}
+	return c.ask(ctx)
 }
 
 // rulesOf returns the rules of requests for a model.

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +33,7 @@ func choosy(t *testing.T, status int, refusal, want string) (url string, request
 	return s.URL, requests
 }
 
-// A request that is refused for its form is sent once more in another form, which later
+// A request that is refused for its form is sent again in another form, which later
 // requests have from the start.
 func TestRepair(t *testing.T) {
 	note := messages.Text(messages.RoleDeveloper, "Stopped.")
@@ -92,5 +93,98 @@ func TestNoRepair(t *testing.T) {
 	s, p := start(t, data(delta(`{"content":"hello"}`), refusal), data(stop))
 	if e := fail(t, p, ask()); e.Kind != providers.BadRequest || len(s.Requests()) != 1 {
 		t.Errorf("got %v after %d requests", e, len(s.Requests()))
+	}
+}
+
+const (
+	wantsOlder = `{"error":{"message":"Unknown parameter: max_completion_tokens"}}`
+	wantsNewer = `{"error":{"message":"'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`
+	tooMany    = `{"error":{"message":"max_completion_tokens is too large: 100. This model takes at most 50"}}`
+	unasked    = `{"error":{"message":"stream_options is not permitted"}}`
+	notOverAPI = `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model"}}`
+)
+
+// A server may refuse more than one form. What it says of the last one is reported, with the
+// first refusal, which may be the cause.
+func TestRepairs(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile  string
+		refusals [][2]string // a request that has the first is refused with the second
+		requests int         // of two calls
+		says     string      // "": accepted
+	}{
+		"two rules":        {"plain", [][2]string{{`"max_tokens"`, wantsNewer}, {"stream_options", unasked}}, 4, ""},
+		"both forms":       {"openai", [][2]string{{`"max_tokens"`, wantsNewer}, {"max_completion_tokens", tooMany}}, 4, "at most 50"},
+		"another refusal":  {"openai", [][2]string{{"max_completion_tokens", wantsOlder}, {"messages", `{"error":{"message":"odd"}}`}}, 4, "odd (a request in another form was refused before: Unknown parameter"},
+		"one after others": {"plain", [][2]string{{`"max_tokens"`, wantsNewer}, {"stream_options", unasked}, {`"role":"system"`, `{"error":{"message":"system role not supported"}}`}}, 5, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, requests := strict(t, 400, c.refusals)
+			server, _ := profile.ByName(c.profile)
+			p := openai.New(key, openai.BaseURL(url), openai.Profile(server))
+			r := providers.Request{Model: "m", Instructions: "Be brief.", Items: ask().Items, Settings: providers.Settings{MaxOutputTokens: 100}}
+			for range 2 {
+				if c.says == "" {
+					generate(t, p, r)
+				} else if e := fail(t, p, r); !strings.Contains(e.Message, c.says) {
+					t.Errorf("got %v", e)
+				}
+			}
+			if len(*requests) != c.requests {
+				t.Errorf("%d requests, want %d:\n%s", len(*requests), c.requests, strings.Join(*requests, "\n"))
+			}
+		})
+	}
+}
+
+// strict is a server that refuses a request for the first text that it has.
+func strict(t *testing.T, status int, refusals [][2]string) (url string, requests *[]string) {
+	requests = new([]string)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		*requests = append(*requests, r.URL.Path+string(body))
+		for _, refusal := range refusals {
+			if strings.Contains(r.URL.Path+string(body), refusal[0]) {
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, refusal[1])
+				return
+			}
+		}
+		if strings.HasSuffix(r.URL.Path, "/responses") {
+			_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","output":[]}`)
+			return
+		}
+		_, _ = io.WriteString(w, "data: "+stop+"\n\n")
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, requests
+}
+
+// A model that is served over the Responses API alone is reported as not found over the other.
+func TestRepairOfNotFound(t *testing.T) {
+	url, requests := strict(t, 404, [][2]string{{"chat/completions", notOverAPI}})
+	p := openai.New(key, openai.BaseURL(url))
+	for range 2 {
+		generate(t, p, ask())
+	}
+	if len(*requests) != 3 {
+		t.Errorf("got %q", *requests)
+	}
+}
+
+// A signature that is refused is one history's: those of others still go back.
+func TestRepairOfOneHistory(t *testing.T) {
+	url, requests := strict(t, 400, [][2]string{{"BAD", `[{"error":{"code":400,"message":"Thought signature is not valid.","status":"INVALID_ARGUMENT"}}]`}})
+	server, _ := profile.ByName("gemini")
+	p := openai.New(key, openai.BaseURL(url), openai.Name("here"), openai.Profile(server))
+	for _, signature := range []string{"BAD", "GOOD"} {
+		c := by("gemini-3", call("a", ""))[0]
+		c.Raw = json.RawMessage(`{"id":"a","extra_content":{"google":{"thought_signature":"` + signature + `"}}}`)
+		r := ask(c, output("a", "1"))
+		r.Model = "gemini-3"
+		generate(t, p, r)
+	}
+	if len(*requests) != 3 || strings.Contains((*requests)[1], "BAD") || !strings.Contains((*requests)[2], "GOOD") {
+		t.Errorf("got %q", *requests)
 	}
 }

@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
+)
+
+// maxRepairs is how often a call is made again in another form. A server with more unknown
+// rules than that needs a profile.
+const maxRepairs = 3
+
+// call is a call of Generate, which may take several requests.
+type call struct {
+	p     *Provider
+	r     providers.Request
+	emit  func(providers.Delta)
+	begun bool // the answer has begun, so that no other may follow it
+}
+
+func (c *call) show(d providers.Delta) {
+	c.begun = c.begun || d.Text != ""
+	if c.emit != nil {
+		c.emit(d)
+	}
+}
+
+// ask makes requests until one is accepted, or refused for a reason that no other form answers.
+func (c *call) ask(ctx context.Context) (providers.Response, error) {
+	rules, lasting := c.p.rulesOf(c.r.Model), true
+	resp, err := c.p.generate(ctx, c.r, rules, c.show)
+	first, tried := err, []profile.Rules{rules}
+	for err != nil && !c.begun && len(tried) <= maxRepairs {
+		other, lasts, ok := repair(err, rules, c.p.rules)
+		if !ok {
+			break
+		}
+		if slices.ContainsFunc(tried, func(t profile.Rules) bool { return reflect.DeepEqual(t, other) }) {
+			return resp, first // the two forms refer to each other: neither is the cause
+		}
+		next, failed := c.p.generate(ctx, c.r, other, c.show)
+		if failed != nil && other.API != rules.API && providers.AsError(failed).Kind == providers.NotFound {
+			break // the server has no other API
+		}
+		resp, err, rules, lasting = next, failed, other, lasting && lasts
+		tried = append(tried, rules)
+	}
+	if err == nil && lasting && len(tried) > 1 {
+		c.p.repaired.Store(c.r.Model, rules)
+	}
+	return resp, withFirst(err, first)
+}
+
+// repair returns the rules of a request that may be accepted where one by rules was refused
+// for its form, and whether later requests should be written by them too.
+func repair(err error, rules, own profile.Rules) (other profile.Rules, lasting, ok bool) {
+	var refused *providers.Error
+	if !errors.As(err, &refused) || refused.Kind != providers.BadRequest && refused.Kind != providers.NotFound {
+		return rules, false, false
+	}
+	return profile.Repair(refused.Message, rules, own)
+}
+
+// withFirst returns err with the words of the first refusal, to which another form of the
+// request was the wrong answer if that is refused as well.
+func withFirst(err, first error) error {
+	var last *providers.Error
+	if err == first || !errors.As(err, &last) || last.Kind != providers.BadRequest {
+		return err
+	}
+	if before := providers.AsError(first); before.Message != last.Message {
+		last.Message += " (a request in another form was refused before: " + before.Message + ")"
+	}
+	return err
+}

@@ -184,15 +184,31 @@ func TestUntrustedCertificate(t *testing.T) {
 	}
 }
 
-func TestWebPage(t *testing.T) {
-	if e := fail(t, answering(t, 200, "text/html; charset=utf-8", "<html>"), ask()); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, "base URL") {
-		t.Fatalf("got %#v", e)
+// What is no stream is read as what it is, whatever its content type.
+func TestNoStream(t *testing.T) {
+	const document = `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}`
+	for _, kind := range []string{"application/json", "", "text/plain", "text/event-stream"} {
+		if resp := generate(t, answering(t, 200, kind, " \n"+document), ask()); resp.Items[0].Content.Text() != "hello" {
+			t.Errorf("%q: got %+v", kind, resp)
+		}
+		for body, want := range map[string]string{
+			"<!DOCTYPE html>\n<html>": "a web page: check the base URL", "Ollama is running": "check the base URL: Ollama is running", `{"choi`: "no JSON",
+		} {
+			if e := fail(t, answering(t, 200, kind, body), ask()); e.Kind != providers.BadAnswer || e.Temporary || !strings.Contains(e.Message, want) {
+				t.Errorf("%q %s: got %#v", kind, body, e)
+			}
+		}
+	}
+	for _, body := range []string{"", ": kept alive\n\n", "data: " + delta(`{"content":"x"}`) + "\n\noops\n"} {
+		if e := fail(t, answering(t, 200, "text/event-stream", body), ask()); e.Kind != providers.Network || !e.Temporary {
+			t.Errorf("%s: got %#v", body, e)
+		}
+	}
+	if e := fail(t, answering(t, 200, "text/html; charset=utf-8", "hi"), ask()); !strings.Contains(e.Message, "base URL") {
+		t.Errorf("got %#v", e)
 	}
 	if e := fail(t, answering(t, 200, "application/json", `{"error":{"message":"hm"}}`), ask()); e.Kind != providers.Overloaded || e.Message != "hm" {
-		t.Fatalf("got %#v", e)
-	}
-	if e := fail(t, answering(t, 200, "application/json", `{"choi`), ask()); e.Kind != providers.BadAnswer {
-		t.Fatalf("got %#v", e)
+		t.Errorf("got %#v", e)
 	}
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -169,34 +170,49 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	})
 }
 
-func TestServerThatDoesNotEndIsNotWaitedFor(t *testing.T) {
-	hung := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = w.Write([]byte("data: " + stop + "\n\ndata: [DONE]\n\n"))
-		_ = http.NewResponseController(w).Flush()
-		<-hung
-	}))
-	defer s.Close()
-	defer close(hung)
-	if resp := generate(t, openai.New("", openai.BaseURL(s.URL)), ask()); resp.Finish != "stop" {
-		t.Fatalf("got %+v", resp)
+// A server that keeps the connection open after a whole answer is not waited for, though its
+// usage is.
+func TestServerThatDoesNotEnd(t *testing.T) {
+	for name, end := range map[string]string{"end mark": "data: [DONE]\n\n", "usage": `data: {"choices":[],"usage":{"prompt_tokens":7}}` + "\n\n", "nothing": ""} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := make(pipes)
+				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, "data: "+stop+"\n\n")
+					_ = http.NewResponseController(w).Flush()
+					<-time.After(2 * time.Second) // of a fake clock
+					_, _ = io.WriteString(w, end)
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				})}
+				go func() { _ = server.Serve(network) }() // ends with Close
+				defer server.Close()
+				transport := &http.Transport{DialContext: network.dial}
+				defer transport.CloseIdleConnections()
+				begin := time.Now()
+				resp := generate(t, openai.New("", openai.BaseURL("http://server"), openai.HTTPClient(&http.Client{Transport: transport})), ask())
+				if took := time.Since(begin); resp.Finish != "stop" || took > 10*time.Second || (resp.Usage.Input == 7) != (name == "usage") {
+					t.Fatalf("got %+v after %v", resp, took)
+				}
+			})
+		})
 	}
 }
 
 func TestOptionsAndSettings(t *testing.T) {
 	s, _ := start(t, data(stop), data(stop))
-	zero, half, seed, no := float32(0), float32(0.5), int64(7), false
+	zero, half, third, fourth, seed, no := float32(0), float32(0.5), float32(0.25), float32(-1), int64(7), false
 	r := ask()
 	r.Settings = providers.Settings{
-		Temperature: &zero, TopP: &half, MaxOutputTokens: 7, ReasoningEffort: "low", Stop: []string{"a", "b"}, Seed: &seed, PresencePenalty: &half,
-		FrequencyPenalty: &half, Verbosity: "high", ServiceTier: "flex", ParallelToolCalls: &no, CacheKey: "k",
+		Temperature: &zero, TopP: &half, MaxOutputTokens: 7, ReasoningEffort: "low", Stop: []string{"a", "b"}, Seed: &seed, PresencePenalty: &third,
+		FrequencyPenalty: &fourth, Verbosity: "high", ServiceTier: "flex", ParallelToolCalls: &no, CacheKey: "k",
 		ExtraBody: map[string]json.RawMessage{"n": json.RawMessage(`1`), "service_tier": json.RawMessage(`"priority"`)},
 	}
 	r.Tools = []providers.ToolSpec{{Name: "f", Description: "does", Parameters: []byte(`{"type":"object","$comment":"kept"}`)}, {Name: "g"}}
 	generate(t, openai.New(key, openai.BaseURL(s.URL), openai.Header("X-Title", "reprise"), openai.Query("api-version", "1&2"),
 		openai.ExtraBody("user", json.RawMessage(`"me"`)), openai.Rules(profile.Rules{TokenLimit: "max_completion_tokens"})), r)
-	const members = `"max_completion_tokens":7,"temperature":0,"top_p":0.5,"presence_penalty":0.5,"frequency_penalty":0.5,"reasoning_effort":"low",` +
+	const members = `"max_completion_tokens":7,"temperature":0,"top_p":0.5,"presence_penalty":0.25,"frequency_penalty":-1,"reasoning_effort":"low",` +
 		`"verbosity":"high","prompt_cache_key":"k","seed":7,"stop":["a","b"],"parallel_tool_calls":false,"stream":true,"stream_options":{"include_usage":true},` +
 		`"n":1,"service_tier":"priority","user":"me"}`
 	c := s.Last().Chat()

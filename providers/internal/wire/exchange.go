@@ -8,8 +8,8 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -21,6 +21,7 @@ const (
 	maxAnswer  = 64 << 20               // bytes; what exceeds it is no answer
 	maxRefusal = 64 << 10               // bytes of an error's body that are read
 	patience   = 250 * time.Millisecond // for the end of a body after its last event
+	forUsage   = 5 * time.Second        // for what may follow the reason to stop
 )
 
 var errTooLong = BadAnswer("the answer is longer than 64 MiB")
@@ -132,16 +133,14 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// begin finds out how the server answers.
+// begin finds out how the server answers: by the first byte, since content types are often wrong.
 func (x *Exchange) begin(resp *http.Response) error {
 	r := bufio.NewReaderSize(x.body, lineBuffer)
-	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
-	case "text/html":
+	switch first := firstByte(r); {
+	case first == '<', strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html"):
 		return BadAnswer("the server answered with a web page: check the base URL")
-	case "application/json":
-		if begin := firstByte(r); begin == '{' || begin == '[' { // else a stream that is mislabelled
-			return x.readWhole(r)
-		}
+	case first == '{', first == '[': // which begins no line of a stream
+		return x.readWhole(r)
 	}
 	x.events = &events{r: r, claim: x.claimLine, scrub: x.endpoint.Scrub}
 	return nil
@@ -217,12 +216,17 @@ func (x *Exchange) receive(a Reader) error {
 		}
 		return err
 	}
+	var limit *time.Timer // a server may keep the connection of an answer that is whole
 	for {
 		data, ended, err := x.events.next()
 		switch {
 		case err == nil:
 			if err := a.Add(data); err != nil || a.Over() {
 				return err
+			}
+			if a.Ended() && limit == nil {
+				limit = time.AfterFunc(forUsage, func() { _ = x.body.Close() })
+				defer limit.Stop()
 			}
 			continue
 		case errors.Is(err, io.EOF):

@@ -17,6 +17,7 @@ type events struct {
 	claim func(line int) error
 	line  []byte
 	read  int
+	begun bool // a line had data
 	stray []byte
 	scrub Scrubber
 }
@@ -35,7 +36,7 @@ func (e *events) next() (data []byte, ended bool, err error) {
 		line, err := e.readLine()
 		line = bytes.TrimPrefix(line, byteOrderMark)
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = bytes.TrimSpace(data)
+			data, e.begun = bytes.TrimSpace(data), true
 			if bytes.Equal(data, done) {
 				return nil, true, io.EOF
 			}
@@ -84,13 +85,16 @@ func (e *events) readLine() ([]byte, error) {
 var byteOrderMark = []byte("\ufeff")
 
 // cutOff returns the error of a stream that ended before the answer did: the one that a stray
-// line speaks of, if there is one.
+// line speaks of, if there is one, and the text itself where nothing else came.
 func (e *events) cutOff() error {
 	_, stray, _ := bytes.Cut(e.stray, []byte("{"))
 	if len(stray) > 0 {
 		if c, ok := ReadComplaint([]byte(e.scrub.Text("{" + string(stray)))); ok {
 			return c.InStream()
 		}
+	}
+	if !e.begun && len(e.stray) > 0 {
+		return BadAnswer("the server answered with a text that is no answer of a model, check the base URL: " + shown(e.scrub.Text(string(e.stray))))
 	}
 	return errCutOff
 }

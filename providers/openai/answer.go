@@ -72,12 +72,7 @@ func (a *answer) Add(chunk []byte) error {
 		case "usage":
 			a.use(value)
 		case "x_groq":
-			return wire.Members(value, func(key, value []byte) error {
-				if string(key) == "usage" {
-					a.use(value)
-				}
-				return nil
-			})
+			return a.groq(value)
 		case "error":
 			if !wire.Null(value) {
 				return a.complaint(chunk)
@@ -92,6 +87,21 @@ func (a *answer) Add(chunk []byte) error {
 		return a.complaint(chunk)
 	}
 	return err
+}
+
+// groq takes in what Groq's older answers have: the usage, and why an answer has stopped.
+func (a *answer) groq(object []byte) error {
+	return wire.Members(object, func(key, value []byte) error {
+		switch string(key) {
+		case "usage":
+			a.use(value)
+		case "error":
+			if !wire.Null(value) {
+				return a.complaint(object)
+			}
+		}
+		return nil
+	})
 }
 
 // complaint returns the error that a chunk is, or nil.
@@ -144,7 +154,7 @@ func (a *answer) choice(choice []byte) error {
 				return wire.BadAnswer("the server sent a second choice, which the request does not ask for")
 			}
 		case "message":
-			if wire.LookUp(choice, "delta") != nil { // it has all that came before
+			if delta := wire.LookUp(choice, "delta"); delta != nil && !wire.Null(delta) { // it has all that came before
 				return nil
 			}
 			return wire.Members(value, a.member)
@@ -167,24 +177,17 @@ func (a *answer) choice(choice []byte) error {
 
 // member takes in one member of a delta.
 func (a *answer) member(key, value []byte) error {
-	switch string(key) {
-	case "role":
-	case "content":
-		if value[0] == '[' {
-			return wire.Elements(value, a.contentPart)
-		}
+	switch name := string(key); {
+	case name == "role", wire.Null(value):
+	case name == "content" && value[0] == '[':
+		return wire.Elements(value, a.contentPart)
+	case name == "content" && value[0] == '"':
 		return a.say(messages.ItemMessage, wire.Unquoted(value))
-	case "reasoning_content", "reasoning":
-		if len(value) > 2 && a.reasoningIn == "" {
-			a.reasoningIn = string(key)
-		}
-		if a.reasoningIn != string(key) { // both have the same text (vLLM)
-			return nil
-		}
-		return a.say(messages.ItemReasoning, wire.Unquoted(value))
-	case "refusal":
+	case (name == "reasoning_content" || name == "reasoning") && value[0] == '"':
+		return a.reason(name, value)
+	case name == "refusal" && value[0] == '"':
 		return a.say(messages.ItemRefusal, wire.Unquoted(value))
-	case "tool_calls":
+	case name == "tool_calls":
 		a.goesOn()
 		return wire.Elements(value, a.fragment)
 	default:
@@ -192,6 +195,17 @@ func (a *answer) member(key, value []byte) error {
 		return a.putRest(key, value)
 	}
 	return nil
+}
+
+// reason continues the reasoning. Where two members have it, both have the same text (vLLM).
+func (a *answer) reason(name string, value []byte) error {
+	if len(value) > 2 && a.reasoningIn == "" {
+		a.reasoningIn = name
+	}
+	if a.reasoningIn != name {
+		return nil
+	}
+	return a.say(messages.ItemReasoning, wire.Unquoted(value))
 }
 
 // goesOn emits that the answer goes on with what is not shown.
@@ -214,6 +228,9 @@ func (a *answer) contentPart(value []byte) error {
 		return a.say(messages.ItemMessage, []byte(p.Text))
 	}
 	if p.Type == "thinking" {
+		if text := wire.Unquoted(p.Thinking); text != nil {
+			return a.say(messages.ItemReasoning, text)
+		}
 		return wire.Elements(p.Thinking, func(value []byte) error {
 			var t struct{ Text string }
 			_ = json.Unmarshal(value, &t)

@@ -103,6 +103,10 @@ func TestRaw(t *testing.T) {
 			`custom_call  {"id":"a","type":"custom","custom":{"name":"f","input":"x"}};`},
 		{"content in parts", []string{delta(`{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"hi"},{"type":"sound","data":"AA"}]}` + end)},
 			`reasoning hm ;message hi {"role":"assistant","reasoning_content":"hm","content":[{"type":"sound","data":"AA"}]};`},
+		{"thinking as text", []string{delta(`{"content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"hi"}]}` + end)}, `reasoning hm ;message hi ;`},
+		{"no texts", []string{delta(`{"content":{"a":1},"reasoning":{"b":2},"refusal":3}` + end)}, `message  {"role":"assistant","content":{"a":1},"reasoning":{"b":2},"refusal":3};`},
+		{"nothing before reasoning", []string{delta(`{"reasoning_content":"","reasoning":null}`), delta(`{"reasoning_content":null,"reasoning":"hm"}`), delta(`{"reasoning":"?"}` + end)}, `reasoning hm? ;`},
+		{"a message beside null", []string{`{"choices":[{"message":{"content":"hi"},"delta":null` + end + `}]}`}, `message hi ;`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, p := start(t, data(c.events...))
@@ -154,6 +158,8 @@ func TestUsageForms(t *testing.T) {
 		`{"prompt_tokens":9,"completion_tokens":4,"prompt_tokens_details":null,"prompt_cache_hit_tokens":6}`:                                       {Input: 9, Output: 4, Cached: 6},
 		`null`: {Input: 1, Output: 1},
 		`"?"`:  {Input: 1, Output: 1},
+		`{"prompt_tokens":9.0,"completion_tokens":"4","prompt_tokens_details":[],"total_tokens":true,"cached_tokens":-1}`: {Input: 9, Output: 4},
+		`{"prompt_tokens":9,"completion_tokens":4,"cache_creation_input_tokens":3}`:                                       {Input: 9, Output: 4, CacheWrite: 3},
 	} {
 		_, p := start(t, data(`{"usage":{"prompt_tokens":1,"completion_tokens":1},"choices":[]}`, stop, `{"choices":[],"usage":`+usage+`}`))
 		if got := generate(t, p, ask()).Usage; got != want {

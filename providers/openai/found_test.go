@@ -30,9 +30,10 @@ func TestDocuments(t *testing.T) {
 	for body, want := range map[string]providers.ErrorKind{
 		`{}`:             providers.BadAnswer,
 		`{"choices":[]}`: providers.BadAnswer,
-		`[{"error":{"code":429,"message":"slow"}}]`:     providers.RateLimit,
-		`{"message":"quota exceeded"}`:                  providers.Overloaded,
-		`{"object":"error","message":"odd","code":400}`: providers.BadRequest,
+		`[{"error":{"code":429,"message":"slow"}}]`:                                                           providers.RateLimit,
+		`{"choices":[],"x_groq":{"id":"r","error":"over capacity"}}`:                                          providers.Overloaded,
+		`{"message":"quota exceeded"}`:                                                                        providers.Overloaded,
+		`{"object":"error","message":"odd","code":400}`:                                                       providers.BadRequest,
 		`{"choices":[{"message":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":"}}]}}]}`: providers.BadAnswer,
 	} {
 		if e := fail(t, answering(t, 200, "application/json", body), ask()); e.Kind != want {

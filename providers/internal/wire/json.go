@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -96,6 +98,19 @@ func skipValue(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// Count is a number of tokens, as servers write it: 12, 12.0 or "12". What is no number, or is
+// negative, is 0.
+type Count int
+
+// UnmarshalJSON returns nil.
+func (c *Count) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseFloat(strings.Trim(string(b), `"`), 64)
+	if *c = 0; err == nil && n > 0 && n < math.MaxInt32 {
+		*c = Count(n)
+	}
+	return nil
 }
 
 // Unquoted returns the text of a JSON string, which is part of raw where it can be, and nil

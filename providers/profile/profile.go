@@ -17,7 +17,7 @@ import (
 // Server is a model server, or a service of them.
 type Server struct {
 	Name string
-	// Hosts are the ends of its host names.
+	// Hosts are the ends of its host names: whole labels, unless one begins with a dash.
 	Hosts []string
 	// Templates reports whether requests are rendered by the chat template of each model,
 	// so that the rules of templates apply too.
@@ -67,7 +67,9 @@ func ByURL(base string) Server {
 	if u, err := url.Parse(base); err == nil {
 		host := strings.ToLower(u.Hostname())
 		for _, s := range servers {
-			if slices.ContainsFunc(s.Hosts, func(end string) bool { return host == end || strings.HasSuffix(host, "."+end) }) {
+			if slices.ContainsFunc(s.Hosts, func(end string) bool {
+				return host == end || strings.HasSuffix(host, "."+end) || end[0] == '-' && strings.HasSuffix(host, end)
+			}) {
 				name = s.Name
 			}
 		}

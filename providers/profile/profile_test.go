@@ -2,6 +2,7 @@ package profile
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,6 +10,7 @@ import (
 func TestByURL(t *testing.T) {
 	for url, want := range map[string]string{
 		"": "openai", "https://api.openai.com/v1": "openai", "https://eu.api.openai.com/v1": "openai", "https://API.Mistral.ai/v1": "mistral",
+		"https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/endpoints/openapi": "gemini", "https://me.openai.azure.us/openai/v1": "azure",
 		"https://me.openai.azure.com/openai/deployments/d": "azure", "https://generativelanguage.googleapis.com/v1beta/openai": "gemini",
 		"https://notapi.mistral.ai.example.com": Plain, "https://xapi.mistral.ai": Plain, "http://127.0.0.1:11434/v1": Plain, "%": Plain,
 	} {
@@ -64,5 +66,51 @@ func TestOrder(t *testing.T) {
 	}
 	if r := For(s, "other", Rules{Echo: []string{}}); len(r.Echo) != 0 {
 		t.Errorf("an empty list is not kept: %q", r.Echo)
+	}
+}
+
+// Models that need the Responses API are asked over it, unless a configuration says otherwise.
+func TestAPI(t *testing.T) {
+	for model, want := range map[string]Value{
+		"gpt-5.5": Responses, "gpt-5.6-mini": Responses, "gpt-6-sol": Responses, "gpt-6.1-sol": Responses, "gpt-5-pro": Responses, "gpt-5.2-pro-2025-12-11": Responses,
+		"gpt-5-codex": Responses, "gpt-5.1-codex-mini": Responses, "o1-pro": Responses, "o3-pro": Responses, "o4-mini-deep-research": Responses,
+		"gpt-5.1": Chat, "gpt-5-mini": Chat, "o3": Chat, "gpt-4.1": Chat, "new": Chat,
+	} {
+		for _, name := range []string{"openai", "azure"} {
+			s, _ := ByName(name)
+			if got := For(s, model, Rules{}).API; got != want {
+				t.Errorf("%s of %s is asked over %s", model, name, got)
+			}
+			if got := For(s, model, Rules{API: Chat}).API; got != Chat {
+				t.Errorf("%s of %s is asked over %s in spite of its configuration", model, name, got)
+			}
+		}
+	}
+	for model, want := range map[string]Value{"openai/gpt-6-astra": Responses, "gpt-6-luna": Responses, "gpt-6.1-sol": Responses, "gpt-6-other": Chat, "gpt-5.5": Chat} {
+		if got := For(ByURL("https://unknown"), model, Rules{}).API; got != want {
+			t.Errorf("%s of an unknown server is asked over %s", model, got)
+		}
+	}
+}
+
+// Settings that a model refuses are known, so that a fallback does not inherit them.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ server, model, refuses, takes string }{
+		{"groq", "gpt-oss-120b", "verbosity cache_key", "seed"}, {"xai", "grok-4.5", "presence_penalty frequency_penalty", "temperature"},
+		{"openai", "gpt-4.1", "reasoning_effort verbosity", "temperature"}, {"openai", "gpt-5.1", "temperature top_p stop", "reasoning_effort verbosity"},
+		{"mistral", "mistral-large", "verbosity service_tier", "seed"}, {"plain", "any", "", "seed verbosity"},
+	} {
+		s, _ := ByName(c.server)
+		got := For(s, c.model, Rules{}).Refused
+		for _, name := range strings.Fields(c.refuses) {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s of %s is sent %s", c.model, c.server, name)
+			}
+		}
+		for _, name := range strings.Fields(c.takes) {
+			if slices.Contains(got, name) {
+				t.Errorf("%s of %s is not sent %s", c.model, c.server, name)
+			}
+		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 type repair struct {
 	// words are texts of which the message has one, in lower case.
 	words []string
-	rules Rules
+	// unless are texts of which it has none: a value is refused, not the form.
+	unless []string
+	rules  Rules
 	// once is true if the refusal is about one history, not about all requests.
 	once bool
 }
@@ -18,14 +20,14 @@ type repair struct {
 // repairs are refusals of the form of a request, as servers and chat templates word them.
 // Those that name more come first.
 var repairs = []repair{
-	{words: []string{"v1/responses", "requires the responses api"}, rules: Rules{API: Responses}},
+	{words: []string{"v1/responses", "requires the responses api", "not a chat model"}, rules: Rules{API: Responses}},
 	{words: []string{"encrypted content is not supported"}, rules: Rules{Encrypted: No}},
 	{words: []string{
 		"required following item", "required 'reasoning' item", "items are not persisted", "encrypted content could not be decrypted",
 		"could not decrypt the provided encrypted_content", "was not issued to this caller",
 	}, rules: Rules{Items: Rewritten}, once: true},
 	{words: []string{"use 'max_completion_tokens'"}, rules: Rules{TokenLimit: "max_completion_tokens"}},
-	{words: []string{"max_completion_tokens"}, rules: Rules{TokenLimit: "max_tokens"}},
+	{words: []string{"max_completion_tokens"}, unless: []string{"too large", "less than", "at most", "exceed"}, rules: Rules{TokenLimit: "max_tokens"}},
 	{words: []string{"stream_options", "include_usage"}, rules: Rules{StreamUsage: No}},
 	{words: []string{"only user and assistant roles"}, rules: Rules{System: Nowhere, Notes: User, Roles: Alternate, Tools: AsText}},
 	{words: []string{"system role not supported"}, rules: Rules{System: Nowhere, Notes: User}},
@@ -52,7 +54,8 @@ var repairs = []repair{
 func Repair(message string, r, own Rules) (changed Rules, lasting, ok bool) {
 	message = strings.ToLower(message)
 	for _, fix := range repairs {
-		if !slices.ContainsFunc(fix.words, func(w string) bool { return strings.Contains(message, w) }) {
+		has := func(text string) bool { return strings.Contains(message, text) }
+		if !slices.ContainsFunc(fix.words, has) || slices.ContainsFunc(fix.unless, has) {
 			continue
 		}
 		if changed := own.Or(fix.rules).Or(r); !reflect.DeepEqual(changed, r) {

@@ -14,22 +14,36 @@ var openAIReasoning = Template{
 }
 
 // openAIResponses are those of them that take tools over the Responses API only, unless their
-// reasoning is switched off. https://platform.openai.com/docs/guides/latest-model
+// reasoning is switched off, or that are served over no other.
+// https://platform.openai.com/docs/guides/latest-model
 var openAIResponses = Template{
-	Name: "openai-responses", Models: []string{"gpt-5.5*", "gpt-5.6*", "gpt-6*"},
+	Name: "openai-responses", Models: []string{"gpt-5.5*", "gpt-5.6*", "gpt-6*", "gpt-5*-pro*", "gpt-5*-codex*", "o1-pro*", "o3-pro*", "o*-deep-research*"},
 	Rules: Rules{API: Responses}.Or(openAIReasoning.Rules),
+}
+
+// responsesAnywhere are models that go-openai refuses to ask over Chat Completions with tools,
+// whatever the server.
+var responsesAnywhere = Template{
+	Name: "openai-responses", Models: []string{"gpt-6-sol", "gpt-6-luna", "gpt-6-astra", "gpt-6.1-sol"},
+	Rules: openAIResponses.Rules,
+}
+
+// openAIOlder are OpenAI's models that do not think.
+var openAIOlder = Template{
+	Name: "openai-older", Models: []string{"gpt-3.5*", "gpt-4*", "chatgpt-4o*"},
+	Rules: Rules{Refused: []string{"reasoning_effort", "verbosity"}},
 }
 
 // servers are all profiles. A field that a row leaves empty is that of plain.
 var servers = []Server{
-	{Name: "openai", Hosts: []string{"api.openai.com"}, Models: []Template{openAIResponses, openAIReasoning}, Rules: Rules{
+	{Name: "openai", Hosts: []string{"api.openai.com"}, Models: []Template{openAIResponses, openAIReasoning, openAIOlder}, Rules: Rules{
 		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Echo: []string{},
 	}},
-	{Name: "azure", Hosts: []string{"openai.azure.com", "cognitiveservices.azure.com", "api.cognitive.microsoft.com", "services.ai.azure.com"}, Models: []Template{openAIResponses, openAIReasoning}, Rules: Rules{
+	{Name: "azure", Hosts: []string{"openai.azure.com", "openai.azure.us", "cognitiveservices.azure.com", "api.cognitive.microsoft.com", "services.ai.azure.com"}, Models: []Template{openAIResponses, openAIReasoning, openAIOlder}, Rules: Rules{
 		TokenLimit: "max_completion_tokens", System: Anywhere, Notes: System, Roles: Any, Key: "api-key", Echo: []string{},
 	}},
 	// https://ai.google.dev/gemini-api/docs/openai, …/thought-signatures. Unknown members are refused.
-	{Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", "aiplatform.googleapis.com"}, Rules: Rules{
+	{Name: "gemini", Hosts: []string{"generativelanguage.googleapis.com", "aiplatform.googleapis.com", "-aiplatform.googleapis.com"}, Rules: Rules{
 		Unsigned: ExtraContent, Echo: []string{"extra_content"},
 		Refused: []string{"seed", "presence_penalty", "frequency_penalty", "verbosity", "service_tier", "cache_key"},
 	}},
@@ -47,6 +61,7 @@ var servers = []Server{
 	// https://console.groq.com/docs/reasoning. reasoning is accepted of models that reason.
 	{Name: "groq", Hosts: []string{"api.groq.com"}, Rules: Rules{
 		TokenLimit: "max_completion_tokens", Reasoning: Turn, ReasoningIn: "reasoning", Echo: []string{},
+		Refused: []string{"verbosity", "cache_key"},
 	}},
 	// https://docs.mistral.ai/capabilities/reasoning. Unknown members are refused; usage comes unasked.
 	{Name: "mistral", Hosts: []string{"api.mistral.ai"}, Rules: Rules{
@@ -57,7 +72,10 @@ var servers = []Server{
 	{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Rules: Rules{
 		Reasoning: All, ReasoningIn: "reasoning_content", ReasoningRequired: Yes, Echo: []string{},
 	}},
-	{Name: "xai", Hosts: []string{"api.x.ai"}, Rules: Rules{TokenLimit: "max_completion_tokens", Echo: []string{}}},
+	// https://docs.x.ai/docs/guides/reasoning
+	{Name: "xai", Hosts: []string{"api.x.ai"}, Rules: Rules{
+		TokenLimit: "max_completion_tokens", Echo: []string{}, Refused: []string{"presence_penalty", "frequency_penalty"},
+	}},
 	// Servers of models that one runs oneself. Ollama and vLLM read reasoning, llama.cpp
 	// reasoning_content; each ignores the other.
 	{Name: "ollama", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning"}},

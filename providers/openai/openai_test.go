@@ -170,34 +170,48 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	})
 }
 
-// A server that keeps the connection open after a whole answer is not waited for, though its
-// usage is.
+// A server that keeps the connection open after a whole answer, or after an error, is not waited
+// for, though its usage is.
 func TestServerThatDoesNotEnd(t *testing.T) {
-	for name, end := range map[string]string{"end mark": "data: [DONE]\n\n", "usage": `data: {"choices":[],"usage":{"prompt_tokens":7}}` + "\n\n", "nothing": ""} {
+	for name, c := range map[string]struct {
+		status int
+		end    string
+	}{
+		"end mark": {200, "data: [DONE]\n\n"}, "usage": {200, `data: {"choices":[],"usage":{"prompt_tokens":7}}` + "\n\n"}, "nothing": {200, ""},
+		"error": {400, ""}, "error after the answer": {200, `data: {"error":{"message":"not accounted"}}` + "\n\n"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				network := make(pipes)
-				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				p := offline(t, func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "text/event-stream")
+					w.WriteHeader(c.status)
 					_, _ = io.WriteString(w, "data: "+stop+"\n\n")
 					_ = http.NewResponseController(w).Flush()
 					<-time.After(2 * time.Second) // of a fake clock
-					_, _ = io.WriteString(w, end)
+					_, _ = io.WriteString(w, c.end)
 					_ = http.NewResponseController(w).Flush()
 					<-r.Context().Done()
-				})}
-				go func() { _ = server.Serve(network) }() // ends with Close
-				defer server.Close()
-				transport := &http.Transport{DialContext: network.dial}
-				defer transport.CloseIdleConnections()
+				})
 				begin := time.Now()
-				resp := generate(t, openai.New("", openai.BaseURL("http://server"), openai.HTTPClient(&http.Client{Transport: transport})), ask())
-				if took := time.Since(begin); resp.Finish != "stop" || took > 10*time.Second || (resp.Usage.Input == 7) != (name == "usage") {
-					t.Fatalf("got %+v after %v", resp, took)
+				resp, err := p.Generate(t.Context(), ask(), nil)
+				if took := time.Since(begin); (err != nil) != (c.status != 200) || err == nil && resp.Finish != "stop" || took > 10*time.Second || (resp.Usage.Input == 7) != (name == "usage") {
+					t.Fatalf("got %+v, %v after %v", resp, err, took)
 				}
 			})
 		})
 	}
+}
+
+// offline returns a provider that is answered by h within the process.
+func offline(t *testing.T, h http.HandlerFunc) *openai.Provider {
+	network := make(pipes)
+	server, transport := &http.Server{Handler: h}, &http.Transport{DialContext: network.dial}
+	go func() { _ = server.Serve(network) }() // ends with Close
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	})
+	return openai.New(key, openai.BaseURL("http://server"), openai.HTTPClient(&http.Client{Transport: transport}))
 }
 
 func TestOptionsAndSettings(t *testing.T) {

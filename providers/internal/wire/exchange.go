@@ -21,7 +21,7 @@ const (
 	maxAnswer  = 64 << 20               // bytes; what exceeds it is no answer
 	maxRefusal = 64 << 10               // bytes of an error's body that are read
 	patience   = 250 * time.Millisecond // for the end of a body after its last event
-	forUsage   = 5 * time.Second        // for what may follow the reason to stop
+	grace      = 5 * time.Second        // for what may follow the reason to stop, and for the body of an error
 )
 
 var errTooLong = BadAnswer("the answer is longer than 64 MiB")
@@ -121,6 +121,8 @@ func (x *Exchange) Do(req *http.Request) (*http.Response, error) {
 	x.body = resp.Body
 	x.ctx, x.before = req.Context(), memory.Of(req.Context()).Bytes()
 	if resp.StatusCode/100 != 2 {
+		limit := time.AfterFunc(grace, func() { _ = resp.Body.Close() })
+		defer limit.Stop()
 		defer resp.Body.Close()
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // the status says enough
 		return nil, refused(resp, []byte(x.endpoint.Scrub.Text(string(body))))
@@ -221,11 +223,14 @@ func (x *Exchange) receive(a Reader) error {
 		data, ended, err := x.events.next()
 		switch {
 		case err == nil:
-			if err := a.Add(data); err != nil || a.Over() {
+			whole := a.Ended()
+			if err := a.Add(data); err != nil && !whole {
 				return err
+			} else if err != nil || a.Over() {
+				return nil
 			}
 			if a.Ended() && limit == nil {
-				limit = time.AfterFunc(forUsage, func() { _ = x.body.Close() })
+				limit = time.AfterFunc(grace, func() { _ = x.body.Close() })
 				defer limit.Stop()
 			}
 			continue

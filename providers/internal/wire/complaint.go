@@ -34,7 +34,7 @@ func ReadComplaint(body []byte) (c Complaint, ok bool) {
 		Error, Message, Detail, Type, Code, Status json.RawMessage
 		Innererror                                 struct{ Code json.RawMessage } // Azure
 		Metadata                                   struct {                       // OpenRouter
-			Raw      string
+			Raw      json.RawMessage
 			Provider string `json:"provider_name"`
 		}
 	}
@@ -54,7 +54,7 @@ func ReadComplaint(body []byte) (c Complaint, ok bool) {
 	default:
 		c.Message = plain(outer.Error)
 	}
-	if raw := inner.Metadata.Raw; raw != "" {
+	if raw := plain(inner.Metadata.Raw); raw != "" {
 		c.from(inner.Metadata.Provider, raw)
 	}
 	return c, c.Message != ""
@@ -139,7 +139,11 @@ func (c Complaint) tooLong() bool {
 	if c.is("context_length_exceeded", "exceed_context_size", "request_too_large") {
 		return true
 	}
-	return contains(strings.ToLower(c.Message), overflows)
+	message := strings.ToLower(c.Message)
+	if strings.Contains(message, "is too large") && contains(message, []string{"max_tokens", "max_completion_tokens"}) {
+		return false // it is the limit of the answer
+	}
+	return contains(message, overflows)
 }
 
 func (c Complaint) filtered() bool {
@@ -180,7 +184,7 @@ func (c Complaint) withStatus(status int) *providers.Error {
 		e.Kind, e.Temporary = providers.RateLimit, status != http.StatusPaymentRequired && !c.is("insufficient_quota", "enforced_spend_limit_reached")
 	case status == http.StatusRequestEntityTooLarge, c.tooLong():
 		e.Kind = providers.ContextLength
-		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, then resume the turn; the server's message: " + c.Message
+		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, or max_output_tokens, then resume the turn; the server's message: " + c.Message
 	case c.filtered():
 		e.Kind = providers.ContentFilter
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, !broke && c.badKey():

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,17 +56,13 @@ func (a *answer) Add(chunk []byte) error {
 	if !json.Valid(chunk) {
 		return wire.BadAnswer("a chunk of the answer is no JSON")
 	}
-	chosen := false
+	chosen, failed := false, false
 	err := wire.Members(chunk, func(key, value []byte) error {
 		switch string(key) {
 		case "id":
-			if len(a.id) != len(value)-2 { // each chunk repeats it
-				a.id = wire.Text(value)
-			}
+			return setName(&a.id, value)
 		case "model":
-			if len(a.model) != len(value)-2 {
-				a.model = wire.Text(value)
-			}
+			return setName(&a.model, value)
 		case "choices":
 			chosen = true
 			return wire.Elements(value, a.choice)
@@ -74,34 +71,46 @@ func (a *answer) Add(chunk []byte) error {
 		case "x_groq":
 			return a.groq(value)
 		case "error":
-			if !wire.Null(value) {
-				return a.complaint(chunk)
-			}
+			failed = failed || !wire.Null(value)
 		case "object", "created", "system_fingerprint", "service_tier", "obfuscation":
 		default:
 			return a.setRest(key, value)
 		}
 		return nil
 	})
-	if err == nil && !chosen {
+	if err == nil && (failed || !chosen) {
 		return a.complaint(chunk)
 	}
 	return err
 }
 
+// setName sets a name that each chunk repeats.
+func setName(name *string, value []byte) error {
+	if len(value) > maxName {
+		return wire.BadAnswer(fmt.Sprintf("the answer has an id, a model or a reason to stop of more than %d bytes", maxName))
+	}
+	if len(*name) != len(value)-2 {
+		*name = wire.Text(value)
+	}
+	return nil
+}
+
 // groq takes in what Groq's older answers have: the usage, and why an answer has stopped.
 func (a *answer) groq(object []byte) error {
-	return wire.Members(object, func(key, value []byte) error {
+	failed := false
+	_ = wire.Members(object, func(key, value []byte) error {
 		switch string(key) {
 		case "usage":
 			a.use(value)
 		case "error":
-			if !wire.Null(value) {
-				return a.complaint(object)
-			}
+			failed = !wire.Null(value)
 		}
 		return nil
 	})
+	if failed {
+		return a.complaint(object)
+	}
+	return nil
 }
 
 // complaint returns the error that a chunk is, or nil.
@@ -117,7 +126,11 @@ func (a *answer) setRest(key, value []byte) error {
 	if wire.Null(value) || a.rest.is(string(key), value) {
 		return nil
 	}
-	if more := taken(value) - a.replaced[string(key)]; more > 0 {
+	size, err := taken(key, value)
+	if err != nil {
+		return err
+	}
+	if more := size - a.replaced[string(key)]; more > 0 {
 		if err := a.keep(more); err != nil {
 			return err
 		}
@@ -135,44 +148,67 @@ func (a *answer) putRest(key, value []byte) error {
 	if wire.Null(value) {
 		return nil
 	}
-	if err := a.keep(taken(value)); err != nil {
+	if err := a.keepMember(key, value); err != nil {
 		return err
 	}
 	a.rest.put(string(key), value)
 	return nil
 }
 
-// taken returns the memory that a value takes when it is made into nodes, which may be far
+// keepMember claims memory for a member.
+func (a *answer) keepMember(key, value []byte) error {
+	size, err := taken(key, value)
+	if err != nil {
+		return err
+	}
+	return a.keep(size)
+}
+
+// maxDepth is how deep a value may nest. Each level takes time for all that is below it.
+const maxDepth = 100
+
+// taken returns the memory that a member takes when it is made into nodes, which may be far
 // more than its text.
-func taken(value []byte) int { return len(value) + nodeSize/memory.Weight*values(value) }
+func taken(key, value []byte) (int, error) {
+	count, depth := values(value)
+	if depth > maxDepth {
+		return 0, wire.BadAnswer(fmt.Sprintf("the answer has a value that nests more than %d levels deep", maxDepth))
+	}
+	return len(key) + len(value) + nodeSize/memory.Weight*count, nil
+}
 
 func (a *answer) choice(choice []byte) error {
-	return wire.Members(choice, func(key, value []byte) error {
+	var delta, message []byte
+	err := wire.Members(choice, func(key, value []byte) error {
 		switch string(key) {
 		case "index":
 			if n, err := strconv.Atoi(string(value)); err == nil && n != 0 {
 				return wire.BadAnswer("the server sent a second choice, which the request does not ask for")
 			}
 		case "message":
-			if delta := wire.LookUp(choice, "delta"); delta != nil && !wire.Null(delta) { // it has all that came before
-				return nil
-			}
-			return wire.Members(value, a.member)
+			message = value
 		case "delta":
-			return wire.Members(value, a.member)
+			delta = value
 		case "usage": // Kimi
 			a.use(value)
 		case "logprobs": // each chunk has those of its own tokens
 			return a.putRest(key, value)
 		case "finish_reason":
-			if reason := wire.Text(value); reason != "" {
-				a.finish = reason
+			if !wire.Null(value) {
+				return setName(&a.finish, value)
 			}
 		default:
 			return a.setRest(key, value)
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if delta == nil || wire.Null(delta) { // else the message has all that came before
+		delta = message
+	}
+	return wire.Members(delta, a.member)
 }
 
 // member takes in one member of a delta.

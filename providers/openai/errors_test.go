@@ -87,6 +87,9 @@ func TestStatus(t *testing.T) {
 		{400, `"this prompt is too odd"`, providers.BadRequest, false, "this prompt is too odd"},
 		{400, `null`, providers.BadRequest, false, "Bad Request"},
 		{400, `{"error":{"message":"x","metadata":"none","innererror":7}}`, providers.BadRequest, false, "x"},
+		{400, `{"message":"'max_tokens' or 'max_completion_tokens' is too large: 50000. This model's maximum context length is 32768 tokens and your request has 12 input tokens"}`, providers.BadRequest, false, "50000"},
+		{400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":{"error":{"message":"no such voice"}}}}}`, providers.BadRequest, false, "Provider returned error: no such voice"},
+		{400, `{"message":null,"error":{"message":"","details":"too blue"}}`, providers.BadRequest, false, "too blue"},
 		{422, `{"detail":[{"msg":"bad field"}]}`, providers.BadRequest, false, "bad field"},
 		{304, ``, providers.BadAnswer, false, ""},
 	} {
@@ -294,6 +297,15 @@ func TestAnswerInMemory(t *testing.T) {
 	for i := range 9000 {
 		fmt.Fprintf(&calls, `{"index":%d},`, i)
 	}
+	long, keys, own := many(3000, "x"), "", ""
+	for i := range 120 {
+		keys += event(fmt.Sprintf(`{"%d%s":1}`, i, long))
+		own += event(fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f"},"%d%s":1}]}`, i, long))
+	}
+	var ids strings.Builder
+	for i := range 120 {
+		ids.WriteString(event(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"%d%s","function":{"name":"f"}}]}`, i, i, long)))
+	}
 	const done = `data: {"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"%s"}]}}` + "\n\n"
 	const completed = `data: {"type":"response.completed","response":{"status":"completed","output":[%s]}}` + "\n\n"
 	for name, c := range map[string]struct {
@@ -310,6 +322,9 @@ func TestAnswerInMemory(t *testing.T) {
 		"filter results":    {many(4_000, `data: {"choices":[{"delta":{},"content_filter_results":{"hate":{"filtered":false,"severity":"safe"}}}]}`+"\n\n"), true},
 		"one long line":     {": " + many(360_000, "x") + "\n", false},
 		"many values":       {event(`{"odd":[` + many(40_000, "1,") + `1]}`), false},
+		"long names":        {keys, false},
+		"names of a call's": {own, false},
+		"long ids":          {ids.String(), false},
 		"many calls":        {event(`{"tool_calls":[` + calls.String() + `{"index":9000}]}`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -381,5 +396,29 @@ func TestManyCalls(t *testing.T) {
 	_, err := openai.New(key, openai.BaseURL(server.URL)).Generate(t.Context(), ask(), nil)
 	if e := providers.AsError(err); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, "10000 tool calls or more") {
 		t.Error(err)
+	}
+}
+
+// TestRepeatedMembers holds that a server cannot keep a node busy with members that it repeats,
+// or that nest: in time that grows with their square, the first two would take hours.
+func TestRepeatedMembers(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, 200_000) }
+	for name, c := range map[string]struct{ chunk, says string }{
+		"messages":        {`{"choices":[{` + many(`"message":{},`) + `"delta":{"content":"x"}}]}`, ""},
+		"errors":          {`{` + many(`"error":"",`) + `"choices":[{"delta":{"content":"x"}}]}`, ""},
+		"errors of Groq":  {`{"x_groq":{` + many(`"error":"",`) + `"id":"r"},"choices":[{"delta":{"content":"x"}}]}`, ""},
+		"a nesting value": {delta(`{"content":"x","odd":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}`), "100 levels"},
+		"a long id":       {`{"id":"` + strings.Repeat("x", 5000) + `","choices":[]}`, "4096 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := start(t, data(c.chunk, stop))
+			if c.says == "" {
+				if resp := generate(t, p, ask()); resp.Items[0].Content.Text() != "x" {
+					t.Errorf("got %+v", resp.Items)
+				}
+			} else if e := fail(t, p, ask()); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, c.says) {
+				t.Errorf("got %v", e)
+			}
+		})
 	}
 }

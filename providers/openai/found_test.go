@@ -161,6 +161,7 @@ func TestPlacesOfUsage(t *testing.T) {
 		`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"num_cached_tokens":2}}`:                            {Input: 7, Output: 3, Cached: 2},
 		`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cache_write_tokens":4}}}`: {Input: 7, Output: 3, CacheWrite: 4},
 		`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":15}}`:                                {Input: 7, Output: 8, Reasoning: 5},
+		`{"choices":[],"usage":{"completion_tokens":3,"total_tokens":15}}`:                                                  {Output: 3},
 	} {
 		_, p := start(t, data(delta(`{"content":"x"}`), stop, body))
 		if got := generate(t, p, ask()).Usage; got != want {

@@ -55,7 +55,15 @@ func (a *answer) fragment(raw []byte) error {
 	known := len(a.parts)
 	p, size := a.callOf(f), len(f.arguments)
 	if len(a.parts) > known {
-		size += wire.PartSize
+		size += wire.PartSize + len(f.form)
+	}
+	if f.id != "" && f.id != p.id {
+		size += len(f.id)
+		p.id = f.id
+		a.byID = put(a.byID, f.id, p)
+	}
+	if f.name != p.name {
+		size += len(f.name)
 	}
 	if err := a.keep(size); err != nil {
 		return err
@@ -89,7 +97,7 @@ func (f *fragment) member(key, value []byte) error {
 // keepOthers keeps the members of a fragment that nothing else covers.
 func (a *answer) keepOthers(p *part, raw []byte) error {
 	keep := func(key, value []byte) error {
-		if err := a.keep(taken(value)); err != nil {
+		if err := a.keepMember(key, value); err != nil {
 			return err
 		}
 		p.rest.put(string(key), value)
@@ -139,10 +147,6 @@ func (a *answer) callOf(f fragment) *part {
 		if f.index >= 0 {
 			a.byIndex = put(a.byIndex, f.index, p)
 		}
-	}
-	if f.id != "" {
-		p.id = f.id
-		a.byID = put(a.byID, f.id, p)
 	}
 	return p
 }

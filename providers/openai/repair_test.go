@@ -100,6 +100,7 @@ const (
 	wantsOlder = `{"error":{"message":"Unknown parameter: max_completion_tokens"}}`
 	wantsNewer = `{"error":{"message":"'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}`
 	tooMany    = `{"error":{"message":"max_completion_tokens is too large: 100. This model takes at most 50"}}`
+	odd        = `{"error":{"message":"max_completion_tokens is odd"}}`
 	unasked    = `{"error":{"message":"stream_options is not permitted"}}`
 	notOverAPI = `{"error":{"message":"This model is only supported in v1/responses and not in v1/chat/completions.","type":"invalid_request_error","param":"model"}}`
 )
@@ -114,7 +115,8 @@ func TestRepairs(t *testing.T) {
 		says     string      // "": accepted
 	}{
 		"two rules":        {"plain", [][2]string{{`"max_tokens"`, wantsNewer}, {"stream_options", unasked}}, 4, ""},
-		"both forms":       {"openai", [][2]string{{`"max_tokens"`, wantsNewer}, {"max_completion_tokens", tooMany}}, 4, "at most 50"},
+		"a value":          {"openai", [][2]string{{"max_completion_tokens", tooMany}}, 2, "at most 50"},
+		"both forms":       {"openai", [][2]string{{`"max_tokens"`, wantsNewer}, {"max_completion_tokens", odd}}, 4, "is odd"},
 		"another refusal":  {"openai", [][2]string{{"max_completion_tokens", wantsOlder}, {"messages", `{"error":{"message":"odd"}}`}}, 4, "odd (a request in another form was refused before: Unknown parameter"},
 		"one after others": {"plain", [][2]string{{`"max_tokens"`, wantsNewer}, {"stream_options", unasked}, {`"role":"system"`, `{"error":{"message":"system role not supported"}}`}}, 5, ""},
 	} {

@@ -22,18 +22,25 @@ const nodeSize = 160
 // few kids are compared one by one.
 const few = 8
 
-// values counts the values in a JSON value, itself and the keys of objects included.
-func values(b []byte) int {
-	count := 1
-	for i := 0; i < len(b); i++ {
+// values counts the values in a JSON value, itself and the keys of objects included, and the
+// levels at which they nest.
+func values(b []byte) (count, depth int) {
+	count = 1
+	for i, level := 0, 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
 			i = wire.SkipString(b, i) - 1
-		case ',', ':', '[', '{':
+		case ',', ':':
 			count++
+		case '[', '{':
+			count++
+			level++
+			depth = max(depth, level)
+		case ']', '}':
+			level--
 		}
 	}
-	return count
+	return count, depth
 }
 
 func grow(raw []byte) *node {

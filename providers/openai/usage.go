@@ -29,7 +29,7 @@ func (a *answer) use(value []byte) {
 	}
 	_ = json.Unmarshal(value, &u) // members of other types are left out
 	output, reasoning := u.Completion, u.Out.Reasoning
-	if beside := u.Total - u.Prompt - u.Completion; beside > 0 && a.rules.Output == profile.Total {
+	if beside := u.Total - u.Prompt - u.Completion; beside > 0 && u.Prompt > 0 && a.rules.Output == profile.Total {
 		output += beside
 		reasoning = max(reasoning, beside)
 	}

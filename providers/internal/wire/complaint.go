@@ -132,7 +132,7 @@ func contains(s string, words []string) bool {
 // overflows is how servers word that a request is too long.
 var overflows = []string{
 	"maximum context length", "context window", "context size", "context length", "prompt is too long", "maximum prompt length", "prompt too long",
-	"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with",
+	"input token count", "exceeded model token limit", "reduce the length of the messages", "too large for model with", "request too large for",
 }
 
 func (c Complaint) tooLong() bool {
@@ -180,11 +180,11 @@ func (c Complaint) withStatus(status int) *providers.Error {
 	e := &providers.Error{Kind: providers.BadRequest, Message: c.Message}
 	broke := status == http.StatusConflict || status >= 500
 	switch {
-	case status == http.StatusTooManyRequests, status == http.StatusPaymentRequired:
-		e.Kind, e.Temporary = providers.RateLimit, status != http.StatusPaymentRequired && !c.is("insufficient_quota", "enforced_spend_limit_reached")
 	case status == http.StatusRequestEntityTooLarge, c.tooLong():
 		e.Kind = providers.ContextLength
 		e.Message = "the request is longer than the model takes: compact the agent with a small keep, or lower show_at_most if one text is too long, or max_output_tokens, then resume the turn; the server's message: " + c.Message
+	case status == http.StatusTooManyRequests, status == http.StatusPaymentRequired:
+		e.Kind, e.Temporary = providers.RateLimit, status != http.StatusPaymentRequired && !c.is("insufficient_quota", "enforced_spend_limit_reached")
 	case c.filtered():
 		e.Kind = providers.ContentFilter
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, !broke && c.badKey():

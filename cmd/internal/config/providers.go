@@ -59,11 +59,11 @@ func (r *reader) provider(f field) ProviderConfig {
 	}
 	r.lenient = !p.Used
 	defer func() { r.lenient = false }()
-	var key *node
+	var key, base *node
 	var api profile.Value
 	r.fields(f.value, "provider "+shown(f.name), map[string]func(*node){
 		"api_key":  func(n *node) { key = n },
-		"base_url": func(n *node) { p.BaseURL = r.baseURL(n) },
+		"base_url": func(n *node) { base, p.BaseURL = n, r.baseURL(n) },
 		"api":      func(n *node) { api = r.api(n) },
 		"type":     func(n *node) { r.word(n, "type", []string{"openai"}) },
 		"profile": func(n *node) {
@@ -78,9 +78,17 @@ func (r *reader) provider(f field) ProviderConfig {
 		"timeout":    r.duration("timeout", &p.Timeout),
 	})
 	p.Rules.API = api
+	if base != nil && base.kind == text && p.BaseURL == "" && p.Used && f.name != ownServer && p.Profile != ownServer {
+		r.add(base.at, "set the variable, or remove base_url if OpenAI's own server is meant",
+			"base_url of provider %s is empty, and its key would be sent to OpenAI", shown(f.name))
+	}
 	p.APIKey = r.key(f, key, p)
 	return p
 }
+
+// ownServer is the profile of the server that is asked where no base_url is given, and the name
+// of providers for which an empty base_url means it.
+const ownServer = "openai"
 
 // api reads the API of a provider; "" for auto, which leaves it to the profile.
 func (r *reader) api(n *node) profile.Value {

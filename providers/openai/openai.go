@@ -131,7 +131,9 @@ func New(key string, options ...Option) *Provider {
 	bearer := key
 	if name := string(profile.For(p.server, "", p.rules).Key); key != "" && http.CanonicalHeaderKey(name) != "Authorization" {
 		bearer = ""
-		p.header.Set(name, key)
+		if p.header.Get(name) == "" {
+			p.header.Set(name, key)
+		}
 	}
 	p.endpoint = wire.NewEndpoint(p.http, key, p.header, p.query)
 	p.config = api.DefaultConfig(bearer)
@@ -158,7 +160,22 @@ func (p *Provider) rulesOf(model string) profile.Rules {
 	if rules, ok := p.repaired.Load(model); ok {
 		return rules.(profile.Rules)
 	}
-	return profile.For(p.server, model, p.rules)
+	return p.rulesFor(model)
+}
+
+// rulesFor returns the rules of requests for a model before any repair.
+func (p *Provider) rulesFor(model string) profile.Rules {
+	rules := profile.For(p.server, model, p.rules)
+	if p.rules.API == "" && overChat(model, "") != nil {
+		rules.API = profile.Responses
+	}
+	return rules
+}
+
+// overChat returns the error of go-openai for requests with tools over Chat Completions.
+func overChat(model, effort string) error {
+	r := providers.Request{Model: model, Tools: []providers.ToolSpec{{}}, Settings: providers.Settings{ReasoningEffort: effort}}
+	return api.NewReasoningValidator().Validate(checked(r))
 }
 
 // generate makes one request.
@@ -193,14 +210,26 @@ func (p *Provider) sending(x *wire.Exchange, send func(*api.Client) error) func(
 
 // Refuses returns the settings that a model does not accept, by the rules of its profile.
 func (p *Provider) Refuses(model string) []string {
-	rules := profile.For(p.server, model, p.rules)
+	rules := p.rulesFor(model)
 	return slices.Concat(rules.Refused, missing[rules.API])
 }
 
 // Speaks returns the name of the server's profile, and of the API that a model is asked over
 // at first: chat or responses.
 func (p *Provider) Speaks(model string) (server, api string) {
-	return p.server.Name, string(profile.For(p.server, model, p.rules).API)
+	return p.server.Name, string(p.rulesFor(model).API)
+}
+
+// CheckTools returns the error of requests with tools to a model that is asked over Chat
+// Completions and takes none there at that effort.
+func (p *Provider) CheckTools(model, effort string) error {
+	if p.rulesFor(model).API != profile.Chat {
+		return nil
+	}
+	if err := overChat(model, effort); err != nil {
+		return unsent(err)
+	}
+	return nil
 }
 
 // checked is as much of a request as go-openai needs to check and address it. Settings are

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -43,8 +44,8 @@ func (c *call) ask(ctx context.Context) (providers.Response, error) {
 			return resp, first // the two forms refer to each other: neither is the cause
 		}
 		next, failed := c.p.generate(ctx, c.r, other, c.show)
-		if failed != nil && other.API != rules.API && providers.AsError(failed).Kind == providers.NotFound {
-			break // the server has no other API
+		if failed != nil && other.API != rules.API && impassable[providers.AsError(failed).Kind] {
+			return resp, joined(err, failed, " (over the other API: %s)")
 		}
 		resp, err, rules, lasting = next, failed, other, lasting && lasts
 		tried = append(tried, rules)
@@ -52,8 +53,15 @@ func (c *call) ask(ctx context.Context) (providers.Response, error) {
 	if err == nil && lasting && len(tried) > 1 {
 		c.p.repaired.Store(c.r.Model, rules)
 	}
-	return resp, withFirst(err, first)
+	if err != nil && providers.AsError(err).Kind == providers.BadRequest {
+		err = joined(err, first, " (a request in another form was refused before: %s)") // it may be the cause
+	}
+	return resp, err
 }
+
+// impassable are failures over another API that leave what was refused over the first: the
+// server has no other, or that one lacks a setting.
+var impassable = map[providers.ErrorKind]bool{providers.NotFound: true, providers.Unsupported: true}
 
 // repair returns the rules of a request that may be accepted where one by rules was refused
 // for its form, and whether later requests should be written by them too.
@@ -65,15 +73,11 @@ func repair(err error, rules, own profile.Rules) (other profile.Rules, lasting, 
 	return profile.Repair(refused.Message, rules, own)
 }
 
-// withFirst returns err with the words of the first refusal, to which another form of the
-// request was the wrong answer if that is refused as well.
-func withFirst(err, first error) error {
-	var last *providers.Error
-	if err == first || !errors.As(err, &last) || last.Kind != providers.BadRequest {
-		return err
+// joined returns err with the words of another one, if these are others.
+func joined(err, other error, format string) error {
+	e, o := providers.AsError(err), providers.AsError(other)
+	if e.Message != o.Message {
+		e.Message += fmt.Sprintf(format, o.Message)
 	}
-	if before := providers.AsError(first); before.Message != last.Message {
-		last.Message += " (a request in another form was refused before: " + before.Message + ")"
-	}
-	return err
+	return e
 }

@@ -174,6 +174,44 @@ func TestRepairOfNotFound(t *testing.T) {
 	}
 }
 
+// A refusal that names the other API is what is reported if that API does not take the request.
+func TestRepairToAnotherAPI(t *testing.T) {
+	seed := int64(7)
+	for name, c := range map[string]struct {
+		settings providers.Settings
+		refusals [][2]string
+		says     string
+	}{
+		"not there":  {providers.Settings{}, [][2]string{{"chat/completions", notOverAPI}, {"/responses", "404 page not found"}}, "(over the other API: 404 page not found"},
+		"a setting":  {providers.Settings{Seed: &seed}, [][2]string{{"chat/completions", notOverAPI}}, "(over the other API: the setting seed cannot be sent"},
+		"in no form": {providers.Settings{}, [][2]string{{"chat/completions", notOverAPI}, {"/responses", `{"error":{"message":"gone"}}`}}, "(over the other API: gone"},
+	} {
+		url, _ := strict(t, 404, c.refusals)
+		r := ask()
+		r.Settings = c.settings
+		e := fail(t, openai.New(key, openai.BaseURL(url)), r)
+		if e.Kind != providers.NotFound || !strings.HasPrefix(e.Message, "This model is only supported in v1/responses") || !strings.Contains(e.Message, c.says) {
+			t.Errorf("%s: got %v", name, e)
+		}
+	}
+}
+
+// Models that go-openai refuses to ask with tools over Chat Completions are asked over the
+// Responses API, whatever the server, unless a configuration says otherwise.
+func TestModelsOfGoOpenAI(t *testing.T) {
+	for model, want := range map[string]string{"gpt-6-astra": "responses", "gpt-6-luna": "responses", "gpt-6.1-sol": "responses", "vendor/gpt-6-astra": "chat", "gpt-5.5": "chat", "m": "chat"} {
+		_, api := openai.New(key, openai.BaseURL("http://gateway")).Speaks(model)
+		chat := openai.New(key, openai.BaseURL("http://gateway"), openai.Rules(profile.Rules{API: profile.Chat}))
+		_, own := chat.Speaks(model)
+		if err := chat.CheckTools(model, ""); api != want || own != "chat" || (err != nil) != (want == "responses") {
+			t.Errorf("%s is asked over %s, and over %s: %v", model, api, own, err)
+		}
+		if err := chat.CheckTools(model, "none"); (err != nil) != (model == "gpt-6-astra" || model == "gpt-6.1-sol") {
+			t.Errorf("%s without effort: %v", model, err)
+		}
+	}
+}
+
 // A signature that is refused is one history's: those of others still go back.
 func TestRepairOfOneHistory(t *testing.T) {
 	url, requests := strict(t, 400, [][2]string{{"BAD", `[{"error":{"code":400,"message":"Thought signature is not valid.","status":"INVALID_ARGUMENT"}}]`}})

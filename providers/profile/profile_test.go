@@ -86,11 +86,6 @@ func TestAPI(t *testing.T) {
 			}
 		}
 	}
-	for model, want := range map[string]Value{"openai/gpt-6-astra": Responses, "gpt-6-luna": Responses, "gpt-6.1-sol": Responses, "gpt-6-other": Chat, "gpt-5.5": Chat} {
-		if got := For(ByURL("https://unknown"), model, Rules{}).API; got != want {
-			t.Errorf("%s of an unknown server is asked over %s", model, got)
-		}
-	}
 }
 
 // Settings that a model refuses are known, so that a fallback does not inherit them.

@@ -21,13 +21,6 @@ var openAIResponses = Template{
 	Rules: Rules{API: Responses}.Or(openAIReasoning.Rules),
 }
 
-// responsesAnywhere are models that go-openai refuses to ask over Chat Completions with tools,
-// whatever the server.
-var responsesAnywhere = Template{
-	Name: "openai-responses", Models: []string{"gpt-6-sol", "gpt-6-luna", "gpt-6-astra", "gpt-6.1-sol"},
-	Rules: openAIResponses.Rules,
-}
-
 // openAIOlder are OpenAI's models that do not think.
 var openAIOlder = Template{
 	Name: "openai-older", Models: []string{"gpt-3.5*", "gpt-4*", "chatgpt-4o*"},

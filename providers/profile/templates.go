@@ -3,7 +3,6 @@ package profile
 // templates are the chat templates of families of models; the first that matches is taken.
 // Roles that alternate, and a system message that comes first, are already the rules of plain.
 var templates = []Template{
-	responsesAnywhere,
 	openAIReasoning,
 	// Refuses content and reasoning beside the same tool call.
 	{Name: "gpt-oss", Models: []string{"gpt-oss*"}, Rules: Rules{Content: AsReasoning}},

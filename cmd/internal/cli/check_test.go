@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,15 @@ providers:
 	}
 	w.file("reprise.yaml", strings.Replace(models, "gpt-6-sol", "gpt-4.1", 1))
 	w.run("check").exits(1, "openai/gpt-4.1 refuses or ignores the setting hosted_tools")
+	tooled := `agents: {a: {model: %s, tools: [clock]}}
+providers: {gate: {base_url: "http://127.0.0.1:1/v1"}, chat: {base_url: "http://127.0.0.1:1/v1", api: chat}}
+`
+	w.file("reprise.yaml", fmt.Sprintf(tooled, "gate/gpt-6-astra"))
+	w.run("check").exits(0, "model gate/gpt-6-astra: profile plain, API responses")
+	w.file("reprise.yaml", fmt.Sprintf(tooled, "chat/gpt-6-astra"))
+	w.run("check").exits(1, "agent a: chat/gpt-6-astra: ", "remove api: chat")
+	w.file("reprise.yaml", fmt.Sprintf(tooled, "chat/gpt-6-sol, settings: {reasoning_effort: none}"))
+	w.run("check").exits(0, "model chat/gpt-6-sol: profile plain, API chat")
 }
 
 // Where agents are archived is asked before a node connects.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -68,9 +69,25 @@ func validate(c *config.Config, agents []actors.Definition) error {
 	addProviders(set, c)
 	var wrong []error
 	for _, d := range agents {
-		wrong = append(wrong, d.Validate(set))
+		wrong = append(wrong, d.Validate(set), checkTools(set, d))
 	}
 	return errors.Join(wrong...)
+}
+
+// checkTools returns the error of an agent whose tools one of its models cannot be sent.
+func checkTools(set providers.Set, d actors.Definition) error {
+	if len(d.Tools) == 0 && len(d.Sources) == 0 {
+		return nil
+	}
+	for _, model := range append([]string{d.Model}, d.Fallbacks...) {
+		p, name, err := set.Split(model)
+		if asked, ok := p.(*openai.Provider); ok && err == nil {
+			if err := asked.CheckTools(name, d.ModelSettings[model].Or(d.Settings).ReasoningEffort); err != nil {
+				return fmt.Errorf("agent %s: %s: %w", d.Kind, model, err)
+			}
+		}
+	}
+	return nil
 }
 
 // definitions are the agents of a file; command makes a tool of a program.

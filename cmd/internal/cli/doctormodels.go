@@ -106,13 +106,22 @@ func (p *probe) ask(ctx context.Context, what string, r providers.Request) (resp
 	return resp, err == nil
 }
 
+// tokens are the settings of a request: a limit of tokens, where the model takes one.
+func (p *probe) tokens(model string, n int) providers.Settings {
+	return providers.Settings{MaxOutputTokens: n}.Without(p.provider.Refuses(model))
+}
+
 // word asks for a word, and reports whether there was an answer.
 func (p *probe) word(ctx context.Context, model string, m checkedModel) bool {
 	resp, ok := p.ask(ctx, "answer", providers.Request{
 		Model: model, Items: []messages.Item{messages.Text(messages.RoleUser, "Answer with the word ok.")},
-		Settings: providers.Settings{MaxOutputTokens: probeTokens},
+		Settings: p.tokens(model, probeTokens),
 	})
 	if !ok {
+		return false
+	}
+	if len(resp.Items) == 0 && resp.Finish != messages.FinishLength { // else it was thinking
+		p.add("answer", "fail", "the answer is empty; it ended with %s", resp.Finish)
 		return false
 	}
 	usage := "no usage"
@@ -128,13 +137,13 @@ func (p *probe) word(ctx context.Context, model string, m checkedModel) bool {
 	return true
 }
 
-// call asks for a tool call, and looks whether its arguments fit the schema.
+// call asks for a tool call, and checks its arguments against the schema.
 func (p *probe) call(ctx context.Context, model string) {
 	resp, ok := p.ask(ctx, "tools", providers.Request{
 		Model: model, Items: []messages.Item{messages.Text(messages.RoleUser, "Call the tool report with the number 7.")},
 		Tools: []providers.ToolSpec{{Name: "report", Description: "Report a number",
 			Parameters: []byte(`{"type":"object","properties":{"number":{"type":"integer"}},"required":["number"],"additionalProperties":false}`)}},
-		Settings: providers.Settings{MaxOutputTokens: probeToolRoom},
+		Settings: p.tokens(model, probeToolRoom),
 	})
 	if !ok {
 		return
@@ -145,7 +154,9 @@ func (p *probe) call(ctx context.Context, model string) {
 		}
 		p.add("tools", "ok", "it called the tool that it was asked to call")
 		var arguments struct{ Number *int }
-		if err := json.Unmarshal([]byte(it.Arguments), &arguments); err != nil || arguments.Number == nil {
+		d := json.NewDecoder(strings.NewReader(it.Arguments))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&arguments); err != nil || arguments.Number == nil {
 			p.add("schema", "warn", "the arguments do not fit the schema of the tool: %.200q", it.Arguments)
 			return
 		}

@@ -38,6 +38,10 @@ func TestDoctorModels(t *testing.T) {
 		_, _ = w.Write([]byte("<title>Welcome</title>"))
 	}))
 	t.Cleanup(page.Close)
+	mute := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"choices":[{"message":{},"finish_reason":"stop"}]}`))
+	}))
+	t.Cleanup(mute.Close)
 	hung := make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hung }))
 	t.Cleanup(silent.Close)
@@ -52,15 +56,19 @@ providers:
   qwen: {api_key: `+key+`, profile: vllm, base_url: "`+imitated(t, providertest.Imitation{Server: "vllm", Template: "qwen", Model: "qwen3.8"}, true, `{"number":"seven"}`)+`"}
   gemini: {api_key: `+key+`, profile: gemini, base_url: "`+imitated(t, providertest.Imitation{Server: "gemini"}, false, "")+`"}
   stranger: {api_key: sk-another-key-1234, profile: openai, base_url: "`+imitated(t, providertest.Imitation{Server: "openai", Model: "gpt-4.1"}, false, fits)+`"}
+  narrow: {api_key: `+key+`, profile: vllm, rules: {refused: [max_output_tokens]}, base_url: "`+imitated(t, providertest.Imitation{Server: "vllm", Template: "qwen", Model: "qwen3.8"}, false, `{"number":7,"more":1}`)+`"}
   page: {base_url: "`+page.URL+`"}
+  mute: {base_url: "`+mute.URL+`"}
   silent: {base_url: "`+silent.URL+`"}
 `)
 	}
-	file("openai/gpt-5.5, qwen/qwen3.8, gemini/gemini-3-pro")
+	file("openai/gpt-5.5, qwen/qwen3.8, gemini/gemini-3-pro, narrow/qwen3.8")
 	w.run("doctor", "--models").exits(0,
 		"ok    openai/gpt-5.5 answer  profile openai, API responses; it ended with stop; 12 tokens in, 4 out", "ok    openai/gpt-5.5 stream", "ok    openai/gpt-5.5 tools", "ok    openai/gpt-5.5 schema",
 		"warn  qwen/qwen3.8 stream", "ok    qwen/qwen3.8 tools", "warn  qwen/qwen3.8 schema", "seven",
-		"ok    gemini/gemini-3-pro stream", "warn  gemini/gemini-3-pro tools")
+		"ok    gemini/gemini-3-pro stream", "warn  gemini/gemini-3-pro tools", "ok    narrow/qwen3.8 tools", "warn  narrow/qwen3.8 schema", "more")
+	file("mute/m")
+	w.run("doctor", "--models").exits(1, "fail  mute/m answer  the answer is empty; it ended with stop")
 	file("stranger/gpt-4.1, page/m")
 	r := w.run("doctor", "--models").exits(1,
 		"fail  stranger/gpt-4.1 answer  auth (HTTP 401): Incorrect API key", "fail  page/m answer", "check the base URL")

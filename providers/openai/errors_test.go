@@ -77,7 +77,7 @@ func TestStatus(t *testing.T) {
 		{404, `{"error":{"message":"The model 'gpt-9' does not exist","type":"invalid_request_error","param":null,"code":"model_not_found"}}`, providers.NotFound, false, "gpt-9"},
 		{500, `{"error":{"code":500,"message":"Jinja Exception: System message must be at the beginning.","type":"server_error"}}`, providers.BadRequest, false, "at the beginning"},
 		{500, `{"error":{"code":500,"message":"Context size has been exceeded.","type":"server_error"}}`, providers.ContextLength, false, "has been exceeded"},
-		{400, `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`, providers.BadRequest, true, "Failed to call"},
+		{400, `{"error":{"message":"Failed to call a function.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<f>"}}`, providers.BadAnswer, true, "Failed to call"},
 		{400, `{"error":{"message":"Too many tokens, please wait before trying again."}}`, providers.BadRequest, false, "please wait"},
 		{413, `{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"},"request_id":"r"}`, providers.ContextLength, false, "maximum size"},
 		{502, "<html>\r\n<head><title>502 Bad Gateway</title></head><body>nginx</body></html>", providers.Overloaded, true, "502 Bad Gateway (the server answered with a web page"},
@@ -184,6 +184,10 @@ func TestUntrustedCertificate(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	t.Cleanup(s.Close)
 	if e := fail(t, openai.New(key, openai.BaseURL(s.URL)), ask()); e.Kind != providers.Network || e.Temporary || !strings.Contains(e.Message, "certificate") {
+		t.Fatalf("got %#v", e)
+	}
+	plain, _ := start(t)
+	if e := fail(t, openai.New(key, openai.BaseURL(strings.Replace(plain.URL, "http:", "https:", 1))), ask()); e.Kind != providers.Network || e.Temporary {
 		t.Fatalf("got %#v", e)
 	}
 }

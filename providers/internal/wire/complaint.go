@@ -199,7 +199,7 @@ func (c Complaint) withStatus(status int) *providers.Error {
 	case status < 400:
 		e.Kind = providers.BadAnswer
 	case c.is("tool_use_failed"): // Groq: the model wrote a call that cannot be read
-		e.Temporary = true
+		e.Kind, e.Temporary = providers.BadAnswer, true
 	}
 	return e
 }

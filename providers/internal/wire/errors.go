@@ -50,7 +50,8 @@ func (e *Endpoint) Failed(ctx context.Context, err error, usage messages.Usage) 
 		f = Canceled(ctx)
 	default:
 		var untrusted *tls.CertificateVerificationError
-		f = &providers.Error{Kind: providers.Network, Temporary: !errors.As(err, &untrusted), Message: err.Error(), Err: err}
+		lasting := errors.As(err, &untrusted) || errors.Is(err, http.ErrSchemeMismatch)
+		f = &providers.Error{Kind: providers.Network, Temporary: !lasting, Message: err.Error(), Err: err}
 	}
 	f.Usage = usage
 	f.Message = e.Scrub.Text(f.Message)

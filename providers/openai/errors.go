@@ -16,10 +16,6 @@ func unsent(err error) error {
 		e.Kind = providers.BadRequest
 		e.Message = "a call with tools to this model requires the Responses API: remove api: chat from its provider, " +
 			"or set reasoning_effort to none where the model allows it"
-	case errors.Is(err, api.ErrReasoningModelLimitationsOther), errors.Is(err, api.ErrReasoningSamplingUnsupported):
-		e.Message = "reasoning models take no temperature and no top_p: leave both out of the settings"
-	case errors.Is(err, api.ErrReasoningModelMaxTokensDeprecated):
-		e.Message = "reasoning models accept no max_tokens: leave token_limit out of the provider's rules"
 	case errors.Is(err, api.ErrReasoningEffortUnsupported), errors.Is(err, api.ErrChatCompletionInvalidModel):
 	default:
 		e.Kind = providers.BadRequest

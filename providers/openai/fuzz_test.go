@@ -45,7 +45,7 @@ func FuzzStream(f *testing.F) {
 func fuzzed(t *testing.T, p *Provider) {
 	r := providers.Request{Model: "m"}
 	for range 2 {
-		resp, err := p.Generate(context.Background(), providers.Request{Model: "m"}, nil)
+		resp, err := p.Generate(context.Background(), r, nil)
 		if err != nil {
 			var e *providers.Error
 			if !errors.As(err, &e) || e.Kind == "" {

@@ -60,6 +60,7 @@ providers:
   page: {base_url: "`+page.URL+`"}
   mute: {base_url: "`+mute.URL+`"}
   silent: {base_url: "`+silent.URL+`"}
+  hasty: {base_url: "`+silent.URL+`", timeout: 100ms}
 `)
 	}
 	file("openai/gpt-5.5, qwen/qwen3.8, gemini/gemini-3-pro, narrow/qwen3.8")
@@ -80,6 +81,8 @@ providers:
 	}
 	file("silent/m")
 	w.run("doctor", "--models", "--timeout", "1s").exits(1, "fail  silent/m answer", "no whole answer within 1s")
+	file("hasty/m")
+	w.run("doctor", "--models").exits(1, "fail  hasty/m answer", "not complete after 100ms", "timeout")
 	file("demo/demo")
 	w.run("doctor", "--models").exits(0, "no agent has a model that is asked over a network")
 	w.run("doctor", "--models", "--deep").exits(2, "nothing else")

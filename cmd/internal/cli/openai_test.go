@@ -76,6 +76,37 @@ providers:
 	w.run("dev", "--model", "demo/demo", "--listen", "127.0.0.1:0").exits(2, "--model")
 }
 
+// TestFileShapesRequests holds that the headers, the query and the body that a file gives a provider reach its server.
+func TestFileShapesRequests(t *testing.T) {
+	w := newWorld(t)
+	requests := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests <- fmt.Sprint(r.URL.Path, " ", r.URL.Query(), " ", r.Header.Get("X-Team"), " ", r.Header.Get("X-Key"), " ", string(body))
+		_, _ = fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"Yes."},"finish_reason":"stop"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	w.env = append(w.env, "GATE_KEY="+key)
+	w.file("reprise.yaml", `
+agents: {assistant: {model: gate/m, settings: {seed: 7}}}
+providers:
+  gate:
+    base_url: "`+server.URL+`/v1"
+    headers: {X-Team: agents, X-Key: "${GATE_KEY}"}
+    query: {api-version: "2024-10-21"}
+    extra_body: {user: me}
+    rules: {seed: random_seed}
+`)
+	w.dev()
+	w.run("ask", "assistant/main", "hello").exits(0, "Yes.")
+	got := <-requests
+	for _, want := range []string{"/v1/chat/completions map[api-version:[2024-10-21]] agents " + key + " ", `"user":"me"`, `"random_seed":7`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // TestFailedTurnIsSeen holds that show, ls and doctor name an agent whose model refused it.
 func TestFailedTurnIsSeen(t *testing.T) {
 	w := newWorld(t)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // TestInOrder has histories as they were written, and the order in which they are sent. u, a, n
@@ -53,6 +54,26 @@ func TestInOrder(t *testing.T) {
 		}
 		if err != nil && providers.AsError(err).Kind != providers.BadRequest {
 			t.Errorf("%s: %v", written, err)
+		}
+	}
+}
+
+func TestSentID(t *testing.T) {
+	long := messages.CallID(strings.Repeat("x", 41))
+	for _, c := range []struct {
+		id     messages.CallID
+		form   profile.Value
+		length int // 0: as it is
+	}{
+		{"abcDEF123", profile.Nine, 0}, {"call_ab-1", profile.Nine, 9}, {"call_ab_1", profile.Nine, 9}, {"short", profile.Nine, 9}, {"call_ab-1", profile.Word, 0},
+		{"functions.f:0", profile.Word, 40}, {long, profile.Word, 40}, {"functions.f:0", profile.Any, 0}, {long, profile.Any, 0},
+	} {
+		got := SentID(c.id, c.form)
+		if (c.length == 0) != (got == string(c.id)) || c.length > 0 && len(got) != c.length || got != SentID(c.id, c.form) {
+			t.Errorf("%s by rule %s is sent as %s", c.id, c.form, got)
+		}
+		if c.form == profile.Nine && strings.ContainsAny(got, "-_") {
+			t.Errorf("%s is sent as %s", c.id, got)
 		}
 	}
 }

@@ -42,6 +42,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/internal/wire"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 var (
@@ -162,13 +163,9 @@ func (p *Provider) ask(ctx context.Context, r providers.Request, emit func(provi
 // unsupported are settings that the API does not have.
 var unsupported = []string{"seed", "presence_penalty", "frequency_penalty", "verbosity", "cache_key"}
 
-// unsampled are the models that take no temperature and no top_p.
-// https://platform.claude.com/docs/en/about-claude/models/migration-guide
-var unsampled = []string{"claude-opus-4-[78]*", "claude-opus-5*", "claude-sonnet-5*", "claude-fable-5*", "claude-haiku-5*"}
-
 // Refuses returns the settings that a model does not accept.
 func (p *Provider) Refuses(model string) []string {
-	for _, pattern := range unsampled {
+	for _, pattern := range profile.Unsampled {
 		if ok, _ := path.Match(pattern, model); ok { // the patterns are well formed
 			return append(slices.Clip(unsupported), "temperature", "top_p")
 		}

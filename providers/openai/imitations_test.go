@@ -1,12 +1,15 @@
 package openai_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/openai"
 	"github.com/reprise-dev/reprise/providers/profile"
 	"github.com/reprise-dev/reprise/providers/providertest"
@@ -55,16 +58,22 @@ func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	s, err := profile.ByName(by)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := &providertest.Conversation{Model: of.Model}
 	if of.Server != "plain" && by == of.Server { // it sends usage
 		c.Usage = messages.Usage{Input: 20, Output: 9}
 	}
-	if name := named[of.Template]; name != "" {
-		c.Model = name
+	c.Provider, c.Model = imitated(t, server, of, by)
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatalf("%v\nthe request was %s", err, server.Last().Body)
+	}
+	return server.Refusals()
+}
+
+// imitated returns a provider that asks an imitation by the rules of a profile, and the name of its model.
+func imitated(t *testing.T, server *providertest.Server, of providertest.Imitation, by string) (*openai.Provider, string) {
+	s, err := profile.ByName(by)
+	if err != nil {
+		t.Fatal(err)
 	}
 	options := []openai.Option{openai.BaseURL(server.URL), openai.Name("here"), openai.Profile(s)}
 	if of.Server == "azure" {
@@ -73,11 +82,48 @@ func converse(t *testing.T, of providertest.Imitation, by string, whole bool) []
 	if of.Model == "picky" {
 		options = append(options, openai.Rules(profile.Rules{StreamUsage: profile.No}))
 	}
-	c.Provider = openai.New(key, options...)
-	if err := c.Run(t.Context()); err != nil {
-		t.Fatalf("%v\nthe request was %s", err, server.Last().Body)
+	return openai.New(key, options...), cmp.Or(named[of.Template], of.Model)
+}
+
+// TestSettingsOfImitations holds that each server that is imitated accepts each setting that its
+// profile does not refuse, in the form that the profile gives it.
+func TestSettingsOfImitations(t *testing.T) {
+	imitations, err := providertest.Imitations()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return server.Refusals()
+	half, seed, no := float32(0.5), int64(7), false
+	all := providers.Settings{
+		Temperature: &half, TopP: &half, MaxOutputTokens: 100, Stop: []string{"x"}, Seed: &seed, PresencePenalty: &half, FrequencyPenalty: &half,
+		ReasoningEffort: "high", Verbosity: "low", ServiceTier: "auto", ParallelToolCalls: &no, CacheKey: "k",
+	}
+	for _, of := range imitations {
+		if of.Model == "picky" { // which takes no setting at all
+			continue
+		}
+		t.Run(of.String(), func(t *testing.T) {
+			server, err := providertest.Start(providertest.Play(providertest.Steps(slices.Repeat([]scripted.Step{scripted.Say("ok")}, 20)...)...), providertest.Config{Key: key, Imitate: of})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			p, model := imitated(t, server, of, of.Server)
+			for _, name := range all.Names() {
+				if slices.Contains(p.Refuses(model), name) {
+					continue
+				}
+				r := ask()
+				r.Model, r.Tools = model, []providers.ToolSpec{{Name: "f"}}
+				r.Settings = all.Without(slices.DeleteFunc(all.Names(), func(n string) bool { return n == name }))
+				if _, err := p.Generate(t.Context(), r, nil); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			for _, r := range server.Refusals() {
+				t.Errorf("%s: %s", r.Check, r.Body)
+			}
+		})
+	}
 }
 
 // A conversation that was recorded is played again without its server.

@@ -72,7 +72,7 @@ func TestOrder(t *testing.T) {
 // Models that need the Responses API are asked over it, unless a configuration says otherwise.
 func TestAPI(t *testing.T) {
 	for model, want := range map[string]Value{
-		"gpt-5.5": Responses, "gpt-5.6-mini": Responses, "gpt-6-sol": Responses, "gpt-6.1-sol": Responses, "gpt-5-pro": Responses, "gpt-5.2-pro-2025-12-11": Responses,
+		"gpt-5.4-mini": Responses, "gpt-5.5": Responses, "gpt-5.6-mini": Responses, "gpt-6-sol": Responses, "gpt-6.1-sol": Responses, "gpt-5-pro": Responses, "gpt-5.2-pro-2025-12-11": Responses,
 		"gpt-5-codex": Responses, "gpt-5.1-codex-mini": Responses, "o1-pro": Responses, "o3-pro": Responses, "o4-mini-deep-research": Responses,
 		"gpt-5.1": Chat, "gpt-5-mini": Chat, "o3": Chat, "gpt-4.1": Chat, "new": Chat,
 	} {

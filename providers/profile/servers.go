@@ -17,7 +17,7 @@ var openAIReasoning = Template{
 // reasoning is switched off, or that are served over no other.
 // https://platform.openai.com/docs/guides/latest-model
 var openAIResponses = Template{
-	Name: "openai-responses", Models: []string{"gpt-5.5*", "gpt-5.6*", "gpt-6*", "gpt-5*-pro*", "gpt-5*-codex*", "o1-pro*", "o3-pro*", "o*-deep-research*"},
+	Name: "openai-responses", Models: []string{"gpt-5.4*", "gpt-5.5*", "gpt-5.6*", "gpt-6*", "gpt-5*-pro*", "gpt-5*-codex*", "o1-pro*", "o3-pro*", "o*-deep-research*"},
 	Rules: Rules{API: Responses}.Or(openAIReasoning.Rules),
 }
 
@@ -26,6 +26,13 @@ var openAIOlder = Template{
 	Name: "openai-older", Models: []string{"gpt-3.5*", "gpt-4*", "chatgpt-4o*"},
 	Rules: Rules{Refused: []string{"reasoning_effort", "verbosity"}},
 }
+
+// Unsampled are the models of Anthropic that take no temperature and no top_p, as patterns of path.Match.
+// https://platform.claude.com/docs/en/about-claude/models/migration-guide
+var Unsampled = []string{"claude-opus-4-[78]*", "claude-opus-5*", "claude-sonnet-5*", "claude-fable-5*", "claude-haiku-5*"}
+
+// ignored are the settings that Anthropic's compatible endpoint ignores.
+var ignored = []string{"seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity", "service_tier", "cache_key"}
 
 // servers are all profiles. A field that a row leaves empty is that of plain.
 var servers = []Server{
@@ -42,10 +49,10 @@ var servers = []Server{
 	}},
 	// https://platform.claude.com/docs/en/api/openai-sdk. It moves system messages to the front
 	// and ignores what is listed here.
-	{Name: "anthropic", Hosts: []string{"api.anthropic.com"}, Rules: Rules{
-		Echo:    []string{},
-		Refused: []string{"seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity", "service_tier", "cache_key"},
-	}},
+	{Name: "anthropic", Hosts: []string{"api.anthropic.com"},
+		Models: []Template{{Name: "unsampled", Models: Unsampled, Rules: Rules{Refused: append([]string{"temperature", "top_p"}, ignored...)}}},
+		Rules:  Rules{Echo: []string{}, Refused: ignored},
+	},
 	// https://openrouter.ai/docs/use-cases/reasoning-tokens. Details of another model are refused.
 	{Name: "openrouter", Hosts: []string{"openrouter.ai"}, Templates: true,
 		Models: []Template{{Name: "gemini", Models: []string{"gemini-*"}, Rules: Rules{Unsigned: ReasoningDetails}}},
@@ -65,10 +72,13 @@ var servers = []Server{
 	{Name: "deepseek", Hosts: []string{"api.deepseek.com"}, Rules: Rules{
 		Reasoning: All, ReasoningIn: "reasoning_content", ReasoningRequired: Yes, Echo: []string{},
 	}},
-	// https://docs.x.ai/docs/guides/reasoning
-	{Name: "xai", Hosts: []string{"api.x.ai"}, Rules: Rules{
-		TokenLimit: "max_completion_tokens", Echo: []string{}, Refused: []string{"presence_penalty", "frequency_penalty"},
-	}},
+	// https://docs.x.ai/docs/guides/reasoning, litellm#16265
+	{Name: "xai", Hosts: []string{"api.x.ai"},
+		Models: []Template{{Name: "grok-4", Models: []string{"grok-4", "grok-4-*", "grok-4.5*"}, Rules: Rules{
+			Refused: []string{"presence_penalty", "frequency_penalty", "stop", "reasoning_effort"},
+		}}},
+		Rules: Rules{TokenLimit: "max_completion_tokens", Echo: []string{}, Refused: []string{"presence_penalty", "frequency_penalty", "stop"}},
+	},
 	// Servers of models that one runs oneself. Ollama and vLLM read reasoning, llama.cpp
 	// reasoning_content; each ignores the other.
 	{Name: "ollama", Templates: true, Rules: Rules{Reasoning: Turn, ReasoningIn: "reasoning"}},

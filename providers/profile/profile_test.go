@@ -12,6 +12,7 @@ func TestByURL(t *testing.T) {
 		"": "openai", "https://api.openai.com/v1": "openai", "https://eu.api.openai.com/v1": "openai", "https://API.Mistral.ai/v1": "mistral",
 		"https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/endpoints/openapi": "gemini", "https://me.openai.azure.us/openai/v1": "azure",
 		"https://me.openai.azure.com/openai/deployments/d": "azure", "https://generativelanguage.googleapis.com/v1beta/openai": "gemini",
+		"https://openrouter.ai/api/v1": "openrouter", "https://api.deepseek.com": "deepseek", "https://api.groq.com/openai/v1": "groq", "https://api.x.ai/v1": "xai", "https://api.anthropic.com/v1": "anthropic",
 		"https://notapi.mistral.ai.example.com": Plain, "https://xapi.mistral.ai": Plain, "http://127.0.0.1:11434/v1": Plain, "%": Plain,
 	} {
 		if got := ByURL(url).Name; got != want {
@@ -48,6 +49,20 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: pattern %q, %v", row.Name, pattern, err)
 			}
 		}
+	}
+}
+
+// Values that no request can carry are refused.
+func TestSet(t *testing.T) {
+	for _, f := range fields {
+		for _, bad := range []Value{"", "x y", "stream", "messages", "a.b.c", "effort."} {
+			if err := f.Set(&Rules{}, bad); err == nil {
+				t.Errorf("%s may be %q", f.Name, bad)
+			}
+		}
+	}
+	if azure, _ := ByName("azure"); For(azure, "gpt-5.1", Rules{}).Key != "api-key" {
+		t.Error("Azure has its key elsewhere")
 	}
 }
 

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -142,18 +143,25 @@ var fields = []Field{
 // configuration has it as a setting of the provider.
 func Fields() []Field { return fields[1:] }
 
-// Set sets the field of r. The error lists the values that there are.
+// Set sets the field of r, and refuses a value that the field cannot have.
 func (f Field) Set(r *Rules, v Value) error {
-	if v == "" || f.Values != nil && !slices.Contains(f.Values, v) {
-		return fmt.Errorf("%s cannot be %q: use %s", f.Name, v, f.allowed())
+	if f.Values != nil && !slices.Contains(f.Values, v) || f.Values == nil && (!memberName.MatchString(string(v)) || slices.Contains(written, v)) {
+		return fmt.Errorf("%s cannot be %q: use %s", f.Name, v, f.Allowed())
 	}
 	*f.of(r) = v
 	return nil
 }
 
-func (f Field) allowed() string {
+// memberName is the name of a member or, with a dot, of a member of a member; or that of a header.
+var memberName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)?$`)
+
+// written are members that each request has anyway.
+var written = []Value{"model", "messages", "input", "tools", "stream"}
+
+// Allowed describes the values that f may have.
+func (f Field) Allowed() string {
 	if f.Values == nil {
-		return "the name of a member"
+		return "the name of a member that requests do not have otherwise"
 	}
 	names := make([]string, len(f.Values))
 	for i, v := range f.Values {

@@ -128,7 +128,7 @@ func (r *reader) rules(n *node) (rules profile.Rules) {
 		readers[f.Name] = func(n *node) {
 			if s, ok := r.text(n, f.Name); ok {
 				if err := f.Set(&rules, profile.Value(s)); err != nil {
-					r.add(n.at, "write one of them", "%v", err)
+					r.add(n.at, "use "+f.Allowed(), "%s cannot be %s", f.Name, shown(s))
 				}
 			}
 		}

@@ -427,3 +427,19 @@ func TestRepeatedMembers(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswerWithoutEnd holds that a server that never ends is given up.
+func TestAnswerWithoutEnd(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		comments := strings.Repeat(": "+strings.Repeat("x", 1021)+"\n", 1024)
+		for range 70 { // MiB
+			if _, err := io.WriteString(w, comments); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	if e := fail(t, openai.New(key, openai.BaseURL(server.URL)), ask()); e.Kind != providers.BadAnswer || !strings.Contains(e.Message, "64 MiB") {
+		t.Error(e)
+	}
+}

@@ -26,6 +26,7 @@ type answer struct {
 	texts             map[messages.ItemType]*part
 	reasoningIn       string           // the member that reasoning comes in
 	last              *part            // call
+	named             *part            // the call that the last piece in this list named
 	byID              map[string]*part // calls
 	byIndex           map[int]*part    // the newest of each index
 	rest              node             // members of the message that nothing else covers
@@ -224,10 +225,11 @@ func (a *answer) member(key, value []byte) error {
 	case name == "refusal" && value[0] == '"':
 		return a.say(messages.ItemRefusal, wire.Unquoted(value))
 	case name == "tool_calls":
-		a.goesOn()
+		a.active()
+		a.named = nil
 		return wire.Elements(value, a.fragment)
 	default:
-		a.goesOn()
+		a.active()
 		return a.putRest(key, value)
 	}
 	return nil
@@ -244,8 +246,8 @@ func (a *answer) reason(name string, value []byte) error {
 	return a.say(messages.ItemReasoning, wire.Unquoted(value))
 }
 
-// goesOn emits that the answer goes on with what is not shown.
-func (a *answer) goesOn() {
+// active emits an empty delta: the server sends something that is not shown.
+func (a *answer) active() {
 	if a.emit != nil {
 		a.emit(providers.Delta{})
 	}

@@ -34,6 +34,8 @@ func TestFragments(t *testing.T) {
 			`a=f({"x":1}) b=f({})`},
 		{"no index, no id", []string{`{"function":{"name":"f","arguments":"{\"x\":1}"}}`, `{"function":{"name":"f","arguments":"{\"x\":2}"}}`},
 			`new1=f({"x":1}) new2=f({"x":2})`},
+		{"neither arguments nor ids", []string{`{"index":0,"function":{"name":"f","arguments":""}},{"index":0,"function":{"name":"g"}}`, `{"index":1,"function":{"name":"h"}},{"index":1,"function":{"name":"h"}}`},
+			`new1=f({}) new2=g({}) new3=h({}) new4=h({})`},
 		{"id and name repeated", []string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}`},
 			`a=f({})`},
 		{"index counts fragments", []string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":1,"id":"a","function":{"arguments":"}"}}`},

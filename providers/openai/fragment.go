@@ -71,6 +71,9 @@ func (a *answer) fragment(raw []byte) error {
 	if f.form != "" {
 		p.form = f.form
 	}
+	if f.name != "" {
+		a.named = p
+	}
 	if f.name != p.name {
 		if p.name += f.name; len(p.name) > maxName {
 			return wire.BadAnswer(fmt.Sprintf("a tool call has a name of more than %d bytes", maxName))
@@ -141,7 +144,7 @@ func (a *answer) callOf(f fragment) *part {
 	case f.index >= 0 || f.id != "":
 		p = nil
 	}
-	if p == nil || f.begins(p) {
+	if p == nil || f.begins(p) || f.id == "" && f.name != "" && p == a.named {
 		p = &part{kind: messages.ItemCall, index: f.index, rest: node{kind: '{'}}
 		a.parts, a.last = append(a.parts, p), p
 		if f.index >= 0 {

@@ -87,7 +87,7 @@ type ToolSpec struct {
 type Delta struct {
 	// Kind is text or reasoning.
 	Kind DeltaKind
-	// Text is empty where the answer goes on with what is not shown, such as a call.
+	// Text is empty for activity that is not shown, such as the arguments of a call.
 	Text string
 }
 

@@ -131,7 +131,7 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 		case failed == nil:
 			more.Items, more.Usage = slices.Concat(whole.Items, more.Items), whole.Usage.Add(more.Usage)
 			whole = more
-		case errors.As(failed, &e) && e.Kind == providers.BadRequest: // it does not take back what it has sent
+		case errors.As(failed, &e) && e.Kind == providers.BadRequest: // it does not accept its own blocks
 			n = maxPauses
 		default:
 			e.Usage = e.Usage.Add(whole.Usage)

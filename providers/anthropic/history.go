@@ -115,7 +115,7 @@ func (h *history) unchanged(it messages.Item) {
 	h.b = append(h.b, it.Raw...)
 }
 
-// kinds are the types of items whose blocks are called otherwise.
+// kinds maps types of blocks to types of items where the names differ.
 var kinds = map[string]messages.ItemType{
 	"text": messages.ItemMessage, "thinking": messages.ItemReasoning, "redacted_thinking": messages.ItemReasoning, "tool_use": messages.ItemCall,
 }

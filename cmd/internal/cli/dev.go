@@ -84,7 +84,8 @@ func (a *app) runDev(ctx context.Context, f devFlags, chosen, httpGiven bool) er
 	return n.run(ctx)
 }
 
-// devAgents takes the agents from a file, whose name and content it gives, if there is one.
+// devAgents loads the agents of the file named by --config, or of reprise.yaml if it exists, and
+// returns its name and content.
 func devAgents(f devFlags, cfg *cluster.Config) (file string, c *config.Config, err error) {
 	file, c = f.config, new(config.Config)
 	if file == "" {

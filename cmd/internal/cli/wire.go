@@ -25,8 +25,8 @@ const defaultConfig = "reprise.yaml"
 const wordDelay = 20 * time.Millisecond
 
 // fromFile puts what a reprise.yaml defines into cfg, whose Data is set if it has a
-// data folder. promptApproves holds for
-// agents of which the file does not say whether whoever prompts them decides. It starts nothing.
+// data folder. promptApproves is the default of prompt_approves for agents that do not set it.
+// It starts nothing.
 func fromFile(path, keyFile string, cfg *cluster.Config, promptApproves bool) (*config.Config, error) {
 	c, err := config.Load(path)
 	if err != nil {

@@ -27,7 +27,7 @@ func Find(dir, name string) (string, error) {
 	var cause *exec.Error
 	var stat *fs.PathError
 	if errors.As(err, &cause) && errors.As(cause.Err, &stat) {
-		cause.Err = stat.Err // its path would be told twice
+		cause.Err = stat.Err // the message would name the path twice
 	}
 	switch {
 	case err == nil:

@@ -11,7 +11,7 @@ import (
 const PartSize = 256 / memory.Weight
 
 // Size returns how many bytes the texts of a request take as JSON, in which a character may take
-// six. What goes unseen is less than [memory.Free].
+// six. The rest of the body takes less than [memory.Free].
 func Size(r providers.Request) int {
 	size := encoded(r.Instructions)
 	for _, t := range r.Tools {

@@ -109,9 +109,13 @@ func (d Definition) Validate(set providers.Set) error {
 	if d.Model == "" {
 		return fmt.Errorf("agent %s: model is missing: write provider/model, such as openai/gpt-5.5", d.Kind)
 	}
-	for _, model := range d.models() {
+	models := d.models()
+	for i, model := range models {
 		if _, _, err := set.Split(model); err != nil {
 			return fmt.Errorf("agent %s: %w", d.Kind, err)
+		}
+		if slices.Contains(models[:i], model) {
+			return fmt.Errorf("agent %s: model %s is listed twice: keep one of them", d.Kind, model)
 		}
 	}
 	for _, l := range []struct {

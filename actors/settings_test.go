@@ -73,6 +73,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"p/m refuses or ignores the setting temperature": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
 		"p/n refuses or ignores the setting temperature": {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
 		"p/sum refuses or ignores the setting temperatu": {Model: "q/m", Compact: actors.Compaction{Model: "p/sum"}, ModelSettings: map[string]providers.Settings{"p/sum": {Temperature: &half}}},
+		"model q/n is listed twice: keep one of them":    {Model: "q/m", Fallbacks: []string{"q/n", "q/n"}},
 		"settings for p/other, which is none of its":     {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
 	} {
 		d.Kind = "k"

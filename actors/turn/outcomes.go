@@ -339,12 +339,16 @@ func (d *decision) triesAgain(m *ModelCall, o ModelErred, at time.Time) bool {
 	return !long || d.fallback(m.Model) == ""
 }
 
-// fallback is the model to ask after one that has failed for good; empty: none.
+// fallback returns the model to ask after one that has failed for good: the next of the list
+// that does not stand before the failed one, too. Empty: none.
 func (d *decision) fallback(failed string) string {
 	def := d.env.Definition
 	chain := append([]string{def.Model}, def.Fallbacks...)
-	if i := slices.Index(chain, failed); i >= 0 && i+1 < len(chain) {
-		return chain[i+1]
+	at := slices.Index(chain, failed)
+	for _, next := range chain[at+1:] {
+		if at >= 0 && !slices.Contains(chain[:at+1], next) {
+			return next
+		}
 	}
 	return ""
 }

@@ -335,7 +335,15 @@ func (s *State) evolveSummary(ev messages.Event) {
 		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
 		if t != nil && t.ID == ev.Turn {
 			t.compacted = true
+			t.Model.shortened()
 		}
+	}
+}
+
+// shortened folds a compaction before the next attempt: the request is another one.
+func (m *ModelCall) shortened() {
+	if m != nil && m.Refused.Kind == contextLength {
+		m.Refused, m.Failures, m.Shortened = Refusal{}, 0, true
 	}
 }
 

@@ -433,6 +433,7 @@ func (d *decision) fail(reason, message string) {
 
 // failAs is fail with the reason and what goes with it.
 func (d *decision) failAs(ev messages.TurnFailed) {
+	d.withhold(&ev)
 	d.settleCalls("the turn failed")
 	d.requeue("its turn failed before a model had seen it")
 	d.cancelTimers()

@@ -224,7 +224,7 @@ func (s *State) evolveTurn(ev messages.Event) {
 	case messages.ModelSwitched:
 		t.switched = ev.To
 		if t.Model != nil {
-			t.Model.Failures, t.Model.Due = 0, true
+			t.Model.Failures, t.Model.Shortened, t.Model.Due = 0, false, true
 		}
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
@@ -266,7 +266,8 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	t := s.Turn
 	m := &ModelCall{ID: ev.Call, Model: ev.Model, Attempt: ev.Attempt, ToolChoice: ev.ToolChoice, reserved: t.reserved}
 	if t.Model != nil && ev.Step == t.Steps {
-		m.Failures, m.Restarts, m.TooLong = t.Model.Failures, t.Model.Restarts, t.Model.TooLong
+		m.Failures, m.Restarts = t.Model.Failures, t.Model.Restarts
+		m.Refused, m.Shortened = t.Model.Refused, t.Model.Shortened
 		t.dropTimer(timerID(forRetry, t.Model.ID)) // logs of v0.1.0 do not tell that it fired
 	} else {
 		s.Used.Steps++
@@ -284,7 +285,9 @@ func (t *Turn) modelFailed(ev messages.ModelFailed) {
 		return
 	}
 	m.Failures++
-	m.TooLong = m.TooLong || ev.Kind == contextLength
+	if m.Refused.Kind == "" && refusals[ev.Kind] {
+		m.Refused = Refusal{ev.Kind, ev.Message, ev.Status}
+	}
 	m.Due = ev.RetryAt == nil
 	if ev.RetryAt != nil { // logs of v0.1.0 have no timer.set behind it
 		m.RetryAt = *ev.RetryAt

@@ -57,18 +57,27 @@ const (
 	contentFilter = "content_filter"
 )
 
-// failModel fails the turn because a model did. What the model's server refused is not shown
-// to it again, unless the turn is resumed.
+// failModel fails the turn because a model did, or all models of the list did. It is about
+// the request if any of them refused that.
 func (d *decision) failModel(o ModelErred) {
-	ev := messages.TurnFailed{Reason: "model", Kind: o.Kind, Status: o.Status, Message: o.Message}
-	if refusals[o.Kind] {
-		since, items := d.s.History.Refused(d.s.Turn.ID)
-		ev.Withheld = since
-		if since != 0 {
-			ev.Note = withheldNote(o.Kind, items)
-		}
+	r := d.s.Turn.Model.Refused
+	if r.Kind == "" {
+		r = Refusal{o.Kind, o.Message, o.Status}
 	}
-	d.failAs(ev)
+	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
+}
+
+// withhold makes a failed turn's event say that what a model's server refused is not shown to
+// it again, unless the turn is resumed.
+func (d *decision) withhold(ev *messages.TurnFailed) {
+	m := d.s.Turn.Model
+	if m == nil || m.Refused.Kind == "" {
+		return
+	}
+	since, items := d.s.History.Refused(d.s.Turn.ID)
+	if ev.Withheld = since; since != 0 {
+		ev.Note = withheldNote(m.Refused.Kind, items)
+	}
 }
 
 // What a note says of calls that are withheld, at most.

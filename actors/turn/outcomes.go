@@ -313,10 +313,9 @@ func (d *decision) erred(o ModelErred) {
 		d.setTimer(timerID(forRetry, m.ID), forRetry, m.ID, at)
 		return
 	}
-	first := !m.TooLong
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
-	if first && o.Kind == contextLength && d.shrink() {
+	if o.Kind == contextLength && !m.Shortened && d.shrink() {
 		return
 	}
 	if next := d.fallback(m.Model); next != "" && !o.Ours {

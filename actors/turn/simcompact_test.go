@@ -76,6 +76,7 @@ func (c *checker) compactionEvent(ev messages.Event) {
 		c.usesForSummary(ev.Turn, ev.Usage, tokens, ev.Cost)
 		c.must(ev.Dropped > 0 && ev.Text != "", "nothing was compacted")
 		c.triesAgain(ev.Turn)
+		c.shorter(ev.Turn)
 	}
 }
 
@@ -83,8 +84,15 @@ func (c *checker) compactionEvent(ev messages.Event) {
 // and lets that be made once more.
 func (c *checker) triesAgain(turn messages.TurnID) {
 	if o := c.open; o != nil && o.id == turn && o.model != nil && o.model.fatal {
-		c.must(o.model.tooLong == 1, "a compaction for a model call that was not too long, or twice")
+		c.must(o.model.newest == "context_length" && !o.model.shorter, "a compaction for a model call that was not too long, or twice")
 		o.model.fatal = false
+	}
+}
+
+// shorter notes that a model that refused the length of a request is sent another one.
+func (c *checker) shorter(turn messages.TurnID) {
+	if o := c.open; o != nil && o.id == turn && o.model != nil && o.model.refused == "context_length" {
+		o.model.refused, o.model.failures, o.model.shorter = "", 0, true
 	}
 }
 

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,10 @@ type modelFacts struct {
 	waiting  bool // for the time of its next attempt
 	failures int  // of this model
 	restarts int
-	fatal    bool // it failed for good, and only another model can go on
-	tooLong  int  // how often it was too long for the model
+	fatal    bool   // it failed for good, and only another model can go on
+	refused  string // the first kind that was about the request
+	newest   string // the kind of the newest failure
+	shorter  bool   // the history was compacted because the request was too long
 	reserved *messages.BudgetReserved
 }
 
@@ -43,8 +46,8 @@ func (c *checker) modelEvent(ev messages.Event) {
 		c.must(ev.Call == m.call && m.underWay && ev.Attempt == m.attempt, "a failure that nobody awaited")
 		c.uses(ev.Usage, ev.Cost, m)
 		m.underWay, m.waiting, m.fatal = false, ev.RetryAt != nil, ev.RetryAt == nil
-		if ev.Kind == "context_length" {
-			m.tooLong++
+		if m.newest = ev.Kind; ev.Kind != "network" {
+			m.refused = cmp.Or(m.refused, ev.Kind)
 		}
 		if m.failures++; m.waiting && c.cmd != nil {
 			c.must(m.failures < c.s.env.Definition.MaxAttempts, "more attempts than there may be")
@@ -58,7 +61,7 @@ func (c *checker) modelEvent(ev messages.Event) {
 	case messages.ModelSwitched:
 		c.must(m.fatal && ev.From == m.model && ev.From != ev.To, "a switch from a model that had not failed for good")
 		c.must(c.cmd == nil || slices.Contains(c.s.env.Definition.Fallbacks, ev.To), "a switch to no fallback")
-		m.failures, m.fatal, o.switched = 0, false, ev.To
+		m.failures, m.fatal, m.shorter, o.switched = 0, false, false, ev.To
 	}
 }
 
@@ -103,7 +106,7 @@ func (c *checker) step(ev messages.ModelRequested) {
 		was := o.model
 		c.must(!was.underWay && !was.waiting && !was.fatal && was.reserved == nil, "a second model call at once")
 		c.must(ev.Step == o.steps && ev.Attempt == was.attempt+1, "the steps or attempts are miscounted")
-		m.failures, m.restarts, m.tooLong = was.failures, was.restarts, was.tooLong
+		m.failures, m.restarts, m.refused, m.shorter = was.failures, was.restarts, was.refused, was.shorter
 	}
 	o.model, o.reserved = m, nil
 }

@@ -376,6 +376,8 @@ func (c *checker) turnEnd(ev messages.Event) {
 		c.must(len(o.unseen) == 0, "a turn ended with a joined input that no model has seen")
 		c.must(ev.Reason != "", "a turn failed without a reason")
 		c.must(ev.Reason != "hook" || o.failed, "a turn failed by a hook that did not")
+		refused := o.model != nil && !o.answered && o.model.refused != ""
+		c.must(c.cmd == nil || (ev.Withheld != 0) == refused, "what a model refused is not withheld, or something else is")
 		o.reason = ev.Reason
 	case messages.TurnAborted:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)

@@ -124,14 +124,23 @@ type ModelCall struct {
 	// Failures and Restarts count the attempts that failed and those that were
 	// lost with their process.
 	Failures, Restarts int
-	// TooLong reports that its request was longer than the model takes.
-	TooLong bool
+	// Refused is the first failure that was about what the request holds, whichever model of
+	// the list it was. The zero value: none was.
+	Refused Refusal
+	// Shortened reports that the history was compacted because the request was too long.
+	Shortened bool
 	// RetryAt is when the next attempt begins. Zero: one is under way, or Due.
 	RetryAt time.Time
 	// Due says that the attempt is over and the next one can begin.
 	Due bool
 
 	reserved *Used // nil: nothing, or it is settled
+}
+
+// Refusal is a failure, as in model.failed.
+type Refusal struct {
+	Kind, Message string
+	Status        int
 }
 
 // underWay says that an answer is awaited.

@@ -16,13 +16,15 @@ import (
 )
 
 // Compaction says when and how the history that a model sees is made shorter. The
-// log keeps everything. The zero value does so only when a person asks for it.
+// log keeps everything. The zero value does so when a person asks for it, and with the older half
+// where a model has refused two turns in a row, the newest one because its request was too long.
 type Compaction struct {
 	// AtTokens is how large a model call may be expected to be, by the size of its
 	// text: before a larger one the history is compacted, if that takes away an
-	// eighth of it. Zero: never.
+	// eighth of it. Zero: as large as it is.
 	AtTokens int `json:"at_tokens,omitempty"`
-	// Keep is how many of the newest items stay, at least. Default 20.
+	// Keep is how many of the newest items stay, at least, unless a model refuses a request
+	// with so many for its length. Default 20.
 	Keep int `json:"keep,omitempty"`
 	// How is messages.CompactSummary, the default: a model says what was said; or
 	// messages.CompactWindow: a line says that something was left out.

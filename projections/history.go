@@ -30,7 +30,7 @@ type History struct {
 	continued []messages.TurnID
 	accepted  messages.EventNumber // the newest answer of a model: its request was accepted; 0: none
 	refused   messages.EventNumber // the newest end of a turn that withheld items; 0: none
-	removed   withheld
+	removed   *withheld            // since accepted; nil: nothing
 
 	// shown are the items of the first len(shown) entries, kept while a turn
 	// runs so that its steps do not build them again. Nil between turns.
@@ -257,7 +257,7 @@ func formOf(item messages.Item) form {
 // each call, so that results stand in the order of the calls whichever ends
 // first.
 func (h *History) answered(n messages.EventNumber, ev messages.ModelCompleted) {
-	h.accepted = n
+	h.accepted, h.removed = n, nil
 	for _, item := range ev.Items {
 		h.add(n, ev.Turn, item)
 	}

@@ -44,6 +44,7 @@ type storedHistory struct {
 	// The last Withheld of the entries are those of the turn Removed.
 	Withheld int                  `json:"withheld"`
 	Removed  messages.TurnID      `json:"removed"`
+	Gone     []string             `json:"gone"` // names of calls
 	Accepted messages.EventNumber `json:"accepted"`
 	Refused  messages.EventNumber `json:"refused"`
 	Digested int                  `json:"digested"`
@@ -76,10 +77,14 @@ func isPlainCall(item *messages.Item) bool {
 
 // MarshalBinary writes the history for UnmarshalBinary of the same build.
 func (h *History) MarshalBinary() ([]byte, error) {
-	entries := slices.Concat(h.entries, h.removed.entries)
+	var removed withheld
+	if h.removed != nil {
+		removed = *h.removed
+	}
+	entries := slices.Concat(h.entries, removed.entries)
 	s := storedHistory{
 		Entries: len(entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued,
-		Withheld: len(h.removed.entries), Removed: h.removed.turn, Accepted: h.accepted, Refused: h.refused, Digested: h.digested, Sum: h.sum[:],
+		Withheld: len(removed.entries), Removed: removed.turn, Gone: removed.calls, Accepted: h.accepted, Refused: h.refused, Digested: h.digested, Sum: h.sum[:],
 	}
 	var turn messages.TurnID
 	var last messages.EventNumber
@@ -159,7 +164,9 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	for _, w := range s.Waiting {
 		n.waiting = append(n.waiting, waitingInput{w.ID, w.Content})
 	}
-	n.removed.turn = s.Removed
+	if s.Removed != "" || s.Withheld > 0 || len(s.Gone) > 0 {
+		n.removed = &withheld{turn: s.Removed, calls: s.Gone}
+	}
 	if at := s.Entries - s.Withheld; s.Withheld > 0 {
 		n.removed.entries = slices.Clone(n.entries[at:])
 		if n.entries = n.entries[:at:at]; at == 0 {

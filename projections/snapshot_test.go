@@ -87,7 +87,7 @@ func TestHistoryBinaryHasAllFields(t *testing.T) {
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",
-		reflect.TypeFor[withheld]():     "turn entries",
+		reflect.TypeFor[withheld]():     "turn entries calls",
 		reflect.TypeFor[State]():        "value patched",
 	} {
 		for i := range kind.NumField() {

@@ -7,21 +7,24 @@ import (
 )
 
 // withheld are the entries that a model is not shown, because its server refused them when
-// a turn failed. They come back if that turn is resumed.
+// a turn failed. They come back if that turn is resumed. It never changes.
 type withheld struct {
 	turn    messages.TurnID
 	entries []entry
+	calls   []string // names of the calls among entries that do not come back
 }
 
+// Refusing reports whether items were withheld and no model has answered since.
+func (h *History) Refusing() bool { return h.refused > h.accepted }
+
 // Refused returns what was new in the last request of a turn whose model refused it: the items
-// of the turn since the newest answer of any model, and the first event of them. If the turn
-// before was refused as well and no model has answered since, that answer is part of it.
-// Without such items since is 0.
-func (h *History) Refused(turn messages.TurnID) (since messages.EventNumber, items []messages.Item) {
-	again := h.refused > h.accepted
+// of the turn since the newest answer of any model, and the first event of them. While
+// [History.Refusing], that answer and all that came after it is part of it, and calls are the
+// names of the tool calls that were withheld before. Without such items since is 0.
+func (h *History) Refused(turn messages.TurnID) (since messages.EventNumber, items []messages.Item, calls []string) {
 	for i := range h.entries {
 		e := &h.entries[i]
-		if e.n < h.accepted || e.n == 0 || i < h.standIn() || !again && !h.together(e.turn, turn) {
+		if e.n < h.accepted || e.n == 0 || i < h.standIn() || !h.Refusing() && !h.together(e.turn, turn) {
 			continue
 		}
 		if since == 0 || e.n < since {
@@ -29,24 +32,32 @@ func (h *History) Refused(turn messages.TurnID) (since messages.EventNumber, ite
 		}
 		items = append(items, e.asItem(make([]messages.Part, 1)))
 	}
-	return since, items
+	if h.removed != nil {
+		calls = slices.Clone(h.removed.calls)
+	}
+	return since, items, calls
 }
 
-// withhold takes out what the failed turn's server refused, and puts a note in its place.
+// withhold takes out what the failed turn's server refused, with the notes of turns before, and
+// puts one note in its place.
 func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 	if ev.Withheld == 0 || len(h.open) > 0 { // the turn machine leaves no call open
 		return
 	}
 	h.refused = n
-	h.removed = withheld{turn: ev.Turn}
+	now := &withheld{turn: ev.Turn}
+	if h.removed != nil {
+		now.calls = h.removed.calls
+	}
+	h.removed = now
 	kept := make([]entry, 0, len(h.entries)+1)
 	for i := range h.entries {
 		e := &h.entries[i]
-		if i < h.standIn() || e.n < ev.Withheld || e.mark == noted {
+		if i < h.standIn() || e.n < ev.Withheld {
 			kept = append(kept, *e)
 			continue
 		}
-		h.removed.entries = append(h.removed.entries, *e)
+		now.entries = append(now.entries, *e)
 		h.size -= sizeOf(e.asItem(make([]messages.Part, 1)))
 	}
 	h.replace(kept)
@@ -60,8 +71,20 @@ func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 // Any other turn begins without it.
 func (h *History) restore(turn messages.TurnID) {
 	back := h.removed
-	h.removed = withheld{}
-	if turn == "" || back.turn != turn {
+	if back == nil {
+		return
+	}
+	resumed := turn != "" && back.turn == turn
+	calls := slices.Clip(back.calls)
+	for i := range back.entries {
+		if item := back.entries[i].item; !resumed && item != nil && item.Type == messages.ItemCall {
+			calls = append(calls, item.Name)
+		}
+	}
+	if h.removed = nil; len(calls) > 0 {
+		h.removed = &withheld{calls: calls}
+	}
+	if !resumed {
 		return
 	}
 	kept := slices.DeleteFunc(slices.Clone(h.entries), func(e entry) bool {

@@ -62,23 +62,46 @@ func (d *decision) compact() (waits bool) {
 }
 
 // shrink makes room for a model call that was too long, and for another try of it. It reports
-// false where the definition wants no compaction, or nothing can go.
+// false where nothing can go, or a definition that wants no compaction does not need one.
 func (d *decision) shrink() bool {
 	t, def := d.s.Turn, d.env.Definition
-	cut := d.cut(0)
-	if def.Compact.AtTokens == 0 || d.s.Summary != nil || cut.Upto == 0 || !d.affordable(t) {
+	cut, keep := d.shorter()
+	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable(t) {
 		return false
 	}
 	const reason = "the model call was longer than the model takes"
-	if def.Compact.How == messages.CompactWindow {
+	if def.Compact.How == messages.CompactWindow || def.Compact.AtTokens == 0 {
 		d.window(cut, t.ID, reason)
 		d.request()
 		return true
 	}
-	if !d.summarize(Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut) { // it is a window
+	if !d.summarize(Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut) { // it is a window
 		d.request()
 	}
 	return true
+}
+
+// shorter returns what is to go from a request that was too long, and how many items are wanted
+// to stay: as many as the definition says, or fewer, until an eighth of the history goes. Where
+// the definition wants no compaction it is the older half, and nothing unless the turn before
+// was refused, too, and most of what is new would still be there.
+func (d *decision) shorter() (cut projections.Cut, keep int) {
+	h := &d.s.History
+	size := h.SizeShown(d.env.Definition.ShowAtMost)
+	keep, least := d.keep(0), size/worthwhile
+	if d.env.Definition.Compact.AtTokens == 0 {
+		all := d.cut(1).Size
+		if !h.Refusing() || size > 3*all {
+			return projections.Cut{}, 0
+		}
+		keep, least = h.Len()/2, all/2
+	}
+	for ; keep > 0; keep /= 2 {
+		if cut = d.cut(keep); cut.Upto != 0 && cut.Size >= least {
+			return cut, keep
+		}
+	}
+	return projections.Cut{}, 0
 }
 
 // affordable says that the turn may make another model call, but for what the

@@ -64,6 +64,9 @@ func (d *decision) failModel(o ModelErred) {
 	if r.Kind == "" {
 		r = Refusal{o.Kind, o.Message, o.Status}
 	}
+	if r.Kind == contextLength {
+		r.Message += "; if later inputs are refused as well, shorten the history (reprise compact)"
+	}
 	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
 }
 
@@ -74,9 +77,10 @@ func (d *decision) withhold(ev *messages.TurnFailed) {
 	if m == nil || m.Refused.Kind == "" {
 		return
 	}
-	since, items := d.s.History.Refused(d.s.Turn.ID)
+	h := &d.s.History
+	since, items, calls := h.Refused(d.s.Turn.ID)
 	if ev.Withheld = since; since != 0 {
-		ev.Note = withheldNote(m.Refused.Kind, items)
+		ev.Note = withheldNote(m.Refused.Kind, h.Refusing(), items, calls)
 	}
 }
 
@@ -87,8 +91,9 @@ const (
 )
 
 // withheldNote is what a model reads in place of items that its server refused. It names the
-// calls among them, so that they are not made twice. A filter would refuse their texts again.
-func withheldNote(kind string, items []messages.Item) string {
+// calls among them and those before, so that they are not made twice. A filter would refuse their
+// texts again, and where a note itself was refused, its texts may be the reason.
+func withheldNote(kind string, again bool, items []messages.Item, calls []string) string {
 	results := make(map[messages.CallID]string)
 	for _, item := range items {
 		if item.Type == messages.ItemCallOutput {
@@ -97,17 +102,20 @@ func withheldNote(kind string, items []messages.Item) string {
 			}
 		}
 	}
-	var calls []string
 	for _, item := range items {
 		switch {
 		case item.Type != messages.ItemCall:
-		case kind == contentFilter:
+		case again || kind == contentFilter:
 			calls = append(calls, item.Name)
 		default:
 			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))
 		}
 	}
-	note := fmt.Sprintf("[A turn failed here: the model's server refused the request (%s). What was new in it is left out.", kind)
+	what := "A turn failed here: the model's server refused the request (%s). What was new in it is left out."
+	if again {
+		what = "Turns failed here: the model's server refused the requests (%s). What was new in them is left out."
+	}
+	note := "[" + fmt.Sprintf(what, kind)
 	if len(calls) > 0 {
 		more := ""
 		if n := len(calls) - noteCalls; n > 0 {

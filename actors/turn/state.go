@@ -275,7 +275,8 @@ type Definition struct {
 	ModelHooks, EndHooks bool
 }
 
-// Compact says when and how a history is compacted. The zero value never does.
+// Compact says when and how a history is compacted. The zero value does not before a model
+// has refused a request for its length.
 type Compact struct {
 	// AtTokens is how large a request may be expected to be. 0: as large as it is.
 	AtTokens int

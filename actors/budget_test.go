@@ -115,6 +115,28 @@ func TestDuration(t *testing.T) { // A17
 	}
 }
 
+// An attempt that breaks off in the middle of its answer, if only of a call, has used something.
+func TestBrokenAttemptIsBilled(t *testing.T) {
+	for _, c := range []struct {
+		deltas []string
+		billed bool
+	}{{nil, false}, {[]string{"words"}, true}, {[]string{""}, true}} {
+		model := providers.Func(func(_ context.Context, _ providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+			for _, text := range c.deltas {
+				emit(providers.Delta{Kind: providers.DeltaText, Text: text})
+			}
+			return providers.Response{}, &providers.Error{Kind: providers.Network, Message: "broke off"}
+		})
+		s := actorstest.New(t, nil)
+		s.Start(with(config(model), func(d *actors.Definition) { d.TurnLimits.MaxTokens = 1000 })).Must(ada, say("u1", "go"))
+		all := s.Until(ada, "turn.failed")
+		settled := actorstest.Of[messages.BudgetSettled](all)
+		if len(settled) != 1 || settled[0].Unknown != c.billed || (settled[0].Tokens != 0) != c.billed {
+			t.Errorf("after %q: settled %+v", c.deltas, settled)
+		}
+	}
+}
+
 func TestFallback(t *testing.T) { // A50
 	broken := providers.Func(func(context.Context, providers.Request, func(providers.Delta)) (providers.Response, error) {
 		return providers.Response{}, &providers.Error{Kind: providers.Auth, Message: "the key is wrong"}

@@ -296,11 +296,11 @@ var errSilent = fmt.Errorf("the model said nothing for %v", modelSilence)
 // callModel calls the model once and gives what came of it, and what hooks and
 // tools make of that; j is nil if there are none to ask.
 func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request, j *judging, above []messages.Caller) (result any) {
-	var shown atomic.Bool
+	var heard heard
 	defer func() {
 		if p := recover(); p != nil {
 			a.rt.logger.Error("a model provider panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			result = turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Shown: shown.Load()}
+			result = modelErred(e.Call, &providers.Error{Kind: providers.BadAnswer, Message: "the provider panicked"}, &heard)
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -308,7 +308,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	silent := &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
 	silence := time.AfterFunc(modelSilence, func() {
 		cancel(errSilent)
-		time.AfterFunc(grace, func() { a.report(e, modelErred(e.Call, silent, shown.Load())) }) // too late if it has ended
+		time.AfterFunc(grace, func() { a.report(e, modelErred(e.Call, silent, &heard)) }) // too late if it has ended
 	})
 	defer silence.Stop()
 	asked := ctx // a hook may give the call another
@@ -318,10 +318,11 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		}
 		return p.Generate(ctx, req, func(d providers.Delta) {
 			silence.Reset(modelSilence)
+			heard.begun.Store(true)
 			if d.Text == "" {
 				return
 			}
-			shown.Store(true)
+			heard.shown.Store(true)
 			a.tell(func(o Observer) {
 				o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
 			})
@@ -336,10 +337,10 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 	}
 	silence.Stop()
 	if context.Cause(ctx) == errSilent { // whatever came too late: nothing may be asked about it
-		return modelErred(e.Call, silent, shown.Load())
+		return modelErred(e.Call, silent, &heard)
 	}
 	if err != nil {
-		return modelErred(e.Call, providers.AsError(err), shown.Load())
+		return modelErred(e.Call, providers.AsError(err), &heard)
 	}
 	answered := turn.ModelAnswered{Call: e.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage.Clamped()}
 	more := 0
@@ -353,7 +354,7 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
 	}
 	if err != nil {
-		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Shown: shown.Load(), Message: err.Error()}
+		return turn.ModelErred{Call: e.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Begun: true, Shown: heard.shown.Load(), Message: err.Error()}
 	}
 	return answered
 }
@@ -361,15 +362,19 @@ func (a *agent) callModel(ctx context.Context, e turn.Effect, p providers.Provid
 // unshown is the failure of a model call that could not be made, because what it
 // would show cannot be read.
 func unshown(call messages.CallID, err error) turn.ModelErred {
-	m := modelErred(call, providers.AsError(err), false)
+	m := modelErred(call, providers.AsError(err), new(heard))
 	m.Ours = true
 	return m
 }
 
-func modelErred(call messages.CallID, err *providers.Error, shown bool) turn.ModelErred {
+// heard is whether a model's answer has begun, if only with pieces of a call, and whether any
+// of it was shown.
+type heard struct{ begun, shown atomic.Bool }
+
+func modelErred(call messages.CallID, err *providers.Error, h *heard) turn.ModelErred {
 	return turn.ModelErred{
 		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
-		RetryAfter: err.RetryAfter, Shown: shown, Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
+		RetryAfter: err.RetryAfter, Begun: h.begun.Load(), Shown: h.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
 	}
 }
 

@@ -159,11 +159,9 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 	var resp providers.Response
 	err := a.mayAct(ctx)
 	if err == nil {
-		resp, err = p.Generate(ctx, req, func(d providers.Delta) {
+		resp, err = p.Generate(ctx, req, func(providers.Delta) {
 			silence.Reset(modelSilence)
-			if d.Text != "" {
-				begun.Store(true)
-			}
+			begun.Store(true)
 		})
 	}
 	if context.Cause(ctx) == errSilent {

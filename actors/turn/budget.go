@@ -124,10 +124,9 @@ func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
 }
 
 // settleFailed settles a failed attempt. One that broke off in the middle of its
-// answer, or whose answer was too large to keep, has used more than nothing, even
-// if it does not say so.
+// answer has used more than nothing, even if it does not say so.
 func (d *decision) settleFailed(m *ModelCall, o ModelErred, cost messages.Cost) {
-	if (o.Shown || o.Kind == "too_large") && o.Usage == (messages.Usage{}) {
+	if o.Begun && o.Usage == (messages.Usage{}) {
 		d.settleUnknown(m)
 		return
 	}

@@ -35,9 +35,10 @@ type (
 		Temporary bool
 		// RetryAfter is what the server asked for.
 		RetryAfter time.Duration
-		// Shown says that a part of the answer was streamed to somebody.
-		Shown bool
-		Usage messages.Usage
+		// Begun says that a part of the answer had come, Shown that it was streamed to
+		// somebody.
+		Begun, Shown bool
+		Usage        messages.Usage
 		// Ours says that the request could not be made: no other model would do
 		// better.
 		Ours bool

@@ -155,10 +155,12 @@ func (s *sim) comes(e turn.Effect) any {
 func (s *sim) modelComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
 	if !s.tame && s.chance(5) {
-		return turn.ModelErred{
+		m := turn.ModelErred{
 			Call: e.Call, Kind: [...]string{"network", "network", "network", "context_length", "bad_request"}[usage.Input%5], Message: "gone", Temporary: s.r.IntN(3) > 0,
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
+		m.Begun = m.Shown || usage.Output%2 == 1
+		return m
 	}
 	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}
 	if usage.Output == 1 { // one of twelve

@@ -339,12 +339,12 @@ var commands = map[string]func(s *stage, args []string) any{
 		o.Call, o.Usage = s.awaited(opts), usage(opts)
 		return o
 	},
-	// errs KIND MESSAGE [temporary=yes] [after=30s] [shown=yes] [ours=yes] [call=M] [usage=IN+OUT]
+	// errs KIND MESSAGE [temporary=yes] [after=30s] [begun=yes] [shown=yes] [ours=yes] [call=M] [usage=IN+OUT]
 	"errs": func(s *stage, args []string) any {
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
 		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
-			Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
+			Begun: opts["begun"] == "yes" || opts["shown"] == "yes", Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *stage, args []string) any {
 		_, opts := options(args)

@@ -75,6 +75,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	req := providers.Request{
 		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: m.settings,
 	}
+	req.Settings.HostedTools = nil
 	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
 	wait := a.pace()
 	return a.run(e, gone, func(ctx context.Context) any {
@@ -170,17 +171,30 @@ func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Prov
 	if err != nil {
 		return summaryErred(e.Call, providers.AsError(err), begun.Load())
 	}
+	return summarized(e.Call, resp)
+}
+
+// summarized is what came of an answer. One that is cut off or declined is no summary: it would
+// stand for the history all the same.
+func summarized(call messages.CallID, resp providers.Response) any {
+	failed := turn.SummaryErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
 	var texts []string
 	for _, item := range resp.Items {
-		if item.Type == messages.ItemMessage {
+		switch item.Type {
+		case messages.ItemRefusal:
+			resp.Finish = messages.FinishRefusal
+		case messages.ItemMessage:
 			texts = append(texts, item.Content.Text())
 		}
 	}
 	text := strings.TrimSpace(strings.Join(texts, "\n"))
-	if text == "" {
-		return turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
+	switch {
+	case messages.CutOff(resp.Finish) || resp.Finish == messages.FinishRefusal:
+		failed.Kind, failed.Message, failed.Temporary = resp.Finish, "the answer did not end by itself", false
+	case text != "":
+		return turn.Summarized{Call: call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
 	}
-	return turn.Summarized{Call: e.Call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
+	return failed
 }
 
 // summaryErred is a failed attempt. One that broke off in the middle of its answer

@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -49,7 +50,10 @@ func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
 		return scripted.Step{Text: "they talk about one and two", Usage: messages.Usage{Input: 40, Output: 7}}
 	})
 	s := actorstest.New(t, nil)
-	node := s.Start(compacts(config(model), actors.Compaction{AtTokens: 20, Keep: 1, Model: "scripted/small"}))
+	cfg := with(config(model), func(d *actors.Definition) {
+		d.Settings = providers.Settings{Verbosity: "low", HostedTools: []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}}
+	})
+	node := s.Start(compacts(cfg, actors.Compaction{AtTokens: 20, Keep: 1, Model: "scripted/small"}))
 	for i, text := range []string{"one", "two", "three, which is a longer text than those that were said before it"} {
 		node.Must(ada, say(fmt.Sprint("u", i), text))
 		s.Until(ada, "turn.completed", i+1)
@@ -57,6 +61,9 @@ func TestSummaryBeforeALargeCall(t *testing.T) { // A80, A86
 	all := s.Events(ada)
 	ends(t, all)
 	requests := model.Requests()
+	if got := requests[2].Settings; got.HostedTools != nil || got.Verbosity != "low" {
+		t.Errorf("the summary is asked for with %+v", got)
+	}
 	wantItems(t, requests[2], "user This is the conversation to shorten.\n\nuser: one\n\nassistant: heard one\n\nuser: two\n\nassistant: heard two\n")
 	if requests[2].Model != "small" || len(requests) != 4 {
 		t.Errorf("%d requests, the summary of %q", len(requests), requests[2].Model)
@@ -121,6 +128,9 @@ func TestSummaryThatFails(t *testing.T) { // A86, A102
 		"passing":   {func() scripted.Step { return scripted.Fail(passing) }, 3},
 		"for good":  {func() scripted.Step { return scripted.Fail(errors.New("no such model")) }, 1},
 		"no text":   {func() scripted.Step { return scripted.Say(" ") }, 3},
+		"cut off":   {func() scripted.Step { return scripted.Step{Text: "the number is", Finish: messages.FinishLength} }, 1},
+		"filtered":  {func() scripted.Step { return scripted.Step{Text: "the", Finish: messages.FinishFilter} }, 1},
+		"declined":  {func() scripted.Step { return scripted.Step{Text: "well", Refusal: "I cannot"} }, 1},
 		"a panic":   {func() scripted.Step { panic("a model that fails") }, 1},
 		"only then": {nil, 3},
 	} {

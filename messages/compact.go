@@ -63,7 +63,8 @@ type CompactionFailed struct {
 	Call    CallID `json:"call"`
 	Attempt int    `json:"attempt"`
 	// Kind is a word to branch on: changed for a history that is not what the
-	// summary was made of, interrupted, restarted, or that of a failed model call.
+	// summary was made of, interrupted, restarted, that of a failed model call, or why an
+	// answer did not end by itself: length, content_filter, refusal.
 	Kind    string `json:"kind"`
 	Message string `json:"message,omitempty"`
 	Usage   Usage  `json:"usage,omitzero"`

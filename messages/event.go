@@ -311,9 +311,10 @@ type ToolCompleted struct {
 type ToolFailed struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`
-	// Kind is a word to branch on: error, panic, timeout, unknown_tool,
-	// bad_arguments, not_allowed, interrupted, too_large, unknown, restarts, hook,
-	// child for one that has ended without an answer, limit for one too many.
+	// Kind is a word to branch on: error, panic, timeout, unknown_tool, bad_arguments,
+	// not_allowed, interrupted, too_large, no_memory, unknown, restarts, hook, cut_off for a call
+	// of an answer that is incomplete, child for one that has ended without an answer, limit for
+	// one too many.
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	By      string `json:"by,omitempty"`

@@ -7,9 +7,10 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// finishOf is why an answer ended. A refusal and an empty answer are told from their items.
+// finishOf is why an answer ended. A refusal and an empty answer are told from their items, also
+// where the server says that there are calls and none is there.
 func finishOf(finish string, items []messages.Item) string {
-	if finish != "" && finish != messages.FinishStop {
+	if unusual(finish) != "" {
 		return finish
 	}
 	empty := true

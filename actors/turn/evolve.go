@@ -229,6 +229,7 @@ func (s *State) evolveTurn(ev messages.Event) {
 	case messages.ModelCompleted:
 		s.spend(ev.Usage, ev.Cost)
 		t.Model, t.final = nil, answer(ev)
+		t.toolUsed = t.toolUsed || asksForTool(ev)
 	case messages.BudgetReserved:
 		t.reserved = &Used{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -313,6 +314,11 @@ func (s *State) settled(ev messages.BudgetSettled) {
 
 func (s *State) count(u Used) {
 	s.Turn.Used, s.Used = s.Turn.Used.add(u), s.Used.add(u)
+}
+
+// asksForTool reports whether an answer has calls that can run.
+func asksForTool(ev messages.ModelCompleted) bool {
+	return !messages.CutOff(ev.Finish) && slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
 }
 
 // answer is the text of an answer that asks for nothing more; nil if it does.
@@ -443,7 +449,6 @@ func (s *State) evolveCall(ev messages.Event) {
 	case messages.ToolRequested:
 		t.Calls = append(t.Calls, ToolCall{ID: ev.Call, Tool: ev.Tool, Arguments: ev.Arguments})
 		t.callIDs = append(t.callIDs, ev.Call)
-		t.toolUsed = true
 	case messages.ApprovalRequested:
 		s.settle(ev.Call, Gated)
 	case messages.ApprovalGranted:

@@ -89,7 +89,7 @@ var faults = []fault{
 	{"count a failed attempt's use twice", "evolve.go",
 		"		t.modelFailed(ev)\n", "		s.count(Used{Tokens: ev.Usage.Tokens()})\n		t.modelFailed(ev)\n"},
 	{"force a tool for ever", "evolve.go",
-		"		t.toolUsed = true\n", ""},
+		"		t.toolUsed = t.toolUsed || asksForTool(ev)\n", ""},
 	{"ask hooks again without end", "hooks.go",
 		`d.requestModel(o.Request, o.Seen)`, `d.request()`},
 	{"hooks send each other in circles", "hooks.go",

@@ -183,7 +183,7 @@ func (c *checker) requested(ev messages.ToolRequested) {
 	c.must(ev.Call != "" && !o.ids[ev.Call], "two calls of one id")
 	c.must(o.answered, "a call that no model asked for")
 	call := &callFacts{id: ev.Call, tool: ev.Tool, arguments: ev.Arguments}
-	o.ids[ev.Call], o.acted, o.calls = true, true, append(o.calls, call)
+	o.ids[ev.Call], o.acted, o.calls = true, o.acted || !o.cut, append(o.calls, call)
 	answer, ok := c.cmd.(turn.ModelAnswered)
 	tool, known := c.s.env.Definition.Tools[ev.Tool]
 	if ok && known {

@@ -54,7 +54,7 @@ type openTurn struct {
 	used   turn.Used
 	usage  messages.Usage
 	choice string
-	acted  bool // a tool was asked for
+	acted  bool // a tool was asked for, in an answer that was not cut off
 
 	model    *modelFacts // without an answer
 	switched string

@@ -84,7 +84,7 @@ type Turn struct {
 	called     bool              // a model was asked
 	switched   string            // the model that a fallback chose; empty: the definition's
 	toolChoice string            // forced until toolUsed
-	toolUsed   bool              // a tool was asked for
+	toolUsed   bool              // a tool was asked for, in an answer that was not cut off
 	compacted  bool              // the history was compacted for the next model call, or that was tried
 	callIDs    []messages.CallID // ids of all tool calls of the turn and those it continues
 	fresh      []string          // inputs that began the turn and no model call has seen

@@ -320,7 +320,7 @@ func TestChildFailureIsAToolError(t *testing.T) { // A70
 	s := actorstest.New(t, nil)
 	s.Start(f.config()).Must(root, say("u1", "pay it"))
 	done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]
-	if !strings.HasPrefix(done.Output, "root: middle: agent default/leaf/") || !strings.Contains(done.Output, "no more") {
+	if !strings.HasPrefix(done.Output, "root: middle: agent default/leaf/") || !strings.Contains(done.Output, "(bad_answer): no more") {
 		t.Errorf("the root answers %q", done.Output)
 	}
 	failed := actorstest.Of[messages.ToolFailed](s.Events(below(t, s, root)))

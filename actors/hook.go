@@ -98,7 +98,7 @@ type HookedEnd struct {
 	// Status is completed, failed or aborted.
 	Status string
 	Output string
-	// Reason is why it failed or was aborted.
+	// Reason is why it failed or was aborted. Of a model's failure it is the kind.
 	Reason string
 }
 

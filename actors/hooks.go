@@ -514,7 +514,7 @@ func (a *agent) tellEnded(f *messages.Frame) {
 		switch ev := ev.(type) {
 		case messages.TurnFailed:
 			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
-			end = HookedEnd{Status: "failed", Reason: ev.Reason}
+			end = HookedEnd{Status: "failed", Reason: ev.Why()}
 		case messages.TurnAborted:
 			h.info = HookInfo{Agent: a.id, Turn: ev.Turn, Step: ev.Steps, Inputs: ev.Inputs}
 			end = HookedEnd{Status: "aborted", Reason: ev.Reason}

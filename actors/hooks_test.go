@@ -422,7 +422,7 @@ func TestHooksAndCrashes(t *testing.T) { // A61
 		},
 	}
 	hang := scripted.NewGate()
-	model := scripted.New(scripted.Say("hello"), scripted.Held(hang, scripted.Say("late")))
+	model := scripted.New(scripted.Say("hello"), scripted.Held(hang, scripted.Say("late")), scripted.Fail(&providers.Error{Kind: providers.Auth, Message: "no"}))
 	s := actorstest.New(t, nil)
 	node := s.Start(hooked(model, nil, hook))
 	node.Must(ada, say("u1", "go"))
@@ -442,6 +442,10 @@ func TestHooksAndCrashes(t *testing.T) { // A61
 	<-hang.Reached()
 	node.Must(ada, messages.Abort{ID: "a", Reason: "enough"})
 	if end := <-told; end.Status != "aborted" || end.Reason != "enough" {
+		t.Errorf("told of %+v", end)
+	}
+	node.Must(ada, say("u3", "go"))
+	if end := <-told; end.Status != "failed" || end.Reason != "auth" {
 		t.Errorf("told of %+v", end)
 	}
 	ends(t, s.Events(ada))

@@ -198,8 +198,8 @@ type ChildFailed struct {
 	Call  CallID      `json:"call"`
 	Child string      `json:"child"`
 	N     EventNumber `json:"n,omitempty"` // 0: it was never accepted
-	// Reason is a word to branch on: that of its turn.failed, aborted, withdrawn,
-	// dropped, refused, or too_large for an answer that does not fit.
+	// Reason is a word to branch on: the kind of its turn.failed, or the reason where that has
+	// none, aborted, withdrawn, dropped, refused, or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Spent

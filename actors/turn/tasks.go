@@ -162,7 +162,7 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 	case messages.TurnCompleted:
 		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
 	case messages.TurnFailed:
-		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Reason, ev.Message
+		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Why(), ev.Message
 	case messages.TurnAborted:
 		r.What, r.Message = messages.ReportAborted, ev.Reason
 	case messages.InputWithdrawn:

@@ -134,15 +134,19 @@ func TestAskShowsHowAnswersEnd(t *testing.T) {
 			http.Error(w, `{"error":{"message":"too many words","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 			return
 		}
+		finish := "length"
+		if strings.Contains(string(body), "strange") {
+			finish = "blocklist"
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"Once upon"},"finish_reason":"length"}]}`)
+		_, _ = fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":"Once upon"},"finish_reason":%q}]}`, finish)
 	}))
 	t.Cleanup(server.Close)
 	w.env = append(w.env, "OPENAI_API_KEY="+key, "OPENAI_BASE_URL="+server.URL)
 	w.dev()
 	w.run("ask", "assistant/main", "a long story").exits(0, "Once upon", "cut off", "(length)")
 	w.run("turns", "assistant/main").exits(0, "completed", "length")
-	w.run("ask", "assistant/main", "the longest story").exits(1, "failed (context_length)", "too many words", "goes on without what was refused")
+	w.run("ask", "assistant/main", "the longest story").exits(1, "failed (context_length)", "too many words", "reprise compact", "goes on without what was refused")
 	w.run("turns", "assistant/main", "-o", "json").exits(0, `"kind":"context_length"`, `"status":400`)
-	w.run("ask", "assistant/main", "a long story").exits(0, "Once upon")
+	w.run("ask", "assistant/main", "a strange story").exits(0, "Once upon", "the answer ended with blocklist")
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,9 +129,9 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		}
 		return t.paused(ctx, e)
 	case "turn.completed":
-		if why, ok := unfinished[raw[messages.TurnCompleted](ev.Data).Finish]; ok && !t.app.json() {
+		if finish := raw[messages.TurnCompleted](ev.Data).Finish; finish != "" && !t.app.json() {
 			t.endLine()
-			t.app.note("· %s", why)
+			t.app.note("· %s", cmp.Or(unfinished[finish], "the answer ended with "+safe(finish)))
 		}
 	case "turn.failed":
 		return t.failed(raw[messages.TurnFailed](ev.Data))
@@ -189,7 +190,8 @@ func (t *turn) endLine() {
 	}
 }
 
-// unfinished is what a person reads of an answer that did not end by itself.
+// unfinished is what a person reads of an answer that did not end by itself, but for words of a
+// provider.
 var unfinished = map[string]string{
 	messages.FinishLength:  "the answer is cut off at the limit of tokens (length)",
 	messages.FinishFilter:  "the answer is cut off by the server's filter (content_filter)",

@@ -112,18 +112,23 @@ func (s *Span) UnmarshalJSON(b []byte) error {
 type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// Cached is for the part of the input that the server had kept. Nil: Input.
-	Cached *float64 `json:"cached,omitempty"`
+	// Cached is for the part of the input that the server had kept, CacheWrite for the part that
+	// it keeps from then on. Nil: Input.
+	Cached     *float64 `json:"cached,omitempty"`
+	CacheWrite *float64 `json:"cache_write,omitempty"`
 }
 
 // Cost is the price of a usage.
 func (p Price) Cost(u Usage) Cost {
-	cached := p.Input
+	cached, written := p.Input, p.Input
 	if p.Cached != nil {
 		cached = *p.Cached
 	}
+	if p.CacheWrite != nil {
+		written = *p.CacheWrite
+	}
 	u = u.Clamped()
-	perMillion := float64(u.Input-u.Cached)*p.Input + float64(u.Cached)*cached + float64(u.Output)*p.Output
+	perMillion := float64(u.Input-u.Cached-u.CacheWrite)*p.Input + float64(u.Cached)*cached + float64(u.CacheWrite)*written + float64(u.Output)*p.Output
 	return CostOf(perMillion / 1e6)
 }
 

@@ -112,7 +112,7 @@ func (r *reader) written(model string) string {
 
 func (r *reader) price(f field) messages.Price {
 	var p messages.Price
-	var cached float64
+	var cached, written float64
 	owner := "the price of " + shown(f.name)
 	provider, name, ok := strings.Cut(f.name, "/")
 	known := provider == DemoProvider || slices.ContainsFunc(r.config.Providers, func(c ProviderConfig) bool { return c.Name == provider })
@@ -123,9 +123,10 @@ func (r *reader) price(f field) messages.Price {
 		r.add(f.at, "name a provider of the file, or remove the price", "%s is of a provider that is not there", owner)
 	}
 	r.fields(f.value, owner, map[string]func(*node){
-		"input":  r.amount("input", maxPrice, &p.Input),
-		"output": r.amount("output", maxPrice, &p.Output),
-		"cached": func(n *node) { r.amount("cached", maxPrice, &cached)(n); p.Cached = &cached },
+		"input":       r.amount("input", maxPrice, &p.Input),
+		"output":      r.amount("output", maxPrice, &p.Output),
+		"cached":      func(n *node) { r.amount("cached", maxPrice, &cached)(n); p.Cached = &cached },
+		"cache_write": func(n *node) { r.amount("cache_write", maxPrice, &written)(n); p.CacheWrite = &written },
 	})
 	if f.value.kind != mapping && f.value.kind != empty {
 		return p

@@ -68,7 +68,7 @@ providers:
   local: {base_url: "http://127.0.0.1:1234/v1", profile: vllm, rules: {system: nowhere, token_limit: limit, refused: [], echo: [x]}, headers: {X-Key: "${SECRET}"}, query: {api-version: "2"}, extra_body: {safe: true}, timeout: 5m}
   spare: {api_key: "${UNSET_KEY}", api: auto}
 prices:
-  openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125}
+  openai/gpt-5.5: {input: 1.25, output: 10, cached: 0.125, cache_write: 0.5}
   demo/demo: {input: 0, output: 0}
 `
 
@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	half, one, eighth := float32(0.5), float32(1), 0.125
+	half, one, eighth, written := float32(0.5), float32(1), 0.125, 0.5
 	want := &Config{
 		File: filepath.FromSlash("conf/reprise.yaml"),
 		Agents: []AgentConfig{{
@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 				ExtraBody: map[string]json.RawMessage{"safe": json.RawMessage(`true`)}, Timeout: 5 * time.Minute},
 			{Name: "spare", Type: "openai"},
 		},
-		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth}, "demo/demo": {}},
+		Prices: map[string]messages.Price{"openai/gpt-5.5": {Input: 1.25, Output: 10, Cached: &eighth, CacheWrite: &written}, "demo/demo": {}},
 		places: c.places,
 	}
 	asks := c.Tools[0].ApproveIf

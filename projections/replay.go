@@ -51,7 +51,7 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	turnBefore, _ := r.Turns.Turn(turnID)
 	stateBefore, queueBefore := r.State.current(), r.queueText()
 	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)
-	agentLimits := r.Budget.agent.Limits
+	removedBefore, agentLimits := r.History.removed, r.Budget.agent.Limits
 
 	r.Turns.At(at)
 	r.Queue.At(at)
@@ -59,7 +59,8 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Queue, &r.Usage, &r.Budget, &r.Decisions} {
 		v.Apply(n, ev)
 	}
-	c.History = r.newItems(n, entriesBefore, openBefore)
+	gone, withheld := r.withheld(removedBefore, ev)
+	c.History = append(withheld, r.newItems(n, entriesBefore-gone, openBefore)...)
 	c.State = stateChanges(nil, "", stateBefore, r.State.current())
 	if turn, ok := r.Turns.Turn(turnID); ok {
 		c.Turn = turnChanges(turnBefore, turn)
@@ -108,6 +109,22 @@ func (r *Replay) queueText() [5]shown {
 		{"waits for a decision", "waits no more", unknown},
 		{"is remembered", "is forgotten", remembered},
 	}
+}
+
+// withheld is how many items the event has taken out because a model's server refused them, and
+// what is to be told of that and of those that are back.
+func (r *Replay) withheld(before *withheld, ev messages.Event) (gone int, lines []string) {
+	switch ev := ev.(type) {
+	case messages.TurnFailed:
+		if now := r.History.removed; now != before && now != nil {
+			return len(now.entries), []string{fmt.Sprintf("* %d items are withheld from the model", len(now.entries))}
+		}
+	case messages.TurnStarted:
+		if before != nil && ev.Continues != "" && before.turn == ev.Continues {
+			return 0, []string{fmt.Sprintf("* %d items that were withheld are back, and the note is gone", len(before.entries))}
+		}
+	}
+	return 0, nil
 }
 
 // newItems is what event n added: entries at the end, and a result in the

@@ -35,6 +35,10 @@ var story1 = []messages.Event{
 	messages.TurnFailed{Turn: "t17", Reason: "model", Message: "no such model"},
 	messages.TurnStarted{Turn: "t19", Continues: "t17", Steps: 1},
 	messages.StatePatched{Patch: []byte(`[1]`)},
+	messages.ModelCompleted{Turn: "t19", Step: 2, Items: []messages.Item{{Type: messages.ItemCall, CallID: "c3", Name: "refund", Arguments: `{}`}}},
+	messages.ToolCompleted{Turn: "t19", Call: "c3", Output: "paid"},
+	messages.TurnFailed{Turn: "t19", Reason: "model", Kind: "bad_request", Message: "no pictures", Withheld: 20, Note: "[A turn failed here]"},
+	messages.TurnStarted{Turn: "t24", Continues: "t19", Steps: 2},
 }
 
 var story2 = []messages.Event{

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -87,4 +88,25 @@ func TestPromptsAtTheDoorsWhenTheyClose(t *testing.T) {
 		c.hears("error 500 "+errShut.Message, "end")
 	}
 	<-closed
+}
+
+// A model's refusal reaches who has prompted with the status that its server gave, and no other
+// failure looks like one.
+func TestFailuresOfModels(t *testing.T) {
+	for kind, status := range map[string]string{
+		"bad_request": "400", "context_length": "400", "content_filter": "400", "unsupported": "400", "auth": "401", "not_found": "404",
+		"rate_limit": "429", "overloaded": "503", "network": "500", "internal": "500",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			h := newHouse(t, nil)
+			c := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
+			d := h.next()
+			in := d.Command.(messages.Input).ID
+			n := h.wrote(till, eventlog.Running, accepted(in, messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{in}})
+			d.answers <- messages.Answer{N: n}
+			c.hears("input.accepted turn.started")
+			h.wrote(till, eventlog.Idle, messages.TurnFailed{Turn: "t2", Inputs: []string{in}, Reason: "model", Kind: kind, Message: "no"})
+			c.hears("turn.failed", "error "+status+" turn t2 failed ("+kind+"): no", "end")
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -33,7 +34,8 @@ type Definition struct {
 	Sources  []tool.Source
 	Settings providers.Settings
 	// ModelSettings are settings of single models, by provider/model, and come before
-	// Settings. What a fallback's provider refuses it does not take from Settings.
+	// Settings. What a fallback's provider refuses it does not take from Settings, nor ExtraBody,
+	// which only the server of Model is known to accept.
 	ModelSettings map[string]providers.Settings
 	// MaxSteps is how many model calls a turn may make. Default 20.
 	MaxSteps int
@@ -175,6 +177,9 @@ func (d Definition) settings(p providers.Provider, model, name string) (s provid
 	s = d.Settings
 	if model != d.Model {
 		s = s.Without(refused)
+	}
+	if provider, _, _ := strings.Cut(d.Model, "/"); !strings.HasPrefix(model, provider+"/") {
+		s.ExtraBody = nil
 	}
 	return d.ModelSettings[model].Or(s), refused
 }

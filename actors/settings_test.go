@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"strings"
@@ -22,18 +23,21 @@ func (choosy) Refuses(string) []string { return []string{"temperature"} }
 func TestSettingsOfModels(t *testing.T) {
 	half, seed := float32(0.5), int64(3)
 	s := actorstest.New(t, nil)
-	first := scripted.New(scripted.Fail(&providers.Error{Kind: providers.BadRequest, Status: http.StatusBadRequest, Message: "no"}))
+	no := scripted.Fail(&providers.Error{Kind: providers.BadRequest, Status: http.StatusBadRequest, Message: "no"})
+	first := scripted.New(no, no)
 	second := choosy{scripted.New(scripted.Say("instead"))}
 	cfg := with(config(first), func(d *actors.Definition) {
-		d.Fallbacks = []string{"second/m"}
-		d.Settings = providers.Settings{Temperature: &half, Verbosity: "high", MaxOutputTokens: 7}
+		d.Fallbacks = []string{"scripted/n", "second/m"}
+		d.Settings = providers.Settings{Temperature: &half, Verbosity: "high", MaxOutputTokens: 7, ExtraBody: map[string]json.RawMessage{"store": json.RawMessage("true")}}
 		d.ModelSettings = map[string]providers.Settings{"second/m": {Seed: &seed, Verbosity: "low"}}
 	})
 	cfg.Providers["second"] = second
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	s.Until(ada, "turn.completed")
-	if got, want := first.Requests()[0].Settings, cfg.Definitions[0].Settings; !reflect.DeepEqual(got, want) {
-		t.Errorf("the model was sent %+v, want %+v", got, want)
+	for _, r := range first.Requests() {
+		if got, want := r.Settings, cfg.Definitions[0].Settings; !reflect.DeepEqual(got, want) {
+			t.Errorf("model %s was sent %+v, want %+v", r.Model, got, want)
+		}
 	}
 	want := providers.Settings{Seed: &seed, Verbosity: "low", MaxOutputTokens: 7}
 	if got := second.Requests()[0].Settings; !reflect.DeepEqual(got, want) {

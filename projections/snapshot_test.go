@@ -70,6 +70,13 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
 			t.Fatalf("after event %d\n%s\n%s", i+1, lines(live), lines(stored))
 		}
+		size := 0
+		for _, item := range live.Items() {
+			size += sizeOf(item)
+		}
+		if live.Size() != size {
+			t.Fatalf("after event %d the size is %d, of the items %d", i+1, live.Size(), size)
+		}
 		again := *stored
 		again.digested, again.sum = live.digested, live.sum
 		if a, b := *live, again; !reflect.DeepEqual(a.entries, b.entries) || !reflect.DeepEqual(a.waiting, b.waiting) || !reflect.DeepEqual(a.open, b.open) || !reflect.DeepEqual(a.continued, b.continued) ||

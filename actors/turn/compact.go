@@ -62,7 +62,7 @@ func (d *decision) compact() (waits bool) {
 }
 
 // shrink makes room for a model call that was too long, and for another try of it. It reports
-// false where nothing can go, or a definition that wants no compaction does not need one.
+// false where nothing is to go.
 func (d *decision) shrink() bool {
 	t, def := d.s.Turn, d.env.Definition
 	cut, keep := d.shorter()
@@ -83,8 +83,8 @@ func (d *decision) shrink() bool {
 
 // shorter returns what is to go from a request that was too long, and how many items are wanted
 // to stay: as many as the definition says, or fewer, until an eighth of the history goes. Where
-// the definition wants no compaction it is the older half, and nothing unless the turn before
-// was refused, too, and most of what is new would still be there.
+// the definition wants no compaction it is the older half of what can go, and nothing if the
+// turn before was not refused, or more than two thirds of the history cannot go.
 func (d *decision) shorter() (cut projections.Cut, keep int) {
 	h := &d.s.History
 	size := h.SizeShown(d.env.Definition.ShowAtMost)

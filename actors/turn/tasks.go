@@ -160,7 +160,7 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
-		r.What, r.Output, r.Blob = messages.ReportCompleted, ev.Output, ev.Blob
+		r.What, r.Output, r.Blob = messages.ReportCompleted, endText(ev), ev.Blob
 	case messages.TurnFailed:
 		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Why(), ev.Message
 	case messages.TurnAborted:
@@ -171,6 +171,17 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 		r.What, r.Message = messages.ReportDropped, ev.Reason
 	}
 	return r
+}
+
+// endText is an answer as a parent reads it: with a remark where it is not whole.
+func endText(ev messages.TurnCompleted) string {
+	switch ev.Finish {
+	case messages.FinishLength, messages.FinishFilter, messages.FinishRefusal, messages.FinishEmpty:
+		if ev.Blob == nil {
+			return strings.TrimPrefix(ev.Output+"\n[The answer did not end by itself: "+ev.Finish+"]", "\n")
+		}
+	}
+	return ev.Output
 }
 
 // noteWaits notes whether the task of the running turn waits for something else

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,25 @@ func TestResponsesStored(t *testing.T) {
 	}
 	if generate(t, p, r); strings.Contains((*requests)[5], "previous_response_id") {
 		t.Errorf("nothing is new in %s", (*requests)[5])
+	}
+}
+
+// A turn of many short calls names the answer before each.
+func TestResponsesStoredRounds(t *testing.T) {
+	const rounds = 40
+	var answers [][]string
+	for i := range rounds {
+		answers = append(answers, completed(fmt.Sprint("resp_", i), strings.NewReplacer("fc_1", fmt.Sprint("fc_", i), "call_1", fmt.Sprint("call_", i)).Replace(called)))
+	}
+	p, requests := clerk(t, viaResponses, answers...)
+	r := ask()
+	r.Settings.ExtraBody = map[string]json.RawMessage{"store": json.RawMessage("true")}
+	for i := range rounds {
+		items := generate(t, p, r).Items
+		r.Items = list(r.Items, items, output(items[0].CallID, "1"))
+		if named := strings.Contains((*requests)[i], fmt.Sprintf(`"previous_response_id":"resp_%d"`, i-1)); named != (i > 0) {
+			t.Fatalf("request %d is %s", i, (*requests)[i])
+		}
 	}
 }
 

@@ -73,7 +73,7 @@ func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *i
 	if previous != "" {
 		history = in.after()
 	}
-	w := newWriter(wire.Size(r)-len(in.b)+len(history)+bodySize, extra)
+	w := newWriter(wire.Size(providers.Request{Instructions: r.Instructions, Tools: r.Tools})+len(history)+bodySize, extra)
 	w.text("model", r.Model)
 	w.text("instructions", wire.Instructions(r, in.omitted))
 	if w.key("input") {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,16 +26,26 @@ type output struct {
 	status string // empty until the answer is over
 	reason string // why it is incomplete
 	usage  messages.Usage
-	items  [][]byte // by output_index
-	kept   int      // bytes of items
-	spoken bool     // pieces have been shown
+	begun  map[string]bool // the items that were added, by index and id
+	done   []doneItem      // in the order in which they ended
+	kept   int             // bytes of done
+	items  [][]byte        // of the whole answer
+	shown  map[providers.DeltaKind]bool
+}
+
+// doneItem is an item that has ended. Some servers number none, or several alike.
+type doneItem struct {
+	index int
+	id    string
+	raw   []byte
 }
 
 // outputEvent is an event of a streamed response, or a response in one document.
 type outputEvent struct {
 	kind                             string
 	delta, item, response, documents []byte
-	index, summary                   int
+	index                            string
+	summary                          int
 }
 
 func (o *output) Ended() bool           { return o.status != "" }
@@ -61,10 +72,12 @@ func (o *output) Add(data []byte) error {
 		if e.summary > 0 {
 			o.show(providers.DeltaReasoning, "\n\n")
 		}
+	case "response.output_item.added":
+		return o.begin(e)
 	case "response.output_item.done":
-		return o.put(e.index, e.item)
+		return o.put(e)
 	case "response.completed", "response.incomplete", "response.failed":
-		return o.finish(e.response)
+		return o.finish(strings.TrimPrefix(e.kind, "response."), e.response)
 	case "error":
 		return o.complaint(data)
 	case "":
@@ -93,7 +106,7 @@ func (e *outputEvent) set(key string, value []byte) {
 	case "output":
 		e.documents = value
 	case "output_index":
-		e.index, _ = strconv.Atoi(string(value)) // what is no number is the first
+		e.index = string(value)
 	case "summary_index":
 		e.summary, _ = strconv.Atoi(string(value))
 	}
@@ -103,24 +116,63 @@ func (o *output) show(kind providers.DeltaKind, piece string) {
 	if piece == "" {
 		return
 	}
-	o.spoken = true
+	if o.shown == nil {
+		o.shown = make(map[providers.DeltaKind]bool)
+	}
+	o.shown[kind] = true
 	if o.emit != nil {
 		o.emit(providers.Delta{Kind: kind, Text: o.p.endpoint.Scrub.Text(piece)})
 	}
 }
 
-// put keeps an item that is complete.
-func (o *output) put(index int, item []byte) error {
-	if index < 0 || index >= maxParts {
-		return wire.BadAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
+// begin notes that an item is to follow.
+func (o *output) begin(e outputEvent) error {
+	if o.begun == nil {
+		o.begun = make(map[string]bool)
 	}
-	if err := o.hold(len(item)); err != nil {
+	name := e.index + " " + idOf(e.item)
+	o.begun[name] = true
+	if err := room(len(o.begun)); err != nil {
 		return err
 	}
-	for len(o.items) <= index {
-		o.items = append(o.items, nil)
+	return o.keep(len(name) + wire.PartSize)
+}
+
+// idOf returns what names an item, as JSON; "" if nothing does.
+func idOf(item []byte) string {
+	for _, name := range []string{"id", "call_id"} {
+		if id := wire.LookUp(item, name); wire.Text(id) != "" {
+			return string(id)
+		}
 	}
-	o.items[index] = bytes.Clone(item)
+	return ""
+}
+
+// put keeps an item that is complete.
+func (o *output) put(e outputEvent) error {
+	if err := o.hold(len(e.item)); err != nil {
+		return err
+	}
+	index, err := strconv.Atoi(e.index)
+	if err != nil && len(o.done) > 0 {
+		index = o.done[len(o.done)-1].index
+	}
+	item := doneItem{index: index, id: idOf(e.item), raw: bytes.Clone(e.item)}
+	for i, other := range o.done {
+		if other.index == index && other.id == item.id && item.id != "" { // it comes again
+			o.done[i] = item
+			return nil
+		}
+	}
+	o.done = append(o.done, item)
+	return room(len(o.done))
+}
+
+// room returns an error if an answer has too many items.
+func room(items int) error {
+	if items > maxParts {
+		return wire.BadAnswer(fmt.Sprintf("the answer has more than %d items", maxParts))
+	}
 	return nil
 }
 
@@ -138,8 +190,9 @@ func (o *output) complaint(data []byte) error {
 	return nil
 }
 
-// finish takes in the whole response.
-func (o *output) finish(response []byte) error {
+// finish takes in the whole response. how is the word of its event for how it ended, "" if it
+// has no event: what that calls failed or incomplete is so, and no status is needed beside it.
+func (o *output) finish(how string, response []byte) error {
 	var items [][]byte
 	size := 0
 	_ = wire.Members(response, func(key, value []byte) error {
@@ -163,30 +216,63 @@ func (o *output) finish(response []byte) error {
 		}
 		return nil
 	})
+	if how == "failed" || how != "" && (o.status == "completed" || o.status == "") {
+		o.status = how
+	}
 	if o.status != "completed" && o.status != "incomplete" {
 		if err := o.complaint(response); err != nil {
 			return err
 		}
 		return wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
 	}
-	if len(items) == 0 {
-		return nil
+	return o.choose(items, size)
+}
+
+// choose takes the items of the whole response, which are better than those that ended before,
+// unless there are fewer. size is what they take.
+func (o *output) choose(items [][]byte, size int) error {
+	if err := room(len(items)); err != nil {
+		return err
 	}
-	if len(items) > maxParts {
-		return wire.BadAnswer(fmt.Sprintf("the answer has %d items or more", maxParts))
+	if len(items) >= len(o.done) {
+		o.items = items // the last event is not overwritten
+		return o.keep(max(0, size-o.kept))
 	}
-	if more := size - o.kept; more > 0 {
-		if err := o.keep(more); err != nil {
-			return err
-		}
+	slices.SortStableFunc(o.done, func(a, b doneItem) int { return cmp.Compare(a.index, b.index) })
+	for _, item := range o.done {
+		o.items = append(o.items, item.raw)
 	}
-	o.items = items // the last event is not overwritten
 	return nil
+}
+
+// cutOff returns the reason to stop of an answer that is incomplete, and "" for others.
+func (o *output) cutOff() string {
+	switch {
+	case o.reason == messages.FinishFilter:
+		return messages.FinishFilter
+	case o.reason != "", o.status == "incomplete":
+		return messages.FinishLength
+	}
+	return ""
+}
+
+// lacks reports whether an answer of these items lacks one that was begun, or shown.
+func (o *output) lacks(items []messages.Item) bool {
+	spoke := slices.ContainsFunc(items, func(it messages.Item) bool {
+		return it.Type == messages.ItemMessage || it.Type == messages.ItemRefusal
+	})
+	switch o.cutOff() {
+	case "":
+		return len(o.begun) > len(items) || o.shown[providers.DeltaText] && !spoke || len(items) == 0 && len(o.shown) > 0
+	case messages.FinishLength:
+		return len(items) == 0 && len(o.shown) > 0
+	}
+	return false
 }
 
 // document takes in a response that is not streamed, and shows it.
 func (o *output) document(data []byte) error {
-	if err := o.finish(data); err != nil {
+	if err := o.finish("", data); err != nil {
 		return err
 	}
 	for _, item := range o.items {
@@ -223,9 +309,6 @@ func (o *output) Response(r providers.Request) (providers.Response, error) {
 	resp := providers.Response{Model: scrub(o.model), Usage: o.usage}
 	ids, calls := wire.NewCallIDs(r), false
 	for _, raw := range o.items {
-		if raw == nil {
-			continue
-		}
 		it, err := o.item(raw, ids)
 		if err != nil {
 			return resp, err
@@ -234,14 +317,10 @@ func (o *output) Response(r providers.Request) (providers.Response, error) {
 		calls = calls || it.Type == messages.ItemCall
 		resp.Items = append(resp.Items, it)
 	}
-	if len(resp.Items) == 0 && o.spoken {
-		return resp, wire.BadAnswer("the server sent pieces of an answer and no item of it")
+	if o.lacks(resp.Items) {
+		return resp, &providers.Error{Kind: providers.BadAnswer, Temporary: true, Message: "the answer lacks an item that the server has begun"}
 	}
-	reason := o.reason
-	if reason == "max_output_tokens" {
-		reason = messages.FinishLength
-	}
-	resp.Finish = scrub(finish(reason, calls))
+	resp.Finish = finish(o.cutOff(), calls)
 	return resp, nil
 }
 

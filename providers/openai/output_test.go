@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ func TestResponsesEnds(t *testing.T) {
 	done := func(i int, item string) string {
 		return fmt.Sprintf(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, item)
 	}
+	named := func(event, members string) string {
+		return `{"type":"response.` + event + `","response":{` + members + `"output":[` + called + `]}}`
+	}
 	ended := func(kind, members string) string {
 		return `{"type":"response.` + kind + `","response":{"id":"resp_1","status":"` + kind + `",` + members + `}}`
 	}
@@ -30,32 +34,38 @@ func TestResponsesEnds(t *testing.T) {
 		events []string
 		want   string // a finish reason, or the kind of an error
 	}{
-		"items without a list":     {[]string{done(1, called), done(0, thought), ended("completed", `"output":[]`)}, "tool_calls"},
-		"the list is better":       {[]string{done(0, called), ended("completed", `"output":[`+spoke+`]`)}, "stop"},
-		"refused by the model":     {[]string{ended("completed", `"output":[`+strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)+`]`)}, "stop"},
-		"too long":                 {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+called+`]`)}, "length"},
-		"filtered":                 {[]string{ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
-		"cut off at once":          {nil, "network"},
-		"cut off in a piece":       {[]string{piece}, "network"},
-		"cut off after the items":  {[]string{piece, done(0, spoke), "[DONE]"}, "network"},
-		"failed":                   {[]string{piece, failed("server_error")}, "overloaded"},
-		"failed without a word":    {[]string{piece, ended("failed", `"output":[]`)}, "overloaded"},
-		"cancelled":                {[]string{ended("cancelled", `"output":[]`), `{"type":"response.completed","response":{"status":"cancelled"}}`}, "overloaded"},
-		"limited":                  {[]string{failed("rate_limit_exceeded")}, "rate_limit"},
-		"too long for the model":   {[]string{failed("context_length_exceeded")}, "context_length"},
-		"against a policy":         {[]string{failed("bio_policy")}, "content_filter"},
-		"an image it cannot read":  {[]string{failed("image_parse_error")}, "bad_request"},
-		"an error":                 {[]string{piece, `{"type":"error","code":"invalid_prompt","message":"no"}`}, "bad_request"},
-		"no JSON":                  {[]string{`{"type":`}, "bad_answer"},
-		"pieces and no item":       {[]string{piece, ended("completed", `"output":[]`)}, "bad_answer"},
-		"a call of nothing":        {[]string{ended("completed", `"output":[{"type":"function_call","call_id":"c"}]`)}, "bad_answer"},
-		"an item of no type":       {[]string{ended("completed", `"output":[{}]`)}, "bad_answer"},
-		"a result":                 {[]string{ended("completed", `"output":[{"type":"function_call_output","call_id":"c"}]`)}, "bad_answer"},
-		"a long name":              {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
-		"a long type":              {[]string{ended("completed", `"output":[{"type":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
-		"an index out of range":    {[]string{done(10_000, spoke)}, "bad_answer"},
-		"an index below range":     {[]string{done(-1, spoke)}, "bad_answer"},
-		"more items than anything": {[]string{ended("completed", `"output":[`+strings.Repeat("{},", 10_000)+`{}]`)}, "bad_answer"},
+		"items without a list":      {[]string{done(1, called), done(0, thought), ended("completed", `"output":[]`)}, "tool_calls"},
+		"the list is better":        {[]string{done(0, called), ended("completed", `"output":[`+spoke+`]`)}, "stop"},
+		"refused by the model":      {[]string{ended("completed", `"output":[`+strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)+`]`)}, "stop"},
+		"too long":                  {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+called+`]`)}, "length"},
+		"filtered":                  {[]string{ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
+		"incomplete for no reason":  {[]string{ended("incomplete", `"incomplete_details":null,"output":[`+called+`]`)}, "length"},
+		"for a reason of its own":   {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_tool_calls"},"output":[`+called+`]`)}, "length"},
+		"incomplete by its event":   {[]string{named("incomplete", `"status":"completed",`)}, "length"},
+		"incomplete by its status":  {[]string{named("completed", `"status":"incomplete",`)}, "length"},
+		"failed by its event":       {[]string{named("failed", `"status":"completed",`)}, "overloaded"},
+		"completed by its event":    {[]string{named("completed", "")}, "tool_calls"},
+		"cut off at once":           {nil, "network"},
+		"cut off in a piece":        {[]string{piece}, "network"},
+		"cut off after the items":   {[]string{piece, done(0, spoke), "[DONE]"}, "network"},
+		"failed":                    {[]string{piece, failed("server_error")}, "overloaded"},
+		"failed without a word":     {[]string{piece, ended("failed", `"output":[]`)}, "overloaded"},
+		"cancelled":                 {[]string{ended("cancelled", `"output":[]`), `{"type":"response.completed","response":{"status":"cancelled"}}`}, "overloaded"},
+		"limited":                   {[]string{failed("rate_limit_exceeded")}, "rate_limit"},
+		"too long for the model":    {[]string{failed("context_length_exceeded")}, "context_length"},
+		"against a policy":          {[]string{failed("bio_policy")}, "content_filter"},
+		"an image it cannot read":   {[]string{failed("image_parse_error")}, "bad_request"},
+		"an error":                  {[]string{piece, `{"type":"error","code":"invalid_prompt","message":"no"}`}, "bad_request"},
+		"no JSON":                   {[]string{`{"type":`}, "bad_answer"},
+		"pieces and no item":        {[]string{piece, ended("completed", `"output":[]`)}, "bad_answer, temporary"},
+		"pieces that were filtered": {[]string{piece, ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
+		"pieces that are cut off":   {[]string{piece, ended("incomplete", `"output":[]`)}, "bad_answer, temporary"},
+		"a call of nothing":         {[]string{ended("completed", `"output":[{"type":"function_call","call_id":"c"}]`)}, "bad_answer"},
+		"an item of no type":        {[]string{ended("completed", `"output":[{}]`)}, "bad_answer"},
+		"a result":                  {[]string{ended("completed", `"output":[{"type":"function_call_output","call_id":"c"}]`)}, "bad_answer"},
+		"a long name":               {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
+		"a long type":               {[]string{ended("completed", `"output":[{"type":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
+		"more items than anything":  {[]string{ended("completed", `"output":[`+strings.Repeat("{},", 10_000)+`{}]`)}, "bad_answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := clerk(t, viaResponses, append([]string{"200"}, c.events...))
@@ -65,13 +75,16 @@ func TestResponsesEnds(t *testing.T) {
 				e = providers.AsError(err)
 				got = string(e.Kind)
 			}
+			if e.Kind == providers.BadAnswer && e.Temporary {
+				got += ", temporary"
+			}
 			if got != c.want {
 				t.Fatalf("got %s: %+v, %v", got, resp, err)
 			}
 			if strings.Contains(fmt.Sprint(c.events), "input_tokens") && e.Usage.Input != 7 {
 				t.Errorf("usage %+v", e.Usage)
 			}
-			if err != nil && e.Temporary != (c.want == "network" || c.want == "overloaded" || c.want == "rate_limit") {
+			if err != nil && e.Temporary != (strings.HasSuffix(c.want, ", temporary") || c.want == "network" || c.want == "overloaded" || c.want == "rate_limit") {
 				t.Errorf("%#v", e)
 			}
 		})
@@ -94,14 +107,61 @@ func TestResponsesHideKeys(t *testing.T) {
 	}
 }
 
-// Items come from the events that end them where the last event has none.
-func TestResponsesLongItems(t *testing.T) {
-	long := func(c string) string { return strings.Replace(spoke, "Done.", strings.Repeat(c, 9000), 1) }
-	p, _ := clerk(t, viaResponses, []string{"200", `{"type":"response.output_item.done","output_index":0,"item":` + long("a") + `}`,
-		`{"type":"response.output_item.done","output_index":2,"item":` + long("b") + `}`, `{"type":"response.completed","response":{"status":"completed","output":[]}}`})
-	items := generate(t, p, ask()).Items
-	if len(items) != 2 || items[0].Content.Text() != strings.Repeat("a", 9000) || items[1].Content.Text() != strings.Repeat("b", 9000) {
-		t.Errorf("%.300v", items)
+// Items come from the events that end them where the last event has none, or fewer. None that
+// was begun is missing in an answer that is whole.
+func TestResponsesItemsEnd(t *testing.T) {
+	event := func(kind, index, item string) string {
+		return `{"type":"response.output_item.` + kind + `",` + index + `"item":` + item + `}`
+	}
+	added, done := func(i int, item string) string { return event("added", fmt.Sprintf(`"output_index":%d,`, i), item) },
+		func(i int, item string) string { return event("done", fmt.Sprintf(`"output_index":%d,`, i), item) }
+	ended := func(kind string, items ...string) string {
+		return strings.ReplaceAll(completed("resp_1", items...)[1], "completed", kind)
+	}
+	second := strings.NewReplacer("fc_1", "fc_2", "call_1", "call_2").Replace(called)
+	nameless := func(item string) string {
+		return strings.NewReplacer(`"id":"fc_1",`, "", `"id":"fc_2",`, "").Replace(item)
+	}
+	const piece = `{"type":"response.output_text.delta","output_index":1,"delta":"Do"}`
+	long := strings.Replace(spoke, "Done.", strings.Repeat("a", 9000), 1)
+	for _, c := range []struct {
+		name   string
+		events []string
+		want   string // the types of items, with the ids of calls; or an error
+	}{
+		{"in another order", []string{done(2, called), done(0, thought), ended("completed")}, "reasoning call_1"},
+		{"long", []string{done(0, long), done(1, called), ended("completed")}, "message call_1"},
+		{"without an index", []string{event("done", "", called), event("done", "", second), ended("completed")}, "call_1 call_2"},
+		{"one without an index", []string{done(3, called), event("done", "", second), done(1, thought), ended("completed")}, "reasoning call_1 call_2"},
+		{"of one index", []string{done(0, thought), done(0, called), done(0, second), ended("completed")}, "reasoning call_1 call_2"},
+		{"of one index, without ids", []string{done(0, nameless(called)), done(0, nameless(second)), ended("completed")}, "call_1 call_2"},
+		{"of any index", []string{done(1_000_000, called), done(-1, thought), ended("completed")}, "reasoning call_1"},
+		{"twice", []string{done(0, called), done(0, called), done(1, nameless(second)), done(1, nameless(second)), ended("completed")}, "call_1 call_2"},
+		{"a shorter list", []string{done(0, spoke), done(1, called), ended("completed", spoke)}, "message call_1"},
+		{"begun in events that are all of one index", []string{added(0, thought), added(0, called), done(0, thought), done(0, called), ended("completed")}, "reasoning call_1"},
+		{"begun twice", []string{added(0, called), added(0, called), done(0, called), ended("completed")}, "call_1"},
+		{"under another id", []string{added(0, second), done(0, called), ended("completed")}, "call_1"},
+		{"never ended", []string{added(0, spoke), done(0, spoke), added(1, called), ended("completed")}, "bad_answer"},
+		{"never ended but in the list", []string{done(0, spoke), added(1, called), ended("completed", spoke, called)}, "message call_1"},
+		{"alone, never ended", []string{added(0, called), ended("completed")}, "bad_answer"},
+		{"never ended, cut off", []string{done(0, spoke), added(1, called), ended("incomplete")}, "message"},
+		{"shown, never ended", []string{done(0, thought), piece, ended("completed")}, "bad_answer"},
+		{"of nothing", []string{`{"type":"response.output_item.done","output_index":0}`, ended("completed")}, "bad_answer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, _ := clerk(t, viaResponses, append([]string{"200"}, c.events...))
+			resp, err := p.Generate(t.Context(), ask(), nil)
+			var got []string
+			for _, it := range resp.Items {
+				got = append(got, cmp.Or(string(it.CallID), string(it.Type)))
+			}
+			if err != nil {
+				got = []string{string(providers.AsError(err).Kind)}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %v, %v; want %s", got, err, c.want)
+			}
+		})
 	}
 }
 

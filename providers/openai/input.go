@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -122,24 +123,29 @@ func (in *input) sendable(it messages.Item) bool {
 	return raw.Status == "" || raw.Status == "completed"
 }
 
-// unchanged is an item as it came, but for a call's id and arguments that were mended.
+// unchanged returns an item as it came, but for a call's id and arguments that were mended.
 func (in *input) unchanged(it messages.Item) []byte {
 	if it.Type != messages.ItemCall {
 		return it.Raw
 	}
-	w := newWriter(len(it.Raw)+len(it.Arguments), nil)
+	w := newWriter(len(it.Raw)+len(it.Arguments)+messageSize, nil)
+	mended := map[string]string{
+		"call_id":   string(wire.AppendString(nil, wire.SentID(it.CallID, in.rules.CallIDs))),
+		"arguments": string(wire.AppendString(nil, wire.Object(it.Arguments))),
+	}
 	_ = wire.Members(it.Raw, func(key, value []byte) error {
-		switch string(key) {
-		case "call_id":
-			value = wire.AppendString(nil, wire.SentID(it.CallID, in.rules.CallIDs))
-		case "arguments":
-			if given := wire.Text(value); given != it.Arguments || !wire.Complete([]byte(given)) {
-				value = wire.AppendString(nil, wire.Object(it.Arguments))
-			}
+		name := string(key)
+		given := wire.Text(value)
+		if other, ok := mended[name]; ok && (name != "arguments" || given != it.Arguments || !wire.Complete([]byte(given))) {
+			value = []byte(other)
 		}
-		w.raw(string(key), string(value))
+		w.raw(name, string(value))
+		delete(mended, name)
 		return nil
 	})
+	for _, name := range slices.Sorted(maps.Keys(mended)) { // the server left it out
+		w.raw(name, mended[name])
+	}
 	return w.end()
 }
 

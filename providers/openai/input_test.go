@@ -61,6 +61,10 @@ func TestResponsesInput(t *testing.T) {
 			}
 			return items
 		}, plainCall},
+		{"arguments that are an object", []string{strings.Replace(called, `""`, `{"x":1}`, 1)}, nil, strings.Replace(again, "{}", `{\"x\":1}`, 1)},
+		{"no arguments", []string{strings.Replace(called, `"arguments":"",`, "", 1)}, nil, `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","status":"completed","arguments":"{}"}`},
+		{"no id of a call", []string{strings.Replace(called, `"call_id":"call_1",`, "", 1)}, nil, "?"},
+		{"content that is a text", []string{`{"type":"message","role":"assistant","content":"Done."}`, strings.Replace(called, "completed", "incomplete", 1)}, nil, text("assistant", "Done.") + "," + plainCall},
 		{"a foreign id", []string{called}, func(items []messages.Item) []messages.Item {
 			items[0].CallID = messages.CallID("functions.f:0")
 			return items

@@ -326,10 +326,28 @@ func (o *output) Response(r providers.Request) (providers.Response, error) {
 
 // outputItem is what we read of an item.
 type outputItem struct {
-	Type, Name, Arguments string
-	CallID                string `json:"call_id"`
-	Content               []struct{ Type, Text, Refusal string }
-	Summary               []struct{ Text string }
+	Type, Name string
+	CallID     string `json:"call_id"`
+	Arguments  json.RawMessage
+	Content    outputContent
+	Summary    []struct{ Text string }
+}
+
+// outputContent is the content of a message: a list of parts, or a text alone.
+type outputContent []outputPart
+
+type outputPart struct{ Type, Text, Refusal string }
+
+// UnmarshalJSON returns nil. What is neither is empty.
+func (c *outputContent) UnmarshalJSON(b []byte) error {
+	var parts []outputPart
+	if text := wire.Text(b); text != "" {
+		parts = []outputPart{{Text: text}}
+	} else {
+		_ = json.Unmarshal(b, &parts)
+	}
+	*c = parts
+	return nil
 }
 
 // said returns what can be read of an item. Members of other types are left out.
@@ -352,6 +370,18 @@ func (s outputItem) text() string {
 		}
 	}
 	return strings.Join(texts, separator)
+}
+
+// arguments returns those of a call, which some servers write as the object itself; ok is
+// false where they are neither that nor a text.
+func (s outputItem) arguments() (text string, ok bool) {
+	text = strings.TrimSpace(wire.Text(s.Arguments))
+	switch given := string(s.Arguments); {
+	case given == "", given == "null", given[0] == '"':
+		return cmp.Or(text, "{}"), true
+	default:
+		return given, given[0] == '{'
+	}
 }
 
 func (s outputItem) refuses() bool {
@@ -379,14 +409,7 @@ func (o *output) item(raw []byte, ids wire.CallIDs) (messages.Item, error) {
 			it.Type = messages.ItemRefusal
 		}
 	case messages.ItemCall:
-		if s.Name == "" {
-			return it, wire.BadAnswer("the answer has a tool call without a name")
-		}
-		if len(s.Name)+len(s.CallID) > maxName {
-			return it, wire.BadAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
-		}
-		it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(cmp.Or(strings.TrimSpace(s.Arguments), "{}"))
-		return it, nil
+		return o.call(it, s, ids)
 	case messages.ItemReasoning:
 	default:
 		if len(s.Type) > maxName {
@@ -397,5 +420,22 @@ func (o *output) item(raw []byte, ids wire.CallIDs) (messages.Item, error) {
 	if t := s.text(); t != "" {
 		it.Content = messages.TextContent(scrub(t))
 	}
+	return it, nil
+}
+
+// call makes an item of a call.
+func (o *output) call(it messages.Item, s outputItem, ids wire.CallIDs) (messages.Item, error) {
+	if s.Name == "" {
+		return it, wire.BadAnswer("the answer has a tool call without a name")
+	}
+	if len(s.Name)+len(s.CallID) > maxName {
+		return it, wire.BadAnswer(fmt.Sprintf("a tool call has a name, an id or a type of more than %d bytes", maxName))
+	}
+	arguments, ok := s.arguments()
+	if !ok {
+		return it, wire.BadAnswer("the arguments of a tool call are neither a text nor an object")
+	}
+	scrub := o.p.endpoint.Scrub.Text
+	it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(arguments)
 	return it, nil
 }

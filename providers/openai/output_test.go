@@ -61,6 +61,7 @@ func TestResponsesEnds(t *testing.T) {
 		"pieces that were filtered": {[]string{piece, ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
 		"pieces that are cut off":   {[]string{piece, ended("incomplete", `"output":[]`)}, "bad_answer, temporary"},
 		"a call of nothing":         {[]string{ended("completed", `"output":[{"type":"function_call","call_id":"c"}]`)}, "bad_answer"},
+		"arguments of a number":     {[]string{ended("completed", `"output":[`+strings.Replace(called, `""`, "5", 1)+`]`)}, "bad_answer"},
 		"an item of no type":        {[]string{ended("completed", `"output":[{}]`)}, "bad_answer"},
 		"a result":                  {[]string{ended("completed", `"output":[{"type":"function_call_output","call_id":"c"}]`)}, "bad_answer"},
 		"a long name":               {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},

@@ -13,6 +13,7 @@ type chains struct {
 	seed          maphash.Seed
 	mu            sync.Mutex
 	recent, older map[string]uint64 // by the id of an answer: the sum of the history up to its end
+	refusing      sync.Map          // of models: their server does not take the name of an answer
 }
 
 // chainsKept is how many answers are remembered at least.
@@ -43,4 +44,12 @@ func (c *chains) add(answer string, history []byte) {
 		c.older, c.recent = c.recent, make(map[string]uint64)
 	}
 	c.recent[answer] = sum
+}
+
+// drop forgets an answer, which the server no longer has.
+func (c *chains) drop(answer string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.recent, answer)
+	delete(c.older, answer)
 }

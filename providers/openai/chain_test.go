@@ -17,6 +17,12 @@ func TestChains(t *testing.T) {
 			t.Fatalf("answer %d is forgotten, or ends another history", i)
 		}
 	}
+	for _, i := range []int{all - 1, all - chainsKept} { // of both maps
+		id := fmt.Sprint(i)
+		if c.drop(id); c.ends(id, []byte{byte(i)}) {
+			t.Errorf("answer %s is remembered", id)
+		}
+	}
 	if c.ends("0", []byte{0}) || len(c.recent)+len(c.older) > 2*chainsKept {
 		t.Errorf("%d and %d answers are remembered", len(c.recent), len(c.older))
 	}

@@ -20,6 +20,7 @@ type input struct {
 	rules           profile.Rules
 	provider, model string
 	stored          bool   // the server keeps answers
+	chained         bool   // and the request may name one in place of the history before it
 	b               []byte // the items, with commas between them
 	answer          string // the id of the last answer of the model
 	end             int    // where it ends in b
@@ -28,7 +29,9 @@ type input struct {
 
 // input returns the history of a request.
 func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, error) {
-	in := &input{rules: rules, provider: p.name, model: r.Model, stored: p.stores(r)}
+	extra := merged(p.extra, r.Settings.ExtraBody)
+	in := &input{rules: rules, provider: p.name, model: r.Model, stored: string(extra["store"]) == "true"}
+	in.chained = in.stored && extra["previous_response_id"] == nil && extra["conversation"] == nil
 	items := in.compacted(r.Items)
 	for len(items) > 0 {
 		if n := in.answered(items); n > 0 {
@@ -42,11 +45,6 @@ func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, erro
 		items = items[1:]
 	}
 	return in, nil
-}
-
-// stores reports whether the server is to keep the answer to r.
-func (p *Provider) stores(r providers.Request) bool {
-	return string(merged(p.extra, r.Settings.ExtraBody)["store"]) == "true"
 }
 
 // compacted returns the items from the last answer on in which the server has compacted what

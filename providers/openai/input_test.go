@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -158,6 +159,82 @@ func TestResponsesStoredRounds(t *testing.T) {
 		if named := strings.Contains((*requests)[i], fmt.Sprintf(`"previous_response_id":"resp_%d"`, i-1)); named != (i > 0) {
 			t.Fatalf("request %d is %s", i, (*requests)[i])
 		}
+	}
+}
+
+// An answer is named only while the server goes on from it.
+func TestResponsesNamed(t *testing.T) {
+	members := func(id, more string) []string {
+		a := completed(id, spoke)
+		return []string{"200", strings.Replace(a[1], `"model"`, more+`,"model"`, 1)}
+	}
+	const lost = `"code":"previous_response_not_found","message":"Previous response with id 'resp_1' not found."`
+	const begun, piece = `{"type":"response.created","response":{"previous_response_id":null}}`, `{"type":"response.output_text.delta","delta":"Do"}`
+	second, third := completed("resp_2", spoke), completed("resp_3", spoke)
+	null := func(id string) []string { return members(id, `"previous_response_id":null,"usage":{"input_tokens":7}`) }
+	for _, c := range []struct {
+		name    string
+		extra   string
+		answers [][]string
+		want    string // the answers that requests name; whole: none, failed: a call has failed
+	}{
+		{"stored", "", [][]string{completed("resp_1", spoke), members("resp_2", `"store":true,"previous_response_id":"resp_1"`), third}, "whole resp_1 resp_2"},
+		{"not stored, as it says", "", [][]string{members("resp_1", `"store":false`), second}, "whole whole resp_2"},
+		{"lost", "", [][]string{completed("resp_1", spoke), {"404", `{"error":{` + lost + `}}`}, second}, "whole resp_1 whole resp_2"},
+		{"lost, told in the stream", "", [][]string{completed("resp_1", spoke), {"200", `{"type":"error",` + lost + `}`}, second}, "whole resp_1 whole resp_2"},
+		{"lost, told at the end", "", [][]string{completed("resp_1", spoke), {"200", `{"type":"response.failed","response":{"status":"failed","error":{` + lost + `}}}`}, second}, "whole resp_1 whole resp_2"},
+		{"lost, and the server broke", "", [][]string{completed("resp_1", spoke), {"500", `{"error":{` + lost + `}}`}, second}, "whole resp_1 failed whole"},
+		{"refused", "", [][]string{completed("resp_1", spoke), {"400", `{"error":{"message":"Previous response cannot be used for this organization due to Zero Data Retention."}}`}, second, third}, "whole resp_1 whole whole"},
+		{"ignored", "", [][]string{completed("resp_1", spoke), {"200", begun, piece}, second, third}, "whole resp_1 whole whole"},
+		{"ignored, told at the end", "", [][]string{completed("resp_1", spoke), null("resp_2"), null("resp_3"), null("resp_4")}, "whole resp_1 whole whole"},
+		{"ignored, told after a piece", "", [][]string{completed("resp_1", spoke), append([]string{"200", piece}, null("resp_2")[1:]...), second, third}, "whole resp_1 failed whole"},
+		{"its own answer", `,"previous_response_id":"mine"`, [][]string{completed("resp_1", spoke), second}, "mine mine mine"},
+		{"a conversation", `,"conversation":"conv_1"`, [][]string{completed("resp_1", spoke), second}, "whole whole whole"},
+		{"another id of a call", "", [][]string{completed("resp_1", strings.Replace(called, "call_1", "", 1)), second}, "whole whole resp_2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, requests := clerk(t, viaResponses, c.answers...)
+			r := ask()
+			if err := json.Unmarshal([]byte(`{"store":true`+c.extra+`}`), &r.Settings.ExtraBody); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			used := 0
+			for range 3 {
+				before := len(*requests)
+				resp, err := p.Generate(t.Context(), r, nil)
+				for i := before; i < len(*requests); i++ {
+					_, named, _ := strings.Cut((*requests)[i], `"previous_response_id":"`)
+					named, _, _ = strings.Cut(named, `"`)
+					got = append(got, cmp.Or(named, "whole"))
+					if whole := strings.HasPrefix(inputOf(t, *requests, i), `[{"role":"user","content":"hi"}`); whole != (named == "" || c.extra != "") {
+						t.Errorf("request %d is %s", i, (*requests)[i])
+					}
+				}
+				if err != nil {
+					e := providers.AsError(err)
+					if got = append(got, "failed"); !e.Temporary {
+						t.Error(err)
+					}
+					used += e.Usage.Input
+					continue
+				}
+				used += resp.Usage.Input
+				r.Items = list(r.Items, resp.Items)
+				for _, it := range resp.Items {
+					if it.Type == messages.ItemCall {
+						r.Items = list(r.Items, output(it.CallID, "1"))
+					}
+				}
+				r.Items = list(r.Items, messages.Text(messages.RoleUser, "more"))
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("named %v, want %s", got, c.want)
+			}
+			if want := 7 * strings.Count(fmt.Sprint(c.answers), `"input_tokens":7`); used != want {
+				t.Errorf("used %d tokens, want %d", used, want)
+			}
+		})
 	}
 }
 

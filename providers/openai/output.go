@@ -31,6 +31,10 @@ type output struct {
 	kept   int             // bytes of done
 	items  [][]byte        // of the whole answer
 	shown  map[providers.DeltaKind]bool
+
+	previous string // the answer that the request goes on from; "": none
+	ignored  bool   // but the server says that this one does not
+	unstored bool   // the server says that it does not keep this one
 }
 
 // doneItem is an item that has ended. Some servers number none, or several alike.
@@ -72,6 +76,8 @@ func (o *output) Add(data []byte) error {
 		if e.summary > 0 {
 			o.show(providers.DeltaReasoning, "\n\n")
 		}
+	case "response.created", "response.in_progress":
+		return o.follows(wire.LookUp(e.response, "previous_response_id"))
 	case "response.output_item.added":
 		return o.begin(e)
 	case "response.output_item.done":
@@ -194,6 +200,7 @@ func (o *output) complaint(data []byte) error {
 // has no event: what that calls failed or incomplete is so, and no status is needed beside it.
 func (o *output) finish(how string, response []byte) error {
 	var items [][]byte
+	var previous []byte
 	size := 0
 	_ = wire.Members(response, func(key, value []byte) error {
 		switch string(key) {
@@ -205,6 +212,10 @@ func (o *output) finish(how string, response []byte) error {
 			o.status = wire.Text(value)
 		case "usage":
 			o.use(value)
+		case "store":
+			o.unstored = string(value) == "false"
+		case "previous_response_id":
+			previous = value
 		case "incomplete_details":
 			o.reason = wire.Text(wire.LookUp(value, "reason"))
 		case "output":
@@ -225,7 +236,20 @@ func (o *output) finish(how string, response []byte) error {
 		}
 		return wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
 	}
+	if err := o.follows(previous); err != nil {
+		return err
+	}
 	return o.choose(items, size)
+}
+
+// follows returns an error if the server says that this answer goes on from another than the
+// request does. previous is the id of that one, as JSON; nil if the server does not say it.
+func (o *output) follows(previous []byte) error {
+	if o.previous == "" || previous == nil || wire.Text(previous) == o.previous {
+		return nil
+	}
+	o.ignored = true
+	return &providers.Error{Kind: providers.BadAnswer, Temporary: true, Message: "the server ignored previous_response_id, so that the model saw a part of the history"}
 }
 
 // choose takes the items of the whole response, which are better than those that ended before,

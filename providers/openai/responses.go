@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	api "github.com/sashabaranov/go-openai"
 
@@ -14,40 +15,74 @@ import (
 )
 
 // respond makes a call over the Responses API. Where the server keeps answers, it names the
-// last one in place of the history before it; a server that refuses this is sent the whole
-// history.
+// last one in place of the history before it; a server that refuses or ignores this is sent the
+// whole history, and is sent no name again for that model unless it has only lost the answer.
 func (p *Provider) respond(ctx context.Context, r providers.Request, rules profile.Rules, emit func(providers.Delta)) (providers.Response, error) {
 	in, err := p.input(r, rules)
 	if err != nil {
 		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
-	previous := ""
-	if len(in.after()) > 0 && p.chains.ends(in.answer, in.b[:in.end]) {
-		previous = in.answer
+	a := &output{p: p, emit: emit}
+	if _, refuses := p.chains.refusing.Load(r.Model); in.chained && !refuses && len(in.after()) > 0 && p.chains.ends(in.answer, in.b[:in.end]) {
+		a.previous = in.answer
 	}
-	resp, err := p.askResponses(ctx, r, rules, in, previous, emit)
-	var refused *providers.Error
-	if previous != "" && errors.As(err, &refused) && refused.Status/100 == 4 &&
-		(refused.Kind == providers.BadRequest || refused.Kind == providers.NotFound) {
-		resp, err = p.askResponses(ctx, r, rules, in, "", emit)
-	}
-	if err == nil && in.stored {
-		r.Items = append(r.Items[:len(r.Items):len(r.Items)], resp.Items...)
-		if in, err := p.input(r, rules); err == nil && len(in.after()) == 0 {
-			p.chains.add(in.answer, in.b)
+	resp, err := p.askResponses(ctx, r, rules, in, a)
+	if again, lasting := p.refusesName(r.Model, a, err); again {
+		spent := a.usage
+		a = &output{p: p, emit: emit}
+		resp, err = p.askResponses(ctx, r, rules, in, a)
+		resp.Usage = resp.Usage.Add(spent)
+		if err == nil && lasting {
+			p.chains.refusing.Store(r.Model, true)
 		}
+	}
+	if err == nil && in.chained && !a.unstored {
+		p.remember(r, rules, resp.Items)
 	}
 	return resp, err
 }
 
-// askResponses makes one request. previous is the answer that it goes on from; "": none.
-func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules profile.Rules, in *input, previous string, emit func(providers.Delta)) (providers.Response, error) {
-	body, err := p.responsesBody(r, rules, in, previous)
+// refusesName reports whether a request that named an answer can have failed for that, so that it is
+// sent again with the whole history, and whether no later one can name another: the server has not only
+// lost this one. a is what came of the request.
+func (p *Provider) refusesName(model string, a *output, err error) (again, lasting bool) {
+	if err == nil || a.previous == "" {
+		return false, false
+	}
+	e := providers.AsError(err)
+	lost := e.Kind == providers.NotFound || strings.Contains(strings.ToLower(e.Message), "not found")
+	switch {
+	case a.ignored:
+		p.chains.refusing.Store(model, true)
+	case lost:
+		p.chains.drop(a.previous)
+	}
+	return len(a.shown) == 0 && (a.ignored || e.Kind == providers.BadRequest || e.Kind == providers.NotFound), !lost
+}
+
+// remember notes which history an answer ends, unless an id of its calls is not the one that
+// the server has stored.
+func (p *Provider) remember(r providers.Request, rules profile.Rules, answer []messages.Item) {
+	for _, it := range answer {
+		if it.Type == messages.ItemCall && wire.Text(wire.LookUp(it.Raw, "call_id")) != wire.SentID(it.CallID, rules.CallIDs) {
+			return
+		}
+	}
+	r.Items = append(r.Items[:len(r.Items):len(r.Items)], answer...)
+	if in, err := p.input(r, rules); err == nil && len(in.after()) == 0 {
+		p.chains.add(in.answer, in.b)
+	}
+}
+
+// askResponses makes one request, for the answer a.
+func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules profile.Rules, in *input, a *output) (providers.Response, error) {
+	body, err := p.responsesBody(r, rules, in, a.previous)
 	if err != nil {
 		return providers.Response{}, p.endpoint.Failed(ctx, err, messages.Usage{})
 	}
 	x := p.endpoint.NewExchange(body)
-	resp, err := x.Ask(ctx, r, &output{p: p, emit: emit, keep: x.Keep}, p.sending(x, func(c *api.Client) error {
+	a.keep = x.Keep
+	resp, err := x.Ask(ctx, r, a, p.sending(x, func(c *api.Client) error {
 		_, err := c.CreateResponseStream(ctx, api.CreateResponseRequest{Model: r.Model})
 		return err
 	}))
@@ -58,7 +93,8 @@ func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules 
 	return resp, err
 }
 
-// responsesBody returns the body of a request to the Responses API.
+// responsesBody returns the body of a request to the Responses API. previous is the answer that
+// it goes on from; "": none.
 func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *input, previous string) ([]byte, error) {
 	choice, err := toolChoice(r, true)
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
+// compaction is the type of an item that stands for what came before it.
+const compaction = "compaction"
+
 // input turns a history into the input of the Responses API. The items of an answer of the
 // model that is asked go back as they came, all or none: the API refuses reasoning without
 // the item that followed it, and the other way round.
@@ -48,10 +51,10 @@ func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, erro
 }
 
 // compacted returns the items from the last answer on in which the server has compacted what
-// came before. https://developers.openai.com/api/docs/guides/compaction
+// came before, which is an item that the server may refuse. https://developers.openai.com/api/docs/guides/compaction
 func (in *input) compacted(items []messages.Item) []messages.Item {
 	for i, it := range slices.Backward(items) {
-		if it.Type == "compaction" && in.own(it) {
+		if it.Type == compaction && in.own(it) && in.rules.Items == profile.Whole {
 			for i > 0 && in.own(items[i-1]) && items[i-1].ID == it.ID { // it may have calls, which have results
 				i--
 			}
@@ -89,7 +92,7 @@ func (in *input) echo(answer []messages.Item) {
 	}
 	for _, it := range answer {
 		switch {
-		case whole, it.Type == "compaction":
+		case whole, it.Type == compaction && in.rules.Items == profile.Whole:
 			in.add(in.unchanged(it))
 		case it.Type == messages.ItemReasoning:
 		default:

@@ -204,6 +204,41 @@ func TestResponsesRepair(t *testing.T) {
 	}
 }
 
+// What a server does not have, or cannot decrypt, is sent once more in other words.
+func TestResponsesOfAnotherServer(t *testing.T) {
+	const sealed = "The encrypted content gAAA could not be verified. Reason: Encrypted content could not be decrypted or parsed."
+	const gone = "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false."
+	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
+	for name, c := range map[string]struct {
+		answer         []string
+		status, reason string
+		before, after  []string // texts of the request that is refused, and of the next
+	}{
+		"compaction": {[]string{`{"type":"compaction","id":"cmp_1","encrypted_content":"gAAA"}`, spoke}, "400", sealed, []string{"gAAA", "msg_1"}, []string{`"hi"`, "an item of type compaction", "Done."}},
+		"reasoning":  {[]string{bare, spoke}, "404", gone, []string{"rs_1", "msg_1"}, []string{`"hi"`, "Done."}},
+		"image":      {[]string{`{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, spoke}, "400", gone, []string{"ig_1", "msg_1"}, []string{`"hi"`, "an item of type image_generation_call", "Done."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, requests := clerk(t, viaResponses, completed("resp_1", c.answer...), []string{c.status, `{"error":{"message":"` + c.reason + `"}}`}, completed("resp_2", spoke))
+			r := ask()
+			r.Items = list(r.Items, generate(t, p, r).Items, messages.Text(messages.RoleUser, "more"))
+			r.Settings.ExtraBody = map[string]json.RawMessage{"store": json.RawMessage("true")} // not when it was given
+			generate(t, p, r)
+			refused, repaired := inputOf(t, *requests, 1), inputOf(t, *requests, 2)
+			for _, text := range c.before {
+				if !strings.Contains(refused, text) || strings.Contains(repaired, text) {
+					t.Errorf("%s: sent %s\nand %s", text, refused, repaired)
+				}
+			}
+			for _, text := range c.after {
+				if !strings.Contains(repaired, text) {
+					t.Errorf("%s: sent %s", text, repaired)
+				}
+			}
+		})
+	}
+}
+
 // Settings and tools in the form of this API.
 func TestResponsesSettings(t *testing.T) {
 	p, requests := clerk(t, viaResponses, completed("resp_1", spoke))

@@ -88,7 +88,7 @@ func (in *input) answered(items []messages.Item) (n int) {
 func (in *input) echo(answer []messages.Item) {
 	whole := in.rules.Items == profile.Whole && answer[len(answer)-1].Type != messages.ItemReasoning
 	for _, it := range answer {
-		whole = whole && in.sendable(it)
+		whole = whole && in.sendable(it, answer)
 	}
 	for _, it := range answer {
 		switch {
@@ -102,8 +102,8 @@ func (in *input) echo(answer []messages.Item) {
 	in.answer, in.end = answer[0].ID, len(in.b)
 }
 
-// sendable reports whether the server accepts an item as it came.
-func (in *input) sendable(it messages.Item) bool {
+// sendable reports whether the server accepts an item of an answer as it came.
+func (in *input) sendable(it messages.Item, answer []messages.Item) bool {
 	var raw struct {
 		Status    string
 		Encrypted string `json:"encrypted_content"`
@@ -118,8 +118,9 @@ func (in *input) sendable(it messages.Item) bool {
 		}
 	case "image_generation_call":
 		return in.stored
-	case "local_shell_call":
-		return false
+	case "local_shell_call", "shell_call", "apply_patch_call", "computer_call", "custom_tool_call", "mcp_approval_request":
+		// the server wants a result of it, unless it ran the call itself
+		return slices.ContainsFunc(answer, func(other messages.Item) bool { return other.Type == it.Type+"_output" })
 	}
 	return raw.Status == "" || raw.Status == "completed"
 }

@@ -19,7 +19,10 @@ func TestResponsesInput(t *testing.T) {
 	const plainCall = `{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`
 	const again = `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}`
 	const rewritten = `{"role":"assistant","content":"Done.","phase":"final_answer"}`
-	const note = `{"role":"user","content":"[System note]\n[Here stood an item of type image_generation_call from here, which cannot be shown to this model.]"}`
+	of := func(kind string) string { return `{"type":"` + kind + `","id":"x_1","status":"completed"}` }
+	noted := func(kind string) string {
+		return `{"role":"user","content":"[System note]\n[Here stood an item of type ` + kind + ` from here, which cannot be shown to this model.]"}`
+	}
 	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
 	for _, c := range []struct {
 		name   string
@@ -39,8 +42,14 @@ func TestResponsesInput(t *testing.T) {
 			items[1].Arguments = `{"x":1}`
 			return items
 		}, thought + "," + strings.Replace(again, "{}", `{\"x\":1}`, 1)},
-		{"a call of its own shell", []string{`{"type":"local_shell_call","id":"sh_1","status":"completed"}`, called}, nil, strings.Replace(note, "image_generation_call", "local_shell_call", 1) + "," + plainCall},
-		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, note + "," + plainCall},
+		{"a call of its own shell", []string{of("local_shell_call"), called}, nil, noted("local_shell_call") + "," + plainCall},
+		{"a call of the shell", []string{of("shell_call"), called}, nil, noted("shell_call") + "," + plainCall},
+		{"a call that the server ran", []string{of("shell_call"), of("shell_call_output"), called}, nil, of("shell_call") + "," + of("shell_call_output") + "," + again},
+		{"a patch", []string{of("apply_patch_call"), called}, nil, noted("apply_patch_call") + "," + plainCall},
+		{"a click", []string{of("computer_call"), called}, nil, noted("computer_call") + "," + plainCall},
+		{"a call of another kind", []string{of("custom_tool_call"), called}, nil, noted("custom_tool_call") + "," + plainCall},
+		{"a question", []string{of("mcp_approval_request"), called}, nil, noted("mcp_approval_request") + "," + plainCall},
+		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, noted("image_generation_call") + "," + plainCall},
 		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, "!" + searched + `,{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
 		{"a text that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
 			items[1].Content = messages.TextContent("Changed.")

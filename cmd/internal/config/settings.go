@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/reprise-dev/reprise/providers"
 )
@@ -75,8 +76,7 @@ func (r *reader) hostedTools(n *node) (tools []json.RawMessage) {
 		return nil
 	}
 	for _, item := range n.items {
-		if item.get("type") == nil {
-			r.add(item.at, "write what the server calls the tool, such as {type: web_search}", "a hosted tool has no type")
+		if !r.hosted(item) {
 			continue
 		}
 		before := len(r.found)
@@ -86,6 +86,42 @@ func (r *reader) hostedTools(n *node) (tools []json.RawMessage) {
 		}
 	}
 	return tools
+}
+
+// hosted reports whether an entry is a tool that the server can run alone.
+func (r *reader) hosted(tool *node) bool {
+	const write = "write what the server calls the tool, such as {type: web_search}"
+	kind := tool.get("type")
+	if kind == nil {
+		r.add(tool.at, write, "a hosted tool has no type")
+		return false
+	}
+	name, ok := r.text(kind, "the type of a hosted tool")
+	if name == "" {
+		if ok {
+			r.add(kind.at, write, "the type of a hosted tool is empty")
+		}
+		return false
+	}
+	if fix := clientSide(tool, name); fix != "" {
+		r.add(kind.at, fix, "a tool of type %s waits for an answer of the caller, which agents do not give", name)
+		return false
+	}
+	return true
+}
+
+// clientSide returns how to put right a tool that the server does not run alone; "" for others.
+func clientSide(tool *node, kind string) string {
+	environment, approval := tool.get("environment").get("type"), tool.get("require_approval")
+	switch {
+	case kind == "shell" && (environment == nil || !strings.HasPrefix(environment.text, "container")):
+		return "write environment: {type: container_auto} beside it, or remove it"
+	case kind == "mcp" && (approval == nil || approval.text != "never" && (approval.get("never") == nil || approval.get("always") != nil)):
+		return "write require_approval: never beside it, or take the server below mcp"
+	case strings.HasPrefix(kind, "computer"), slices.Contains([]string{"function", "custom", "local_shell", "apply_patch"}, kind):
+		return "remove it, and give the agent a tool of its own below tools"
+	}
+	return ""
 }
 
 // expanded returns a text with its variables replaced.

@@ -85,7 +85,7 @@ func (o *output) Add(data []byte) error {
 	case "response.completed", "response.incomplete", "response.failed":
 		return o.finish(strings.TrimPrefix(e.kind, "response."), e.response)
 	case "error":
-		return o.complaint(data)
+		return o.failure(data)
 	case "":
 		if e.documents == nil {
 			return o.complaint(data)
@@ -196,6 +196,14 @@ func (o *output) complaint(data []byte) error {
 	return nil
 }
 
+// failure returns the error of an answer that has failed.
+func (o *output) failure(data []byte) error {
+	if err := o.complaint(data); err != nil {
+		return err
+	}
+	return wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
+}
+
 // finish takes in the whole response. how is the word of its event for how it ended, "" if it
 // has no event: what that calls failed or incomplete is so, and no status is needed beside it.
 func (o *output) finish(how string, response []byte) error {
@@ -231,10 +239,10 @@ func (o *output) finish(how string, response []byte) error {
 		o.status = how
 	}
 	if o.status != "completed" && o.status != "incomplete" {
-		if err := o.complaint(response); err != nil {
-			return err
-		}
-		return wire.Complaint{Message: "the server gave up in the midst of the answer"}.InStream()
+		return o.failure(response)
+	}
+	if len(o.id)+len(o.model) > maxName { // each item has both
+		return wire.BadAnswer(fmt.Sprintf("the answer has an id or a model of more than %d bytes", maxName))
 	}
 	if err := o.follows(previous); err != nil {
 		return err
@@ -312,18 +320,20 @@ func (o *output) document(data []byte) error {
 
 func (o *output) use(value []byte) {
 	var u struct {
-		Input  int `json:"input_tokens"`
-		Output int `json:"output_tokens"`
+		Input  wire.Count `json:"input_tokens"`
+		Output wire.Count `json:"output_tokens"`
 		In     struct {
-			Cached     int `json:"cached_tokens"`
-			CacheWrite int `json:"cache_write_tokens"`
+			Cached     wire.Count `json:"cached_tokens"`
+			CacheWrite wire.Count `json:"cache_write_tokens"`
 		} `json:"input_tokens_details"`
 		Out struct {
-			Reasoning int `json:"reasoning_tokens"`
+			Reasoning wire.Count `json:"reasoning_tokens"`
 		} `json:"output_tokens_details"`
 	}
-	if json.Unmarshal(value, &u) == nil {
-		o.usage = messages.Usage{Input: u.Input, Output: u.Output, Cached: u.In.Cached, CacheWrite: u.In.CacheWrite, Reasoning: u.Out.Reasoning}
+	_ = json.Unmarshal(value, &u) // members of other types are left out
+	o.usage = messages.Usage{
+		Input: int(u.Input), Output: int(u.Output), Cached: int(u.In.Cached),
+		CacheWrite: int(u.In.CacheWrite), Reasoning: int(u.Out.Reasoning),
 	}
 }
 

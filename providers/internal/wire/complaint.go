@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -24,7 +25,8 @@ type Complaint struct {
 const longest = 1000
 
 // ReadComplaint reads {"error":{…}}, {"error":"…"}, {"message":…} and {"detail":…}, alone or
-// as the first of a list; ok is false where there is none of them.
+// as the first of a list; ok is false where there is none of them. The code of an error is its
+// message if it has no other.
 func ReadComplaint(body []byte) (c Complaint, ok bool) {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
@@ -56,6 +58,10 @@ func ReadComplaint(body []byte) (c Complaint, ok bool) {
 	}
 	if raw := plain(inner.Metadata.Raw); raw != "" {
 		c.from(inner.Metadata.Provider, raw)
+	}
+	c.Message = cmp.Or(c.Message, plain(inner.Code))
+	if plain(outer.Type) == "error" {
+		c.Message = cmp.Or(c.Message, plain(outer.Code))
 	}
 	return c, c.Message != ""
 }

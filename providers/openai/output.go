@@ -430,7 +430,7 @@ func (s outputItem) refuses() bool {
 // item makes an item of one of the answer.
 func (o *output) item(raw []byte, ids wire.CallIDs) (messages.Item, error) {
 	s, scrub := said(raw), o.p.endpoint.Scrub.Text
-	it := messages.Item{Type: messages.ItemType(scrub(s.Type)), Provider: o.p.name, Raw: json.RawMessage(scrub(string(raw)))}
+	it := messages.Item{Type: messages.ItemType(scrub(s.Type)), Provider: o.p.name, Raw: o.p.endpoint.Scrub.JSON(raw)}
 	if !json.Valid(it.Raw) { // a number was a secret
 		it.Raw = nil
 	}
@@ -470,6 +470,6 @@ func (o *output) call(it messages.Item, s outputItem, ids wire.CallIDs) (message
 		return it, wire.BadAnswer("the arguments of a tool call are neither a text nor an object")
 	}
 	scrub := o.p.endpoint.Scrub.Text
-	it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), scrub(arguments)
+	it.CallID, it.Name, it.Arguments = ids.Keep(scrub(s.CallID)), scrub(s.Name), string(o.p.endpoint.Scrub.JSON([]byte(arguments)))
 	return it, nil
 }

@@ -103,14 +103,18 @@ func TestResponsesEnds(t *testing.T) {
 	}
 }
 
-// A key in an answer is in none of its items.
+// A key in an answer is in none of its items, however it is written, nor beside them.
 func TestResponsesHideKeys(t *testing.T) {
-	p, _ := clerk(t, viaResponses, []string{"200", `{"type":"response.output_text.delta","delta":"` + key + `"}`,
-		completed("resp_"+key, strings.Replace(spoke, "Done.", key, 1), strings.Replace(searched, `"q"`, `"`+key+`"`, 1))[1]})
+	escaped := strings.ReplaceAll(key, "-", `\u002d`)
+	call := strings.NewReplacer("call_1", key, `"f"`, `"`+key+`"`, `""`, `"{\"x\":\"`+strings.ReplaceAll(escaped, `\`, `\\`)+`\"}"`).Replace(called)
+	answer := completed("resp_"+key, strings.Replace(spoke, "Done.", escaped, 1), strings.Replace(searched, `"q"`, `"`+key+`"`, 1),
+		strings.ReplaceAll(searched, "web_search", key), call)[1]
+	answer = strings.Replace(answer, `"model":"m"`, `"model":"`+key+`","incomplete_details":{"reason":"`+key+`"}`, 1)
+	p, _ := clerk(t, viaResponses, []string{"200", `{"type":"response.output_text.delta","delta":"` + key + `"}`, answer})
 	var shown string
 	resp, err := p.Generate(t.Context(), ask(), func(d providers.Delta) { shown += d.Text })
 	kept, _ := json.Marshal(resp)
-	if err != nil || len(resp.Items) != 2 || strings.Contains(string(kept)+shown, key) {
+	if err != nil || len(resp.Items) != 4 || strings.Contains(string(kept)+shown, key) || strings.Contains(string(kept), `u002d`) {
 		t.Errorf("%v: %s, shown %s", err, kept, shown)
 	}
 }

@@ -1,8 +1,12 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -19,43 +23,67 @@ var (
 	upperEscapes = strings.NewReplacer("=", `\u003D`, "&", `\u0026`, "<", `\u003C`, ">", `\u003E`, "'", `\u0027`, "+", `\u002B`)
 )
 
-// Scrubber takes secrets out of what a server says.
+// Scrubber takes secrets out of what a server says: in each form of them, longest first, so that
+// none is left in part because it begins with another.
 type Scrubber []string
 
-// newScrubber hides a key and the values of headers and query parameters whose names are those
-// of secrets.
-func newScrubber(key string, header http.Header, query url.Values) Scrubber {
+// NewScrubber hides these texts.
+func NewScrubber(secrets ...string) Scrubber {
 	var s Scrubber
-	add := func(secret string) {
-		secret = strings.TrimSpace(secret)
-		if scheme, rest, ok := strings.Cut(secret, " "); ok && schemes[strings.ToLower(scheme)] {
-			secret = strings.TrimSpace(rest)
-		}
-		if len(secret) < shortestSecret {
-			return
-		}
-		s = append(s, secret)
-		for _, escapes := range []*strings.Replacer{lowerEscapes, upperEscapes} {
-			if escaped := escapes.Replace(secret); escaped != secret {
-				s = append(s, escaped) // as JSON for web pages writes it
-			}
-		}
-		if escaped := strings.ReplaceAll(secret, "/", `\/`); escaped != secret {
-			s = append(s, escaped) // as JSON may write it
-		}
-		if escaped := url.QueryEscape(secret); escaped != secret {
-			s = append(s, escaped) // as an error shows an address
+	for _, secret := range secrets {
+		s = append(s, secret,
+			lowerEscapes.Replace(secret), upperEscapes.Replace(secret), // as JSON for web pages writes it
+			strings.ReplaceAll(secret, "/", `\/`), // as JSON may write it
+			url.QueryEscape(secret))               // as an error shows an address
+	}
+	s = slices.DeleteFunc(s, func(form string) bool { return form == "" })
+	slices.SortFunc(s, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(s)
+}
+
+// newScrubber hides a key and the secrets of header and query.
+func newScrubber(key string, header http.Header, query url.Values) Scrubber {
+	secrets := Secrets(header, query)
+	if key = plainSecret("", key); len(key) >= shortestSecret {
+		secrets = append(secrets, key)
+	}
+	return NewScrubber(secrets...)
+}
+
+// Secrets returns the values of headers and query parameters whose names are those of secrets,
+// without the scheme of an authorization, and those of cookies one by one. Short ones are none.
+func Secrets(header http.Header, query url.Values) (secrets []string) {
+	add := func(name, value string) {
+		if value = plainSecret(name, value); len(value) >= shortestSecret {
+			secrets = append(secrets, value)
 		}
 	}
-	add(key)
 	for _, members := range []map[string][]string{header, query} {
 		for name, values := range members {
-			if secretName(strings.ToLower(name)) {
-				add(strings.Join(values, ","))
+			name = strings.ToLower(name)
+			if !secretName(name) {
+				continue
+			}
+			for _, value := range values {
+				add(name, value)
+				for cookie := range strings.SplitSeq(value, ";") {
+					if _, value, ok := strings.Cut(cookie, "="); ok && name == "cookie" {
+						add(name, value)
+					}
+				}
 			}
 		}
 	}
-	return s
+	return secrets
+}
+
+// plainSecret returns the value of a header without its scheme.
+func plainSecret(name, value string) string {
+	value = strings.TrimSpace(value)
+	if scheme, rest, ok := strings.Cut(value, " "); ok && (schemes[strings.ToLower(scheme)] || strings.HasSuffix(name, "authorization")) {
+		return strings.TrimSpace(rest)
+	}
+	return value
 }
 
 func secretName(name string) bool {
@@ -73,4 +101,43 @@ func (s Scrubber) Text(t string) string {
 		t = strings.ReplaceAll(t, secret, hidden)
 	}
 	return t
+}
+
+// JSON returns a copy of b, which is JSON, without secrets, however its strings are escaped, and
+// those in them that are JSON. It is none any more if a number was a secret.
+func (s Scrubber) JSON(b []byte) []byte {
+	b = []byte(s.Text(string(b)))
+	if len(s) == 0 || bytes.IndexByte(b, '\\') < 0 || !json.Valid(b) {
+		return b
+	}
+	var shown []byte
+	begin := 0
+	for i := 0; i < len(b); i++ {
+		if b[i] != '"' {
+			continue
+		}
+		end := SkipString(b, i)
+		if scrubbed := s.quoted(b[i:end]); scrubbed != nil {
+			shown = append(append(shown, b[begin:i]...), scrubbed...)
+			begin = end
+		}
+		i = end - 1
+	}
+	return append(shown, b[begin:]...)
+}
+
+// quoted returns a JSON string without secrets; nil if it has none.
+func (s Scrubber) quoted(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return nil
+	}
+	text := Text(raw)
+	scrubbed := s.Text(text)
+	if json.Valid([]byte(scrubbed)) {
+		scrubbed = string(s.JSON([]byte(scrubbed)))
+	}
+	if scrubbed == text {
+		return nil
+	}
+	return AppendString(nil, scrubbed)
 }

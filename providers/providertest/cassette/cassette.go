@@ -17,20 +17,23 @@ import (
 
 	vcr "gopkg.in/dnaeon/go-vcr.v4/pkg/cassette"
 	"gopkg.in/dnaeon/go-vcr.v4/pkg/recorder"
+
+	"github.com/reprise-dev/reprise/providers/internal/wire"
 )
 
 // RecordVariable is the environment variable that, if it is not empty, makes [Client] ask
 // servers and write what they answer.
 const RecordVariable = "REPRISE_RECORD"
 
-// hidden stands in a cassette for what is secret.
+// hidden stands in a cassette for an id of an account, and for the values of a query.
 const hidden = "HIDDEN"
 
 // keptHeaders are the headers of answers that a cassette has.
 var keptHeaders = []string{"Content-Type", "Retry-After", "Retry-After-Ms"}
 
-// accounts are ids of accounts and keys, as vendors write them.
-var accounts = regexp.MustCompile(`\b(?:(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{6,}|(?:sk|gsk|xai|key|hf)[-_][A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{16,})`)
+// accounts are ids of accounts and keys, as vendors write them. A match without a digit and
+// without letters of both cases is a word, such as the name of a tool.
+var accounts = regexp.MustCompile(`\b(?:(?:org|proj|user|acct|account)[-_][A-Za-z0-9]{12,}|(?:sk|gsk|xai|key|hf)[-_][A-Za-z0-9_-]{16,}|AIza[A-Za-z0-9_-]{16,})`)
 
 // Client returns a client, for openai.HTTPClient, that answers requests with the exchanges of
 // a YAML file, in the order in which they were recorded and without a network. With
@@ -40,8 +43,11 @@ var accounts = regexp.MustCompile(`\b(?:(?:org|proj|user|acct|account)[-_][A-Za-
 // has none fails t. Answers come in one piece, streams too.
 //
 // The file has no header but the kind of an answer and how long to wait, no host, and of a
-// query only its names. Keys that requests carry in headers or the query, ids of accounts as
-// vendors write them, and the texts secrets are replaced wherever they are.
+// query only its names. In paths and bodies are replaced, also where JSON escapes them: the texts secrets; of
+// requests the values of 12 bytes or more that headers and query parameters have whose names speak of a
+// key, token, secret, cookie or authorization; and ids of the form org-, proj_, user- or acct_ with
+// 12 letters and digits, or sk-, gsk_, xai-, key_, hf_ or AIza with 16, that have a digit or letters of
+// both cases. Ids of accounts in other forms, such as numbers and UUIDs, are to be among secrets.
 func Client(t testing.TB, file string, secrets ...string) *http.Client {
 	t.Helper()
 	mode := recorder.ModeReplayOnly
@@ -84,15 +90,27 @@ func (p player) RoundTrip(r *http.Request) (*http.Response, error) {
 // same returns a function that reports whether a request is a recorded one.
 func same(secrets []string) recorder.MatcherFunc {
 	return func(r *http.Request, recorded vcr.Request) bool {
-		body, err := r.GetBody()
-		if err != nil {
-			return false
-		}
-		b, err := io.ReadAll(body)
+		body, err := bodyOf(r)
 		at, parseErr := url.Parse(recorded.URL)
-		return errors.Join(err, parseErr) == nil && r.Method == recorded.Method && r.URL.Path == at.Path &&
-			sameJSON(scrubText(string(b), append(keysOf(r.Header, r.URL), secrets...)), recorded.Body)
+		s := scrubberOf(r.Header, r.URL, secrets)
+		return errors.Join(err, parseErr) == nil && r.Method == recorded.Method && scrubText(r.URL.Path, s) == at.Path &&
+			sameJSON(scrubText(body, s), recorded.Body)
 	}
+}
+
+func bodyOf(r *http.Request) (string, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return "", nil
+	}
+	if r.GetBody == nil {
+		return "", errors.New("a body that can be read once cannot be compared")
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(body)
+	return string(b), err
 }
 
 func sameJSON(a, b string) bool {
@@ -103,30 +121,28 @@ func sameJSON(a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// keysOf returns the texts of a request that may be secret.
-func keysOf(h http.Header, u *url.URL) (keys []string) {
-	for _, values := range h {
-		for _, v := range values {
-			keys = append(keys, v, strings.TrimPrefix(v, "Bearer "))
-		}
-	}
-	for _, values := range u.Query() {
-		keys = append(keys, values...)
-	}
-	return keys
+// scrubberOf hides the secrets of a request, and those of the test.
+func scrubberOf(h http.Header, u *url.URL, secrets []string) wire.Scrubber {
+	return wire.NewScrubber(append(wire.Secrets(h, u.Query()), secrets...)...)
 }
 
-// shortest is the length from which a header's or a query's value is secret: shorter ones are
-// words.
-const shortest = 12
-
-func scrubText(text string, secrets []string) string {
-	for _, s := range secrets {
-		if len(s) >= shortest {
-			text = strings.ReplaceAll(text, s, hidden)
+// scrubText returns a body, JSON or a stream of it, without secrets and ids of accounts.
+func scrubText(text string, s wire.Scrubber) string {
+	lines := strings.SplitAfter(text, "\n")
+	if json.Valid([]byte(text)) {
+		lines = []string{string(s.JSON([]byte(text)))}
+	}
+	for i, line := range lines {
+		if data, ok := strings.CutPrefix(line, "data:"); ok && json.Valid([]byte(data)) {
+			lines[i] = "data:" + string(s.JSON([]byte(data)))
 		}
 	}
-	return accounts.ReplaceAllString(text, hidden)
+	return accounts.ReplaceAllStringFunc(s.Text(strings.Join(lines, "")), func(id string) string {
+		if !strings.ContainsAny(id, "0123456789") && (id == strings.ToLower(id) || id == strings.ToUpper(id)) {
+			return id
+		}
+		return hidden
+	})
 }
 
 // scrubExchange leaves of an exchange what a cassette may have.
@@ -135,14 +151,15 @@ func scrubExchange(i *vcr.Interaction, secrets []string) {
 	if err != nil {
 		at = &url.URL{}
 	}
-	secrets = append(keysOf(i.Request.Headers, at), secrets...)
+	s := scrubberOf(i.Request.Headers, at, secrets)
 	query := at.Query()
 	for name := range query {
 		query.Set(name, hidden)
 	}
 	i.Request = vcr.Request{
 		Proto: i.Request.Proto, ProtoMajor: i.Request.ProtoMajor, ProtoMinor: i.Request.ProtoMinor, Method: i.Request.Method,
-		URL: scrubText((&url.URL{Scheme: "http", Host: "server", Path: at.Path, RawQuery: query.Encode()}).String(), secrets), Body: scrubText(i.Request.Body, secrets),
+		URL:  (&url.URL{Scheme: "http", Host: "server", Path: scrubText(at.Path, s), RawQuery: query.Encode()}).String(),
+		Body: scrubText(i.Request.Body, s),
 	}
 	headers := http.Header{}
 	for _, name := range keptHeaders {
@@ -151,6 +168,6 @@ func scrubExchange(i *vcr.Interaction, secrets []string) {
 		}
 	}
 	i.Response.Headers, i.Response.Trailer, i.Response.Duration = headers, nil, 0
-	i.Response.Body = scrubText(i.Response.Body, secrets)
+	i.Response.Body = scrubText(i.Response.Body, s)
 	i.Response.ContentLength = int64(len(i.Response.Body))
 }

@@ -111,9 +111,9 @@ func (in *input) sendable(it messages.Item, answer []messages.Item) bool {
 	_ = json.Unmarshal(it.Raw, &raw) // what has other types is not what is looked for
 	switch it.Type {
 	case messages.ItemReasoning:
-		return in.stored || raw.Encrypted != ""
-	case messages.ItemMessage, messages.ItemRefusal:
-		if said(it.Raw).text() != it.Content.Text() { // a hook has changed it
+		return (in.stored || raw.Encrypted != "") && !changed(it)
+	case messages.ItemMessage, messages.ItemRefusal, messages.ItemCall:
+		if changed(it) {
 			return false
 		}
 	case "image_generation_call":
@@ -123,6 +123,15 @@ func (in *input) sendable(it messages.Item, answer []messages.Item) bool {
 		return slices.ContainsFunc(answer, func(other messages.Item) bool { return other.Type == it.Type+"_output" })
 	}
 	return raw.Status == "" || raw.Status == "completed"
+}
+
+// changed reports whether a hook has changed a text, or the name of a call.
+func changed(it messages.Item) bool {
+	s := said(it.Raw)
+	if it.Type == messages.ItemCall {
+		return s.Name != it.Name
+	}
+	return s.text() != it.Content.Text()
 }
 
 // unchanged returns an item as it came, but for a call's id and arguments that were mended.

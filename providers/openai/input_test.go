@@ -23,6 +23,7 @@ func TestResponsesInput(t *testing.T) {
 	noted := func(kind string) string {
 		return `{"role":"user","content":"[System note]\n[Here stood an item of type ` + kind + ` from here, which cannot be shown to this model.]"}`
 	}
+	refused := strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)
 	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
 	for _, c := range []struct {
 		name   string
@@ -52,6 +53,19 @@ func TestResponsesInput(t *testing.T) {
 		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, noted("image_generation_call") + "," + plainCall},
 		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, "!" + searched + `,{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
 		{"a text that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
+			items[1].Content = messages.TextContent("Changed.")
+			return items
+		}, `{"role":"assistant","content":"Changed.","phase":"final_answer"},` + plainCall},
+		{"reasoning that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
+			items[0].Content = messages.TextContent("Changed.")
+			return items
+		}, rewritten + "," + plainCall},
+		{"a name that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
+			items[2].Name = "g"
+			return items
+		}, rewritten + "," + strings.Replace(plainCall, `"f"`, `"g"`, 1)},
+		{"a refusal", []string{thought, refused, called}, nil, thought + "," + refused + "," + again},
+		{"a refusal that a hook has changed", []string{thought, refused, called}, func(items []messages.Item) []messages.Item {
 			items[1].Content = messages.TextContent("Changed.")
 			return items
 		}, `{"role":"assistant","content":"Changed.","phase":"final_answer"},` + plainCall},

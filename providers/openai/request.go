@@ -14,20 +14,27 @@ import (
 var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 
 // toolChoice returns what the API is to know of r's choice, as JSON; "" for the model's own.
-// flat is the form of the Responses API.
+// flat is the form of the Responses API, where the tools that the server runs can be chosen too.
 func toolChoice(r providers.Request, flat bool) (string, error) {
+	var hosted []json.RawMessage
+	if flat {
+		hosted = r.Settings.HostedTools
+	}
 	named := func(t providers.ToolSpec) bool { return t.Name == r.ToolChoice }
+	typed := func(t json.RawMessage) bool { return wire.Text(wire.LookUp(t, "type")) == r.ToolChoice }
+	some := len(r.Tools)+len(hosted) > 0
+	quoted := string(wire.AppendString(nil, r.ToolChoice))
 	switch {
-	case r.ToolChoice == "", r.ToolChoice == "none" && len(r.Tools) == 0: // servers refuse a choice among no tools
+	case r.ToolChoice == "", r.ToolChoice == "none" && !some: // servers refuse a choice among no tools
 		return "", nil
-	case r.ToolChoice == "none", r.ToolChoice == "required" && len(r.Tools) > 0:
-		return `"` + r.ToolChoice + `"`, nil
+	case r.ToolChoice == "none", r.ToolChoice == "required" && some:
+		return quoted, nil
+	case slices.ContainsFunc(r.Tools, named) && flat:
+		return `{"type":"function","name":` + quoted + `}`, nil
 	case slices.ContainsFunc(r.Tools, named):
-		name := `"name":` + string(wire.AppendString(nil, r.ToolChoice))
-		if flat {
-			return `{"type":"function",` + name + `}`, nil
-		}
-		return `{"type":"function","function":{` + name + `}}`, nil
+		return `{"type":"function","function":{"name":` + quoted + `}}`, nil
+	case slices.ContainsFunc(hosted, typed):
+		return `{"type":` + quoted + `}`, nil
 	}
 	return "", &providers.Error{Kind: providers.BadRequest, Message: "tool_choice is " + strconv.Quote(r.ToolChoice) + ", and the request has no such tool"}
 }

@@ -278,6 +278,38 @@ func TestResponsesSettings(t *testing.T) {
 	}
 }
 
+// A choice among tools that the server runs, and others.
+func TestResponsesToolChoice(t *testing.T) {
+	for _, c := range []struct {
+		hosted bool
+		choice string
+		want   string // "": none is sent, "!": the request is refused
+	}{
+		{true, "none", `"none"`}, {true, "required", `"required"`}, {true, "web_search", `{"type":"web_search"}`}, {true, "f", "!"}, {true, "", ""},
+		{false, "none", ""}, {false, "required", "!"}, {false, "web_search", "!"},
+	} {
+		p, requests := clerk(t, viaResponses, completed("resp_1", spoke))
+		r := ask()
+		if r.ToolChoice = c.choice; c.hosted {
+			r.Settings.HostedTools = []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}
+		}
+		r.Settings.ParallelToolCalls = new(bool)
+		if c.want == "!" {
+			if e := fail(t, p, r); e.Kind != providers.BadRequest || len(*requests) != 0 {
+				t.Errorf("%+v: %v after %d requests", c, e, len(*requests))
+			}
+			continue
+		}
+		generate(t, p, r)
+		if got := (*requests)[0]; strings.Contains(got, `"tool_choice":`) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: sent %s", c, got)
+		}
+		if got := (*requests)[0]; strings.Contains(got, "parallel_tool_calls") { // of no calls here
+			t.Errorf("sent %s", got)
+		}
+	}
+}
+
 // An agent changes between the APIs, and between models, in the midst of a turn.
 func TestChangesOfAPI(t *testing.T) { // A14
 	call := scripted.Step{Reasoning: "hm", Text: "I look.", Calls: []scripted.Call{{Name: "f", Arguments: `{"x":1}`}, {Name: "f"}}}

@@ -13,9 +13,6 @@ import (
 	"github.com/reprise-dev/reprise/providers/profile"
 )
 
-// compaction is the type of an item that stands for what came before it.
-const compaction = "compaction"
-
 // input turns a history into the input of the Responses API. The items of an answer of the
 // model that is asked go back as they came, all or none: the API refuses reasoning without
 // the item that followed it, and the other way round.
@@ -30,12 +27,20 @@ type input struct {
 	omitted         []string
 }
 
-// input returns the history of a request.
+// input returns the history of a request, in which results follow their calls.
 func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, error) {
 	extra := merged(p.extra, r.Settings.ExtraBody)
 	in := &input{rules: rules, provider: p.name, model: r.Model, stored: string(extra["store"]) == "true"}
 	in.chained = in.stored && extra["previous_response_id"] == nil && extra["conversation"] == nil
-	items := in.compacted(r.Items)
+	items := make([]messages.Item, 0, len(r.Items))
+	said := func(it messages.Item) bool { return wire.Said(it) || in.own(it) }
+	if err := wire.InOrder(r.Items, said, func(_ int, it messages.Item) error {
+		items = append(items, it)
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	items = in.compacted(items)
 	for len(items) > 0 {
 		if n := in.answered(items); n > 0 {
 			in.echo(items[:n])
@@ -50,11 +55,17 @@ func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, erro
 	return in, nil
 }
 
+// compacts reports whether an item stands for what came before it, unless the server has refused
+// it. https://developers.openai.com/api/docs/guides/compaction
+func (in *input) compacts(it messages.Item) bool {
+	return it.Type == "compaction" && in.own(it) && in.rules.Items == profile.Whole
+}
+
 // compacted returns the items from the last answer on in which the server has compacted what
-// came before, which is an item that the server may refuse. https://developers.openai.com/api/docs/guides/compaction
+// came before.
 func (in *input) compacted(items []messages.Item) []messages.Item {
 	for i, it := range slices.Backward(items) {
-		if it.Type == compaction && in.own(it) && in.rules.Items == profile.Whole {
+		if in.compacts(it) {
 			for i > 0 && in.own(items[i-1]) && items[i-1].ID == it.ID { // it may have calls, which have results
 				i--
 			}
@@ -92,7 +103,7 @@ func (in *input) echo(answer []messages.Item) {
 	}
 	for _, it := range answer {
 		switch {
-		case whole, it.Type == compaction && in.rules.Items == profile.Whole:
+		case whole, in.compacts(it):
 			in.add(in.unchanged(it))
 		case it.Type == messages.ItemReasoning:
 		default:

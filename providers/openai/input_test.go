@@ -23,6 +23,7 @@ func TestResponsesInput(t *testing.T) {
 	noted := func(kind string) string {
 		return `{"role":"user","content":"[System note]\n[Here stood an item of type ` + kind + ` from here, which cannot be shown to this model.]"}`
 	}
+	const sealed = `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`
 	refused := strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)
 	bare := strings.Replace(thought, `,"encrypted_content":"gAAA"`, "", 1)
 	for _, c := range []struct {
@@ -51,7 +52,13 @@ func TestResponsesInput(t *testing.T) {
 		{"a call of another kind", []string{of("custom_tool_call"), called}, nil, noted("custom_tool_call") + "," + plainCall},
 		{"a question", []string{of("mcp_approval_request"), called}, nil, noted("mcp_approval_request") + "," + plainCall},
 		{"an image that is not stored", []string{thought, `{"type":"image_generation_call","id":"ig_1","result":"AAAA"}`, called}, nil, noted("image_generation_call") + "," + plainCall},
-		{"a compaction", []string{searched, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`, called}, nil, "!" + searched + `,{"type":"compaction","id":"cmp_1","encrypted_content":"g"},` + again},
+		{"a compaction", []string{searched, sealed, called}, nil, "!" + searched + "," + sealed + "," + again},
+		{"a compaction in an answer that is cut off", []string{strings.Replace(spoke, "completed", "incomplete", 1), sealed, called}, nil, "!" + rewritten + "," + sealed + "," + plainCall},
+		{"a compaction of another model", []string{sealed, called}, func(items []messages.Item) []messages.Item {
+			items[0].Model, items[1].Model = "other", "other"
+			return items
+		}, noted("compaction") + "," + plainCall},
+		{"arguments that are no JSON", []string{strings.Replace(called, `""`, `"oops"`, 1)}, nil, strings.Replace(again, "{}", `{\"not_json\":\"oops\"}`, 1)},
 		{"a text that a hook has changed", []string{thought, spoke, called}, func(items []messages.Item) []messages.Item {
 			items[1].Content = messages.TextContent("Changed.")
 			return items
@@ -121,6 +128,24 @@ func TestResponsesInput(t *testing.T) {
 				t.Errorf("sent %s", (*requests)[1])
 			}
 		})
+	}
+}
+
+// Results follow the calls of an answer, which stays whole, and what came in between follows them.
+func TestResponsesOrder(t *testing.T) {
+	second := strings.NewReplacer("fc_1", "fc_2", "call_1", "call_2", `""`, `"{}"`).Replace(called)
+	p, requests := clerk(t, viaResponses, completed("resp_1", called, searched, second))
+	r := ask()
+	r.Items = list(r.Items, generate(t, p, r).Items, messages.Text(messages.RoleUser, "meanwhile"), output("call_2", "2"))
+	if e := fail(t, p, r); e.Kind != providers.BadRequest || !strings.Contains(e.Message, "no result for call call_1") || len(*requests) != 1 {
+		t.Errorf("%v after %d requests", e, len(*requests))
+	}
+	r.Items = list(r.Items, output("call_1", "1"))
+	generate(t, p, r)
+	want := `[{"role":"user","content":"hi"},` + strings.Replace(called, `""`, `"{}"`, 1) + "," + searched + "," + second +
+		`,{"type":"function_call_output","call_id":"call_2","output":"2"},{"type":"function_call_output","call_id":"call_1","output":"1"},{"role":"user","content":"meanwhile"}]`
+	if got := inputOf(t, *requests, 1); got != want {
+		t.Errorf("sent %s\nwant %s", got, want)
 	}
 }
 
@@ -202,6 +227,8 @@ func TestResponsesNamed(t *testing.T) {
 		want    string // the answers that requests name; whole: none, failed: a call has failed
 	}{
 		{"stored", "", [][]string{completed("resp_1", spoke), members("resp_2", `"store":true,"previous_response_id":"resp_1"`), third}, "whole resp_1 resp_2"},
+		{"compacted", "", [][]string{completed("resp_1", spoke, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`), second, third}, "whole resp_1 resp_2"},
+		{"of no items", "", [][]string{completed("resp_1"), second, third}, "whole whole resp_2"},
 		{"not stored, as it says", "", [][]string{members("resp_1", `"store":false`), second}, "whole whole resp_2"},
 		{"lost", "", [][]string{completed("resp_1", spoke), {"404", `{"error":{` + lost + `}}`}, second}, "whole resp_1 whole resp_2"},
 		{"lost, told in the stream", "", [][]string{completed("resp_1", spoke), {"200", `{"type":"error",` + lost + `}`}, second}, "whole resp_1 whole resp_2"},

@@ -37,7 +37,7 @@ func (p *Provider) respond(ctx context.Context, r providers.Request, rules profi
 		}
 	}
 	if err == nil && in.chained && !a.unstored {
-		p.remember(r, rules, resp.Items)
+		p.remember(in, resp.Items)
 	}
 	return resp, err
 }
@@ -60,18 +60,22 @@ func (p *Provider) refusesName(model string, a *output, err error) (again, lasti
 	return len(a.shown) == 0 && (a.ignored || e.Kind == providers.BadRequest || e.Kind == providers.NotFound), !lost
 }
 
-// remember notes which history an answer ends, unless an id of its calls is not the one that
+// remember notes that an answer ends the history in, unless an id of its calls is not the one that
 // the server has stored.
-func (p *Provider) remember(r providers.Request, rules profile.Rules, answer []messages.Item) {
+func (p *Provider) remember(in *input, answer []messages.Item) {
+	if len(answer) == 0 {
+		return
+	}
 	for _, it := range answer {
-		if it.Type == messages.ItemCall && wire.Text(wire.LookUp(it.Raw, "call_id")) != wire.SentID(it.CallID, rules.CallIDs) {
+		if it.Type == messages.ItemCall && wire.Text(wire.LookUp(it.Raw, "call_id")) != wire.SentID(it.CallID, in.rules.CallIDs) {
 			return
 		}
+		if in.compacts(it) {
+			in.b = nil
+		}
 	}
-	r.Items = append(r.Items[:len(r.Items):len(r.Items)], answer...)
-	if in, err := p.input(r, rules); err == nil && len(in.after()) == 0 {
-		p.chains.add(in.answer, in.b)
-	}
+	in.echo(answer)
+	p.chains.add(in.answer, in.b)
 }
 
 // askResponses makes one request, for the answer a.

@@ -162,7 +162,7 @@ func (d Definition) validateSettings(set providers.Set) error {
 		settings, refused := d.settings(p, model, name)
 		for _, setting := range settings.Names() {
 			if slices.Contains(refused, setting) {
-				return fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it", d.Kind, model, setting)
+				return fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it, or set the provider's api if its other API has it", d.Kind, model, setting)
 			}
 		}
 	}

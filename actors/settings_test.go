@@ -74,11 +74,12 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	half := float32(0.5)
 	set := providers.Set{"p": choosy{scripted.New()}, "q": scripted.New()}
 	for says, d := range map[string]actors.Definition{
-		"p/m refuses or ignores the setting temperature": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
-		"p/n refuses or ignores the setting temperature": {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
-		"p/sum refuses or ignores the setting temperatu": {Model: "q/m", Compact: actors.Compaction{Model: "p/sum"}, ModelSettings: map[string]providers.Settings{"p/sum": {Temperature: &half}}},
-		"model q/n is listed twice: keep one of them":    {Model: "q/m", Fallbacks: []string{"q/n", "q/n"}},
-		"settings for p/other, which is none of its":     {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
+		"the setting temperature: remove it, or set the provider's api if its": {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
+		"p/m refuses or ignores the setting temperature":                       {Model: "p/m", Settings: providers.Settings{Temperature: &half}},
+		"p/n refuses or ignores the setting temperature":                       {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
+		"p/sum refuses or ignores the setting temperatu":                       {Model: "q/m", Compact: actors.Compaction{Model: "p/sum"}, ModelSettings: map[string]providers.Settings{"p/sum": {Temperature: &half}}},
+		"settings for p/other, which is none of its":                           {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
+		"model q/n is listed twice: keep one of them":                          {Model: "q/m", Fallbacks: []string{"q/n", "q/n"}},
 	} {
 		d.Kind = "k"
 		if err := d.Validate(set); err == nil || !strings.Contains(err.Error(), says) {

@@ -312,6 +312,7 @@ func TestAnswerInMemory(t *testing.T) {
 		ids.WriteString(event(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"%d%s","function":{"name":"f"}}]}`, i, i, long)))
 	}
 	const done = `data: {"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"text":"%s"}]}}` + "\n\n"
+	const begun = `data: {"type":"response.output_item.added","item":{"id":"%s"}}` + "\n\n"
 	const completed = `data: {"type":"response.completed","response":{"status":"completed","output":[%s]}}` + "\n\n"
 	for name, c := range map[string]struct {
 		body string
@@ -319,6 +320,7 @@ func TestAnswerInMemory(t *testing.T) {
 	}{
 		"items":             {many(4, fmt.Sprintf(done, many(30_000, "x"))) + fmt.Sprintf(completed, ""), true},
 		"items, one by one": {many(4, fmt.Sprintf(done, many(120_000, "x"))) + fmt.Sprintf(completed, ""), false},
+		"items that begin":  {many(3, fmt.Sprintf(begun, many(120_000, "x"))) + fmt.Sprintf(completed, ""), false},
 		"items at the end":  {fmt.Sprintf(completed, `{"type":"message","content":[{"text":"`+many(160_000, "x")+`"}]}`), false},
 		"small pieces":      {many(10_000, event(`{"content":"word"}`)), true},
 		"large pieces":      {many(3, event(`{"content":"`+many(120_000, "x")+`"}`)), false},

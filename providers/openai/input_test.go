@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/profile"
 )
 
 // What cannot go back as it came is rewritten, with the whole answer that it is part of.
@@ -93,6 +94,7 @@ func TestResponsesInput(t *testing.T) {
 			return items
 		}, plainCall},
 		{"arguments that are an object", []string{strings.Replace(called, `""`, `{"x":1}`, 1)}, nil, strings.Replace(again, "{}", `{\"x\":1}`, 1)},
+		{"arguments of null", []string{strings.Replace(called, `""`, "null", 1)}, nil, again},
 		{"no arguments", []string{strings.Replace(called, `"arguments":"",`, "", 1)}, nil, `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","status":"completed","arguments":"{}"}`},
 		{"no id of a call", []string{strings.Replace(called, `"call_id":"call_1",`, "", 1)}, nil, "?"},
 		{"content that is a text", []string{`{"type":"message","role":"assistant","content":"Done."}`, strings.Replace(called, "completed", "incomplete", 1)}, nil, text("assistant", "Done.") + "," + plainCall},
@@ -128,6 +130,15 @@ func TestResponsesInput(t *testing.T) {
 				t.Errorf("sent %s", (*requests)[1])
 			}
 		})
+	}
+}
+
+// Notes that are not the user's have no mark.
+func TestResponsesNotes(t *testing.T) {
+	p, requests := clerk(t, profile.Rules{API: profile.Responses, Notes: profile.Developer}, completed("resp_1", spoke))
+	generate(t, p, ask(messages.Text(messages.RoleDeveloper, "mind")))
+	if got := inputOf(t, *requests, 0); !strings.HasSuffix(got, `,{"role":"developer","content":"mind"}]`) {
+		t.Errorf("sent %s", got)
 	}
 }
 
@@ -231,6 +242,8 @@ func TestResponsesNamed(t *testing.T) {
 		{"of no items", "", [][]string{completed("resp_1"), second, third}, "whole whole resp_2"},
 		{"not stored, as it says", "", [][]string{members("resp_1", `"store":false`), second}, "whole whole resp_2"},
 		{"lost", "", [][]string{completed("resp_1", spoke), {"404", `{"error":{` + lost + `}}`}, second}, "whole resp_1 whole resp_2"},
+		{"lost, in other words", "", [][]string{completed("resp_1", spoke), {"404", `{"error":{"message":"no such response"}}`}, second}, "whole resp_1 whole resp_2"},
+		{"of a request that is refused anyway", "", [][]string{completed("resp_1", spoke), {"400", `{"error":{"message":"odd"}}`}, {"400", `{"error":{"message":"odd"}}`}, second}, "whole resp_1 whole failed resp_1"},
 		{"lost, told in the stream", "", [][]string{completed("resp_1", spoke), {"200", `{"type":"error",` + lost + `}`}, second}, "whole resp_1 whole resp_2"},
 		{"lost, told at the end", "", [][]string{completed("resp_1", spoke), {"200", `{"type":"response.failed","response":{"status":"failed","error":{` + lost + `}}}`}, second}, "whole resp_1 whole resp_2"},
 		{"lost, and the server broke", "", [][]string{completed("resp_1", spoke), {"500", `{"error":{` + lost + `}}`}, second}, "whole resp_1 failed whole"},
@@ -238,7 +251,7 @@ func TestResponsesNamed(t *testing.T) {
 		{"ignored", "", [][]string{completed("resp_1", spoke), {"200", begun, piece}, second, third}, "whole resp_1 whole whole"},
 		{"ignored, told at the end", "", [][]string{completed("resp_1", spoke), null("resp_2"), null("resp_3"), null("resp_4")}, "whole resp_1 whole whole"},
 		{"ignored, told after a piece", "", [][]string{completed("resp_1", spoke), append([]string{"200", piece}, null("resp_2")[1:]...), second, third}, "whole resp_1 failed whole"},
-		{"its own answer", `,"previous_response_id":"mine"`, [][]string{completed("resp_1", spoke), second}, "mine mine mine"},
+		{"its own answer", `,"previous_response_id":"mine"`, [][]string{members("resp_1", `"previous_response_id":"mine"`), second}, "mine mine mine"},
 		{"a conversation", `,"conversation":"conv_1"`, [][]string{completed("resp_1", spoke), second}, "whole whole whole"},
 		{"another id of a call", "", [][]string{completed("resp_1", strings.Replace(called, "call_1", "", 1)), second}, "whole whole resp_2"},
 	} {
@@ -263,7 +276,7 @@ func TestResponsesNamed(t *testing.T) {
 				}
 				if err != nil {
 					e := providers.AsError(err)
-					if got = append(got, "failed"); !e.Temporary {
+					if got = append(got, "failed"); !e.Temporary && e.Message != "odd" {
 						t.Error(err)
 					}
 					used += e.Usage.Input

@@ -138,9 +138,6 @@ func (o *output) begin(e outputEvent) error {
 	}
 	name := e.index + " " + idOf(e.item)
 	o.begun[name] = true
-	if err := room(len(o.begun)); err != nil {
-		return err
-	}
 	return o.keep(len(name) + wire.PartSize)
 }
 

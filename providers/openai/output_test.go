@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,46 +35,51 @@ func TestResponsesEnds(t *testing.T) {
 		events []string
 		want   string // a finish reason, or the kind of an error
 	}{
-		"items without a list":       {[]string{done(1, called), done(0, thought), ended("completed", `"output":[]`)}, "tool_calls"},
-		"the list is better":         {[]string{done(0, called), ended("completed", `"output":[`+spoke+`]`)}, "stop"},
-		"refused by the model":       {[]string{ended("completed", `"output":[`+strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)+`]`)}, "stop"},
-		"too long":                   {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+called+`]`)}, "length"},
-		"filtered":                   {[]string{ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
-		"incomplete for no reason":   {[]string{ended("incomplete", `"incomplete_details":null,"output":[`+called+`]`)}, "length"},
-		"for a reason of its own":    {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_tool_calls"},"output":[`+called+`]`)}, "length"},
-		"incomplete by its event":    {[]string{named("incomplete", `"status":"completed",`)}, "length"},
-		"incomplete by its status":   {[]string{named("completed", `"status":"incomplete",`)}, "length"},
-		"failed by its event":        {[]string{named("failed", `"status":"completed",`)}, "overloaded"},
-		"completed by its event":     {[]string{named("completed", "")}, "tool_calls"},
-		"cut off at once":            {nil, "network"},
-		"cut off in a piece":         {[]string{piece}, "network"},
-		"cut off after the items":    {[]string{piece, done(0, spoke), "[DONE]"}, "network"},
-		"failed":                     {[]string{piece, failed("server_error")}, "overloaded"},
-		"failed without a word":      {[]string{piece, ended("failed", `"output":[]`)}, "overloaded"},
-		"cancelled":                  {[]string{ended("cancelled", `"output":[]`), `{"type":"response.completed","response":{"status":"cancelled"}}`}, "overloaded"},
-		"limited":                    {[]string{failed("rate_limit_exceeded")}, "rate_limit"},
-		"too long for the model":     {[]string{failed("context_length_exceeded")}, "context_length"},
-		"against a policy":           {[]string{failed("bio_policy")}, "content_filter"},
-		"an image it cannot read":    {[]string{failed("image_parse_error")}, "bad_request"},
-		"an error":                   {[]string{piece, `{"type":"error","code":"invalid_prompt","message":"no"}`}, "bad_request"},
-		"an error without a word":    {[]string{piece, `{"type":"error"}`, ended("completed", `"output":[`+spoke+`]`)}, "overloaded"},
-		"an error of a code":         {[]string{`{"type":"error","code":"rate_limit_exceeded","message":null}`}, "rate_limit"},
-		"an error of a code, nested": {[]string{`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":""}}`}, "context_length"},
-		"failed with a code":         {[]string{ended("failed", `"error":{"code":"context_length_exceeded","message":""}`)}, "context_length"},
-		"a usage in part":            {[]string{ended("failed", `"usage":{"input_tokens":7.0,"output_tokens_details":{"reasoning_tokens":"x"}}`)}, "overloaded"},
-		"a long id":                  {[]string{`{"type":"response.completed","response":{"id":"` + strings.Repeat("x", 5000) + `","output":[]}}`}, "bad_answer"},
-		"a long model":               {[]string{ended("completed", `"model":"`+strings.Repeat("x", 5000)+`","output":[]`)}, "bad_answer"},
-		"no JSON":                    {[]string{`{"type":`}, "bad_answer"},
-		"pieces and no item":         {[]string{piece, ended("completed", `"output":[]`)}, "bad_answer, temporary"},
-		"pieces that were filtered":  {[]string{piece, ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
-		"pieces that are cut off":    {[]string{piece, ended("incomplete", `"output":[]`)}, "bad_answer, temporary"},
-		"a call of nothing":          {[]string{ended("completed", `"output":[{"type":"function_call","call_id":"c"}]`)}, "bad_answer"},
-		"arguments of a number":      {[]string{ended("completed", `"output":[`+strings.Replace(called, `""`, "5", 1)+`]`)}, "bad_answer"},
-		"an item of no type":         {[]string{ended("completed", `"output":[{}]`)}, "bad_answer"},
-		"a result":                   {[]string{ended("completed", `"output":[{"type":"function_call_output","call_id":"c"}]`)}, "bad_answer"},
-		"a long name":                {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
-		"a long type":                {[]string{ended("completed", `"output":[{"type":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
-		"more items than anything":   {[]string{ended("completed", `"output":[`+strings.Repeat("{},", 10_000)+`{}]`)}, "bad_answer"},
+		"items without a list":                     {[]string{done(1, called), done(0, thought), ended("completed", `"output":[]`)}, "tool_calls"},
+		"the list is better":                       {[]string{done(0, called), ended("completed", `"output":[`+spoke+`]`)}, "stop"},
+		"refused by the model":                     {[]string{ended("completed", `"output":[`+strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)+`]`)}, "stop"},
+		"too long":                                 {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_output_tokens"},"output":[`+called+`]`)}, "length"},
+		"filtered":                                 {[]string{ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
+		"incomplete for no reason":                 {[]string{ended("incomplete", `"incomplete_details":null,"output":[`+called+`]`)}, "length"},
+		"for a reason of its own":                  {[]string{ended("incomplete", `"incomplete_details":{"reason":"max_tool_calls"},"output":[`+called+`]`)}, "length"},
+		"incomplete by its event":                  {[]string{named("incomplete", `"status":"completed",`)}, "length"},
+		"incomplete by its status":                 {[]string{named("completed", `"status":"incomplete",`)}, "length"},
+		"cut off by its reason":                    {[]string{named("completed", `"status":"completed","incomplete_details":{"reason":"max_output_tokens"},`)}, "length"},
+		"failed, not incomplete":                   {[]string{named("failed", `"status":"incomplete",`)}, "overloaded"},
+		"failed by its event":                      {[]string{named("failed", `"status":"completed",`)}, "overloaded"},
+		"completed by its event":                   {[]string{named("completed", "")}, "tool_calls"},
+		"cut off at once":                          {nil, "network"},
+		"cut off in a piece":                       {[]string{piece}, "network"},
+		"cut off after the items":                  {[]string{piece, done(0, spoke), "[DONE]"}, "network"},
+		"failed":                                   {[]string{piece, failed("server_error")}, "overloaded"},
+		"failed without a word":                    {[]string{piece, ended("failed", `"output":[]`)}, "overloaded"},
+		"cancelled":                                {[]string{ended("cancelled", `"output":[]`), `{"type":"response.completed","response":{"status":"cancelled"}}`}, "overloaded"},
+		"limited":                                  {[]string{failed("rate_limit_exceeded")}, "rate_limit"},
+		"too long for the model":                   {[]string{failed("context_length_exceeded")}, "context_length"},
+		"against a policy":                         {[]string{failed("bio_policy")}, "content_filter"},
+		"an image it cannot read":                  {[]string{failed("image_parse_error")}, "bad_request"},
+		"an error":                                 {[]string{piece, `{"type":"error","code":"invalid_prompt","message":"no"}`}, "bad_request"},
+		"an error without a word":                  {[]string{piece, `{"type":"error"}`, ended("completed", `"output":[`+spoke+`]`)}, "overloaded"},
+		"an error of a code":                       {[]string{`{"type":"error","code":"rate_limit_exceeded","message":null}`}, "rate_limit"},
+		"an error of a code, nested":               {[]string{`{"type":"error","error":{"type":"invalid_request_error","code":"context_length_exceeded","message":""}}`}, "context_length"},
+		"failed with a code":                       {[]string{ended("failed", `"error":{"code":"context_length_exceeded","message":""}`)}, "context_length"},
+		"a usage in part":                          {[]string{ended("failed", `"usage":{"input_tokens":7.0,"output_tokens_details":{"reasoning_tokens":"x"}}`)}, "overloaded"},
+		"a long id":                                {[]string{`{"type":"response.completed","response":{"id":"` + strings.Repeat("x", 5000) + `","output":[]}}`}, "bad_answer"},
+		"a long model":                             {[]string{ended("completed", `"model":"`+strings.Repeat("x", 5000)+`","output":[]`)}, "bad_answer"},
+		"no JSON":                                  {[]string{`{"type":`}, "bad_answer"},
+		"pieces and a refusal":                     {[]string{piece, ended("completed", `"output":[`+strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)+`]`)}, "stop"},
+		"reasoning and no item":                    {[]string{`{"type":"response.reasoning_text.delta","delta":"hm"}`, ended("completed", `"output":[]`)}, "bad_answer, temporary"},
+		"pieces and no item":                       {[]string{piece, ended("completed", `"output":[]`)}, "bad_answer, temporary"},
+		"pieces that were filtered":                {[]string{piece, ended("incomplete", `"incomplete_details":{"reason":"content_filter"},"output":[]`)}, "content_filter"},
+		"pieces that are cut off":                  {[]string{piece, ended("incomplete", `"output":[]`)}, "bad_answer, temporary"},
+		"a call of nothing":                        {[]string{ended("completed", `"output":[{"type":"function_call","call_id":"c"}]`)}, "bad_answer"},
+		"arguments of a number":                    {[]string{ended("completed", `"output":[`+strings.Replace(called, `""`, "5", 1)+`]`)}, "bad_answer"},
+		"an item of no type":                       {[]string{ended("completed", `"output":[{}]`)}, "bad_answer"},
+		"a result":                                 {[]string{ended("completed", `"output":[{"type":"function_call_output","call_id":"c"}]`)}, "bad_answer"},
+		"a long name":                              {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
+		"a long type":                              {[]string{ended("completed", `"output":[{"type":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
+		"more items than anything":                 {[]string{ended("completed", `"output":[`+strings.Repeat(spoke+",", 10_000)+spoke+`]`)}, "bad_answer"},
+		"more items than anything, without a list": {append(slices.Repeat([]string{done(0, `{"type":"x_call"}`)}, 10_001), ended("completed", `"output":[]`)), "bad_answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := clerk(t, viaResponses, append([]string{"200"}, c.events...))
@@ -100,6 +106,16 @@ func TestResponsesEnds(t *testing.T) {
 	p, _ := clerk(t, viaResponses, completed("resp_1", strings.Replace(spoke, `"output_text","text"`, `"refusal","refusal"`, 1)))
 	if it := generate(t, p, ask()).Items[0]; it.Type != messages.ItemRefusal || it.Content.Text() != "Done." {
 		t.Errorf("%+v", it)
+	}
+}
+
+// All that the usage counts.
+func TestResponsesUsage(t *testing.T) {
+	answer := strings.Replace(completed("resp_1", spoke)[1], `"model"`,
+		`"usage":{"input_tokens":7,"output_tokens":"6","input_tokens_details":{"cached_tokens":5,"cache_write_tokens":4.0},"output_tokens_details":{"reasoning_tokens":3}},"model"`, 1)
+	p, _ := clerk(t, viaResponses, []string{"200", answer})
+	if got := generate(t, p, ask()).Usage; got != (messages.Usage{Input: 7, Output: 6, Cached: 5, CacheWrite: 4, Reasoning: 3}) {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -135,14 +151,16 @@ func TestResponsesItemsEnd(t *testing.T) {
 		return strings.NewReplacer(`"id":"fc_1",`, "", `"id":"fc_2",`, "").Replace(item)
 	}
 	const piece = `{"type":"response.output_text.delta","output_index":1,"delta":"Do"}`
-	long := strings.Replace(spoke, "Done.", strings.Repeat("a", 9000), 1)
+	long := func(id string) string {
+		return `{"x":"` + strings.Repeat("a", 9000) + `",` + strings.Replace(called, "call_1", id, 1)[1:]
+	}
 	for _, c := range []struct {
 		name   string
 		events []string
 		want   string // the types of items, with the ids of calls; or an error
 	}{
 		{"in another order", []string{done(2, called), done(0, thought), ended("completed")}, "reasoning call_1"},
-		{"long", []string{done(0, long), done(1, called), ended("completed")}, "message call_1"},
+		{"long", []string{done(0, long("call_1")), done(1, long("call_2")), ended("completed")}, "call_1 call_2"},
 		{"without an index", []string{event("done", "", called), event("done", "", second), ended("completed")}, "call_1 call_2"},
 		{"one without an index", []string{done(3, called), event("done", "", second), done(1, thought), ended("completed")}, "reasoning call_1 call_2"},
 		{"of one index", []string{done(0, thought), done(0, called), done(0, second), ended("completed")}, "reasoning call_1 call_2"},

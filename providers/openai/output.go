@@ -27,6 +27,7 @@ type output struct {
 	reason string // why it is incomplete
 	usage  messages.Usage
 	begun  map[string]bool // the items that were added, by index and id
+	places map[string]bool // the indexes of those that were added, or have ended
 	done   []doneItem      // in the order in which they ended
 	kept   int             // bytes of done
 	items  [][]byte        // of the whole answer
@@ -138,7 +139,18 @@ func (o *output) begin(e outputEvent) error {
 	}
 	name := e.index + " " + idOf(e.item)
 	o.begun[name] = true
-	return o.keep(len(name) + wire.PartSize)
+	o.place(e)
+	return o.keep(2*len(name) + wire.PartSize)
+}
+
+// place notes the index of an item.
+func (o *output) place(e outputEvent) {
+	if o.places == nil {
+		o.places = make(map[string]bool)
+	}
+	if e.index != "" {
+		o.places[e.index] = true
+	}
 }
 
 // idOf returns what names an item, as JSON; "" if nothing does.
@@ -167,6 +179,7 @@ func (o *output) put(e outputEvent) error {
 			return nil
 		}
 	}
+	o.place(e)
 	o.done = append(o.done, item)
 	return room(len(o.done))
 }
@@ -235,7 +248,7 @@ func (o *output) finish(how string, response []byte) error {
 	if how == "failed" || how != "" && (o.status == "completed" || o.status == "") {
 		o.status = how
 	}
-	if o.status != "completed" && o.status != "incomplete" {
+	if o.status != "completed" && o.status != "incomplete" || !bytes.HasPrefix(response, []byte("{")) {
 		return o.failure(response)
 	}
 	if len(o.id)+len(o.model) > maxName { // each item has both
@@ -292,7 +305,7 @@ func (o *output) lacks(items []messages.Item) bool {
 	})
 	switch o.cutOff() {
 	case "":
-		return len(o.begun) > len(items) || o.shown[providers.DeltaText] && !spoke || len(items) == 0 && len(o.shown) > 0
+		return max(len(o.begun), len(o.places)) > len(items) || o.shown[providers.DeltaText] && !spoke || len(items) == 0 && len(o.shown) > 0
 	case messages.FinishLength:
 		return len(items) == 0 && len(o.shown) > 0
 	}

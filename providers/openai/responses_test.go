@@ -242,29 +242,34 @@ func TestResponsesOfAnotherServer(t *testing.T) {
 // Settings and tools in the form of this API.
 func TestResponsesSettings(t *testing.T) {
 	p, requests := clerk(t, viaResponses, completed("resp_1", spoke))
-	half, no, seed := float32(0.5), false, int64(7)
+	half, third, no, seed := float32(0.5), float32(0.25), false, int64(7)
 	generate(t, p, providers.Request{
 		Model: "m", Instructions: "Be brief.", ToolChoice: "f", Tools: []providers.ToolSpec{{Name: "f", Description: "d"}},
 		Items: list(messages.Item{Type: messages.ItemMessage, Role: messages.RoleUser, Content: messages.Content{{Type: "text", Text: "see"}, {Type: "text"}, {Type: "image_url", ImageURL: "data:x", Detail: "low"}}}),
-		Settings: providers.Settings{Temperature: &half, TopP: &half, MaxOutputTokens: 9, ReasoningEffort: "low", Verbosity: "high", ServiceTier: "flex", ParallelToolCalls: &no, CacheKey: "k",
+		Settings: providers.Settings{Temperature: &half, TopP: &third, MaxOutputTokens: 9, ReasoningEffort: "low", Verbosity: "high", ServiceTier: "flex", ParallelToolCalls: &no, CacheKey: "k",
 			HostedTools: []json.RawMessage{json.RawMessage(`{"type":"web_search"}`)}},
 	})
 	const want = `/v1/responses {"model":"m","instructions":"Be brief.",` +
 		`"input":[{"role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:x","detail":"low"}]}],` +
 		`"tools":[{"type":"function","strict":false,"name":"f","description":"d","parameters":{"type":"object","properties":{}}},{"type":"web_search"}],` +
-		`"tool_choice":{"type":"function","name":"f"},"max_output_tokens":9,"temperature":0.5,"top_p":0.5,"reasoning":{"effort":"low"},"text":{"verbosity":"high"},` +
+		`"tool_choice":{"type":"function","name":"f"},"max_output_tokens":9,"temperature":0.5,"top_p":0.25,"reasoning":{"effort":"low"},"text":{"verbosity":"high"},` +
 		`"service_tier":"flex","prompt_cache_key":"k","parallel_tool_calls":false,"stream":true,"store":false,"include":["reasoning.encrypted_content"]}`
 	if (*requests)[0] != want {
 		t.Errorf("sent %s\nwant %s", (*requests)[0], want)
 	}
-	for api, s := range map[profile.Value]providers.Settings{
-		profile.Responses: {Seed: &seed}, profile.Chat: {HostedTools: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}},
+	for _, c := range []struct {
+		api profile.Value
+		providers.Settings
+	}{
+		{profile.Responses, providers.Settings{Seed: &seed}}, {profile.Responses, providers.Settings{Stop: []string{"x"}}},
+		{profile.Responses, providers.Settings{PresencePenalty: &half}}, {profile.Responses, providers.Settings{FrequencyPenalty: &half}},
+		{profile.Chat, providers.Settings{HostedTools: []json.RawMessage{json.RawMessage(`{"type":"x"}`)}}},
 	} {
-		p, requests := clerk(t, profile.Rules{API: api}, completed("resp_1", spoke))
-		r := ask()
+		p, requests := clerk(t, profile.Rules{API: c.api}, completed("resp_1", spoke))
+		r, s := ask(), c.Settings
 		r.Settings = s
 		if e := fail(t, p, r); e.Kind != providers.Unsupported || !strings.Contains(e.Message, s.Names()[0]) || len(*requests) != 0 || !slices.Contains(p.Refuses("m"), s.Names()[0]) {
-			t.Errorf("%s: %v after %d requests", api, e, len(*requests))
+			t.Errorf("%s: %v after %d requests", c.api, e, len(*requests))
 		}
 	}
 	for _, bad := range []providers.Request{

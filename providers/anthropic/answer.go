@@ -380,7 +380,7 @@ func (a *answer) item(b *block, ids wire.CallIDs) (messages.Item, error) {
 	}
 	if !b.covered(whole) {
 		it.Raw, _ = json.Marshal(whole) // all members are JSON
-		if it.Raw = json.RawMessage(scrub(string(it.Raw))); !json.Valid(it.Raw) {
+		if it.Raw = a.p.endpoint.Scrub.JSON(it.Raw); !json.Valid(it.Raw) {
 			it.Raw = nil // a number was a secret
 		}
 	}

@@ -380,7 +380,7 @@ var rank = map[messages.ItemType]int{messages.ItemReasoning: 1, messages.ItemMes
 
 func (a *answer) item(p *part, ids wire.CallIDs) messages.Item {
 	scrub := a.p.endpoint.Scrub.Text
-	it := messages.Item{Type: p.kind, Provider: a.p.name, Raw: json.RawMessage(scrub(string(a.raw(p))))}
+	it := messages.Item{Type: p.kind, Provider: a.p.name, Raw: a.p.endpoint.Scrub.JSON(a.raw(p))}
 	if !json.Valid(it.Raw) { // empty, or a number was a secret
 		it.Raw = nil
 	}

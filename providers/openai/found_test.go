@@ -80,17 +80,19 @@ func TestElementsWithIDs(t *testing.T) {
 // Secrets in any form are hidden, and an answer can be stored all the same.
 func TestFormsOfSecrets(t *testing.T) {
 	const basic, word, number = "dXNlcjpwYXNzd29yZA==", "correct horse battery", "123456789012"
-	said := delta(`{"content":"` + basic + ` ` + word + `","odd":"dXNlcjpwYXNzd29yZA\u003d\u003D","account":` + number + `}`)
-	p := openai.New("", openai.BaseURL(serving(t, "data: "+said+"\n\ndata: "+stop+"\n\n").URL),
-		openai.Header("Authorization", "basic "+basic), openai.Header("X-Password", word), openai.Header("X-Account-Token", number))
-	resp := generate(t, p, ask())
-	stored, err := json.Marshal(resp.Items)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, secret := range []string{basic, word, number, `ZA\u003d`, `ZA\\u003d`} {
-		if strings.Contains(string(stored), secret) {
-			t.Errorf("%s is in %s", secret, stored)
+	for _, account := range []string{"1", number} { // with the latter there is no Raw
+		said := delta(`{"content":"` + basic + ` ` + word + `","odd":"dXNlcjpwYXNzd29yZA\u003d\u003D","part":"corr\u0065ct horse battery","account":` + account + `}`)
+		p := openai.New("", openai.BaseURL(serving(t, "data: "+said+"\n\ndata: "+stop+"\n\n").URL),
+			openai.Header("Authorization", "basic "+basic), openai.Header("X-Password", word), openai.Header("X-Account-Token", number))
+		resp := generate(t, p, ask())
+		stored, err := json.Marshal(resp.Items)
+		if err != nil || (resp.Items[0].Raw == nil) != (account == number) {
+			t.Fatalf("%v of %s", err, stored)
+		}
+		for _, secret := range []string{basic, word, number, `ZA\u003d`, `ZA\\u003d`, `corr\u0065ct`} {
+			if strings.Contains(string(stored), secret) {
+				t.Errorf("%s is in %s", secret, stored)
+			}
 		}
 	}
 	cut := `{"error":{"message":["` + strings.Repeat("x", 985) + key + `"]}}`

@@ -7,7 +7,7 @@
 //     never a success; over the Responses API, one that ends without its last event.
 //   - Parallel calls keep the ids that the model gave them, however their
 //     fragments arrive. A call without an id, or with one that the history
-//     already has, gets a new one, and keeps the server's in Item.ID.
+//     already has, gets a new one; over Chat Completions Item.ID keeps the server's.
 //   - What our types do not cover is kept in Item.Raw, byte for byte where it
 //     came in one piece and joined where it came in several.
 //   - Signatures and reasoning go back to the model that gave them and to no other.
@@ -20,7 +20,7 @@
 //     that is refused for its form is sent again, in other forms that package profile knows, three
 //     times at most; the form that is accepted is sent from the start until the process ends. A
 //     request that names an answer which the server was to store is sent once more with the whole
-//     history if it is refused.
+//     history if that name is refused or ignored.
 //
 // # What becomes of a history
 //

@@ -111,8 +111,8 @@ func (r *Replay) queueText() [5]shown {
 	}
 }
 
-// withheld is how many items the event has taken out because a model's server refused them, and
-// what is to be told of that and of those that are back.
+// withheld returns how many items the event took out because a model's server refused them, and
+// the lines about these and about those that it brought back.
 func (r *Replay) withheld(before *withheld, ev messages.Event) (gone int, lines []string) {
 	switch ev := ev.(type) {
 	case messages.TurnFailed:

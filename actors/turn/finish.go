@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// finishOf is why an answer ended. A refusal and an empty answer are told from their items, also
-// where the server says that there are calls and none is there.
+// finishOf returns why an answer ended. A refusal and an empty answer are recognized by their items,
+// also if the server reports calls and there are none.
 func finishOf(finish string, items []messages.Item) string {
 	if unusual(finish) != "" {
 		return finish

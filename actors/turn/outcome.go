@@ -35,7 +35,7 @@ type (
 		Temporary bool
 		// RetryAfter is what the server asked for.
 		RetryAfter time.Duration
-		// Begun says that a part of the answer had come, Shown that it was streamed to
+		// Begun reports whether a part of the answer had come, Shown that it was streamed to
 		// somebody.
 		Begun, Shown bool
 		Usage        messages.Usage

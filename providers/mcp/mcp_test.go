@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/reprise-dev/reprise/providers/mcp"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -63,6 +67,38 @@ func TestListAndCall(t *testing.T) {
 			t.Error("a name that two tools would have belongs to one of them")
 		}
 	})
+}
+
+// Arguments are checked by the schemas for which that ends, and else by the server alone.
+func TestSchemas(t *testing.T) {
+	const fits = "error: the arguments do not fit: "
+	for name, c := range map[string]struct {
+		schema  string
+		checked bool
+	}{
+		"plain":                        {`"required":["a"]`, true},
+		"definitions":                  {`"$id":"http://there/a","properties":{"b":{"$ref":"#/$defs/b"}},"required":["a"],"$defs":{"b":{"type":"string"}}`, true},
+		"definitions that refer":       {`"required":["a"],"$defs":{"b":{"$ref":"#/$defs/c"},"c":{}}`, false},
+		"refers to itself":             {`"required":["a"],"allOf":[{"$ref":"#"}]`, false},
+		"definition refers to itself":  {`"required":["a"],"not":{"$ref":"#/$defs/b"},"$defs":{"b":{"anyOf":[{"$ref":"#/$defs/b"}]}}`, false},
+		"anchor":                       {`"required":["a"],"$anchor":"b","oneOf":[{"$ref":"#b"}]`, false},
+		"dynamic":                      {`"required":["a"],"$dynamicAnchor":"b","allOf":[{"$dynamicRef":"#b"}]`, false},
+		"definitions of another place": {`"required":["a"],"allOf":[{"$id":"http://there/b","$defs":{"c":{"$ref":"#/$defs/c"}},"$ref":"#/$defs/c"}]`, false},
+		"old version":                  {`"$schema":"http://json-schema.org/draft-04/schema#","required":["a"]`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
+			there.AddTool(&sdk.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object",` + c.schema + `}`)}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return says("ran"), nil
+			})
+			site := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return there }, nil))
+			t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
+			made := tools(t, ready(t, mcp.Config{Name: "there", URL: site.URL}))["a"]
+			if got := call(t.Context(), made, `{}`); strings.HasPrefix(got, fits) != c.checked || !c.checked && got != "ran" {
+				t.Errorf("arguments that do not fit give %q", got)
+			}
+		})
+	}
 }
 
 // A37: a call is cancelled, at the server too.

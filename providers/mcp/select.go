@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -163,17 +164,39 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 	return r, nil
 }
 
-// resolve returns the schema, or nil where it cannot be read here.
+// resolve returns the schema, or nil where arguments cannot be checked by it here: it cannot be read,
+// is of another version, or its check might not end.
 func resolve(raw json.RawMessage) *jsonschema.Resolved {
 	var schema jsonschema.Schema
-	if json.Unmarshal(raw, &schema) != nil {
+	if json.Unmarshal(raw, &schema) != nil || nested(&schema) {
 		return nil
 	}
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
 		return nil
 	}
+	if err := resolved.Validate(map[string]any{}); err != nil && strings.HasPrefix(err.Error(), "cannot validate version") {
+		return nil
+	}
 	return resolved
+}
+
+var (
+	reference = regexp.MustCompile(`"\$ref":"([^"]*)"`)
+	definable = regexp.MustCompile(`^#/(\$defs|definitions)/`)
+	renaming  = regexp.MustCompile(`"\$(id|dynamicRef)":`)
+)
+
+// nested reports whether a reference in a schema may lead to another one. The check of arguments by
+// such a schema may not end, or take time that grows by powers. Not nested is one whose references
+// all lead into its definitions, where there are none.
+func nested(s *jsonschema.Schema) bool {
+	top := *s
+	top.ID = ""
+	whole, err := json.Marshal(&top)
+	definitions, _ := json.Marshal([]map[string]*jsonschema.Schema{s.Defs, s.Definitions})
+	return err != nil || renaming.Match(whole) || reference.Match(definitions) ||
+		slices.ContainsFunc(reference.FindAllSubmatch(whole, -1), func(m [][]byte) bool { return !definable.Match(m[1]) })
 }
 
 // class is what a server says of running a tool twice. What it does not say may hurt.

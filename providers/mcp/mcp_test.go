@@ -186,7 +186,7 @@ func TestSelection(t *testing.T) {
 	s := ready(t, web(t, newThere()))
 	asked := func(json.RawMessage) (bool, error) { return true, nil }
 	all := tools(t, s, mcp.Selection{
-		Only: []string{"s*", "add", "die"}, Except: []string{"same*", "slow"}, Prefix: "x_",
+		Only: []string{"s*", "add", "die", "odd/*"}, Except: []string{"same*", "slow"}, Prefix: "x_",
 		Classes:   []mcp.ClassRule{{Tool: "set", Class: tool.Pure}, {Tool: "*", Class: tool.Keyed}},
 		Approvals: []mcp.ApprovalRule{{Tool: "add", Approval: tool.Never}, {Tool: "die", Approval: tool.Asked, ApproveIf: asked}, {Tool: "*", Approval: tool.Always}},
 	})
@@ -194,7 +194,7 @@ func TestSelection(t *testing.T) {
 		class    tool.Class
 		approval tool.Approval
 		needs    bool
-	}{"x_add": {tool.Keyed, tool.Never, false}, "x_set": {tool.Pure, tool.Always, true}, "x_die": {tool.Keyed, tool.Asked, true}, "x_stopped": {tool.Keyed, tool.Always, true}} {
+	}{"x_add": {tool.Keyed, tool.Never, false}, "x_set": {tool.Pure, tool.Always, true}, "x_die": {tool.Keyed, tool.Asked, true}, "x_stopped": {tool.Keyed, tool.Always, true}, "x_odd_n_me": {tool.Keyed, tool.Always, true}} {
 		made := all[name]
 		if made == nil {
 			t.Fatalf("%s is not among %v", name, all)
@@ -211,8 +211,11 @@ func TestSelection(t *testing.T) {
 			t.Errorf("%s takes a list for arguments: %v", name, err)
 		}
 	}
-	if len(all) != 4 {
+	if len(all) != 5 {
 		t.Errorf("the tools are %v", all)
+	}
+	if none := tools(t, s, mcp.Selection{Except: []string{"*"}}); len(none) != 0 {
+		t.Errorf("but for all, the tools are %v", none)
 	}
 	for _, v := range []mcp.Selection{
 		{Only: []string{"[a"}}, {Except: []string{""}}, {Prefix: "a b"}, {Classes: []mcp.ClassRule{{Tool: "a", Class: tool.Check}}},

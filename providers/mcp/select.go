@@ -16,8 +16,8 @@ import (
 )
 
 // Selection says which of a server's tools agents have, and how. Tools are meant by their names
-// at the server, or by patterns as path.Match has them: read_* for all that begin so. The zero value
-// is all of them.
+// at the server, or by patterns as path.Match has them, but that * is any run of characters, slashes
+// too: read_* for all that begin so. The zero value is all of them.
 //
 // A tool's class is that of the first rule that fits; without one it is pure if by the
 // server's hints the tool only reads, keyed if it is idempotent and destroys nothing, and else
@@ -211,10 +211,10 @@ func class(hints *sdk.ToolAnnotations) tool.Class {
 	return tool.Once
 }
 
-// fits reports whether one of the patterns means the name.
+// fits reports whether one of the patterns means the name. A slash is a character like any other.
 func fits(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
-		ok, _ := path.Match(p, name)
+		ok, _ := path.Match(strings.ReplaceAll(p, "/", "\x00"), strings.ReplaceAll(name, "/", "\x00"))
 		return ok || p == name
 	})
 }

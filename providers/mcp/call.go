@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,9 +19,9 @@ import (
 // keyField is where a call carries its idempotency key, in _meta.
 const keyField = "dev.reprise/idempotency-key"
 
-// codeRejected is the SDK's own error for a request that its transport could not send, or did not
-// get an answer to.
-const codeRejected = -32005
+// rejected is the SDK's own error for a request that its transport could not send, or did not
+// get an answer to. A server may use its code.
+const rejected = "rejected by transport"
 
 // remote is a tool of a server.
 type remote struct {
@@ -75,7 +76,8 @@ func (r *remote) Call(ctx context.Context, arguments json.RawMessage) (string, e
 	return "", errors.New(text)
 }
 
-// call sends the call once more, over a new connection, if the old one had ended before it was sent.
+// call sends the call once more, over a new connection, if the server cannot have taken it because the
+// old one had ended.
 func (r *remote) call(ctx context.Context, arguments json.RawMessage) (*sdk.CallToolResult, error) {
 	for again := false; ; again = true {
 		l, err := r.server.connected(ctx)
@@ -85,25 +87,26 @@ func (r *remote) call(ctx context.Context, arguments json.RawMessage) (*sdk.Call
 		if !r.server.has(r.name) {
 			return nil, fmt.Errorf("MCP server %s has no tool %s any more", r.server.config.Name, r.name)
 		}
-		status := 0
-		result, err := r.send(withStatus(ctx, &status), l, arguments)
+		var d delivery
+		result, err := r.send(withDelivery(ctx, &d), l, arguments)
 		if err == nil {
 			return result, nil
 		}
-		if !again && unsent(err) {
+		if !again && unsent(err, d.Load()) {
 			select {
 			case <-l.ended:
 				continue
 			case <-ctx.Done():
 			}
 		}
-		return nil, r.failure(ctx, l, err, status)
+		return nil, r.failure(ctx, l, err, d.Load())
 	}
 }
 
 // unsent reports whether a call did not reach a server because the connection had ended.
-func unsent(err error) bool {
-	return errors.As(err, new(unsentError)) || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing)
+func unsent(err error, delivered int32) bool {
+	closed := errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing)
+	return errors.As(err, new(unsentError)) || delivered == forgotten || delivered == 0 && closed
 }
 
 // send sends the call and waits for its answer. It returns when ctx ends, even while the server
@@ -129,18 +132,21 @@ func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (
 
 // failure is what the model reads of a call that has no result. Where the server may have run
 // it all the same, and running it twice may hurt, it says so.
-func (r *remote) failure(ctx context.Context, l *line, err error, status int) error {
+func (r *remote) failure(ctx context.Context, l *line, err error, delivered int32) error {
 	name := r.server.config.Name
 	var refusal *jsonrpc.Error
 	var dial *net.OpError
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &refusal) && refusal.Code != codeRejected:
+	case errors.As(err, &refusal) && refusal.Message != rejected:
 		return fmt.Errorf("MCP server %s refused the call: %s", name, r.server.words(refusal))
-	case status >= 400 && status < 500:
-		return fmt.Errorf("MCP server %s refused the call: HTTP %d %s", name, status, http.StatusText(status))
-	case status >= 300 && status < 400, errors.As(err, &dial) && dial.Op == "dial", unsent(err):
+	case delivered >= sent && errors.Is(err, sdk.ErrConnectionClosed): // which the SDK makes of two codes of servers
+		_, said, _ := strings.Cut(r.server.words(err), `calling "tools/call": `)
+		return fmt.Errorf("MCP server %s refused the call: %s", name, said)
+	case delivered >= 400 && delivered < 500:
+		return fmt.Errorf("MCP server %s refused the call: HTTP %d %s", name, delivered, http.StatusText(int(delivered)))
+	case delivered >= 300 && delivered < 400, errors.As(err, &dial) && dial.Op == "dial", unsent(err, delivered):
 		return fmt.Errorf("MCP server %s was not reached: %s", name, r.server.words(err))
 	}
 	err = fmt.Errorf("MCP server %s did not answer: %s", name, r.server.words(l.because(err)))

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,6 +143,16 @@ func TestRefusedOverHTTP(t *testing.T) {
 		want    string
 		answer  http.HandlerFunc
 	}{
+		{false, "refused the call: HTTP 400 Bad Request", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusBadRequest)
+			for range 64 {
+				if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+			t.Error("64 MiB of an error were read")
+		}},
 		{false, "refused the call: HTTP 403 Forbidden", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }},
 		{true, "did not answer: ", func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "of "+r.URL.String(), http.StatusBadGateway)
@@ -176,26 +187,61 @@ func calls(r *http.Request) bool {
 
 // A server that was restarted knows no session of before: a call is sent again over a new one.
 func TestSessionIsGone(t *testing.T) {
-	var mu sync.Mutex
-	var handler http.Handler
-	restart := func() {
-		there := newThere().server()
-		mu.Lock()
-		defer mu.Unlock()
-		handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return there }, nil)
+	for name, body := range map[string]string{"text": "no such session", "JSON-RPC": `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var forgotten, newest string
+			c := web(t, newThere(), func(next http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					newest = r.Header.Get("Mcp-Session-Id")
+					gone := newest != "" && newest == forgotten
+					mu.Unlock()
+					if gone {
+						http.Error(w, body, http.StatusNotFound)
+						return
+					}
+					next.ServeHTTP(w, r)
+				})
+			})
+			all := tools(t, ready(t, c))
+			mu.Lock()
+			forgotten = newest
+			mu.Unlock()
+			if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "2" {
+				t.Errorf("a call to the restarted server gives %q", got)
+			}
+		})
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		h := handler
-		mu.Unlock()
-		h.ServeHTTP(w, r)
-	}))
-	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
-	restart()
-	all := tools(t, ready(t, mcp.Config{Name: "there", URL: site.URL}))
-	restart()
-	if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "2" {
-		t.Errorf("a call to the restarted server gives %q", got)
+}
+
+// A call under which its connection is cut is of unknown outcome and is not sent again, whatever the
+// server answers to the request for the rest of its stream.
+func TestCutUnderCall(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
+		h := newThere()
+		h.events, h.release = sdk.NewMemoryEventStore(nil), make(chan struct{})
+		var cut atomic.Bool
+		var sent atomic.Int32
+		all := tools(t, ready(t, web(t, h, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if cut.Load() && r.Method == http.MethodGet || calls(r) && sent.Add(1) > 1 {
+					w.WriteHeader(status)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+		})))
+		go func() {
+			<-h.started
+			cut.Store(true)
+			h.site.CloseClientConnections()
+		}()
+		_, err := all["slow"].Call(t.Context(), []byte(`{}`))
+		if !errors.As(err, new(*tool.UnknownError)) || sent.Load() != 1 {
+			t.Errorf("HTTP %d: it was sent %d times and failed with %v", status, sent.Load(), err)
+		}
+		close(h.release)
 	}
 }
 

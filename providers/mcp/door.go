@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 )
 
 // door sends the requests to a server over HTTP, with its headers. It takes no redirect: what
@@ -18,11 +19,28 @@ type door struct {
 	opened, hungUp func()
 }
 
-type statusKey struct{}
+// delivery is how far the message of a call has come: not sent, sent, forgotten, or else the HTTP
+// status of the answer to it.
+type delivery struct{ atomic.Int32 }
 
-// withStatus returns a context whose request notes the status of its answer.
-func withStatus(ctx context.Context, status *int) context.Context {
-	return context.WithValue(ctx, statusKey{}, status)
+const (
+	sent      = iota + 1
+	forgotten // the server answered that it does not know the session any more, and did not take it
+)
+
+type deliveryKey struct{}
+
+func withDelivery(ctx context.Context, d *delivery) context.Context {
+	return context.WithValue(ctx, deliveryKey{}, d)
+}
+
+// sending notes that the message of a call is sent, the first that has its context. For any other
+// message it returns nil.
+func sending(ctx context.Context) *delivery {
+	if d, ok := ctx.Value(deliveryKey{}).(*delivery); ok && d.CompareAndSwap(0, sent) {
+		return d
+	}
+	return nil
 }
 
 // RoundTrip sends a request.
@@ -31,12 +49,18 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range d.headers {
 		r.Header.Set(name, value)
 	}
+	call := sending(r.Context())
 	resp, err := d.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	if noted, ok := r.Context().Value(statusKey{}).(*int); ok {
-		*noted = resp.StatusCode
+	status := resp.StatusCode
+	if status == http.StatusNotFound && r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") != "" {
+		status = forgotten
+		d.hungUp()
+	}
+	if call != nil {
+		call.Store(int32(status))
 	}
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
 		_ = resp.Body.Close()
@@ -44,7 +68,7 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
-	case kind != "text/event-stream":
+	case kind != "text/event-stream" || resp.StatusCode/100 != 2: // the SDK reads the whole of an error
 		resp.Body = &bounded{resp.Body, maxMessage}
 	case r.Method == http.MethodGet:
 		d.opened()

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) dial(ctx context.Context) (*line, error) {
 		if l.program, err = start(s.config); err != nil {
 			return nil, err
 		}
-		transport = &sdk.IOTransport{Reader: l.program.stdout, Writer: l.program, MaxLineLength: maxMessage}
+		transport = noting{&sdk.IOTransport{Reader: l.program.stdout, Writer: l.program, MaxLineLength: maxMessage}}
 	}
 	var err error
 	if l.session, err = s.client().Connect(ctx, transport, nil); err != nil {
@@ -56,6 +57,23 @@ func (s *Server) dial(ctx context.Context) (*line, error) {
 		}
 	}()
 	return l, nil
+}
+
+// noting is the transport to a program. Its connections note that a call is sent.
+type noting struct{ sdk.Transport }
+
+// Connect begins a connection.
+func (n noting) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := n.Transport.Connect(ctx)
+	return noted{c}, err
+}
+
+type noted struct{ sdk.Connection }
+
+// Write sends a message.
+func (n noted) Write(ctx context.Context, m jsonrpc.Message) error {
+	sending(ctx)
+	return n.Connection.Write(ctx, m)
 }
 
 func (s *Server) client() *sdk.Client {

@@ -49,6 +49,7 @@ func TestListAndCall(t *testing.T) {
 			}
 		}
 		ctx := tool.WithCall(t.Context(), tool.Call{Key: "k1"})
+		const refused = "error: MCP server there refused the call: closed on Sundays"
 		for _, c := range []struct{ name, arguments, want string }{
 			{"add", `{"a":2,"b":3}`, "5"},
 			{"add", `{"a":"x","b":3}`, `error: the arguments do not fit: a: type: x has type "string", want "integer"`},
@@ -56,6 +57,7 @@ func TestListAndCall(t *testing.T) {
 			{"wipe", `{}`, "error: no disk, and the key is "},
 			{"picture", `{}`, "[an image, image/png, 4 bytes, which cannot be shown]\n[a link to the resource log, file:///log]\n" +
 				"[the resource file:///b, of an unknown type, 2 bytes, which cannot be shown]\n" + `{"n":1}`},
+			{"refuse-32000", `{}`, refused}, {"refuse-32003", `{}`, refused}, {"refuse-32004", `{}`, refused}, {"refuse-32005", `{}`, refused},
 			{"odd_n_me", `{}`, "called odd/näme"},
 			{strings.Repeat("long", 16), `{}`, "called " + strings.Repeat("long", 20)},
 		} {

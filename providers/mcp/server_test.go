@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/reprise-dev/reprise/providers/mcp"
@@ -63,7 +64,9 @@ func TestMain(m *testing.M) {
 // there is what a server does, and what a test sees of it.
 type there struct {
 	started, cancelled chan struct{}
-	stateless          bool // speaks the newest version of the protocol, which has no sessions
+	stateless          bool           // speaks the newest version of the protocol, which has no sessions
+	events             sdk.EventStore // nil: streams cannot be resumed
+	release            chan struct{}  // ends the slow tool
 	grow               func()
 	site               *httptest.Server
 }
@@ -113,8 +116,11 @@ func (h *there) server() *sdk.Server {
 	add("slow", nil, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1, Total: 4})
 		h.started <- struct{}{}
-		<-ctx.Done()
-		h.cancelled <- struct{}{}
+		select {
+		case <-ctx.Done():
+			h.cancelled <- struct{}{}
+		case <-h.release:
+		}
 		return nil, ctx.Err()
 	})
 	add("stopped", nil, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -128,6 +134,11 @@ func (h *there) server() *sdk.Server {
 	}
 	add("die", nil, die)
 	add("die_reading", &sdk.ToolAnnotations{ReadOnlyHint: true}, die)
+	for _, code := range []int64{-32000, -32003, -32004, -32005} {
+		add(fmt.Sprint("refuse", code), nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return nil, &jsonrpc.Error{Code: code, Message: "closed on Sundays"}
+		})
+	}
 	add("env", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		names := os.Environ()
 		for i, e := range names {
@@ -161,7 +172,7 @@ func program(role string, env ...string) mcp.Config {
 func web(t *testing.T, h *there, wrap ...func(http.Handler) http.Handler) mcp.Config {
 	t.Helper()
 	s := h.server()
-	var handler http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: h.stateless})
+	var handler http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{Stateless: h.stateless, EventStore: h.events})
 	for _, w := range wrap {
 		handler = w(handler)
 	}

@@ -68,6 +68,8 @@ func (r *remote) Call(ctx context.Context, arguments json.RawMessage) (string, e
 	}
 	text := r.server.hidden.Replace(shown(result))
 	switch {
+	case result.NeedsInput():
+		return "", errors.New("the tool asks for input, which an agent cannot give it")
 	case !result.IsError:
 		return text, nil
 	case text == "":
@@ -121,7 +123,13 @@ func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (
 	var result *sdk.CallToolResult
 	var err error
 	done := make(chan struct{})
-	go func() { defer close(done); result, err = l.session.CallTool(ctx, params) }()
+	go func() {
+		defer close(done)
+		err = guarded(func() error {
+			result, err = l.session.CallTool(ctx, params)
+			return err
+		})
+	}()
 	select {
 	case <-done:
 		return result, err

@@ -111,11 +111,14 @@ func TestThereLater(t *testing.T) {
 }
 
 // A call that the server over HTTP has hung up on is of unknown outcome; one that it has refused, or
-// that did not reach it, is not. Headers are sent to it, and shown to no one else.
+// that did not reach it, is not; neither ends another call. Headers are sent to it, and shown to no one
+// else.
 func TestRefusedOverHTTP(t *testing.T) {
 	var mu sync.Mutex
 	answer := http.HandlerFunc(nil)
-	c := web(t, newThere(), func(next http.Handler) http.Handler {
+	h := newThere()
+	h.release = make(chan struct{})
+	c := web(t, h, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			f := answer
@@ -138,6 +141,10 @@ func TestRefusedOverHTTP(t *testing.T) {
 	c.URL += "/?key=" + secret
 	c.Headers = map[string]string{"Authorization": "Bearer " + secret}
 	all := tools(t, ready(t, c))
+	other := make(chan string)
+	go func() { other <- call(t.Context(), all["slow"], `{}`) }()
+	<-h.started
+	const panics = `"method":"notifications/elicitation/complete"}` // would in the SDK
 	for _, f := range []struct {
 		unknown bool
 		want    string
@@ -161,6 +168,13 @@ func TestRefusedOverHTTP(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}},
 		{true, "did not answer: ", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{true, "HTTP 500 Internal Server Error", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }},
+		{true, `the answer is of the type "text/html"`, answers("text/html", `{"jsonrpc":"2.0","id":%s,"result":{}}`)},
+		{true, "the answer cannot be read: ", answers("application/json", `{"jsonrpc":"2.0","id":%s,"result":`)},
+		{true, "more than 16777216 bytes", answers("application/json", `{"jsonrpc":"2.0","id":%s,"result":{"a":"`+strings.Repeat("a", 16<<20)+`"}}`)},
+		{true, "what it wrote cannot be read: ", answers("application/json", `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{"a":null}}}`)},
+		{false, "the tool asks for input", answers("application/json", `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","inputRequests":{}}}`)},
+		{false, "refused the call: no", answers("text/event-stream", `data: {"jsonrpc":"2.0",`+panics+"\n\n"+`data: {"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no"}}`+"\n\n")},
 	} {
 		mu.Lock()
 		answer = f.answer
@@ -175,6 +189,20 @@ func TestRefusedOverHTTP(t *testing.T) {
 	}
 	if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "2" {
 		t.Errorf("afterwards a call gives %q", got)
+	}
+	close(h.release)
+	if got := <-other; got != "released" {
+		t.Errorf("the call that ran meanwhile gives %q", got)
+	}
+}
+
+// answers answers a call with a body, into which its id is put.
+func answers(kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var m struct{ ID json.RawMessage }
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		w.Header().Set("Content-Type", kind)
+		fmt.Fprintf(w, body, m.ID)
 	}
 }
 

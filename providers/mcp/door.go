@@ -1,12 +1,17 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // door sends the requests to a server over HTTP, with its headers. It takes no redirect: what
@@ -43,11 +48,19 @@ func sending(ctx context.Context) *delivery {
 	return nil
 }
 
+// ownEvent begins the names of events that begin each stream of what changes. Without such an event
+// the SDK ends the session once the stream was cut six times, which proxies do with idle ones.
+const ownEvent = "reprise-"
+
 // RoundTrip sends a request.
 func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	for name, value := range d.headers {
 		r.Header.Set(name, value)
+	}
+	_, ofCall := r.Context().Value(deliveryKey{}).(*delivery)
+	if strings.HasPrefix(r.Header.Get("Last-Event-Id"), ownEvent) {
+		r.Header.Del("Last-Event-Id")
 	}
 	call := sending(r.Context())
 	resp, err := d.base.RoundTrip(r)
@@ -68,14 +81,45 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
+	case call != nil && status != forgotten && (kind != "text/event-stream" || resp.StatusCode/100 != 2):
+		if err := whole(resp, kind); err != nil {
+			return nil, err
+		}
 	case kind != "text/event-stream" || resp.StatusCode/100 != 2: // the SDK reads the whole of an error
 		resp.Body = &bounded{resp.Body, maxMessage}
-	case r.Method == http.MethodGet:
+	case r.Method == http.MethodGet && !ofCall:
 		d.opened()
+		mark := fmt.Sprintf("id: %s%d\n\n", ownEvent, time.Now().UnixNano())
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader(mark), resp.Body), resp.Body}
 	case r.Header.Get("Mcp-Method") == "subscriptions/listen":
 		resp.Body = &watched{resp.Body, d.hungUp}
 	}
 	return resp, nil
+}
+
+// whole reads an answer that is no stream. An error is returned where it holds no message: the SDK would
+// end the connection for it, and with it all other calls.
+func whole(resp *http.Response, kind string) error {
+	body, err := io.ReadAll(&bounded{resp.Body, maxMessage})
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	var m jsonrpc.Message
+	if err == nil {
+		m, err = jsonrpc.DecodeMessage(body)
+	}
+	answer, _ := m.(*jsonrpc.Response)
+	switch {
+	case resp.StatusCode/100 != 2 && (answer == nil || answer.Error == nil):
+		return fmt.Errorf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	case err != nil:
+		return fmt.Errorf("the answer cannot be read: %w", err)
+	case resp.StatusCode/100 == 2 && kind != "application/json":
+		return fmt.Errorf("the answer is of the type %q", kind)
+	}
+	return nil
 }
 
 // watched is a body whose end is noted.

@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -57,6 +60,37 @@ func TestBounded(t *testing.T) {
 		if (err.Error() == "EOF") != fits || read > 4 {
 			t.Errorf("%q: %d bytes and %v", text, read, err)
 		}
+	}
+}
+
+// A stream of what changes begins with an event, so that the SDK does not give up the session when the
+// stream is cut again and again. The server is not asked to resume from that event.
+func TestOwnEvent(t *testing.T) {
+	var asked []string
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Last-Event-Id"))
+		w.Header().Set("Content-Type", "text/event-stream")
+	}))
+	defer site.Close()
+	d := &door{http.DefaultTransport.(*http.Transport), nil, func() {}, func() {}}
+	last := ""
+	for range 2 {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, site.URL, nil)
+		r.Header.Set("Last-Event-Id", last)
+		resp, err := d.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		id, _ := strings.CutPrefix(string(text), "id: ")
+		if id = strings.TrimSpace(id); id == "" || id == last {
+			t.Errorf("a stream begins with %q, one before with %s", text, last)
+		}
+		last = id
+	}
+	if strings.Join(asked, "") != "" {
+		t.Errorf("it was asked for what followed %q", asked)
 	}
 }
 

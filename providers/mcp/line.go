@@ -41,7 +41,11 @@ func (s *Server) dial(ctx context.Context) (*line, error) {
 		transport = noting{&sdk.IOTransport{Reader: l.program.stdout, Writer: l.program, MaxLineLength: maxMessage}}
 	}
 	var err error
-	if l.session, err = s.client().Connect(ctx, transport, nil); err != nil {
+	err = guarded(func() error {
+		l.session, err = s.client().Connect(ctx, transport, nil)
+		return err
+	})
+	if err != nil {
 		err = l.because(err)
 		l.close()
 		return nil, err
@@ -77,8 +81,9 @@ func (n noted) Write(ctx context.Context, m jsonrpc.Message) error {
 }
 
 func (s *Server) client() *sdk.Client {
-	return sdk.NewClient(&sdk.Implementation{Name: "reprise", Version: "1"}, &sdk.ClientOptions{
+	c := sdk.NewClient(&sdk.Implementation{Name: "reprise", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:           &sdk.ClientCapabilities{}, // nothing is done for the server
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { note(s.listed) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			token, _ := r.Params.ProgressToken.(string)
@@ -90,6 +95,27 @@ func (s *Server) client() *sdk.Client {
 			}
 		},
 	})
+	c.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
+			err = guarded(func() error {
+				result, err = next(ctx, method, r)
+				return err
+			})
+			return result, err
+		}
+	})
+	return c
+}
+
+// guarded calls f, which reads what a server wrote. A panic of it, which the SDK has for some messages,
+// is an error.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("what it wrote cannot be read: %v", p)
+		}
+	}()
+	return f()
 }
 
 func progress(p *sdk.ProgressNotificationParams) string {

@@ -119,9 +119,10 @@ func (h *there) server() *sdk.Server {
 		select {
 		case <-ctx.Done():
 			h.cancelled <- struct{}{}
+			return nil, ctx.Err()
 		case <-h.release:
+			return says("released"), nil
 		}
-		return nil, ctx.Err()
 	})
 	add("stopped", nil, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		<-h.cancelled

@@ -45,6 +45,11 @@ func TestDeath(t *testing.T) {
 	if _, err := all["die_reading"].Call(t.Context(), []byte(`{}`)); errors.As(err, new(*tool.UnknownError)) || err == nil || err.Error() != words {
 		t.Errorf("a call of class pure fails with %v", err)
 	}
+	for name, want := range map[string]string{"odd_line": "it wrote what is no message: invalid request", "large": "exceeded the configured maximum"} {
+		if _, err := all[name].Call(t.Context(), []byte(`{}`)); !errors.As(err, new(*tool.UnknownError)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s fails with %v, want %s", name, err, want)
+		}
+	}
 	if got := call(t.Context(), all["wipe"], `{}`); got != "error: no disk, and the key is [hidden]" {
 		t.Error(got)
 	}

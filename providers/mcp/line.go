@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,7 @@ type line struct {
 	session *sdk.ClientSession
 	program *program      // nil: it is reached over HTTP
 	ended   chan struct{} // closed when nothing comes from the server any more
+	err     error         // why, once ended is closed; nil: not known
 }
 
 // dial starts or reaches the server.
@@ -52,10 +55,10 @@ func (s *Server) dial(ctx context.Context) (*line, error) {
 	}
 	go func() {
 		defer close(l.ended)
-		over := make(chan struct{})
-		go func() { defer close(over); _ = l.session.Wait() }()
+		over := make(chan error, 1)
+		go func() { over <- l.session.Wait() }()
 		select {
-		case <-over:
+		case l.err = <-over:
 		case <-hungUp:
 		case <-l.exited(): // what it started may hold its output open
 		}
@@ -73,6 +76,21 @@ func (n noting) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 type noted struct{ sdk.Connection }
+
+// Read returns the next message. Its error is never one that a server can answer with.
+func (n noted) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := n.Connection.Read(ctx)
+	if err != nil && !ending(err) {
+		err = fmt.Errorf("it wrote what is no message: %v", err)
+	}
+	return m, err
+}
+
+// ending reports whether an error says that nothing comes from a program any more, or that it reads
+// nothing.
+func ending(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, sdk.ErrConnectionClosed) || errors.As(err, new(unsentError))
+}
 
 // Write sends a message.
 func (n noted) Write(ctx context.Context, m jsonrpc.Message) error {
@@ -147,18 +165,21 @@ func (l *line) over() bool {
 
 // why is the reason for which the connection has ended.
 func (l *line) why() error {
-	if l.program != nil {
-		return l.program.why()
+	switch {
+	case l.program == nil:
+		return errors.New("it has ended the connection")
+	case l.err != nil:
+		return l.because(l.err)
 	}
-	return errors.New("it has ended the connection")
+	return l.program.why()
 }
 
 // because is err, or the end of the program if that is what it came of.
 func (l *line) because(err error) error {
-	if l.program == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return err
+	if l.program != nil && ending(err) {
+		return l.program.why()
 	}
-	return l.program.why()
+	return err
 }
 
 // close ends the connection: a program first, so that no call waits for it.

@@ -109,7 +109,7 @@ func (p *program) why() error {
 	select {
 	case <-p.exited:
 	case <-time.After(closing):
-		return errors.New("its program closed its output, or wrote what is no message")
+		return errors.New("its program closed its output")
 	}
 	how := "exit status 0"
 	if p.err != nil {

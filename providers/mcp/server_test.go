@@ -133,6 +133,13 @@ func (h *there) server() *sdk.Server {
 		os.Exit(3)
 		return nil, nil
 	}
+	add("odd_line", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		fmt.Println(`{"jsonrpc":"2.0"}`)
+		return says("strayed"), nil
+	})
+	add("large", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return says(strings.Repeat("x", 16<<20)), nil
+	})
 	add("die", nil, die)
 	add("die_reading", &sdk.ToolAnnotations{ReadOnlyHint: true}, die)
 	for _, code := range []int64{-32000, -32003, -32004, -32005} {

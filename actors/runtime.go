@@ -187,10 +187,10 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		if err := d.Validate(cfg.Providers); err != nil {
 			return nil, err
 		}
-		k := &kind{sources: d.Sources, logger: r.logger, prepare: func(ctx context.Context) (*definition, error) {
-			return prepare(ctx, cfg, d.gathered(r.logger))
+		k := &kind{sources: d.Sources, logger: r.logger, prepare: func(ctx context.Context, sources []tool.Source) (*definition, error) {
+			return prepare(ctx, cfg, d.gathered(sources, r.logger))
 		}}
-		if err := k.renew(ctx); err != nil {
+		if err := k.begin(ctx); err != nil {
 			return nil, err
 		}
 		r.kinds[d.Kind] = k

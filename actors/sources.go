@@ -2,11 +2,14 @@ package actors
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -17,7 +20,7 @@ type kind struct {
 	sources []tool.Source
 	logger  *slog.Logger
 	renewal sync.Mutex // held while a definition is prepared
-	prepare func(context.Context) (*definition, error)
+	prepare func(context.Context, []tool.Source) (*definition, error)
 }
 
 // fixed returns a kind whose definition never changes.
@@ -27,23 +30,46 @@ func fixed(def *definition) *kind {
 	return k
 }
 
-// renew prepares the definition with the tools that its sources have now. Agents see it once
-// it is stored.
-func (k *kind) renew(ctx context.Context) error {
-	k.renewal.Lock()
-	defer k.renewal.Unlock()
-	def, err := k.prepare(ctx)
-	if err != nil {
+// begin prepares the first definition. Without the tools of its sources if they are why it cannot be
+// stored: what others offer must not keep the node from starting.
+func (k *kind) begin(ctx context.Context) error {
+	err := k.renew(ctx)
+	if err == nil || len(k.sources) == 0 {
 		return err
 	}
-	if old := k.now.Load(); old == nil || old.turn.Digest != def.turn.Digest {
-		k.now.Store(def)
+	def, bare := k.prepare(ctx, nil)
+	if bare != nil {
+		return err
 	}
+	k.logger.Error("agents begin without the tools of their sources, because the definition with them could not be stored", "agent", def.Kind, "error", err)
+	k.now.Store(def)
 	return nil
 }
 
-// renewPause is how long a definition that could not be stored waits for the next try.
-const renewPause = time.Second
+// renew prepares the definition with the tools that its sources have now. Agents see it once
+// it is stored. It may have the digest of the one before, and other tools behind the same specs.
+func (k *kind) renew(ctx context.Context) error {
+	k.renewal.Lock()
+	defer k.renewal.Unlock()
+	def, err := k.prepare(ctx, k.sources)
+	if err != nil {
+		return err
+	}
+	k.now.Store(def)
+	return nil
+}
+
+const (
+	// renewPause is how long a definition that could not be stored waits for the next try.
+	renewPause = time.Second
+	// A source that keeps changing renews a definition renewBurst times, and then once in renewEvery:
+	// each renewal may leave a definition in the log for ever.
+	renewEvery = time.Minute
+	renewBurst = 5
+	// maxGathered is how many bytes of names, descriptions and schemas the tools of sources may have
+	// together. A definition must fit into a message of NATS.
+	maxGathered = 512 << 10
+)
 
 // Watch follows the sources of the definitions and returns when ctx ends. Without it agents
 // keep the tools that there were when the runtime was made.
@@ -57,9 +83,9 @@ func (r *Runtime) Watch(ctx context.Context) {
 	wg.Wait()
 }
 
-// follow renews the definition whenever a source has changed, until ctx ends.
+// follow renews the definition when a source has changed, until ctx ends.
 func (k *kind) follow(ctx context.Context, s tool.Source) {
-	for ctx.Err() == nil {
+	for pace := rate.NewLimiter(rate.Every(renewEvery), renewBurst); pace.Wait(ctx) == nil; {
 		_, changed := s.Tools()
 		var again <-chan time.Time
 		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
@@ -74,15 +100,15 @@ func (k *kind) follow(ctx context.Context, s tool.Source) {
 	}
 }
 
-// gathered returns d with the tools that its sources have now, but for those that no agent of
-// it can have.
-func (d Definition) gathered(logger *slog.Logger) Definition {
+// gathered returns d with the tools that sources have now, but for those that no agent of it can
+// have, and for those that would make it too large.
+func (d Definition) gathered(sources []tool.Source, logger *slog.Logger) Definition {
 	owners := make(map[string]int)
 	for _, t := range d.Tools {
 		owners[t.Spec().Name]++
 	}
 	var found []tool.Tool
-	for _, s := range d.Sources {
+	for _, s := range sources {
 		now, _ := s.Tools()
 		found = append(found, now...)
 	}
@@ -90,8 +116,9 @@ func (d Definition) gathered(logger *slog.Logger) Definition {
 		owners[t.Spec().Name]++
 	}
 	d.Tools = slices.Clip(d.Tools)
+	left, large := maxGathered, 0
 	for _, t := range found {
-		name := t.Spec().Name
+		name, bytes := t.Spec().Name, size(t.Spec())
 		alone := Definition{Kind: d.Kind, Tools: []tool.Tool{t}}
 		switch _, child := t.(*AgentTool); {
 		case owners[name] > 1:
@@ -100,9 +127,21 @@ func (d Definition) gathered(logger *slog.Logger) Definition {
 			logger.Error("a tool is left out, because no source may have agents as tools", "agent", d.Kind, "tool", name)
 		case alone.validateTools() != nil:
 			logger.Error("a tool is left out", "agent", d.Kind, "error", alone.validateTools())
+		case bytes > left:
+			large++
 		default:
+			left -= bytes
 			d.Tools = append(d.Tools, t)
 		}
 	}
+	if large > 0 {
+		logger.Error("tools of sources are left out, because they are too large together; use fewer of them", "agent", d.Kind, "tools", large, "limit", maxGathered)
+	}
 	return d
+}
+
+// size is how many bytes of a definition a tool takes by what its source says of it.
+func size(s tool.Spec) int {
+	encoded, _ := json.Marshal([]any{s.Name, s.Description, s.Parameters})
+	return len(encoded)
 }

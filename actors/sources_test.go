@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type shelfOf struct {
 	mu      sync.Mutex
 	now     []tool.Tool
 	changed chan struct{}
+	asked   int
 }
 
 func newShelf(now ...tool.Tool) *shelfOf { return &shelfOf{now: now, changed: make(chan struct{})} }
@@ -31,7 +33,23 @@ func newShelf(now ...tool.Tool) *shelfOf { return &shelfOf{now: now, changed: ma
 func (s *shelfOf) Tools() ([]tool.Tool, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked++
 	return s.now, s.changed
+}
+
+// taken waits until the node has a definition with the tools that are set: it looks at them twice to
+// prepare one, and again once it has that.
+func (s *shelfOf) taken(now ...tool.Tool) {
+	s.set(now...)
+	for enough := s.seen() + 4; s.seen() < enough; <-time.After(time.Millisecond) {
+		s.set(now...)
+	}
+}
+
+func (s *shelfOf) seen() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 func (s *shelfOf) set(now ...tool.Tool) {
@@ -152,15 +170,54 @@ func (l *stubborn) PutDefinition(ctx context.Context, d []byte) (messages.Digest
 	return l.Log.PutDefinition(ctx, d)
 }
 
-// A definition that could not be stored is stored later, though the source stays as it is.
+// A definition that could not be stored is stored later, though the source stays as it is, and does
+// not keep the node from starting.
 func TestSourceIsStoredLater(t *testing.T) {
-	source := newShelf()
-	cfg := with(config(scripted.New()), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
+	for refused := range 2 {
+		source := newShelf(says("old"))
+		cfg := with(config(scripted.New()), func(d *actors.Definition) { d.Sources = []tool.Source{source} })
+		s := actorstest.New(t, nil)
+		cfg.Log = &stubborn{Log: s.Log(), left: 1 + refused}
+		node := s.Start(cfg)
+		source.set(says("new"))
+		renewed(node, func() { watch(t, node) })
+	}
+}
+
+// A source may have another tool behind the same spec.
+func TestSourceSameSpec(t *testing.T) {
+	list := func(output string) tool.Tool {
+		return toolOf("list", tool.Pure, func(context.Context) (string, error) { return output, nil })
+	}
+	source := newShelf(list("nothing"))
+	model := scripted.New(scripted.Ask(call("c1", "list")), scripted.Say("one"))
 	s := actorstest.New(t, nil)
-	cfg.Log = &stubborn{Log: s.Log(), left: 2}
-	node := s.Start(cfg)
-	source.set(says("new"))
-	renewed(node, func() { watch(t, node) })
+	node := s.Start(with(config(model), func(d *actors.Definition) { d.Sources = []tool.Source{source} }))
+	watch(t, node)
+	source.taken(list("two items"))
+	node.Must(ada, say("u1", "go"))
+	done := actorstest.Of[messages.ToolCompleted](s.Until(ada, "turn.completed"))
+	if len(done) != 1 || done[0].Output != "two items" {
+		t.Errorf("the calls gave %+v", done)
+	}
+}
+
+// Sources cannot make a definition too large to be stored.
+func TestSourcesAreLarge(t *testing.T) {
+	var log bytes.Buffer
+	var all []tool.Tool
+	for n := range 10 {
+		all = append(all, tool.New(fmt.Sprint("t", n), strings.Repeat("<", 20<<10), tool.Pure, func(context.Context, none) (string, error) { return "", nil }))
+	}
+	model := scripted.New(scripted.Say("one"))
+	cfg := with(config(model, says("own")), func(d *actors.Definition) { d.Sources = []tool.Source{newShelf(all...)} })
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	s := actorstest.New(t, nil)
+	s.Start(cfg).Must(ada, say("u1", "go"))
+	s.Until(ada, "turn.completed")
+	if got := namesOf(model.Requests()[0]); got != "own t0 t1 t2 t3" || !strings.Contains(log.String(), "too large together") {
+		t.Errorf("the tools are %q, the log is\n%s", got, log.String())
+	}
 }
 
 // Progress reaches followers, an outcome that was lost is reported as that.

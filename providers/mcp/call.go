@@ -115,7 +115,6 @@ func unsent(err error, delivered int32) bool {
 // does not read.
 func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (*sdk.CallToolResult, error) {
 	token := r.server.begin(func(text string) { tool.Progress(ctx, r.server.hidden.Replace(text)) })
-	defer r.server.end(token)
 	params := &sdk.CallToolParams{Name: r.name, Arguments: arguments, Meta: sdk.Meta{"progressToken": token}}
 	if key := tool.Key(ctx); key != "" {
 		params.Meta[keyField] = key
@@ -132,8 +131,10 @@ func (r *remote) send(ctx context.Context, l *line, arguments json.RawMessage) (
 	}()
 	select {
 	case <-done:
+		r.server.end(token, err)
 		return result, err
 	case <-ctx.Done():
+		r.server.end(token, ctx.Err())
 		return nil, ctx.Err()
 	}
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -24,7 +26,10 @@ const (
 	// it ends a pause that is longer than the least.
 	leastPause = 500 * time.Millisecond
 	mostPause  = time.Minute
-	maxTools   = 1000
+	// listBurst is how often tools that keep changing are listed before the rate holds.
+	listBurst = 5
+	// maxTools is also how many pages a list may have.
+	maxTools = 1000
 )
 
 // keep connects to the server again and again until ctx ends.
@@ -76,12 +81,12 @@ func (s *Server) live(ctx context.Context) error {
 	return s.lost(s.follow(ctx, l))
 }
 
-// follow lists the tools again when they may have changed, and returns why the connection
-// cannot be used any more.
+// follow lists the tools again when they may have changed, a few times at once and then at a rate. It
+// returns why the connection cannot be used any more.
 func (s *Server) follow(ctx context.Context, l *line) error {
 	poll := time.NewTicker(relist)
 	defer poll.Stop()
-	for {
+	for pace := rate.NewLimiter(rate.Every(relist/4), listBurst); ; {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -90,13 +95,18 @@ func (s *Server) follow(ctx context.Context, l *line) error {
 		case <-s.listed:
 		case <-poll.C:
 		}
+		select {
+		case <-time.After(pace.Reserve().Delay()):
+		case <-ctx.Done():
+		case <-l.ended:
+		}
 		limited, cancel := context.WithTimeout(ctx, listLimit)
 		tools, err := list(limited, l.session)
 		cancel()
 		switch {
 		case err == nil:
 			s.offer(tools)
-		case s.idle(): // else a call may keep it from answering
+		case !s.busy(): // else a call may keep it from answering
 			return fmt.Errorf("its tools cannot be listed any more: %w", err)
 		}
 	}
@@ -105,23 +115,50 @@ func (s *Server) follow(ctx context.Context, l *line) error {
 // list returns the server's tools by name.
 func list(ctx context.Context, session *sdk.ClientSession) ([]*sdk.Tool, error) {
 	var tools []*sdk.Tool
-	for t, err := range session.Tools(ctx, nil) {
+	bytes := 0
+	seen := make(map[string]bool)
+	for p := new(sdk.ListToolsParams); !seen[p.Cursor]; {
+		seen[p.Cursor] = true
+		page, err := listed(ctx, session, p)
 		if err != nil {
 			return nil, err
 		}
-		if tools = append(tools, t); len(tools) > maxTools {
-			return nil, fmt.Errorf("there are more than %d", maxTools)
+		encoded, err := json.Marshal(page.Tools)
+		if err != nil {
+			return nil, err
 		}
+		tools, bytes = append(tools, page.Tools...), bytes+len(encoded)
+		switch {
+		case len(tools) > maxTools || len(seen) > maxTools:
+			return nil, fmt.Errorf("there are more than %d tools or pages of them", maxTools)
+		case bytes > maxMessage:
+			return nil, fmt.Errorf("they have more than %d bytes", maxMessage)
+		case page.NextCursor == "":
+			slices.SortStableFunc(tools, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
+			return tools, nil
+		}
+		p = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
-	slices.SortStableFunc(tools, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
-	return tools, nil
+	return nil, errors.New("a page of them names one before it as the next")
+}
+
+// listed returns a page of the tools. The SDK has some kept, and does not ask ctx for those.
+func listed(ctx context.Context, session *sdk.ClientSession, p *sdk.ListToolsParams) (page *sdk.ListToolsResult, err error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	err = guarded(func() error {
+		page, err = session.ListTools(withDelivery(ctx, new(delivery)), p)
+		return err
+	})
+	return page, err
 }
 
 func (s *Server) up(l *line, tools []*sdk.Tool) {
 	s.offer(tools)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.line, s.down = l, nil
+	s.line, s.down, s.silent = l, nil, false
 	s.attempted()
 	s.logger.Info("an mcp server is available", "tools", len(tools))
 }
@@ -162,10 +199,12 @@ func (s *Server) offer(tools []*sdk.Tool) {
 	s.changed = make(chan struct{})
 }
 
-func (s *Server) idle() bool {
+// busy reports whether a call runs that may keep the server from answering anything else. Once a call
+// has had no answer for all its time, and no other has had one since, the server hangs instead.
+func (s *Server) busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls == 0
+	return s.calls > 0 && !s.silent
 }
 
 // connected returns a connection. If there is none it waits for the next attempt to get one.
@@ -210,9 +249,13 @@ func (s *Server) begin(show func(string)) (token string) {
 	return token
 }
 
-func (s *Server) end(token string) {
+// end notes that a call has ended, and why if it had no answer.
+func (s *Server) end(token string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls--
+	if !errors.Is(err, context.Canceled) {
+		s.silent = errors.Is(err, context.DeadlineExceeded)
+	}
 	delete(s.shows, token)
 }

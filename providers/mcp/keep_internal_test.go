@@ -1,13 +1,19 @@
 package mcp
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A server rests as long as it is to, or until a call wants it, but never less than the least pause.
@@ -91,6 +97,121 @@ func TestOwnEvent(t *testing.T) {
 	}
 	if strings.Join(asked, "") != "" {
 		t.Errorf("it was asked for what followed %q", asked)
+	}
+}
+
+// lister is a server that answers requests for its tools.
+type lister func(ctx context.Context, cursor string) (*sdk.ListToolsResult, error)
+
+// dialed connects to a server until the test ends.
+func dialed(t *testing.T, s *Server, answer lister) *line {
+	t.Helper()
+	there := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
+	there.AddTool(&sdk.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+	there.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if p, ok := r.GetParams().(*sdk.ListToolsParams); ok {
+				return answer(ctx, p.Cursor)
+			}
+			return next(ctx, method, r)
+		}
+	})
+	ours, theirs := sdk.NewInMemoryTransports()
+	other, err := there.Connect(t.Context(), theirs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{ended: make(chan struct{})}
+	if l.session, err = s.client().Connect(t.Context(), ours, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = l.session.Close(), other.Close() })
+	return l
+}
+
+// A list of tools has an end.
+func TestList(t *testing.T) {
+	pages := 0
+	for want, answer := range map[string]lister{
+		"names one before it": func(context.Context, string) (*sdk.ListToolsResult, error) {
+			return &sdk.ListToolsResult{NextCursor: "x", Tools: []*sdk.Tool{}}, nil
+		},
+		"more than 1000 tools or pages": func(context.Context, string) (*sdk.ListToolsResult, error) {
+			pages++
+			return &sdk.ListToolsResult{NextCursor: strconv.Itoa(pages), Tools: []*sdk.Tool{}}, nil
+		},
+		"more than 16777216 bytes": func(context.Context, string) (*sdk.ListToolsResult, error) {
+			pages++
+			large := &sdk.Tool{Name: "a", Description: strings.Repeat("a", 1<<20), InputSchema: json.RawMessage(`{"type":"object"}`)}
+			return &sdk.ListToolsResult{NextCursor: strconv.Itoa(pages), Tools: []*sdk.Tool{large}}, nil
+		},
+	} {
+		l := dialed(t, &Server{}, answer)
+		if _, err := list(t.Context(), l.session); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := list(ended, l.session); !errors.Is(err, context.Canceled) {
+			t.Errorf("without time left: %v", err)
+		}
+	}
+}
+
+// A list that changes all the time is not listed all the time.
+func TestListsArePaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{listed: make(chan struct{}, 1), changed: make(chan struct{})}
+		lists := 0
+		l := dialed(t, s, func(context.Context, string) (*sdk.ListToolsResult, error) {
+			lists++
+			note(s.listed)
+			return &sdk.ListToolsResult{Tools: []*sdk.Tool{{Name: strconv.Itoa(lists), InputSchema: json.RawMessage(`{"type":"object"}`)}}}, nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		note(s.listed)
+		if err := s.follow(ctx, l); !errors.Is(err, context.DeadlineExceeded) || lists < 10 || lists > 40+listBurst {
+			t.Errorf("in ten minutes it was listed %d times, and %v", lists, err)
+		}
+	})
+}
+
+// A server that lists its tools no more is given up, unless a call may keep it from that.
+func TestHangs(t *testing.T) {
+	for name, c := range map[string]struct {
+		ended []error
+		runs  bool
+		kept  bool
+	}{
+		"idle":                        {nil, false, false},
+		"a call runs":                 {nil, true, true},
+		"one had no answer":           {[]error{context.DeadlineExceeded}, true, false},
+		"one had an answer since":     {[]error{context.DeadlineExceeded, nil}, true, true},
+		"one was cancelled since":     {[]error{context.DeadlineExceeded, context.Canceled}, true, false},
+		"one had an answer before it": {[]error{nil, context.DeadlineExceeded}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &Server{shows: make(map[string]func(string))}
+				l := dialed(t, s, func(ctx context.Context, _ string) (*sdk.ListToolsResult, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				for _, err := range c.ended {
+					s.end(s.begin(nil), err)
+				}
+				if c.runs {
+					s.begin(nil)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				_ = s.follow(ctx, l)
+				if kept := ctx.Err() != nil; kept != c.kept {
+					t.Errorf("it is kept: %t", kept)
+				}
+			})
+		})
 	}
 }
 

@@ -11,7 +11,8 @@
 //     also killed when this process is; elsewhere it finds its standard input closed then.
 //   - Values of headers, what an address has behind its path, and variables with names like those
 //     of keys are in no result, no error and no log.
-//   - No message of a server takes more than 16 MiB of memory, and its tools are 1,000 at most.
+//   - No message of a server has more than 16 MiB, nor have its tools together, which are 1,000 at
+//     most. While one is read it takes several times its size.
 package mcp
 
 import (
@@ -121,6 +122,7 @@ type Server struct {
 	down    error         // why there is none
 	tried   chan struct{} // closed when the next attempt to connect has ended
 	calls   int           // that run
+	silent  bool          // the last call to end had no answer in its time
 	tokens  int           // that were given to calls
 	shows   map[string]func(string)
 	tools   []*sdk.Tool

@@ -53,6 +53,12 @@ func TestDeath(t *testing.T) {
 	if got := call(t.Context(), all["wipe"], `{}`); got != "error: no disk, and the key is [hidden]" {
 		t.Error(got)
 	}
+	if spec := all["secretive"].Spec(); spec.Description != "the key is [hidden]" || !strings.Contains(string(spec.Parameters), `"title":"[hidden]"`) {
+		t.Errorf("a tool is described by %s, %s", spec.Description, spec.Parameters)
+	}
+	if all["verbose"] != nil {
+		t.Error("a tool has a description of 64 KiB")
+	}
 	if got := call(t.Context(), all["leak"], `{}`); got != "the key is [hidden]" {
 		t.Error(got)
 	}

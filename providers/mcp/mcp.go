@@ -9,20 +9,24 @@
 //     as a [tool.UnknownError].
 //   - A program ends with its [Server], and all that stayed in its process group. On Linux it is
 //     also killed when this process is; elsewhere it finds its standard input closed then.
-//   - Values of headers, what an address has behind its path, and variables with names like those
-//     of keys are in no result, no error and no log.
+//   - Values of headers, the query of an address, and values of variables and of flags of the command
+//     with names like those of keys are in no result, no error, no log and no description of a tool.
+//     Any other argument of the command is taken for no secret.
 //   - No message of a server has more than 16 MiB, nor have its tools together, which are 1,000 at
 //     most. While one is read it takes several times its size.
 package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,7 +147,10 @@ func New(c Config) (*Server, error) {
 		wanted: make(chan struct{}, 1), listed: make(chan struct{}, 1),
 		tried: make(chan struct{}), changed: make(chan struct{}), shows: make(map[string]func(string)),
 	}
-	s.web = http.DefaultTransport.(*http.Transport).Clone()
+	s.web = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		s.web = t.Clone()
+	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go s.keep(ctx)
@@ -176,26 +183,57 @@ func (s *Server) Close() {
 
 // hiding returns what takes the secrets of a configuration out of a text.
 func hiding(c Config) *strings.Replacer {
-	var pairs []string
-	hide := func(secret string) {
-		if len(secret) >= 6 { // a shorter one is a word
-			pairs = append(pairs, secret, "[hidden]")
+	var secrets []string
+	for _, value := range c.Headers {
+		secrets = append(secrets, value)
+		_, rest, _ := strings.Cut(value, " ") // behind Bearer
+		secrets = append(secrets, rest)
+		for _, cookie := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ';' }) {
+			_, own, _ := strings.Cut(cookie, "=")
+			secrets = append(secrets, own)
 		}
 	}
-	for _, value := range c.Headers {
-		hide(value)
-		_, rest, _ := strings.Cut(value, " ") // behind Bearer
-		hide(rest)
-	}
 	if u, err := url.Parse(c.URL); err == nil {
-		hide(u.RawQuery)
-		for _, values := range u.Query() {
-			hide(values[0])
+		secrets = append(secrets, u.RawQuery)
+		for _, field := range strings.Split(u.RawQuery, "&") {
+			_, value, _ := strings.Cut(field, "=")
+			decoded, _ := url.QueryUnescape(value)
+			secrets = append(secrets, value, decoded)
 		}
 	}
 	for _, e := range c.Env {
-		if name, value, _ := strings.Cut(e, "="); secretName.MatchString(name) {
-			hide(value)
+		name, value, given := strings.Cut(e, "=")
+		if !given {
+			value = os.Getenv(name)
+		}
+		if secretName.MatchString(name) {
+			secrets = append(secrets, value)
+		}
+	}
+	for i, arg := range c.Command {
+		flag, value, given := strings.Cut(arg, "=")
+		if !given && i+1 < len(c.Command) {
+			value = c.Command[i+1]
+		}
+		if i > 0 && strings.HasPrefix(flag, "-") && secretName.MatchString(flag) {
+			secrets = append(secrets, value)
+		}
+	}
+	return replacer(secrets)
+}
+
+// replacer hides secrets, also as they are written in JSON. A longer one comes before one that it begins
+// with.
+func replacer(secrets []string) *strings.Replacer {
+	for _, secret := range slices.Clone(secrets) {
+		encoded, _ := json.Marshal(secret)
+		secrets = append(secrets, string(encoded[1:len(encoded)-1]))
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, secret := range secrets {
+		if len(secret) >= 6 { // a shorter one is a word
+			pairs = append(pairs, secret, "[hidden]")
 		}
 	}
 	return strings.NewReplacer(pairs...)

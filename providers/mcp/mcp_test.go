@@ -188,7 +188,7 @@ func TestSelection(t *testing.T) {
 	s := ready(t, web(t, newThere()))
 	asked := func(json.RawMessage) (bool, error) { return true, nil }
 	all := tools(t, s, mcp.Selection{
-		Only: []string{"s*", "add", "die", "odd/*"}, Except: []string{"same*", "slow"}, Prefix: "x_",
+		Only: []string{"s*", "add", "die", "odd/*"}, Except: []string{"same*", "slow", "secretive"}, Prefix: "x_",
 		Classes:   []mcp.ClassRule{{Tool: "set", Class: tool.Pure}, {Tool: "*", Class: tool.Keyed}},
 		Approvals: []mcp.ApprovalRule{{Tool: "add", Approval: tool.Never}, {Tool: "die", Approval: tool.Asked, ApproveIf: asked}, {Tool: "*", Approval: tool.Always}},
 	})
@@ -226,6 +226,16 @@ func TestSelection(t *testing.T) {
 		if _, err := s.Select(v); err == nil {
 			t.Errorf("%+v is taken", v)
 		}
+	}
+}
+
+// A process may have another kind of transport for its own requests.
+func TestOtherTransport(t *testing.T) {
+	own := http.DefaultTransport
+	t.Cleanup(func() { http.DefaultTransport = own })
+	http.DefaultTransport = http.NewFileTransport(http.Dir("."))
+	if got := call(t.Context(), tools(t, ready(t, web(t, newThere())))["add"], `{"a":1,"b":1}`); got != "2" {
+		t.Error(got)
 	}
 }
 

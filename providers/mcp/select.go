@@ -85,6 +85,9 @@ func (s *Server) Select(v Selection) (tool.Source, error) {
 	return &selected{Selection: v, server: s}, nil
 }
 
+// maxSpec is how many bytes the description and the schema of a tool may have.
+const maxSpec = 64 << 10
+
 // selected is a source. It keeps what it made of a list of tools until there is another.
 type selected struct {
 	Selection
@@ -142,6 +145,10 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes := len(t.Description) + len(raw); bytes > maxSpec {
+		return nil, fmt.Errorf("its description and schema have %d bytes: the limit is %d", bytes, maxSpec)
+	}
+	raw = []byte(v.server.hidden.Replace(string(raw)))
 	var top struct {
 		Type string `json:"type"`
 	}
@@ -149,7 +156,7 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 		return nil, fmt.Errorf("the schema of its arguments is not that of an object")
 	}
 	r := &remote{server: v.server, name: t.Name, schema: resolve(raw), spec: tool.Spec{
-		Name: name, Description: t.Description, Parameters: raw, Class: class(t.Annotations), Timeout: v.server.config.Timeout,
+		Name: name, Description: v.server.hidden.Replace(t.Description), Parameters: raw, Class: class(t.Annotations), Timeout: v.server.config.Timeout,
 	}}
 	for _, rule := range slices.Backward(v.Classes) {
 		if fits([]string{rule.Tool}, t.Name) {

@@ -107,6 +107,11 @@ func (h *there) server() *sdk.Server {
 	add("leak", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return says("the key is " + os.Getenv("API_KEY")), nil
 	})
+	described := func(name, description string) {
+		s.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object","title":"` + os.Getenv("API_KEY") + `"}`)}, nil)
+	}
+	described("secretive", "the key is "+os.Getenv("API_KEY"))
+	described("verbose", strings.Repeat("a", 64<<10))
 	add("picture", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{StructuredContent: map[string]any{"n": 1}, Content: []sdk.Content{
 			&sdk.ImageContent{MIMEType: "image/png", Data: []byte("1234")}, &sdk.ResourceLink{Name: "log", URI: "file:///log"},

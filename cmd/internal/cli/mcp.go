@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
@@ -17,9 +18,11 @@ const mcpPatience = 10 * time.Second
 func (n *node) serveTools(ctx context.Context) (stop func(), err error) {
 	servers := make(map[string]*mcp.Server)
 	stop = func() {
+		var wg sync.WaitGroup
 		for _, s := range servers {
-			s.Close()
+			wg.Go(s.Close)
 		}
+		wg.Wait()
 	}
 	for _, m := range n.file.MCP {
 		if !m.Used {
@@ -46,9 +49,29 @@ func (n *node) serveTools(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, mcpPatience)
 	defer cancel()
 	for _, s := range servers {
-		_ = s.Ready(ctx) // it logs why it is not
+		if err := await(ctx, s); err != nil {
+			n.cfg.Logger.Warn("a node starts without the tools of an mcp server", "error", err)
+		}
 	}
 	return stop, nil
+}
+
+// await waits until the tools of a server are known. The error says why they were not when ctx ended.
+func await(ctx context.Context, s *mcp.Server) error {
+	all, err := s.Select(mcp.Selection{})
+	if err != nil {
+		return err
+	}
+	_, known := all.Tools()
+	if err = s.Ready(ctx); err == nil {
+		return nil
+	}
+	select {
+	case <-known:
+		return nil
+	case <-ctx.Done():
+		return err
+	}
 }
 
 // mcpNames are the MCP servers of a file.

@@ -139,7 +139,12 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 				r.served = append(r.served, asking{s, n})
 			}
 		},
-		"only":   func(n *node) { u.Only = r.patterns(n, "only") },
+		"only": func(n *node) {
+			if n.kind == list && len(n.items) == 0 {
+				r.add(n.at, "write the names of tools, or leave it out for all of them", "only is an empty list")
+			}
+			u.Only = r.patterns(n, "only")
+		},
 		"except": func(n *node) { u.Except = r.patterns(n, "except") },
 		"prefix": func(n *node) {
 			if s, ok := r.text(n, "prefix"); ok && !wordOf(s, 32) {

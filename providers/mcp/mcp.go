@@ -7,8 +7,9 @@
 //     started again when a call wants it, and now and then without one, with pauses that grow.
 //   - A call of class once that may have reached a server which then did not answer fails
 //     as a [tool.UnknownError].
-//   - A program ends with its [Server], and all that stayed in its process group. On Linux it is
-//     also killed when this process is; elsewhere it finds its standard input closed then.
+//   - A program ends with its [Server], and all that stayed in its process group. When this process is
+//     killed, so is the program on Linux. What the program has started, and any program elsewhere,
+//     finds its standard input closed then.
 //   - Values of headers, the query of an address, and values of variables and of flags of the command
 //     with names like those of keys are in no result, no error, no log and no description of a tool.
 //     Any other argument of the command is taken for no secret.

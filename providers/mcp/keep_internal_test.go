@@ -105,6 +105,33 @@ func TestOwnEvent(t *testing.T) {
 	}
 }
 
+// A server that leaves the first request of new versions unanswered is spoken to in an older one next.
+func TestOlderVersion(t *testing.T) {
+	there := sdk.NewServer(&sdk.Implementation{Name: "there", Version: "1"}, nil)
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return there }, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "server/discover" {
+			if ctx.Err() != nil {
+				t.Error("it was asked again")
+			}
+			cancel() // its time is over
+			panic(http.ErrAbortHandler)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { site.CloseClientConnections(); site.Close() })
+	s := &Server{config: Config{URL: site.URL}, web: http.DefaultTransport.(*http.Transport)}
+	if _, err := s.dial(ctx); err == nil {
+		t.Fatal("it answered")
+	}
+	l, err := s.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.close()
+}
+
 // lister is a server that answers requests for its tools.
 type lister func(ctx context.Context, cursor string) (*sdk.ListToolsResult, error)
 

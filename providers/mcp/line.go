@@ -19,6 +19,10 @@ import (
 // maxMessage is the largest message that is read of a server, in bytes.
 const maxMessage = 16 << 20
 
+// olderVersion is spoken to a server that did not answer in its time. The SDK begins newer ones with a
+// request that a server of an older one need not answer.
+const olderVersion = "2025-11-25"
+
 // closing is how long a connection may take to end in order.
 const closing = 2 * time.Second
 
@@ -44,11 +48,16 @@ func (s *Server) dial(ctx context.Context) (*line, error) {
 		transport = noting{&sdk.IOTransport{Reader: l.program.stdout, Writer: l.program, MaxLineLength: maxMessage}}
 	}
 	var err error
+	options := new(sdk.ClientSessionOptions)
+	if s.older {
+		options.ProtocolVersion = olderVersion
+	}
 	err = guarded(func() error {
-		l.session, err = s.client().Connect(ctx, transport, nil)
+		l.session, err = s.client().Connect(ctx, transport, options)
 		return err
 	})
 	if err != nil {
+		s.older = ctx.Err() != nil && !s.older
 		err = l.because(err)
 		l.close()
 		return nil, err

@@ -116,6 +116,7 @@ type Server struct {
 	logger *slog.Logger
 	hidden *strings.Replacer
 	web    *http.Transport
+	older  bool // the next attempt speaks an older version of the protocol; for keep alone
 
 	stop    context.CancelFunc
 	stopped chan struct{}

@@ -135,7 +135,7 @@ func (d Definition) gathered(sources []tool.Source, logger *slog.Logger) Definit
 		}
 	}
 	if large > 0 {
-		logger.Error("tools of sources are left out, because they are too large together; use fewer of them", "agent", d.Kind, "tools", large, "limit", maxGathered)
+		logger.Error("tools of sources are left out, because they are too large together; have its sources offer fewer", "agent", d.Kind, "tools", large, "limit", maxGathered)
 	}
 	return d
 }

@@ -62,6 +62,9 @@ func TestDeath(t *testing.T) {
 	if got := call(t.Context(), all["leak"], `{}`); got != "the key is [hidden]" {
 		t.Error(got)
 	}
+	if got := call(t.Context(), all["tattle"], `{}`); got != "error: MCP server there refused the call: not with [hidden]" {
+		t.Error(got)
+	}
 	if text := log.String(); strings.Contains(text, secret) || !strings.Contains(text, "out of cheese") {
 		t.Errorf("the log is\n%s", text)
 	}

@@ -109,7 +109,7 @@ func (p *program) why() error {
 	select {
 	case <-p.exited:
 	case <-time.After(closing):
-		return errors.New("its program closed its output")
+		return errors.New("its program closed its output, or does not read its input")
 	}
 	how := "exit status 0"
 	if p.err != nil {

@@ -147,6 +147,9 @@ func (h *there) server() *sdk.Server {
 	})
 	add("die", nil, die)
 	add("die_reading", &sdk.ToolAnnotations{ReadOnlyHint: true}, die)
+	add("tattle", nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return nil, &jsonrpc.Error{Code: -32000, Message: "not with " + os.Getenv("API_KEY")}
+	})
 	for _, code := range []int64{-32000, -32003, -32004, -32005} {
 		add(fmt.Sprint("refuse", code), nil, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return nil, &jsonrpc.Error{Code: code, Message: "closed on Sundays"}

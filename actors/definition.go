@@ -2,6 +2,7 @@ package actors
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -146,7 +147,7 @@ func (d Definition) Validate(set providers.Set) error {
 func (d Definition) models() []string { return append([]string{d.Model}, d.Fallbacks...) }
 
 // validateSettings returns an error for settings of models that the agent does not have, and
-// for those that a model refuses although they were set for it.
+// for each of those that a model refuses although they were set for it.
 func (d Definition) validateSettings(set providers.Set) error {
 	models := append(d.models(), d.Compact.Model)
 	for _, model := range slices.Sorted(maps.Keys(d.ModelSettings)) {
@@ -157,16 +158,17 @@ func (d Definition) validateSettings(set providers.Set) error {
 	if d.Compact.Model == "" {
 		models = d.models()
 	}
+	var found []error
 	for _, model := range models {
 		p, name, _ := set.Split(model) // it has been checked
 		settings, refused := d.settings(p, model, name)
 		for _, setting := range settings.Names() {
 			if slices.Contains(refused, setting) {
-				return fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it, or set the provider's api if its other API has it", d.Kind, model, setting)
+				found = append(found, fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it, or set the provider's api if its other API has it", d.Kind, model, setting))
 			}
 		}
 	}
-	return nil
+	return errors.Join(found...)
 }
 
 // settings returns the settings of a model, and which ones its provider refuses.

@@ -33,7 +33,7 @@ func TestCheckModels(t *testing.T) {
 	w := newWorld(t)
 	models := `agents:
   a: {models: [openai/gpt-5.5, openai/gpt-4.1, local/gemma-3, demo/demo]}
-  b: {model: all/m, settings: {seed: 7}}
+  b: {model: all/m, settings: {seed: 7, stop: [x]}}
   c: {model: openai/gpt-6-sol, settings: {hosted_tools: [{type: web_search}]}}
 providers:
   openai: {api_key: sk-key-123456}
@@ -41,8 +41,11 @@ providers:
   all: {base_url: "http://127.0.0.1:1/v1", profile: vllm, api: responses}
 `
 	w.file("reprise.yaml", models)
-	w.run("check").exits(1, "all/m refuses or ignores the setting seed")
-	models = strings.Replace(models, "seed: 7", "top_p: 1", 1)
+	w.run("check").exits(1, "reprise.yaml:3:3: agent b: all/m refuses or ignores the setting seed: remove it", "agent b: all/m refuses or ignores the setting stop")
+	if listed, _ := w.run("check", "-o", "json").exits(1).objects()[0]["problems"].([]any); len(listed) != 2 {
+		t.Errorf("problems %v", listed)
+	}
+	models = strings.Replace(models, "seed: 7, stop: [x]", "top_p: 1", 1)
 	w.file("reprise.yaml", models)
 	w.run("check").exits(0, "model openai/gpt-5.5: profile openai, API responses", "model openai/gpt-4.1: profile openai, API chat",
 		"model local/gemma-3: profile plain, API chat", "model all/m: profile vllm, API responses", "model openai/gpt-6-sol: profile openai, API responses")

@@ -67,11 +67,14 @@ func addProviders(set providers.Set, c *config.Config) {
 func validate(c *config.Config, agents []actors.Definition) error {
 	set := withDemo()
 	addProviders(set, c)
-	var wrong []error
+	var wrong config.Problems
 	for _, d := range agents {
-		wrong = append(wrong, d.Validate(set), checkTools(set, d))
+		wrong = append(wrong, c.OfAgent(d.Kind, errors.Join(d.Validate(set), checkTools(set, d)))...)
 	}
-	return errors.Join(wrong...)
+	if len(wrong) > 0 {
+		return wrong
+	}
+	return nil
 }
 
 // checkTools returns the error of an agent whose tools one of its models cannot be sent.

@@ -13,6 +13,7 @@ func (r *reader) agents(n *node) {
 		if err := messages.ValidateToken("agent name", f.name); err != nil {
 			r.add(f.at, "rename the agent: its name is part of addresses", "%v", err)
 		}
+		r.places[agentPlace(f.name)] = f.at
 		r.config.Agents = append(r.config.Agents, r.agent(f))
 	})
 }
@@ -182,5 +183,6 @@ func (r *reader) agentTools(n *node, a *AgentConfig) {
 	})
 }
 
+func agentPlace(kind string) string      { return "agent\x00" + kind }
 func toolPlace(name string) string       { return "tool\x00" + name }
 func namePlace(kind, name string) string { return "name\x00" + kind + "\x00" + name }

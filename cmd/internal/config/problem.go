@@ -14,16 +14,21 @@ type Problem struct {
 	File string
 	// Line and Col count from 1, in characters. Zero: the file as a whole.
 	Line, Col int
-	// What is wrong, and what to do about it.
+	// What is wrong, and what to do about it; Do is empty where What has both.
 	What, Do string
 }
 
 // Error is file:line:col: what; what to do.
 func (p Problem) Error() string {
-	if p.Line == 0 {
-		return fmt.Sprintf("%s: %s; %s", p.File, p.What, p.Do)
+	text := p.File
+	if p.Line != 0 {
+		text = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 	}
-	return fmt.Sprintf("%s:%d:%d: %s; %s", p.File, p.Line, p.Col, p.What, p.Do)
+	text += ": " + p.What
+	if p.Do != "" {
+		text += "; " + p.Do
+	}
+	return text
 }
 
 // Problems is every mistake of a file, in the order of the file; never empty.
@@ -75,6 +80,21 @@ func (c *collector) err() error {
 		ps = append(ps[:maxProblems:maxProblems], more)
 	}
 	return ps
+}
+
+// OfAgent returns the errors in err, which are about an agent of the file, at its place.
+func (c *Config) OfAgent(kind string, err error) (list Problems) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			list = append(list, c.OfAgent(kind, e)...)
+		}
+		return list
+	}
+	if err == nil {
+		return nil
+	}
+	at := c.places[agentPlace(kind)]
+	return Problems{{File: c.File, Line: at.line, Col: at.col, What: err.Error()}}
 }
 
 // nearest is the word among words that word was likely meant to be; empty if

@@ -59,13 +59,18 @@ func (r *reader) provider(f field) ProviderConfig {
 	}
 	r.lenient = !p.Used
 	defer func() { r.lenient = false }()
-	var key, base *node
+	var key *node
+	var noURL bool
 	var api profile.Value
 	r.fields(f.value, "provider "+shown(f.name), map[string]func(*node){
-		"api_key":  func(n *node) { key = n },
-		"base_url": func(n *node) { base, p.BaseURL = n, r.baseURL(n) },
-		"api":      func(n *node) { api = r.api(n) },
-		"type":     func(n *node) { r.word(n, "type", []string{"openai"}) },
+		"api_key": func(n *node) { key = n },
+		"base_url": func(n *node) {
+			before := len(r.found)
+			p.BaseURL = r.baseURL(n)
+			noURL = p.BaseURL == "" && len(r.found) == before
+		},
+		"api":  func(n *node) { api = r.api(n) },
+		"type": func(n *node) { r.word(n, "type", []string{"openai"}) },
 		"profile": func(n *node) {
 			if s, ok := r.word(n, "profile", profile.Names()); ok {
 				p.Profile = s
@@ -78,12 +83,24 @@ func (r *reader) provider(f field) ProviderConfig {
 		"timeout":    r.duration("timeout", &p.Timeout),
 	})
 	p.Rules.API = api
-	if base != nil && base.kind == text && p.BaseURL == "" && p.Used && f.name != ownServer && p.Profile != ownServer {
-		r.add(base.at, "set the variable, or remove base_url if OpenAI's own server is meant",
-			"base_url of provider %s is empty, and its key would be sent to OpenAI", shown(f.name))
+	if p.Used && f.name != ownServer && p.Profile != ownServer {
+		r.elsewhere(f, noURL, p.Profile)
 	}
 	p.APIKey = r.key(f, key, p)
 	return p
+}
+
+// elsewhere reports a provider whose base_url is empty, or that has none although its profile or
+// its name is that of another server than OpenAI's.
+func (r *reader) elsewhere(f field, noURL bool, server string) {
+	base := f.value.get("base_url")
+	switch {
+	case noURL:
+		r.add(base.at, "set the variable, or remove base_url if OpenAI's own server is meant",
+			"base_url of provider %s is empty, and its key would be sent to OpenAI", shown(f.name))
+	case base == nil && (server != "" || slices.Contains(profile.Names(), f.name)):
+		r.add(f.at, "add base_url", "provider %s has no base_url, and its key would be sent to OpenAI", shown(f.name))
+	}
 }
 
 // ownServer is the profile of the server that is asked where no base_url is given, and the name

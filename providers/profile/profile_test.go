@@ -55,8 +55,13 @@ func TestRows(t *testing.T) {
 // Values that no request can carry are refused.
 func TestSet(t *testing.T) {
 	for _, f := range fields {
-		for _, bad := range []Value{"", "x y", "stream", "messages", "a.b.c", "effort."} {
-			if err := f.Set(&Rules{}, bad); err == nil {
+		for _, bad := range []Value{"", "x y", "stream", "messages", "messages.x", "top_p", "a.b.c", "effort."} {
+			if err := f.Set(&Rules{}, bad); err == nil && (f.Name != "key" || bad == "x y" || bad == "") {
+				t.Errorf("%s may be %q", f.Name, bad)
+			}
+		}
+		for _, bad := range []Value{"Host", "content-type", "a.b"} {
+			if err := f.Set(&Rules{}, bad); err == nil && f.Name == "key" {
 				t.Errorf("%s may be %q", f.Name, bad)
 			}
 		}
@@ -106,7 +111,8 @@ func TestAPI(t *testing.T) {
 // Settings that a model refuses are known, so that a fallback does not inherit them.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ server, model, refuses, takes string }{
-		{"groq", "gpt-oss-120b", "verbosity cache_key", "seed"}, {"xai", "grok-4.5", "presence_penalty frequency_penalty", "temperature"},
+		{"groq", "gpt-oss-120b", "verbosity cache_key", "seed"}, {"xai", "grok-4.5", "presence_penalty frequency_penalty stop", "temperature reasoning_effort"},
+		{"xai", "grok-4-latest", "stop reasoning_effort", "temperature"}, {"xai", "grok-4-fast-non-reasoning", "reasoning_effort", "presence_penalty stop"},
 		{"openai", "gpt-4.1", "reasoning_effort verbosity", "temperature"}, {"openai", "gpt-5.1", "temperature top_p stop", "reasoning_effort verbosity"},
 		{"mistral", "mistral-large", "verbosity service_tier", "seed"}, {"plain", "any", "", "seed verbosity"},
 	} {

@@ -145,7 +145,7 @@ func Fields() []Field { return fields[1:] }
 
 // Set sets the field of r, and refuses a value that the field cannot have.
 func (f Field) Set(r *Rules, v Value) error {
-	if f.Values != nil && !slices.Contains(f.Values, v) || f.Values == nil && (!memberName.MatchString(string(v)) || slices.Contains(written, v)) {
+	if f.Values != nil && !slices.Contains(f.Values, v) || f.Values == nil && !f.names(string(v)) {
 		return fmt.Errorf("%s cannot be %q: use %s", f.Name, v, f.Allowed())
 	}
 	*f.of(r) = v
@@ -155,12 +155,30 @@ func (f Field) Set(r *Rules, v Value) error {
 // memberName is the name of a member or, with a dot, of a member of a member; or that of a header.
 var memberName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)?$`)
 
-// written are members that each request has anyway.
-var written = []Value{"model", "messages", "input", "tools", "stream"}
+// names reports whether v can be the member, or the header, of f.
+func (f Field) names(v string) bool {
+	first, _, nested := strings.Cut(v, ".")
+	if f.Name == "key" {
+		return memberName.MatchString(v) && !nested && !slices.Contains(ownHeaders, strings.ToLower(v))
+	}
+	return memberName.MatchString(v) && !slices.Contains(written, first)
+}
+
+// written are members that requests have anyway, and ownHeaders the headers.
+var (
+	written = []string{
+		"model", "messages", "input", "instructions", "tools", "tool_choice", "stream", "stream_options", "temperature", "top_p", "stop",
+		"presence_penalty", "frequency_penalty", "verbosity", "service_tier", "prompt_cache_key", "parallel_tool_calls",
+	}
+	ownHeaders = []string{"host", "content-type", "content-length", "transfer-encoding", "connection", "accept"}
+)
 
 // Allowed describes the values that f may have.
 func (f Field) Allowed() string {
-	if f.Values == nil {
+	switch {
+	case f.Name == "key":
+		return "the name of a header that requests do not have otherwise"
+	case f.Values == nil:
 		return "the name of a member that requests do not have otherwise"
 	}
 	names := make([]string, len(f.Values))

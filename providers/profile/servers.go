@@ -74,9 +74,12 @@ var servers = []Server{
 	}},
 	// https://docs.x.ai/docs/guides/reasoning, litellm#16265
 	{Name: "xai", Hosts: []string{"api.x.ai"},
-		Models: []Template{{Name: "grok-4", Models: []string{"grok-4", "grok-4-*", "grok-4.5*"}, Rules: Rules{
-			Refused: []string{"presence_penalty", "frequency_penalty", "stop", "reasoning_effort"},
-		}}},
+		Models: []Template{
+			{Name: "grok-unreasoned", Models: []string{"grok-3", "grok-3-fast*", "grok-3-latest", "*non-reasoning*"}, Rules: Rules{Refused: []string{"reasoning_effort"}}},
+			{Name: "grok-4", Models: []string{"grok-4", "grok-4-0*", "grok-4-latest"}, Rules: Rules{
+				Refused: []string{"presence_penalty", "frequency_penalty", "stop", "reasoning_effort"},
+			}},
+		},
 		Rules: Rules{TokenLimit: "max_completion_tokens", Echo: []string{}, Refused: []string{"presence_penalty", "frequency_penalty", "stop"}},
 	},
 	// Servers of models that one runs oneself. Ollama and vLLM read reasoning, llama.cpp

@@ -89,6 +89,7 @@ func TestStatus(t *testing.T) {
 		{400, `{"error":{"message":"x","metadata":"none","innererror":7}}`, providers.BadRequest, false, "x"},
 		{429, `{"error":{"message":"Request too large for gpt-4o in organization o on tokens per min (TPM): Limit 30000, Requested 42000.","type":"tokens","code":"rate_limit_exceeded"}}`, providers.ContextLength, false, "Requested 42000"},
 		{400, `{"message":"'max_tokens' or 'max_completion_tokens' is too large: 50000. This model's maximum context length is 32768 tokens and your request has 12 input tokens"}`, providers.BadRequest, false, "50000"},
+		{400, `{"message":"'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 32768 tokens and your request has 30000 input tokens (4096 > 32768 - 30000)."}`, providers.ContextLength, false, "30000 input"},
 		{400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":{"error":{"message":"no such voice"}}}}}`, providers.BadRequest, false, "Provider returned error: no such voice"},
 		{400, `{"message":null,"error":{"message":"","details":"too blue"}}`, providers.BadRequest, false, "too blue"},
 		{422, `{"detail":[{"msg":"bad field"}]}`, providers.BadRequest, false, "bad field"},

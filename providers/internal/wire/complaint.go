@@ -146,11 +146,14 @@ func (c Complaint) tooLong() bool {
 		return true
 	}
 	message := strings.ToLower(c.Message)
-	if strings.Contains(message, "is too large") && contains(message, []string{"max_tokens", "max_completion_tokens"}) {
-		return false // it is the limit of the answer
+	if m := tooManyAsked.FindStringSubmatch(message); m != nil && (len(m[1]) > len(m[2]) || len(m[1]) == len(m[2]) && m[1] >= m[2]) {
+		return false // the limit of the answer alone is longer than what the model takes
 	}
 	return contains(message, overflows)
 }
+
+// tooManyAsked is how vLLM words that the history and the limit of the answer are too long together.
+var tooManyAsked = regexp.MustCompile(`tokens' is too large: (\d+)\..*maximum context length is (\d+)`)
 
 func (c Complaint) filtered() bool {
 	return c.is("content_filter", "_policy", "responsibleaipolicyviolation") || contains(strings.ToLower(c.Message), []string{"requires moderation", "content filtering policy"})

@@ -195,7 +195,7 @@ func (a *answer) choice(choice []byte) error {
 		case "logprobs": // each chunk has those of its own tokens
 			return a.putRest(key, value)
 		case "finish_reason":
-			if !wire.Null(value) {
+			if value[0] == '"' && len(value) > 2 {
 				return setName(&a.finish, value)
 			}
 		default:
@@ -221,7 +221,7 @@ func (a *answer) member(key, value []byte) error {
 	case name == "content" && value[0] == '"':
 		return a.say(messages.ItemMessage, wire.Unquoted(value))
 	case (name == "reasoning_content" || name == "reasoning") && value[0] == '"':
-		return a.reason(name, value)
+		return a.reason(key, value)
 	case name == "refusal" && value[0] == '"':
 		return a.say(messages.ItemRefusal, wire.Unquoted(value))
 	case name == "tool_calls":
@@ -236,11 +236,11 @@ func (a *answer) member(key, value []byte) error {
 }
 
 // reason continues the reasoning. Where two members have it, both have the same text (vLLM).
-func (a *answer) reason(name string, value []byte) error {
+func (a *answer) reason(name, value []byte) error {
 	if len(value) > 2 && a.reasoningIn == "" {
-		a.reasoningIn = name
+		a.reasoningIn = string(name)
 	}
-	if a.reasoningIn != name {
+	if a.reasoningIn != string(name) {
 		return nil
 	}
 	return a.say(messages.ItemReasoning, wire.Unquoted(value))

@@ -36,6 +36,7 @@ func TestFragments(t *testing.T) {
 			`new1=f({"x":1}) new2=f({"x":2})`},
 		{"neither arguments nor ids", []string{`{"index":0,"function":{"name":"f","arguments":""}},{"index":0,"function":{"name":"g"}}`, `{"index":1,"function":{"name":"h"}},{"index":1,"function":{"name":"h"}}`},
 			`new1=f({}) new2=g({}) new3=h({}) new4=h({})`},
+		{"name with each piece", []string{`{"index":0,"function":{"name":"f","arguments":"{\"x\""}},{"index":0,"function":{"name":"f","arguments":":1}"}}`}, `new1=f({"x":1})`},
 		{"id and name repeated", []string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}`},
 			`a=f({})`},
 		{"index counts fragments", []string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":1,"id":"a","function":{"arguments":"}"}}`},

@@ -56,6 +56,14 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
+// An empty reason to stop is none: that of a chunk before stays.
+func TestEmptyReasons(t *testing.T) {
+	_, p := start(t, data(delta(`{"content":"x"},"finish_reason":""`), delta(`{},"finish_reason":"length"`), `{"choices":[{"delta":{},"finish_reason":""}],"usage":{"prompt_tokens":7}}`))
+	if resp := generate(t, p, ask()); resp.Finish != messages.FinishLength {
+		t.Errorf("got %+v", resp)
+	}
+}
+
 // Names are bounded, and each is read once, however many pieces they come in.
 func TestLongNames(t *testing.T) {
 	piece := delta(`{"tool_calls":[{"index":0,"function":{"name":"` + strings.Repeat("x", 100) + `y"}}]}`)

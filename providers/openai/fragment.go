@@ -144,7 +144,7 @@ func (a *answer) callOf(f fragment) *part {
 	case f.index >= 0 || f.id != "":
 		p = nil
 	}
-	if p == nil || f.begins(p) || f.id == "" && f.name != "" && p == a.named {
+	if p == nil || f.begins(p) || f.id == "" && f.name != "" && p == a.named && len(p.text) == 0 {
 		p = &part{kind: messages.ItemCall, index: f.index, rest: node{kind: '{'}}
 		a.parts, a.last = append(a.parts, p), p
 		if f.index >= 0 {

@@ -155,27 +155,29 @@ func (p *Provider) Generate(ctx context.Context, r providers.Request, emit func(
 	return c.ask(ctx)
 }
 
-// rulesOf returns the rules of requests for a model.
-func (p *Provider) rulesOf(model string) profile.Rules {
-	if rules, ok := p.repaired.Load(model); ok {
+// rulesOf returns the rules of a request.
+func (p *Provider) rulesOf(r providers.Request) profile.Rules {
+	if rules, ok := p.repaired.Load(r.Model); ok {
 		return rules.(profile.Rules)
 	}
-	return p.rulesFor(model)
+	return p.rulesFor(r)
 }
 
-// rulesFor returns the rules of requests for a model before any repair.
-func (p *Provider) rulesFor(model string) profile.Rules {
-	rules := profile.For(p.server, model, p.rules)
-	if p.rules.API == "" && overChat(model, "") != nil {
+// rulesFor returns the rules of a request before any repair.
+func (p *Provider) rulesFor(r providers.Request) profile.Rules {
+	rules := profile.For(p.server, r.Model, p.rules)
+	if p.rules.API == "" && overChat(r) != nil {
 		rules.API = profile.Responses
 	}
 	return rules
 }
 
-// overChat returns the error of go-openai for requests with tools over Chat Completions.
-func overChat(model, effort string) error {
-	r := providers.Request{Model: model, Tools: []providers.ToolSpec{{}}, Settings: providers.Settings{ReasoningEffort: effort}}
-	return api.NewReasoningValidator().Validate(checked(r))
+// overChat returns the error of go-openai for a request over Chat Completions.
+func overChat(r providers.Request) error { return api.NewReasoningValidator().Validate(checked(r)) }
+
+// withTools is a request to a model with tools.
+func withTools(model, effort string) providers.Request {
+	return providers.Request{Model: model, Tools: []providers.ToolSpec{{}}, Settings: providers.Settings{ReasoningEffort: effort}}
 }
 
 // generate makes one request.
@@ -210,23 +212,24 @@ func (p *Provider) sending(x *wire.Exchange, send func(*api.Client) error) func(
 
 // Refuses returns the settings that a model does not accept, by the rules of its profile.
 func (p *Provider) Refuses(model string) []string {
-	rules := p.rulesFor(model)
+	rules := p.rulesFor(withTools(model, ""))
 	return slices.Concat(rules.Refused, missing[rules.API])
 }
 
-// Speaks returns the name of the server's profile, and of the API that a model is asked over
-// at first: chat or responses.
+// Speaks returns the name of the server's profile, and of the API that a model with tools is
+// asked over at first: chat or responses.
 func (p *Provider) Speaks(model string) (server, api string) {
-	return p.server.Name, string(p.rulesFor(model).API)
+	return p.server.Name, string(p.rulesFor(withTools(model, "")).API)
 }
 
 // CheckTools returns the error of requests with tools to a model that is asked over Chat
 // Completions and takes none there at that effort.
 func (p *Provider) CheckTools(model, effort string) error {
-	if p.rulesFor(model).API != profile.Chat {
+	r := withTools(model, effort)
+	if p.rulesFor(r).API != profile.Chat {
 		return nil
 	}
-	if err := overChat(model, effort); err != nil {
+	if err := overChat(r); err != nil {
 		return unsent(err)
 	}
 	return nil

@@ -32,11 +32,12 @@ func (c *call) show(d providers.Delta) {
 
 // ask makes requests until one is accepted, or refused for a reason that no other form answers.
 func (c *call) ask(ctx context.Context) (providers.Response, error) {
-	rules, lasting := c.p.rulesOf(c.r.Model), true
+	rules := c.p.rulesOf(c.r)
+	kept := rules
 	resp, err := c.p.generate(ctx, c.r, rules, c.show)
 	first, tried := err, []profile.Rules{rules}
 	for err != nil && !c.begun && len(tried) <= maxRepairs {
-		other, lasts, ok := repair(err, rules, c.p.rules)
+		other, lasting, ok := repair(err, rules, c.p.rules)
 		if !ok {
 			break
 		}
@@ -47,11 +48,14 @@ func (c *call) ask(ctx context.Context) (providers.Response, error) {
 		if failed != nil && other.API != rules.API && impassable[providers.AsError(failed).Kind] {
 			return resp, joined(err, failed, " (over the other API: %s)")
 		}
-		resp, err, rules, lasting = next, failed, other, lasting && lasts
+		if lasting {
+			kept, _, _ = repair(err, kept, c.p.rules)
+		}
+		resp, err, rules = next, failed, other
 		tried = append(tried, rules)
 	}
-	if err == nil && lasting && len(tried) > 1 {
-		c.p.repaired.Store(c.r.Model, rules)
+	if err == nil && !reflect.DeepEqual(kept, tried[0]) {
+		c.p.repaired.Store(c.r.Model, kept)
 	}
 	if err != nil && providers.AsError(err).Kind == providers.BadRequest {
 		err = joined(err, first, " (a request in another form was refused before: %s)") // it may be the cause

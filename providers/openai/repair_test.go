@@ -212,6 +212,21 @@ func TestModelsOfGoOpenAI(t *testing.T) {
 	}
 }
 
+// They are asked over Chat Completions where that takes the request.
+func TestModelsOfGoOpenAIWithoutTools(t *testing.T) {
+	url, requests := strict(t, 404, [][2]string{{"/responses", "404 page not found"}})
+	p := openai.New(key, openai.BaseURL(url))
+	plain, idle := ask(), ask()
+	plain.Model, idle.Model = "gpt-6-astra", "gpt-6-luna"
+	idle.Tools, idle.Settings.ReasoningEffort = []providers.ToolSpec{{Name: "f"}}, "none"
+	for _, r := range []providers.Request{plain, idle} {
+		generate(t, p, r)
+	}
+	if len(*requests) != 2 {
+		t.Errorf("got %q", *requests)
+	}
+}
+
 // A signature that is refused is one history's: those of others still go back.
 func TestRepairOfOneHistory(t *testing.T) {
 	url, requests := strict(t, 400, [][2]string{{"BAD", `[{"error":{"code":400,"message":"Thought signature is not valid.","status":"INVALID_ARGUMENT"}}]`}})
@@ -226,5 +241,19 @@ func TestRepairOfOneHistory(t *testing.T) {
 	}
 	if len(*requests) != 3 || strings.Contains((*requests)[1], "BAD") || !strings.Contains((*requests)[2], "GOOD") {
 		t.Errorf("got %q", *requests)
+	}
+}
+
+// A form that all requests need is kept, though one history needs another beside.
+func TestRepairsOfBothKinds(t *testing.T) {
+	url, requests := strict(t, 400, [][2]string{{"stream_options", unasked}, {"BAD", `{"error":{"message":"Thought signature is not valid."}}`}})
+	p := openai.New(key, openai.BaseURL(url), openai.Name("here"))
+	c := by("m", call("a", ""))[0]
+	c.Raw = json.RawMessage(`{"id":"a","extra_content":{"google":{"thought_signature":"BAD"}}}`)
+	for range 2 {
+		generate(t, p, providers.Request{Model: "m", Items: ask(c, output("a", "1")).Items})
+	}
+	if len(*requests) != 5 || strings.Contains((*requests)[3], "stream_options") {
+		t.Errorf("%d requests: %q", len(*requests), *requests)
 	}
 }

@@ -40,7 +40,7 @@ var repairs = []repair{
 	{words: []string{"single tool-calls"}, rules: Rules{Calls: One}},
 	{words: []string{"both content and thinking"}, rules: Rules{Content: AsReasoning}},
 	{words: []string{"missing field `content`", "invalid message content type"}, rules: Rules{Content: Empty}},
-	{words: []string{"must be passed back", "reasoning_content is missing"}, rules: Rules{Reasoning: All, ReasoningIn: "reasoning_content", ReasoningRequired: Yes}},
+	{words: []string{"must be passed back", "reasoning_content is missing", "missing `reasoning_content`"}, rules: Rules{Reasoning: All, ReasoningIn: "reasoning_content", ReasoningRequired: Yes}},
 	{words: []string{"'reasoning_content' is unsupported", `"reasoning_content"`, "reasoning is not supported"}, rules: Rules{Reasoning: None, ReasoningRequired: No}},
 	{words: []string{"reasoning details to be preserved"}, rules: Rules{Unsigned: ReasoningDetails, Echo: []string{"reasoning_details"}}},
 	{words: []string{"missing a thought_signature"}, rules: Rules{Unsigned: ExtraContent, Echo: []string{"extra_content"}}},

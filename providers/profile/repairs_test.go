@@ -21,6 +21,7 @@ var reported = []string{
 	"Unexpected role 'system' after role 'tool'",                                                     // the order of roles, as below
 	"Unexpected role 'user' after role 'tool'",                                                       // avante#2562
 	"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2", // mastra#12592
+	"Missing `reasoning_content` field in the assistant message at message index 1.",                 // langchain#34166
 	"property 'reasoning_content' is unsupported",                                                    // jan#8136
 	`{"type":"extra_forbidden","loc":["messages",2,"assistant","reasoning_content"]}`,                // litellm#30835
 }

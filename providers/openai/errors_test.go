@@ -415,6 +415,7 @@ func TestRepeatedMembers(t *testing.T) {
 		"messages":        {`{"choices":[{` + many(`"message":{},`) + `"delta":{"content":"x"}}]}`, ""},
 		"errors":          {`{` + many(`"error":"",`) + `"choices":[{"delta":{"content":"x"}}]}`, ""},
 		"errors of Groq":  {`{"x_groq":{` + many(`"error":"",`) + `"id":"r"},"choices":[{"delta":{"content":"x"}}]}`, ""},
+		"values in a row": {delta(`{"content":"x","odd":[` + strings.Repeat("[],", 200) + `[]]}`), ""},
 		"a nesting value": {delta(`{"content":"x","odd":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}`), "100 levels"},
 		"a long id":       {`{"id":"` + strings.Repeat("x", 5000) + `","choices":[]}`, "4096 bytes"},
 	} {

@@ -56,6 +56,14 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
+// An error without words beside an answer is none.
+func TestEmptyErrors(t *testing.T) {
+	_, p := start(t, data(`{"error":{"code":0,"message":""},"choices":[{"delta":{"content":"x"}}]}`, stop))
+	if resp := generate(t, p, ask()); resp.Items[0].Content.Text() != "x" {
+		t.Errorf("got %+v", resp)
+	}
+}
+
 // An empty reason to stop is none: that of a chunk before stays.
 func TestEmptyReasons(t *testing.T) {
 	_, p := start(t, data(delta(`{"content":"x"},"finish_reason":""`), delta(`{},"finish_reason":"length"`), `{"choices":[{"delta":{},"finish_reason":""}],"usage":{"prompt_tokens":7}}`))

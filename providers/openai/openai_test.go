@@ -178,7 +178,7 @@ func TestServerThatDoesNotEnd(t *testing.T) {
 		end    string
 	}{
 		"end mark": {200, "data: [DONE]\n\n"}, "usage": {200, `data: {"choices":[],"usage":{"prompt_tokens":7}}` + "\n\n"}, "nothing": {200, ""},
-		"error": {400, ""}, "error after the answer": {200, `data: {"error":{"message":"not accounted"}}` + "\n\n"},
+		"error": {400, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,6 +200,23 @@ func TestServerThatDoesNotEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server may name a reason to stop in each chunk of a long answer.
+func TestReasonInEachChunk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := offline(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 10 {
+				_, _ = io.WriteString(w, "data: "+delta(`{"content":"x"},"finish_reason":"stop"`)+"\n\n")
+				_ = http.NewResponseController(w).Flush()
+				<-time.After(2 * time.Second) // of a fake clock
+			}
+		})
+		if resp := generate(t, p, ask()); resp.Items[0].Content.Text() != "xxxxxxxxxx" {
+			t.Errorf("got %+v", resp)
+		}
+	})
 }
 
 // offline returns a provider that is answered by h within the process.

@@ -59,7 +59,7 @@ func ReadComplaint(body []byte) (c Complaint, ok bool) {
 	if raw := plain(inner.Metadata.Raw); raw != "" {
 		c.from(inner.Metadata.Provider, raw)
 	}
-	c.Message = cmp.Or(c.Message, plain(inner.Code))
+	c.Message = cmp.Or(c.Message, Text(inner.Code)) // a number alone may be a zero value
 	if plain(outer.Type) == "error" {
 		c.Message = cmp.Or(c.Message, plain(outer.Code))
 	}

@@ -223,13 +223,13 @@ func (x *Exchange) receive(a Reader) error {
 		data, ended, err := x.events.next()
 		switch {
 		case err == nil:
-			whole := a.Ended()
-			if err := a.Add(data); err != nil && !whole {
+			if err := a.Add(data); err != nil || a.Over() {
 				return err
-			} else if err != nil || a.Over() {
-				return nil
 			}
-			if a.Ended() && limit == nil {
+			switch {
+			case limit != nil:
+				limit.Reset(grace) // some servers name a reason to stop in each chunk
+			case a.Ended():
 				limit = time.AfterFunc(grace, func() { _ = x.body.Close() })
 				defer limit.Stop()
 			}

@@ -345,7 +345,7 @@ func (a *answer) Response(r providers.Request) (providers.Response, error) {
 		}
 		resp.Items = append(resp.Items, it)
 	}
-	resp.Finish = a.p.endpoint.Scrub.Text(finish(a.finish, a.last != nil))
+	resp.Finish = finish(a.p.endpoint.Scrub.Text(a.finish), a.last != nil)
 	return resp, nil
 }
 
@@ -386,7 +386,7 @@ func (a *answer) item(p *part, ids wire.CallIDs) messages.Item {
 	}
 	switch p.kind {
 	case messages.ItemCall:
-		it.Name, it.Arguments = scrub(p.name), scrub(string(p.text))
+		it.Name, it.Arguments = scrub(p.name), string(a.p.endpoint.Scrub.JSON(p.text))
 		if strings.TrimSpace(it.Arguments) == "" {
 			it.Arguments = "{}"
 		}

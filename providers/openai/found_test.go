@@ -97,7 +97,8 @@ func TestElementsWithIDs(t *testing.T) {
 func TestFormsOfSecrets(t *testing.T) {
 	const basic, word, number = "dXNlcjpwYXNzd29yZA==", "correct horse battery", "123456789012"
 	for _, account := range []string{"1", number} { // with the latter there is no Raw
-		said := delta(`{"content":"` + basic + ` ` + word + `","odd":"dXNlcjpwYXNzd29yZA\u003d\u003D","part":"corr\u0065ct horse battery","account":` + account + `}`)
+		said := delta(`{"content":"` + basic + ` ` + word + `","odd":"dXNlcjpwYXNzd29yZA\u003d\u003D","part":"corr\u0065ct horse battery","account":` + account +
+			`,"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":\"corr\\u0065ct horse battery\"}"}}]}`)
 		p := openai.New("", openai.BaseURL(serving(t, "data: "+said+"\n\ndata: "+stop+"\n\n").URL),
 			openai.Header("Authorization", "basic "+basic), openai.Header("X-Password", word), openai.Header("X-Account-Token", number))
 		resp := generate(t, p, ask())
@@ -105,9 +106,9 @@ func TestFormsOfSecrets(t *testing.T) {
 		if err != nil || (resp.Items[0].Raw == nil) != (account == number) {
 			t.Fatalf("%v of %s", err, stored)
 		}
-		for _, secret := range []string{basic, word, number, `ZA\u003d`, `ZA\\u003d`, `corr\u0065ct`} {
-			if strings.Contains(string(stored), secret) {
-				t.Errorf("%s is in %s", secret, stored)
+		for _, secret := range []string{basic, word, number, `ZA\u003d`, `ZA\\u003d`, `corr\u0065ct`, `corr\\u0065ct`} {
+			if strings.Contains(string(stored)+resp.Finish, secret) {
+				t.Errorf("%s is in %s, %s", secret, stored, resp.Finish)
 			}
 		}
 	}

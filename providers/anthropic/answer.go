@@ -401,7 +401,7 @@ func (a *answer) item(b *block, ids wire.CallIDs) (messages.Item, error) {
 		if it.CallID = ids.Keep(id); string(it.CallID) != id {
 			it.ID = id
 		}
-		it.Arguments = scrub(b.input(whole))
+		it.Arguments = string(a.p.endpoint.Scrub.JSON([]byte(b.input(whole))))
 	}
 	return it, nil
 }

@@ -260,7 +260,8 @@ func TestSessionIsGone(t *testing.T) {
 // A call under which its connection is cut is of unknown outcome and is not sent again, whatever the
 // server answers to the request for the rest of its stream.
 func TestCutUnderCall(t *testing.T) {
-	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest} {
+	const said = `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}`
+	for body, status := range map[string]int{"": http.StatusNotFound, "no": http.StatusBadRequest, said: http.StatusBadRequest, said + " ": http.StatusNotFound} {
 		h := newThere()
 		h.events, h.release = sdk.NewMemoryEventStore(nil), make(chan struct{})
 		var cut atomic.Bool
@@ -268,7 +269,9 @@ func TestCutUnderCall(t *testing.T) {
 		all := tools(t, ready(t, web(t, h, func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if cut.Load() && r.Method == http.MethodGet || calls(r) && sent.Add(1) > 1 {
+					w.Header().Set("Content-Type", "application/json")
 					w.WriteHeader(status)
+					_, _ = io.WriteString(w, body)
 					return
 				}
 				next.ServeHTTP(w, r)
@@ -281,9 +284,47 @@ func TestCutUnderCall(t *testing.T) {
 		}()
 		_, err := all["slow"].Call(t.Context(), []byte(`{}`))
 		if !errors.As(err, new(*tool.UnknownError)) || sent.Load() != 1 {
-			t.Errorf("HTTP %d: it was sent %d times and failed with %v", status, sent.Load(), err)
+			t.Errorf("HTTP %d %s: it was sent %d times and failed with %v", status, body, sent.Load(), err)
 		}
 		close(h.release)
+	}
+}
+
+// A server may refuse to hear that a call is cancelled: other calls under way do not notice.
+func TestRefusedCancel(t *testing.T) {
+	h := newThere()
+	h.release = make(chan struct{})
+	refused := make(chan struct{}, 10)
+	all := tools(t, ready(t, web(t, h, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte(`"notifications/cancelled"`)) {
+				http.Error(w, "no", http.StatusForbidden)
+				refused <- struct{}{}
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	})))
+	other := make(chan string, 1)
+	go func() { other <- call(t.Context(), all["slow"], `{}`) }()
+	<-h.started
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-h.started
+		cancel()
+	}()
+	if _, err := all["slow"].Call(ctx, []byte(`{}`)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	<-refused
+	if got := call(t.Context(), all["add"], `{"a":1,"b":2}`); got != "3" {
+		t.Error(got)
+	}
+	close(h.release)
+	if got := <-other; got != "released" {
+		t.Error(got)
 	}
 }
 

@@ -81,6 +81,12 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
+	case resp.StatusCode/100 != 2 && r.Method == http.MethodGet: // an error in it would end the calls under way
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	case resp.StatusCode/100 != 2 && status != forgotten && notifies(r): // nothing follows from it
+		_ = resp.Body.Close()
+		resp.StatusCode, resp.Status, resp.Body = http.StatusAccepted, "202 Accepted", http.NoBody
 	case call != nil && status != forgotten && (kind != "text/event-stream" || resp.StatusCode/100 != 2):
 		if err := whole(resp, kind); err != nil {
 			return nil, err
@@ -98,6 +104,25 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp.Body = &watched{resp.Body, d.hungUp}
 	}
 	return resp, nil
+}
+
+// notifies reports whether a request carries a notification, to which no answer is expected.
+func notifies(r *http.Request) bool {
+	if r.Method != http.MethodPost || r.GetBody == nil {
+		return false
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, maxMessage))
+	if err != nil {
+		return false
+	}
+	m, err := jsonrpc.DecodeMessage(data)
+	request, ok := m.(*jsonrpc.Request)
+	return err == nil && ok && !request.IsCall()
 }
 
 // whole reads an answer that is no stream. An error is returned where it holds no message: the SDK would

@@ -40,11 +40,12 @@ func TestRest(t *testing.T) {
 // Secrets of a configuration are in no text.
 func TestHiding(t *testing.T) {
 	t.Setenv("PASSED_KEY", "passed-1234")
-	hidden := hiding(Config{
+	c := Config{
 		URL: "https://there/mcp?a=query-1234&a=second-1234&b=sl%2Fash-1234", Headers: map[string]string{"X-Key": "plain-1234", "Authorization": "Bearer after-1234", "Cookie": "session=cookie-1234; b=other-1234"},
 		Env:     []string{"MY_TOKEN=token-1234", "LONG_TOKEN=token-1234-long", "MODE=loud-1234", "PASSED_KEY", `QUOTE_KEY=a"quote-1234`},
 		Command: []string{"run", "--api-key", "flag-1234", "--token=equal-1234", "free-1234"},
-	})
+	}
+	hidden := replacer(secrets(c, false))
 	for text, want := range map[string]string{
 		"query-1234": "[hidden]", "second-1234": "[hidden]", "sl/ash-1234": "[hidden]", "sl%2Fash-1234": "[hidden]",
 		"plain-1234": "[hidden]", "after-1234": "[hidden]", "session": "session", "Bearer": "Bearer", "cookie-1234": "[hidden]", "other-1234": "[hidden]",
@@ -54,6 +55,9 @@ func TestHiding(t *testing.T) {
 		if got := hidden.Replace(text); got != want {
 			t.Errorf("%s is shown as %s", text, got)
 		}
+	}
+	if got := replacer(secrets(c, true)).Replace("plain-1234 after-1234 cookie-1234 token-1234 query-1234 sl/ash-1234"); got != "[hidden] [hidden] [hidden] [hidden] query-1234 sl/ash-1234" {
+		t.Errorf("a schema has %q", got)
 	}
 }
 

@@ -114,7 +114,8 @@ func (c Config) Program() (string, error) {
 type Server struct {
 	config Config
 	logger *slog.Logger
-	hidden *strings.Replacer
+	hidden *strings.Replacer // in what the server says
+	keys   *strings.Replacer // in its schemas, whose other words must stay
 	web    *http.Transport
 	older  bool // the next attempt speaks an older version of the protocol; for keep alone
 
@@ -145,7 +146,7 @@ func New(c Config) (*Server, error) {
 		c.Logger = slog.Default()
 	}
 	s := &Server{
-		config: c, logger: c.Logger.With("server", c.Name), hidden: hiding(c), stopped: make(chan struct{}),
+		config: c, logger: c.Logger.With("server", c.Name), hidden: replacer(secrets(c, false)), keys: replacer(secrets(c, true)), stopped: make(chan struct{}),
 		wanted: make(chan struct{}, 1), listed: make(chan struct{}, 1),
 		tried: make(chan struct{}), changed: make(chan struct{}), shows: make(map[string]func(string)),
 	}
@@ -183,10 +184,13 @@ func (s *Server) Close() {
 	<-s.stopped
 }
 
-// hiding returns what takes the secrets of a configuration out of a text.
-func hiding(c Config) *strings.Replacer {
-	var secrets []string
-	for _, value := range c.Headers {
+// secrets returns the secrets of a configuration: the values of all headers and query parameters, or only
+// of those with names like those of keys.
+func secrets(c Config, named bool) (secrets []string) {
+	for name, value := range c.Headers {
+		if named && !secretName.MatchString(name) {
+			continue
+		}
 		secrets = append(secrets, value)
 		_, rest, _ := strings.Cut(value, " ") // behind Bearer
 		secrets = append(secrets, rest)
@@ -196,9 +200,14 @@ func hiding(c Config) *strings.Replacer {
 		}
 	}
 	if u, err := url.Parse(c.URL); err == nil {
-		secrets = append(secrets, u.RawQuery)
+		if !named {
+			secrets = append(secrets, u.RawQuery)
+		}
 		for _, field := range strings.Split(u.RawQuery, "&") {
-			_, value, _ := strings.Cut(field, "=")
+			name, value, _ := strings.Cut(field, "=")
+			if named && !secretName.MatchString(name) {
+				continue
+			}
 			decoded, _ := url.QueryUnescape(value)
 			secrets = append(secrets, value, decoded)
 		}
@@ -221,7 +230,7 @@ func hiding(c Config) *strings.Replacer {
 			secrets = append(secrets, value)
 		}
 	}
-	return replacer(secrets)
+	return secrets
 }
 
 // replacer hides secrets, also as they are written in JSON. A longer one comes before one that it begins

@@ -148,14 +148,15 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 	if bytes := len(t.Description) + len(raw); bytes > maxSpec {
 		return nil, fmt.Errorf("its description and schema have %d bytes: the limit is %d", bytes, maxSpec)
 	}
-	raw = []byte(v.server.hidden.Replace(string(raw)))
+	schema := resolve(raw)
+	raw = []byte(v.server.keys.Replace(string(raw)))
 	var top struct {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal(raw, &top) != nil || top.Type != "object" {
 		return nil, fmt.Errorf("the schema of its arguments is not that of an object")
 	}
-	r := &remote{server: v.server, name: t.Name, schema: resolve(raw), spec: tool.Spec{
+	r := &remote{server: v.server, name: t.Name, schema: schema, spec: tool.Spec{
 		Name: name, Description: v.server.hidden.Replace(t.Description), Parameters: raw, Class: class(t.Annotations), Timeout: v.server.config.Timeout,
 	}}
 	for _, rule := range slices.Backward(v.Classes) {
@@ -175,7 +176,7 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 // is of another version, or its check might not end.
 func resolve(raw json.RawMessage) *jsonschema.Resolved {
 	var schema jsonschema.Schema
-	if json.Unmarshal(raw, &schema) != nil || nested(&schema) {
+	if depth(raw) > maxDepth || json.Unmarshal(raw, &schema) != nil || nested(&schema) {
 		return nil
 	}
 	resolved, err := schema.Resolve(nil)
@@ -193,6 +194,24 @@ var (
 	definable = regexp.MustCompile(`^#/(\$defs|definitions)/`)
 	renaming  = regexp.MustCompile(`"\$(id|dynamicRef)":`)
 )
+
+// maxDepth is how deep a schema may nest that is checked here. Reading one takes time for all that is below each level.
+const maxDepth = 100
+
+// depth returns how many braces and brackets of JSON are open at most, those in strings included.
+func depth(raw []byte) (most int) {
+	open := 0
+	for _, c := range raw {
+		switch c {
+		case '{', '[':
+			open++
+			most = max(most, open)
+		case '}', ']':
+			open--
+		}
+	}
+	return most
+}
 
 // nested reports whether a reference in a schema may lead to another one. The check of arguments by
 // such a schema may not end, or take time that grows by powers. Not nested is one whose references

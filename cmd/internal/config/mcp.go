@@ -140,7 +140,7 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 			}
 		},
 		"only": func(n *node) {
-			if n.kind == list && len(n.items) == 0 {
+			if n.kind == empty || n.kind == list && len(n.items) == 0 {
 				r.add(n.at, "write the names of tools, or leave it out for all of them", "only is an empty list")
 			}
 			u.Only = r.patterns(n, "only")

@@ -363,11 +363,16 @@ func (s *State) evolveSummary(ev messages.Event) {
 	}
 }
 
-// shortened folds a compaction before the next attempt: the request is another one.
+// shortened folds a compaction before the next attempt: the request is another one. What a
+// model before refused for another reason is still in it.
 func (m *ModelCall) shortened() {
-	if m != nil && m.Refused.Kind == contextLength {
-		m.Refused, m.Failures, m.Shortened = Refusal{}, 0, true
+	if m == nil || m.Refused.Kind == "" {
+		return
 	}
+	if m.Refused.Kind == contextLength {
+		m.Refused = Refusal{}
+	}
+	m.Failures, m.Shortened = 0, true
 }
 
 func (s *State) summaryOver(call messages.CallID) {

@@ -89,11 +89,17 @@ func (c *checker) triesAgain(turn messages.TurnID) {
 	}
 }
 
-// shorter notes that a model that refused the length of a request is sent another one.
+// shorter notes that a model that refused the length of a request is sent another one, in which
+// what was refused for another reason is still there.
 func (c *checker) shorter(turn messages.TurnID) {
-	if o := c.open; o != nil && o.id == turn && o.model != nil && o.model.refused == "context_length" {
-		o.model.refused, o.model.failures, o.model.shorter = "", 0, true
+	o := c.open
+	if o == nil || o.id != turn || o.model == nil || o.model.refused == "" {
+		return
 	}
+	if o.model.refused == "context_length" {
+		o.model.refused = ""
+	}
+	o.model.failures, o.model.shorter = 0, true
 }
 
 // idle says that nothing of the turn is under way.

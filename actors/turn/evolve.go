@@ -80,7 +80,7 @@ func (s *State) evolve(ev messages.Event) {
 	case messages.TurnCompleted:
 		s.ended(Ended{ID: ev.Turn})
 	case messages.TurnFailed:
-		s.ended(Ended{ID: ev.Turn, Failed: true, Reason: ev.Why()})
+		s.ended(Ended{ID: ev.Turn, Failed: true, Reason: ev.Why(), Refused: ev.Withheld != 0})
 	case messages.TurnAborted:
 		s.ended(Ended{ID: ev.Turn, Reason: ev.Reason})
 	default:

@@ -216,9 +216,11 @@ type Ended struct {
 	Failed bool
 	// Reason is why it failed or was aborted.
 	Reason string
-	Steps  int
-	Limits messages.Limits
-	Used   Used
+	// Refused reports whether a model refused what its last request held.
+	Refused bool
+	Steps   int
+	Limits  messages.Limits
+	Used    Used
 
 	repeat     bool // its last step has no answer
 	callIDs    []messages.CallID

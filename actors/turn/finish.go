@@ -65,9 +65,6 @@ func (d *decision) failModel(o ModelErred) {
 	if r.Kind == "" {
 		r = Refusal{o.Kind, o.Message, o.Status}
 	}
-	if r.Kind == contextLength {
-		r.Message += "; if later inputs are refused as well, shorten the history (reprise compact)"
-	}
 	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
 }
 

@@ -112,16 +112,42 @@ func (r *reader) hosted(tool *node) bool {
 
 // clientSide returns how to put right a tool that the server does not run alone; "" for others.
 func clientSide(tool *node, kind string) string {
-	environment, approval := tool.get("environment").get("type"), tool.get("require_approval")
+	environment, execution := tool.get("environment").get("type"), tool.get("execution")
 	switch {
 	case kind == "shell" && (environment == nil || !strings.HasPrefix(environment.text, "container")):
 		return "write environment: {type: container_auto} beside it, or remove it"
-	case kind == "mcp" && (approval == nil || approval.text != "never" && (approval.get("never") == nil || approval.get("always") != nil)):
+	case kind == "tool_search" && execution != nil && execution.text != "server":
+		return "write execution: server beside it, or remove it"
+	case kind == "mcp" && asks(tool):
 		return "write require_approval: never beside it, or take the server below mcp"
 	case strings.HasPrefix(kind, "computer"), slices.Contains([]string{"function", "custom", "local_shell", "apply_patch"}, kind):
 		return "remove it, and give the agent a tool of its own below tools"
 	}
 	return ""
+}
+
+// asks reports whether a call of a hosted server can want an approval: unless none does, or all
+// tools that it may call are among those that do not.
+func asks(server *node) bool {
+	approval := server.get("require_approval")
+	if approval == nil || approval.get("always") != nil {
+		return true
+	}
+	allowed, never := toolNames(server.get("allowed_tools")), toolNames(approval.get("never"))
+	return approval.text != "never" && (allowed == nil || slices.ContainsFunc(allowed, func(name string) bool { return !slices.Contains(never, name) }))
+}
+
+// toolNames returns the tools that a list has, or the list tool_names in a mapping.
+func toolNames(n *node) (names []string) {
+	if inner := n.get("tool_names"); inner != nil {
+		n = inner
+	}
+	if n != nil {
+		for _, item := range n.items {
+			names = append(names, item.text)
+		}
+	}
+	return names
 }
 
 // expanded returns a text with its variables replaced.

@@ -26,8 +26,7 @@ type output struct {
 	status string // empty until the answer is over
 	reason string // why it is incomplete
 	usage  messages.Usage
-	begun  map[string]bool // the items that were added, by index and id
-	places map[string]bool // the indexes of those that were added, or have ended
+	begun  map[string]bool // the items that were added, by type and id
 	done   []doneItem      // in the order in which they ended
 	kept   int             // bytes of done
 	items  [][]byte        // of the whole answer
@@ -41,7 +40,7 @@ type output struct {
 // doneItem is an item that has ended. Some servers number none, or several alike.
 type doneItem struct {
 	index int
-	id    string
+	name  string // its type and id
 	raw   []byte
 }
 
@@ -134,33 +133,22 @@ func (o *output) show(kind providers.DeltaKind, piece string) {
 
 // begin notes that an item is to follow.
 func (o *output) begin(e outputEvent) error {
+	if !bytes.HasPrefix(e.item, []byte("{")) {
+		return nil
+	}
 	if o.begun == nil {
 		o.begun = make(map[string]bool)
 	}
-	name := e.index + " " + idOf(e.item)
+	kind, id := nameOf(e.item)
+	name := kind + " " + cmp.Or(id, e.index)
 	o.begun[name] = true
-	o.place(e)
-	return o.keep(2*len(name) + wire.PartSize)
+	return o.keep(len(name) + wire.PartSize)
 }
 
-// place notes the index of an item.
-func (o *output) place(e outputEvent) {
-	if o.places == nil {
-		o.places = make(map[string]bool)
-	}
-	if e.index != "" {
-		o.places[e.index] = true
-	}
-}
-
-// idOf returns what names an item, as JSON; "" if nothing does.
-func idOf(item []byte) string {
-	for _, name := range []string{"id", "call_id"} {
-		if id := wire.LookUp(item, name); wire.Text(id) != "" {
-			return string(id)
-		}
-	}
-	return ""
+// nameOf returns the type and the id of an item. The id of a call is that of its result.
+func nameOf(item []byte) (kind, id string) {
+	text := func(name string) string { return wire.Text(wire.LookUp(item, name)) }
+	return text("type"), cmp.Or(text("call_id"), text("id"))
 }
 
 // put keeps an item that is complete.
@@ -172,14 +160,14 @@ func (o *output) put(e outputEvent) error {
 	if err != nil && len(o.done) > 0 {
 		index = o.done[len(o.done)-1].index
 	}
-	item := doneItem{index: index, id: idOf(e.item), raw: bytes.Clone(e.item)}
+	kind, id := nameOf(e.item)
+	item := doneItem{index: index, name: kind + " " + id, raw: bytes.Clone(e.item)}
 	for i, other := range o.done {
-		if other.index == index && other.id == item.id && item.id != "" { // it comes again
+		if other.name == item.name && (id != "" || bytes.Equal(other.raw, item.raw)) { // it comes again
 			o.done[i] = item
 			return nil
 		}
 	}
-	o.place(e)
 	o.done = append(o.done, item)
 	return room(len(o.done))
 }
@@ -298,14 +286,24 @@ func (o *output) cutOff() string {
 	return ""
 }
 
-// lacks reports whether an answer of these items lacks one that was begun, or shown.
+// lacks reports whether an answer of these items lacks a call that was begun, a text that was
+// shown, or all.
 func (o *output) lacks(items []messages.Item) bool {
-	spoke := slices.ContainsFunc(items, func(it messages.Item) bool {
-		return it.Type == messages.ItemMessage || it.Type == messages.ItemRefusal
-	})
+	spoke, calls := false, 0
+	for _, it := range items {
+		spoke = spoke || it.Type == messages.ItemMessage || it.Type == messages.ItemRefusal
+		if it.Type == messages.ItemCall {
+			calls++
+		}
+	}
+	for name := range o.begun {
+		if strings.HasPrefix(name, string(messages.ItemCall)+" ") {
+			calls--
+		}
+	}
 	switch o.cutOff() {
 	case "":
-		return max(len(o.begun), len(o.places)) > len(items) || o.shown[providers.DeltaText] && !spoke || len(items) == 0 && len(o.shown) > 0
+		return calls < 0 || o.shown[providers.DeltaText] && !spoke || len(items) == 0 && len(o.shown)+len(o.begun) > 0
 	case messages.FinishLength:
 		return len(items) == 0 && len(o.shown) > 0
 	}

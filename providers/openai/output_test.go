@@ -31,6 +31,10 @@ func TestResponsesEnds(t *testing.T) {
 	failed := func(code string) string {
 		return ended("failed", usage+`,"output":[],"error":{"code":"`+code+`","message":"no"}`)
 	}
+	var many []string
+	for i := range 10_001 {
+		many = append(many, done(i, fmt.Sprintf(`{"type":"x_call","id":"x_%d"}`, i)))
+	}
 	for name, c := range map[string]struct {
 		events []string
 		want   string // a finish reason, or the kind of an error
@@ -80,7 +84,7 @@ func TestResponsesEnds(t *testing.T) {
 		"a long name":                              {[]string{ended("completed", `"output":[{"type":"function_call","name":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
 		"a long type":                              {[]string{ended("completed", `"output":[{"type":"`+strings.Repeat("x", 5000)+`"}]`)}, "bad_answer"},
 		"more items than anything":                 {[]string{ended("completed", `"output":[`+strings.Repeat(spoke+",", 10_000)+spoke+`]`)}, "bad_answer"},
-		"more items than anything, without a list": {append(slices.Repeat([]string{done(0, `{"type":"x_call"}`)}, 10_001), ended("completed", `"output":[]`)), "bad_answer"},
+		"more items than anything, without a list": {append(slices.Clone(many), ended("completed", `"output":[]`)), "bad_answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _ := clerk(t, viaResponses, append([]string{"200"}, c.events...))
@@ -151,7 +155,8 @@ func TestResponsesItemsEnd(t *testing.T) {
 	nameless := func(item string) string {
 		return strings.NewReplacer(`"id":"fc_1",`, "", `"id":"fc_2",`, "").Replace(item)
 	}
-	const piece = `{"type":"response.output_text.delta","output_index":1,"delta":"Do"}`
+	bare := strings.Replace(spoke, `"id":"msg_1",`, "", 1)
+	const piece, anonymous = `{"type":"response.output_text.delta","output_index":1,"delta":"Do"}`, `{"type":"function_call","name":"f","arguments":""}`
 	long := func(id string) string {
 		return `{"x":"` + strings.Repeat("a", 9000) + `",` + strings.Replace(called, "call_1", id, 1)[1:]
 	}
@@ -168,6 +173,8 @@ func TestResponsesItemsEnd(t *testing.T) {
 		{"of one index, without ids", []string{done(0, nameless(called)), done(0, nameless(second)), ended("completed")}, "call_1 call_2"},
 		{"of any index", []string{done(1_000_000, called), done(-1, thought), ended("completed")}, "reasoning call_1"},
 		{"twice", []string{done(0, called), done(0, called), done(1, nameless(second)), done(1, nameless(second)), ended("completed")}, "call_1 call_2"},
+		{"twice, under another index and id", []string{done(0, called), done(1, strings.Replace(called, "fc_1", "fc_2", 1)), ended("completed", called)}, "call_1"},
+		{"twice, without any id", []string{done(0, bare), done(0, bare), ended("completed", bare)}, "message"},
 		{"a shorter list", []string{done(0, spoke), done(1, called), ended("completed", spoke)}, "message call_1"},
 		{"begun in events that are all of one index", []string{added(0, thought), added(0, called), done(0, thought), done(0, called), ended("completed")}, "reasoning call_1"},
 		{"begun twice", []string{added(0, called), added(0, called), done(0, called), ended("completed")}, "call_1"},
@@ -179,6 +186,12 @@ func TestResponsesItemsEnd(t *testing.T) {
 		{"ended without an index", []string{added(1, called), event("done", "", called), ended("completed")}, "call_1"},
 		{"never ended but in the list", []string{done(0, spoke), added(1, called), ended("completed", spoke, called)}, "message call_1"},
 		{"alone, never ended", []string{added(0, called), ended("completed")}, "bad_answer"},
+		{"begun under another index", []string{added(0, called), done(1, called), ended("completed", called)}, "call_1"},
+		{"begun without an item", []string{added(0, "null"), event("added", "", "5"), added(1, spoke), done(1, spoke), ended("completed", spoke)}, "message"},
+		{"reasoning and a message begun, but not in the list", []string{added(0, thought), added(1, spoke), added(2, called), done(2, called), ended("completed", called)}, "call_1"},
+		{"a message alone, never ended", []string{added(0, spoke), ended("completed")}, "bad_answer"},
+		{"one of two calls begun, not in the list", []string{added(0, called), added(1, second), ended("completed", called)}, "bad_answer"},
+		{"calls without ids, one not in the list", []string{added(0, anonymous), added(1, anonymous), ended("completed", called)}, "bad_answer"},
 		{"never ended, cut off", []string{done(0, spoke), added(1, called), ended("incomplete")}, "message"},
 		{"shown, never ended", []string{done(0, thought), piece, ended("completed")}, "bad_answer"},
 		{"of nothing", []string{`{"type":"response.output_item.done","output_index":0}`, ended("completed")}, "bad_answer"},

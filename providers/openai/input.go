@@ -19,18 +19,19 @@ import (
 type input struct {
 	rules           profile.Rules
 	provider, model string
-	stored          bool   // the server keeps answers
-	chained         bool   // and the request may name one in place of the history before it
-	b               []byte // the items, with commas between them
-	answer          string // the id of the last answer of the model
-	end             int    // where it ends in b
+	stored          bool            // the server keeps answers
+	chained         bool            // and the request may name one in place of the history before it
+	b               []byte          // the items, with commas between them
+	ids             map[string]bool // of the items that are sent as they came
+	answer          string          // the id of the last answer of the model
+	end             int             // where it ends in b
 	omitted         []string
 }
 
 // input returns the history of a request, in which results follow their calls.
 func (p *Provider) input(r providers.Request, rules profile.Rules) (*input, error) {
 	extra := merged(p.extra, r.Settings.ExtraBody)
-	in := &input{rules: rules, provider: p.name, model: r.Model, stored: string(extra["store"]) == "true"}
+	in := &input{rules: rules, provider: p.name, model: r.Model, stored: string(extra["store"]) == "true", ids: make(map[string]bool)}
 	in.chained = in.stored && extra["previous_response_id"] == nil && extra["conversation"] == nil
 	items := make([]messages.Item, 0, len(r.Items))
 	said := func(it messages.Item) bool { return wire.Said(it) || in.own(it) }
@@ -101,6 +102,7 @@ func (in *input) echo(answer []messages.Item) {
 	for _, it := range answer {
 		whole = whole && in.sendable(it, answer)
 	}
+	whole = whole && in.unique(answer)
 	for _, it := range answer {
 		switch {
 		case whole, in.compacts(it):
@@ -111,6 +113,21 @@ func (in *input) echo(answer []messages.Item) {
 		}
 	}
 	in.answer, in.end = answer[0].ID, len(in.b)
+}
+
+// unique reports whether no item of an answer has the id of another that is sent, which the API
+// refuses, and notes their ids if so.
+func (in *input) unique(answer []messages.Item) bool {
+	ids := make(map[string]bool, len(answer))
+	for _, it := range answer {
+		id := wire.Text(wire.LookUp(it.Raw, "id"))
+		if ids[id] || in.ids[id] {
+			return false
+		}
+		ids[id] = id != ""
+	}
+	maps.Copy(in.ids, ids)
+	return true
 }
 
 // sendable reports whether the server accepts an item of an answer as it came.

@@ -20,7 +20,7 @@ func TestResponsesInput(t *testing.T) {
 	const plainCall = `{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`
 	const again = `{"type":"function_call","id":"fc_1","call_id":"call_1","name":"f","arguments":"{}","status":"completed"}`
 	const rewritten = `{"role":"assistant","content":"Done.","phase":"final_answer"}`
-	of := func(kind string) string { return `{"type":"` + kind + `","id":"x_1","status":"completed"}` }
+	of := func(kind string) string { return `{"type":"` + kind + `","id":"x_` + kind + `","status":"completed"}` }
 	noted := func(kind string) string {
 		return `{"role":"user","content":"[System note]\n[Here stood an item of type ` + kind + ` from here, which cannot be shown to this model.]"}`
 	}
@@ -72,6 +72,12 @@ func TestResponsesInput(t *testing.T) {
 			items[2].Name = "g"
 			return items
 		}, rewritten + "," + strings.Replace(plainCall, `"f"`, `"g"`, 1)},
+		{"two items of one id", []string{thought, spoke, strings.Replace(called, "fc_1", "msg_1", 1)}, nil, rewritten + "," + plainCall},
+		{"two answers with items of one id", []string{thought, spoke, strings.Replace(thought, "rs_1", "rs_2", 1), strings.Replace(called, "fc_1", "msg_1", 1)}, func(items []messages.Item) []messages.Item {
+			items[2].ID, items[3].ID = "resp_2", "resp_2"
+			return items
+		}, thought + "," + spoke + "," + plainCall},
+		{"items without ids", []string{searched, strings.Replace(spoke, `"id":"msg_1",`, "", 1), strings.Replace(called, `"id":"fc_1",`, "", 1)}, nil, searched + "," + strings.Replace(spoke, `"id":"msg_1",`, "", 1) + "," + strings.Replace(again, `"id":"fc_1",`, "", 1)},
 		{"a refusal", []string{thought, refused, called}, nil, thought + "," + refused + "," + again},
 		{"a refusal that a hook has changed", []string{thought, refused, called}, func(items []messages.Item) []messages.Item {
 			items[1].Content = messages.TextContent("Changed.")
@@ -183,8 +189,9 @@ func TestResponsesStored(t *testing.T) {
 	const result = `{"type":"function_call_output","call_id":"call_1","output":"1"}`
 	call := strings.Replace(called, `"arguments":""`, `"arguments":"{}"`, 1)
 	whole := hi + "," + bare + "," + call + "," + result + "," + spoke + "," + added
+	const again = `{"role":"assistant","content":"Done.","phase":"final_answer"}` // of an id that an item has
 	for i, want := range []struct{ previous, input string }{
-		{"", hi}, {"resp_1", result}, {"resp_2", added}, {"", whole}, {"", strings.TrimPrefix(whole, hi+",") + "," + spoke + "," + added},
+		{"", hi}, {"resp_1", result}, {"resp_2", added}, {"", whole}, {"", strings.TrimPrefix(whole, hi+",") + "," + again + "," + added},
 	} {
 		got := inputOf(t, *requests, i)
 		if got != "["+want.input+"]" {
@@ -239,6 +246,7 @@ func TestResponsesNamed(t *testing.T) {
 	}{
 		{"stored", "", [][]string{completed("resp_1", spoke), members("resp_2", `"store":true,"previous_response_id":"resp_1"`), third}, "whole resp_1 resp_2"},
 		{"compacted", "", [][]string{completed("resp_1", spoke, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`), second, third}, "whole resp_1 resp_2"},
+		{"compacted later, in an answer with an id from before", "", [][]string{completed("resp_1", spoke), completed("resp_2", spoke, `{"type":"compaction","id":"cmp_1","encrypted_content":"g"}`), third}, "whole resp_1 resp_2"},
 		{"of no items", "", [][]string{completed("resp_1"), second, third}, "whole whole resp_2"},
 		{"not stored, as it says", "", [][]string{members("resp_1", `"store":false`), second}, "whole whole resp_2"},
 		{"lost", "", [][]string{completed("resp_1", spoke), {"404", `{"error":{` + lost + `}}`}, second}, "whole resp_1 whole resp_2"},

@@ -71,7 +71,7 @@ func (p *Provider) remember(in *input, answer []messages.Item) {
 			return
 		}
 		if in.compacts(it) {
-			in.b = nil
+			in.b, in.ids = nil, make(map[string]bool)
 		}
 	}
 	in.echo(answer)

@@ -46,7 +46,7 @@ func (c *chains) add(answer string, history []byte) {
 	c.recent[answer] = sum
 }
 
-// drop forgets an answer, which the server no longer has.
+// drop forgets an answer, which the server may no longer have.
 func (c *chains) drop(answer string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

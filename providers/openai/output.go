@@ -77,7 +77,7 @@ func (o *output) Add(data []byte) error {
 			o.show(providers.DeltaReasoning, "\n\n")
 		}
 	case "response.created", "response.in_progress":
-		return o.follows(wire.LookUp(e.response, "previous_response_id"))
+		return o.follows(e.response)
 	case "response.output_item.added":
 		return o.begin(e)
 	case "response.output_item.done":
@@ -206,7 +206,6 @@ func (o *output) failure(data []byte) error {
 // has no event: what that calls failed or incomplete is so, and no status is needed beside it.
 func (o *output) finish(how string, response []byte) error {
 	var items [][]byte
-	var previous []byte
 	size := 0
 	_ = wire.Members(response, func(key, value []byte) error {
 		switch string(key) {
@@ -220,8 +219,6 @@ func (o *output) finish(how string, response []byte) error {
 			o.use(value)
 		case "store":
 			o.unstored = string(value) == "false"
-		case "previous_response_id":
-			previous = value
 		case "incomplete_details":
 			o.reason = wire.Text(wire.LookUp(value, "reason"))
 		case "output":
@@ -242,16 +239,16 @@ func (o *output) finish(how string, response []byte) error {
 	if len(o.id)+len(o.model) > maxName { // each item has both
 		return wire.BadAnswer(fmt.Sprintf("the answer has an id or a model of more than %d bytes", maxName))
 	}
-	if err := o.follows(previous); err != nil {
+	if err := o.follows(response); err != nil {
 		return err
 	}
 	return o.choose(items, size)
 }
 
-// follows returns an error if the server says that this answer goes on from another than the
-// request does. previous is the id of that one, as JSON; nil if the server does not say it.
-func (o *output) follows(previous []byte) error {
-	if o.previous == "" || previous == nil || wire.Text(previous) == o.previous {
+// follows returns an error if a response does not say that it goes on from the answer that the
+// request names.
+func (o *output) follows(response []byte) error {
+	if o.previous == "" || !bytes.HasPrefix(response, []byte("{")) || wire.Text(wire.LookUp(response, "previous_response_id")) == o.previous {
 		return nil
 	}
 	o.ignored = true

@@ -27,7 +27,7 @@ func (p *Provider) respond(ctx context.Context, r providers.Request, rules profi
 		a.previous = in.answer
 	}
 	resp, err := p.askResponses(ctx, r, rules, in, a)
-	if again, lasting := p.refusesName(r.Model, a, err); again {
+	if again, lasting := p.refusesName(ctx, r.Model, a, err); again {
 		spent := a.usage
 		a = &output{p: p, emit: emit}
 		resp, err = p.askResponses(ctx, r, rules, in, a)
@@ -44,19 +44,19 @@ func (p *Provider) respond(ctx context.Context, r providers.Request, rules profi
 
 // refusesName reports whether a request that named an answer can have failed for that, so that it is
 // sent again with the whole history, and whether no later one can name another: the server has not only
-// lost this one. a is what came of the request.
-func (p *Provider) refusesName(model string, a *output, err error) (again, lasting bool) {
+// lost this one. a is what came of the request. What may be lost is not named again.
+func (p *Provider) refusesName(ctx context.Context, model string, a *output, err error) (again, lasting bool) {
 	if err == nil || a.previous == "" {
 		return false, false
 	}
-	e := providers.AsError(err)
-	lost := e.Kind == providers.NotFound || strings.Contains(strings.ToLower(e.Message), "not found")
-	switch {
-	case a.ignored:
-		p.chains.refusing.Store(model, true)
-	case lost:
+	if ctx.Err() == nil {
 		p.chains.drop(a.previous)
 	}
+	if a.ignored {
+		p.chains.refusing.Store(model, true)
+	}
+	e := providers.AsError(err)
+	lost := e.Kind == providers.NotFound || strings.Contains(strings.ToLower(e.Message), "not found")
 	return len(a.shown) == 0 && (a.ignored || e.Kind == providers.BadRequest || e.Kind == providers.NotFound), !lost
 }
 

@@ -50,7 +50,12 @@ func clerk(t *testing.T, rules profile.Rules, answers ...[]string) (p *openai.Pr
 			_, _ = io.WriteString(w, events[0])
 			return
 		}
+		_, named, _ := strings.Cut(string(body), `"previous_response_id":"`)
+		named, _, _ = strings.Cut(named, `"`)
 		for _, e := range answer[1:] {
+			if named != "" && !strings.Contains(e, "previous_response_id") {
+				e = strings.Replace(e, `"model"`, `"previous_response_id":"`+named+`","model"`, 1)
+			}
 			_, _ = io.WriteString(w, "data: "+e+"\n\n")
 		}
 	}))

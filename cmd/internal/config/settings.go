@@ -103,7 +103,7 @@ func (r *reader) hosted(tool *node) bool {
 		}
 		return false
 	}
-	if fix := clientSide(tool, name); fix != "" {
+	if fix := r.clientSide(tool, name); fix != "" {
 		r.add(kind.at, fix, "a tool of type %s waits for an answer of the caller, which agents do not give", name)
 		return false
 	}
@@ -111,14 +111,14 @@ func (r *reader) hosted(tool *node) bool {
 }
 
 // clientSide returns how to put right a tool that the server does not run alone; "" for others.
-func clientSide(tool *node, kind string) string {
+func (r *reader) clientSide(tool *node, kind string) string {
 	environment, execution := tool.get("environment").get("type"), tool.get("execution")
 	switch {
-	case kind == "shell" && (environment == nil || !strings.HasPrefix(environment.text, "container")):
+	case kind == "shell" && (environment == nil || !strings.HasPrefix(r.expanded(environment), "container")):
 		return "write environment: {type: container_auto} beside it, or remove it"
-	case kind == "tool_search" && execution != nil && execution.text != "server":
+	case kind == "tool_search" && execution != nil && r.expanded(execution) != "server":
 		return "write execution: server beside it, or remove it"
-	case kind == "mcp" && asks(tool):
+	case kind == "mcp" && r.asks(tool):
 		return "write require_approval: never beside it, or take the server below mcp"
 	case strings.HasPrefix(kind, "computer"), slices.Contains([]string{"function", "custom", "local_shell", "apply_patch"}, kind):
 		return "remove it, and give the agent a tool of its own below tools"
@@ -128,13 +128,16 @@ func clientSide(tool *node, kind string) string {
 
 // asks reports whether a call of a hosted server can want an approval: unless none does, or all
 // tools that it may call are among those that do not.
-func asks(server *node) bool {
+func (r *reader) asks(server *node) bool {
 	approval := server.get("require_approval")
 	if approval == nil || approval.get("always") != nil {
 		return true
 	}
 	allowed, never := toolNames(server.get("allowed_tools")), toolNames(approval.get("never"))
-	return approval.text != "never" && (allowed == nil || slices.ContainsFunc(allowed, func(name string) bool { return !slices.Contains(never, name) }))
+	if approval.kind == text && r.expanded(approval) == "never" {
+		return false
+	}
+	return allowed == nil || slices.ContainsFunc(allowed, func(name string) bool { return !slices.Contains(never, name) })
 }
 
 // toolNames returns the tools that a list has, or the list tool_names in a mapping.

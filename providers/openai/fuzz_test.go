@@ -75,17 +75,6 @@ func fuzzed(t *testing.T, p *Provider) {
 	}
 }
 
-// Reading a token allocates nothing but what it adds to the answer.
-func TestTokenAllocations(t *testing.T) {
-	for _, member := range []string{"content", "reasoning", "reasoning_content", "refusal"} {
-		a := newAnswer(New(""), profile.Rules{}, nil, func(int) error { return nil })
-		chunk := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"` + member + `":" word"},"finish_reason":null}]}`)
-		if n := testing.AllocsPerRun(1000, func() { _ = a.Add(chunk) }); n >= 1 {
-			t.Errorf("a token of %s takes %v allocations", member, n)
-		}
-	}
-}
-
 // FuzzTree: a tree grown of JSON writes that JSON, and joined with another
 // value it is still JSON.
 func FuzzTree(f *testing.F) {

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -28,19 +29,19 @@ type output struct {
 	usage  messages.Usage
 	begun  map[string]bool // the items that were added, by type and id
 	done   []doneItem      // in the order in which they ended
+	at     map[string]int  // where each is in done, by type and id, or by the sum of one without an id
 	kept   int             // bytes of done
 	items  [][]byte        // of the whole answer
 	shown  map[providers.DeltaKind]bool
 
-	previous string // the answer that the request goes on from; "": none
-	ignored  bool   // but the server says that this one does not
-	unstored bool   // the server says that it does not keep this one
+	previous string // the answer that the request names; "": none
+	ignored  bool   // the server ignored that name
+	unstored bool   // the server does not store this answer
 }
 
 // doneItem is an item that has ended. Some servers number none, or several alike.
 type doneItem struct {
 	index int
-	name  string // its type and id
 	raw   []byte
 }
 
@@ -153,21 +154,27 @@ func nameOf(item []byte) (kind, id string) {
 
 // put keeps an item that is complete.
 func (o *output) put(e outputEvent) error {
-	if err := o.hold(len(e.item)); err != nil {
+	name, id := nameOf(e.item)
+	if name += " " + id; id == "" {
+		sum := sha256.Sum256(e.item)
+		name = string(sum[:])
+	}
+	if err := o.hold(len(e.item) + len(name)); err != nil {
 		return err
 	}
 	index, err := strconv.Atoi(e.index)
 	if err != nil && len(o.done) > 0 {
 		index = o.done[len(o.done)-1].index
 	}
-	kind, id := nameOf(e.item)
-	item := doneItem{index: index, name: kind + " " + id, raw: bytes.Clone(e.item)}
-	for i, other := range o.done {
-		if other.name == item.name && (id != "" || bytes.Equal(other.raw, item.raw)) { // it comes again
-			o.done[i] = item
-			return nil
-		}
+	item := doneItem{index, bytes.Clone(e.item)}
+	if i, again := o.at[name]; again {
+		o.done[i] = item
+		return nil
 	}
+	if o.at == nil {
+		o.at = make(map[string]int)
+	}
+	o.at[name] = len(o.done)
 	o.done = append(o.done, item)
 	return room(len(o.done))
 }
@@ -245,8 +252,8 @@ func (o *output) finish(how string, response []byte) error {
 	return o.choose(items, size)
 }
 
-// follows returns an error if a response does not say that it goes on from the answer that the
-// request names.
+// follows returns an error if a response does not repeat the name of the answer that the request
+// names.
 func (o *output) follows(response []byte) error {
 	if o.previous == "" || !bytes.HasPrefix(response, []byte("{")) || wire.Text(wire.LookUp(response, "previous_response_id")) == o.previous {
 		return nil

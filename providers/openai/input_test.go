@@ -228,7 +228,7 @@ func TestResponsesStoredRounds(t *testing.T) {
 	}
 }
 
-// An answer is named only while the server goes on from it.
+// An answer is named only if the server repeats the name.
 func TestResponsesNamed(t *testing.T) {
 	members := func(id, more string) []string {
 		a := completed(id, spoke)

@@ -98,7 +98,7 @@ func (p *Provider) askResponses(ctx context.Context, r providers.Request, rules 
 }
 
 // responsesBody returns the body of a request to the Responses API. previous is the answer that
-// it goes on from; "": none.
+// it names; "": none.
 func (p *Provider) responsesBody(r providers.Request, rules profile.Rules, in *input, previous string) ([]byte, error) {
 	choice, err := toolChoice(r, true)
 	if err != nil {

@@ -7,22 +7,18 @@ import (
 	"github.com/reprise-dev/reprise/actors/faulttest"
 )
 
-// fault is a mistake that somebody could make in the actor, as a change of one
-// place of its source.
-type fault struct {
-	Name, File string
-	Old, New   string
-}
+// fault is a [faulttest.Fault] of this package.
+type fault struct{ Name, Func, Old, New string }
 
-// committing is where a frame is appended.
+// committing is the statement that appends a frame.
 const committing = `m.tail, m.err = eventlog.Commit(ctx, log, entry, stalls(func(err error) { root.Send(self, stalled{f.ID, err}) }))`
 
-// faults are what the simulation must be able to find. Those of the machine
-// inside have a table of their own, beside the machine.
+// faults are mistakes in the actor that the simulation must find. Those in the machine
+// inside it are in the table of package turn.
 var faults = []fault{
-	{"take over without a fence", "load.go",
-		`case a.tail.Frame != "" && a.tail.Epoch < a.epoch:`, `case a.tail.Frame == "-":`},
-	{"write over a conflict", "commit.go",
+	{"take over without a fence", "(*agent).loaded",
+		`a.tail.Frame != "" && a.tail.Epoch < a.epoch`, `a.tail.Frame == "-"`},
+	{"write over a conflict", "(*agent).commit",
 		committing, committing + `
 			var lost *eventlog.ConflictError
 			if errors.As(m.err, &lost) {
@@ -31,89 +27,98 @@ var faults = []fault{
 				entry.Bytes, _ = messages.EncodeFrame(entry.Agent, f)
 				m.tail, m.err = log.Append(ctx, entry)
 			}`},
-	{"take an unknown outcome for a stored frame", "commit.go",
+	{"take an unknown outcome for a stored frame", "(*agent).commit",
 		committing, `_ = stalls
 			if m.tail, m.err = log.Append(ctx, entry); m.err != nil && !errors.As(m.err, new(*eventlog.ConflictError)) {
 				m.tail, m.err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
-	{"say that it is purged, and leave the log", "purge.go",
-		`err := p.rt.log.Purge(ctx, p.agent, at)`, `err := p.rt.log.Purge(ctx, p.agent, at-at)`},
-	{"leave the snapshots of a deleted agent", "purge.go",
+	{"say that it is purged, and leave the log", "(*purge).run",
+		`p.rt.log.Purge(ctx, p.agent, at)`, `p.rt.log.Purge(ctx, p.agent, at-at)`},
+	{"leave the snapshots of a deleted agent", "(*purge).run",
 		`return p.rt.log.RemoveSnapshots(ctx, p.agent)`, `return nil`},
-	{"leave the blobs of a deleted agent", "purge.go",
+	{"leave the blobs of a deleted agent", "(*purge).run",
 		`return p.rt.log.RemoveBlobs(ctx, p.agent, blobs...)`, `return nil`},
-	{"leave what a deposed owner stores of a deleted agent", "snapshot.go",
-		`err = rt.log.RemoveSnapshots(ctx, a)`, `err = nil`},
-	{"leave what may be stored after an error", "snapshot.go",
-		`if rt.withdraw(id, epoch, tail.Seq) {`, `if m.err == nil && rt.withdraw(id, epoch, tail.Seq) {`},
-	{"purge while somebody still stores", "purge.go",
+	{"leave what a deposed owner stores of a deleted agent", "(*Runtime).withdraw",
+		`rt.log.RemoveSnapshots(ctx, a)`, `nil`},
+	{"leave what may be stored after an error", "(*agent).save",
+		`rt.withdraw(id, epoch, tail.Seq)`, `m.err == nil && rt.withdraw(id, epoch, tail.Seq)`},
+	{"purge while somebody still stores", "(*purge).run",
 		`p.rt.writers.wait(ctx, p.agent)`, `ctx.Err()`},
-	{"write the tombstone as an effect", "agent.go",
+	{"write the tombstone as an effect", "(*agent).settle",
 		`cause = closed.Cause()`, `_ = closed`},
-	{"act before the append", "commit.go",
-		"	a.busy = true\n", "	a.busy = true\n	a.act()\n"},
-	{"answer before the append", "commit.go",
-		`	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}`, "	a.flight = flight{frame: f, replies: a.repliesTo(f)}\n	a.answer(sender, answerOf(f))"},
-	{"let a deposed owner's work run on", "failing.go",
-		"	for _, cancel := range a.running {\n		cancel()\n	}\n", ""},
-	{"let work run on that nobody awaits", "effects.go",
-		"			cancel()\n			delete(a.running, e)\n", "			_ = cancel\n			delete(a.running, e)\n"},
-	{"take a late result of cancelled work", "agent.go",
-		`if _, listed := a.running[o.of]; !listed {`, `if a.broken != nil {`},
-	{"work on after a takeover as if nothing was lost", "load.go",
+	{"act before the append", "(*agent).commit",
+		`a.busy = true`, `a.busy = true; a.act()`},
+	{"answer before the append", "(*agent).commit",
+		`a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}`, `a.flight = flight{frame: f, replies: a.repliesTo(f)}; a.answer(sender, answerOf(f))`},
+	{"let a deposed owner's work run on", "(*agent).stop",
+		`for _, cancel := range a.running { cancel() }`, ``},
+	{"let work run on that nobody awaits", "(*agent).cease",
+		`cancel()`, `_ = cancel`},
+	{"take a late result of cancelled work", "(*agent).settle",
+		`_, listed := a.running[o.of]; !listed`, `a.broken != nil`},
+	{"work on after a takeover as if nothing was lost", "(*agent).takeOver",
 		`append(events, a.recovery()...)`, `events`},
-	{"forget to go on after an append", "commit.go",
-		"	a.act()\n	a.drain()\n", "	a.drain()\n"},
-	{"forget to go on after a failed append", "failing.go",
-		"a.id.LogAttr(a.epoch), \"error\", err)\n		a.leave(true)\n	}\n	if refusal", "a.id.LogAttr(a.epoch), \"error\", err)\n		a.leave(false)\n	}\n	if refusal"},
-	{"keep the state of an append that failed", "failing.go",
-		"a.id.LogAttr(a.epoch), \"error\", err)\n		a.leave(true)\n	}\n	if refusal", "a.id.LogAttr(a.epoch), \"error\", err)\n		a.broken = nil\n	}\n	if refusal"},
-	{"wait for an event before hooks are asked", "agent.go",
-		"	a.act() // hooks may be asked now", "	// hooks may be asked now"},
-	{"take what was to be asked again for the first answer", "load.go",
-		"	ans := answerOf(f)\n", "	ans := messages.Answer{N: f.Last()}\n"},
-	{"forget old ids", "index.go",
-		`x.page.add(hashID(id.ID), at)`, `x.page.add(hashID(""), at)`},
-	{"take a lost page of ids for one without the id", "lookup.go",
-		"			rt.lookUpInLog(ctx, id, hash, m)\n			return\n", "			_ = hash\n			continue\n"},
-	{"leave ids out of a snapshot", "index.go",
-		`Page: slices.Clip(x.page)}`, `Page: x.page[:0]}`},
-	{"begin behind the tail of a snapshot", "load.go",
+	{"forget to go on after an append", "(*agent).appended",
+		`a.act()`, ``},
+	{"forget to go on after a failed append", "(*agent).notAppended",
+		`a.leave(true)`, `a.leave(false)`},
+	{"keep the state of an append that failed", "(*agent).notAppended",
+		`a.leave(true)`, `a.broken = nil`},
+	{"wait for an event before hooks are asked", "(*agent).settle",
+		`a.act()`, ``},
+	{"take what was to be asked again for the first answer", "(*Runtime).firstAnswer",
+		`answerOf(f)`, `messages.Answer{N: f.Last()}`},
+	{"forget old ids", "(*index).spent",
+		`hashID(id.ID)`, `hashID("")`},
+	{"take a lost page of ids for one without the id", "(*Runtime).lookUp",
+		`rt.lookUpInLog(ctx, id, hash, m); return`, `_ = hash; continue`},
+	{"leave ids out of a snapshot", "(*index).store",
+		`slices.Clip(x.page)`, `x.page[:0]`},
+	{"begin behind the tail of a snapshot", "(*Runtime).load",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
-	{"leave a snapshot of what is not in the log yet", "commit.go",
-		"	a.busy = true\n", "	a.busy = true\n	a.tail.Last = f.Last()\n	a.save(0, snapshotShare, true)\n	a.tail.Last = f.First - 1\n"},
-	{"append before the blob is stored", "shelf.go",
-		"return s.put(ctx, a, epoch, strings.NewReader(payload))\n", `b := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}
+	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
+		`a.busy = true`, `a.busy = true
+	a.tail.Last = f.Last()
+	a.save(0, snapshotShare, true)
+	a.tail.Last = f.First - 1`},
+	{"append before the blob is stored", "(*shelf).keep",
+		`return s.put(ctx, a, epoch, strings.NewReader(payload))`, `b := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}
 		go func() { _, _ = s.log.PutBlob(context.WithoutCancel(ctx), a, strings.NewReader(payload)) }()
-		return &b, nil
-`},
-	{"keep the text in the history", "spill.go",
-		"		if resultSize(r) > limit {\n			if b, err := a.rt.shelf.keep(ctx, a.id, a.epoch, r.Output); err == nil {\n				r.Output, r.Blob = \"\", b\n			}\n		}\n		return r\n	case turn.ToolReconciled:",
-		"		if resultSize(r) > limit {\n			if b, err := a.rt.shelf.keep(ctx, a.id, a.epoch, r.Output); err == nil {\n				r.Blob = b\n			}\n		}\n		return r\n	case turn.ToolReconciled:"},
-	{"show a model the beginning alone", "shelf.go",
-		"head, tail = wholeRunes(head), fromRune(tail)", "head, tail = wholeRunes(head), nil"},
-	{"sleep with work to do", "agent.go",
-		` || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {`, ` {`},
+		return &b, nil`},
+	{"keep the text in the history", "(*agent).spill",
+		`		r.Output, r.Blob = "", b
+			}
+		}
+		return r
+	case turn.ToolReconciled:`, `		r.Blob = b
+			}
+		}
+		return r
+	case turn.ToolReconciled:`},
+	{"show a model the beginning alone", "excerpt",
+		`fromRune(tail)`, `nil`},
+	{"sleep with work to do", "(*agent).sleep",
+		`|| a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown)`, ``},
 }
 
 // faultActs is within how many acts a fault must be found. Where the order of goroutines
-// decides, that differs from run to run: waiting for an event was found after 18,606 to 89,668.
+// decides, that differs between runs: waiting for an event was found after 18,606 to 89,668.
 const faultActs = 120_000
 
-// table is the faults as faulttest plants them.
+// table returns all faults.
 func table() (list []faulttest.Fault) {
 	for _, f := range faults {
-		list = append(list, faulttest.Fault(f))
+		list = append(list, faulttest.Fault{Name: f.Name, Func: f.Func, Old: f.Old, New: f.New})
 	}
 	return list
 }
 
 func TestFaultsFit(t *testing.T) { faulttest.FaultsFit(t, table()) }
 
-// TestFaults needs a build for each fault: make test-faults.
+// TestFaults needs a build for each fault: make test-faults-actors.
 func TestFaults(t *testing.T) { faulttest.Faults(t, "actors", "acts", table()) }
 
-// TestHunt looks for the first life that breaks a promise.
+// TestHunt searches for the first run that breaks a rule.
 func TestHunt(t *testing.T) {
 	faulttest.Hunting(t)
 	acts := 0
@@ -125,7 +130,7 @@ func TestHunt(t *testing.T) {
 		}
 		short := shrink(t, l)
 		what, _, _ := strings.Cut(l.wrong[0], "\n")
-		faulttest.Found{Seed: seed, Took: acts, Suffice: len(short.acts), What: what}.Tell(t)
+		faulttest.Found{Seed: seed, Took: acts, Shortest: len(short.acts), What: what}.Print(t)
 		return
 	}
 }

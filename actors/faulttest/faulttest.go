@@ -1,6 +1,10 @@
-// Package faulttest plants mistakes in a package, one at a time, and lets the
-// simulation that stands in its tests look for them: a simulation that does not
-// find a mistake that somebody could make proves nothing.
+// Package faulttest plants faults in a package, one at a time, and lets the
+// simulation among the package's tests search for each. A simulation that misses a
+// plausible mistake proves little.
+//
+// A test of the package names its faults in a table of [Fault], checks with
+// [FaultsFit] that each can still be planted, and plants them with [Faults]. Its
+// test TestHunt runs the simulation until a rule is broken and prints [Found].
 package faulttest
 
 import (
@@ -15,24 +19,39 @@ import (
 	"text/tabwriter"
 )
 
-// Fault is a mistake that somebody could make, as a change of one place of a
-// source file beside the test.
+// Fault is a plausible mistake: a change of one place in one function.
 type Fault struct {
-	Name, File string
-	Old, New   string
+	// Name is what goes wrong, in plain words. It is also the name of the subtest.
+	Name string
+	// Dir is the folder of the function's package, relative to the test. Empty means
+	// the package of the test.
+	Dir string
+	// Func is the function that is changed: newState, State.Open or
+	// (*decision).advance. It may be in any file of the package, and the pointer of its
+	// receiver does not matter.
+	Func string
+	// Old is Go code that occurs once in the function: statements, an expression, a
+	// case, an element of a literal. Its tokens are compared with those of the function, so
+	// that spaces, line breaks and comments do not matter.
+	Old string
+	// New replaces Old. A standard package that it needs is imported.
+	New string
 }
 
-// Found is how a simulation told of a fault.
+// Found is what a simulation prints about a fault that it has found.
 type Found struct {
+	// Seed is that of the first run that broke a rule.
 	Seed uint64
-	// Took is how many steps or acts were lived until the first life that tells,
-	// Suffice how many acts its shortest form has.
-	Took, Suffice int
-	What          string
+	// Took is how many steps or acts were simulated until then.
+	Took int
+	// Shortest is how many acts the shortest form of that run has.
+	Shortest int
+	// What is the rule that was broken.
+	What string
 }
 
-// Tell prints what a hunt has found, for [Faults] to read.
-func (f Found) Tell(t testing.TB) {
+// Print prints the result of a hunt for [Faults] to read.
+func (f Found) Print(t testing.TB) {
 	raw, err := json.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
@@ -40,46 +59,48 @@ func (f Found) Tell(t testing.TB) {
 	fmt.Printf("found %s\n", raw)
 }
 
-// Hunting skips a hunt that nobody has begun: it runs in the binaries that
-// [Faults] builds.
+// Hunting skips the test unless [Faults] or the caller asked for a hunt.
 func Hunting(t testing.TB) {
 	if os.Getenv("REPRISE_HUNT") == "" {
-		t.Skip("set REPRISE_HUNT to print the first life that breaks a promise")
+		t.Skip("set REPRISE_HUNT to print the first run that breaks a rule")
 	}
 }
 
-// FaultsFit checks that every fault can still be planted.
+// FaultsFit checks that every fault can be planted and that the changed file is
+// still Go. It compiles nothing.
 func FaultsFit(t *testing.T, faults []Fault) {
+	packages := make(map[string]*source)
 	for _, f := range faults {
-		source, err := os.ReadFile(f.File)
-		if err != nil {
-			t.Fatal(err)
+		s := packages[f.Dir]
+		if s == nil {
+			s = readSource(t, f.Dir)
+			packages[f.Dir] = s
 		}
-		if n := strings.Count(string(source), f.Old); n != 1 {
-			t.Errorf("fault %q: %s has its place %d times, want once: mend the table of faults\n%s", f.Name, f.File, n, f.Old)
+		if _, err := s.plant(f); err != nil {
+			t.Errorf("fault %q: %v", f.Name, err)
 		}
 	}
 }
 
 // Faults plants each fault alone, in a copy of the source that only the compiler
-// sees, lets the test TestHunt of the package look for it, and prints a table of
-// what that needed: room names its first column, unit what is counted. Two hunts
-// run at once, and each ends by itself. It is skipped unless REPRISE_FAULTS is set.
-func Faults(t *testing.T, room, unit string, faults []Fault) {
+// reads, lets the test TestHunt of the package search for it, and prints a table of
+// the results. pkg is the first column of the table, unit what Found.Took counts. Two
+// hunts run at once. Faults is skipped unless REPRISE_FAULTS is set.
+func Faults(t *testing.T, pkg, unit string, faults []Fault) {
 	if os.Getenv("REPRISE_FAULTS") == "" {
 		t.Skip("takes a build for each fault: make test-faults, or set REPRISE_FAULTS")
 	}
-	if r, ok := hunt(t, Fault{Name: "none"}); ok {
-		t.Fatalf("the simulation finds something without any fault, so that it tells nothing of faults: %+v", r)
+	if r, ok := hunt(t, nil); ok {
+		t.Fatalf("the simulation fails without any fault: %+v", r)
 	}
-	rows, turns := make([]Found, len(faults)), make(chan struct{}, 2) // others use the machine too
+	rows, slots := make([]Found, len(faults)), make(chan struct{}, 2) // the machine is shared
 	t.Run("each", func(t *testing.T) {
-		for i, f := range faults {
-			t.Run(f.Name, func(t *testing.T) {
+		for i := range faults {
+			t.Run(faults[i].Name, func(t *testing.T) {
 				t.Parallel()
-				turns <- struct{}{}
-				defer func() { <-turns }()
-				row, ok := hunt(t, f)
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				row, ok := hunt(t, &faults[i])
 				if !ok {
 					t.Fatal("not found")
 				}
@@ -87,28 +108,32 @@ func Faults(t *testing.T, room, unit string, faults []Fault) {
 			})
 		}
 	})
+	report(t, pkg, unit, faults, rows)
+}
+
+// report logs the table of what was found.
+func report(t *testing.T, pkg, unit string, faults []Fault, rows []Found) {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "room\tfault\t%s\tseed\tsuffice\tfound as\n", unit)
+	fmt.Fprintf(w, "package\tfault\t%s\tseed\tshortest\tfound as\n", unit)
 	for i, f := range faults {
-		if r := rows[i]; r.What != "" { // else nobody asked for it
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.100s\n", room, f.Name, r.Took, r.Seed, r.Suffice, r.What)
+		if r := rows[i]; r.What != "" { // empty: not found, or not selected by -run
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.100s\n", pkg, f.Name, r.Took, r.Seed, r.Shortest, r.What)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s until the first life that tells, its seed, acts of its shortest form\n%s", unit, b.String())
+	t.Logf("%s until the first run that breaks a rule, its seed, acts of its shortest form\n%s", unit, b.String())
 }
 
-// hunt builds the tests with the fault in place, if it has one, and lets them
-// look for it.
-func hunt(t *testing.T, f Fault) (r Found, ok bool) {
+// hunt builds the tests with fault f, or with none, and lets them search for it.
+func hunt(t *testing.T, f *Fault) (r Found, ok bool) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "faulty.test")
 	args := []string{"test", "-c", "-o", binary}
-	if f.File != "" {
-		args = append(args, "-overlay", f.plant(t, dir))
+	if f != nil {
+		args = append(args, "-overlay", overlay(t, *f, dir))
 	}
 	build := exec.Command("go", append(args, ".")...)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -120,7 +145,7 @@ func hunt(t *testing.T, f Fault) (r Found, ok bool) {
 	_, line, ok := bytes.Cut(out, []byte("found "))
 	if !ok {
 		if err != nil {
-			t.Fatalf("the hunt broke off: %v\n%.4000s", err, out)
+			t.Fatalf("the hunt failed: %v\n%.4000s", err, out)
 		}
 		return r, false
 	}
@@ -130,30 +155,36 @@ func hunt(t *testing.T, f Fault) (r Found, ok bool) {
 	return r, true
 }
 
-// plant writes the changed source, with what it needs of package errors, and the
-// overlay that puts it in place.
-func (f Fault) plant(t *testing.T, dir string) (overlay string) {
-	source, err := os.ReadFile(f.File)
+// overlay writes the changed file and the overlay for the go command that puts it in
+// place, and returns the path of the overlay.
+func overlay(t *testing.T, f Fault, dir string) (path string) {
+	c, err := readSource(t, f.Dir).plant(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := filepath.Abs(f.File)
+	original, err := filepath.Abs(c.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, overlay := filepath.Join(dir, filepath.Base(f.File)), filepath.Join(dir, "overlay.json")
-	raw, err := json.Marshal(map[string]map[string]string{"Replace": {place: changed}})
+	changed, path := filepath.Join(dir, filepath.Base(c.path)), filepath.Join(dir, "overlay.json")
+	raw, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source = bytes.Replace(source, []byte(f.Old), []byte(f.New), 1)
-	if strings.Contains(f.New, "errors.") && !bytes.Contains(source, []byte(`"errors"`)) {
-		source = bytes.Replace(source, []byte("import (\n"), []byte("import (\n\t\"errors\"\n"), 1)
-	}
-	for name, text := range map[string][]byte{changed: source, overlay: raw} {
+	for name, text := range map[string][]byte{changed: c.text, path: raw} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return overlay
+	return path
+}
+
+// readSource reads the package in a folder relative to the test.
+func readSource(t *testing.T, dir string) *source {
+	t.Helper()
+	s, err := openSource(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }

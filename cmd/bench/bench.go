@@ -142,7 +142,7 @@ func Child(name string) bool { return name == modelServer || name == clusterNode
 
 var figures = []figure{
 	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
-	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
+	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
 	{"snapshots", "turns with snapshots, and with the views of the fleet too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -93,11 +94,15 @@ func has(t *testing.T, rows []Row, agents []int, figures ...string) {
 
 func TestTurns(t *testing.T) {
 	rows := measure(t, tiny(t, "turns"))
-	has(t, rows, []int{1, 3}, "raw appends", "frames", "turns", "writes per turn", "turn p50", "turn p99", "CPU per 1,000 turns")
+	has(t, rows, []int{1, 3}, "raw appends", "frames", "turns", "writes per turn", "turn p50", "turn p99", "CPU per 1,000 turns",
+		"objects allocated per turn", "bytes allocated per turn", "goroutine runs per turn")
 	raw := make(map[int]float64)
 	for _, r := range rows {
 		if r.Figure == "raw appends" {
 			raw[r.Agents] = r.Value
+		}
+		if r.Figure == "CPU per 1,000 turns" && r.Ratio > 0 && r.RatioTo != "CPU per 4,000 raw appends" {
+			t.Errorf("the CPU of turns is compared with %q", r.RatioTo)
 		}
 		if r.Figure == "writes per turn" && r.Value != perTurn {
 			t.Errorf("a turn with %d agents took %v writes, want %d", r.Agents, r.Value, perTurn)
@@ -122,6 +127,27 @@ func TestActivation(t *testing.T) {
 		if r.Value == 0 {
 			t.Errorf("%s took no time", r.Figure)
 		}
+	}
+}
+
+// TestMeter checks the counts of a window against work of a known size.
+func TestMeter(t *testing.T) {
+	const objects, size, runs = 1000, 1 << 10, 10_000
+	used := meter()
+	kept := make([][]byte, objects)
+	for i := range kept {
+		kept[i] = make([]byte, size)
+	}
+	for range runs {
+		runtime.Gosched()
+	}
+	_, c := used()
+	runtime.KeepAlive(kept)
+	if c.objects < objects || c.bytes < objects*size {
+		t.Errorf("%d objects and %d bytes were counted, want %d and %d at least", c.objects, c.bytes, objects, objects*size)
+	}
+	if c.runs < runs-2*latencySample || c.runs > 2*runs {
+		t.Errorf("%d runs were counted, want about %d", c.runs, runs)
 	}
 }
 

@@ -18,8 +18,10 @@
 //   - Raw windows lie before and after the runtime's, on streams that were
 //     emptied before each, and without the node, whose followers and doors are
 //     the runtime's cost. Their mean is what ratios are to.
-//   - CPU is the whole process's: the embedded server, the node and those who
-//     ask.
+//   - CPU, allocations and goroutine runs are the whole process's: the embedded
+//     server, the node and those who ask. Nothing is subtracted. The CPU of raw
+//     appends is that of the server and the publishers. Goroutine runs are
+//     estimated: the scheduler measures one in eight.
 //
 // Nodes without snapshots, with them, and with the views of the fleet beside them
 // take turns, and none is always the first; each ratio is the median of those of

@@ -12,6 +12,8 @@ import (
 // turnsEach is how many turns an agent does before its worker takes a new one.
 const turnsEach = 25
 
+const rawCPUName = "CPU per 4,000 raw appends"
+
 // turns measures n agents at work between two windows of raw appends.
 func (l *lab) turns(ctx context.Context, s *store, n int) error {
 	l.say("sync %s, %d agents: raw appends and turns", s.sync, n)
@@ -31,6 +33,7 @@ func (l *lab) turns(ctx context.Context, s *store, n int) error {
 		return Row{Figure: figure, Agents: n, Sync: s.sync, Value: value, Unit: unit}
 	}
 	raw := (before.rate() + after.rate()) / 2
+	rawCPU := (before.cpuPer(4000) + after.cpuPer(4000)) / 2
 	return l.out.add(
 		row("raw appends", raw, "frames/s"),
 		row("frames", got.rate()*writes, "frames/s").of(raw, "raw appends"),
@@ -39,8 +42,11 @@ func (l *lab) turns(ctx context.Context, s *store, n int) error {
 		row("raw append p50", (before.ms(0.5)+after.ms(0.5))/2, "ms"),
 		row("turn p50", got.ms(0.5), "ms"),
 		row("turn p99", got.ms(0.99), "ms"),
-		row("CPU per 1,000 turns", got.cpuPer(1000), "s"),
-		row("CPU per 4,000 raw appends", (before.cpuPer(4000)+after.cpuPer(4000))/2, "s"),
+		row("CPU per 1,000 turns", got.cpuPer(1000), "s").of(rawCPU, rawCPUName),
+		row(rawCPUName, rawCPU, "s"),
+		row("objects allocated per turn", got.per(got.objects), "objects"),
+		row("bytes allocated per turn", got.per(got.bytes), "bytes"),
+		row("goroutine runs per turn", got.per(got.runs), "runs"),
 	)
 }
 

@@ -18,6 +18,7 @@ type tally struct {
 	// all counts what was done before and after the window, too.
 	all int
 	cpu time.Duration
+	counts
 	// latencies of what was done in the window, shortest first.
 	latencies []time.Duration
 }
@@ -32,6 +33,9 @@ func (t tally) cpuPer(n int) float64 {
 	}
 	return t.cpu.Seconds() * float64(n) / float64(t.done)
 }
+
+// per returns a count of the window divided by what was done in it.
+func (t tally) per(count uint64) float64 { return float64(count) / float64(max(1, t.done)) }
 
 // ms is a quantile of the latencies in milliseconds.
 func (t tally) ms(q float64) float64 { return milliseconds(quantile(t.latencies, q)) }
@@ -69,12 +73,12 @@ func drive(ctx context.Context, n int, warm, window time.Duration, do work) (tal
 			}
 		})
 	}
-	cpu := cpuBetween(ctx, from, end)
+	cpu, counts := usedBetween(ctx, from, end)
 	wg.Wait()
 	if ctx.Err() != nil {
 		return tally{}, context.Cause(ctx)
 	}
-	sum := tally{window: window, cpu: cpu}
+	sum := tally{window: window, cpu: cpu, counts: counts}
 	for _, t := range each {
 		sum.done, sum.all = sum.done+t.done, sum.all+t.all
 		sum.latencies = append(sum.latencies, t.latencies...)
@@ -98,13 +102,13 @@ func (t *tally) work(ctx context.Context, worker int, from, end time.Time, do wo
 	return nil
 }
 
-// cpuBetween waits until end and gives the CPU time that the process used from
-// from on.
-func cpuBetween(ctx context.Context, from, end time.Time) time.Duration {
+// usedBetween waits until end and returns the CPU time that the process used after
+// from, and what it did in that time.
+func usedBetween(ctx context.Context, from, end time.Time) (time.Duration, counts) {
 	sleep(ctx, time.Until(from))
-	before := cpuTime()
+	used := meter()
 	sleep(ctx, time.Until(end))
-	return cpuTime() - before
+	return used()
 }
 
 // sleep pauses for d or until ctx ends.

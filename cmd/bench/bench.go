@@ -145,6 +145,7 @@ var figures = []figure{
 	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
+	{"growth", "what a turn costs after 10, 100, 250 and 1,000 turns of its agent", (*lab).growth},
 	{"snapshots", "turns with snapshots, and with the views of the fleet too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
 	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},

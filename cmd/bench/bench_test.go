@@ -130,6 +130,18 @@ func TestActivation(t *testing.T) {
 	}
 }
 
+func TestGrowth(t *testing.T) {
+	defer func(l []int, n int) { lengths, growthTurns = l, n }(lengths, growthTurns)
+	lengths, growthTurns = []int{3, 6}, 80
+	rows := measure(t, tiny(t, "growth"))
+	has(t, rows, []int{growthAgents}, "CPU of turn 3", "bytes allocated of turn 3", "CPU of turn 6", "bytes allocated of turn 6")
+	for _, r := range rows {
+		if strings.HasPrefix(r.Figure, "bytes") && r.Value == 0 || r.Figure == "bytes allocated of turn 6" && r.RatioTo != "bytes allocated of turn 3" {
+			t.Errorf("a figure is missing or compared with nothing: %+v", r)
+		}
+	}
+}
+
 // TestMeter checks the counts of a window against work of a known size.
 func TestMeter(t *testing.T) {
 	const objects, size, runs = 1000, 1 << 10, 10_000

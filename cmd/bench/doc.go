@@ -31,6 +31,10 @@
 // decoded as those of a log; writing those frames is not counted. Of pages the
 // slowest of five is told, as its rows would be sent.
 //
+// The figure growth lets 8 agents work up to a length, and then divides the CPU time and
+// the bytes that the process allocates by the turns around that length: 8 to 12 for turn
+// 10, 950 to 1,050 for turn 1,000. These nodes keep no views.
+//
 // # A cluster
 //
 // The figure cluster runs each node in a process of its own, and one NATS server or

@@ -38,6 +38,9 @@ type Options struct {
 	// Events lists the lengths of the logs of agents that activation reads. Empty:
 	// 100, 10,000 and 100,000.
 	Events []int
+	// Waiting lists how many agents the figure waiting holds in a model call. Empty:
+	// Agents if set, else 5,000.
+	Waiting []int
 	// Others is how many agents work beside those that are interrupted. Zero: 500.
 	Others int
 	// Profile receives a CPU profile of the first window of turns. Nil: none.
@@ -85,6 +88,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if len(o.Held) == 0 {
 		o.Held = []int{500, 10_000}
+	}
+	if len(o.Waiting) == 0 {
+		o.Waiting = o.Agents
+	}
+	if len(o.Waiting) == 0 {
+		o.Waiting = []int{5000}
 	}
 	if len(o.Agents) == 0 {
 		o.Agents = []int{1, 64, 512}
@@ -146,6 +155,7 @@ var figures = []figure{
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
 	{"growth", "what a turn costs after 10, 100, 250 and 1,000 turns of its agent", (*lab).growth},
+	{"waiting", "what agents cost while they wait for their models", (*lab).waits},
 	{"snapshots", "turns with snapshots, and with the views of the fleet too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
 	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},

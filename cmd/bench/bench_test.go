@@ -30,7 +30,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Helper()
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, Waiting: []int{100},
 		Nodes: []int{2}, Replicas: []int{1}, Held: []int{5}, Settle: 1500 * time.Millisecond,
 	}
 }
@@ -138,6 +138,18 @@ func TestGrowth(t *testing.T) {
 	for _, r := range rows {
 		if strings.HasPrefix(r.Figure, "bytes") && r.Value == 0 || r.Figure == "bytes allocated of turn 6" && r.RatioTo != "bytes allocated of turn 3" {
 			t.Errorf("a figure is missing or compared with nothing: %+v", r)
+		}
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	rows := measure(t, tiny(t, "waiting"))
+	for _, how := range []string{"waiting, asked: ", "waiting, sent: "} {
+		has(t, rows, []int{100}, how+"heap and stacks of an agent", how+"goroutines of an agent", how+"CPU of all", how+"NATS messages of all")
+	}
+	for _, r := range rows {
+		if r.Figure == "waiting, asked: goroutines of an agent" && r.Value < 1 {
+			t.Errorf("an agent that waits has %v goroutines", r.Value)
 		}
 	}
 }

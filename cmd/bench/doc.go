@@ -35,6 +35,11 @@
 // the bytes that the process allocates by the turns around that length: 8 to 12 for turn
 // 10, 950 to 1,050 for turn 1,000. These nodes keep no views.
 //
+// The figure waiting holds agents in model calls that do not return, and subtracts what
+// the node takes without them. The askers are in the process: of the memory and the
+// goroutines of an agent that is asked, theirs are a part. Messages are those that a
+// subscriber of every subject receives, and are counted while CPU is not.
+//
 // # A cluster
 //
 // The figure cluster runs each node in a process of its own, and one NATS server or

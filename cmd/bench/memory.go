@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-dev/reprise/cluster"
@@ -71,13 +70,8 @@ func (l *lab) gone(ctx context.Context, s *store) (bytes float64, err error) {
 
 // touchIdle lets each of the agents do a turn.
 func (l *lab) touchIdle(ctx context.Context, node *cluster.Node) error {
-	var next atomic.Int64
-	return crowd(ctx, 64, func(ctx context.Context) (more bool, err error) {
-		i := int(next.Add(1))
-		if i > l.Idle {
-			return false, nil
-		}
-		return true, ask(ctx, node.Client(), agentID(i, 0))
+	return deal(ctx, 64, l.Idle, func(ctx context.Context, _, i int) error {
+		return ask(ctx, node.Client(), agentID(i, 0))
 	})
 }
 

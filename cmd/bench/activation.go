@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,7 +21,9 @@ import (
 // start stored: from its whole log, and, once it has left a snapshot, from there.
 // Its history is written by us, under the node's own epoch, so that there is
 // nothing to take over.
-func (l *lab) activation(ctx context.Context, s *store) (err error) {
+//
+// ids adds agents with the shortest history and so many processed commands beside it.
+func (l *lab) activation(ctx context.Context, s *store, ids ...int) (err error) {
 	l.say("sync %s: activation", s.sync)
 	if err := s.emptied(ctx); err != nil {
 		return err
@@ -44,16 +45,23 @@ func (l *lab) activation(ctx context.Context, s *store) (err error) {
 		return err
 	}
 	var all []*passive
-	for _, events := range l.Events {
-		if s.sync != "relaxed" && events > mostSynced {
-			continue // each of its frames would wait for the disk
+	add := func(events, ids int) error {
+		if s.sync != "relaxed" && max(events, ids) > mostSynced {
+			return nil // each of its frames would wait for the disk
 		}
-		l.say("sync %s: write agents with %d events", s.sync, events)
-		p := &passive{s: s, node: node, clock: clock, seeds: seeds, events: events}
-		if err := p.begin(ctx); err != nil {
-			return fmt.Errorf("activation with %d events: %w", events, err)
-		}
+		p := &passive{s: s, node: node, clock: clock, seeds: seeds, events: events, ids: ids, number: (len(all) + 1) * 1_000_000}
+		l.say("sync %s: write agents with %s", s.sync, p.history())
 		all = append(all, p)
+		return p.begin(ctx)
+	}
+	for _, events := range l.Events {
+		err = errors.Join(err, add(events, 0))
+	}
+	for _, n := range ids {
+		err = errors.Join(err, add(l.Events[0], n))
+	}
+	if err != nil {
+		return err
 	}
 	if err := l.activate(ctx, node, all); err != nil {
 		return err
@@ -132,6 +140,10 @@ type passive struct {
 	clock  *clock
 	seeds  []history
 	events int
+	// ids is how many commands they have processed beside those events.
+	ids int
+	// number is where the numbers in their keys begin.
+	number int
 	all    []history
 	// The times of asks: of agents without a snapshot, of new ones, of those with
 	// a snapshot.
@@ -144,7 +156,7 @@ const activations = 32
 // begin writes the agents and asks each for the first time.
 func (p *passive) begin(ctx context.Context) (err error) {
 	if err := p.write(ctx); err != nil {
-		return err
+		return fmt.Errorf("write an agent with %s: %w", p.history(), err)
 	}
 	if err := rest(ctx, p.node); err != nil {
 		return err
@@ -160,27 +172,35 @@ func (p *passive) begin(ctx context.Context) (err error) {
 func (p *passive) tell(ctx context.Context, out *report, shortest *passive) error {
 	slices.Sort(p.quick)
 	base := milliseconds(quantile(p.fresh, 0.5))
-	quick := p.row("activation with %s events, p50", p.quick)
+	quick := p.row("activation with %s, p50", p.quick)
 	if p == shortest {
 		quick = quick.of(base, "an ask of a new agent")
 	} else {
-		quick = quick.of(milliseconds(quantile(shortest.quick, 0.5)), "with "+whole(shortest.events)+" events")
+		quick = quick.of(milliseconds(quantile(shortest.quick, 0.5)), "with "+shortest.history())
 	}
-	if err := out.add(quick, p.row("activation with %s events, whole log, p50", p.whole).of(base, "an ask of a new agent")); err != nil {
+	if err := out.add(quick, p.row("activation with %s, whole log, p50", p.whole).of(base, "an ask of a new agent")); err != nil {
 		return err
 	}
 	return p.replay(ctx, out)
 }
 
+// history describes what the agents have in their logs.
+func (p *passive) history() string {
+	if p.ids > 0 {
+		return whole(p.ids) + " processed ids"
+	}
+	return whole(p.events) + " events"
+}
+
 func (p *passive) row(figure string, took []time.Duration) Row {
-	return Row{Figure: fmt.Sprintf(figure, whole(p.events)), Agents: 1, Sync: p.s.sync, Value: milliseconds(quantile(took, 0.5)), Unit: "ms"}
+	return Row{Figure: fmt.Sprintf(figure, p.history()), Agents: 1, Sync: p.s.sync, Value: milliseconds(quantile(took, 0.5)), Unit: "ms"}
 }
 
 // write writes the agents: two for each seed, or fewer if they are long.
 func (p *passive) write(ctx context.Context) error {
 	turns := max(1, p.events/eventsPerTurn)
 	n := 2 * len(p.seeds)
-	if turns > 500 {
+	if turns > 500 || p.ids > 0 {
 		n = 3
 	}
 	if turns > 5000 {
@@ -188,15 +208,13 @@ func (p *passive) write(ctx context.Context) error {
 	}
 	for i := range n {
 		of := p.seeds[i%len(p.seeds)]
-		p.all = append(p.all, history{log: of.log, def: of.def, epoch: of.epoch, agent: agentIn(of.agent.Partition(), 1000*p.events+1000*i)})
+		p.all = append(p.all, history{log: of.log, def: of.def, epoch: of.epoch, agent: agentIn(of.agent.Partition(), p.number+1000*i)})
 	}
-	var next atomic.Int64
-	return crowd(ctx, n, func(ctx context.Context) (bool, error) {
-		i := int(next.Add(1)) - 1
-		if i >= n {
-			return false, nil
+	return deal(ctx, n, n, func(ctx context.Context, _, i int) error {
+		if err := p.all[i].turns(ctx, turns); err != nil {
+			return err
 		}
-		return true, p.all[i].turns(ctx, turns)
+		return p.all[i].commands(ctx, p.ids)
 	})
 }
 
@@ -216,7 +234,7 @@ const newAgents = 16
 func (p *passive) newcomers(ctx context.Context) ([]time.Duration, error) {
 	var agents []messages.AgentID
 	for i := range newAgents {
-		agents = append(agents, agentIn(p.seeds[i%len(p.seeds)].agent.Partition(), 1000*p.events+1000*(i+newAgents)))
+		agents = append(agents, agentIn(p.seeds[i%len(p.seeds)].agent.Partition(), p.number+1000*(i+newAgents)))
 	}
 	return p.times(ctx, agents)
 }

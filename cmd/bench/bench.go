@@ -38,6 +38,9 @@ type Options struct {
 	// Events lists the lengths of the logs of agents that activation reads. Empty:
 	// 100, 10,000 and 100,000.
 	Events []int
+	// IDs lists how many processed ids the agents of activation have whose
+	// deduplication window is full. Empty: 4,096 and 16,384.
+	IDs []int
 	// Waiting lists how many agents the figure waiting holds in a model call. Empty:
 	// Agents if set, else 5,000.
 	Waiting []int
@@ -113,6 +116,9 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Events) == 0 {
 		o.Events = []int{100, 10_000, 100_000}
 	}
+	if len(o.IDs) == 0 {
+		o.IDs = []int{4096, 16_384}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return o, fmt.Errorf("find this program, to start its model server and nodes: %w", err)
@@ -153,7 +159,7 @@ var figures = []figure{
 	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
 	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
-	{"activation", "how long a passive agent takes to act, by the length of its history", (*lab).activations},
+	{"activation", "how long a passive agent takes to act, by the length of its history and by its processed ids", (*lab).activations},
 	{"growth", "what a turn costs after 10, 100, 250 and 1,000 turns of its agent", (*lab).growth},
 	{"waiting", "what agents cost while they wait for their models", (*lab).waits},
 	{"snapshots", "turns with snapshots, and with the views of the fleet too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
@@ -285,4 +291,6 @@ func (l *lab) core(ctx context.Context) error {
 	return l.memory(ctx)
 }
 
-func (l *lab) activations(ctx context.Context) error { return l.each(ctx, l.activation) }
+func (l *lab) activations(ctx context.Context) error {
+	return l.each(ctx, func(ctx context.Context, s *store) error { return l.activation(ctx, s, l.IDs...) })
+}

@@ -30,7 +30,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Helper()
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, Waiting: []int{100},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, IDs: []int{30}, Waiting: []int{100},
 		Nodes: []int{2}, Replicas: []int{1}, Held: []int{5}, Settle: 1500 * time.Millisecond,
 	}
 }
@@ -122,7 +122,8 @@ func TestActivation(t *testing.T) {
 	defer func(n int) { longest = n }(longest)
 	longest = 25
 	rows := measure(t, tiny(t, "activation"))
-	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50", "activation with 40 events, whole log, p50")
+	has(t, rows, []int{1}, "activation with 10 events, p50", "activation with 40 events, p50", "activation with 40 events, whole log, p50",
+		"activation with 30 processed ids, p50", "activation with 30 processed ids, whole log, p50")
 	for _, r := range rows {
 		if r.Value == 0 {
 			t.Errorf("%s took no time", r.Figure)

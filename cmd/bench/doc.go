@@ -40,6 +40,9 @@
 // goroutines of an agent that is asked, theirs are a part. Messages are those that a
 // subscriber of every subject receives, and are counted while CPU is not.
 //
+// The agents of activation that have processed many ids have a short history and so many
+// commands that changed nothing.
+//
 // # A cluster
 //
 // The figure cluster runs each node in a process of its own, and one NATS server or

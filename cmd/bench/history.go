@@ -92,6 +92,17 @@ func (h *history) turns(ctx context.Context, n int) error {
 	return nil
 }
 
+// commands appends n commands that change nothing; each has an id of its own.
+func (h *history) commands(ctx context.Context, n int) error {
+	for i := range n {
+		c := messages.Interrupt{ID: "command-" + strconv.Itoa(i)}
+		if err := h.append(ctx, messages.Cause{Type: c.CommandType(), ID: c.ID, Door: "ctl"}, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // outcome is what the model or the tool would have said.
 func (h *history) outcome(ctx context.Context, e turn.Effect) (any, error) {
 	switch e.Do {

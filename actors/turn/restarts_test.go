@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/actors/turn/turntest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -12,23 +13,23 @@ import (
 // class: a tool of class check may say "not done" each time.
 func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 	for _, tool := range []string{"add", "pay", "ship"} {
-		s := newStage(t)
-		s.do(`input u1 "go"`)
-		s.do("answers asks " + tool + " c1 {}")
+		s := turntest.New(t)
+		s.Do(`input u1 "go"`)
+		s.Do("answers asks " + tool + " c1 {}")
 		starts := 1
 		for range 30 {
 			state := &turn.State{}
-			for _, f := range s.log {
+			for _, f := range s.Log {
 				state.Apply(f)
 			}
-			s.state = state
-			s.decide(turn.Recover{})
+			s.State = state
+			s.Decide(turn.Recover{})
 			if tool == "ship" {
-				s.decide(turn.ToolReconciled{Call: "c1", NotDone: true})
+				s.Decide(turn.ToolReconciled{Call: "c1", NotDone: true})
 			}
 		}
 		failed := false
-		for _, f := range s.log {
+		for _, f := range s.Log {
 			for _, ev := range f.Events {
 				switch ev := ev.(type) {
 				case messages.ToolStarted:
@@ -48,18 +49,18 @@ func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 // a model call nor a lost call that could run again.
 func TestNothingBeginsAfterItsTime(t *testing.T) { // A17, A22
 	for _, fate := range []string{"", "answers asks pay c1 {}"} {
-		s := newStage(t)
-		s.env.Definition.TurnLimits.MaxDuration = 1000
-		s.do(`input u1 "go"`)
+		s := turntest.New(t)
+		s.Env.Definition.TurnLimits.MaxDuration = 1000
+		s.Do(`input u1 "go"`)
 		if fate != "" {
-			s.do(fate)
+			s.Do(fate)
 		}
-		s.do("crash")
-		s.do("pass 1h")
-		before := len(s.log)
-		s.do("recover")
+		s.Do("crash")
+		s.Do("pass 1h")
+		before := len(s.Log)
+		s.Do("recover")
 		var types []string
-		for _, f := range s.log[before:] {
+		for _, f := range s.Log[before:] {
 			for _, ev := range f.Events {
 				types = append(types, ev.EventType())
 			}

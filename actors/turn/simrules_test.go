@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/actors/turn/turntest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -103,7 +104,7 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 	for i, ev := range events {
 		c.n = first + messages.EventNumber(i)
 		if c.s.telling {
-			c.s.tell("  %d %s%s", c.n, ev.EventType(), eventText(ev))
+			c.s.tell("  %d %s%s", c.n, ev.EventType(), turntest.EventText(ev))
 		}
 		if !c.deleted(ev, len(events) == 1) {
 			c.event(ev)

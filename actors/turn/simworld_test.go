@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/actors/turn/turntest"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -34,22 +35,13 @@ const (
 // fall either way, so that a feature taken away does not change the rest.
 func (s *sim) has(f feature, in int) bool { return s.chance(in) && s.plain&f == 0 }
 
-// outputs lets each model answer with so many tokens.
-func outputs(tokens int) map[string]int {
-	most := make(map[string]int)
-	for _, m := range []string{"scripted/a", "scripted/b", "scripted/c", "scripted/m", "other/a", "other/b", "other/c", "other/free"} {
-		most[m] = tokens
-	}
-	return most
-}
-
 // define makes a definition; tools come and go, and so do limits.
 func (s *sim) define() {
 	def := turn.Definition{
 		Digest: fmt.Sprint("d", s.r.IntN(1000)), Instructions: "i1", MaxSteps: 1 + s.r.IntN(5), MaxQueue: 1 + s.r.IntN(4),
 		MaxAttempts: 1 + s.r.IntN(3), Parallel: 1 + s.r.IntN(3), Tools: s.tools(),
 		Prices:    map[string]messages.Price{"scripted/a": {Input: 1, Output: 4}, "scripted/b": {Input: 2, Output: 2}},
-		MaxOutput: outputs(s.r.IntN(20)), Overhead: s.r.IntN(40), PauseAtLimit: s.chance(2),
+		MaxOutput: turntest.Outputs(s.r.IntN(20)), Overhead: s.r.IntN(40), PauseAtLimit: s.chance(2),
 	}
 	s.models(&def)
 	def.TurnLimits, def.AgentLimits = s.limits(withLimits, 1), s.limits(withAgentLimits, 8)

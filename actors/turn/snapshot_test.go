@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/actors/turn/turntest"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -193,16 +193,8 @@ func TestFoldVersion(t *testing.T) { // A27, A87
 	file := fmt.Sprintf("testdata/fold-%d.sum", turn.FoldVersion)
 	known := sums(t, file)
 	got := map[string]string{"image": digestImage(t, fullState())}
-	stories, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(stories) == 0 {
-		t.Fatal("no stories", err)
-	}
-	for _, story := range stories {
-		text, err := os.ReadFile(story)
-		if err != nil {
-			t.Fatal(err)
-		}
-		log, state := digestStory(t, string(text))
+	for _, story := range turntest.Files(t, "testdata") {
+		log, state := digestStory(t, story.Text)
 		got[log] = state
 	}
 	if *rewrite {
@@ -259,12 +251,12 @@ func digest(b []byte) string {
 // digestStory plays a story, and gives the digests of its log and of the states
 // that the log is folded to.
 func digestStory(t *testing.T, text string) (log, state string) {
-	s := newStage(t)
-	s.play(text)
+	s := turntest.New(t)
+	s.Play(text)
 	var frames, states strings.Builder
 	var folded turn.State
-	for _, f := range s.log {
-		raw, err := messages.EncodeFrame(s.env.Agent, f)
+	for _, f := range s.Log {
+		raw, err := messages.EncodeFrame(s.Env.Agent, f)
 		if err != nil {
 			t.Fatal(err)
 		}

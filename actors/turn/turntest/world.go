@@ -1,4 +1,4 @@
-package turn_test
+package turntest
 
 import (
 	"fmt"
@@ -11,39 +11,39 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// settings are the words that change the world around the agent.
-var settings = map[string]func(s *stage, args []string){
+// ownSettings are those about the agent itself.
+var ownSettings = map[string]func(s *Stage, args []string){
 	// crash: everything but the log is gone; another owner replays it
-	"crash": func(s *stage, _ []string) {
-		s.state = &turn.State{}
-		for _, f := range s.log {
-			s.state.Apply(f)
+	"crash": func(s *Stage, _ []string) {
+		s.State = &turn.State{}
+		for _, f := range s.Log {
+			s.State.Apply(f)
 		}
-		fmt.Fprintf(&s.out, "replayed %d events; %s\n", s.state.Last, s.state.Phase())
+		fmt.Fprintf(&s.out, "replayed %d events; %s\n", s.State.Last, s.State.Phase())
 	},
 	// takeover EPOCH
-	"takeover": func(s *stage, args []string) {
-		first := s.state.Last + 1
-		events := s.state.Activate(messages.AgentActivated{Epoch: messages.Epoch(number(args[0])), Previous: 1})
+	"takeover": func(s *Stage, args []string) {
+		first := s.State.Last + 1
+		events := s.State.Activate(messages.AgentActivated{Epoch: messages.Epoch(number(args[0])), Previous: 1})
 		s.append(first, messages.Cause{Type: "takeover"}, events)
-		s.decide(turn.Recover{})
+		s.Decide(turn.Recover{})
 	},
 	// person [NAME] gives the commands that follow.
-	"person": func(s *stage, args []string) { s.env.Person = messages.ClaimedBy(at(args, 0)) },
-	"pass": func(s *stage, args []string) {
+	"person": func(s *Stage, args []string) { s.Env.Person = messages.ClaimedBy(at(args, 0)) },
+	"pass": func(s *Stage, args []string) {
 		d, err := time.ParseDuration(args[0])
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.env.Now = s.env.Now.Add(d)
-		fmt.Fprintf(&s.out, "it is %s\n", clock(s.env.Now))
+		s.Env.Now = s.Env.Now.Add(d)
+		fmt.Fprintf(&s.out, "it is %s\n", clock(s.Env.Now))
 	},
 	// definition [digest=D] [max_steps=N] [max_queue=N] [max_attempts=N] [parallel=N] [max_output=N] [overhead=N] [show_at_most=N]
 	// [compact_at=N] [compact_keep=N] [compact_how=summary|window] [compact_model=M]
 	// [without=TOOL] [tool_choice=TOOL] [fallbacks=A,B] [hooks=model,end] [at_limit=pause|fail] [max_…=…] [agent_max_…=…]
-	"definition": func(s *stage, args []string) {
+	"definition": func(s *Stage, args []string) {
 		_, opts := options(args)
-		d := &s.env.Definition
+		d := &s.Env.Definition
 		for name, limit := range map[string]*int{"max_steps": &d.MaxSteps, "max_queue": &d.MaxQueue, "max_attempts": &d.MaxAttempts,
 			"parallel": &d.Parallel, "overhead": &d.Overhead,
 			"compact_at": &d.Compact.AtTokens, "compact_keep": &d.Compact.Keep, "show_at_most": &d.ShowAtMost} {
@@ -59,7 +59,7 @@ var settings = map[string]func(s *stage, args []string){
 		for name, yes := range map[string]func(string){
 			"at_limit":   func(v string) { d.PauseAtLimit = v == "pause" },
 			"fallbacks":  func(v string) { d.Fallbacks = strings.Split(v, ",") },
-			"max_output": func(v string) { d.MaxOutput = outputs(number(v)) },
+			"max_output": func(v string) { d.MaxOutput = Outputs(number(v)) },
 			"hooks": func(v string) {
 				d.ModelHooks, d.EndHooks = strings.Contains(v, "model"), strings.Contains(v, "end")
 			},
@@ -74,30 +74,30 @@ var settings = map[string]func(s *stage, args []string){
 		delete(d.Tools, opts["without"])
 	},
 	// tool NAME [class=C] [approval=always|asked] [repeats=yes] [expiry=10m] [stop=yes]
-	"tool": func(s *stage, args []string) {
+	"tool": func(s *Stage, args []string) {
 		args, opts := options(args)
-		tool := s.env.Definition.Tools[args[0]]
+		tool := s.Env.Definition.Tools[args[0]]
 		if class, ok := opts["class"]; ok {
 			tool.Class = class
 		}
 		tool.Approval, tool.Repeats, tool.Stop = opts["approval"], opts["repeats"] == "yes", opts["stop"] == "yes"
 		tool.Expiry, _ = time.ParseDuration(opts["expiry"])
-		s.env.Definition.Tools[args[0]] = tool
+		s.Env.Definition.Tools[args[0]] = tool
 	},
 	// price MODEL in=X out=Y: for a million tokens
-	"price": func(s *stage, args []string) {
+	"price": func(s *Stage, args []string) {
 		args, opts := options(args)
-		if s.env.Definition.Prices == nil {
-			s.env.Definition.Prices = make(map[string]messages.Price)
+		if s.Env.Definition.Prices == nil {
+			s.Env.Definition.Prices = make(map[string]messages.Price)
 		}
-		s.env.Definition.Prices[args[0]] = messages.Price{Input: float64(number(opts["in"])), Output: float64(number(opts["out"]))}
+		s.Env.Definition.Prices[args[0]] = messages.Price{Input: float64(number(opts["in"])), Output: float64(number(opts["out"]))}
 	},
 }
 
-// shows are the words that look at the agent.
-var shows = map[string]func(s *stage){
-	"history": func(s *stage) {
-		for _, item := range s.state.History.View() {
+// ownShows are those about the agent itself.
+var ownShows = map[string]func(s *Stage){
+	"history": func(s *Stage) {
+		for _, item := range s.State.History.View() {
 			text := item.Content.Text()
 			switch item.Type {
 			case messages.ItemCall:
@@ -113,43 +113,43 @@ var shows = map[string]func(s *stage){
 			fmt.Fprintf(&s.out, "  | %s\n", text)
 		}
 	},
-	"state": func(s *stage) { fmt.Fprintf(&s.out, "  %s\n", s.state.Data.JSON()) },
-	"show": func(s *stage) {
-		fmt.Fprintf(&s.out, "  %s", s.state.Phase())
-		if t := s.state.Turn; t != nil {
+	"state": func(s *Stage) { fmt.Fprintf(&s.out, "  %s\n", s.State.Data.JSON()) },
+	"show": func(s *Stage) {
+		fmt.Fprintf(&s.out, "  %s", s.State.Phase())
+		if t := s.State.Turn; t != nil {
 			fmt.Fprintf(&s.out, " turn=%s steps=%d of %d", t.ID, t.Steps, t.Limits.MaxSteps)
 		}
-		if t := s.state.Turn; t != nil {
+		if t := s.State.Turn; t != nil {
 			for _, q := range t.Unseen {
 				fmt.Fprintf(&s.out, " joined=%s", q.ID)
 			}
 		}
-		for _, q := range s.state.Queue {
+		for _, q := range s.State.Queue {
 			fmt.Fprintf(&s.out, " waiting=%s", q.ID)
 		}
-		if due := s.state.Due(); !due.IsZero() {
+		if due := s.State.Due(); !due.IsZero() {
 			fmt.Fprintf(&s.out, " due=%s", clock(due))
 		}
-		fmt.Fprintf(&s.out, " owes=%v\n", s.state.Open())
+		fmt.Fprintf(&s.out, " owes=%v\n", s.State.Open())
 	},
 	// used: what counts against the limits of the turn and of the agent
-	"used": func(s *stage) {
-		if t := s.state.Turn; t != nil {
+	"used": func(s *Stage) {
+		if t := s.State.Turn; t != nil {
 			used := t.Used
 			used.Steps = t.Steps
 			fmt.Fprintf(&s.out, "  turn: %s\n", usedText(used))
 		}
-		fmt.Fprintf(&s.out, "  agent: %s\n", usedText(s.state.Used))
+		fmt.Fprintf(&s.out, "  agent: %s\n", usedText(s.State.Used))
 	},
-	"remembered": func(s *stage) {
-		for _, tool := range slices.Sorted(maps.Keys(s.state.Remembered)) {
-			if r := s.state.Remembered[tool]; r.Granted {
+	"remembered": func(s *Stage) {
+		for _, tool := range slices.Sorted(maps.Keys(s.State.Remembered)) {
+			if r := s.State.Remembered[tool]; r.Granted {
 				fmt.Fprintf(&s.out, "  %s: granted\n", tool)
 			} else {
 				fmt.Fprintf(&s.out, "  %s: denied, %q\n", tool, r.Text)
 			}
 		}
-		if len(s.state.Remembered) == 0 {
+		if len(s.State.Remembered) == 0 {
 			s.out.WriteString("  nothing is remembered\n")
 		}
 	},
@@ -157,4 +157,14 @@ var shows = map[string]func(s *stage){
 
 func usedText(u turn.Used) string {
 	return fmt.Sprintf("steps=%d tokens=%d cost=%s ran=%s", u.Steps, u.Tokens, u.Cost, time.Duration(u.Ran)*time.Millisecond)
+}
+
+// Outputs returns how many tokens each model of the tests may answer with: the
+// same for all.
+func Outputs(tokens int) map[string]int {
+	most := make(map[string]int)
+	for _, m := range []string{"scripted/a", "scripted/b", "scripted/c", "scripted/m", "other/a", "other/b", "other/c", "other/free"} {
+		most[m] = tokens
+	}
+	return most
 }

@@ -1,4 +1,4 @@
-package turn_test
+package turntest
 
 import (
 	"encoding/json"
@@ -9,34 +9,42 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The words of stories about children.
-func init() {
+// childSettings are those about children.
+var childSettings = map[string]func(s *Stage, args []string){
 	// team TOOL of=KIND [detached=yes] [children=N]: the tool is an agent
-	settings["team"] = func(s *stage, args []string) {
+	"team": func(s *Stage, args []string) {
 		args, opts := options(args)
-		s.env.Definition.Tools[args[0]] = turn.Tool{
+		s.Env.Definition.Tools[args[0]] = turn.Tool{
 			Class: turn.ClassChild, Child: opts["of"], Detached: opts["detached"] == "yes", MaxChildren: number(opts["children"]),
 		}
-	}
+	},
+}
+
+// childShows are those about children.
+var childShows = map[string]func(s *Stage){
 	// letters: what is sent to other agents now
-	shows["letters"] = func(s *stage) {
-		for _, e := range s.state.Effects() {
-			if l, ok := s.state.Letter(s.env.Agent, e); ok {
+	"letters": func(s *Stage) {
+		for _, e := range s.State.Effects() {
+			if l, ok := s.State.Letter(s.Env.Agent, e); ok {
 				fmt.Fprintf(&s.out, "  to %s: %s\n", shortKey(l.To.String()), letterText(l.Command))
 			}
 		}
-	}
+	},
+}
+
+// childCommands are those about children.
+var childCommands = map[string]func(s *Stage, args []string) any{
 	// task ID "text" [call=C] [callers=N] [detached=yes] [max_tokens=N]: from agent boss/bea
-	commands["task"] = func(s *stage, args []string) any {
+	"task": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		return messages.Task{ID: args[0], Content: messages.TextContent(at(args, 1)), Parent: parentOf(s, opts)}
-	}
-	commands["recall"] = func(s *stage, args []string) any {
+	},
+	"recall": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		return messages.Recall{ID: at(args, 1) + "recall-" + args[0], Input: args[0], Parent: parentOf(s, opts), Reason: opts["reason"]}
-	}
+	},
 	// report ID CALL WHAT [n=N] [turn=T] ["output"] [usage=IN+OUT] [cost=N] [message=…] [waits=AGENT:TURN:CALL:KIND]
-	commands["report"] = func(s *stage, args []string) any {
+	"report": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		r := messages.Report{
 			ID: args[0], Call: messages.CallID(args[1]), What: messages.ReportWhat(args[2]), N: messages.EventNumber(number(opts["n"])),
@@ -58,27 +66,27 @@ func init() {
 			}
 		}
 		return r
-	}
+	},
 	// settled ID CALL [refused=CODE] [n=N] [message=…]: of the newest decision about CALL that was passed down
-	commands["settled"] = func(s *stage, args []string) any {
+	"settled": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		return messages.Settled{
 			ID: args[0], Decision: s.decisionOn(messages.CallID(args[1])), N: messages.EventNumber(number(opts["n"])),
 			Refused: messages.Code(opts["refused"]), Message: opts["message"],
 		}
-	}
+	},
 	// sent: what is to be sent is stored for the other agent
-	commands["sent"] = func(s *stage, _ []string) any {
-		for _, e := range s.state.Effects() {
-			if l, ok := s.state.Letter(s.env.Agent, e); ok && l.Stored != nil {
+	"sent": func(s *Stage, _ []string) any {
+		for _, e := range s.State.Effects() {
+			if l, ok := s.State.Letter(s.Env.Agent, e); ok && l.Stored != nil {
 				return l.Stored
 			}
 		}
 		return turn.ParentTold{}
-	}
+	},
 }
 
-func parentOf(s *stage, opts map[string]string) messages.Parent {
+func parentOf(s *Stage, opts map[string]string) messages.Parent {
 	p := messages.Parent{
 		Caller: messages.Caller{Agent: "default/boss/bea", Turn: "t3", Call: "b1", Detached: opts["detached"] == "yes"},
 		Limits: s.raised(opts, "").Limits(),
@@ -93,9 +101,9 @@ func parentOf(s *stage, opts map[string]string) messages.Parent {
 }
 
 // childOf is the turn and the child that a call had, also one that has ended.
-func (s *stage) childOf(call messages.CallID, turn messages.TurnID) (messages.TurnID, string) {
-	for i := len(s.log) - 1; i >= 0; i-- {
-		for _, ev := range s.log[i].Events {
+func (s *Stage) childOf(call messages.CallID, turn messages.TurnID) (messages.TurnID, string) {
+	for i := len(s.Log) - 1; i >= 0; i-- {
+		for _, ev := range s.Log[i].Events {
 			if ev, ok := ev.(messages.ChildSpawned); ok && ev.Call == call && (turn == "" || ev.Turn == turn) {
 				return ev.Turn, ev.Child
 			}
@@ -105,8 +113,8 @@ func (s *stage) childOf(call messages.CallID, turn messages.TurnID) (messages.Tu
 }
 
 // decisionOn is the id of the newest decision about a call below.
-func (s *stage) decisionOn(call messages.CallID) (id string) {
-	for _, f := range s.log {
+func (s *Stage) decisionOn(call messages.CallID) (id string) {
+	for _, f := range s.Log {
 		for _, ev := range f.Events {
 			if ev, ok := ev.(messages.ChildDecided); ok && ev.Waits == call {
 				id = ev.ID

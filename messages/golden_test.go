@@ -17,7 +17,7 @@ import (
 
 // update writes samples that are missing. What is there stays as it is for
 // ever: it was written by a released version and must read for ever.
-var update = flag.Bool("update", false, "write missing golden frames to testdata; existing ones are never changed")
+var update = flag.Bool("update", false, "write missing golden frames to testdata, and the answers of refusals.txt; existing frames are never changed")
 
 // goldens is the newest frames: one for each event type and schema version,
 // and those of an ordinary turn.

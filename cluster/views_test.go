@@ -36,9 +36,12 @@ func TestViews(t *testing.T) {
 	log := w.openLog()
 	var logs []storyLog
 	for _, file := range turntest.Files(t, "../actors/turn/testdata") {
-		a := messages.AgentID{Tenant: messages.DefaultTenant, Kind: "test", Key: file.Name}
+		a := storyAgent(file.Name)
 		if frames := turntest.Play(t, a, file.Text).Frames; len(frames) > 0 {
 			logs = append(logs, w.store(log, a, frames))
+		}
+		if gone := storyAgent("gone"); file.Name == "delete" {
+			logs = append(logs, w.store(log, gone, upToPurge(turntest.Play(t, gone, file.Text).Frames)))
 		}
 	}
 	n := w.node(readsOnly)
@@ -47,13 +50,26 @@ func TestViews(t *testing.T) {
 	})
 	w.golden("views/all", w.viewsOfAll(n))
 	if files, err := filepath.Glob("testdata/views/*.txt"); err != nil || len(files) != len(logs)+1 {
-		t.Errorf("testdata/views has %d files, %v: want one for each of %d stories with events, and all.txt", len(files), err, len(logs))
+		t.Errorf("testdata/views has %d files, %v: want one for each of %d agents, and all.txt", len(files), err, len(logs))
 	}
 	for _, s := range logs {
 		if tail, err := log.Tail(w.ctx, s.agent); err != nil || tail != s.tail {
 			t.Errorf("agent %s ends with %+v, %v: want %+v, because nothing acts for it", s.agent, tail, err, s.tail)
 		}
 	}
+}
+
+// storyAgent is the agent of a story.
+func storyAgent(name string) messages.AgentID {
+	return messages.AgentID{Tenant: messages.DefaultTenant, Kind: "test", Key: name}
+}
+
+// upToPurge returns the frames of an agent that is deleted and not created again.
+func upToPurge(frames []*messages.Frame) []*messages.Frame {
+	purge := slices.IndexFunc(frames, func(f *messages.Frame) bool {
+		return f.Events[0].EventType() == "agent.purged"
+	})
+	return frames[:purge+1]
 }
 
 // readsOnly is a node that serves none of the kinds that a test has stored.

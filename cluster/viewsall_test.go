@@ -18,6 +18,8 @@ var ofAll = []messages.Query{
 	{View: "agents", Kind: "test", Phase: "paused"},
 	{View: "agents", Phase: "running"},
 	{View: "agents", Last: "failed"},
+	{View: "agents", Phase: "deleted"},
+	{View: "agents", Deleted: true, Last: "failed"},
 	{View: "agents", Since: storyTime, Limit: 2},
 	{View: "approvals"},
 	{View: "approvals", Tool: "pay"},
@@ -56,6 +58,7 @@ var ofNoAgent = []struct {
 }{
 	{"test/nothing", messages.Query{View: "show"}},
 	{"test/nothing", messages.Query{View: "history"}},
+	{"test/gone", messages.Query{View: "history", At: 1000}},
 	{"test/approve", messages.Query{View: "nothing"}},
 	{"test/approve", messages.Query{View: "state", At: 1000}},
 	{"test/approve", messages.Query{View: "events", From: 1000}},

@@ -17,6 +17,8 @@ type Options struct {
 	Names []string
 	// JSON prints one object a row in place of a table.
 	JSON bool
+	// In is what child processes read. Nil: standard input.
+	In io.Reader
 	// Out is where the figures go. Nil: standard output.
 	Out io.Writer
 	// Progress hears what is being done, and with JSON the header. Nil: nobody.
@@ -48,10 +50,8 @@ type Options struct {
 	Others int
 	// Profile receives a CPU profile of the first window of turns. Nil: none.
 	Profile io.Writer
-	// ModelServer is the command that starts the figure model-server of this
-	// package in a process of its own. Empty: this program with the arguments
-	// bench model-server.
-	ModelServer []string
+	// Program is the program reprise, which child processes run. Empty: this program.
+	Program string
 
 	// Nodes lists how many nodes the figure cluster runs, each in a process of its
 	// own. Empty: 1, 2, 3.
@@ -68,9 +68,6 @@ type Options struct {
 	// Settle is how long the figure cluster waits for each node to own its share of
 	// the partitions; it tells what they own if that does not come. Zero: 8 seconds.
 	Settle time.Duration
-	// Node is the command that starts a node of the figure cluster in a process of
-	// its own. Empty: this program with the arguments bench cluster-node.
-	Node []string
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -79,6 +76,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Out == nil {
 		o.Out = os.Stdout
+	}
+	if o.In == nil {
+		o.In = os.Stdin
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -119,15 +119,12 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.IDs) == 0 {
 		o.IDs = []int{4096, 16_384}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return o, fmt.Errorf("find this program, to start its model server and nodes: %w", err)
-	}
-	if len(o.ModelServer) == 0 {
-		o.ModelServer = []string{self, "bench", modelServer}
-	}
-	if len(o.Node) == 0 {
-		o.Node = []string{self, "bench", clusterNode}
+	if o.Program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return o, fmt.Errorf("find this program, to start child processes: %w", err)
+		}
+		o.Program = self
 	}
 	return o, o.clusterDefaults()
 }
@@ -144,16 +141,22 @@ type figure struct {
 	run         func(*lab, context.Context) error
 }
 
-// modelServer and clusterNode are names that Run takes and Names does not list:
-// the child processes of the figures http and cluster.
+// Names that Run takes and Names does not list: the child processes of figures.
 const (
-	modelServer = "model-server"
-	clusterNode = "cluster-node"
+	modelServer   = "model-server"
+	clusterNode   = "cluster-node"
+	loopWithFsync = "loop"
 )
 
-// Child says that a name is one of a child process, which Run takes alone and which
-// no person gives.
-func Child(name string) bool { return name == modelServer || name == clusterNode }
+var children = map[string]func(context.Context, io.Reader, io.Writer) error{
+	modelServer:   serveModel,
+	clusterNode:   serveNode,
+	loopWithFsync: serveLoop,
+}
+
+// Child reports whether name is one of a child process, which Run takes alone and
+// which no person gives.
+func Child(name string) bool { return children[name] != nil }
 
 var figures = []figure{
 	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
@@ -196,11 +199,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if slices.Equal(o.Names, []string{modelServer}) {
-		return serveModel(ctx, os.Stdin, o.Out)
-	}
-	if slices.Equal(o.Names, []string{clusterNode}) {
-		return serveNode(ctx, os.Stdin, o.Out)
+	if len(o.Names) == 1 && Child(o.Names[0]) {
+		return children[o.Names[0]](ctx, o.In, o.Out)
 	}
 	chosen, err := choose(o.Names)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
-// TestMain is also the model server and the nodes that figures start.
+// TestMain is also the child processes that figures start.
 func TestMain(m *testing.M) {
 	if len(os.Args) != 3 || os.Args[1] != "bench" || !Child(os.Args[2]) {
 		os.Exit(m.Run())

@@ -126,7 +126,7 @@ func (t *trial) launch(ctx context.Context, number int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{cmd: exec.CommandContext(ctx, t.Node[0], t.Node[1:]...), said: &tail{}, gone: make(chan struct{})}
+	m := &member{cmd: exec.CommandContext(ctx, t.Program, "bench", clusterNode), said: &tail{}, gone: make(chan struct{})}
 	m.cmd.Stderr = m.said
 	in, err := m.cmd.StdinPipe()
 	if err != nil {

@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"time"
 
 	"github.com/reprise-dev/reprise/providers/providertest"
@@ -53,49 +50,25 @@ func serveModel(ctx context.Context, in io.Reader, out io.Writer) error {
 // model is a model server in a process of its own, so that its CPU is not ours.
 type model struct {
 	addresses
-	ctx context.Context
-	cmd *exec.Cmd
-	ask io.WriteCloser
-	say *json.Decoder
+	*process
 }
 
 // startModel starts one. It ends with stop, with ctx, or with this process.
 func (l *lab) startModel(ctx context.Context) (*model, error) {
-	m := &model{ctx: ctx, cmd: exec.CommandContext(ctx, l.ModelServer[0], l.ModelServer[1:]...)}
-	m.cmd.Stderr = os.Stderr
-	var err error
-	if m.ask, err = m.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := m.cmd.StdoutPipe()
+	p, err := l.child(ctx, modelServer)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the model server: %w", err)
-	}
-	m.say = json.NewDecoder(out)
-	if err := m.say.Decode(&m.addresses); err != nil || m.Stream == "" {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("the model server named no address: %v", err), m.stop())
+	m := &model{process: p}
+	if err := p.ready(&m.addresses); err != nil {
+		return nil, errors.Join(err, p.stop())
 	}
 	return m, nil
 }
 
 // cpu is what the model server has used.
 func (m *model) cpu() (time.Duration, error) {
-	if _, err := io.WriteString(m.ask, "cpu\n"); err != nil {
-		return 0, err
-	}
 	var seconds float64
-	err := m.say.Decode(&seconds)
+	err := m.ask("cpu", &seconds)
 	return time.Duration(seconds * float64(time.Second)), err
-}
-
-// stop ends the process and waits for it.
-func (m *model) stop() error {
-	_ = m.ask.Close() // it ends when its input does
-	if err := m.cmd.Wait(); err != nil && m.ctx.Err() == nil {
-		return fmt.Errorf("the model server: %w", err)
-	}
-	return nil
 }

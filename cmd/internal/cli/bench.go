@@ -30,10 +30,12 @@ func (a *app) bench() *cobra.Command {
 					return usage("the benchmark cluster has no part %q: the parts are %s", part, strings.Join(bench.Parts(), ", "))
 				}
 			}
-			tune()
+			if len(args) != 1 || !bench.Child(args[0]) { // children run with Go's defaults
+				tune()
+			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			o.Names, o.Out, o.JSON = args, a.out, a.json()
+			o.Names, o.In, o.Out, o.JSON = args, a.in, a.out, a.json()
 			if isTerminal(a.err) {
 				o.Progress = a.err
 			}

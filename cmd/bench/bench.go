@@ -146,12 +146,14 @@ const (
 	modelServer   = "model-server"
 	clusterNode   = "cluster-node"
 	loopWithFsync = "loop"
+	promptClient  = "prompt-client"
 )
 
 var children = map[string]func(context.Context, io.Reader, io.Writer) error{
 	modelServer:   serveModel,
 	clusterNode:   serveNode,
 	loopWithFsync: serveLoop,
+	promptClient:  servePrompts,
 }
 
 // Child reports whether name is one of a child process, which Run takes alone and
@@ -171,6 +173,7 @@ var figures = []figure{
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
 	{"cluster", "several nodes, one NATS server and three: asks, a kill, a leave, a join", (*lab).cluster},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},
+	{"serve", "the same as users run it: reprise serve and a NATS client, each a process of its own", (*lab).serve},
 }
 
 // Names lists the figures that can be measured; the first is the default.

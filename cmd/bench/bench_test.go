@@ -5,10 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +21,48 @@ import (
 
 // TestMain is also the child processes that figures start.
 func TestMain(m *testing.M) {
-	if len(os.Args) != 3 || os.Args[1] != "bench" || !Child(os.Args[2]) {
-		os.Exit(m.Run())
+	if len(os.Args) < 2 || os.Args[1] != "bench" && os.Args[1] != "serve" {
+		code := m.Run()
+		_ = os.RemoveAll(built.dir)
+		os.Exit(code)
 	}
-	if err := Run(context.Background(), Options{Names: os.Args[2:]}); err != nil {
-		panic(err)
+	if err := program(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+}
+
+// program is what this test is as a child process.
+func program(args []string) error {
+	if len(args) == 2 && Child(args[1]) {
+		return Run(context.Background(), Options{Names: args[1:]})
+	}
+	return errors.New("this test is no node")
+}
+
+// built is the program reprise in a folder that TestMain removes.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// reprise builds the program once and returns its path.
+func reprise(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "reprise-bench-test"); built.err != nil {
+			return
+		}
+		out, err := exec.Command("go", "build", "-o", built.dir, "github.com/reprise-dev/reprise/cmd/reprise").CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("%w: %s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "reprise")
 }
 
 // tiny are options under which a figure takes a moment. Its numbers mean nothing.
@@ -210,6 +250,36 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+func TestServe(t *testing.T) {
+	embeddedtest.Long(t, "processes")
+	defer func(p plan, warm int) { served, warmTurns = p, warm }(served, warmTurns)
+	served, warmTurns = plan{AtOnce: 2, Agents: 4, Turns: 4, Window: 1}, 8
+	o := tiny(t, "serve")
+	o.Sync, o.Program = []string{"relaxed", "always"}, reprise(t)
+	rows := measure(t, o)
+	for _, mode := range o.Sync {
+		of := slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Sync != mode })
+		has(t, of, []int{2}, "served turns", "served turn p50", "served turn p99", "loop with fsync: turns", "loop with fsync: CPU per 1,000 turns")
+		for _, r := range of {
+			if r.Figure == "served turns" && (r.Value <= 0 || r.RatioTo != "loop with fsync") {
+				t.Errorf("sync %s: %+v", mode, r)
+			}
+		}
+	}
+}
+
+// TestServeRefused holds that the reason why a node does not start is reported.
+func TestServeRefused(t *testing.T) {
+	defer func(p plan) { served = p }(served)
+	served = plan{AtOnce: 1, Agents: 1, Turns: 1}
+	o := tiny(t, "serve")
+	o.Out = &bytes.Buffer{}
+	if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "this test is no node") {
+		t.Errorf("%v", err)
+	}
+	leftBehind(t, o)
+}
+
 func TestCluster(t *testing.T) {
 	rows := measure(t, tiny(t, "cluster"))
 	has(t, rows, []int{1}, "a request and the appends of a turn p50", "ask of an agent at the door's node p50", "ask of an agent at another node p99")
@@ -283,7 +353,7 @@ func TestCanceled(t *testing.T) {
 	embeddedtest.Long(t, "processes")
 	for _, name := range Names() {
 		o := tiny(t, name)
-		o.Window = time.Hour
+		o.Program, o.Window = reprise(t), time.Hour
 		o.Idle = 1 << 20
 		o.Events, o.Fleet = []int{1 << 20}, 1<<20
 		o.Out = &bytes.Buffer{}

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/providers/providertest"
 )
 
@@ -61,6 +64,51 @@ func TestLoop(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptClient holds that the client takes the chunks of a reply until its end,
+// and a refusal, a wrong answer and a missing endpoint for errors.
+func TestPromptClient(t *testing.T) {
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), Sync: embedded.SyncRelaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Shutdown() }()
+	ask := func() error {
+		return servePrompts(t.Context(), orders(t, target{URL: srv.ClientURL()}, plan{AtOnce: 1, Agents: 1, Turns: 1}), &bytes.Buffer{})
+	}
+	if err := ask(); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("no endpoint: %v", err)
+	}
+	nc, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	refusal := &nats.Msg{Header: nats.Header{"Nats-Service-Error": {"no such agent"}}}
+	for _, c := range []struct {
+		name, want string
+		reply      []*nats.Msg
+	}{
+		{"answered", "", []*nats.Msg{chunkOf(`{"type":"status","data":"ack"}`), chunkOf(`{"type":"response","data":"do"}`), chunkOf(`{"type":"x","data":[1]}`), chunkOf(`{"type":"response","data":"ne"}`), chunkOf("")}},
+		{"refused", "no such agent", []*nats.Msg{refusal}},
+		{"empty", `the answer is ""`, []*nats.Msg{chunkOf(`{"type":"status","data":"ack"}`), chunkOf("")}},
+	} {
+		sub, err := nc.Subscribe("agents.prompt.assistant.default.a0-0", func(m *nats.Msg) {
+			for _, r := range c.reply {
+				_ = m.RespondMsg(r) // the client reports what it misses
+			}
+		})
+		if err != nil || nc.Flush() != nil {
+			t.Fatal(err)
+		}
+		if err := ask(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		_ = sub.Unsubscribe()
+	}
+}
+
+func chunkOf(data string) *nats.Msg { return &nats.Msg{Data: []byte(data)} }
 
 // TestRounds holds that a plan is done in whole rounds until its window is full,
 // each time with new agents.

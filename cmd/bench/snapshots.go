@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"slices"
 )
@@ -80,10 +79,11 @@ func over(figure, base float64) []float64 {
 	return []float64{figure / base}
 }
 
-// median of a list that is not empty, or 0.
-func median[N cmp.Ordered](list []N) (m N) {
+// median of a list, or 0 of an empty one.
+func median(list []float64) float64 {
 	if len(list) == 0 {
-		return m
+		return 0
 	}
-	return slices.Sorted(slices.Values(list))[len(list)/2]
+	list = slices.Sorted(slices.Values(list))
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
 }

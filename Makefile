@@ -14,6 +14,9 @@ LIVES       ?= 20000
 FAMILIES    ?= 2000
 AGENTS      ?= 100000
 FAULTS      ?= .
+FIGURES     ?= turns http serve growth waiting activation
+PAIRS       ?= 5
+BENCHFLAGS  ?= --sync relaxed --agents 64
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -X github.com/reprise-dev/reprise/cmd/internal/cli.version=$(VERSION)
@@ -120,6 +123,15 @@ chaos-cluster: ## harm a cluster (SERVERS=1 or 3 of NATS) under load for DURATIO
 .PHONY: bench
 bench: build ## run the system benchmarks
 	bin/reprise bench
+
+.PHONY: bench-against
+bench-against: build ## measure FIGURES with this tree and with BASE=<commit> in turn, PAIRS (5) times, and print the ratios
+	@test -n "$(BASE)" || { echo "name the commit to compare with: make bench-against BASE=<commit>"; exit 2; }
+	@set -e; dir=$$(mktemp -d); \
+	trap 'git worktree remove --force "$$dir/base" || true; rm -rf "$$dir"' EXIT; trap 'exit 130' INT TERM; \
+	git worktree add --quiet --detach "$$dir/base" "$(BASE)"; \
+	(cd "$$dir/base" && $(GO) build -trimpath -o "$$dir/reprise" ./cmd/reprise); \
+	bin/reprise bench $(FIGURES) --against "$$dir/reprise" --pairs $(PAIRS) $(BENCHFLAGS)
 
 .PHONY: verify
 verify: vet ## check form, modules, lint, the shape of the tree and the pages

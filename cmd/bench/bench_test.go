@@ -19,7 +19,8 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 )
 
-// TestMain is also the child processes that figures start.
+// TestMain is also the child processes that figures start, and the programs that
+// TestAgainst compares.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != "bench" && os.Args[1] != "serve" {
 		code := m.Run()
@@ -34,8 +35,11 @@ func TestMain(m *testing.M) {
 
 // program is what this test is as a child process.
 func program(args []string) error {
-	if len(args) == 2 && Child(args[1]) {
+	switch {
+	case len(args) == 2 && Child(args[1]):
 		return Run(context.Background(), Options{Names: args[1:]})
+	case args[0] == "bench":
+		return standIn(args[1:])
 	}
 	return errors.New("this test is no node")
 }

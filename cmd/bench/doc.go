@@ -42,6 +42,30 @@
 //
 // The agents of activation that have processed many ids have a short history and so many
 // commands that changed nothing.
+// # A bare loop, and a node as users run it
+//
+// The figures http and serve compare turns with a loop that calls the same model
+// server and appends each message to a file, with an fsync before the next step.
+//
+//   - The loop and the model server are child processes, with Go's defaults and the
+//     user's environment: what this process sets up for its node, such as GOMAXPROCS,
+//     changes neither. CPU of the loop is that of its process.
+//   - http runs the node and its client in this process, with answers streamed and
+//     whole; its CPU is that of both.
+//   - serve runs the program itself: reprise serve with a reprise.yaml and an embedded
+//     server, and a client in a third process that uses nats.go and the prompt protocol
+//     over TCP. Model answers are streamed. Its CPU is that of reprise serve alone,
+//     as Linux counts it, in steps of 10 ms; elsewhere the row is left out.
+//   - Loop and node do the same plan: rounds of new agents with a few turns each, so
+//     many at once, after a round to warm up.
+//
+// # Two builds
+//
+// [Against] measures a figure with two programs in turn, one directly after the other,
+// and which of them is first changes with each pair. It prints the median of each and
+// the median of the ratios of the pairs, in which the speed of the machine at that
+// time cancels out. A ratio within a run, such as frames / raw appends, is compared
+// as a row of its own.
 //
 // # A cluster
 //

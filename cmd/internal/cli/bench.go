@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/reprise-dev/reprise/cmd/bench"
 )
 
 func (a *app) bench() *cobra.Command {
 	var o bench.Options
+	var versus bench.Versus
 	var about strings.Builder
 	for _, name := range bench.Names() {
 		about.WriteString("\n  " + name + strings.Repeat(" ", max(1, 12-len(name))) + bench.About(name))
@@ -30,6 +32,9 @@ func (a *app) bench() *cobra.Command {
 					return usage("the benchmark cluster has no part %q: the parts are %s", part, strings.Join(bench.Parts(), ", "))
 				}
 			}
+			if versus.Old != "" && (len(args) == 0 || versus.Pairs < 1) {
+				return usage("--against wants the names of benchmarks, and --pairs of at least 1")
+			}
 			if len(args) != 1 || !bench.Child(args[0]) { // children run with Go's defaults
 				tune()
 			}
@@ -38,6 +43,10 @@ func (a *app) bench() *cobra.Command {
 			o.Names, o.In, o.Out, o.JSON = args, a.in, a.out, a.json()
 			if isTerminal(a.err) {
 				o.Progress = a.err
+			}
+			if versus.Old != "" {
+				versus.Names, versus.Flags = args, passedOn(cmd.Flags())
+				return bench.Against(ctx, o, versus)
 			}
 			return bench.Run(ctx, o)
 		},
@@ -50,5 +59,21 @@ func (a *app) bench() *cobra.Command {
 	f.IntSliceVar(&o.Nodes, "nodes", nil, "cluster: how many nodes (default: 1,2,3)")
 	f.IntSliceVar(&o.Replicas, "replicas", nil, "cluster: 1, on one NATS server, or 3, on three (default: 1,3)")
 	f.StringSliceVar(&o.Only, "only", nil, "cluster: parts of it: "+strings.Join(bench.Parts(), ", ")+" (default: all)")
+	f.StringVar(&versus.Old, "against", "", "another build of this program, such as ./old/reprise: measure with it and with this one in turn, and print the ratios new to old")
+	f.IntVar(&versus.Pairs, "pairs", 5, "with --against: how often each of them measures each benchmark")
 	return cmd
+}
+
+// passedOn returns the flags given that programs compared by --against get, too.
+func passedOn(flags *pflag.FlagSet) (args []string) {
+	flags.Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			value = strings.Join(list.GetSlice(), ",")
+		}
+		if f.Name != "against" && f.Name != "pairs" && f.Name != "output" {
+			args = append(args, "--"+f.Name+"="+value)
+		}
+	})
+	return args
 }

@@ -43,9 +43,8 @@ type Options struct {
 	// IDs lists how many processed ids the agents of activation have whose
 	// deduplication window is full. Empty: 4,096 and 16,384.
 	IDs []int
-	// Waiting lists how many agents the figure waiting holds in a model call. Empty:
-	// Agents if set, else 5,000.
-	Waiting []int
+	// Waiting is how many agents the figure waiting holds in a model call. Zero: 5,000.
+	Waiting int
 	// Others is how many agents work beside those that are interrupted. Zero: 500.
 	Others int
 	// Profile receives a CPU profile of the first window of turns. Nil: none.
@@ -92,11 +91,8 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.Held) == 0 {
 		o.Held = []int{500, 10_000}
 	}
-	if len(o.Waiting) == 0 {
-		o.Waiting = o.Agents
-	}
-	if len(o.Waiting) == 0 {
-		o.Waiting = []int{5000}
+	if o.Waiting == 0 {
+		o.Waiting = 5000
 	}
 	if len(o.Agents) == 0 {
 		o.Agents = []int{1, 64, 512}

@@ -74,7 +74,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Helper()
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, IDs: []int{30}, Waiting: []int{100},
+		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, IDs: []int{30}, Waiting: 100,
 		Nodes: []int{2}, Replicas: []int{1}, Held: []int{5}, Settle: 1500 * time.Millisecond,
 	}
 }

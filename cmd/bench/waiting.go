@@ -21,14 +21,7 @@ import (
 // with a stream open for each, and sent through the input stream.
 func (l *lab) waits(ctx context.Context) error {
 	return l.with(ctx, "relaxed", func(ctx context.Context, s *store) error {
-		for _, n := range l.Waiting {
-			for _, streamed := range []bool{true, false} {
-				if err := l.waiting(ctx, s, n, streamed); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return errors.Join(l.waiting(ctx, s, l.Waiting, true), l.waiting(ctx, s, l.Waiting, false))
 	})
 }
 

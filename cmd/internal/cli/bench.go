@@ -54,7 +54,7 @@ func (a *app) bench() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Dir, "dir", "", "where temporary folders are made: its disk is measured (default: the system's)")
 	f.StringSliceVar(&o.Sync, "sync", nil, "modes of the embedded server (default: always,relaxed)")
-	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512), waiting for their models (default: 5000), or in mid-turn when a node of cluster is killed (default: 500,10000)")
+	f.IntSliceVar(&o.Agents, "agents", nil, "how many agents are at work at once (default: 1,64,512), or in mid-turn when a node of cluster is killed (default: 500,10000)")
 	f.DurationVar(&o.Window, "window", 0, "how long one window of turns lasts (default: 0.9s)")
 	f.IntSliceVar(&o.Nodes, "nodes", nil, "cluster: how many nodes (default: 1,2,3)")
 	f.IntSliceVar(&o.Replicas, "replicas", nil, "cluster: 1, on one NATS server, or 3, on three (default: 1,3)")

@@ -3,6 +3,7 @@ package turn_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -139,7 +140,8 @@ func (s *sim) late() {
 	if !s.reaches(g.of) {
 		return
 	}
-	awaited := false
+	// What became of a decision may come after its child was told to stop, too.
+	awaited := slices.ContainsFunc(s.live.Passed, func(ev messages.ChildDecided) bool { return g.of.Do == turn.PassDecision && g.of.ID == ev.ID })
 	for _, e := range s.live.Effects() {
 		awaited = awaited || e == g.of
 	}

@@ -39,7 +39,7 @@ func (c *checker) modelEvent(ev messages.Event) {
 	case messages.ModelCompleted:
 		c.must(ev.Call == m.call && m.underWay && ev.Step == o.steps, "an answer that nobody awaited")
 		c.uses(ev.Usage, ev.Cost, m)
-		m.underWay, o.answered = false, true
+		m.underWay, o.answered, o.news = false, true, len(ev.Items) > 0
 		o.final, o.output = finalText(ev.Items)
 		o.cut = messages.CutOff(ev.Finish)
 	case messages.ModelFailed:
@@ -86,6 +86,7 @@ func (c *checker) modelRequested(ev messages.ModelRequested) {
 	c.within(ev)
 	c.chooses(ev)
 	c.admits(ev)
+	o.news = o.news || len(ev.Inputs) > 0
 	if o.admitted += len(ev.Inputs); c.cmd != nil {
 		c.request(ev)
 		c.sees()

@@ -56,6 +56,9 @@ type openTurn struct {
 	usage  messages.Usage
 	choice string
 	acted  bool // a tool was asked for, in an answer that was not cut off
+	// news reports whether the history has an input, or an item of an answer, that no
+	// answer of a model came after.
+	news bool
 
 	model    *modelFacts // without an answer
 	switched string
@@ -329,6 +332,7 @@ func (c *checker) started(ev messages.TurnStarted) {
 		c.continues(ev, o)
 	} else {
 		c.must(len(ev.Inputs) == 1, "a turn of no input")
+		o.news = true
 		first := c.starting
 		if first == "" && len(c.queue) > 0 {
 			first = c.queue[0]
@@ -355,7 +359,7 @@ func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
 		steps-- // its last step has no answer
 	}
 	c.must(ev.Steps == max(steps, 0) && ev.ToolChoice == e.choice, "a turn does not continue where the other failed")
-	o.used, o.acted, o.ids, o.depth = e.used, e.acted, e.ids, e.depth
+	o.used, o.acted, o.ids, o.depth, o.news = e.used, e.acted, e.ids, e.depth, e.news
 	o.before, o.shown = append(slices.Clip(e.before), e.id), e.shown+len(e.inputs)
 }
 
@@ -378,7 +382,8 @@ func (c *checker) turnEnd(ev messages.Event) {
 		c.must(ev.Reason != "", "a turn failed without a reason")
 		c.must(ev.Reason != "hook" || o.failed, "a turn failed by a hook that did not")
 		refused := o.model != nil && !o.answered && o.model.refused != ""
-		c.must(c.cmd == nil || (ev.Withheld != 0) == refused, "what a model refused is not withheld, or something else is")
+		c.must(c.cmd == nil || ev.Withheld == 0 || refused, "something is withheld that no model refused")
+		c.must(c.cmd == nil || ev.Withheld != 0 || !refused || !o.news, "what a model refused is not withheld")
 		o.reason = ev.Reason
 	case messages.TurnAborted:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -121,6 +122,8 @@ func (v Versus) rows(ctx context.Context, program, name string) (rows []Row, err
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
 	var wrong tail
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends its own children and removes its folders
+	cmd.WaitDelay = patience
 	cmd.Stderr = &wrong
 	out, err := cmd.Output()
 	if ctx.Err() != nil {

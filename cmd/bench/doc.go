@@ -42,6 +42,7 @@
 //
 // The agents of activation that have processed many ids have a short history and so many
 // commands that changed nothing.
+//
 // # A bare loop, and a node as users run it
 //
 // The figures http and serve compare turns with a loop that calls the same model

@@ -104,7 +104,7 @@ func (w *world) linesOfAll(n *cluster.Node, q messages.Query) (lines []string) {
 		for line, err := range n.Client().QueryTenant(w.ctx, messages.DefaultTenant, q, func(l client.Lacks) { behind = l.Behind > 0 }) {
 			if err != nil {
 				lines = append(lines, refusal(err))
-				break
+				return codeOf(err) != messages.Unavailable
 			}
 			lines = append(lines, storedAt.ReplaceAllString(masked(n, string(line)), `"updated":"STORED"`))
 		}

@@ -158,7 +158,7 @@ func Child(name string) bool { return children[name] != nil }
 
 var figures = []figure{
 	{"core", "turns, inputs, activation and memory, in less than a minute (the default)", (*lab).core},
-	{"turns", "turns asked through the door beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
+	{"turns", "turns asked through the prompt endpoint beside raw appends: rate, latency, CPU, allocations", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.turns) }},
 	{"inputs", "inputs through the stream REPRISE_IN beside that stream alone", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.inputs) }},
 	{"activation", "how long a passive agent takes to act, by the length of its history and by its processed ids", (*lab).activations},
 	{"growth", "what a turn costs after 10, 100, 250 and 1,000 turns of its agent", (*lab).growth},

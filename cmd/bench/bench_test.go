@@ -176,8 +176,8 @@ func TestActivation(t *testing.T) {
 }
 
 func TestGrowth(t *testing.T) {
-	defer func(l []int, n int) { lengths, growthTurns = l, n }(lengths, growthTurns)
-	lengths, growthTurns = []int{3, 6}, 80
+	defer func(l []int, n, w int) { lengths, growthTurns, growthWarm = l, n, w }(lengths, growthTurns, growthWarm)
+	lengths, growthTurns, growthWarm = []int{3, 6}, 80, 2
 	rows := measure(t, tiny(t, "growth"))
 	has(t, rows, []int{growthAgents}, "CPU of turn 3", "bytes allocated of turn 3", "CPU of turn 6", "bytes allocated of turn 6")
 	for _, r := range rows {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// counts is what the process did in a window: the embedded server, the node and those
-// who ask together.
+// counts is what the process did in a window: the embedded server, the node and its
+// clients together.
 type counts struct {
 	// objects and bytes are those allocated on the heap, tiny objects included.
 	objects, bytes uint64
@@ -41,7 +41,8 @@ func read() counts {
 const latencySample = 8
 
 // goroutineRuns estimates how many times goroutines have begun to run in this process,
-// by the number of latencies that the scheduler has measured.
+// by the number of latencies that the scheduler has measured. A goroutine that ends counts
+// as up to one run more, so that short ones weigh more than they should.
 func goroutineRuns() uint64 {
 	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	metrics.Read(s)

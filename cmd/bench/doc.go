@@ -19,7 +19,7 @@
 //     emptied before each, and without the node, whose followers and doors are
 //     the runtime's cost. Their mean is what ratios are to.
 //   - CPU, allocations and goroutine runs are the whole process's: the embedded
-//     server, the node and those who ask. Nothing is subtracted. The CPU of raw
+//     server, the node and its clients. Nothing is subtracted. The CPU of raw
 //     appends is that of the server and the publishers. Goroutine runs are
 //     estimated: the scheduler measures one in eight.
 //

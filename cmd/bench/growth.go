@@ -15,6 +15,8 @@ var (
 	lengths = []int{10, 100, 250, 1000} // fewer in tests
 	// growthTurns is how many turns are measured at each length, at least.
 	growthTurns = 400 // fewer in tests
+	// growthWarm is how many turns agents of their own do before each length.
+	growthWarm = 50 // fewer in tests
 )
 
 // growth measures what a turn costs by the number of turns that its agent has had. The
@@ -55,6 +57,9 @@ func (s *store) grown(ctx context.Context, length int) (sum tally, err error) {
 		return sum, err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
+	if err := askEach(ctx, node, -1, growthWarm); err != nil {
+		return sum, err
+	}
 	around := max(2, length/20)
 	for generation := 0; sum.done < growthTurns; generation++ {
 		if err := askEach(ctx, node, generation, length-around-1); err != nil {

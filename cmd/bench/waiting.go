@@ -21,7 +21,10 @@ import (
 // with a stream open for each, and sent through the input stream.
 func (l *lab) waits(ctx context.Context) error {
 	return l.with(ctx, "relaxed", func(ctx context.Context, s *store) error {
-		return errors.Join(l.waiting(ctx, s, l.Waiting, true), l.waiting(ctx, s, l.Waiting, false))
+		if err := l.waiting(ctx, s, l.Waiting, true); err != nil {
+			return err
+		}
+		return l.waiting(ctx, s, l.Waiting, false)
 	})
 }
 
@@ -56,7 +59,7 @@ func (l *lab) waiting(ctx context.Context, s *store, n int, streamed bool) (err 
 		return err
 	}
 	row := func(figure string, value float64, unit string) Row {
-		return Row{Figure: name + figure, Agents: n, Sync: s.sync, Value: max(0, value), Unit: unit}
+		return Row{Figure: name + figure, Agents: n, Sync: s.sync, Value: value, Unit: unit}
 	}
 	each := func(full, idle int64) float64 { return float64(full-idle) / float64(n) }
 	return l.out.add(
@@ -109,16 +112,16 @@ func (w *waiters) start(ctx context.Context, n int, streamed bool) error {
 	})
 }
 
-// quiet is what a process takes in which nothing happens.
+// quiet is the cost of a process that only waits.
 type quiet struct {
 	bytes, goroutines int64
 	cores, messages   float64
 }
 
-// quiet measures the process for two windows. Messages are counted in the first one,
-// in which what happened before ends, and CPU in the second one, since to receive
-// messages takes CPU.
+// quiet measures the process in two windows after one in which what happened before
+// ends: first messages, then CPU, because to receive messages takes CPU.
 func (s *store) quiet(ctx context.Context, window time.Duration) (q quiet, err error) {
+	sleep(ctx, window)
 	if q.messages, err = s.received(ctx, window); err != nil {
 		return q, err
 	}

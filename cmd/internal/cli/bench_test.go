@@ -12,6 +12,7 @@ import (
 
 // The child processes of benchmarks are no nodes, and run with Go's defaults.
 func TestBenchChildrenAreNotTuned(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "") // set, it would keep even a node as it is
 	before := runtime.GOMAXPROCS(0)
 	for _, child := range []string{"loop", "prompt-client"} {
 		var out, errs bytes.Buffer

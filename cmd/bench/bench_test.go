@@ -189,6 +189,9 @@ func TestGrowth(t *testing.T) {
 
 func TestWaiting(t *testing.T) {
 	rows := measure(t, tiny(t, "waiting"))
+	for i := range rows {
+		rows[i].Value = max(0, rows[i].Value) // differences to an idle node, which so few agents hardly change
+	}
 	for _, how := range []string{"waiting, asked: ", "waiting, sent: "} {
 		has(t, rows, []int{100}, how+"heap and stacks of an agent", how+"goroutines of an agent", how+"CPU of all", how+"NATS messages of all")
 	}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 
 // Versus says which two builds of reprise to compare. Old, Names and Pairs are required.
 type Versus struct {
-	// Old and New are the programs. New is empty for this one.
-	Old, New string
+	// Old is the program that Options.Program is compared with.
+	Old string
 	// Names of the figures, which both must have; Flags are more arguments.
 	Names, Flags []string
 	// Pairs is how often each program measures each figure.
@@ -30,7 +29,7 @@ func Against(ctx context.Context, o Options, v Versus) error {
 	if err != nil {
 		return err
 	}
-	programs := []string{v.Old, cmp.Or(v.New, o.Program)}
+	programs := []string{v.Old, o.Program}
 	for _, program := range programs {
 		if err := hasFigures(ctx, program, v.Names); err != nil {
 			return err

@@ -2,10 +2,13 @@ package bench
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +24,9 @@ func standIn(args []string) error {
 		return nil
 	}
 	name, notes := filepath.Base(os.Args[0]), filepath.Join(filepath.Dir(os.Args[0]), "notes")
+	if slices.Contains(args, "views") {
+		return interrupted(notes, args[len(args)-1])
+	}
 	before, _ := os.ReadFile(notes) // the first one finds none
 	value := float64(10 * (1 + strings.Count(string(before), name)))
 	if name == "new" && value > 10 {
@@ -38,26 +44,42 @@ func standIn(args []string) error {
 	return errors.Join(err, os.WriteFile(notes, fmt.Appendf(before, "%s %s\n", name, strings.Join(args, " ")), 0o600))
 }
 
+// interrupted connects to an address, waits for an interrupt, and notes that it had time
+// to clean up.
+func interrupted(notes, address string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing is sent
+	<-ctx.Done()
+	return os.WriteFile(notes, []byte("cleaned up"), 0o600)
+}
+
 // standIns makes two programs in a folder and returns what compares them.
-func standIns(t *testing.T) Versus {
+func standIns(t *testing.T) (Options, Versus) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	v := Versus{Old: filepath.Join(dir, "old"), New: filepath.Join(dir, "new"), Names: []string{"turns"}, Pairs: 3}
-	if err := errors.Join(os.Symlink(self, v.Old), os.Symlink(self, v.New)); err != nil {
+	o := Options{Program: filepath.Join(dir, "new")}
+	v := Versus{Old: filepath.Join(dir, "old"), Names: []string{"turns"}, Pairs: 3}
+	if err := errors.Join(os.Symlink(self, v.Old), os.Symlink(self, o.Program)); err != nil {
 		t.Fatal(err)
 	}
-	return v
+	return o, v
 }
 
 func TestAgainst(t *testing.T) {
-	v := standIns(t)
+	o, v := standIns(t)
 	v.Flags = []string{"--agents=8"}
 	var out bytes.Buffer
-	if err := Against(t.Context(), Options{Out: &out}, v); err != nil {
+	o.Out = &out
+	if err := Against(t.Context(), o, v); err != nil {
 		t.Fatal(err)
 	}
 	const want = `
@@ -89,13 +111,39 @@ turns, medians of 3 pairs of old and new
 // TestAgainstUnknown holds that a figure which one build does not have is named
 // before anything is measured.
 func TestAgainstUnknown(t *testing.T) {
-	v := standIns(t)
+	o, v := standIns(t)
 	v.Names = []string{"turns", "serve"}
-	err := Against(t.Context(), Options{Out: &bytes.Buffer{}}, v)
+	o.Out = &bytes.Buffer{}
+	err := Against(t.Context(), o, v)
 	if err == nil || !strings.Contains(err.Error(), `old has no benchmark "serve"`) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(v.Old), "notes")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("something was measured: %v", err)
+	}
+}
+
+// TestAgainstCanceled holds that a comparison which is stopped lets the program that
+// measures clean up behind itself.
+func TestAgainstCanceled(t *testing.T) {
+	o, v := standIns(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	v.Names, v.Flags, o.Out = []string{"views"}, []string{l.Addr().String()}, &bytes.Buffer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			cancel() // it measures now
+			_ = c.Close()
+		}
+	}()
+	if err := Against(ctx, o, v); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if notes, err := os.ReadFile(filepath.Join(filepath.Dir(v.Old), "notes")); string(notes) != "cleaned up" {
+		t.Errorf("the program had no time to clean up: %q, %v", notes, err)
 	}
 }

@@ -55,13 +55,14 @@ func (l *lab) activation(ctx context.Context, s *store, ids ...int) (err error) 
 		return p.begin(ctx)
 	}
 	for _, events := range l.Events {
-		err = errors.Join(err, add(events, 0))
+		if err := add(events, 0); err != nil {
+			return err
+		}
 	}
 	for _, n := range ids {
-		err = errors.Join(err, add(l.Events[0], n))
-	}
-	if err != nil {
-		return err
+		if err := add(l.Events[0], n); err != nil {
+			return err
+		}
 	}
 	if err := l.activate(ctx, node, all); err != nil {
 		return err

@@ -44,10 +44,10 @@ func (t *trial) dismiss(ctx context.Context, m *member) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(serves):
-		return fmt.Errorf("node %s was told to stop and still runs after %v; it said: %s", m.id, serves, m.said)
+		return fmt.Errorf("node %s was told to stop and still runs after %v; it said: %s", m.id, serves, &m.log)
 	}
 	if !m.cmd.ProcessState.Success() {
-		return fmt.Errorf("node %s did not stop in order (%v); it said: %s", m.id, m.cmd.ProcessState, m.said)
+		return fmt.Errorf("node %s did not stop in order (%v); it said: %s", m.id, m.cmd.ProcessState, &m.log)
 	}
 	return nil
 }

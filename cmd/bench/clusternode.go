@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -110,11 +108,9 @@ func echoSubject(id string) string { return "bench.echo." + id }
 
 // member is a node in a process of its own.
 type member struct {
-	id    string
-	cmd   *exec.Cmd
-	input io.Closer
-	said  *tail
-	gone  chan struct{} // closed when the process has ended
+	*process
+	id   string
+	gone chan struct{} // closed when the process has ended
 }
 
 // serves bounds how long a node may take to start.
@@ -126,42 +122,21 @@ func (t *trial) launch(ctx context.Context, number int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{cmd: exec.CommandContext(ctx, t.Program, "bench", clusterNode), said: &tail{}, gone: make(chan struct{})}
-	m.cmd.Stderr = m.said
-	in, err := m.cmd.StdinPipe()
+	p, err := spawn(ctx, fmt.Sprint("node ", number), t.Program, "bench", clusterNode)
 	if err != nil {
 		return nil, err
 	}
-	m.input = in
-	out, err := m.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := m.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start node %d: %w", number, err)
-	}
-	late := time.AfterFunc(serves, func() { _ = m.cmd.Process.Kill() }) // its output ends then
+	late := time.AfterFunc(serves, p.kill) // its output ends then
+	defer late.Stop()
 	var is serving
-	err = json.NewEncoder(in).Encode(order{NATS: t.urls[number%len(t.urls)], Replicas: t.store.replicas, Views: filepath.Join(views, strconv.Itoa(number))})
-	if err == nil {
-		err = json.NewDecoder(out).Decode(&is)
+	if err := p.ask(order{NATS: t.urls[number%len(t.urls)], Replicas: t.store.replicas, Views: filepath.Join(views, strconv.Itoa(number))}, &is); err != nil {
+		return nil, err
 	}
-	late.Stop()
-	m.id = is.ID
-	if err != nil {
-		_ = m.cmd.Process.Kill()
-	}
+	m := &member{process: p, id: is.ID, gone: make(chan struct{})}
 	go func() {
 		defer close(m.gone)
-		_ = m.cmd.Wait() // who ends it knows why; who does not is told by running
+		_ = m.cmd.Wait() // running reports one that was not ended on purpose
 	}()
-	if err != nil {
-		<-m.gone
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		return nil, fmt.Errorf("node %d does not serve within %v: %w; it said: %s", number, serves, err, m.said)
-	}
 	return m, nil
 }
 
@@ -193,7 +168,7 @@ func (t *trial) running() error {
 	for _, m := range t.members {
 		select {
 		case <-m.gone:
-			return fmt.Errorf("node %s has ended by itself (%v); it said: %s", m.id, m.cmd.ProcessState, m.said)
+			return fmt.Errorf("node %s has ended by itself (%v); it said: %s", m.id, m.cmd.ProcessState, &m.log)
 		default:
 		}
 	}
@@ -226,35 +201,8 @@ func (t *trial) end() (err error) {
 	err = t.running()
 	for _, m := range t.members {
 		err = errors.Join(err, m.kill())
-		_ = m.input.Close() // it was closed with the process
+		_ = m.in.Close() // it was closed with the process
 	}
 	t.members = nil
 	return err
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-// mostTail is how much of it.
-const mostTail = 2 << 10
-
-// Write appends.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - mostTail; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
-	return len(b), nil
-}
-
-// String is the end.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.buf))
 }

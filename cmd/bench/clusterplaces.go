@@ -172,7 +172,7 @@ func (t *trial) shares(have map[string]int) string {
 func (t *trial) said() string {
 	var each []string
 	for _, m := range t.members {
-		each = append(each, m.id+": "+m.said.String())
+		each = append(each, m.id+": "+m.log.String())
 	}
 	return strings.Join(each, "; ")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/openai"
 )
 
-// The plan of peers-performance.md: agents of a few turns each, so many at once.
+// The work of the figure http: agents of a few turns each, so many at once.
 var (
 	atOnce    = []int{1, 16, 128}
 	turnsHTTP = 4

@@ -12,8 +12,10 @@ import (
 	"time"
 )
 
-// served is the work of the figure serve; Window is in windows.
-var served = plan{AtOnce: 16, Agents: 128, Turns: 4, Window: 3}
+// served is the work of the figure serve, for servedWindows windows.
+var served = plan{AtOnce: 16, Agents: 128, Turns: 4}
+
+const servedWindows = 3
 
 // serve measures a node as users run it beside loops with the same plan. The
 // node, its model and its client are processes of their own.
@@ -24,7 +26,7 @@ func (l *lab) serve(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, m.stop()) }()
 	p := served
-	p.Window *= l.Window
+	p.Window = servedWindows * l.Window
 	for _, mode := range l.Sync {
 		l.say("sync %s, %d at once: turns of reprise serve", mode, p.AtOnce)
 		loop, err := l.fileLoop(ctx, m.Stream, true, p)

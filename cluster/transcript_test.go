@@ -56,8 +56,8 @@ func (s *transcript) request(subject, body string, header ...string) *nats.Subsc
 }
 
 // receive reads messages up to one whose body has a text in it; an empty text
-// means the empty message that ends a stream. Keep-alives are left out, because their number depends on
-// the machine.
+// means the empty message that ends a stream. Keep-alives are left out, because
+// their number depends on the machine.
 func (s *transcript) receive(sub *nats.Subscription, upTo string) *nats.Msg {
 	s.t.Helper()
 	for acked := false; ; {

@@ -338,7 +338,7 @@ func (d *decision) triesAgain(m *ModelCall, o ModelErred, at time.Time) bool {
 	return !long || d.fallback(m.Model) == ""
 }
 
-// fallback returns the model to ask after one that has failed for good: the next of the list
+// fallback returns the model to ask after one that is not tried again: the next of the list
 // that does not stand before the failed one, too. Empty: none.
 func (d *decision) fallback(failed string) string {
 	def := d.env.Definition

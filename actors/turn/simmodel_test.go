@@ -20,7 +20,7 @@ type modelFacts struct {
 	waiting  bool // for the time of its next attempt
 	failures int  // of this model
 	restarts int
-	fatal    bool   // it failed for good, and only another model can go on
+	fatal    bool   // it is not tried again: only another model can take over
 	refused  string // the first kind that was about the request
 	newest   string // the kind of the newest failure
 	shorter  bool   // the history was compacted because the request was too long
@@ -59,7 +59,7 @@ func (c *checker) modelEvent(ev messages.Event) {
 		m.restarts++
 		c.must(m.restarts <= 11, "a model call was lost for ever")
 	case messages.ModelSwitched:
-		c.must(m.fatal && ev.From == m.model && ev.From != ev.To, "a switch from a model that had not failed for good")
+		c.must(m.fatal && ev.From == m.model && ev.From != ev.To, "a switch from a model that can be tried again")
 		c.must(c.cmd == nil || slices.Contains(c.s.env.Definition.Fallbacks, ev.To), "a switch to no fallback")
 		m.failures, m.fatal, m.shorter, o.switched = 0, false, false, ev.To
 	}

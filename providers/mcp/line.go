@@ -95,8 +95,8 @@ func (n noted) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, err
 }
 
-// ending reports whether an error says that nothing comes from a program any more, or that it reads
-// nothing.
+// ending reports whether an error means that a program has closed its output or does not read its
+// input.
 func ending(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) || errors.Is(err, sdk.ErrConnectionClosed) || errors.As(err, new(unsentError))
 }

@@ -56,7 +56,7 @@ func TestApproval(t *testing.T) { // A25, A40, A41, A43, A44, A46
 
 	node.Crash()
 	node = s.Start(config(model, tools...))
-	if a := node.Must(ada, messages.Input{ID: "u2", Policy: messages.PolicyJoin, Content: messages.TextContent("and this")}); a.Disposition != messages.Joined {
+	if a := node.Must(ada, messages.Input{ID: "u2", Policy: messages.PolicySteer, Content: messages.TextContent("and this")}); a.Disposition != messages.Steered {
 		t.Errorf("the input was %s", a.Disposition)
 	}
 	wantCode(t, node.Do(ada, messages.Approve{ID: "a1", Call: "c1", ArgsHash: messages.HashArguments(`{"n":100}`)}), messages.Conflict)

@@ -103,8 +103,8 @@ func scenes() []scene {
 	no, steps := "no money", say("u9", "steps")
 	steps.Options.MaxSteps = 2
 	return []scene{
-		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that joins them
-		{when: at(turn.Executing, "until"), do: under(messages.PolicyJoin, "j1", "and hurry")},
+		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that steers the turn
+		{when: at(turn.Executing, "until"), do: under(messages.PolicySteer, "j1", "and hurry")},
 		{when: idle, do: say("u2", "work")}, // tools of all classes, one of them gated; a queue
 		{when: rests("approval"), do: say("u3", "again")},
 		{when: rests("approval"), do: say("u4", "never")},
@@ -132,7 +132,7 @@ func scenes() []scene {
 		{when: at(turn.Executing, "ever"), do: messages.Abort{ID: "a13"}},
 		{when: idle, do: say("u14", "wait")},
 		{when: at(turn.Executing, "ever"), do: say("u15", "queued")},
-		{when: at(turn.Executing, "ever"), do: under(messages.PolicyJoin, "j14", "joined")},
+		{when: at(turn.Executing, "ever"), do: under(messages.PolicySteer, "j14", "steered")},
 		{when: at(turn.Executing, "ever"), do: messages.Clear{ID: "c14"}},
 		{when: idle, do: say("u16", "hello")},
 	}

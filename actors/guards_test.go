@@ -112,9 +112,9 @@ func pausing(pause time.Duration, instructions string) providers.Provider {
 	})
 }
 
-// A guard before the model is asked about every input, also about one that joins
+// A guard before the model is asked about every input, also about one that steers the turn
 // during a backoff, and also if it gave a reason before.
-func TestGuardSeesWhatJoinsLater(t *testing.T) { // A2, A62
+func TestGuardSeesWhatSteersLater(t *testing.T) { // A2, A62
 	for _, reason := range []string{"", "checked"} {
 		synctest.Test(t, func(t *testing.T) {
 			model := scripted.New(scripted.Fail(&providers.Error{Kind: providers.Overloaded, Temporary: true, RetryAfter: 20 * time.Second}), scripted.Say("done"))
@@ -123,7 +123,7 @@ func TestGuardSeesWhatJoinsLater(t *testing.T) { // A2, A62
 			defer end(node)
 			node.Must(ada, say("u1", "go"))
 			s.Until(ada, "model.failed")
-			node.Must(ada, policy("u2", "forbidden", messages.PolicyJoin))
+			node.Must(ada, policy("u2", "forbidden", messages.PolicySteer))
 			ends(t, s.Until(ada, "turn.completed", 2))
 			if model.Calls() != 1 {
 				t.Errorf("reason %q: the model saw %q", reason, brief(model.Requests()[1]))
@@ -132,15 +132,15 @@ func TestGuardSeesWhatJoinsLater(t *testing.T) { // A2, A62
 	}
 }
 
-// And about one that joins while it is being asked.
-func TestGuardSeesWhatJoinsMeanwhile(t *testing.T) { // A2, A62
+// And about one that steers while it is being asked.
+func TestGuardSeesWhatSteersMeanwhile(t *testing.T) { // A2, A62
 	model := scripted.New(scripted.Say("one"), scripted.Say("two"))
 	asked, goOn := make(chan struct{}, 9), make(chan struct{})
 	s := actorstest.New(t, nil)
 	node := s.Start(hooked(model, nil, forbids("", func() { asked <- struct{}{}; <-goOn })))
 	node.Must(ada, say("u1", "go"))
 	<-asked
-	node.Must(ada, policy("u2", "forbidden", messages.PolicyJoin))
+	node.Must(ada, policy("u2", "forbidden", messages.PolicySteer))
 	close(goOn)
 	ends(t, s.Until(ada, "turn.completed", 2))
 	for _, r := range model.Requests() {

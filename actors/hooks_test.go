@@ -358,7 +358,7 @@ func TestWithdrawDuringHooks(t *testing.T) { // A10
 	node := s.Start(hooked(model, []tool.Tool{new(recorder).tool("look", tool.Pure)}, rewrite))
 	node.Must(ada, say("u1", "go"))
 	<-hold.Reached()
-	node.Must(ada, policy("j1", "secret", messages.PolicyJoin))
+	node.Must(ada, policy("j1", "secret", messages.PolicySteer))
 	hold.Release()
 	<-gate.Reached()
 	node.Must(ada, messages.Withdraw{ID: "w", Input: "j1"})

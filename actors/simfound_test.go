@@ -16,10 +16,10 @@ import (
 
 // What the simulation has found, each as a story of its own.
 
-// An input that joins while the hooks of the turn's end are asked is seen by
+// An input that steers while the hooks of the turn's end are asked is seen by
 // another model call, before which hooks are asked again: nothing is written
 // between the two questions.
-func TestJoinWhileTurnEnds(t *testing.T) { // A2, A62
+func TestSteerWhileTurnEnds(t *testing.T) { // A2, A62
 	synctest.Test(t, func(t *testing.T) {
 		asked, answer := make(chan struct{}, 9), make(chan struct{})
 		model := scripted.New(scripted.Say("one"), scripted.Say("two"))
@@ -39,7 +39,7 @@ func TestJoinWhileTurnEnds(t *testing.T) { // A2, A62
 		}))
 		node.Must(ada, say("u1", "go"))
 		<-asked
-		node.Must(ada, under(messages.PolicyJoin, "u2", "and this"))
+		node.Must(ada, under(messages.PolicySteer, "u2", "and this"))
 		close(answer)
 		ended := actorstest.Of[messages.TurnCompleted](s.Until(ada, "turn.completed"))
 		if len(ended[0].Inputs) != 2 || ended[0].Output != "two" || model.Calls() != 2 {

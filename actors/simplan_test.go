@@ -39,7 +39,7 @@ func (a act) String() string {
 
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
-	say say say say say say join join join join interrupting rejecting large
+	say say say say say say steer steer steer steer interrupting rejecting large
 	interrupt abort clear delete withdraw withdraw later later tick cancel compact resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
@@ -131,8 +131,8 @@ func (w *world) command(a act) messages.Command {
 	switch a.do {
 	case "say":
 		return messages.Input{ID: id, Content: text, Options: messages.InputOptions{MaxSteps: a.n % 3 * 2}}
-	case "join":
-		return messages.Input{ID: id, Content: text, Policy: messages.PolicyJoin}
+	case "steer":
+		return messages.Input{ID: id, Content: text, Policy: messages.PolicySteer}
 	case "interrupting":
 		return messages.Input{ID: id, Content: text, Policy: messages.PolicyInterrupt}
 	case "rejecting":

@@ -21,20 +21,20 @@ func policy(id, text string, p messages.Policy) messages.Input {
 	return in
 }
 
-func TestJoin(t *testing.T) { // A2, A3
+func TestSteer(t *testing.T) { // A2, A3
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Ask(call("c1", "look"))), scripted.Say("done"), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model, new(recorder).tool("look", tool.Pure)))
-	first := node.Must(ada, policy("u1", "go", messages.PolicyJoin)) // A3
+	first := node.Must(ada, policy("u1", "go", messages.PolicySteer)) // A3
 	if first.Disposition != messages.Started {
 		t.Errorf("an idle agent's input was %s", first.Disposition)
 	}
 	<-gate.Reached()
 	for n := range 3 {
-		a := node.Must(ada, policy(fmt.Sprint("j", n), fmt.Sprint("also ", n), messages.PolicyJoin))
-		if a.Disposition != messages.Joined || a.Turn != first.Turn {
-			t.Errorf("the answer is %+v, want joined to %s", a, first.Turn)
+		a := node.Must(ada, policy(fmt.Sprint("j", n), fmt.Sprint("also ", n), messages.PolicySteer))
+		if a.Disposition != messages.Steered || a.Turn != first.Turn {
+			t.Errorf("the answer is %+v, want steered to %s", a, first.Turn)
 		}
 	}
 	gate.Release()
@@ -44,7 +44,7 @@ func TestJoin(t *testing.T) { // A2, A3
 	if done := actorstest.Of[messages.TurnCompleted](all)[0]; len(done.Inputs) != 4 {
 		t.Errorf("it ends %v", done.Inputs)
 	}
-	if a := node.Must(ada, policy("u2", "new", messages.PolicyJoin)); a.Disposition != messages.Started || a.Turn == first.Turn {
+	if a := node.Must(ada, policy("u2", "new", messages.PolicySteer)); a.Disposition != messages.Started || a.Turn == first.Turn {
 		t.Errorf("after the end: %+v", a)
 	}
 	ends(t, s.Until(ada, "turn.completed", 2))
@@ -77,7 +77,7 @@ func TestSteerBehindAbort(t *testing.T) { // A4
 		<-running
 		aborted := node.Ask(ada, messages.Abort{ID: "a1", Reason: "enough"})
 		synctest.Wait() // its frame is on its way
-		meanwhile := node.Ask(ada, policy("j1", "this instead", messages.PolicyJoin))
+		meanwhile := node.Ask(ada, policy("j1", "this instead", messages.PolicySteer))
 		synctest.Wait()
 		close(release)
 		if a := aborted(); a.Err != nil || a.Turn != first {
@@ -88,7 +88,7 @@ func TestSteerBehindAbort(t *testing.T) { // A4
 			t.Fatalf("the input is answered with %+v", second)
 		}
 		<-own.Reached() // and the tool still stops
-		if a := node.Must(ada, policy("j2", "hurry", messages.PolicyJoin)); a.Disposition != messages.Joined || a.Turn != second.Turn {
+		if a := node.Must(ada, policy("j2", "hurry", messages.PolicySteer)); a.Disposition != messages.Steered || a.Turn != second.Turn {
 			t.Errorf("the input that steers the new turn is answered with %+v", a)
 		}
 		close(stop)
@@ -109,8 +109,8 @@ func TestSteerBehindAbort(t *testing.T) { // A4
 	})
 }
 
-// A joined input that came during the last model call gets another one.
-func TestJoinAtTheEnd(t *testing.T) { // A2, A6
+// A steered input that came during the last model call gets another one.
+func TestSteerAtTheEnd(t *testing.T) { // A2, A6
 	for name, c := range map[string]struct {
 		most  int
 		turns int
@@ -124,7 +124,7 @@ func TestJoinAtTheEnd(t *testing.T) { // A2, A6
 			in.Options.MaxSteps = c.most
 			node.Must(ada, in)
 			<-gate.Reached()
-			node.Must(ada, policy("j1", "wait", messages.PolicyJoin))
+			node.Must(ada, policy("j1", "wait", messages.PolicySteer))
 			gate.Release()
 			all := s.Until(ada, "turn.completed", c.turns)
 			ends(t, all)
@@ -175,7 +175,7 @@ func TestClearAndWithdraw(t *testing.T) { // A10, A13
 	node.Must(ada, messages.SetState{ID: "s", Patch: []byte(`{"a":1}`)})
 	node.Must(ada, say("u2", "second"))
 	<-gate.Reached()
-	node.Must(ada, policy("j1", "joined", messages.PolicyJoin))
+	node.Must(ada, policy("j1", "steered", messages.PolicySteer))
 	for _, id := range []string{"u3", "u4"} {
 		in := say(id, "queued")
 		in.Reply = "my.inbox"

@@ -57,7 +57,7 @@ func TestSpentByAnotherCommand(t *testing.T) { // A8
 }
 
 // What an agent holds ends in one frame, however many inputs are sent to it.
-func TestJoinsAreBounded(t *testing.T) { // A6, A13, A102
+func TestSteersAreBounded(t *testing.T) { // A6, A13, A102
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
 	node := s.Start(with(config(scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))), func(d *actors.Definition) { d.MaxQueue = 1_000_000 }))
@@ -65,7 +65,7 @@ func TestJoinsAreBounded(t *testing.T) { // A6, A13, A102
 	<-gate.Reached()
 	accepted := 1
 	for n := range 4000 {
-		in := policy(longID(n), "x", messages.PolicyJoin)
+		in := policy(longID(n), "x", messages.PolicySteer)
 		if n%2 == 0 {
 			in.Policy = messages.PolicyQueue
 		}

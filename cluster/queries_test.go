@@ -118,8 +118,8 @@ func TestApprovalsFromElsewhere(t *testing.T) { // A25, A41, A42, A103
 	}
 }
 
-// Who joins a paused turn hears its end with those who began it.
-func TestJoinByPrompt(t *testing.T) { // A2, A46
+// Who steers a paused turn hears its end with those who began it.
+func TestSteerByPrompt(t *testing.T) { // A2, A46
 	w := newWorld(t)
 	var ran atomic.Int32
 	c := w.node(refunds(&ran)).Client()
@@ -134,7 +134,7 @@ func TestJoinByPrompt(t *testing.T) { // A2, A46
 	go ask(input("u1", "pay them back"))
 	w.until(c, "assistant/till", ofType("turn.paused"))
 	in := input("u2", "be quick")
-	in.Policy = messages.PolicyJoin
+	in.Policy = messages.PolicySteer
 	go ask(in)
 	w.until(c, "assistant/till", func(e event) bool { return e.Type == "input.accepted" && e.field("input") == "u2" })
 	for _, call := range []messages.CallID{"a", "c"} {

@@ -52,7 +52,7 @@ func TestDeltasBeforeTheEnd(t *testing.T) { // A51
 }
 
 // One that asks again in the middle of a call is told its text once and whole.
-func TestJoinedInTheMiddle(t *testing.T) { // A8 A51
+func TestAskedAgainInTheMiddle(t *testing.T) { // A8 A51
 	w := newWorld(t)
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Step{Text: "first second", Pieces: 2, Gate: gate, After: 1})

@@ -21,13 +21,13 @@ type Policy string
 // The policies. The zero value is PolicyQueue.
 const (
 	PolicyQueue     Policy = "queue"     // its own turn, after those before it
-	PolicyJoin      Policy = "join"      // the running turn sees it before its next model call
+	PolicySteer     Policy = "steer"     // the running turn sees it before its next model call
 	PolicyInterrupt Policy = "interrupt" // the running turn is interrupted, its own begins at once
 	PolicyReject    Policy = "reject"    // refused if a turn runs
 )
 
 // Policies are the words for Input.Policy.
-func Policies() []Policy { return []Policy{PolicyQueue, PolicyJoin, PolicyInterrupt, PolicyReject} }
+func Policies() []Policy { return []Policy{PolicyQueue, PolicySteer, PolicyInterrupt, PolicyReject} }
 
 // Input is a message for an agent: it becomes a turn.
 type Input struct {
@@ -46,7 +46,7 @@ type Input struct {
 }
 
 // InputOptions differ from the definition for the input's own turn; one that
-// joins another's changes nothing there. Zero values leave the definition's.
+// steers another's changes nothing there. Zero values leave the definition's.
 type InputOptions struct {
 	// MaxSteps is at most the definition's.
 	MaxSteps int `json:"max_steps,omitempty"`

@@ -22,7 +22,7 @@ type Disposition string
 const (
 	Started Disposition = "started" // its turn began at once
 	Queued  Disposition = "queued"  // it waits for the turns before it
-	Joined  Disposition = "joined"  // the running turn will see it
+	Steered Disposition = "steered" // the running turn will see it
 )
 
 // AgentCreated is an agent's first event. It repeats the address so that a
@@ -58,7 +58,7 @@ type AgentActivated struct {
 type InputAccepted struct {
 	Input       string          `json:"input"`
 	Disposition Disposition     `json:"disposition"`
-	Turn        TurnID          `json:"turn,omitempty"` // of a started or joined one
+	Turn        TurnID          `json:"turn,omitempty"` // of a started or steered one
 	Policy      Policy          `json:"policy,omitempty"`
 	Content     Content         `json:"content"`
 	Metadata    json.RawMessage `json:"metadata,omitempty"`
@@ -69,7 +69,7 @@ type InputAccepted struct {
 	Parent *Parent `json:"parent,omitempty"`
 }
 
-// InputRequeued says that a joined input, which no model call has seen, leaves
+// InputRequeued says that a steered input, which no model call has seen, leaves
 // its turn and waits for one of its own.
 type InputRequeued struct {
 	Input  string `json:"input"`

@@ -34,10 +34,10 @@ type Agent struct {
 // null, in its JSON if made by NewAgentStatus.
 type AgentStatus struct {
 	Agent
-	// Queue is the inputs that wait for a turn, Joined those that the running
+	// Queue is the inputs that wait for a turn, Steered those that the running
 	// turn has taken in and no model has seen.
-	Queue  []string `json:"queue"`
-	Joined []string `json:"joined,omitempty"`
+	Queue   []string `json:"queue"`
+	Steered []string `json:"steered,omitempty"`
 	// Waiting takes the place of the row's number.
 	Waiting []Waiting `json:"waiting"`
 	// WaitingMore says that more calls wait below than Waiting has.
@@ -75,7 +75,7 @@ type FailedTurn struct {
 
 // NewAgentStatus joins a row with what the agent has to do.
 func NewAgentStatus(row Agent, q *Queue) AgentStatus {
-	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Joined: q.Joined(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
+	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Steered: q.Steered(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
 }
 
 // WithTimers is the status with the inputs that are to come later.

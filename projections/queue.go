@@ -55,10 +55,10 @@ type Queue struct {
 	calls   []unsettledCall
 }
 
-// waitingID is an input and the turn that it has joined, if it has.
+// waitingID is an input and the turn that it steers, if any.
 type waitingID struct {
-	id     string
-	joined messages.TurnID
+	id      string
+	steered messages.TurnID
 }
 
 // unsettledCall is a call without an outcome.
@@ -78,14 +78,14 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		in := waitingID{id: ev.Input}
-		if ev.Disposition == messages.Joined {
-			in.joined = ev.Turn
+		if ev.Disposition == messages.Steered {
+			in.steered = ev.Turn
 		}
 		q.inputs = append(q.inputs, in)
 	case messages.InputRequeued:
 		for i := range q.inputs {
 			if q.inputs[i].id == ev.Input {
-				q.inputs[i].joined = ""
+				q.inputs[i].steered = ""
 			}
 		}
 	case messages.TurnStarted:
@@ -198,11 +198,15 @@ func (q *Queue) drop(inputs ...string) {
 }
 
 // Inputs is the ids of accepted inputs that wait for a turn, oldest first.
-func (q *Queue) Inputs() []string { return q.idsOf(func(in waitingID) bool { return in.joined == "" }) }
+func (q *Queue) Inputs() []string {
+	return q.idsOf(func(in waitingID) bool { return in.steered == "" })
+}
 
-// Joined is the ids of inputs that the running turn has taken in and no model
+// Steered is the ids of inputs that the running turn has taken in and no model
 // has seen yet, oldest first.
-func (q *Queue) Joined() []string { return q.idsOf(func(in waitingID) bool { return in.joined != "" }) }
+func (q *Queue) Steered() []string {
+	return q.idsOf(func(in waitingID) bool { return in.steered != "" })
+}
 
 func (q *Queue) idsOf(chosen func(waitingID) bool) (ids []string) {
 	for _, in := range q.inputs {

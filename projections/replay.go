@@ -104,7 +104,7 @@ func (r *Replay) queueText() [5]shown {
 	}
 	return [...]shown{
 		{"queued", "left the queue", r.Queue.Inputs()},
-		{"joined the turn", "waits to join no more", r.Queue.Joined()},
+		{"steered the turn", "no longer waits to steer", r.Queue.Steered()},
 		{"waits for approval", "waits for approval no more", approvals},
 		{"waits for a decision", "waits no more", unknown},
 		{"is remembered", "is forgotten", remembered},

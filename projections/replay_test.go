@@ -60,7 +60,7 @@ var story2 = []messages.Event{
 	messages.ApprovalRequested{Turn: "t2", Call: "c2", Tool: "refund", Arguments: `{"order":8}`, ArgsHash: "h8"},
 	messages.TimerCancelled{Turn: "t2", Timer: "d3", Ran: 1200},
 	messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"c1", "c2"}, Message: "approve or deny"},
-	messages.InputAccepted{Input: "u17", Disposition: messages.Joined, Turn: "t2", Policy: messages.PolicyJoin, Content: messages.TextContent("and order 9")},
+	messages.InputAccepted{Input: "u17", Disposition: messages.Steered, Turn: "t2", Policy: messages.PolicySteer, Content: messages.TextContent("and order 9")},
 	messages.InputAccepted{Input: "u18", Disposition: messages.Queued, Content: messages.TextContent("later")},
 	messages.InputWithdrawn{Input: "u18", Reason: "never mind"},
 	messages.TurnResumed{Turn: "t2"},

@@ -10,17 +10,17 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-func joined(id string, turn messages.TurnID, text string) messages.Event {
-	return messages.InputAccepted{Input: id, Disposition: messages.Joined, Turn: turn, Content: messages.TextContent(text)}
+func steered(id string, turn messages.TurnID, text string) messages.Event {
+	return messages.InputAccepted{Input: id, Disposition: messages.Steered, Turn: turn, Content: messages.TextContent(text)}
 }
 
 func asked(turn messages.TurnID, inputs ...string) messages.Event {
 	return messages.ModelRequested{Turn: turn, Inputs: inputs}
 }
 
-func TestJoinedInputsEnterWithTheirModelCall(t *testing.T) { // A2
+func TestSteeredInputsEnterWithTheirModelCall(t *testing.T) { // A2
 	h := told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"),
-		joined("u5", "t2", "five"), joined("u6", "t2", "six"), joined("u7", "t2", "seven"))
+		steered("u5", "t2", "five"), steered("u6", "t2", "six"), steered("u7", "t2", "seven"))
 	before := h.Items()
 	expect(t, h, "2 t2 user: go", "4 t2 call c: f({})")
 	h.Apply(8, done("t2", "c", "ok"))
@@ -38,14 +38,14 @@ func TestJoinedInputsEnterWithTheirModelCall(t *testing.T) { // A2
 }
 
 func TestRequeuedInputsEnterWithTheirOwnTurn(t *testing.T) { // A6
-	expect(t, told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "done"), joined("u5", "t2", "late"),
+	expect(t, told(input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "done"), steered("u5", "t2", "late"),
 		messages.InputRequeued{Input: "u5", Turn: "t2"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}},
 		started("t8", "u5"), asked("t8", "u5")),
 		"2 t2 user: go", "4 t2 assistant: done", "8 t8 user: late")
 }
 
 func TestUnseenInputsStayWithTheirTurnsEnd(t *testing.T) { // A15
-	base := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"), joined("u5", "t2", "and this")}
+	base := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "", "c"), steered("u5", "t2", "and this")}
 	interrupted := append(base[:5:5], messages.ToolFailed{Turn: "t2", Call: "c", Message: "interrupted"},
 		messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u5"}, By: "interrupt", Note: "the user interrupted"})
 	expect(t, told(interrupted...), "2 t2 aborted user: go", "4 t2 aborted call c: f({})", "6 t2 aborted result c: interrupted",
@@ -69,7 +69,7 @@ func TestTextsOfDenialsAndHooks(t *testing.T) { // A41, A62
 
 func TestClearedIsAsCreated(t *testing.T) { // A13
 	events := []messages.Event{input("u1", "go"), started("t2", "u1"), asked("t2", "u1"), answer("t2", "hm", "c"),
-		messages.StatePatched{Patch: json.RawMessage(`{"a":1}`)}, joined("u6", "t2", "six"), input("u7", "seven"),
+		messages.StatePatched{Patch: json.RawMessage(`{"a":1}`)}, steered("u6", "t2", "six"), input("u7", "seven"),
 		messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "f"}, messages.ApprovalGranted{Turn: "t2", Call: "c", Tool: "f", Remember: true},
 		messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u6"}, By: "clear"}, messages.InputDropped{Input: "u7", By: "clear"}, messages.AgentCleared{}}
 	var cleared, fresh all
@@ -87,7 +87,7 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 		}
 		for _, pair := range [][2]any{
 			{cleared.History.View(), fresh.History.View()}, {cleared.History.Digest(), fresh.History.Digest()}, {cleared.History.Size(), fresh.History.Size()},
-			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs(), fresh.Queue.Inputs()}, {cleared.Queue.Joined(), fresh.Queue.Joined()},
+			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs(), fresh.Queue.Inputs()}, {cleared.Queue.Steered(), fresh.Queue.Steered()},
 			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.list), 0},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
@@ -103,17 +103,17 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 func TestQueueOfASteeredAgent(t *testing.T) { // A10
 	var q Queue
 	for _, step := range []struct {
-		ev             messages.Event
-		queued, joined []string
+		ev              messages.Event
+		queued, steered []string
 	}{
 		{input("u1", "a"), []string{"u1"}, nil},
 		{started("t2", "u1"), nil, nil},
-		{joined("u3", "t2", "b"), nil, []string{"u3"}},
+		{steered("u3", "t2", "b"), nil, []string{"u3"}},
 		{input("u4", "c"), []string{"u4"}, []string{"u3"}},
-		{joined("u5", "t2", "d"), []string{"u4"}, []string{"u3", "u5"}},
+		{steered("u5", "t2", "d"), []string{"u4"}, []string{"u3", "u5"}},
 		{asked("t2", "u3"), []string{"u4"}, []string{"u5"}},
 		{input("u7", "e"), []string{"u4", "u7"}, []string{"u5"}},
-		{joined("u8", "t2", "f"), []string{"u4", "u7"}, []string{"u5", "u8"}},
+		{steered("u8", "t2", "f"), []string{"u4", "u7"}, []string{"u5", "u8"}},
 		{messages.InputWithdrawn{Input: "u4"}, []string{"u7"}, []string{"u5", "u8"}},
 		{messages.InputRequeued{Input: "u5", Turn: "t2"}, []string{"u5", "u7"}, []string{"u8"}}, // by age
 		{messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3", "u8"}}, []string{"u5", "u7"}, nil},
@@ -121,8 +121,8 @@ func TestQueueOfASteeredAgent(t *testing.T) { // A10
 		{messages.AgentCleared{}, nil, nil},
 	} {
 		q.Apply(1, step.ev)
-		if !reflect.DeepEqual(q.Inputs(), step.queued) || !reflect.DeepEqual(q.Joined(), step.joined) {
-			t.Errorf("after %s %+v: queued %v, joined %v", step.ev.EventType(), step.ev, q.Inputs(), q.Joined())
+		if !reflect.DeepEqual(q.Inputs(), step.queued) || !reflect.DeepEqual(q.Steered(), step.steered) {
+			t.Errorf("after %s %+v: queued %v, steered %v", step.ev.EventType(), step.ev, q.Inputs(), q.Steered())
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (a *all) shown(t testing.TB) string {
 		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"), "size": a.History.Size(),
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
-		"inputs": a.Queue.Inputs(), "joined": a.Queue.Joined(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
+		"inputs": a.Queue.Inputs(), "steered": a.Queue.Steered(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
 		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "reached": a.Budget.reached, "remembered": a.Decided.Remembered(messages.AgentID{}),
 		"effects": a.Effects.List(messages.AgentID{}),
 	})
@@ -94,7 +94,7 @@ func (s story) items() (items []messages.Item) {
 func (s story) event() messages.Event {
 	switch s.pick(23) {
 	case 0, 1:
-		return messages.InputAccepted{Input: s.input(), Content: s.content(), Disposition: messages.Disposition(s.one("queued", "joined")), Turn: s.turn()}
+		return messages.InputAccepted{Input: s.input(), Content: s.content(), Disposition: messages.Disposition(s.one("queued", "steered")), Turn: s.turn()}
 	case 2, 3:
 		return messages.TurnStarted{Turn: s.turn(), Inputs: s.inputs(), Continues: s.turn(), Steps: s.pick(3)}
 	case 4:

@@ -149,7 +149,7 @@ func (t *Turns) end(n messages.EventNumber, id messages.TurnID, inputs []string,
 	turn.Kind, turn.Status, turn.Finish = how.Kind, how.Status, how.Finish
 }
 
-// take adds inputs that have joined the turn.
+// take adds inputs that have steered the turn.
 func (t *Turn) take(inputs []string) {
 	for _, id := range inputs {
 		if !slices.Contains(t.Inputs, id) {

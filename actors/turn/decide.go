@@ -150,8 +150,8 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
 		return
-	case t != nil && in.Policy == messages.PolicyJoin:
-		accepted.Disposition, accepted.Turn = messages.Joined, t.ID
+	case t != nil && in.Policy == messages.PolicySteer:
+		accepted.Disposition, accepted.Turn = messages.Steered, t.ID
 		d.emit(accepted)
 		return
 	case t != nil && in.Policy == messages.PolicyInterrupt:
@@ -345,10 +345,10 @@ func (d *decision) request() {
 	d.requestModel("", waiting)
 }
 
-// requestModel intends a model call that lets the given joined inputs in.
+// requestModel intends a model call that lets the given steered inputs in.
 // request is the digest of what hooks have made of it; empty: they left it as it
 // was, or there are none.
-func (d *decision) requestModel(request string, joined []string) {
+func (d *decision) requestModel(request string, steered []string) {
 	d.configure() // the definition may have changed since the turn began
 	t, def := d.s.Turn, d.env.Definition
 	step, attempt := t.Steps+1, 1
@@ -364,7 +364,7 @@ func (d *decision) requestModel(request string, joined []string) {
 		ToolChoice: choice, Inputs: t.fresh,
 	}
 	for _, q := range t.Unseen {
-		if slices.Contains(joined, q.ID) {
+		if slices.Contains(steered, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}
@@ -443,7 +443,7 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 	d.startNext()
 }
 
-// requeue gives joined inputs that no model call has seen a turn of their own.
+// requeue gives steered inputs that no model call has seen a turn of their own.
 func (d *decision) requeue(reason string) {
 	t := d.s.Turn
 	for len(t.Unseen) > 0 {

@@ -111,7 +111,7 @@ func textSize(c messages.Content) int {
 }
 
 func (s *State) accepted(q Queued, how messages.Disposition) {
-	if t := s.Turn; how == messages.Joined && t != nil {
+	if t := s.Turn; how == messages.Steered && t != nil {
 		t.Unseen = append(t.Unseen, q)
 		t.hooked = nil // none of them has been asked about it
 		t.Inputs = append(t.Inputs[:len(t.Inputs):len(t.Inputs)], q.ID)
@@ -120,7 +120,7 @@ func (s *State) accepted(q Queued, how messages.Disposition) {
 	s.Queue = append(s.Queue, q)
 }
 
-// requeued puts a joined input back among those that wait, by its age.
+// requeued puts a steered input back among those that wait, by its age.
 func (s *State) requeued(id string) {
 	t := s.Turn
 	if t == nil {
@@ -425,7 +425,7 @@ func (t *Turn) hold(ev messages.HookDecided) {
 }
 
 // heard notes the hooks that are not asked again where they have had their say,
-// until the next model call or joined input: a turn that one of them has paused
+// until the next model call or steered input: a turn that one of them has paused
 // comes back to the same place.
 func (t *Turn) heard(ev messages.HookDecided) {
 	switch HookAction(ev.Decision) {

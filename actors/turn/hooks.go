@@ -45,13 +45,13 @@ func (d *decision) asked(o HooksAsked) {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	output, answered := d.output()
-	joined, asked := len(t.Unseen) > 0 && t.finish == nil, t.again
+	steered, asked := len(t.Unseen) > 0 && t.finish == nil, t.again
 	failed := d.tell(o.Decisions)
 	switch {
 	case o.Point == TurnEnd && !answered: // by a new definition
 		d.advance()
 	case o.Point == TurnEnd:
-		d.ending(o, output, joined, asked)
+		d.ending(o, output, steered, asked)
 	case failed != "":
 		d.fail("hook", failed)
 	case t.finish != nil || t.held != "":
@@ -112,21 +112,21 @@ func (d *decision) tell(list []HookDecision) (failed string) {
 
 // ending goes on after the hooks at a turn's end; output is what the turn would
 // have answered without them. There is another model call if a hook asks to go
-// on, or if an input has joined meanwhile and none wants to finish, as far as
+// on, or if an input has steered the turn meanwhile and none wants to finish, as far as
 // the limits allow it: that is what bounds it. asked says that a hook asked to
 // go on before and that others have answered in the model's place: not again.
-func (d *decision) ending(o HooksAsked, output Output, joined, asked bool) {
+func (d *decision) ending(o HooksAsked, output Output, steered, asked bool) {
 	t := d.s.Turn
 	again, paused := false, false
 	for _, h := range o.Decisions {
 		paused = paused || h.Do == HookPause
 		again = again || h.Do == HookContinue && h.Text != "" && !asked
-		joined = joined && h.Do != HookFinish
+		steered = steered && h.Do != HookFinish
 	}
 	switch {
 	case paused || t.held != "" && t.finish == nil:
 		d.holdHere()
-	case (again || joined) && t.exhausted == "" && d.over(t.Limits, d.agentLimits()).limit == "":
+	case (again || steered) && t.exhausted == "" && d.over(t.Limits, d.agentLimits()).limit == "":
 		d.request()
 	default:
 		if now, done := d.output(); done {

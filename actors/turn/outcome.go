@@ -74,7 +74,7 @@ type (
 		// Request is the digest of the request that hooks have made. Empty: they
 		// left it as it was.
 		Request string
-		// Seen are the joined inputs that are part of that request.
+		// Seen are the steered inputs that are part of that request.
 		Seen []string
 	}
 	// ToolReturned is a tool's result.

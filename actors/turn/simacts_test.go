@@ -197,7 +197,7 @@ func (s *sim) id() string {
 func (s *sim) input() messages.Input {
 	in := messages.Input{
 		ID: s.id(), Content: messages.TextContent(s.one("", "hello", "again and again")),
-		Policy:  messages.Policy(s.one("", "queue", "join", "join", "interrupt", "reject")),
+		Policy:  messages.Policy(s.one("", "queue", "steer", "steer", "interrupt", "reject")),
 		Options: messages.InputOptions{MaxSteps: max(0, s.r.IntN(8)-3)},
 	}
 	if s.has(withToolChoice, 5) {

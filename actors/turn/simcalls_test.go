@@ -172,10 +172,10 @@ func (c *checker) hookDecided(ev messages.HookDecided) {
 
 // hooksAsked checks that hooks are not asked at the same place again and again.
 // Once is allowed, when some have answered in the model's place and one at the
-// turn's end was not content, and once more for each input that joins.
+// turn's end was not content, and once more for each input that steers.
 func (c *checker) hooksAsked(at turn.Point) {
 	c.open.asked[at]++
-	c.must(c.open.asked[at] <= 2+c.open.joins, "hooks were asked again without a model call or a person between")
+	c.must(c.open.asked[at] <= 2+c.open.steers, "hooks were asked again without a model call or a person between")
 }
 
 func (c *checker) requested(ev messages.ToolRequested) {

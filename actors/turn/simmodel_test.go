@@ -91,7 +91,7 @@ func (c *checker) modelRequested(ev messages.ModelRequested) {
 		c.request(ev)
 		c.sees()
 	}
-	o.joins = 0
+	o.steers = 0
 	o.calls, o.answered, o.final, o.asked = nil, false, false, map[turn.Point]int{}
 }
 
@@ -385,7 +385,7 @@ func (c *checker) effect(e turn.Effect) {
 		c.must(o.idle(), "a turn waits for a summary and works")
 	case turn.AskHooks:
 		idle := o.count(running) == 0 && (o.model == nil || !o.model.underWay && !o.model.waiting)
-		c.must(idle && o.count(open) == 0 && o.paused == "" && o.asked[e.Point] < 2+o.joins, "hooks are asked while something runs, or without end")
+		c.must(idle && o.count(open) == 0 && o.paused == "" && o.asked[e.Point] < 2+o.steers, "hooks are asked while something runs, or without end")
 		c.must(e.Point != turn.BeforeModel || !o.held && !o.finish, "hooks are asked about a model call in a turn that is held or ended")
 	default:
 		call := o.call(e.Call)

@@ -49,7 +49,7 @@ type openTurn struct {
 	id     messages.TurnID
 	inputs []string
 	fresh  []string // that no model was asked about: those it began with
-	unseen []string // and those that joined it
+	unseen []string // and those that steered it
 	steps  int
 	limits messages.Limits
 	used   turn.Used
@@ -81,7 +81,7 @@ type openTurn struct {
 	admitted  int               // inputs that a model was shown
 	before    []messages.TurnID // that it continues
 	shown     int               // inputs of those
-	joins     int               // since a model was asked
+	steers    int               // since a model was asked
 	reason    string            // why it failed
 	depth     int               // how many callers are above
 }
@@ -236,9 +236,9 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 	case messages.Queued:
 		c.must(ev.Policy == "" || ev.Policy == messages.PolicyQueue || c.open == nil, "an input was queued against its policy")
 		c.queue = append(c.queue, ev.Input)
-	case messages.Joined:
-		c.must(ev.Policy == messages.PolicyJoin && ev.Turn == c.open.id, "an input joined against its policy, or another turn")
-		c.open.joins++
+	case messages.Steered:
+		c.must(ev.Policy == messages.PolicySteer && ev.Turn == c.open.id, "an input steered against its policy, or another turn")
+		c.open.steers++
 		c.open.unseen, c.open.inputs = append(c.open.unseen, ev.Input), append(c.open.inputs, ev.Input)
 	}
 }
@@ -247,7 +247,7 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 func (c *checker) inputEvent(ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputRequeued:
-		c.must(c.open != nil && c.open.id == ev.Turn && slices.Contains(c.open.unseen, ev.Input), "requeued what had not joined, or was seen")
+		c.must(c.open != nil && c.open.id == ev.Turn && slices.Contains(c.open.unseen, ev.Input), "requeued what had not steered, or was seen")
 		c.requeued++
 		c.leaves(ev.Input)
 		c.queue = append(c.queue, ev.Input)
@@ -374,11 +374,11 @@ func (c *checker) turnEnd(ev messages.Event) {
 	case messages.TurnCompleted:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
 		c.completed(ev)
-		c.must(len(o.unseen) == 0, "a turn ended with a joined input that no model has seen")
+		c.must(len(o.unseen) == 0, "a turn ended with a steered input that no model has seen")
 		c.done = nil
 	case messages.TurnFailed:
 		c.over(ev.Turn, ev.Inputs, ev.Steps, ev.Usage)
-		c.must(len(o.unseen) == 0, "a turn ended with a joined input that no model has seen")
+		c.must(len(o.unseen) == 0, "a turn ended with a steered input that no model has seen")
 		c.must(ev.Reason != "", "a turn failed without a reason")
 		c.must(ev.Reason != "hook" || o.failed, "a turn failed by a hook that did not")
 		refused := o.model != nil && !o.answered && o.model.refused != ""
@@ -435,7 +435,7 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 	c.must(noted == (ev.Note != ""), "a note of an abort, or an interrupt without one")
 }
 
-// completed checks that a turn had an answer, and that a joined input was left
+// completed checks that a turn had an answer, and that a steered input was left
 // to the queue only if no model may be called.
 func (c *checker) completed(ev messages.TurnCompleted) {
 	o := c.open
@@ -449,7 +449,7 @@ func (c *checker) completed(ev messages.TurnCompleted) {
 	c.must(o.paused == "" && (o.model == nil || !o.model.underWay && !o.model.waiting), "a turn completed while it was paused or a model was asked")
 	c.must(o.hooked || c.cmd == nil || ev.Output == output, "a turn completed with another answer")
 	if c.requeued > 0 && !o.hooked && c.cmd != nil {
-		c.must(!c.mayRequest(), "a joined input was requeued though another model call may be made")
+		c.must(!c.mayRequest(), "a steered input was requeued though another model call may be made")
 	}
 }
 

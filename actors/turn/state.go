@@ -60,9 +60,9 @@ type State struct {
 // Turn is a turn that has not ended.
 type Turn struct {
 	ID messages.TurnID
-	// Inputs end with the turn, joined ones included.
+	// Inputs end with the turn, steered ones included.
 	Inputs []string
-	// Unseen are the joined inputs that no model call has seen, oldest first.
+	// Unseen are the steered inputs that no model call has seen, oldest first.
 	Unseen []Queued
 	Limits messages.Limits
 	// Steps is how many model calls the turn has made, retries not counted,

@@ -34,7 +34,7 @@ func interruptNote(reason string) string {
 	return note
 }
 
-// abort ends the running turn and its inputs, those included that have joined
+// abort ends the running turn and its inputs, those included that have steered
 // it and that no model has seen. It does not begin the next.
 func (d *decision) abort(by, reason, note string) {
 	d.settleCalls("the turn was stopped")

@@ -76,7 +76,7 @@ func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, e
 	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
 }
 
-// AskInput is Ask for an input with more than text. One that joins a running
+// AskInput is Ask for an input with more than text. One that steers a running
 // turn yields what that turn does from then on. If the agent's owner cannot be
 // reached, or goes away in the middle, it asks again with the same id, from
 // where it was, until ctx ends; without a deadline for half a minute in which

@@ -284,7 +284,7 @@ func TestViewsAsOfEveryEvent(t *testing.T) { // A80
 			messages.ToolRequested{Turn: "t3", Step: 1, Call: "a", Tool: "refund", Arguments: "{}"}, messages.ToolRequested{Turn: "t3", Step: 1, Call: "b", Tool: "look", Arguments: "{}"},
 			messages.ApprovalRequested{Turn: "t3", Call: "a", Tool: "refund", Arguments: "{}", ArgsHash: messages.HashArguments("{}"), ExpiresAt: &expires}, messages.ToolStarted{Turn: "t3", Call: "b", Tool: "look", Class: "pure", Attempt: 1}},
 		{messages.ToolFailed{Turn: "t3", Call: "b", Kind: "panic", Message: "it broke"}, messages.TurnPaused{Turn: "t3", Reason: "approval", Calls: []messages.CallID{"a"}}},
-		{accepted("u2", messages.Queued, "")}, {accepted("u3", messages.Joined, "t3")},
+		{accepted("u2", messages.Queued, "")}, {accepted("u3", messages.Steered, "t3")},
 		{messages.StatePatched{Patch: json.RawMessage(`{"a":{"b":1}}`)}},
 		{messages.ApprovalGranted{Turn: "t3", Call: "a", Tool: "refund", By: "decision", Remember: true}, messages.TurnResumed{Turn: "t3"}, messages.ToolStarted{Turn: "t3", Call: "a", Tool: "refund", Class: "once", Attempt: 1}},
 		{messages.ToolUnknown{Turn: "t3", Call: "a", Reason: "lost"}, messages.TurnPaused{Turn: "t3", Reason: "tool_unknown", Calls: []messages.CallID{"a"}}},

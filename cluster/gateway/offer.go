@@ -95,7 +95,7 @@ func (g *Gateway) offers(a messages.AgentID, to *replying) *offers {
 	return &offers{g: g, agent: a, to: to, about: make(map[askedAbout]*query)}
 }
 
-// catchUp learns what waited already before event n, at which the caller joined
+// catchUp learns what waited already before event n, at which the caller's input steered
 // the turn.
 func (o *offers) catchUp(n messages.EventNumber) error {
 	if o == nil || n <= 1 {

@@ -233,15 +233,15 @@ func TestAnswersToAFullNode(t *testing.T) {
 	}
 }
 
-// Who joins a turn that waits already is asked as well.
-func TestJoinedCallersAreAsked(t *testing.T) {
+// Who steers a turn that waits already is asked as well.
+func TestSteeredCallersAreAsked(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
 	h.wrote(till, eventlog.Paused, messages.ApprovalGranted{Turn: "t2", Call: "b", Tool: "refund"})
-	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 	d := h.next()
-	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Paused, accepted("u2", messages.Joined, "t2")), Disposition: messages.Joined}
+	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Paused, accepted("u2", messages.Steered, "t2")), Disposition: messages.Steered}
 	c.hears("input.accepted", "query t2/a/1") // not b
 }
 

@@ -129,9 +129,9 @@ type streaming struct {
 	shown shownText
 	call  messages.CallID
 	// asked is the newest model call that was told of; deltas of others, and of
-	// joined, are left out, for the caller came in the middle of it and is told
+	// partial, are left out, for the caller came in the middle of it and is told
 	// its text as a whole.
-	asked, joined messages.CallID
+	asked, partial messages.CallID
 	// said is the turn's newest text, of its model or of a hook; answer says that
 	// it may be what the turn answers.
 	said   answered
@@ -155,7 +155,7 @@ func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
 		quietAfter: keepAlive, quiet: s.quiet,
 	}
 	more, err := true, error(nil)
-	if answer.Disposition == messages.Joined {
+	if answer.Disposition == messages.Steered {
 		err = s.offers.catchUp(answer.N)
 	}
 	if err == nil && answer.Duplicate {
@@ -163,7 +163,7 @@ func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
 			more, err = w.past(g.ctx)
 			<-g.again
 		}
-		s.joined = s.asked
+		s.partial = s.asked
 	}
 	if err == nil && more {
 		s.offers.begin()
@@ -324,8 +324,8 @@ func (s *streaming) mine(f fact) bool {
 // add puts a fact with those of its frame.
 func (s *streaming) add(f fact) {
 	room := int(s.g.Conn.MaxPayload()) / 2
-	begun := len(s.facts)
-	if begun == 0 {
+	partial := len(s.facts)
+	if partial == 0 {
 		s.facts = append(s.facts, `{"type":"reprise.events","data":[`...)
 	} else {
 		s.facts = append(s.facts, ',')
@@ -334,8 +334,8 @@ func (s *streaming) add(f fact) {
 	if len(s.facts) <= room {
 		return
 	}
-	if begun > 0 { // those before it first
-		s.facts = s.facts[:begun]
+	if partial > 0 { // those before it first
+		s.facts = s.facts[:partial]
 		s.tell()
 		s.add(f)
 		return

@@ -128,7 +128,7 @@ func (s *streaming) delta(d actors.Delta) (more bool) {
 		if d.Turn == s.turn {
 			s.to.say(chunk{"reprise.child", d})
 		}
-	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.joined:
+	case s.turn == "" || d.Turn != s.turn || d.Call != s.asked || d.Call == s.partial:
 	case d.Kind == "text":
 		if d.Call != s.call {
 			s.call = d.Call

@@ -21,7 +21,7 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 		want   messages.Policy
 	}{
 		{"hello", nil, ""},
-		{"hello", header("join"), messages.PolicyJoin},
+		{"hello", header("steer"), messages.PolicySteer},
 		{`{"prompt":"hello","policy":"interrupt"}`, nil, messages.PolicyInterrupt},
 		{`{"prompt":"hello","policy":"reject"}`, header("queue"), messages.PolicyReject},
 		{`{"prompt":"hello","options":{"max_steps":3,"tool_choice":"required"},"metadata":{"a":1}}`, header("queue"), messages.PolicyQueue},
@@ -39,19 +39,19 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 		c.hears("error 409 busy", "end")
 	}
 	c := h.prompt("hello", header("soon"))
-	c.hears(`error 400 Reprise-Policy "soon": write one of [queue join interrupt reject]`, "end")
+	c.hears(`error 400 Reprise-Policy "soon": write one of [queue steer interrupt reject]`, "end")
 }
 
-// Who joins a running turn hears it from there on: of the answer under way the
+// Who steers a running turn hears it from there on: of the answer under way the
 // whole text, once it is there, and no piece out of its middle.
-func TestJoinedPromptStreamsTheRunningTurn(t *testing.T) {
+func TestSteeredPromptStreamsTheRunningTurn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
-	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+	c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Joined, "t2"))
-	h.wrote(till, eventlog.Running, accepted("u9", messages.Joined, "t2"))
-	d.answers <- messages.Answer{N: n, Turn: "t2", Disposition: messages.Joined}
+	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Steered, "t2"))
+	h.wrote(till, eventlog.Running, accepted("u9", messages.Steered, "t2"))
+	d.answers <- messages.Answer{N: n, Turn: "t2", Disposition: messages.Steered}
 	h.delta("t2", "m3", "of an answer")
 	c.hears("input.accepted")
 	h.wrote(till, eventlog.Running, says("t2", "m3", "the middle of an answer"), messages.InputRequeued{Input: "u9", Turn: "t2"}, asks("t2", "m7", "u2"))
@@ -80,7 +80,7 @@ func TestPromptsThatWaitAreToldSo(t *testing.T) {
 	c.hears("error 429 the queue is full")
 }
 
-// A joined input that no model has seen goes on in a turn of its own, and so
+// A steered input that no model has seen goes on in a turn of its own, and so
 // does its stream; the end of the first turn is none of its.
 func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 	h := newHouse(t, nil)
@@ -94,9 +94,9 @@ func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 		{[]messages.Event{timer, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}}, requeued}, "timer.cancelled input.requeued"},
 	} {
 		h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, asks("t2", "m3", "u1"))
-		c := h.prompt(`{"prompt":"hello","id":"u2","policy":"join"}`, nil)
+		c := h.prompt(`{"prompt":"hello","id":"u2","policy":"steer"}`, nil)
 		d := h.next()
-		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Joined, "t2"))}
+		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Steered, "t2"))}
 		c.hears("input.accepted")
 		h.wrote(till, eventlog.Running, end.events...)
 		h.wrote(till, eventlog.Running, messages.TurnStarted{Turn: "t9", Inputs: []string{"u7"}}, messages.TurnAborted{Turn: "t9", Inputs: []string{"u7"}})

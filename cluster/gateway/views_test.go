@@ -125,12 +125,12 @@ func TestShowAndUsage(t *testing.T) {
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},
 		messages.ModelRequested{Turn: "t2", Step: 1, Call: "m3", Model: "a/b", Inputs: []string{"u1"}}, messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Usage: usage, Cost: 7})
 	h.wrote(till, eventlog.Paused, gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
-	h.wrote(till, eventlog.Paused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Joined, "t2"))
+	h.wrote(till, eventlog.Paused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Steered, "t2"))
 	var got map[string]any
 	h.ok(json.Unmarshal([]byte(h.view("show")[0]), &got))
 	var want map[string]any
 	h.ok(json.Unmarshal([]byte(`{"agent":"support/till","phase":"paused","turn":"t2","events":8,"epoch":1,"owner":"n1","updated":"2026-01-02T03:04:05Z",
-		"queue":["u2"],"joined":["u3"],"paused":"approval","message":"approve or deny",
+		"queue":["u2"],"steered":["u3"],"paused":"approval","message":"approve or deny",
 		"waiting":[{"call":"a","turn":"t2","tool":"refund","kind":"approval","reason":"it is over 50","arguments":"{}","args_hash":"`+messages.HashArguments("{}")+`","n":5,"at":"2026-01-02T03:04:05Z"}],
 		"budget":{"turn":{"limits":{"max_steps":5,"max_tokens":100},"used":{"steps":1,"tokens":23,"cost_nanos":7}},"agent":{"limits":{},"used":{"steps":1,"tokens":23,"cost_nanos":7}}}}`), &want))
 	if !reflect.DeepEqual(got, want) {

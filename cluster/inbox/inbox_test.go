@@ -112,7 +112,7 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A102
 			{subjects.Ctl(a), `{"type":"withdraw","id":"4","all":true}`, `{"id":"4","all":true}`},
 			{subjects.Ctl(a), `{"type":"clear","id":"5"}`, `{"id":"5"}`},
 			{subjects.Ctl(a), `{"type":"resume","id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`, `{"id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`},
-			{subjects.In(a), `{"id":"7","policy":"join","content":"hello"}`, `{"id":"7","policy":"join","content":"hello","reply":"inbox.me"}`},
+			{subjects.In(a), `{"id":"7","policy":"steer","content":"hello"}`, `{"id":"7","policy":"steer","content":"hello","reply":"inbox.me"}`},
 			{subjects.In(a), `{"id":"8","policy":"reject","content":"hello"}`, `{"id":"8","policy":"reject","content":"hello","reply":"inbox.me"}`},
 		} {
 			msg := &nats.Msg{Subject: c.subject, Data: []byte(c.body), Header: nats.Header{messages.HeaderReply: {"inbox.me"}}}

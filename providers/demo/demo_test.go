@@ -198,8 +198,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A message that joins a running turn is dealt with beside what was asked first.
-func TestJoined(t *testing.T) {
+// A message that steers a running turn is dealt with beside what was asked first.
+func TestSteered(t *testing.T) {
 	k := &talker{t: t, tools: kitchen()}
 	k.items = []messages.Item{
 		messages.Text(messages.RoleUser, "What is 2+2?"),

@@ -26,7 +26,7 @@ func joined[V any](a, b map[string]V) map[string]V {
 
 // ownCommands are those about the agent itself.
 var ownCommands = map[string]func(s *Stage, args []string) any{
-	// input ID TEXT [policy=join] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N] [known=N]
+	// input ID TEXT [policy=steer] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N] [known=N]
 	"input": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),

@@ -121,7 +121,7 @@ var ownShows = map[string]func(s *Stage){
 		}
 		if t := s.State.Turn; t != nil {
 			for _, q := range t.Unseen {
-				fmt.Fprintf(&s.out, " joined=%s", q.ID)
+				fmt.Fprintf(&s.out, " steered=%s", q.ID)
 			}
 		}
 		for _, q := range s.State.Queue {

@@ -82,7 +82,7 @@ type ofModel struct {
 var (
 	appendResults = []string{"stored", "conflict", "too_large", "unknown"}
 	directions    = []string{"taken", "lost"}
-	dispositions  = []string{string(messages.Started), string(messages.Queued), string(messages.Joined)}
+	dispositions  = []string{string(messages.Started), string(messages.Queued), string(messages.Steered)}
 	turnOutcomes  = []string{"completed", "failed", "aborted"}
 	modelOutcomes = []string{"completed", "failed", "lost"}
 	toolOutcomes  = []string{"completed", "failed", "denied", "skipped", "unknown"}

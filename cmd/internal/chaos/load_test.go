@@ -297,7 +297,7 @@ func (p *publisher) input() {
 func (p *publisher) policy() messages.Policy {
 	switch n := p.random.IntN(100); {
 	case n < 12:
-		return messages.PolicyJoin
+		return messages.PolicySteer
 	case n < 17:
 		return messages.PolicyInterrupt
 	case n < 25:

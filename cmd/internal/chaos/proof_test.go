@@ -403,7 +403,7 @@ func (t *trial) order() {
 func (t *trial) turns() {
 	var running messages.TurnID
 	var started client.Event
-	failed, joined := false, false
+	failed, steered := false, false
 	asked := make(map[messages.CallID]fields)
 	for _, ev := range t.log {
 		switch ev.Type {
@@ -418,16 +418,16 @@ func (t *trial) turns() {
 			if running != "" {
 				t.wrong([]client.Event{started, ev}, "turn %s began while %s ran", ev.Turn, running)
 			}
-			running, started, failed, joined = ev.Turn, ev, false, false
+			running, started, failed, steered = ev.Turn, ev, false, false
 		case "tool.failed", "tool.skipped", "tool.denied":
 			failed = true
 		case "input.accepted":
-			joined = joined || field(ev).Disposition == messages.Joined
+			steered = steered || field(ev).Disposition == messages.Steered
 		case "turn.completed", "turn.failed", "turn.aborted":
 			if ev.Turn != running {
 				t.wrong([]client.Event{started, ev}, "turn %s ended while %q ran", ev.Turn, running)
 			}
-			t.outcome(started, ev, failed || joined)
+			t.outcome(started, ev, failed || steered)
 			running = ""
 		default:
 			if ev.Turn != "" && ev.Turn != running && ev.Type != "budget.raised" && !strings.HasPrefix(ev.Type, "input.") && !strings.HasPrefix(ev.Type, "child.") {

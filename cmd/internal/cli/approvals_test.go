@@ -88,7 +88,7 @@ func TestApproveDemo(t *testing.T) { // A44
 	w.run("approvals", "--remembered").exits(2, "name the agent")
 	w.run("show", "support/t1").exits(0, "paused", "refund", "9900", "approve support/t1 "+call+" --turn "+turn)
 	w.run("ask", "support/t1", "hello?").exits(3, "queued behind turn", "approve support/t1")
-	w.run("ask", "--policy", "join", "support/t1", "hurry").exits(3, "joined turn", "approve support/t1")
+	w.run("ask", "--policy", "steer", "support/t1", "hurry").exits(3, "steered turn", "approve support/t1")
 
 	w.run("approve", "support/t1").exits(2)
 	w.run("approve", "support/t1", "call_other").exits(1, "call_other", "approvals support/t1")

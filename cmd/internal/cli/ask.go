@@ -26,7 +26,7 @@ type turnFlags struct {
 func (f *turnFlags) turns(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.policy, "policy", string(messages.PolicyQueue),
-		"if the agent is busy: queue (a turn of its own, after), join (the running turn sees it before its next model call), "+
+		"if the agent is busy: queue (a turn of its own, after), steer (the running turn sees it before its next model call), "+
 			"interrupt (cancel the running turn, then run) or reject")
 	fs.StringVar(&f.toolChoice, "tool-choice", "",
 		"auto, none, or to force a tool until one was used: required, or the name of one (default: the agent's; what that forces stands)")
@@ -41,7 +41,7 @@ func (f *turnFlags) input(text string) (messages.Input, error) {
 	}
 	switch {
 	case !slices.Contains(messages.Policies(), in.Policy):
-		return in, usage("--policy %q: write queue, join, interrupt or reject", f.policy)
+		return in, usage("--policy %q: write queue, steer, interrupt or reject", f.policy)
 	case f.maxSteps < 0:
 		return in, usage("--max-steps %d: it must be positive", f.maxSteps)
 	}

@@ -74,7 +74,7 @@ func (a *app) status(s projections.AgentStatus) error {
 		}
 	}
 	some("", "queued", s.Queue)
-	some("joined", "joined", s.Joined)
+	some("steered", "steered", s.Steered)
 	if s.Timers > 0 {
 		row("later", "%d inputs, the next at %s: see `%s timers %s`", s.Timers, s.Next.UTC().Format(time.DateTime), a.started, agent)
 	}

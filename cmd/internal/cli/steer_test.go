@@ -65,23 +65,23 @@ func TestWithdraw(t *testing.T) { // A10
 	}
 }
 
-func TestJoin(t *testing.T) { // A2 A3
+func TestSteer(t *testing.T) { // A2 A3
 	w := holder(t)
 	w.dev()
-	w.run("ask", "--policy", "join", "assistant/idle", "What is 6 times 7?").exits(0, "42")
+	w.run("ask", "--policy", "steer", "assistant/idle", "What is 6 times 7?").exits(0, "42")
 	asking := w.begin("", "ask", "worker/a", "use hold")
 	w.started()
-	joining := w.begin("", "ask", "--policy", "join", "worker/a", "and be quick", "--id", "j", "-o", "json")
+	steering := w.begin("", "ask", "--policy", "steer", "worker/a", "and be quick", "--id", "j", "-o", "json")
 	w.awaitInput("worker/a", "j")
-	w.run("show", "worker/a").exits(0, "joined", "j")
+	w.run("show", "worker/a").exits(0, "steered", "j")
 	w.release()
 	asking().exits(0)
-	lines := joining().exits(0).objects()
-	if lines[0]["type"] != "input.accepted" || data(lines[0])["disposition"] != "joined" || lines[0]["turn"] != "t4" {
-		t.Errorf("the first line of a joined ask: %v", lines[0])
+	lines := steering().exits(0).objects()
+	if lines[0]["type"] != "input.accepted" || data(lines[0])["disposition"] != "steered" || lines[0]["turn"] != "t4" {
+		t.Errorf("the first line of a steered ask: %v", lines[0])
 	}
 	if last := lines[len(lines)-1]; last["type"] != "turn.completed" || last["turn"] != "t4" {
-		t.Errorf("the last line of a joined ask: %v", last)
+		t.Errorf("the last line of a steered ask: %v", last)
 	}
 	var order []string
 	for _, item := range w.run("history", "worker/a", "-o", "json").exits(0).objects() {
@@ -137,14 +137,14 @@ func TestClear(t *testing.T) { // A13
 	w.run("ask", "worker/a", "hello", "--id", "old").exits(0)
 	running := w.begin("", "ask", "worker/a", "use hold")
 	w.started()
-	joined := w.begin("", "ask", "--policy", "join", "worker/a", "be quick", "--id", "j")
+	steered := w.begin("", "ask", "--policy", "steer", "worker/a", "be quick", "--id", "j")
 	w.awaitInput("worker/a", "j")
 	waiting := w.begin("", "ask", "worker/a", "hello again", "--id", "q")
 	w.awaitInput("worker/a", "q")
 	w.run("clear", "worker/a", "--id", "c", "--reason", "start over").exits(0, "cleared; turn", "was aborted")
 	w.run("clear", "worker/a", "--id", "c").exits(0, "applied before")
 	running().exits(1, "aborted by clear")
-	joined().exits(1, "aborted by clear")
+	steered().exits(1, "aborted by clear")
 	waiting().exits(1, "the input was dropped by clear: start over")
 	if r := w.run("history", "worker/a", "-o", "json").exits(0); r.out != "" {
 		t.Errorf("history after clear: %s", r.out)

@@ -250,10 +250,10 @@ func (t *turn) behind(ctx context.Context, disposition messages.Disposition) err
 }
 
 // stuckBehind is paused for another turn than the input's own, or for one that
-// the input joined.
+// the input steered.
 func (t *turn) stuckBehind(ctx context.Context, e messages.TurnPaused, disposition messages.Disposition) error {
-	if disposition == messages.Joined {
-		return t.stuck(ctx, e, fmt.Sprintf("the input joined turn %s, which waits", e.Turn))
+	if disposition == messages.Steered {
+		return t.stuck(ctx, e, fmt.Sprintf("the input steered turn %s, which waits", e.Turn))
 	}
 	person := t.person // is not asked about another one's turn
 	t.person = nil

@@ -76,7 +76,7 @@ tools:
     command: [sh, -c, 'echo started >>"$work/runs"; until [ -e "$work/go" ] || [ ! -d "$work" ]; do sleep 0.1; done; echo 42 tickets were closed']
     description: Write the weekly report
     parameters: {type: object}
-    class: keyed
+    on_unknown: rerun
 END
 
 start

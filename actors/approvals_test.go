@@ -46,7 +46,7 @@ func asks(id, name, arguments string) scripted.Call {
 // on with a decision in another one.
 func TestApproval(t *testing.T) { // A25, A40, A41, A43, A44, A46
 	var r recorder
-	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Once), approval: tool.Always}, r.tool("look", tool.Pure)}
+	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Pause), approval: tool.Always}, r.tool("look", tool.ReadOnly)}
 	model := scripted.New(scripted.Ask(asks("c1", "pay", `{"n":1}`), asks("c2", "look", `{"n":2}`), asks("c3", "pay", `{"n":3}`), asks("c4", "pay", `{"n":4}`)), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	node := s.Start(config(model, tools...))
@@ -86,7 +86,7 @@ func TestApproval(t *testing.T) { // A25, A40, A41, A43, A44, A46
 
 func TestApprovalIsRemembered(t *testing.T) { // A42
 	var r recorder
-	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Once), approval: tool.Always}, gatedTool{Tool: r.tool("mail", tool.Once), approval: tool.Always}}
+	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Pause), approval: tool.Always}, gatedTool{Tool: r.tool("mail", tool.Pause), approval: tool.Always}}
 	turnOf := scripted.Func(func(q providers.Request) scripted.Step {
 		if last := q.Items[len(q.Items)-1]; last.Type == messages.ItemMessage && last.Role == messages.RoleUser {
 			return scripted.Ask(asks("", "pay", `{"for":"`+last.Content.Text()+`"}`), asks("", "mail", `{}`))
@@ -133,7 +133,7 @@ func TestApprovalIsRemembered(t *testing.T) { // A42
 // Remembered denials are written once for each call: an answer with too many of
 // them fails its model call, and nothing is appended that does not fit.
 func TestRememberedDenialsAreManyBytes(t *testing.T) { // A42, A102
-	pay := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Always}
+	pay := gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Always}
 	many := make([]scripted.Call, 60)
 	for i := range many {
 		many[i] = asks("", "pay", fmt.Sprintf(`{"n":%d}`, i))
@@ -160,7 +160,7 @@ func TestRememberedDenialsAreManyBytes(t *testing.T) { // A42, A102
 // for a person, what cannot run is not asked about.
 func TestApprovalIsAsked(t *testing.T) { // A40
 	var r recorder
-	pay := gatedTool{Tool: r.tool("pay", tool.Keyed), approval: tool.Asked, want: func(raw json.RawMessage) (bool, error) {
+	pay := gatedTool{Tool: r.tool("pay", tool.Rerun), approval: tool.Asked, want: func(raw json.RawMessage) (bool, error) {
 		var a struct{ N int }
 		if err := json.Unmarshal(raw, &a); err != nil {
 			return false, &tool.ArgumentError{Err: err}
@@ -196,7 +196,7 @@ func TestApprovalIsAsked(t *testing.T) { // A40
 // wants that.
 func TestRepeatedEffects(t *testing.T) {
 	var r recorder
-	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Keyed), repeats: true}, r.tool("mail", tool.Once), r.tool("look", tool.Pure)}
+	tools := []tool.Tool{gatedTool{Tool: r.tool("pay", tool.Rerun), repeats: true}, r.tool("mail", tool.Pause), r.tool("look", tool.ReadOnly)}
 	same := []scripted.Call{asks("", "pay", `{"n":1,"to":"ada"}`), asks("", "mail", `{"n":1}`), asks("", "look", `{"n":1}`)}
 	other := []scripted.Call{asks("", "pay", `{ "to": "ada", "n": 1 }`), asks("", "mail", `{"n": 1}`), asks("", "look", `{"n": 1}`)}
 	model := scripted.New(scripted.Ask(same...), scripted.Ask(other...), scripted.Say("done"), scripted.Ask(same...), scripted.Say("done"))
@@ -224,7 +224,7 @@ func TestRepeatedEffects(t *testing.T) {
 func TestApprovalExpires(t *testing.T) { // A25, A41
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
-		pay := gatedTool{Tool: r.tool("pay", tool.Once), approval: tool.Always, expiry: time.Hour}
+		pay := gatedTool{Tool: r.tool("pay", tool.Pause), approval: tool.Always, expiry: time.Hour}
 		model := scripted.New(scripted.Ask(asks("c1", "pay", `{}`), asks("c2", "pay", `{"n":2}`)), scripted.Say("done"))
 		s := actorstest.New(t, nil)
 		node := s.Start(config(model, pay))
@@ -258,7 +258,7 @@ func TestApprovalExpires(t *testing.T) { // A25, A41
 // A reply subject is told of a call that waits for approval.
 func TestApprovalIsTold(t *testing.T) { // A43
 	heard := newEar()
-	cfg := config(scripted.New(scripted.Ask(asks("c1", "pay", `{}`))), gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Always})
+	cfg := config(scripted.New(scripted.Ask(asks("c1", "pay", `{}`))), gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Always})
 	cfg.Observer = heard
 	s := actorstest.New(t, nil)
 	node := s.Start(cfg)

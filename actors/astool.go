@@ -152,7 +152,7 @@ func checkAgentTools(cfg Config) error {
 // asChild makes what the machine knows of a tool that is an agent.
 func asChild(t tool.Tool, known turn.Tool) turn.Tool {
 	if child, ok := t.(*AgentTool); ok {
-		known.Class, known.Child, known.Detached, known.MaxChildren = turn.ClassChild, child.kind, child.detached, child.maxChildren
+		known.OnUnknown, known.Child, known.Detached, known.MaxChildren = "", child.kind, child.detached, child.maxChildren
 	}
 	return known
 }

@@ -50,7 +50,7 @@ func (s *shelf) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (
 func many(of string) string { return strings.Repeat(of, 256<<10/len(of)) }
 
 func giving(name, text string, runs *atomic.Int32) *tool.Typed[none] {
-	return toolOf(name, tool.Once, func(context.Context) (string, error) { runs.Add(1); return text, nil })
+	return toolOf(name, tool.Pause, func(context.Context) (string, error) { runs.Add(1); return text, nil })
 }
 
 func blobsOf(t *testing.T, s *actorstest.Stage, a messages.AgentID) (list []messages.Blob) {
@@ -72,7 +72,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	stored := make(chan struct{})
 	var once sync.Once
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
-	cfg := config(model, toolOf("large", tool.Keyed, func(context.Context) (string, error) {
+	cfg := config(model, toolOf("large", tool.Rerun, func(context.Context) (string, error) {
 		return many(fmt.Sprint("run ", runs.Add(1), " ")), nil
 	}))
 	cfg.Log = &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {

@@ -291,7 +291,7 @@ func (s *tale) ending() ending {
 			}
 		}
 	})
-	for key, runs := range s.runs { // a call of class once by its tool, any other by its attempt
+	for key, runs := range s.runs { // a call with OnUnknown Pause by its tool, any other by its attempt
 		if runs > 1 && (strings.HasPrefix(key, "mail") || strings.HasPrefix(key, "wire") || strings.Contains(key, "#")) {
 			s.t.Errorf("%s ran %d times", key, runs)
 		}

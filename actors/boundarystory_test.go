@@ -105,7 +105,7 @@ func scenes() []scene {
 	return []scene{
 		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that steers the turn
 		{when: at(turn.Executing, "until"), do: under(messages.PolicySteer, "j1", "and hurry")},
-		{when: idle, do: say("u2", "work")}, // tools of all classes, one of them gated; a queue
+		{when: idle, do: say("u2", "work")}, // tools of every OnUnknown, one of them gated; a queue
 		{when: rests("approval"), do: say("u3", "again")},
 		{when: rests("approval"), do: say("u4", "never")},
 		{when: rests("approval"), do: messages.Withdraw{ID: "w4", Input: "u4"}},
@@ -219,7 +219,7 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 // decide looks into the ledger to say what became of a call. Hold mu.
 func (s *tale) decide(t messages.TurnID, c turn.ToolCall) messages.Command {
 	if c.Tool != "mail" && c.Tool != "wire" {
-		s.t.Errorf("a person is asked about %s, which is not of class once", c.ID)
+		s.t.Errorf("a person is asked about %s, which is not of a tool with OnUnknown Pause", c.ID)
 	}
 	d := messages.Decide{ID: fmt.Sprint("decide-", t, c.ID, c.Attempt), Call: c.ID, Outcome: messages.OutcomeRetry}
 	if s.runs[c.Tool+" "+c.Key] > 0 {
@@ -246,23 +246,23 @@ func (s *tale) config() actors.Config {
 }
 
 // tool is one of the process that lives.
-func (s *tale) tool(name string, class tool.Class) *tool.Typed[amount] {
+func (s *tale) tool(name string, onUnknown tool.OnUnknown) *tool.Typed[amount] {
 	life := s.life
-	return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
+	return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
 }
 
 func (s *tale) toolsBelow() []tool.Tool {
-	return []tool.Tool{s.tool("stamp", tool.Keyed).ApproveAlways(), s.tool("ever", tool.Pure)}
+	return []tool.Tool{s.tool("stamp", tool.Rerun).ApproveAlways(), s.tool("ever", tool.ReadOnly)}
 }
 
 func (s *tale) tools() []tool.Tool {
 	of := s.tool
 	return []tool.Tool{
 		actors.AsTool("helper", "asks a helper"),
-		of("add", tool.Pure), of("until", tool.Pure), of("ever", tool.Pure), of("mail", tool.Once),
-		of("pay", tool.Keyed).ApproveAlways(), of("refund", tool.Keyed).ApproveAlways().ApprovalTimeout(s.pace.expiry),
-		of("slowrefund", tool.Keyed).ApproveAlways(), of("wire", tool.Once).ApproveRepeats(),
-		of("ship", tool.Check).ReconcileWith(func(ctx context.Context, key string) (string, tool.Found, error) {
+		of("add", tool.ReadOnly), of("until", tool.ReadOnly), of("ever", tool.ReadOnly), of("mail", tool.Pause),
+		of("pay", tool.Rerun).ApproveAlways(), of("refund", tool.Rerun).ApproveAlways().ApprovalTimeout(s.pace.expiry),
+		of("slowrefund", tool.Rerun).ApproveAlways(), of("wire", tool.Pause).ApproveRepeats(),
+		of("ship", tool.Reconcile).ReconcileWith(func(ctx context.Context, key string) (string, tool.Found, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.runs["ship "+key] > 0 {

@@ -39,7 +39,7 @@ func TestBudgets(t *testing.T) { // A17, A52
 	} {
 		for _, pauses := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.limit, c.raise.AgentLimits != messages.Raised{}, pauses), func(t *testing.T) {
-				look := new(recorder).tool("look", tool.Pure)
+				look := new(recorder).tool("look", tool.ReadOnly)
 				model := scripted.New(using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Say("done"), 90, 10))
 				cfg := with(config(model, look), func(d *actors.Definition) { c.set(d); d.PauseAtLimit = pauses })
 				cfg.Prices = map[string]messages.Price{"scripted/m": {Input: 1000, Output: 1000}} // 0.1 a call
@@ -84,7 +84,7 @@ func TestDuration(t *testing.T) { // A17
 	for _, pauses := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			gate := scripted.NewGate()
-			pay := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Always}
+			pay := gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Always}
 			model := scripted.New(scripted.Ask(asks("c1", "pay", `{}`)), scripted.Held(gate, scripted.Ask(asks("c2", "pay", `{"n":2}`))), scripted.Say("done"))
 			cfg := with(config(model, pay), func(d *actors.Definition) { d.TurnLimits.MaxDuration = 60_000; d.PauseAtLimit = pauses })
 			s := actorstest.New(t, nil)
@@ -142,7 +142,7 @@ func TestFallback(t *testing.T) { // A50
 		return providers.Response{}, &providers.Error{Kind: providers.Auth, Message: "the key is wrong"}
 	})
 	backup := scripted.New(scripted.Ask(call("", "look")), scripted.Say("done"), scripted.Say("again"))
-	cfg := with(config(broken, new(recorder).tool("look", tool.Pure)), func(d *actors.Definition) { d.Fallbacks = []string{"worse/x", "backup/b"} })
+	cfg := with(config(broken, new(recorder).tool("look", tool.ReadOnly)), func(d *actors.Definition) { d.Fallbacks = []string{"worse/x", "backup/b"} })
 	cfg.Providers = providers.Set{"scripted": broken, "worse": broken, "backup": backup}
 	s := actorstest.New(t, nil)
 	node := s.Start(cfg)
@@ -175,7 +175,7 @@ func TestToolChoice(t *testing.T) { // A34
 	hold := make(chan struct{})
 	started := make(chan struct{}, 1)
 	runs := 0
-	look := toolOf("look", tool.Pure, func(ctx context.Context) (string, error) {
+	look := toolOf("look", tool.ReadOnly, func(ctx context.Context) (string, error) {
 		mu.Lock()
 		runs++
 		first := runs == 1
@@ -273,9 +273,9 @@ func TestUsageIsBelievedWithinReason(t *testing.T) { // A52
 
 func TestStopOnTool(t *testing.T) { // A35
 	var r recorder
-	pay := gatedTool{Tool: r.tool("pay", tool.Once), approval: tool.Always}
+	pay := gatedTool{Tool: r.tool("pay", tool.Pause), approval: tool.Always}
 	model := scripted.New(scripted.Ask(asks("c1", "final", `{"n":1}`), asks("c2", "pay", `{}`)))
-	cfg := with(config(model, pay, r.tool("final", tool.Pure)), func(d *actors.Definition) { d.StopOn = []string{"final"} })
+	cfg := with(config(model, pay, r.tool("final", tool.ReadOnly)), func(d *actors.Definition) { d.StopOn = []string{"final"} })
 	s := actorstest.New(t, nil)
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))

@@ -79,7 +79,7 @@ func (f *family) config() actors.Config {
 		Definitions: []actors.Definition{
 			kind("root", actors.AsTool("middle", "asks middle")),
 			kind("middle", actors.AsTool("leaf", "asks leaf")),
-			kind("leaf", toolOf("pay", tool.Keyed, f.pay).ApproveAlways()),
+			kind("leaf", toolOf("pay", tool.Rerun, f.pay).ApproveAlways()),
 		},
 	}
 }
@@ -612,7 +612,7 @@ func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 		}
 		return scripted.Ask(calls...)
 	})
-	pay := tool.New("pay", "Pay", tool.Once, func(context.Context, struct {
+	pay := tool.New("pay", "Pay", tool.Pause, func(context.Context, struct {
 		Why string `json:"why"`
 	}) (string, error) {
 		return "paid", nil

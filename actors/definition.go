@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -264,7 +263,7 @@ type storedTool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	Class       tool.Class      `json:"class"`
+	OnUnknown   tool.OnUnknown  `json:"on_unknown,omitempty"` // of all but agents
 	TimeoutMS   int64           `json:"timeout_ms,omitempty"`
 
 	Approval          tool.Approval `json:"approval,omitempty"`
@@ -291,20 +290,21 @@ func (d Definition) encode() ([]byte, error) {
 	for _, t := range d.Tools {
 		spec := t.Spec()
 		kept := storedTool{
-			Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters, Class: class(spec), TimeoutMS: spec.Timeout.Milliseconds(),
+			Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters, OnUnknown: onUnknown(spec), TimeoutMS: spec.Timeout.Milliseconds(),
 			Approval: spec.Approval, ApproveRepeats: spec.ApproveRepeats, ApprovalTimeoutMS: spec.ApprovalTimeout.Milliseconds(),
 		}
 		if child, ok := t.(*AgentTool); ok {
-			kept.Class, kept.Agent, kept.Detached, kept.MaxChildren = turn.ClassChild, child.kind, child.detached, child.maxChildren
+			kept.OnUnknown, kept.Agent, kept.Detached, kept.MaxChildren = "", child.kind, child.detached, child.maxChildren
 		}
 		s.Tools = append(s.Tools, kept)
 	}
 	return json.Marshal(s)
 }
 
-func class(s tool.Spec) tool.Class {
-	if s.Class == "" {
-		return tool.Once
+// onUnknown returns the tool's OnUnknown, never its zero value.
+func onUnknown(s tool.Spec) tool.OnUnknown {
+	if s.OnUnknown == "" {
+		return tool.Pause
 	}
-	return s.Class
+	return s.OnUnknown
 }

@@ -472,7 +472,7 @@ func (a *agent) callInfo(e turn.Effect, c turn.ToolCall) tool.Call {
 	return tool.Call{Agent: a.id, Turn: e.Turn, ID: c.ID, Key: c.Key, Attempt: c.Attempt}
 }
 
-// reconcile asks a tool of class check what became of a lost call.
+// reconcile asks a tool what became of a lost call.
 func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition) (result any) {
 	unsure := turn.ToolReconciled{Call: c.ID}
 	r, ok := def.tools[c.Tool].(tool.Reconciler)

@@ -28,7 +28,7 @@ func TestAppendsUnderFaults(t *testing.T) { // A6
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int32
-			work := toolOf("work", tool.Once, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
+			work := toolOf("work", tool.Pause, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
 			s := actorstest.New(t, nil)
 			cfg := config(scripted.TwoStep("work", "{}"), work)
 			cfg.Log = logtest.NewFaulty(s.Log(), logtest.Plan(seed, 60)...)
@@ -67,7 +67,7 @@ func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 func TestSmallLog(t *testing.T) { // A36, A102
 	const limit = 40 << 10
 	var runs atomic.Int32
-	large := toolOf("large", tool.Keyed, func(context.Context) (string, error) {
+	large := toolOf("large", tool.Rerun, func(context.Context) (string, error) {
 		runs.Add(1)
 		return strings.Repeat("x", 100<<10), nil
 	})
@@ -181,7 +181,7 @@ func (u *unreadable) Tips(context.Context, messages.Partition, []messages.AgentI
 // Agents fall asleep all the time while messages arrive: none is lost.
 func TestPassivationUnderFire(t *testing.T) {
 	s := actorstest.New(t, nil)
-	cfg := config(scripted.TwoStep("work", "{}"), toolOf("work", tool.Pure, func(context.Context) (string, error) { return "ok", nil }))
+	cfg := config(scripted.TwoStep("work", "{}"), toolOf("work", tool.ReadOnly, func(context.Context) (string, error) { return "ok", nil }))
 	cfg.IdleAfter = 100 * time.Microsecond // asleep whenever there is nothing to do
 	node := s.Start(cfg)
 	var senders sync.WaitGroup
@@ -274,7 +274,7 @@ func (l *stuck) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 // that intends it.
 func TestIntentBeforeEffect(t *testing.T) {
 	var runs atomic.Int32
-	work := toolOf("work", tool.Pure, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
+	work := toolOf("work", tool.ReadOnly, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
 	model := scripted.New(scripted.Ask(call("c1", "work")), scripted.Ask(call("c2", "work")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
 	cfg := config(model, work)

@@ -45,7 +45,7 @@ func TestFramesOfATurn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			turn := make(chan struct{}, 1) // each runs when the one before it is in the log
-			pay := toolOf("pay", tool.Pure, func(ctx context.Context) (string, error) {
+			pay := toolOf("pay", tool.ReadOnly, func(ctx context.Context) (string, error) {
 				select {
 				case <-turn:
 				case <-ctx.Done():

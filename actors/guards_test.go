@@ -46,7 +46,7 @@ func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 		})
 		var paid recorder
 		s := actorstest.New(t, nil)
-		node := s.Start(hooked(deaf, []tool.Tool{paid.tool("pay", tool.Once)}, hookAt("before_tool", func() (actors.Verdict, error) {
+		node := s.Start(hooked(deaf, []tool.Tool{paid.tool("pay", tool.Pause)}, hookAt("before_tool", func() (actors.Verdict, error) {
 			return actors.Verdict{Do: actors.Skip, Text: "never pay"}, nil
 		})))
 		defer end(node)
@@ -151,7 +151,7 @@ func TestGuardSeesWhatSteersMeanwhile(t *testing.T) { // A2, A62
 // What hooks say of a large result that ends the turn fits beside it.
 func TestNotesBesideLargeResults(t *testing.T) { // A61, A102
 	runs := 0
-	big := toolOf("big", tool.Pure, func(context.Context) (string, error) { runs++; return strings.Repeat("x", 190<<10), nil })
+	big := toolOf("big", tool.ReadOnly, func(context.Context) (string, error) { runs++; return strings.Repeat("x", 190<<10), nil })
 	var hooks []actors.Hook
 	for n := range 4 {
 		h := hookAt("after_tool", func() (actors.Verdict, error) { return actors.Verdict{Text: strings.Repeat("y", 46<<10)}, nil })
@@ -201,7 +201,7 @@ func TestGoOnWithOtherHooks(t *testing.T) { // A62
 // approved and what runs.
 func TestHooksGetCopiesOfArguments(t *testing.T) { // A33, A40
 	var paid recorder
-	pay := gatedTool{Tool: paid.tool("pay", tool.Once), approval: tool.Asked, want: func(b json.RawMessage) (bool, error) {
+	pay := gatedTool{Tool: paid.tool("pay", tool.Pause), approval: tool.Asked, want: func(b json.RawMessage) (bool, error) {
 		return strings.Contains(string(b), "9"), nil
 	}}
 	s := actorstest.New(t, nil)

@@ -8,7 +8,7 @@ import (
 )
 
 // Drain asks a partition that is about to go to another owner to begin no calls that
-// must not be cut off, those of tools of class once and check. Everything else goes
+// must not be cut off, those of tools with OnUnknown Pause and Reconcile. Everything else goes
 // on. It is answered by Drained when none of them runs.
 type Drain struct{}
 

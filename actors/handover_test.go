@@ -13,12 +13,12 @@ import (
 // for its result, the next such call is left to the next owner, and nobody has to say
 // what became of anything.
 func TestDrain(t *testing.T) { // A91 A22
-	for _, class := range []tool.Class{tool.Once, tool.Check} {
-		t.Run(string(class), func(t *testing.T) {
+	for _, onUnknown := range []tool.OnUnknown{tool.Pause, tool.Reconcile} {
+		t.Run(string(onUnknown), func(t *testing.T) {
 			t.Parallel()
 			s := actorstest.New(t, nil)
 			running, end, ran := make(chan struct{}), make(chan struct{}), make(chan string, 10)
-			slow := toolOf("slow", class, func(ctx context.Context) (string, error) {
+			slow := toolOf("slow", onUnknown, func(ctx context.Context) (string, error) {
 				close(running)
 				select {
 				case <-end:
@@ -27,7 +27,7 @@ func TestDrain(t *testing.T) { // A91 A22
 				ran <- "slow"
 				return "done", ctx.Err()
 			})
-			next := toolOf("next", class, func(context.Context) (string, error) {
+			next := toolOf("next", onUnknown, func(context.Context) (string, error) {
 				ran <- "next"
 				return "done", nil
 			})
@@ -68,7 +68,7 @@ func TestDrain(t *testing.T) { // A91 A22
 func TestStay(t *testing.T) { // A91
 	s := actorstest.New(t, nil)
 	asked := scripted.NewGate()
-	once := toolOf("once", tool.Once, func(context.Context) (string, error) { return "ran", nil })
+	once := toolOf("once", tool.Pause, func(context.Context) (string, error) { return "ran", nil })
 	model := scripted.New(scripted.Held(asked, scripted.Ask(call("c1", "once"))), scripted.Say("done"), scripted.Say("more"))
 	n := s.Start(config(model, once))
 	n.Must(ada, say("1", "go"))

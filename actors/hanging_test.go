@@ -28,7 +28,7 @@ func end(n *actorstest.Node) {
 func TestToolIgnoresItsContext(t *testing.T) { // A31
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		deaf := toolOf("deaf", tool.Once, func(context.Context) (string, error) { <-free; return "late", nil }).Timeout(10 * time.Second)
+		deaf := toolOf("deaf", tool.Pause, func(context.Context) (string, error) { <-free; return "late", nil }).Timeout(10 * time.Second)
 		model := scripted.New(scripted.Ask(call("c1", "deaf")), scripted.Say("done"))
 		s := actorstest.New(t, nil)
 		node := s.Start(config(model, deaf))

@@ -50,7 +50,7 @@ type Hook struct {
 	// the turn with Text.
 	BeforeTool func(context.Context, HookInfo, HookedCall) (Verdict, error)
 	// AfterTool is asked about each result, whole, before that is on record: a crash in
-	// between leaves a call of class once in doubt, so let it be short. Rewrite gives the model Text instead;
+	// between leaves a call of a tool with OnUnknown Pause in doubt, so let it be short. Rewrite gives the model Text instead;
 	// Finish ends the turn with Text; Pause waits for resume before the next
 	// step. Skip leaves the result as it is and asks no further hook.
 	AfterTool func(context.Context, HookInfo, HookedCall, HookedResult) (Verdict, error)

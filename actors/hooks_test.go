@@ -31,8 +31,8 @@ type recorder struct {
 	seen []string
 }
 
-func (r *recorder) tool(name string, class tool.Class) *tool.Typed[map[string]any] {
-	return tool.New(name, "does "+name, class, func(_ context.Context, a map[string]any) (string, error) {
+func (r *recorder) tool(name string, onUnknown tool.OnUnknown) *tool.Typed[map[string]any] {
+	return tool.New(name, "does "+name, onUnknown, func(_ context.Context, a map[string]any) (string, error) {
 		b, err := json.Marshal(a)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 				return scripted.Ask(scripted.Call{ID: "c1", Name: "pay", Arguments: `{"n":1}`})
 			})
 			s := actorstest.New(t, nil)
-			cfg := with(hooked(model, []tool.Tool{r.tool("pay", tool.Once)}, hookAt(c.at, c.do)), func(d *actors.Definition) { d.MaxSteps = 6 })
+			cfg := with(hooked(model, []tool.Tool{r.tool("pay", tool.Pause)}, hookAt(c.at, c.do)), func(d *actors.Definition) { d.MaxSteps = 6 })
 			var said lockedBuffer
 			cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
 			node := s.Start(cfg)
@@ -322,7 +322,7 @@ func TestCutOffCallsNeverRun(t *testing.T) {
 			return actors.Verdict{}, nil
 		},
 	}
-	ran := tool.New("pay", "", tool.Once, func(context.Context, struct{}) (string, error) {
+	ran := tool.New("pay", "", tool.Pause, func(context.Context, struct{}) (string, error) {
 		t.Error("the tool runs")
 		return "", nil
 	})
@@ -355,7 +355,7 @@ func TestWithdrawDuringHooks(t *testing.T) { // A10
 	hold := scripted.NewGate()
 	model := scripted.New(scripted.Held(hold, scripted.Ask(call("c1", "look"))), scripted.Say("done"))
 	s := actorstest.New(t, nil)
-	node := s.Start(hooked(model, []tool.Tool{new(recorder).tool("look", tool.Pure)}, rewrite))
+	node := s.Start(hooked(model, []tool.Tool{new(recorder).tool("look", tool.ReadOnly)}, rewrite))
 	node.Must(ada, say("u1", "go"))
 	<-hold.Reached()
 	node.Must(ada, policy("j1", "secret", messages.PolicySteer))
@@ -390,7 +390,7 @@ func TestAround(t *testing.T) { // A62
 	}
 	model := scripted.New(scripted.Ask(call("c1", "pay"), call("c2", "ship")), scripted.Say("done"))
 	s := actorstest.New(t, nil)
-	s.Start(hooked(model, []tool.Tool{r.tool("pay", tool.Once), r.tool("ship", tool.Once)}, around("a"), around("b"))).Must(ada, say("u1", "go"))
+	s.Start(hooked(model, []tool.Tool{r.tool("pay", tool.Pause), r.tool("ship", tool.Pause)}, around("a"), around("b"))).Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	wantLines(t, "the tool ran", r.calls(), `{}`)
 	wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", `result c1 pay{} b a`, "result c2 kept by a")

@@ -46,8 +46,8 @@ func echo() *scripted.Model {
 type none struct{}
 
 // toolOf is a tool without arguments.
-func toolOf(name string, class tool.Class, fn func(ctx context.Context) (string, error)) *tool.Typed[none] {
-	return tool.New(name, "does "+name, class, func(ctx context.Context, _ none) (string, error) { return fn(ctx) })
+func toolOf(name string, onUnknown tool.OnUnknown, fn func(ctx context.Context) (string, error)) *tool.Typed[none] {
+	return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ none) (string, error) { return fn(ctx) })
 }
 
 // call asks for a tool without arguments.

@@ -17,7 +17,7 @@ import (
 func one(d *actors.Definition) { d.Parallel = 1 }
 
 func TestStepLimit(t *testing.T) { // A17, A16
-	noop := toolOf("noop", tool.Pure, func(context.Context) (string, error) { return "ok", nil })
+	noop := toolOf("noop", tool.ReadOnly, func(context.Context) (string, error) { return "ok", nil })
 	model := scripted.Func(func(r providers.Request) scripted.Step { return scripted.Ask(call("c"+string(r.Call), "noop")) })
 	s := actorstest.New(t, nil)
 	cfg := with(config(model, noop), func(d *actors.Definition) { d.MaxSteps = 3 })
@@ -52,7 +52,7 @@ func TestParallelLimit(t *testing.T) { // A32
 	}
 	release := make(chan struct{})
 	started := make(chan string, 4)
-	work := tool.New("work", "works", tool.Pure, func(_ context.Context, a struct {
+	work := tool.New("work", "works", tool.ReadOnly, func(_ context.Context, a struct {
 		Name string `json:"name"`
 	}) (string, error) {
 		running(1)

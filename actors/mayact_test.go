@@ -49,7 +49,7 @@ func TestCallsWaitForTrust(t *testing.T) {
 	u := newUnsure()
 	u.no.Store(true)
 	ran := make(chan struct{}, 10)
-	once := toolOf("once", tool.Once, func(context.Context) (string, error) {
+	once := toolOf("once", tool.Pause, func(context.Context) (string, error) {
 		ran <- struct{}{}
 		return "ran", nil
 	})
@@ -95,7 +95,7 @@ func TestCallsThatWaitAreGivenUp(t *testing.T) {
 			if ends == "late" {
 				limit = 50 * time.Millisecond
 			}
-			once := tool.New("once", "", tool.Once, func(context.Context, none) (string, error) {
+			once := tool.New("once", "", tool.Pause, func(context.Context, none) (string, error) {
 				ran.Add(1)
 				return "ran", nil
 			}).Timeout(limit)

@@ -69,28 +69,28 @@ func (c *crashed) runs() []string {
 	return slices.Clone(c.keys)
 }
 
-// TestCrashWhileToolRuns plays a crash for each class: the outcome that the
+// TestCrashWhileToolRuns plays a crash for each OnUnknown: the outcome that the
 // model is told, and how often the tool ran.
 func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 	for _, c := range []struct {
-		name   string
-		class  tool.Class
-		found  tool.Found
-		result string
-		runs   int
-		pauses bool
+		name      string
+		onUnknown tool.OnUnknown
+		found     tool.Found
+		result    string
+		runs      int
+		pauses    bool
 	}{
-		{"pure", tool.Pure, 0, "ran again", 2, false},
-		{"keyed", tool.Keyed, 0, "ran again", 2, false},
-		{"check-done", tool.Check, tool.Done, "found it", 1, false},
-		{"check-not-done", tool.Check, tool.NotDone, "ran again", 2, false},
-		{"check-unsure", tool.Check, tool.Unsure, "a person knows", 1, true},
-		{"once", tool.Once, 0, "a person knows", 1, true},
+		{"read_only", tool.ReadOnly, 0, "ran again", 2, false},
+		{"rerun", tool.Rerun, 0, "ran again", 2, false},
+		{"reconcile-done", tool.Reconcile, tool.Done, "found it", 1, false},
+		{"reconcile-not-done", tool.Reconcile, tool.NotDone, "ran again", 2, false},
+		{"reconcile-unsure", tool.Reconcile, tool.Unsure, "a person knows", 1, true},
+		{"pause", tool.Pause, 0, "a person knows", 1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fn := crashed{started: make(chan struct{})}
-			lost := toolOf("lost", c.class, fn.run)
-			if c.class == tool.Check {
+			lost := toolOf("lost", c.onUnknown, fn.run)
+			if c.onUnknown == tool.Reconcile {
 				lost = lost.ReconcileWith(func(_ context.Context, key string) (string, tool.Found, error) {
 					if want := fn.runs()[0]; key != want {
 						t.Errorf("asked about key %q, it ran under %q", key, want)
@@ -99,7 +99,7 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 				})
 			}
 			quickRuns := make(chan struct{}, 9)
-			quick := toolOf("quick", tool.Once, func(context.Context) (string, error) {
+			quick := toolOf("quick", tool.Pause, func(context.Context) (string, error) {
 				quickRuns <- struct{}{}
 				return "quick", nil
 			})
@@ -133,7 +133,7 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 
 func TestTwoOwners(t *testing.T) { // A26, A107
 	running, canceled := make(chan struct{}), make(chan struct{})
-	slow := toolOf("slow", tool.Pure, func(ctx context.Context) (string, error) {
+	slow := toolOf("slow", tool.ReadOnly, func(ctx context.Context) (string, error) {
 		select {
 		case <-running: // the second owner's
 			return "second", nil

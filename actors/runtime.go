@@ -255,7 +255,7 @@ func (def *definition) add(t tool.Tool) {
 		expiry = def.ApprovalTimeout
 	}
 	def.turn.Tools[spec.Name] = asChild(t, turn.Tool{
-		Class: string(class(spec)), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
+		OnUnknown: onUnknown(spec), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
 		Expiry: expiry, Stop: slices.Contains(def.StopOn, spec.Name),
 	})
 	_, child := t.(*AgentTool)

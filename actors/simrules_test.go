@@ -283,8 +283,8 @@ func (v *view) work(n messages.EventNumber, at time.Time, ev messages.Event) {
 			v.fail(n, "%q is no answer to %s", text, ev.Call)
 		}
 	case messages.ToolStarted:
-		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.Class == "once" && ev.Reason != "decision" {
-			v.fail(n, "attempt %d of a call of class %s follows attempt %d: %q", ev.Attempt, ev.Class, v.attempts[ev.Call], ev.Reason)
+		if ev.Attempt != v.attempts[ev.Call]+1 || ev.Attempt > 1 && ev.OnUnknown == messages.Pause && ev.Reason != "decision" {
+			v.fail(n, "attempt %d of a call with on_unknown %s follows attempt %d: %q", ev.Attempt, ev.OnUnknown, v.attempts[ev.Call], ev.Reason)
 		}
 		if key, known := v.keys[ev.Call]; known && key != ev.Key {
 			v.fail(n, "the key of %s was %s and is %s", ev.Call, key, ev.Key)

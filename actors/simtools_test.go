@@ -60,16 +60,16 @@ type amount struct {
 }
 
 func (h *host) tools() []tool.Tool {
-	of := func(name string, class tool.Class) *tool.Typed[amount] {
-		return tool.New(name, "does "+name, class, func(ctx context.Context, _ amount) (string, error) { return h.use(ctx, name) })
+	of := func(name string, onUnknown tool.OnUnknown) *tool.Typed[amount] {
+		return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ amount) (string, error) { return h.use(ctx, name) })
 	}
 	return []tool.Tool{
-		of("add", tool.Pure),
-		of("pay", tool.Keyed).ApproveIf(func(a amount) bool { return a.N > 0 }),
-		of("mail", tool.Once).Timeout(30 * time.Second),
-		of("wire", tool.Once).ApproveRepeats(),
-		of("refund", tool.Keyed).ApproveAlways().ApprovalTimeout(20 * time.Second),
-		of("ship", tool.Check).ReconcileWith(func(ctx context.Context, key string) (string, tool.Found, error) { return h.check(ctx, key) }),
+		of("add", tool.ReadOnly),
+		of("pay", tool.Rerun).ApproveIf(func(a amount) bool { return a.N > 0 }),
+		of("mail", tool.Pause).Timeout(30 * time.Second),
+		of("wire", tool.Pause).ApproveRepeats(),
+		of("refund", tool.Rerun).ApproveAlways().ApprovalTimeout(20 * time.Second),
+		of("ship", tool.Reconcile).ReconcileWith(func(ctx context.Context, key string) (string, tool.Found, error) { return h.check(ctx, key) }),
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *shelfOf) set(now ...tool.Tool) {
 }
 
 func says(name string) *tool.Typed[none] {
-	return toolOf(name, tool.Pure, func(context.Context) (string, error) { return name + " ran", nil })
+	return toolOf(name, tool.ReadOnly, func(context.Context) (string, error) { return name + " ran", nil })
 }
 
 // watch has the node follow its sources until the test ends.
@@ -187,7 +187,7 @@ func TestSourceIsStoredLater(t *testing.T) {
 // A source may have another tool behind the same spec.
 func TestSourceSameSpec(t *testing.T) {
 	list := func(output string) tool.Tool {
-		return toolOf("list", tool.Pure, func(context.Context) (string, error) { return output, nil })
+		return toolOf("list", tool.ReadOnly, func(context.Context) (string, error) { return output, nil })
 	}
 	source := newShelf(list("nothing"))
 	model := scripted.New(scripted.Ask(call("c1", "list")), scripted.Say("one"))
@@ -207,7 +207,7 @@ func TestSourcesAreLarge(t *testing.T) {
 	var log bytes.Buffer
 	var all []tool.Tool
 	for n := range 10 {
-		all = append(all, tool.New(fmt.Sprint("t", n), strings.Repeat("<", 20<<10), tool.Pure, func(context.Context, none) (string, error) { return "", nil }))
+		all = append(all, tool.New(fmt.Sprint("t", n), strings.Repeat("<", 20<<10), tool.ReadOnly, func(context.Context, none) (string, error) { return "", nil }))
 	}
 	model := scripted.New(scripted.Say("one"))
 	cfg := with(config(model, says("own")), func(d *actors.Definition) { d.Sources = []tool.Source{newShelf(all...)} })
@@ -222,7 +222,7 @@ func TestSourcesAreLarge(t *testing.T) {
 
 // Progress reaches followers, an outcome that was lost is reported as that.
 func TestCallOfUnknownOutcome(t *testing.T) {
-	pay := toolOf("pay", tool.Once, func(ctx context.Context) (string, error) {
+	pay := toolOf("pay", tool.Pause, func(ctx context.Context) (string, error) {
 		tool.Progress(ctx, "half of it")
 		return "", &tool.UnknownError{Err: errors.New("the bank hung up")}
 	})

@@ -25,7 +25,7 @@ func TestSteer(t *testing.T) { // A2, A3
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Ask(call("c1", "look"))), scripted.Say("done"), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
-	node := s.Start(config(model, new(recorder).tool("look", tool.Pure)))
+	node := s.Start(config(model, new(recorder).tool("look", tool.ReadOnly)))
 	first := node.Must(ada, policy("u1", "go", messages.PolicySteer)) // A3
 	if first.Disposition != messages.Started {
 		t.Errorf("an idle agent's input was %s", first.Disposition)
@@ -56,7 +56,7 @@ func TestSteer(t *testing.T) { // A2, A3
 func TestSteerBehindAbort(t *testing.T) { // A4
 	synctest.Test(t, func(t *testing.T) {
 		running, release, stop := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		slow := toolOf("slow", tool.Once, func(ctx context.Context) (string, error) {
+		slow := toolOf("slow", tool.Pause, func(ctx context.Context) (string, error) {
 			close(running)
 			<-ctx.Done()
 			<-stop

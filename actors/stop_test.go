@@ -144,14 +144,14 @@ func TestAbort(t *testing.T) { // A12
 
 func TestInterruptWithTools(t *testing.T) { // A14
 	canceled, running := make(chan struct{}), make(chan struct{})
-	quick := toolOf("quick", tool.Pure, func(context.Context) (string, error) { return "quick", nil })
-	slow := toolOf("slow", tool.Once, func(ctx context.Context) (string, error) {
+	quick := toolOf("quick", tool.ReadOnly, func(context.Context) (string, error) { return "quick", nil })
+	slow := toolOf("slow", tool.Pause, func(ctx context.Context) (string, error) {
 		close(running)
 		<-ctx.Done()
 		close(canceled)
 		return "late", nil
 	})
-	waiting := toolOf("waiting", tool.Pure, func(context.Context) (string, error) {
+	waiting := toolOf("waiting", tool.ReadOnly, func(context.Context) (string, error) {
 		t.Error("the waiting tool ran")
 		return "", nil
 	})

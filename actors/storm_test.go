@@ -19,8 +19,8 @@ import (
 // Afterwards every input has ended once and no goroutine is left.
 func TestInterruptStorm(t *testing.T) { // A6, A14, A31
 	base := runtime.NumGoroutine()
-	blocks := toolOf("blocks", tool.Pure, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
-	panics := toolOf("panics", tool.Once, func(context.Context) (string, error) { panic("boom") })
+	blocks := toolOf("blocks", tool.ReadOnly, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+	panics := toolOf("panics", tool.Pause, func(context.Context) (string, error) { panic("boom") })
 	model := scripted.Func(func(r providers.Request) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Content.Text() == "the end" {
 			return scripted.Say("done")

@@ -331,7 +331,7 @@ func TestLongTurnIsCompacted(t *testing.T) { // A86
 		}
 		return scripted.Ask(call(fmt.Sprint("c", steps), "tell"))
 	})
-	tell := toolOf("tell", tool.Pure, func(context.Context) (string, error) { return strings.Repeat("x", 100), nil })
+	tell := toolOf("tell", tool.ReadOnly, func(context.Context) (string, error) { return strings.Repeat("x", 100), nil })
 	s := actorstest.New(t, nil)
 	node := s.Start(with(compacts(config(model, tell), actors.Compaction{AtTokens: 300, Keep: 4, How: messages.CompactWindow}),
 		func(d *actors.Definition) { d.MaxSteps = 100 }))

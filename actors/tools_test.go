@@ -17,18 +17,18 @@ import (
 )
 
 func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
-	fails := toolOf("fails", tool.Once, func(context.Context) (string, error) { return "", errors.New("no such order \xff\x00") })
-	panics := toolOf("panics", tool.Once, func(context.Context) (string, error) { panic("index out of range") })
-	leaves := toolOf("leaves", tool.Once, func(context.Context) (string, error) { runtime.Goexit(); return "", nil })
-	hangs := toolOf("hangs", tool.Once, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }).Timeout(time.Millisecond)
-	huge := toolOf("huge", tool.Once, func(context.Context) (string, error) { return strings.Repeat("x", 10<<20), nil })
-	garbled := toolOf("garbled", tool.Once, func(context.Context) (string, error) { return strings.Repeat("a\xff", 90<<10), nil })
-	typed := tool.New("typed", "takes a number", tool.Once, func(_ context.Context, a struct {
+	fails := toolOf("fails", tool.Pause, func(context.Context) (string, error) { return "", errors.New("no such order \xff\x00") })
+	panics := toolOf("panics", tool.Pause, func(context.Context) (string, error) { panic("index out of range") })
+	leaves := toolOf("leaves", tool.Pause, func(context.Context) (string, error) { runtime.Goexit(); return "", nil })
+	hangs := toolOf("hangs", tool.Pause, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }).Timeout(time.Millisecond)
+	huge := toolOf("huge", tool.Pause, func(context.Context) (string, error) { return strings.Repeat("x", 10<<20), nil })
+	garbled := toolOf("garbled", tool.Pause, func(context.Context) (string, error) { return strings.Repeat("a\xff", 90<<10), nil })
+	typed := tool.New("typed", "takes a number", tool.Pause, func(_ context.Context, a struct {
 		N int `json:"n"`
 	}) (string, error) {
 		return "fits", nil
 	})
-	fine := toolOf("fine", tool.Once, func(context.Context) (string, error) { return "fine", nil })
+	fine := toolOf("fine", tool.Pause, func(context.Context) (string, error) { return "fine", nil })
 	model := scripted.New(scripted.Ask(call("c1", "fails"), call("c2", "panics"), call("c3", "leaves"), call("c4", "hangs"), call("c5", "huge"),
 		call("c6", "nosuch"), scripted.Call{ID: "c7", Name: "fine", Arguments: "{oops"}, scripted.Call{ID: "c8", Name: "typed", Arguments: `{"n":"x"}`},
 		call("c9", "garbled"), call("c10", "fine")), scripted.Say("done"))
@@ -68,7 +68,7 @@ func TestToolFailures(t *testing.T) { // A31, A36 until blobs exist
 
 // Results that fit one by one but not together take several frames.
 func TestManyLargeResults(t *testing.T) {
-	large := toolOf("large", tool.Pure, func(context.Context) (string, error) { return strings.Repeat("x", 150<<10), nil })
+	large := toolOf("large", tool.ReadOnly, func(context.Context) (string, error) { return strings.Repeat("x", 150<<10), nil })
 	var calls []scripted.Call
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		calls = append(calls, call(id, "large"))

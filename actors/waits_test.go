@@ -18,7 +18,7 @@ import (
 func TestApprovalIsNotWaitedForInVain(t *testing.T) { // A40, A102
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		hangs := gatedTool{Tool: new(recorder).tool("pay", tool.Once), approval: tool.Asked, want: func(json.RawMessage) (bool, error) {
+		hangs := gatedTool{Tool: new(recorder).tool("pay", tool.Pause), approval: tool.Asked, want: func(json.RawMessage) (bool, error) {
 			<-release
 			return false, nil
 		}}

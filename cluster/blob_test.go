@@ -45,7 +45,7 @@ func excerptOf(text string, most int) string {
 type none struct{}
 
 func giving(name, text string) tool.Tool {
-	return tool.New(name, "gives a large text", tool.Pure, func(context.Context, none) (string, error) { return text, nil })
+	return tool.New(name, "gives a large text", tool.ReadOnly, func(context.Context, none) (string, error) { return text, nil })
 }
 
 func calling(names ...string) scripted.Step {
@@ -110,7 +110,7 @@ func TestLargeResults(t *testing.T) { // A36
 	const size = 10 << 20
 	text := lines("a", size)
 	program, err := toolbox.Command(toolbox.CommandConfig{
-		Name: "program", Description: "writes much", Class: tool.Pure, Command: []string{"/bin/sh", "-c", "yes abcdefghijklmno | head -c 10485759; echo x"},
+		Name: "program", Description: "writes much", OnUnknown: tool.ReadOnly, Command: []string{"/bin/sh", "-c", "yes abcdefghijklmno | head -c 10485759; echo x"},
 	})
 	if err != nil {
 		t.Fatal(err)

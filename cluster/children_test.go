@@ -55,7 +55,7 @@ func (f *family) answer(r providers.Request) scripted.Step {
 }
 
 func (f *family) agents() change {
-	pay := tool.New("pay", "pays", tool.Keyed, func(ctx context.Context, _ struct{}) (string, error) {
+	pay := tool.New("pay", "pays", tool.Rerun, func(ctx context.Context, _ struct{}) (string, error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.paid == nil {

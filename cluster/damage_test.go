@@ -61,7 +61,7 @@ func newTillOn(t *testing.T, prepare func(*till)) *till {
 
 // paying is a tool that must run at most once, and counts how often it has.
 func paying(paid *atomic.Int32) tool.Tool {
-	return tool.New("pay", "pays", tool.Once, func(context.Context, struct{}) (string, error) {
+	return tool.New("pay", "pays", tool.Pause, func(context.Context, struct{}) (string, error) {
 		paid.Add(1)
 		return "paid", nil
 	})

@@ -63,7 +63,7 @@ func (w *world) lateFrame(a messages.AgentID) (*natslog.Log, eventlog.Entry) {
 func TestStepLimitAcrossOwners(t *testing.T) { // A17
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
-	noop := tool.New("noop", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "ok", nil })
+	noop := tool.New("noop", "", tool.ReadOnly, func(context.Context, struct{}) (string, error) { return "ok", nil })
 	with := func(d *actors.Definition) { d.Tools, d.MaxSteps = []tool.Tool{noop}, 4 }
 	call := scripted.Ask(scripted.Call{Name: "noop", Arguments: "{}"})
 	gate, wi := scripted.NewGate(), &wire{}

@@ -218,7 +218,7 @@ func TestLeaveWaitsForTool(t *testing.T) { // A91 A22
 	running, end := make(chan struct{}), make(chan struct{})
 	finish := sync.OnceFunc(func() { close(end) })
 	defer finish() // or a node does not end
-	once := tool.New("once", "", tool.Once, func(context.Context, struct{}) (string, error) {
+	once := tool.New("once", "", tool.Pause, func(context.Context, struct{}) (string, error) {
 		if runs.Add(1) == 1 {
 			close(running)
 		}

@@ -38,7 +38,7 @@ func refunds(ran *atomic.Int32) change {
 		return scripted.Say(strings.Join(results, ", "))
 	})
 	return agents(model, func(d *actors.Definition) {
-		d.Tools = []tool.Tool{tool.New("refund", "Pay an order back", tool.Keyed, func(_ context.Context, r refund) (string, error) {
+		d.Tools = []tool.Tool{tool.New("refund", "Pay an order back", tool.Rerun, func(_ context.Context, r refund) (string, error) {
 			ran.Add(1)
 			return "paid " + r.Order, nil
 		}).ApproveIf(func(r refund) bool { return r.Cents > 5000 })}

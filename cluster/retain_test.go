@@ -55,7 +55,7 @@ func TestRetention(t *testing.T) { // A108
 	events := w.events(before.Client(), "assistant/a")
 	w.ok(before.Close())
 	dir := t.TempDir()
-	ship := tool.New("ship", "", tool.Keyed, func(context.Context, struct{}) (string, error) { return "ok", nil }).ApproveAlways()
+	ship := tool.New("ship", "", tool.Rerun, func(context.Context, struct{}) (string, error) { return "ok", nil }).ApproveAlways()
 	model := scripted.New(scripted.Ask(scripted.Call{ID: "c1", Name: "ship", Arguments: "{}"}))
 	n := w.node(agents(model, func(d *actors.Definition) { brief(d); d.Tools = []tool.Tool{ship} }), func(c *cluster.Config) { c.Archive = dir })
 	c := n.Client()

@@ -108,7 +108,7 @@ var standsStill = []string{"reprise_agents_owing_work", "reprise_inputs_in_hand"
 
 func TestMetricsMoveAsTurnsRun(t *testing.T) {
 	w := newWorld(t)
-	work := tool.New("work", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "done", nil })
+	work := tool.New("work", "", tool.ReadOnly, func(context.Context, struct{}) (string, error) { return "done", nil })
 	spent := func(s scripted.Step) scripted.Step {
 		s.Usage = messages.Usage{Input: 30, Output: 5, Cached: 10, Reasoning: 2}
 		return s

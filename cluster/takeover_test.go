@@ -76,7 +76,7 @@ func TestKilledAfterTool(t *testing.T) { // A21
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	var runs atomic.Int32
-	once := tool.New("once", "", tool.Once, func(context.Context, struct{}) (string, error) {
+	once := tool.New("once", "", tool.Pause, func(context.Context, struct{}) (string, error) {
 		runs.Add(1)
 		return "ran", nil
 	})
@@ -128,7 +128,7 @@ func TestTwoServe(t *testing.T) { // A26
 	embeddedtest.Long(t, "several nodes")
 	w := newWorld(t)
 	gate, wi := scripted.NewGate(), &wire{}
-	noop := tool.New("noop", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "ok", nil })
+	noop := tool.New("noop", "", tool.ReadOnly, func(context.Context, struct{}) (string, error) { return "ok", nil })
 	with := func(d *actors.Definition) { d.Tools = []tool.Tool{noop} }
 	looking := scripted.Step{Text: "let me see. ", Calls: []scripted.Call{{Name: "noop", Arguments: "{}"}}}
 	slow := scripted.New(scripted.Say("from the first"), looking, scripted.Held(gate, scripted.Say("too late")), scripted.Say("again"))

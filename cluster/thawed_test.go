@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// A node is frozen when it has written that a tool of class once begins, and before it
+// A node is frozen when it has written that a tool with OnUnknown Pause begins, and before it
 // calls it. Its key is taken away; the next owner asks a person, who has the call made
 // there. Thawed, the node does not make it, too.
 func TestFrozenBeforeTool(t *testing.T) { // A92 A22
@@ -22,7 +22,7 @@ func TestFrozenBeforeTool(t *testing.T) { // A92 A22
 	var runs, elsewhere atomic.Int32
 	with := func(runs *atomic.Int32, gate *scripted.Gate, made chan<- error) func(*actors.Definition) {
 		return func(d *actors.Definition) {
-			d.Tools = []tool.Tool{tool.New("once", "", tool.Once, func(context.Context, struct{}) (string, error) {
+			d.Tools = []tool.Tool{tool.New("once", "", tool.Pause, func(context.Context, struct{}) (string, error) {
 				runs.Add(1)
 				return "ran", nil
 			})}

@@ -59,7 +59,7 @@ func TestTimersAfterRestart(t *testing.T) { // A25
 func TestApprovalExpiresAfterRestart(t *testing.T) { // A25 A40
 	w := newWorld(t)
 	var runs atomic.Int32
-	pay := tool.New("pay", "", tool.Once, func(context.Context, struct{}) (string, error) {
+	pay := tool.New("pay", "", tool.Pause, func(context.Context, struct{}) (string, error) {
 		runs.Add(1)
 		return "paid", nil
 	}).ApproveAlways().ApprovalTimeout(2 * time.Second)

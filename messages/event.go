@@ -25,6 +25,18 @@ const (
 	Steered Disposition = "steered" // the running turn will see it
 )
 
+// OnUnknown is what to do with a tool's call when the node, not the tool, stopped before
+// its result was stored. The zero value means Pause.
+type OnUnknown string
+
+// What to do. Calls of tools that only read are never flagged for repeating another one.
+const (
+	ReadOnly  OnUnknown = "read_only" // run it again: the tool only reads
+	Rerun     OnUnknown = "rerun"     // run it again with the same idempotency key
+	Reconcile OnUnknown = "reconcile" // ask the tool what became of the key
+	Pause     OnUnknown = "pause"     // pause the turn until a person decides
+)
+
 // AgentCreated is an agent's first event. It repeats the address so that a
 // stream copied to another subject is noticed.
 type AgentCreated struct {
@@ -284,12 +296,13 @@ type ToolRequested struct {
 
 // ToolStarted says that a tool is about to run.
 type ToolStarted struct {
-	Turn    TurnID `json:"turn"`
-	Call    CallID `json:"call"`
-	Tool    string `json:"tool"`
-	Class   string `json:"class"`
-	Key     string `json:"key"` // idempotency key, the same in every attempt
-	Attempt int    `json:"attempt"`
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// OnUnknown is its tool's. Empty: the call is the task of a child.
+	OnUnknown OnUnknown `json:"on_unknown,omitempty"`
+	Key       string    `json:"key"` // idempotency key, the same in every attempt
+	Attempt   int       `json:"attempt"`
 	// Arguments are those it runs with where they are not the model's own.
 	Arguments string `json:"arguments,omitempty"`
 	Reason    string `json:"reason,omitempty"`
@@ -342,7 +355,7 @@ type ToolDenied struct {
 	Message string `json:"message"`
 }
 
-// ToolFlagged says that a call of class once or keyed asks for what another call
+// ToolFlagged says that a call whose repeat may hurt asks for what another call
 // of the turn has done, or may have done, or is about to do.
 type ToolFlagged struct {
 	Turn TurnID `json:"turn"`

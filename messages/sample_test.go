@@ -99,7 +99,7 @@ func ordinaryTurn() []*Frame {
 	second := sampleFrame(
 		ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Items: []Item{{Type: ItemCall, CallID: "c1", Name: "calculator", Arguments: `{"expression":"17*19"}`}}, Finish: "tool_calls", Usage: Usage{Input: 57, Output: 18}},
 		ToolRequested{Turn: "t2", Step: 1, Call: "c1", Tool: "calculator", Arguments: `{"expression":"17*19"}`},
-		ToolStarted{Turn: "t2", Call: "c1", Tool: "calculator", Class: "pure", Key: "default/assistant/a1/t2/c1", Attempt: 1})
+		ToolStarted{Turn: "t2", Call: "c1", Tool: "calculator", OnUnknown: ReadOnly, Key: "default/assistant/a1/t2/c1", Attempt: 1})
 	third := sampleFrame(
 		ToolCompleted{Turn: "t2", Call: "c1", Output: "323"},
 		ModelRequested{Turn: "t2", Step: 2, Attempt: 1, Call: "m8", Model: "demo/echo", Definition: "d", Instructions: "i", Request: "r"})

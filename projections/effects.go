@@ -45,10 +45,10 @@ type Effect struct {
 	Step int                  `json:"step,omitempty"`
 	Call messages.CallID      `json:"call"`
 	Tool string               `json:"tool"`
-	// Class and Key are those of its newest start: what running twice means, and
-	// its idempotency key.
-	Class string `json:"class,omitempty"`
-	Key   string `json:"key,omitempty"`
+	// OnUnknown and Key are those of its newest start: what to do when the node stops
+	// before the result is stored, and its idempotency key.
+	OnUnknown messages.OnUnknown `json:"on_unknown,omitempty"`
+	Key       string             `json:"key,omitempty"`
 	// Arguments are those it ran with, or would; Rewritten says that they are not
 	// the model's own.
 	Arguments string `json:"arguments"`
@@ -233,7 +233,7 @@ func (c *Effect) decide(by string, person *messages.Person) {
 func (e *Effects) start(n messages.EventNumber, ev messages.ToolStarted) {
 	c := e.call(n, ev.Turn, ev.Call)
 	c.waitNoMore(CallRunning)
-	c.Tool, c.Class, c.Key, c.Attempts = ev.Tool, ev.Class, ev.Key, max(ev.Attempt, c.Attempts+1)
+	c.Tool, c.OnUnknown, c.Key, c.Attempts = ev.Tool, ev.OnUnknown, ev.Key, max(ev.Attempt, c.Attempts+1)
 	if ev.Arguments != "" {
 		c.rewrite(ev.Arguments)
 	}

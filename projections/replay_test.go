@@ -21,7 +21,7 @@ var story1 = []messages.Event{
 		{Type: messages.ItemCall, CallID: "c1", Name: "calculator", Arguments: `{"expression":"17*3"}`},
 		{Type: messages.ItemCall, CallID: "c2", Name: "refund", Arguments: `{}`}}},
 	messages.InputAccepted{Input: "u6", Disposition: messages.Queued, Content: messages.Content{{Type: "text", Text: "see"}, {Type: "image_url", ImageURL: "https://x.test/a.png"}}},
-	messages.ToolStarted{Turn: "t3", Call: "c2", Tool: "refund", Class: "once", Key: "k", Attempt: 1},
+	messages.ToolStarted{Turn: "t3", Call: "c2", Tool: "refund", OnUnknown: messages.Pause, Key: "k", Attempt: 1},
 	messages.ToolCompleted{Turn: "t3", Call: "c1", Output: "51"},
 	messages.ToolUnknown{Turn: "t3", Call: "c2", Reason: "the process ended while it ran"},
 	messages.TurnPaused{Turn: "t3", Reason: "unknown outcome", Calls: []messages.CallID{"c2"}},

@@ -189,10 +189,10 @@ func (d *decision) unpause(reason string) {
 	}
 }
 
-// repeats is the earlier call of the turn that this one, of class once or
-// keyed, asks for again, and in which words to say so.
+// repeats returns the earlier call of the turn that this one asks for again, and the
+// reason to record. It returns none where a repeat does no harm.
 func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
-	if class := d.env.Definition.Tools[c.Tool].Class; class != "once" && class != "keyed" {
+	if !repeatHurts(d.env.Definition.Tools[c.Tool].OnUnknown) {
 		return "", ""
 	}
 	for _, done := range d.s.done {

@@ -18,8 +18,10 @@ func BenchmarkTurn(b *testing.B) {
 		change func(*turn.Definition)
 	}{
 		{"bare", func(*turn.Definition) {}},
-		{"class once", func(d *turn.Definition) { d.Tools = map[string]turn.Tool{"add": {Class: "once"}} }},
-		{"gated, free", func(d *turn.Definition) { d.Tools = map[string]turn.Tool{"add": {Class: "pure", Approval: "asked"}} }},
+		{"pause on unknown", func(d *turn.Definition) { d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.Pause}} }},
+		{"gated, free", func(d *turn.Definition) {
+			d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly, Approval: "asked"}}
+		}},
 		{"limits", func(d *turn.Definition) { d.TurnLimits = messages.Limits{MaxTokens: 1 << 30, MaxDuration: 1 << 40} }},
 		{"hooks", func(d *turn.Definition) { d.ModelHooks, d.EndHooks = true, true }},
 	} {
@@ -27,7 +29,7 @@ func BenchmarkTurn(b *testing.B) {
 			env := turn.Env{
 				Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"},
 				Definition: turn.Definition{Digest: "d1", Model: "scripted/m", MaxSteps: 20, MaxQueue: 10, MaxAttempts: 3, Parallel: 8,
-					Tools: map[string]turn.Tool{"add": {Class: "pure"}}},
+					Tools: map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly}}},
 				Now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC),
 			}
 			c.change(&env.Definition)

@@ -23,9 +23,6 @@ import (
 // pausedChild is why a turn is paused whose children wait for a person.
 const pausedChild = "child"
 
-// ClassChild is the class of calls that are children.
-const ClassChild = "child"
-
 // ChildCall is the agent that a call is the task of.
 type ChildCall struct {
 	Agent string // its full address
@@ -299,7 +296,7 @@ func (d *decision) spawn(c *ToolCall, reason string) {
 	caller := messages.Caller{Agent: d.env.Agent.Full(), Turn: t.ID, Call: c.ID}
 	child := messages.ChildOf(d.env.Agent, tool.Child, t.ID, c.ID)
 	ev := messages.ToolStarted{
-		Turn: t.ID, Call: c.ID, Tool: c.Tool, Class: ClassChild, Key: d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, Key: d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
 		Attempt: c.Attempt + 1, Reason: reason,
 	}
 	if c.Rewritten {

@@ -484,9 +484,9 @@ func (s *State) toolStarted(ev messages.ToolStarted) {
 	if c == nil {
 		return
 	}
-	c.Status, c.Class, c.Key, c.Attempt = Executing, ev.Class, ev.Key, ev.Attempt
+	c.Status, c.OnUnknown, c.Key, c.Attempt = Executing, ev.OnUnknown, ev.Key, ev.Attempt
 	delete(s.lost, ev.Call)
-	if (ev.Class == "once" || ev.Class == "keyed") && ev.Attempt == 1 {
+	if repeatHurts(ev.OnUnknown) && ev.Attempt == 1 {
 		s.done = append(s.done, doneCall{ev.Call, ev.Tool, c.Arguments})
 	}
 }

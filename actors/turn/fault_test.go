@@ -79,7 +79,7 @@ var faults = []fault{
 	{"interrupt a later turn", "(*decision).stop",
 		`only != ""`, `only == "-"`},
 	{"run once-tools again after a crash", "(*decision).recover",
-		`case "pure", "keyed":`, `case "pure", "keyed", "once":`},
+		`case messages.ReadOnly, messages.Rerun:`, `case messages.ReadOnly, messages.Rerun, messages.Pause:`},
 	{"lose a lost call's reservation", "(*decision).restart",
 		`d.settleUnknown(m)`, ``},
 	{"count a reservation beside the use", "(*State).settled",

@@ -94,7 +94,7 @@ type (
 		Message string
 		Hooks   []HookDecision
 	}
-	// ToolReconciled is what a tool of class check knows of a lost call.
+	// ToolReconciled is what a tool that reconciles knows of a lost call.
 	ToolReconciled struct {
 		Call messages.CallID
 		// Done: Output is the result. NotDone: it may run. Neither: unknown.

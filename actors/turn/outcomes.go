@@ -275,20 +275,20 @@ func (d *decision) skipWaiting() {
 	}
 }
 
-// startTool intends the next attempt of a call. The class is the definition's
-// at the first attempt; a tool that is gone by the next one keeps it.
+// startTool intends the next attempt of a call. Its OnUnknown is the definition's; the
+// call of a tool that is gone keeps the one of the attempt before.
 func (d *decision) startTool(c *ToolCall, reason string) {
 	t := d.s.Turn
 	if d.env.Definition.Tools[c.Tool].Child != "" {
 		d.spawn(c, reason)
 		return
 	}
-	class := d.env.Definition.Tools[c.Tool].Class
-	if class == "" {
-		class = c.Class
+	onUnknown := d.env.Definition.Tools[c.Tool].OnUnknown
+	if onUnknown == "" {
+		onUnknown = c.OnUnknown
 	}
 	ev := messages.ToolStarted{
-		Turn: t.ID, Call: c.ID, Tool: c.Tool, Class: class,
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, OnUnknown: onUnknown,
 		Key:     d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
 		Attempt: c.Attempt + 1, Reason: reason,
 	}
@@ -385,7 +385,8 @@ func (d *decision) reconciled(o ToolReconciled) {
 	d.advance()
 }
 
-// recover goes on after a crash or takeover, by what running twice means.
+// recover continues the turn after a crash or takeover. A call that was lost is
+// treated as its OnUnknown says.
 func (d *decision) recover() {
 	t := d.s.Turn
 	if t.Paused != "" {
@@ -414,10 +415,10 @@ func (d *decision) recover() {
 		if c.Status != Executing || c.Child != nil { // what a child does is not lost
 			continue
 		}
-		switch c.Class {
-		case "pure", "keyed":
+		switch c.OnUnknown {
+		case messages.ReadOnly, messages.Rerun:
 			d.runAgain(c, "restart")
-		case "check":
+		case messages.Reconcile:
 			if d.s.lost == nil {
 				d.s.lost = make(map[messages.CallID]bool)
 			}
@@ -431,7 +432,7 @@ func (d *decision) recover() {
 
 // runAgain starts a lost call anew, unless it was lost too often.
 func (d *decision) runAgain(c *ToolCall, reason string) {
-	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.Class != "pure" {
+	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.OnUnknown != messages.ReadOnly {
 		d.emit(messages.ToolUnknown{Turn: d.s.Turn.ID, Call: c.ID, Reason: "its process was lost while it ran, and its tool is not defined any more"})
 		return
 	}

@@ -17,7 +17,7 @@ type callFacts struct {
 	tool      string
 	arguments string // as it would run
 	rewritten bool
-	class     string
+	onUnknown messages.OnUnknown
 	running   bool
 	attempt   int
 	unknown   bool
@@ -187,7 +187,7 @@ func (c *checker) requested(ev messages.ToolRequested) {
 	answer, ok := c.cmd.(turn.ModelAnswered)
 	tool, known := c.s.env.Definition.Tools[ev.Tool]
 	if ok && known {
-		call.class = tool.Class
+		call.onUnknown = tool.OnUnknown
 		call.wants = tool.Approval == "always" || tool.Approval == "asked" && !answer.Judged[ev.Call].Free
 		c.repeats(call)
 	}
@@ -205,7 +205,7 @@ func (c *checker) toolStarted(ev messages.ToolStarted) {
 	c.must(again || !o.finish || ev.Reason == "decision", "a call started in a turn that a hook ends")
 	c.must(!call.running || again, "a call was started twice")
 	c.must(ev.Attempt == call.attempt+1, "the attempts are miscounted")
-	c.must(ev.Attempt == 1 || ev.Class != "once" || ev.Reason == "decision", "a tool of class once ran twice unasked")
+	c.must(ev.Attempt == 1 || ev.OnUnknown != messages.Pause || ev.Reason == "decision", "a tool with OnUnknown Pause ran twice unasked")
 	c.must(!again || ev.Reason != "restart" || c.cmd == nil || c.cmd == any(turn.Recover{}), "a restart without a crash")
 	c.must(call.running || o.count(active) < c.s.env.Definition.Parallel || c.cmd == nil, "too many tools at once")
 	want := ""
@@ -216,8 +216,8 @@ func (c *checker) toolStarted(ev messages.ToolStarted) {
 	known, seen := c.keys[ev.Key]
 	c.must(seen == (ev.Attempt > 1) && (!seen || known == ev.Call), "the key is not the call's own")
 	c.keys[ev.Key] = ev.Call
-	call.running, call.unknown, call.attempt, call.class = true, false, ev.Attempt, ev.Class
-	if ev.Attempt == 1 && (ev.Class == "once" || ev.Class == "keyed") {
+	call.running, call.unknown, call.attempt, call.onUnknown = true, false, ev.Attempt, ev.OnUnknown
+	if ev.Attempt == 1 && (ev.OnUnknown == messages.Pause || ev.OnUnknown == messages.Rerun) {
 		c.done = append(c.done, doneFact{ev.Call, ev.Tool, call.arguments})
 	}
 }
@@ -229,7 +229,7 @@ func (c *checker) settles(ev messages.Event) {
 		call := c.open.call(ev.Call)
 		c.must(call != nil && call.running, "an unknown outcome of what did not run")
 		_, defined := c.s.env.Definition.Tools[call.tool]
-		c.must(call.class != "pure" && call.class != "keyed" || c.cmd == nil || !defined && call.class == "keyed", "an unknown outcome of what can run again")
+		c.must(call.onUnknown != messages.ReadOnly && call.onUnknown != messages.Rerun || c.cmd == nil || !defined && call.onUnknown == messages.Rerun, "an unknown outcome of what can run again")
 		call.running, call.unknown = false, true
 	case messages.ToolCompleted:
 		call := c.result(ev.Call)
@@ -270,7 +270,7 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 	case turn.ToolReturned:
 		c.must(ev.By == "" && call.running && cmd.Call == ev.Call && cmd.Attempt == call.attempt && cmd.Output == ev.Output, "a result of another call or attempt")
 	case turn.ToolReconciled:
-		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Done && call.class == "check", "a result that no tool told")
+		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Done && call.onUnknown == messages.Reconcile, "a result that no tool told")
 	case messages.Decide:
 		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that nobody decided")
 	case messages.Report:
@@ -365,7 +365,7 @@ func (c *checker) remember(really bool, tool string, v verdict) {
 // flagged checks that a flag tells of a call that did the same, or is to.
 func (c *checker) flagged(ev messages.ToolFlagged) {
 	call := c.result(ev.Call)
-	c.must(call.class == "once" || call.class == "keyed" || c.cmd == nil, "a flag where running twice does not hurt")
+	c.must(call.onUnknown == messages.Pause || call.onUnknown == messages.Rerun || c.cmd == nil, "a flag where running twice does not hurt")
 	of := doneFact{}
 	for _, d := range c.done {
 		if d.id == ev.Of {
@@ -385,7 +385,7 @@ func (c *checker) flagged(ev messages.ToolFlagged) {
 // repeats notes whether a call asks for an effect that there was.
 func (c *checker) repeats(call *callFacts) {
 	call.flagDue = false
-	if call.class != "once" && call.class != "keyed" || !json.Valid([]byte(call.arguments)) {
+	if call.onUnknown != messages.Pause && call.onUnknown != messages.Rerun || !json.Valid([]byte(call.arguments)) {
 		return
 	}
 	for _, d := range c.done {

@@ -258,7 +258,7 @@ func (c *checker) child(id messages.CallID, agent string) *childFacts {
 
 func (c *checker) spawned(ev messages.ChildSpawned) {
 	o, call := c.open, c.open.call(ev.Call)
-	c.must(call != nil && call.running && call.child == nil && call.class == turn.ClassChild, "a child of no call")
+	c.must(call != nil && call.running && call.child == nil && call.onUnknown == "", "a child of no call")
 	c.must(!c.children[ev.Child], "two calls have one child")
 	c.children[ev.Child] = true
 	left := o.limits.MaxTokens - o.used.Tokens

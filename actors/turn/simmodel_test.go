@@ -390,6 +390,6 @@ func (c *checker) effect(e turn.Effect) {
 	default:
 		call := o.call(e.Call)
 		c.must(call != nil && call.running && call.attempt == e.Attempt, "a tool that was not started")
-		c.must(e.Do == turn.RunTool || call.class == "check", "a tool was asked what became of a call that cannot tell")
+		c.must(e.Do == turn.RunTool || call.onUnknown == messages.Reconcile, "a tool was asked what became of a call that cannot tell")
 	}
 }

@@ -74,8 +74,11 @@ func (s *sim) models(def *turn.Definition) {
 
 func (s *sim) tools() map[string]turn.Tool {
 	tools := map[string]turn.Tool{}
-	for _, t := range [...]struct{ name, class string }{{"add", "pure"}, {"pay", "keyed"}, {"ship", "check"}, {"mail", "once"}} {
-		tool := turn.Tool{Class: t.class}
+	for _, t := range [...]struct {
+		name      string
+		onUnknown messages.OnUnknown
+	}{{"add", messages.ReadOnly}, {"pay", messages.Rerun}, {"ship", messages.Reconcile}, {"mail", messages.Pause}} {
+		tool := turn.Tool{OnUnknown: t.onUnknown}
 		if approval := s.one("always", "asked"); s.has(withApprovals, 3) {
 			tool.Approval = approval
 		}
@@ -89,7 +92,7 @@ func (s *sim) tools() map[string]turn.Tool {
 		}
 	}
 	for _, name := range [...]string{"ask", "tell"} {
-		tool := turn.Tool{Class: turn.ClassChild, Child: "helper", Detached: name == "tell", MaxChildren: s.r.IntN(4)}
+		tool := turn.Tool{Child: "helper", Detached: name == "tell", MaxChildren: s.r.IntN(4)}
 		if approval := "always"; s.has(withApprovals, 5) {
 			tool.Approval = approval
 		}

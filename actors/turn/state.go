@@ -46,13 +46,13 @@ type State struct {
 	// 0: the agent was never deleted.
 	Tombstone messages.EventNumber
 
-	// done are the calls of class once or keyed that the turn, and those it
+	// done are the calls, with OnUnknown Pause or Rerun, that the turn, and those it
 	// continues, have started and that may have had their effect.
 	done  []doneCall
 	spent recent
 	// recalled are tasks that were taken back before they came, the newest ones.
 	recalled []string
-	// lost holds running calls of class check whose process is gone and whose
+	// lost holds running calls with OnUnknown Reconcile whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
 	lost map[messages.CallID]bool
 }
@@ -172,7 +172,7 @@ type ToolCall struct {
 	Tool      string
 	Arguments string // as it runs; the model's own unless Rewritten
 	Rewritten bool
-	Class     string
+	OnUnknown messages.OnUnknown
 	Key       string
 	Attempt   int
 	Status    Status
@@ -291,7 +291,7 @@ type Compact struct {
 
 // Tool is what the machine must know of a tool.
 type Tool struct {
-	Class string
+	OnUnknown messages.OnUnknown
 	// Approval is always, asked (its judgement says which calls), or empty.
 	Approval string
 	// Repeats wants approval for calls that repeat another one.
@@ -310,9 +310,13 @@ type Tool struct {
 
 // mustEnd says that a call of the tool must not be cut off: what became of it would
 // have to be found out by its tool, or by a person.
-func (t Tool) mustEnd() bool { return t.Child == "" && mustEnd(t.Class) }
+func (t Tool) mustEnd() bool { return t.Child == "" && mustEnd(t.OnUnknown) }
 
-func mustEnd(class string) bool { return class == "once" || class == "check" }
+func mustEnd(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Reconcile }
+
+// repeatHurts reports whether a second call with the same arguments may have a second
+// effect that is not wanted: such calls are flagged.
+func repeatHurts(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Rerun }
 
 // MustEnd says that a call runs that must not be cut off.
 func (s *State) MustEnd() bool {
@@ -320,7 +324,7 @@ func (s *State) MustEnd() bool {
 		return false
 	}
 	for _, c := range s.Turn.Calls {
-		if c.Status == Executing && c.Child == nil && mustEnd(c.Class) {
+		if c.Status == Executing && c.Child == nil && mustEnd(c.OnUnknown) {
 			return true
 		}
 	}

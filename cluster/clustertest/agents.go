@@ -21,12 +21,12 @@ import (
 // agents are what a node serves: every model call and every tool goes out of the
 // process, and says which one it comes from.
 func (r *nodeRole) agents() (providers.Set, []actors.Definition) {
-	goes := func(name string, class tool.Class) *tool.Typed[order] {
-		return tool.New(name, "Goes to the shop", class, func(ctx context.Context, o order) (string, error) {
+	goes := func(name string, onUnknown tool.OnUnknown) *tool.Typed[order] {
+		return tool.New(name, "Goes to the shop", onUnknown, func(ctx context.Context, o order) (string, error) {
 			return r.visit(ctx, name, o)
 		})
 	}
-	all := []tool.Tool{goes(Pay, tool.Keyed), goes(Once, tool.Once), goes(Look, tool.Pure), goes(Sign, tool.Keyed).ApproveAlways()}
+	all := []tool.Tool{goes(Pay, tool.Rerun), goes(Once, tool.Pause), goes(Look, tool.ReadOnly), goes(Sign, tool.Rerun).ApproveAlways()}
 	define := func(kind string, tools ...tool.Tool) actors.Definition {
 		return actors.Definition{Kind: kind, Model: "outside/model", Tools: tools, MaxQueue: 100_000, MaxAttempts: 20,
 			Compact: actors.Compaction{AtTokens: 4000, Keep: 16, How: messages.CompactWindow}}

@@ -19,10 +19,10 @@ const (
 // The words of a plan, each a tool. Ask is written with the plan of the helper that
 // is asked, its steps with commas between: ask:pay,look.
 const (
-	Pay  = "pay"  // class keyed: the shop takes each key once
-	Once = "once" // class once: the shop counts every visit
-	Look = "look" // class pure
-	Sign = "sign" // class keyed, and a person must approve it
+	Pay  = "pay"  // rerun: the shop takes each key once
+	Once = "once" // pause: the shop counts every visit
+	Look = "look" // read_only
+	Sign = "sign" // rerun, and a person must approve it
 	Ask  = "ask"  // asks a helper
 )
 

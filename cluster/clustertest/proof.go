@@ -86,7 +86,7 @@ type Account struct {
 //   - a gap in an agent's numbers or chain of frames; an epoch below one before it;
 //     an epoch that two nodes had
 //   - a visit at the shop that no frame intended before, or that came from another
-//     node than the one that had the epoch; two visits of a call of class once; two
+//     node than the one that had the epoch; two visits of a call with OnUnknown Pause; two
 //     keys for one call of a plan
 //   - an event that a caller was shown and that is not in the log
 func (w *World) Prove() Account {
@@ -366,7 +366,7 @@ func (e *evidence) effects() {
 	}
 	for key, n := range once {
 		if n > 1 {
-			e.b.fault("%d visits under %s, whose class is once", n, key)
+			e.b.fault("%d visits under %s, whose on_unknown is pause", n, key)
 		}
 	}
 }

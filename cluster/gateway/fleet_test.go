@@ -90,7 +90,7 @@ func (h *house) worked(a messages.AgentID, call, tool, arguments string) {
 		messages.ModelRequested{Turn: turn, Step: 1, Call: messages.CallID("m-" + call), Model: "a/b"},
 		messages.ModelCompleted{Turn: turn, Step: 1, Call: messages.CallID("m-" + call), Usage: messages.Usage{Input: 10}, Cost: 2},
 		messages.ToolRequested{Turn: turn, Step: 1, Call: messages.CallID(call), Tool: tool, Arguments: arguments},
-		messages.ToolStarted{Turn: turn, Call: messages.CallID(call), Tool: tool, Class: "once", Attempt: 1},
+		messages.ToolStarted{Turn: turn, Call: messages.CallID(call), Tool: tool, OnUnknown: messages.Pause, Attempt: 1},
 		messages.ToolCompleted{Turn: turn, Call: messages.CallID(call), Output: "ok"}, messages.TurnCompleted{Turn: turn})
 }
 
@@ -282,11 +282,11 @@ func TestViewsAsOfEveryEvent(t *testing.T) { // A80
 		{messages.ModelFailed{Turn: "t3", Step: 1, Attempt: 1, Call: "m4", Kind: "timeout", Usage: messages.Usage{Input: 3}}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 2, Call: "m6", Model: "a/b"}},
 		{messages.ModelCompleted{Turn: "t3", Step: 1, Call: "m6", Usage: messages.Usage{Input: 20, Output: 2}, Cost: 5, Items: []messages.Item{{Type: messages.ItemCall, CallID: "a", Name: "refund", Arguments: "{}"}, {Type: messages.ItemCall, CallID: "b", Name: "look", Arguments: "{}"}}},
 			messages.ToolRequested{Turn: "t3", Step: 1, Call: "a", Tool: "refund", Arguments: "{}"}, messages.ToolRequested{Turn: "t3", Step: 1, Call: "b", Tool: "look", Arguments: "{}"},
-			messages.ApprovalRequested{Turn: "t3", Call: "a", Tool: "refund", Arguments: "{}", ArgsHash: messages.HashArguments("{}"), ExpiresAt: &expires}, messages.ToolStarted{Turn: "t3", Call: "b", Tool: "look", Class: "pure", Attempt: 1}},
+			messages.ApprovalRequested{Turn: "t3", Call: "a", Tool: "refund", Arguments: "{}", ArgsHash: messages.HashArguments("{}"), ExpiresAt: &expires}, messages.ToolStarted{Turn: "t3", Call: "b", Tool: "look", OnUnknown: messages.ReadOnly, Attempt: 1}},
 		{messages.ToolFailed{Turn: "t3", Call: "b", Kind: "panic", Message: "it broke"}, messages.TurnPaused{Turn: "t3", Reason: "approval", Calls: []messages.CallID{"a"}}},
 		{accepted("u2", messages.Queued, "")}, {accepted("u3", messages.Steered, "t3")},
 		{messages.StatePatched{Patch: json.RawMessage(`{"a":{"b":1}}`)}},
-		{messages.ApprovalGranted{Turn: "t3", Call: "a", Tool: "refund", By: "decision", Remember: true}, messages.TurnResumed{Turn: "t3"}, messages.ToolStarted{Turn: "t3", Call: "a", Tool: "refund", Class: "once", Attempt: 1}},
+		{messages.ApprovalGranted{Turn: "t3", Call: "a", Tool: "refund", By: "decision", Remember: true}, messages.TurnResumed{Turn: "t3"}, messages.ToolStarted{Turn: "t3", Call: "a", Tool: "refund", OnUnknown: messages.Pause, Attempt: 1}},
 		{messages.ToolUnknown{Turn: "t3", Call: "a", Reason: "lost"}, messages.TurnPaused{Turn: "t3", Reason: "tool_unknown", Calls: []messages.CallID{"a"}}},
 		{messages.ToolCompleted{Turn: "t3", Call: "a", Output: "paid", By: "decision"}, messages.ModelRequested{Turn: "t3", Step: 2, Attempt: 1, Call: "m25", Model: "a/b", Inputs: []string{"u3"}}},
 		{messages.TurnAborted{Turn: "t3", Inputs: []string{"u1", "u3"}, By: "interrupt", Note: "stopped"}, messages.TurnStarted{Turn: "t27", Inputs: []string{"u2"}}},

@@ -37,7 +37,7 @@ func definitionOf(ctx context.Context, log eventlog.Log, a messages.AgentID) (tu
 	def := turn.Definition{
 		Model: modelName, Instructions: string(messages.DigestOf([]byte(instructions))),
 		MaxSteps: actors.DefaultMaxSteps, MaxQueue: actors.DefaultMaxQueue, MaxAttempts: actors.DefaultMaxAttempts,
-		Parallel: actors.DefaultParallel, Tools: map[string]turn.Tool{toolName: {Class: string(echo.Spec().Class)}},
+		Parallel: actors.DefaultParallel, Tools: map[string]turn.Tool{toolName: {OnUnknown: echo.Spec().OnUnknown}},
 	}
 	for rec, err := range log.Read(ctx, a, 1) {
 		if err != nil {

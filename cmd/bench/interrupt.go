@@ -74,7 +74,7 @@ func (l *lab) interrupt(ctx context.Context, s *store, busy int, p providers.Pro
 		return nil, err
 	}
 	running, ended := make(chan struct{}, 1), make(chan time.Time, 1) // each is received once, unless the run is stopped
-	hold := tool.New("hold", "Wait to be stopped", tool.Pure, func(ctx context.Context, _ struct{}) (string, error) {
+	hold := tool.New("hold", "Wait to be stopped", tool.ReadOnly, func(ctx context.Context, _ struct{}) (string, error) {
 		running <- struct{}{}
 		<-ctx.Done()
 		ended <- time.Now()

@@ -98,7 +98,7 @@ const (
 	modelName    = "bench/two"
 )
 
-var echo = tool.New(toolName, "Say it back", tool.Pure, func(_ context.Context, a struct {
+var echo = tool.New(toolName, "Say it back", tool.ReadOnly, func(_ context.Context, a struct {
 	Text string `json:"text"`
 }) (string, error) {
 	return a.Text, nil

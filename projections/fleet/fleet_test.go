@@ -84,9 +84,9 @@ func (w *world) turn(a messages.AgentID) {
 		if w.rand.IntN(2) == 0 {
 			return // it waits
 		}
-		w.say(a, messages.ApprovalGranted{Turn: turn, Call: call, Tool: tool, By: "decision"}, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "once", Attempt: 1})
+		w.say(a, messages.ApprovalGranted{Turn: turn, Call: call, Tool: tool, By: "decision"}, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.Pause, Attempt: 1})
 	} else {
-		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, Class: "pure", Attempt: 1})
+		w.say(a, completed, requested, messages.ToolStarted{Turn: turn, Call: call, Tool: tool, OnUnknown: messages.ReadOnly, Attempt: 1})
 	}
 	w.say(a, messages.ToolCompleted{Turn: turn, Call: call, Output: "ok"}, messages.TurnCompleted{Turn: turn})
 }

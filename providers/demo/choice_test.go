@@ -92,7 +92,7 @@ func TestMadeUpArguments(t *testing.T) {
 		Map  map[string]string `json:"map"`
 	}
 	ran := false
-	made := tool.New("everything", "", tool.Pure, func(context.Context, all) (string, error) { ran = true; return "", nil })
+	made := tool.New("everything", "", tool.ReadOnly, func(context.Context, all) (string, error) { ran = true; return "", nil })
 	response := choose(t, &talker{t: t, tools: []tool.Tool{made}}, "required", "")
 	if _, err := made.Call(t.Context(), json.RawMessage(response.Items[0].Arguments)); err != nil || !ran {
 		t.Errorf("%s: %v", response.Items[0].Arguments, err)

@@ -27,7 +27,7 @@ func kitchen() []tool.Tool {
 		toolbox.Calculator(),
 		toolbox.ClockAt(func() time.Time { return noon }),
 		toolbox.Echo(),
-		tool.New("refund", "Pay an order back to the customer", tool.Once, func(_ context.Context, r refund) (string, error) {
+		tool.New("refund", "Pay an order back to the customer", tool.Pause, func(_ context.Context, r refund) (string, error) {
 			if r.Cents > 10000 {
 				return "", errors.New("error: that is too much")
 			}
@@ -244,7 +244,7 @@ func TestNumericTools(t *testing.T) {
 		B float64 `json:"b"`
 	}
 	k := &talker{t: t, tools: []tool.Tool{
-		tool.New("multiply_numbers", "Multiply", tool.Pure, func(_ context.Context, p pair) (string, error) {
+		tool.New("multiply_numbers", "Multiply", tool.ReadOnly, func(_ context.Context, p pair) (string, error) {
 			text, err := json.Marshal(p.A * p.B)
 			return string(text), err
 		}),

@@ -159,7 +159,7 @@ func (r *remote) failure(ctx context.Context, l *line, err error, delivered int3
 		return fmt.Errorf("MCP server %s was not reached: %s", name, r.server.words(err))
 	}
 	err = fmt.Errorf("MCP server %s did not answer: %s", name, r.server.words(l.because(err)))
-	if r.spec.Class == tool.Once {
+	if r.spec.OnUnknown == tool.Pause {
 		return &tool.UnknownError{Err: err}
 	}
 	return err

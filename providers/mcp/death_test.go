@@ -37,13 +37,13 @@ func TestDeath(t *testing.T) {
 	const words = "MCP server there did not answer: its program has ended: exit status 3: out of cheese, and the key is [hidden]"
 	_, err := all["die"].Call(t.Context(), []byte(`{}`))
 	if !errors.As(err, new(*tool.UnknownError)) || err.Error() != words+": it is not known whether the call had its effect" {
-		t.Errorf("a call of class once fails with %v", err)
+		t.Errorf("a call with OnUnknown Pause fails with %v", err)
 	}
 	if got := call(t.Context(), all["add"], `{"a":1,"b":1}`); got != "2" {
 		t.Errorf("the next call gives %q", got)
 	}
 	if _, err := all["die_reading"].Call(t.Context(), []byte(`{}`)); errors.As(err, new(*tool.UnknownError)) || err == nil || err.Error() != words {
-		t.Errorf("a call of class pure fails with %v", err)
+		t.Errorf("a call with OnUnknown ReadOnly fails with %v", err)
 	}
 	for name, want := range map[string]string{"odd_line": "it wrote what is no message: invalid request", "large": "exceeded the configured maximum"} {
 		if _, err := all[name].Call(t.Context(), []byte(`{}`)); !errors.As(err, new(*tool.UnknownError)) || !strings.Contains(err.Error(), want) {

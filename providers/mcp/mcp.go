@@ -5,7 +5,7 @@
 //
 //   - A server that cannot be started, dies, hangs or refuses fails calls, and nothing else. It is
 //     started again when a call wants it, and now and then without one, with pauses that grow.
-//   - A call of class once that may have reached a server which then did not answer fails
+//   - A call with OnUnknown Pause that may have reached a server which then did not answer fails
 //     as a [tool.UnknownError].
 //   - A program ends with its [Server], and all that stayed in its process group. When this process is
 //     killed, so is the program on Linux. What the program has started, and any program elsewhere,

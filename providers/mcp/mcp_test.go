@@ -43,9 +43,9 @@ func TestListAndCall(t *testing.T) {
 		if spec.Description != "adds" || !strings.Contains(string(spec.Parameters), `"a":{"type":"integer"}`) {
 			t.Errorf("add is %+v with %s", spec, spec.Parameters)
 		}
-		for name, class := range map[string]tool.Class{"add": tool.Pure, "set": tool.Keyed, "wipe": tool.Once, "slow": tool.Once} {
-			if got := all[name].Spec().Class; got != class {
-				t.Errorf("the class of %s is %s", name, got)
+		for name, want := range map[string]tool.OnUnknown{"add": tool.ReadOnly, "set": tool.Rerun, "wipe": tool.Pause, "slow": tool.Pause} {
+			if got := all[name].Spec().OnUnknown; got != want {
+				t.Errorf("OnUnknown of %s is %s", name, got)
 			}
 		}
 		ctx := tool.WithCall(t.Context(), tool.Call{Key: "k1"})
@@ -189,14 +189,14 @@ func TestSelection(t *testing.T) {
 	asked := func(json.RawMessage) (bool, error) { return true, nil }
 	all := tools(t, s, mcp.Selection{
 		Only: []string{"s*", "add", "die", "odd/*"}, Except: []string{"same*", "slow", "secretive"}, Prefix: "x_",
-		Classes:   []mcp.ClassRule{{Tool: "set", Class: tool.Pure}, {Tool: "*", Class: tool.Keyed}},
+		OnUnknown: []mcp.OnUnknownRule{{Tool: "set", OnUnknown: tool.ReadOnly}, {Tool: "*", OnUnknown: tool.Rerun}},
 		Approvals: []mcp.ApprovalRule{{Tool: "add", Approval: tool.Never}, {Tool: "die", Approval: tool.Asked, ApproveIf: asked}, {Tool: "*", Approval: tool.Always}},
 	})
 	for name, want := range map[string]struct {
-		class    tool.Class
-		approval tool.Approval
-		needs    bool
-	}{"x_add": {tool.Keyed, tool.Never, false}, "x_set": {tool.Pure, tool.Always, true}, "x_die": {tool.Keyed, tool.Asked, true}, "x_stopped": {tool.Keyed, tool.Always, true}, "x_odd_n_me": {tool.Keyed, tool.Always, true}} {
+		onUnknown tool.OnUnknown
+		approval  tool.Approval
+		needs     bool
+	}{"x_add": {tool.Rerun, tool.Never, false}, "x_set": {tool.ReadOnly, tool.Always, true}, "x_die": {tool.Rerun, tool.Asked, true}, "x_stopped": {tool.Rerun, tool.Always, true}, "x_odd_n_me": {tool.Rerun, tool.Always, true}} {
 		made := all[name]
 		if made == nil {
 			t.Fatalf("%s is not among %v", name, all)
@@ -206,7 +206,7 @@ func TestSelection(t *testing.T) {
 			arguments = `{"a":1,"b":2}`
 		}
 		needs, err := made.(tool.Gated).NeedsApproval([]byte(arguments))
-		if spec := made.Spec(); spec.Class != want.class || spec.Approval != want.approval || needs != want.needs || err != nil {
+		if spec := made.Spec(); spec.OnUnknown != want.onUnknown || spec.Approval != want.approval || needs != want.needs || err != nil {
 			t.Errorf("%s is %+v and needs approval: %t, %v", name, spec, needs, err)
 		}
 		if _, err := made.(tool.Gated).NeedsApproval([]byte(`[]`)); !errors.As(err, new(*tool.ArgumentError)) {
@@ -220,7 +220,7 @@ func TestSelection(t *testing.T) {
 		t.Errorf("but for all, the tools are %v", none)
 	}
 	for _, v := range []mcp.Selection{
-		{Only: []string{"[a"}}, {Except: []string{""}}, {Prefix: "a b"}, {Classes: []mcp.ClassRule{{Tool: "a", Class: tool.Check}}},
+		{Only: []string{"[a"}}, {Except: []string{""}}, {Prefix: "a b"}, {OnUnknown: []mcp.OnUnknownRule{{Tool: "a", OnUnknown: tool.Reconcile}}},
 		{Approvals: []mcp.ApprovalRule{{Tool: "a", Approval: tool.Asked}}},
 	} {
 		if _, err := s.Select(v); err == nil {

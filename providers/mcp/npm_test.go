@@ -65,7 +65,7 @@ func TestRealServers(t *testing.T) {
 
 func everything(t *testing.T, s *mcp.Server) {
 	all := tools(t, s)
-	if spec := all["get-sum"].Spec(); !strings.Contains(string(spec.Parameters), `"First number"`) || spec.Class != tool.Pure {
+	if spec := all["get-sum"].Spec(); !strings.Contains(string(spec.Parameters), `"First number"`) || spec.OnUnknown != tool.ReadOnly {
 		t.Errorf("get-sum is %+v with %s", spec, spec.Parameters)
 	}
 	for _, c := range []struct{ name, arguments, want string }{
@@ -93,9 +93,9 @@ func files(t *testing.T, program string) {
 	dir := t.TempDir()
 	s := ready(t, mcp.Config{Name: "files", Command: []string{program, dir}})
 	all := tools(t, s, mcp.Selection{Only: []string{"read_*", "write_file"}, Prefix: "fs_"})
-	for name, class := range map[string]tool.Class{"fs_read_text_file": tool.Pure, "fs_write_file": tool.Once} {
-		if all[name] == nil || all[name].Spec().Class != class {
-			t.Fatalf("%s is not a tool of class %s among %v", name, class, all)
+	for name, want := range map[string]tool.OnUnknown{"fs_read_text_file": tool.ReadOnly, "fs_write_file": tool.Pause} {
+		if all[name] == nil || all[name].Spec().OnUnknown != want {
+			t.Fatalf("%s is not a tool with on_unknown %s among %v", name, want, all)
 		}
 	}
 	at := filepath.ToSlash(filepath.Join(dir, "a.txt"))

@@ -19,9 +19,9 @@ import (
 // at the server, or by patterns as path.Match has them, but that * is any run of characters, slashes
 // too: read_* for all that begin so. The zero value is all of them.
 //
-// A tool's class is that of the first rule that fits; without one it is pure if by the
-// server's hints the tool only reads, keyed if it is idempotent and destroys nothing, and else
-// once. Each call carries its idempotency key as
+// A tool's OnUnknown is that of the first rule that fits. Without one it follows the
+// server's hints: tool.ReadOnly if the tool only reads, tool.Rerun if it is idempotent and
+// destroys nothing, else tool.Pause. Each call carries its idempotency key as
 // dev.reprise/idempotency-key in _meta.
 type Selection struct {
 	// Only are the tools to have. Empty: all.
@@ -30,15 +30,15 @@ type Selection struct {
 	Except []string
 	// Prefix comes before each name.
 	Prefix string
-	// Classes and Approvals are rules, of which the first that fits a tool holds.
-	Classes   []ClassRule
+	// OnUnknown and Approvals are rules, of which the first that fits a tool holds.
+	OnUnknown []OnUnknownRule
 	Approvals []ApprovalRule
 }
 
-// ClassRule gives tools a class: tool.Pure, tool.Keyed or tool.Once.
-type ClassRule struct {
-	Tool  string
-	Class tool.Class
+// OnUnknownRule gives tools an OnUnknown: tool.ReadOnly, tool.Rerun or tool.Pause.
+type OnUnknownRule struct {
+	Tool      string
+	OnUnknown tool.OnUnknown
 }
 
 // ApprovalRule says which calls of tools wait for a person. ApproveIf is for tool.Asked and
@@ -54,9 +54,9 @@ var prefix = regexp.MustCompile(`^[A-Za-z0-9_-]{0,32}$`)
 // Validate reports what is wrong with a selection.
 func (v Selection) Validate() error {
 	patterns := slices.Concat(v.Only, v.Except)
-	for _, r := range v.Classes {
-		if r.Class != tool.Pure && r.Class != tool.Keyed && r.Class != tool.Once {
-			return fmt.Errorf("class %q of %s: write %s, %s or %s", r.Class, r.Tool, tool.Pure, tool.Keyed, tool.Once)
+	for _, r := range v.OnUnknown {
+		if r.OnUnknown != tool.ReadOnly && r.OnUnknown != tool.Rerun && r.OnUnknown != tool.Pause {
+			return fmt.Errorf("on_unknown %q of %s: write %s, %s or %s", r.OnUnknown, r.Tool, tool.ReadOnly, tool.Rerun, tool.Pause)
 		}
 		patterns = append(patterns, r.Tool)
 	}
@@ -157,11 +157,11 @@ func (v *selected) remote(t *sdk.Tool, name string) (*remote, error) {
 		return nil, fmt.Errorf("the schema of its arguments is not that of an object")
 	}
 	r := &remote{server: v.server, name: t.Name, schema: schema, spec: tool.Spec{
-		Name: name, Description: v.server.hidden.Replace(t.Description), Parameters: raw, Class: class(t.Annotations), Timeout: v.server.config.Timeout,
+		Name: name, Description: v.server.hidden.Replace(t.Description), Parameters: raw, OnUnknown: onUnknown(t.Annotations), Timeout: v.server.config.Timeout,
 	}}
-	for _, rule := range slices.Backward(v.Classes) {
+	for _, rule := range slices.Backward(v.OnUnknown) {
 		if fits([]string{rule.Tool}, t.Name) {
-			r.spec.Class = rule.Class
+			r.spec.OnUnknown = rule.OnUnknown
 		}
 	}
 	for _, rule := range slices.Backward(v.Approvals) {
@@ -225,16 +225,17 @@ func nested(s *jsonschema.Schema) bool {
 		slices.ContainsFunc(reference.FindAllSubmatch(whole, -1), func(m [][]byte) bool { return !definable.Match(m[1]) })
 }
 
-// class is what a server says of running a tool twice. What it does not say may hurt.
-func class(hints *sdk.ToolAnnotations) tool.Class {
+// onUnknown follows a server's hints about a tool. What they do not cover may hurt when
+// it runs twice.
+func onUnknown(hints *sdk.ToolAnnotations) tool.OnUnknown {
 	switch {
 	case hints == nil:
 	case hints.ReadOnlyHint:
-		return tool.Pure
+		return tool.ReadOnly
 	case hints.IdempotentHint && hints.DestructiveHint != nil && !*hints.DestructiveHint:
-		return tool.Keyed
+		return tool.Rerun
 	}
-	return tool.Once
+	return tool.Pause
 }
 
 // fits reports whether one of the patterns means the name. A slash is a character like any other.

@@ -15,7 +15,7 @@ type Refund struct {
 }
 
 func Example() {
-	refund := tool.New("refund", "Pay an order back", tool.Keyed, // after a crash: again, with the same key
+	refund := tool.New("refund", "Pay an order back", tool.Rerun, // after a crash: again, with the same key
 		func(ctx context.Context, r Refund) (string, error) {
 			return fmt.Sprintf("paid %d cents for order %s under key %s", r.Cents, r.Order, tool.Key(ctx)), nil
 		})
@@ -29,7 +29,7 @@ func Example() {
 }
 
 func ExampleTyped_ApproveIf() {
-	refund := tool.New("refund", "Pay an order back", tool.Keyed,
+	refund := tool.New("refund", "Pay an order back", tool.Rerun,
 		func(_ context.Context, r Refund) (string, error) { return "paid " + r.Order, nil }).
 		ApproveIf(func(r Refund) bool { return r.Cents > 5000 }) // small ones are paid at once
 

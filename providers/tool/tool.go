@@ -1,9 +1,9 @@
 // Package tool holds the contract of a tool: what it is called, what it takes,
-// and whether running it twice hurts.
+// and what to do with a call whose outcome is unknown.
 //
 // # Guarantees
 //
-//   - Every tool has a [Class]; the zero value is the careful one, Once.
+//   - Every tool has an [OnUnknown]; its zero value is the careful one, [Pause].
 //   - [Key] is the same in every attempt of one call, also after a crash and on
 //     another node, and different for every other call.
 //   - Arguments are checked against the schema before the function sees them,
@@ -22,16 +22,16 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Class says what running a call twice means, and so what happens to a call
-// whose outcome was lost in a crash.
-type Class string
+// OnUnknown is what to do with a call when the node, not the tool, stopped before
+// its result was stored. The zero value means Pause.
+type OnUnknown = messages.OnUnknown
 
-// The classes. The zero value means Once.
+// What to do. Every call has a [Key], whatever its tool wants.
 const (
-	Pure  Class = "pure"  // no effect outside: run again
-	Keyed Class = "keyed" // the effect is de-duplicated by Key: run again with the same key
-	Check Class = "check" // ask the tool by key what became of it
-	Once  Class = "once"  // never twice: a person decides
+	ReadOnly  = messages.ReadOnly  // the tool only reads: run it again
+	Rerun     = messages.Rerun     // run it again, with the same key
+	Reconcile = messages.Reconcile // ask the tool what became of the key
+	Pause     = messages.Pause     // pause the turn: a person decides
 )
 
 // Tool is something an agent can do.
@@ -44,7 +44,7 @@ type Tool interface {
 	Call(ctx context.Context, arguments json.RawMessage) (string, error)
 }
 
-// Reconciler is a Tool of class Check that can tell what became of a call.
+// Reconciler is a Tool with OnUnknown Reconcile: it reports what became of a call.
 type Reconciler interface {
 	// Reconcile tells what became of the call with this key: its result and
 	// Done; NotDone if it surely had no effect, so that it may run; Unsure if
@@ -105,14 +105,14 @@ type Spec struct {
 	Description string
 	// Parameters is the JSON schema of the arguments: an object.
 	Parameters json.RawMessage
-	Class      Class
+	OnUnknown  OnUnknown
 	// Timeout ends a call that takes longer. Zero: DefaultTimeout.
 	Timeout time.Duration
 	// Approval says which calls wait for a person. A tool that says Asked is
 	// Gated.
 	Approval Approval
-	// ApproveRepeats wants approval, whatever Approval says, for a call of class
-	// once or keyed with the arguments of another one in the same turn.
+	// ApproveRepeats wants approval, whatever Approval says, for a call with the
+	// arguments of another one in the same turn. OnUnknown is Pause or Rerun.
 	ApproveRepeats bool
 	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
 	// definition's.
@@ -177,7 +177,7 @@ type Typed[A any] struct {
 // struct: json tags name the fields, jsonschema tags describe them, fields
 // without omitempty are required. It panics if A has no schema or is no
 // struct, which is a mistake in the program and not in its input.
-func New[A any](name, description string, class Class, fn func(context.Context, A) (string, error)) *Typed[A] {
+func New[A any](name, description string, onUnknown OnUnknown, fn func(context.Context, A) (string, error)) *Typed[A] {
 	schema, err := jsonschema.For[A](&jsonschema.ForOptions{TypeSchemas: typeSchemas()})
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: its argument type has no JSON schema: %v", name, err))
@@ -194,7 +194,7 @@ func New[A any](name, description string, class Class, fn func(context.Context, 
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
 	return &Typed[A]{
-		spec:   Spec{Name: name, Description: description, Parameters: raw, Class: class},
+		spec:   Spec{Name: name, Description: description, Parameters: raw, OnUnknown: onUnknown},
 		schema: resolved,
 		fn:     fn,
 	}
@@ -230,8 +230,8 @@ func (t *Typed[A]) ApproveIf(fn func(A) bool) *Typed[A] {
 	return &c
 }
 
-// ApproveRepeats is the same tool, of class Once or Keyed, with a person's
-// approval also before a call with the arguments of another one in the same turn.
+// ApproveRepeats is the same tool with a person's approval also before a call with the
+// arguments of another one in the same turn. It is for tools with OnUnknown Pause or Rerun.
 func (t *Typed[A]) ApproveRepeats() *Typed[A] {
 	c := *t
 	c.spec.ApproveRepeats = true
@@ -246,11 +246,11 @@ func (t *Typed[A]) ApprovalTimeout(d time.Duration) *Typed[A] {
 	return &c
 }
 
-// ReconcileWith is the same tool, of class Check, with a function that tells
-// what became of a call.
+// ReconcileWith is the same tool with OnUnknown Reconcile and the function that
+// reports what became of a call.
 func (t *Typed[A]) ReconcileWith(fn func(ctx context.Context, key string) (string, Found, error)) *Typed[A] {
 	c := *t
-	c.spec.Class, c.reconcile = Check, fn
+	c.spec.OnUnknown, c.reconcile = Reconcile, fn
 	return &c
 }
 

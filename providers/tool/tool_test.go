@@ -31,12 +31,12 @@ type order struct {
 }
 
 func newTool(fn func(context.Context, order) (string, error)) *tool.Typed[order] {
-	return tool.New("refund", "Pay an order back", tool.Keyed, fn)
+	return tool.New("refund", "Pay an order back", tool.Rerun, fn)
 }
 
 func TestSchema(t *testing.T) {
 	s := newTool(nil).Spec()
-	if s.Name != "refund" || s.Description != "Pay an order back" || s.Class != tool.Keyed || s.Timeout != 0 {
+	if s.Name != "refund" || s.Description != "Pay an order back" || s.OnUnknown != tool.Rerun || s.Timeout != 0 {
 		t.Errorf("the spec is %+v", s)
 	}
 	const want = `{"type":"object","properties":{` +
@@ -52,7 +52,7 @@ func TestSchema(t *testing.T) {
 	if string(s.Parameters) != want {
 		t.Errorf("the schema is\n%s\nwant\n%s", s.Parameters, want)
 	}
-	empty := tool.New("now", "", tool.Pure, func(context.Context, struct{}) (string, error) { return "", nil })
+	empty := tool.New("now", "", tool.ReadOnly, func(context.Context, struct{}) (string, error) { return "", nil })
 	if got := string(empty.Spec().Parameters); got != `{"type":"object","additionalProperties":false}` {
 		t.Errorf("the schema of nothing is %s", got)
 	}
@@ -67,9 +67,9 @@ func TestNewPanics(t *testing.T) {
 		}()
 		f()
 	}
-	panics("a string", func() { tool.New[string]("t", "", tool.Pure, nil) })
-	panics("a pointer", func() { tool.New[*order]("t", "", tool.Pure, nil) })
-	panics("a function inside", func() { tool.New[struct{ F func() }]("t", "", tool.Pure, nil) })
+	panics("a string", func() { tool.New[string]("t", "", tool.ReadOnly, nil) })
+	panics("a pointer", func() { tool.New[*order]("t", "", tool.ReadOnly, nil) })
+	panics("a function inside", func() { tool.New[struct{ F func() }]("t", "", tool.ReadOnly, nil) })
 }
 
 // A31
@@ -215,8 +215,8 @@ func TestReconcileWith(t *testing.T) {
 	g := f.ReconcileWith(func(_ context.Context, key string) (string, tool.Found, error) {
 		return "paid " + key, tool.Done, nil
 	}).Timeout(time.Second)
-	if f.Spec().Class != tool.Keyed || g.Spec().Class != tool.Check {
-		t.Errorf("the classes are %s and %s", f.Spec().Class, g.Spec().Class)
+	if f.Spec().OnUnknown != tool.Rerun || g.Spec().OnUnknown != tool.Reconcile {
+		t.Errorf("OnUnknown is %s and %s", f.Spec().OnUnknown, g.Spec().OnUnknown)
 	}
 	var asked tool.Reconciler = g
 	if got, found, err := asked.Reconcile(t.Context(), "k1"); got != "paid k1" || found != tool.Done || err != nil {

@@ -30,7 +30,7 @@ func Calculator() tool.Tool {
 	type calculator struct {
 		Expression string `json:"expression" jsonschema:"An arithmetic expression such as (3 + 4)^2 / 7: numbers, + - * / % ^, parentheses, sqrt(x)"`
 	}
-	return tool.New("calculator", "Calculate an arithmetic expression exactly", tool.Pure, func(_ context.Context, c calculator) (string, error) {
+	return tool.New("calculator", "Calculate an arithmetic expression exactly", tool.ReadOnly, func(_ context.Context, c calculator) (string, error) {
 		return calculate(c.Expression)
 	})
 }

@@ -19,7 +19,7 @@ func ClockAt(now func() time.Time) tool.Tool {
 	type clock struct {
 		Timezone string `json:"timezone,omitempty" jsonschema:"An IANA time zone such as Europe/Berlin, a city or an offset such as +02:00; UTC if left out"`
 	}
-	return tool.New("clock", "Tell the current date and time", tool.Pure, func(_ context.Context, c clock) (string, error) {
+	return tool.New("clock", "Tell the current date and time", tool.ReadOnly, func(_ context.Context, c clock) (string, error) {
 		zone, err := location(c.Timezone)
 		if err != nil {
 			return "", err

@@ -45,7 +45,7 @@ func TestByName(t *testing.T) {
 	}
 	for _, name := range Names() {
 		b, ok := ByName(name)
-		if !ok || b.Spec().Name != name || b.Spec().Class != tool.Pure {
+		if !ok || b.Spec().Name != name || b.Spec().OnUnknown != tool.ReadOnly {
 			t.Errorf("%s is a tool with the spec %+v", name, b.Spec())
 		}
 	}

@@ -49,10 +49,11 @@ type CommandConfig struct {
 	// Windows. REPRISE_IDEMPOTENCY_KEY, REPRISE_AGENT, REPRISE_TURN,
 	// REPRISE_CALL and REPRISE_ATTEMPT are always those of the call.
 	Env []string
-	// Class says what running a call twice means. Zero: tool.Once.
-	Class tool.Class
-	// Reconcile is the program that tells what became of a call, for the class
-	// tool.Check and for no other. It runs as Command does, with the call's
+	// OnUnknown is what to do with a call when the node stopped before its result was
+	// stored. Zero: tool.Pause.
+	OnUnknown tool.OnUnknown
+	// Reconcile is the program that reports what became of a call, for tool.Reconcile and
+	// no other OnUnknown. It runs as Command does, with the call's
 	// REPRISE_IDEMPOTENCY_KEY and {} as arguments: exit code 0 means done, with
 	// the result on standard output; 3 means surely not done; others, unsure.
 	Reconcile []string
@@ -67,8 +68,8 @@ type CommandConfig struct {
 	// approval tool.Asked and no other. An error counts as yes. It has no effect
 	// and may be called from many goroutines.
 	ApproveIf func(arguments json.RawMessage) (bool, error)
-	// ApproveRepeats wants approval also for a call, of class once or keyed, with
-	// the arguments of another one in the same turn.
+	// ApproveRepeats wants approval also for a call with the arguments of another one in
+	// the same turn. OnUnknown is tool.Pause or tool.Rerun.
 	ApproveRepeats bool
 	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
 	// definition's.
@@ -106,13 +107,13 @@ func Command(c CommandConfig) (tool.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool %s: parameters: %w", c.Name, err)
 	}
-	for _, check := range []func() error{c.validate, c.validateClass, c.validateApproval, func() error { return c.validateKeyField(schema.Schema()) }} {
+	for _, check := range []func() error{c.validate, c.validateOnUnknown, c.validateApproval, func() error { return c.validateKeyField(schema.Schema()) }} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 	}
 	p := &program{config: c, schema: schema, drain: drain}
-	if c.Class == tool.Check {
+	if c.OnUnknown == tool.Reconcile {
 		return &reconciler{p}, nil
 	}
 	return p, nil
@@ -135,19 +136,19 @@ func (c CommandConfig) validate() error {
 	return nil
 }
 
-func (c CommandConfig) validateClass() error {
+func (c CommandConfig) validateOnUnknown() error {
 	asks := len(c.Reconcile) > 0 && c.Reconcile[0] != ""
-	switch c.Class {
-	case "", tool.Pure, tool.Keyed, tool.Once:
+	switch c.OnUnknown {
+	case "", tool.ReadOnly, tool.Rerun, tool.Pause:
 		if asks {
-			return fmt.Errorf("reconcile: only a tool of class %s is asked", tool.Check)
+			return fmt.Errorf("reconcile: only a tool with on_unknown %s is asked", tool.Reconcile)
 		}
-	case tool.Check:
+	case tool.Reconcile:
 		if !asks {
-			return fmt.Errorf("class %s: reconcile is empty; write the program that tells what became of a call", tool.Check)
+			return fmt.Errorf("on_unknown %s: reconcile is empty; write the program that reports what became of a call", tool.Reconcile)
 		}
 	default:
-		return fmt.Errorf("class %q: write %s, %s, %s or %s", c.Class, tool.Pure, tool.Keyed, tool.Check, tool.Once)
+		return fmt.Errorf("on_unknown %q: write %s, %s, %s or %s", c.OnUnknown, tool.ReadOnly, tool.Rerun, tool.Reconcile, tool.Pause)
 	}
 	return nil
 }
@@ -160,8 +161,8 @@ func (c CommandConfig) validateApproval() error {
 		return fmt.Errorf("approval %s: there is no ApproveIf to ask", tool.Asked)
 	case c.Approval != tool.Asked && c.ApproveIf != nil:
 		return fmt.Errorf("ApproveIf: it is only asked of approval %s", tool.Asked)
-	case c.ApproveRepeats && (c.Class == tool.Pure || c.Class == tool.Check):
-		return fmt.Errorf("approve repeats: only calls of class %s and %s are held against earlier ones", tool.Once, tool.Keyed)
+	case c.ApproveRepeats && (c.OnUnknown == tool.ReadOnly || c.OnUnknown == tool.Reconcile):
+		return fmt.Errorf("approve repeats: only calls of tools with on_unknown %s and %s are compared with earlier ones", tool.Rerun, tool.Pause)
 	case c.ApprovalTimeout < 0:
 		return fmt.Errorf("approval timeout: %s is negative", c.ApprovalTimeout)
 	}

@@ -29,8 +29,8 @@ func TestCommandConfig(t *testing.T) {
 		{"schema that points nowhere", func(c *CommandConfig) {
 			c.Parameters = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`)
 		}, `"/$defs/b"`},
-		{"unknown class", func(c *CommandConfig) { c.Class = "twice" }, `tool t: class "twice": write pure, keyed, check or once`},
-		{"check without a program to ask", func(c *CommandConfig) { c.Class = tool.Check }, "tool t: class check: reconcile is empty"},
+		{"unknown on_unknown", func(c *CommandConfig) { c.OnUnknown = "twice" }, `tool t: on_unknown "twice": write read_only, rerun, reconcile or pause`},
+		{"reconcile without a program to ask", func(c *CommandConfig) { c.OnUnknown = tool.Reconcile }, "tool t: on_unknown reconcile: reconcile is empty"},
 		{"a program to ask without check", func(c *CommandConfig) { c.Reconcile = []string{"a"} }, "tool t: reconcile: only"},
 		{"negative timeout", func(c *CommandConfig) { c.Timeout = -1 }, "tool t: timeout: -1ns is negative"},
 		{"negative output", func(c *CommandConfig) { c.MaxOutput = -1 }, "tool t: max output: -1 is negative"},
@@ -38,7 +38,7 @@ func TestCommandConfig(t *testing.T) {
 		{"asked, and nobody to ask", func(c *CommandConfig) { c.Approval = tool.Asked }, "tool t: approval asked: there is no ApproveIf"},
 		{"a predicate for nothing", func(c *CommandConfig) { c.ApproveIf = approve }, "tool t: ApproveIf: it is only asked of"},
 		{"a predicate beside always", func(c *CommandConfig) { c.Approval, c.ApproveIf = tool.Always, approve }, "tool t: ApproveIf: it is only asked of"},
-		{"repeats of a pure tool", func(c *CommandConfig) { c.Class, c.ApproveRepeats = tool.Pure, true }, "tool t: approve repeats: only calls of class once and keyed"},
+		{"repeats of a tool that only reads", func(c *CommandConfig) { c.OnUnknown, c.ApproveRepeats = tool.ReadOnly, true }, "tool t: approve repeats: only calls of tools with on_unknown rerun and pause"},
 		{"negative approval timeout", func(c *CommandConfig) { c.ApprovalTimeout = -1 }, "tool t: approval timeout: -1ns is negative"},
 		{"a key field with a space", func(c *CommandConfig) { c.KeyField = "my key" }, `tool t: key field "my key": a name is`},
 		{"a key field of the schema", func(c *CommandConfig) {
@@ -76,11 +76,11 @@ func TestCommandApproval(t *testing.T) {
 		want   string // of small, big and odd arguments
 	}{
 		{CommandConfig{}, "false false false"},
-		{CommandConfig{Approval: tool.Always, Class: tool.Keyed}, "true true true"},
-		{CommandConfig{Approval: tool.Asked, ApproveIf: large, Class: tool.Check, Reconcile: []string{"true"}}, "false true error"},
+		{CommandConfig{Approval: tool.Always, OnUnknown: tool.Rerun}, "true true true"},
+		{CommandConfig{Approval: tool.Asked, ApproveIf: large, OnUnknown: tool.Reconcile, Reconcile: []string{"true"}}, "false true error"},
 	} {
 		c.config.Name, c.config.Command, c.config.Parameters = "t", []string{"true"}, schema
-		c.config.ApproveRepeats, c.config.ApprovalTimeout = c.config.Class != tool.Check, time.Hour
+		c.config.ApproveRepeats, c.config.ApprovalTimeout = c.config.OnUnknown != tool.Reconcile, time.Hour
 		made, err := Command(c.config)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +117,7 @@ func TestCommandSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := made.Spec()
-	if s.Name != "t" || s.Description != "d" || string(s.Parameters) != `{"type":"object"}` || s.Class != "" || s.Timeout != tool.DefaultTimeout {
+	if s.Name != "t" || s.Description != "d" || string(s.Parameters) != `{"type":"object"}` || s.OnUnknown != "" || s.Timeout != tool.DefaultTimeout {
 		t.Errorf("the spec is %+v", s)
 	}
 }

@@ -124,11 +124,11 @@ func TestCommandEnvironment(t *testing.T) { // A56
 
 // A22: a program gets its key as a field too, if it wants one there.
 func TestCommandKeyField(t *testing.T) {
-	keyed := func(c *CommandConfig) {
-		c.KeyField, c.Class = "request_id", tool.Keyed
+	withKey := func(c *CommandConfig) {
+		c.KeyField, c.OnUnknown = "request_id", tool.Rerun
 		c.Parameters = json.RawMessage(`{"type":"object","properties":{"cents":{"type":"integer"}}}`)
 	}
-	made := shell(t, "cat", keyed)
+	made := shell(t, "cat", withKey)
 	ctx := tool.WithCall(t.Context(), tool.Call{ID: "c1", Key: `k"1<&`})
 	for arguments, want := range map[string]string{
 		`{"cents":9007199254740993,"a":"<b>"}`: `{"a":"<b>","cents":9007199254740993,"request_id":"k\"1<&"}`,
@@ -150,14 +150,14 @@ func TestCommandKeyField(t *testing.T) {
 	if s := string(made.Spec().Parameters); strings.Contains(s, "request_id") {
 		t.Errorf("the model is told of the key: %s", s)
 	}
-	strict := shell(t, "cat", keyed, func(c *CommandConfig) {
+	strict := shell(t, "cat", withKey, func(c *CommandConfig) {
 		c.Parameters = json.RawMessage(`{"type":"object","additionalProperties":false}`)
 	})
 	if got := call(ctx, strict, `{"request_id":"x"}`); !strings.Contains(got, "do not fit") {
 		t.Errorf("a field that the schema refuses: %s", got)
 	}
-	asked := shell(t, "exit 1", keyed, func(c *CommandConfig) {
-		c.Class, c.Reconcile = tool.Check, []string{"cat"}
+	asked := shell(t, "exit 1", withKey, func(c *CommandConfig) {
+		c.OnUnknown, c.Reconcile = tool.Reconcile, []string{"cat"}
 	})
 	if got, found, err := asked.(tool.Reconciler).Reconcile(ctx, "k9"); got != `{"request_id":"k9"}` || found != tool.Done || err != nil {
 		t.Errorf("the program that is asked gets %s, %v, %v", got, found, err)
@@ -403,7 +403,7 @@ func TestCommandReconcile(t *testing.T) {
 	}
 	for _, test := range tests {
 		made := shell(t, "exit 1", func(c *CommandConfig) {
-			c.Class, c.Reconcile = tool.Check, []string{"sh", "-c", test.script}
+			c.OnUnknown, c.Reconcile = tool.Reconcile, []string{"sh", "-c", test.script}
 		})
 		output, found, err := made.(tool.Reconciler).Reconcile(t.Context(), "k9")
 		if output != test.output || found != test.found || (err != nil) != test.fails {

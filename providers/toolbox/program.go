@@ -33,7 +33,7 @@ type program struct {
 func (p *program) Spec() tool.Spec {
 	c := p.config
 	return tool.Spec{
-		Name: c.Name, Description: c.Description, Parameters: c.Parameters, Class: c.Class, Timeout: c.Timeout,
+		Name: c.Name, Description: c.Description, Parameters: c.Parameters, OnUnknown: c.OnUnknown, Timeout: c.Timeout,
 		Approval: c.Approval, ApproveRepeats: c.ApproveRepeats, ApprovalTimeout: c.ApprovalTimeout,
 	}
 }
@@ -62,7 +62,7 @@ func (p *program) Call(ctx context.Context, arguments json.RawMessage) (string, 
 	return output, err
 }
 
-// reconciler is a program of class Check.
+// reconciler is a program with OnUnknown Reconcile.
 type reconciler struct{ *program }
 
 // Reconcile runs the program that tells what became of the call with that key.
@@ -112,7 +112,7 @@ func (p *program) run(ctx context.Context, command []string, arguments json.RawM
 	cmd.Dir = p.config.Dir
 	cmd.Env = environment(os.Environ(), p.config.Env, tool.CallOf(ctx))
 	// Not process.Bind: it would take a thread for each call. A program that outlives a killed
-	// node finds its standard output closed; its call is settled by its class, as after any crash.
+	// node finds its standard output closed; its call is settled by OnUnknown, as after any crash.
 	process.Group(cmd)
 	cmd.Cancel = func() error { return process.KillGroup(cmd) }
 

@@ -49,7 +49,7 @@ func Echo() tool.Tool {
 	type echo struct {
 		Text string `json:"text" jsonschema:"What to say back"`
 	}
-	return tool.New("echo", "Say a text back", tool.Pure, func(_ context.Context, e echo) (string, error) {
+	return tool.New("echo", "Say a text back", tool.ReadOnly, func(_ context.Context, e echo) (string, error) {
 		return e.Text, nil
 	})
 }

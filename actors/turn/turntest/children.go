@@ -15,7 +15,7 @@ var childSettings = map[string]func(s *Stage, args []string){
 	"team": func(s *Stage, args []string) {
 		args, opts := options(args)
 		s.Env.Definition.Tools[args[0]] = turn.Tool{
-			Class: turn.ClassChild, Child: opts["of"], Detached: opts["detached"] == "yes", MaxChildren: number(opts["children"]),
+			Child: opts["of"], Detached: opts["detached"] == "yes", MaxChildren: number(opts["children"]),
 		}
 	},
 }

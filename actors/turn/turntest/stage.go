@@ -30,7 +30,7 @@ func New(t testing.TB) *Stage {
 	return &Stage{t: t, State: &turn.State{}, Env: turn.Env{
 		Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"},
 		Definition: turn.Definition{Digest: "d1", Model: "scripted/m", MaxSteps: 20, MaxQueue: 10, MaxAttempts: 3, Parallel: 8,
-			Tools: map[string]turn.Tool{"add": {Class: "pure"}, "pay": {Class: "keyed"}, "ship": {Class: "check"}, "mail": {Class: "once"}}},
+			Tools: map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly}, "pay": {OnUnknown: messages.Rerun}, "ship": {OnUnknown: messages.Reconcile}, "mail": {OnUnknown: messages.Pause}}},
 		Now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), Jitter: 0.5,
 	}}
 }

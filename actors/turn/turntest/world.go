@@ -73,12 +73,12 @@ var ownSettings = map[string]func(s *Stage, args []string){
 		d.AgentLimits = d.AgentLimits.Raise(s.raised(opts, "agent_").Limits())
 		delete(d.Tools, opts["without"])
 	},
-	// tool NAME [class=C] [approval=always|asked] [repeats=yes] [expiry=10m] [stop=yes]
+	// tool NAME [on_unknown=U] [approval=always|asked] [repeats=yes] [expiry=10m] [stop=yes]
 	"tool": func(s *Stage, args []string) {
 		args, opts := options(args)
 		tool := s.Env.Definition.Tools[args[0]]
-		if class, ok := opts["class"]; ok {
-			tool.Class = class
+		if u, ok := opts["on_unknown"]; ok {
+			tool.OnUnknown = messages.OnUnknown(u)
 		}
 		tool.Approval, tool.Repeats, tool.Stop = opts["approval"], opts["repeats"] == "yes", opts["stop"] == "yes"
 		tool.Expiry, _ = time.ParseDuration(opts["expiry"])

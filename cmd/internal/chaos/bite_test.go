@@ -18,7 +18,7 @@ func honest(t *testing.T) *evidence {
 	const agent = "default/worker/a"
 	e := &evidence{
 		sent: map[string]*sent{
-			"p-1": {ID: "p-1", Agent: agent, Publisher: "p", Number: 1, Command: "input", Life: 1, Plan: plan{{"keyed"}}},
+			"p-1": {ID: "p-1", Agent: agent, Publisher: "p", Number: 1, Command: "input", Life: 1, Plan: plan{{"rerun"}}},
 			"p-2": {ID: "p-2", Agent: agent, Publisher: "p", Number: 2, Command: "input", Life: 1},
 			"p-3": {ID: "p-3", Agent: agent, Publisher: "p", Number: 3, Command: "input", Life: 2},
 			"c-1": {ID: "c-1", Agent: agent, Publisher: "c", Number: 1, Command: "set_state", Life: 1},
@@ -27,18 +27,18 @@ func honest(t *testing.T) *evidence {
 		},
 		logs: map[string][]client.Event{}, shown: map[string]map[messages.EventNumber]client.Event{agent: {}}, letters: map[string]messages.Code{},
 		ledger: []entry{
-			{What: "invoked", Tool: "keyed", Key: "k", Attempt: 1, Input: "p-1"},
-			{What: "effect", Tool: "keyed", Key: "k", Attempt: 1, Input: "p-1"},
+			{What: "invoked", Tool: "rerun", Key: "k", Attempt: 1, Input: "p-1"},
+			{What: "effect", Tool: "rerun", Key: "k", Attempt: 1, Input: "p-1"},
 		},
 	}
 	for _, ev := range []messages.Event{
 		messages.InputAccepted{Input: "p-1"},
 		messages.TurnStarted{Turn: "t2"},
 		messages.ToolRequested{Turn: "t2", Call: "x"},
-		messages.ToolStarted{Turn: "t2", Call: "x", Key: "k", Class: "keyed", Attempt: 1},
+		messages.ToolStarted{Turn: "t2", Call: "x", Key: "k", OnUnknown: messages.Rerun, Attempt: 1},
 		messages.ToolCompleted{Turn: "t2", Call: "x"},
 		messages.InputAccepted{Input: "p-2"},
-		messages.TurnCompleted{Turn: "t2", Inputs: []string{"p-1"}, Output: "done p-1: keyed:p-1:0"},
+		messages.TurnCompleted{Turn: "t2", Inputs: []string{"p-1"}, Output: "done p-1: rerun:p-1:0"},
 		messages.TurnStarted{Turn: "t8"},
 		messages.StatePatched{Patch: json.RawMessage(`{"c-1":1}`)},
 		messages.TurnAborted{Turn: "t8", Inputs: []string{"p-2"}, By: "interrupt", Reason: "c-2"},
@@ -101,7 +101,7 @@ func TestProofBites(t *testing.T) {
 		"another key":       {func(e *evidence) { e.logs[agent][4] = started(e.logs[agent][3], `"k2"`, 2) }, "has two keys"},
 		"a skipped attempt": {func(e *evidence) { e.logs[agent][4] = started(e.logs[agent][3], `"k"`, 3) }, "attempt 3 of call x follows attempt 1"},
 		"no approval": {func(e *evidence) {
-			e.logs[agent][3].Data = json.RawMessage(`{"call":"x","tool":"gated","key":"k","class":"keyed","attempt":1}`)
+			e.logs[agent][3].Data = json.RawMessage(`{"call":"x","tool":"gated","key":"k","on_unknown":"rerun","attempt":1}`)
 		}, "started after the decisions []"},
 		"a lost decision": {func(e *evidence) { e.decided = []decided{{callOf{agent, "x"}, "approval.granted", 3}} }, "decision about call x is lost"},
 		"a lost retry":    {func(e *evidence) { e.decided = []decided{{callOf{agent, "x"}, "tool.started", 4}} }, "no tool.started after event 4"},
@@ -116,7 +116,7 @@ func TestProofBites(t *testing.T) {
 		"an attempt twice": {func(e *evidence) { e.ledger = append(e.ledger, e.ledger[0]) }, "attempt 1 of k ran 2 times"},
 		"an effect twice":  {func(e *evidence) { e.ledger = append(e.ledger, e.ledger[1]) }, "2 effects under key k"},
 		"two calls as one": {func(e *evidence) {
-			e.ledger = append(e.ledger, entry{What: "effect", Tool: "keyed", Key: "k2", Attempt: 1, Input: "p-1"})
+			e.ledger = append(e.ledger, entry{What: "effect", Tool: "rerun", Key: "k2", Attempt: 1, Input: "p-1"})
 		}, "call 0 of input p-1 had its effect 2 times"},
 		"a lost command":    {drop(9), "set_state c-1, answered in life 1, is lost"},
 		"a lost clear":      {drop(13), "1 commands clear changed nothing, 0 of them are in the log"},
@@ -145,6 +145,6 @@ func again(ev client.Event, n messages.EventNumber) client.Event {
 
 // started is a tool.started of the same call as number 5.
 func started(ev client.Event, key string, attempt int) client.Event {
-	ev.N, ev.Data = 5, json.RawMessage(fmt.Sprintf(`{"turn":"t2","call":"x","class":"keyed","key":%s,"attempt":%d}`, key, attempt))
+	ev.N, ev.Data = 5, json.RawMessage(fmt.Sprintf(`{"turn":"t2","call":"x","on_unknown":"rerun","key":%s,"attempt":%d}`, key, attempt))
 	return ev
 }

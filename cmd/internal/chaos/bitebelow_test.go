@@ -19,18 +19,18 @@ import (
 func family(t *testing.T) *evidence {
 	const root, child, reborn = "default/worker/a", "default/helper/sub-x", "default/worker/m0"
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	said := entry{Tool: "keyed", Input: "p-1.0"}.result()
+	said := entry{Tool: "rerun", Input: "p-1.0"}.result()
 	e := &evidence{
 		sent: map[string]*sent{
-			"p-1":    {ID: "p-1", Agent: root, Publisher: "p", Number: 1, Command: "input", Life: 1, Plan: plan{{"ask:keyed"}}, At: begun.Add(-2 * time.Second), Delay: time.Second},
-			"task:x": {ID: "task:x", Agent: child, Publisher: "task:x", Command: "task", Said: "p-1.0", Plan: plan{{"keyed"}}},
+			"p-1":    {ID: "p-1", Agent: root, Publisher: "p", Number: 1, Command: "input", Life: 1, Plan: plan{{"ask:rerun"}}, At: begun.Add(-2 * time.Second), Delay: time.Second},
+			"task:x": {ID: "task:x", Agent: child, Publisher: "task:x", Command: "task", Said: "p-1.0", Plan: plan{{"rerun"}}},
 		},
 		logs: make(map[string][]client.Event), shown: make(map[string]map[messages.EventNumber]client.Event),
 		letters: make(map[string]messages.Code), children: []string{child},
 		mortals: []*mortal{{agent: reborn, life: 2, tombstone: 8, sent: map[string]bool{"m0-1": true}}},
 		ledger: []entry{
-			{What: "invoked", Tool: "keyed", Key: "k", Attempt: 1, Agent: child, Input: "p-1.0"},
-			{What: "effect", Tool: "keyed", Key: "k", Attempt: 1, Agent: child, Input: "p-1.0"},
+			{What: "invoked", Tool: "rerun", Key: "k", Attempt: 1, Agent: child, Input: "p-1.0"},
+			{What: "effect", Tool: "rerun", Key: "k", Attempt: 1, Agent: child, Input: "p-1.0"},
 		},
 	}
 	write := func(agent string, first messages.EventNumber, events ...messages.Event) {
@@ -50,17 +50,17 @@ func family(t *testing.T) *evidence {
 	write(root, 1,
 		messages.InputAccepted{Input: "p-1"},
 		messages.TurnStarted{Turn: "t2"},
-		messages.ToolRequested{Turn: "t2", Call: "x", Tool: ask, Arguments: `{"input":"do p-1.0: keyed"}`},
-		messages.ToolStarted{Turn: "t2", Call: "x", Tool: ask, Key: "r", Class: "child", Attempt: 1},
+		messages.ToolRequested{Turn: "t2", Call: "x", Tool: ask, Arguments: `{"input":"do p-1.0: rerun"}`},
+		messages.ToolStarted{Turn: "t2", Call: "x", Tool: ask, Key: "r", Attempt: 1},
 		messages.ChildSpawned{Turn: "t2", Call: "x", Tool: ask, Child: child, Input: "task:x"},
 		messages.ChildCompleted{Turn: "t2", Call: "x", Child: child, N: 6},
 		messages.ToolCompleted{Turn: "t2", Call: "x", Output: answer},
 		messages.TurnCompleted{Turn: "t2", Inputs: []string{"p-1"}, Output: "done p-1: sha256:" + string(digest(answer))})
 	write(child, 1,
-		messages.InputAccepted{Input: "task:x", Content: messages.TextContent("do p-1.0: keyed"), Parent: &messages.Parent{Caller: messages.Caller{Agent: root, Turn: "t2", Call: "x"}}},
+		messages.InputAccepted{Input: "task:x", Content: messages.TextContent("do p-1.0: rerun"), Parent: &messages.Parent{Caller: messages.Caller{Agent: root, Turn: "t2", Call: "x"}}},
 		messages.TurnStarted{Turn: "t2"},
-		messages.ToolRequested{Turn: "t2", Call: "y", Tool: "keyed", Arguments: `{"input":"p-1.0","position":0}`},
-		messages.ToolStarted{Turn: "t2", Call: "y", Tool: "keyed", Key: "k", Class: "keyed", Attempt: 1},
+		messages.ToolRequested{Turn: "t2", Call: "y", Tool: "rerun", Arguments: `{"input":"p-1.0","position":0}`},
+		messages.ToolStarted{Turn: "t2", Call: "y", Tool: "rerun", Key: "k", OnUnknown: messages.Rerun, Attempt: 1},
 		messages.ToolCompleted{Turn: "t2", Call: "y", Output: said},
 		messages.TurnCompleted{Turn: "t2", Inputs: []string{"task:x"}, Output: answer})
 	write(reborn, 8,

@@ -193,7 +193,7 @@ type fields struct {
 	Disposition messages.Disposition
 	Call        messages.CallID
 	Tool        string
-	Class       string
+	OnUnknown   messages.OnUnknown `json:"on_unknown"`
 	Key         string
 	Attempt     int
 	Arguments   string

@@ -154,7 +154,7 @@ func (w *single) close() {
 	}
 }
 
-// configure writes the agents' definitions: tools of each class, and a model
+// configure writes the agents' definitions: tools of every on_unknown, and a model
 // that answers from the history alone.
 func (w *world) configure() {
 	self, err := os.Executable()
@@ -178,13 +178,13 @@ func (w *world) configure() {
 		b.WriteString("    parameters: {type: object, properties: {input: {type: string}, position: {type: integer}}, required: [input, position]}\n")
 		switch name {
 		case gated:
-			b.WriteString("    class: keyed\n    approval: always\n")
-		case large:
-			b.WriteString("    class: pure\n")
-		case "check":
-			fmt.Fprintf(&b, "    class: check\n    reconcile: %s\n", command(modeReconcile))
+			b.WriteString("    on_unknown: rerun\n    approval: always\n")
+		case large, "read_only":
+			b.WriteString("    read_only: true\n")
+		case "reconcile":
+			fmt.Fprintf(&b, "    on_unknown: reconcile\n    reconcile: %s\n", command(modeReconcile))
 		default:
-			fmt.Fprintf(&b, "    class: %s\n", name)
+			fmt.Fprintf(&b, "    on_unknown: %s\n", name)
 		}
 	}
 	if err := os.WriteFile(w.key(), []byte(strings.Repeat("5a", 32)), 0o600); err != nil {

@@ -51,7 +51,7 @@ func (w *world) isCleared(agent string) bool {
 
 // plan is the tools that an input wants, step by step; those of one step are
 // called at once. An agent as a tool has its own plan behind a colon, as in
-// ask:keyed&gated,pure; deep has that of the agent that its agent asks.
+// ask:rerun&gated,read_only; deep has that of the agent that its agent asks.
 type plan [][]string
 
 func (p plan) String() string {
@@ -157,7 +157,7 @@ func drawWord(r *rand.Rand) string {
 
 // drawBelow is a plan for a helper.
 func drawBelow(r *rand.Rand) string {
-	return []string{"keyed", "pure", gated, "keyed&" + gated, gated + ",check", "once", large, large + "&keyed", "pure,keyed"}[r.IntN(9)]
+	return []string{"rerun", "read_only", gated, "rerun&" + gated, gated + ",reconcile", "pause", large, large + "&rerun", "read_only,rerun"}[r.IntN(9)]
 }
 
 // answer is the model: stateless, so that it does not matter which of its

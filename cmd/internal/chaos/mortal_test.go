@@ -84,7 +84,7 @@ func (m *mortal) live(last bool) error {
 	for n := 4; n < 4+m.random.IntN(3); n++ {
 		in := m.input(n, m.plan())
 		if !last && m.random.IntN(3) == 0 {
-			in = m.input(n, plan{{"keyed", []string{"ask:" + gated, "deep:" + gated, gated}[m.random.IntN(3)]}})
+			in = m.input(n, plan{{"rerun", []string{"ask:" + gated, "deep:" + gated, gated}[m.random.IntN(3)]}})
 		}
 		if n == 5 {
 			in.In = messages.Span(2 * time.Second)
@@ -101,7 +101,7 @@ func (m *mortal) live(last bool) error {
 }
 
 func (m *mortal) plan() plan {
-	steps := []string{"pure", "keyed", large, "ask:keyed", "ask:" + large, "deep:pure,keyed"}
+	steps := []string{"read_only", "rerun", large, "ask:rerun", "ask:" + large, "deep:read_only,rerun"}
 	return plan{{steps[m.random.IntN(len(steps))]}, {steps[m.random.IntN(len(steps))]}}[m.random.IntN(2):]
 }
 

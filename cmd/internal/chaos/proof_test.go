@@ -457,11 +457,12 @@ func (t *trial) outcome(started, end client.Event, marred bool) {
 
 // call is what the log says of a tool call.
 type call struct {
-	requested  client.Event
-	key, class string
-	attempts   int
-	outcomes   int
-	verdicts   []string // granted and denied
+	requested client.Event
+	key       string
+	onUnknown messages.OnUnknown
+	attempts  int
+	outcomes  int
+	verdicts  []string // granted and denied
 }
 
 // calls holds of every tool call: it is asked for before it starts, it starts
@@ -512,12 +513,12 @@ func (t *trial) start(c *call, ev client.Event) {
 	case f.Attempt != c.attempts+1:
 		t.wrong(t.about(string(f.Call)), "attempt %d of call %s follows attempt %d", f.Attempt, f.Call, c.attempts)
 	}
-	c.key, c.class, c.attempts = f.Key, f.Class, f.Attempt
+	c.key, c.onUnknown, c.attempts = f.Key, f.OnUnknown, f.Attempt
 }
 
 // doubtful holds that a person is asked only about what nobody else can tell.
 func (t *trial) doubtful(c *call, ev client.Event) {
-	if c == nil || c.class != "once" && (c.class != "check" || !unsure(c.key)) {
+	if c == nil || c.onUnknown != messages.Pause && (c.onUnknown != messages.Reconcile || !unsure(c.key)) {
 		t.wrong(t.about(string(field(ev).Call)), "the outcome of call %s need not be unknown", field(ev).Call)
 	}
 }
@@ -532,11 +533,11 @@ func (t *trial) settled(c *call, ev client.Event) {
 	if ev.Type != "tool.completed" {
 		return
 	}
-	if c.class == "child" {
-		return // offspring holds it against the log below
+	if c.onUnknown == "" {
+		return // the task of a child: offspring holds it against the log below
 	}
 	done := "effect"
-	if c.class == "pure" {
+	if c.onUnknown == messages.ReadOnly {
 		done = "invoked"
 	}
 	var asked entry

@@ -127,7 +127,7 @@ func (c *cluster) table(logs map[string][]client.Event, until time.Time) string 
 	return b.String()
 }
 
-// effects tells of each class what its tools did, and what they did once more.
+// effects lists for each tool what it did, and what they did once more.
 func (c *cluster) effects(row func(string, any)) {
 	ledger, err := readLedger(c.ledger())
 	if err != nil {

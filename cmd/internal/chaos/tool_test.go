@@ -26,14 +26,14 @@ const (
 	modeReconcile = "reconcile"
 )
 
-// gated is the tool whose calls a person must approve; its class is keyed. The
-// other tools are named by their class.
+// gated is the tool whose calls a person must approve; its on_unknown is rerun. The
+// other tools are named by their on_unknown.
 const gated = "gated"
 
-// large is a pure tool whose result is larger than a frame.
+// large is a tool that only reads, whose result is larger than a frame.
 const large = "large"
 
-var tools = []string{"pure", "keyed", "check", gated, "once", large}
+var tools = []string{"read_only", "rerun", "reconcile", gated, "pause", large}
 
 // entry is a line of the ledger, the outside system that the tools act on.
 type entry struct {
@@ -138,14 +138,14 @@ func failTool(err error) int {
 	return 1
 }
 
-// act has the effect: none for pure; at most one for each key where the class
-// says so, as the outside system would see to.
+// act has the effect: none for read_only, one for each run with pause, and at most one for
+// each key with the others, as the outside system would see to.
 func (e entry) act(ledger string) error {
 	e.What = "effect"
 	switch e.Tool {
-	case "pure", large:
+	case "read_only", large:
 		return nil
-	case "once":
+	case "pause":
 		return e.append(ledger)
 	}
 	return locked(ledger, func(lines []byte) error {

@@ -23,7 +23,7 @@ tools:
   dump:
     command: [/bin/sh, -c, "yes abcdefghijklmno | head -c 10485759; echo x"]
     description: Dump the whole table
-    class: pure
+    read_only: true
 `)
 	node := w.dev()
 	if r := w.run("ask", "assistant/main", "please use the dump tool").exits(0); !strings.Contains(r.out, printed) {

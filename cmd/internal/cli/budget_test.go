@@ -23,7 +23,7 @@ tools:
     command: [/bin/sh, -c, 'cat; echo']
     description: Pay an amount
     parameters: {type: object, properties: {amount: {type: integer}}, required: [amount]}
-    class: keyed
+    on_unknown: rerun
     approval: args.amount > 100
     key_field: key
 providers:

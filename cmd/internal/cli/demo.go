@@ -81,7 +81,7 @@ const askAbove = 5000
 // demoRefund only says that it pays an order back, so that approvals can be
 // tried.
 func demoRefund() tool.Tool {
-	return tool.New("refund", "Pay an order back (a demo: no money moves)", tool.Keyed, func(_ context.Context, r refund) (string, error) {
+	return tool.New("refund", "Pay an order back (a demo: no money moves)", tool.Rerun, func(_ context.Context, r refund) (string, error) {
 		return fmt.Sprintf("Paid %d cents back for order %d.", r.Cents, r.Order), nil
 	}).ApproveIf(func(r refund) bool { return r.Cents > askAbove })
 }

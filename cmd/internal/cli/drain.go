@@ -22,10 +22,10 @@ func (a *app) drain() *cobra.Command {
 
 NODE is its id, the beginning of it, or its host where only one node runs there. The
 command waits until the node has no partition, or has gone; the node goes on passing
-requests to the others. Agents go on where they were: where a tool of class once or
-check runs the node waits for its result, in each partition for its own --drain-limit
-at most. A call that takes longer is cut off, and its next owner asks a person what
-became of it, or its tool. --off has the node take part again. A node that is stopped by
+requests to the others. Agents go on where they were: where a tool runs whose on_unknown
+is pause or reconcile the node waits for its result, in each partition for its own
+--drain-limit at most. A call that takes longer is cut off, and its next owner asks a
+person what became of it, or its tool. --off has the node take part again. A node that is stopped by
 a signal drains by itself.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDrain(cmd.Context(), args[0], !off) },
 	}

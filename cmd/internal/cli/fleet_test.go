@@ -27,7 +27,7 @@ func TestFleet(t *testing.T) { // A52, A80, A87
 	if len(effects.objects()) != 2 {
 		t.Fatalf("effects: %s", effects.out)
 	}
-	wantKeys(t, effects.objects()[0], "agent", "n", "at", "turn", "step", "call", "tool", "class", "key", "arguments", "attempts", "outcome", "output", "output_bytes", "started", "started_at", "ended", "ended_at")
+	wantKeys(t, effects.objects()[0], "agent", "n", "at", "turn", "step", "call", "tool", "on_unknown", "key", "arguments", "attempts", "outcome", "output", "output_bytes", "started", "started_at", "ended", "ended_at")
 	wantKeys(t, effects.objects()[1], "agent", "n", "at", "turn", "step", "call", "tool", "arguments", "outcome", "args_hash", "asked", "asked_at")
 	w.run("effects").exits(0, "AGENT", "clerk/a", "completed", "noted", "clerk/b", "waiting", `{"amount":7}`)
 	for _, args := range [][]string{{"--tool", "pay"}, {"--outcome", "waiting"}, {"--where", "amount=7", "--since", "1h"}, {"--kind", "clerk", "--where", "amount=7"}, {"clerk/b"}} {

@@ -24,7 +24,7 @@ tools:
   pay:
     command: [/bin/sh, ./pay.sh]
     description: Pay once
-    class: once
+    on_unknown: pause
 `
 
 // TestFlippedBit flips one bit of the log, after a kill and after a stop in order. What

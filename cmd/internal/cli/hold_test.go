@@ -20,11 +20,11 @@ tools:
   hold:
     command: [/bin/sh, ./hold.sh]
     description: Hold until released
-    class: keyed
+    on_unknown: rerun
   risky:
     command: [/bin/sh, ./hold.sh]
     description: Do something risky
-    class: once
+    on_unknown: pause
 `
 
 // holder is a world with a tool that says on one pipe that it runs, and ends

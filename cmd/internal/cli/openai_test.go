@@ -60,7 +60,7 @@ tools:
   lookup:
     command: [/bin/sh, -c, 'echo "the word is $WORD_GIVEN"']
     description: Look the word up
-    class: pure
+    read_only: true
     env: {WORD_GIVEN: "${WORD}"}
 providers:
   mine: {api_key: "${SOME_KEY}", base_url: "`+url+`"}

@@ -57,10 +57,10 @@ tools:
   lookup:
     command: [/bin/sh, -c, 'printf "%s" "$TOKEN" | wc -c']
     description: Look the word up
-    class: pure
+    read_only: true
     env: {TOKEN: "${TOOL_TOKEN}"}
-  surroundings: {command: [/usr/bin/env], description: What is around, class: pure}
-  broken: {command: [/bin/sh, -c, 'echo it broke >&2; exit 3'], description: Break, class: pure, env: {TOKEN: "${TOOL_TOKEN}"}}
+  surroundings: {command: [/usr/bin/env], description: What is around, read_only: true}
+  broken: {command: [/bin/sh, -c, 'echo it broke >&2; exit 3'], description: Break, read_only: true, env: {TOKEN: "${TOOL_TOKEN}"}}
 providers:
   mine: {api_key: "${SOME_KEY}", base_url: "`+good+`"}
   other: {api_key: "${REFUSED_KEY}", base_url: "`+refusing.URL+`/v1"}

@@ -103,7 +103,7 @@ func definitions(c *config.Config, command func(toolbox.CommandConfig) (tool.Too
 		slices.Sort(env)
 		return command(toolbox.CommandConfig{
 			Name: t.Name, Description: t.Description, Parameters: t.Parameters, Command: t.Command, Dir: t.Dir,
-			Env: env, Class: t.Class, Reconcile: t.Reconcile, Timeout: t.Timeout, MaxOutput: t.MaxOutput, KeyField: t.KeyField,
+			Env: env, OnUnknown: t.OnUnknown, Reconcile: t.Reconcile, Timeout: t.Timeout, MaxOutput: t.MaxOutput, KeyField: t.KeyField,
 			Approval: t.Approval, ApproveIf: t.ApproveIf, ApproveRepeats: t.ApproveRepeats, ApprovalTimeout: t.ApprovalTimeout,
 		})
 	}, toolbox.Names()...)

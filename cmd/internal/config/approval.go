@@ -15,8 +15,8 @@ func (r *reader) approvals(n *node, t *ToolConfig) {
 	if approval != nil {
 		r.approval(approval, n.get("parameters"), t)
 	}
-	if t.ApproveRepeats && t.Class != tool.Once && t.Class != tool.Keyed {
-		r.add(repeats.at, "write class: once or class: keyed, or remove approve_repeats", "approve_repeats looks at tools of class once and keyed alone")
+	if t.ApproveRepeats && t.OnUnknown != tool.Pause && t.OnUnknown != tool.Rerun {
+		r.add(repeats.at, "write on_unknown: rerun or on_unknown: pause, or remove approve_repeats", "approve_repeats is for tools whose repeated calls may hurt: those with on_unknown rerun or pause")
 	}
 	if timeout != nil && (approval == nil || approval.text == "never") && !t.ApproveRepeats {
 		r.add(timeout.at, "add approval: always, or remove approval_timeout", "no call of this tool ever waits for approval")

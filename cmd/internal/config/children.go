@@ -8,12 +8,12 @@ import (
 )
 
 // programOnly are the fields of a tool that is a program.
-var programOnly = []string{"command", "reconcile", "class", "timeout", "env", "dir", "key_field", "approve_repeats"}
+var programOnly = []string{"command", "reconcile", "read_only", "on_unknown", "timeout", "env", "dir", "key_field", "approve_repeats"}
 
 // agentTool reads a tool that is an agent.
 func (r *reader) agentTool(f field, owner string, t ToolConfig) ToolConfig {
 	wait := true
-	t.Parameters, t.Class = nil, ""
+	t.Parameters, t.OnUnknown = nil, ""
 	readers := map[string]func(*node){
 		"agent": func(n *node) {
 			if s, ok := r.text(n, "agent"); ok {

@@ -123,9 +123,9 @@ type ToolConfig struct {
 	Description string
 	// Parameters is the JSON schema of the arguments: an object.
 	Parameters json.RawMessage
-	Class      tool.Class
-	// Reconcile is the program that tells what became of a call, for the class
-	// tool.Check and no other.
+	OnUnknown  tool.OnUnknown
+	// Reconcile is the program that reports what became of a call, for tool.Reconcile
+	// and no other OnUnknown.
 	Reconcile []string
 	// Approval says which calls wait for a person: those of never (the default),
 	// of always, or those that ApproveIf says so of.
@@ -136,8 +136,8 @@ type ToolConfig struct {
 	// gives for arguments that it cannot judge, counts as yes. Safe for concurrent
 	// use, and bounded in time whatever the arguments.
 	ApproveIf func(arguments json.RawMessage) (bool, error) `json:"-"`
-	// ApproveRepeats wants approval also for a call, of class once or keyed, with
-	// the arguments of another one in the same turn.
+	// ApproveRepeats wants approval also for a call with the arguments of another one in
+	// the same turn. OnUnknown is tool.Pause or tool.Rerun.
 	ApproveRepeats bool
 	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
 	// agent's.

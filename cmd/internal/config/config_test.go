@@ -52,7 +52,7 @@ tools:
       type: object
       properties: {word: {type: string, pattern: "^${1}$", maxLength: 0x10}, exact: {type: boolean, default: true}}
       required: [word]
-    class: keyed
+    on_unknown: rerun
     approval: args.exact and args.word != "${NAME}"
     approve_repeats: true
     approval_timeout: 10m
@@ -62,7 +62,7 @@ tools:
     env: {TOKEN: "${SECRET}"}
     dir: scripts
   bare: {command: [/bin/true], description: Nothing, approval: never, approve_repeats: false}
-  asked: {command: [./pay], description: Pay, class: check, reconcile: [./pay, --status], approval: always}
+  asked: {command: [./pay], description: Pay, on_unknown: reconcile, reconcile: [./pay, --status], approval: always}
 providers:
   openai: {api_key: "${OPENAI_API_KEY}", base_url: "${UNSET_URL}", api: chat, type: openai}
   local: {base_url: "http://127.0.0.1:1234/v1", profile: vllm, rules: {system: nowhere, token_limit: limit, refused: [], echo: [x]}, headers: {X-Key: "${SECRET}"}, query: {api-version: "2"}, extra_body: {safe: true}, timeout: 5m}
@@ -105,14 +105,14 @@ func TestParse(t *testing.T) {
 		Tools: []ToolConfig{{
 			Name: "lookup", Command: []string{"./lookup.sh", "--for=Ada"}, Description: "Look a word up",
 			Parameters: json.RawMessage(`{"properties":{"exact":{"default":true,"type":"boolean"},"word":{"maxLength":16,"pattern":"^${1}$","type":"string"}},"required":["word"],"type":"object"}`),
-			Class:      tool.Keyed, Timeout: 90 * time.Second, MaxOutput: 1 << 24,
+			OnUnknown:  tool.Rerun, Timeout: 90 * time.Second, MaxOutput: 1 << 24,
 			Approval: tool.Asked, ApproveRepeats: true, ApprovalTimeout: 10 * time.Minute, KeyField: "idempotency_key",
 			Env: map[string]Secret{"TOKEN": "sk-variable-123456"}, Dir: filepath.FromSlash("conf/scripts"),
 		}, {
-			Name: "bare", Command: []string{"/bin/true"}, Description: "Nothing", Class: tool.Once, Dir: "conf",
+			Name: "bare", Command: []string{"/bin/true"}, Description: "Nothing", OnUnknown: tool.Pause, Dir: "conf",
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 		}, {
-			Name: "asked", Command: []string{"./pay"}, Description: "Pay", Class: tool.Check, Dir: "conf",
+			Name: "asked", Command: []string{"./pay"}, Description: "Pay", OnUnknown: tool.Reconcile, Dir: "conf",
 			Reconcile: []string{"./pay", "--status"}, Approval: tool.Always,
 			Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 		}},
@@ -219,7 +219,7 @@ func TestKeys(t *testing.T) {
 }
 
 func fixed(name string) tool.Tool {
-	return named{tool.New(name, name, tool.Pure, nothing)}
+	return named{tool.New(name, name, tool.ReadOnly, nothing)}
 }
 
 type named struct{ tool.Tool }

@@ -153,10 +153,15 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 				u.Prefix = s
 			}
 		},
-		"class": func(n *node) {
-			r.toolRules(n, "class", func(name string, n *node) {
-				if s, ok := r.word(n, "class", []string{string(tool.Pure), string(tool.Keyed), string(tool.Once)}); ok {
-					u.Classes = append(u.Classes, mcp.ClassRule{Tool: name, Class: tool.Class(s)})
+		"read_only": func(n *node) {
+			if r.readOnly(n) {
+				u.OnUnknown = append(u.OnUnknown, mcp.OnUnknownRule{Tool: "*", OnUnknown: tool.ReadOnly})
+			}
+		},
+		"on_unknown": func(n *node) {
+			r.toolRules(n, "on_unknown", func(name string, n *node) {
+				if s, ok := r.onUnknown(n, tool.ReadOnly, tool.Rerun, tool.Pause); ok {
+					u.OnUnknown = append(u.OnUnknown, mcp.OnUnknownRule{Tool: name, OnUnknown: s})
 				}
 			})
 		},
@@ -168,6 +173,7 @@ func (r *reader) mcpUse(item *node, a *AgentConfig) {
 			})
 		},
 	})
+	r.oneOnUnknown(item)
 	twice := slices.ContainsFunc(a.MCP, func(o MCPUse) bool { return o.Server == u.Server && o.Prefix == u.Prefix })
 	switch {
 	case server == nil:

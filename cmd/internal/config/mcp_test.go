@@ -22,9 +22,9 @@ agents:
         only: [read_*, write]
         except: [read_all]
         prefix: fs_
-        class: {write: keyed, "*": pure}
+        on_unknown: {write: rerun, "*": read_only}
         approval: {read_*: never, write: args.size > 10, "*": always}
-      - {mcp: search, class: once, approval: always}
+      - {mcp: search, on_unknown: pause, approval: always}
 mcp:
   files: {command: [./files, /data], env: {TOKEN: "${SECRET}"}, dir: sub, timeout: 30s}
   search: {url: "https://a/mcp?key=${SECRET}", headers: {Authorization: "Bearer ${SECRET}"}}
@@ -52,7 +52,7 @@ func TestServers(t *testing.T) {
 	}
 	files, search := c.Agents[0].MCP[0], c.Agents[0].MCP[1]
 	if files.Server != "files" || !reflect.DeepEqual(files.Only, []string{"read_*", "write"}) || !reflect.DeepEqual(files.Except, []string{"read_all"}) || files.Prefix != "fs_" ||
-		!reflect.DeepEqual(files.Classes, []mcp.ClassRule{{Tool: "write", Class: tool.Keyed}, {Tool: "*", Class: tool.Pure}}) {
+		!reflect.DeepEqual(files.OnUnknown, []mcp.OnUnknownRule{{Tool: "write", OnUnknown: tool.Rerun}, {Tool: "*", OnUnknown: tool.ReadOnly}}) {
 		t.Errorf("the tools of files are %+v", files)
 	}
 	if a := files.Approvals; len(a) != 3 || a[0].Approval != tool.Never || a[1].Approval != tool.Asked || a[2].Approval != tool.Always {
@@ -63,7 +63,7 @@ func TestServers(t *testing.T) {
 			t.Errorf("%s needs approval: %t, %v", arguments, needs, err)
 		}
 	}
-	if search.Classes[0] != (mcp.ClassRule{Tool: "*", Class: tool.Once}) || search.Approvals[0].Approval != tool.Always {
+	if search.OnUnknown[0] != (mcp.OnUnknownRule{Tool: "*", OnUnknown: tool.Pause}) || search.Approvals[0].Approval != tool.Always {
 		t.Errorf("the tools of search are %+v", search)
 	}
 	if err := c.MCPPrograms(); err == nil || !strings.Contains(err.Error(), `conf/reprise.yaml:15:3: MCP server "files" cannot be started: program ./files cannot be run`) {

@@ -30,7 +30,7 @@ func wordOf(s string, limit int) bool {
 
 func (r *reader) tool(f field) ToolConfig {
 	t := ToolConfig{
-		Name: f.name, Class: tool.Once, Dir: filepath.Dir(r.file),
+		Name: f.name, OnUnknown: tool.Pause, Dir: filepath.Dir(r.file),
 		Parameters: json.RawMessage(`{"type":"object","properties":{}}`),
 	}
 	owner := titled("tool", f.name)
@@ -42,13 +42,22 @@ func (r *reader) tool(f field) ToolConfig {
 		"reconcile":   func(n *node) { t.Reconcile = r.command(n, "reconcile") },
 		"description": r.line("description", &t.Description),
 		"parameters":  func(n *node) { r.parameters(n, &t) },
-		"class":       func(n *node) { r.class(n, &t) },
-		"timeout":     r.duration("timeout", &t.Timeout),
-		"max_output":  r.countTo(maxPayload, "max_output", &t.MaxOutput),
-		"env":         func(n *node) { t.Env = r.environment(n) },
-		"dir":         func(n *node) { r.dir(n, &t) },
-		"approval":    func(*node) {}, // these two are read once the parameters are
-		"key_field":   func(*node) {},
+		"read_only": func(n *node) {
+			if r.readOnly(n) {
+				t.OnUnknown = tool.ReadOnly
+			}
+		},
+		"on_unknown": func(n *node) {
+			if s, ok := r.onUnknown(n, tool.Rerun, tool.Reconcile, tool.Pause); ok {
+				t.OnUnknown = s
+			}
+		},
+		"timeout":    r.duration("timeout", &t.Timeout),
+		"max_output": r.countTo(maxPayload, "max_output", &t.MaxOutput),
+		"env":        func(n *node) { t.Env = r.environment(n) },
+		"dir":        func(n *node) { r.dir(n, &t) },
+		"approval":   func(*node) {}, // these two are read once the parameters are
+		"key_field":  func(*node) {},
 
 		"approve_repeats":  r.flag("approve_repeats", &t.ApproveRepeats),
 		"approval_timeout": r.duration("approval_timeout", &t.ApprovalTimeout),
@@ -62,20 +71,22 @@ func (r *reader) tool(f field) ToolConfig {
 	if f.value.get("description") == nil {
 		r.add(f.at, "add description: a sentence that tells the model what it does", "%s has no description", owner)
 	}
-	r.reconciles(f.value, t)
+	if r.oneOnUnknown(f.value) {
+		r.reconciles(f.value, t)
+	}
 	r.approvals(f.value, &t)
 	return t
 }
 
-// reconciles holds that the class check and a reconcile program come together.
+// reconciles adds a problem unless on_unknown reconcile and a reconcile program come together.
 func (r *reader) reconciles(n *node, t ToolConfig) {
-	class, program := n.get("class"), n.get("reconcile")
+	onUnknown, program := n.get("on_unknown"), n.get("reconcile")
 	switch {
-	case t.Class == tool.Check && program == nil:
-		r.add(class.at, "add reconcile: [./program], or write keyed if a second run with the same key does nothing, else once",
-			"class check needs a reconcile program that tells what became of a call")
-	case t.Class != tool.Check && program != nil:
-		r.add(program.at, "write class: check, or remove reconcile", "reconcile is only asked for tools of class check")
+	case t.OnUnknown == tool.Reconcile && program == nil:
+		r.add(onUnknown.at, "add reconcile: [./program], or write rerun if a second run with the same key does nothing, else pause",
+			"on_unknown reconcile needs a reconcile program that reports what became of a call")
+	case t.OnUnknown != tool.Reconcile && program != nil:
+		r.add(program.at, "write on_unknown: reconcile, or remove reconcile", "the program of reconcile only runs with on_unknown reconcile")
 	}
 }
 
@@ -93,10 +104,31 @@ func (r *reader) command(n *node, name string) []string {
 	return words
 }
 
-func (r *reader) class(n *node, t *ToolConfig) {
-	if s, ok := r.word(n, "class", []string{string(tool.Pure), string(tool.Keyed), string(tool.Check), string(tool.Once)}); ok {
-		t.Class = tool.Class(s)
+// readOnly reports whether read_only is true.
+func (r *reader) readOnly(n *node) (is bool) {
+	r.flag("read_only", &is)(n)
+	return is
+}
+
+// onUnknown reads one of the given values of on_unknown.
+func (r *reader) onUnknown(n *node, values ...tool.OnUnknown) (tool.OnUnknown, bool) {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = string(v)
 	}
+	s, ok := r.word(n, "on_unknown", words)
+	return tool.OnUnknown(s), ok
+}
+
+// oneOnUnknown reports whether read_only and on_unknown are not both set, and adds a
+// problem if they are.
+func (r *reader) oneOnUnknown(n *node) bool {
+	onUnknown := n.get("on_unknown")
+	if onUnknown == nil || n.get("read_only") == nil {
+		return true
+	}
+	r.add(onUnknown.at, "remove one of them", "read_only and on_unknown are both set: a tool that only reads runs again")
+	return false
 }
 
 func (r *reader) dir(n *node, t *ToolConfig) {

@@ -108,7 +108,7 @@ func scenes() []scene {
 		{when: idle, do: say("u2", "work")}, // tools of every OnUnknown, one of them gated; a queue
 		{when: rests("approval"), do: say("u3", "again")},
 		{when: rests("approval"), do: say("u4", "never")},
-		{when: rests("approval"), do: messages.Withdraw{ID: "w4", Input: "u4"}},
+		{when: rests("approval"), do: messages.Cancel{ID: "w4", Input: "u4"}},
 		{when: rests("approval"), do: under(messages.PolicyReject, "u5", "at once")}, // refused
 		{when: rests("approval"), do: messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
 		{when: idle, do: say("u6", "refund")}, // u3 has used what was remembered, and an approval of its has expired
@@ -459,7 +459,7 @@ remembered map[]
 message user hello
 message assistant hello is done after hello
 completed [u1 j1] sum is done after and hurry, 2 steps
-withdrawn u4
+cancelled u4
 completed [u2] work is done after did h2, 2 steps
 completed [u3] again is done after Nobody approved this call in time; it was not run., 2 steps
 completed [u6] refund is done after no money, 2 steps
@@ -526,8 +526,8 @@ func (s *tale) ends(a messages.AgentID) (lines []string) {
 			lines = append(lines, fmt.Sprintf("failed %s %s, %d steps", of(ev.Inputs), ev.Reason, ev.Steps))
 		case messages.TurnAborted:
 			lines = append(lines, fmt.Sprintf("aborted %s %s, %d steps", of(ev.Inputs), ev.By, ev.Steps))
-		case messages.InputWithdrawn:
-			lines = append(lines, "withdrawn "+ev.Input)
+		case messages.InputCancelled:
+			lines = append(lines, "cancelled "+ev.Input)
 		case messages.InputDropped:
 			lines = append(lines, "dropped "+ev.Input)
 		}

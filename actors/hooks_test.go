@@ -337,7 +337,7 @@ func TestCutOffCallsNeverRun(t *testing.T) {
 }
 
 // An input that is taken back while hooks are asked reaches no model.
-func TestWithdrawDuringHooks(t *testing.T) { // A10
+func TestCancelDuringHooks(t *testing.T) { // A10
 	gate, first := scripted.NewGate(), make(chan struct{}, 1)
 	first <- struct{}{}
 	rewrite := actors.Hook{Name: "h", BeforeModel: func(ctx context.Context, in actors.HookInfo, r providers.Request) (actors.Verdict, error) {
@@ -361,7 +361,7 @@ func TestWithdrawDuringHooks(t *testing.T) { // A10
 	node.Must(ada, policy("j1", "secret", messages.PolicySteer))
 	hold.Release()
 	<-gate.Reached()
-	node.Must(ada, messages.Withdraw{ID: "w", Input: "j1"})
+	node.Must(ada, messages.Cancel{ID: "w", Input: "j1"})
 	gate.Release()
 	ends(t, s.Until(ada, "turn.completed"))
 	wantItems(t, model.Requests()[1], "user go", "call c1", "result c1 look{}")

@@ -176,7 +176,7 @@ func ends(t *testing.T, all []messages.Event) (order []string) {
 			end(ev.Turn, ev.Inputs)
 		case messages.TurnAborted:
 			end(ev.Turn, ev.Inputs)
-		case messages.InputWithdrawn:
+		case messages.InputCancelled:
 			ended[ev.Input]++
 		case messages.InputDropped:
 			ended[ev.Input]++

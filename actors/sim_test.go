@@ -79,7 +79,7 @@ func (c *census) check(t *testing.T, lives uint64) {
 		agent.activated agent.cleared agent.closed agent.deleted agent.purged approval.denied approval.forgotten approval.granted approval.requested
 		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
-		input.accepted input.dropped input.requeued input.withdrawn
+		input.accepted input.dropped input.requeued input.cancelled
 		model.completed model.failed model.requested model.restarted model.switched state.patched
 		timer.cancelled timer.fired timer.set tool.completed tool.denied tool.failed tool.flagged tool.requested tool.skipped tool.started tool.unknown
 		turn.aborted turn.completed turn.failed turn.paused turn.resumed turn.started`) {

@@ -40,7 +40,7 @@ func (a act) String() string {
 // odds are what is done, as often as it is written here.
 var odds = strings.Fields(`
 	say say say say say say steer steer steer steer interrupting rejecting large
-	interrupt abort clear delete withdraw withdraw later later tick cancel compact resume approve deny forget decide set
+	interrupt abort clear delete cancel cancel later later tick cancel compact resume approve deny forget decide set
 	person person person person person person
 	again again again release release release release release release pass pass pass pass pass
 	crash crash rival stop drop wake wake`)
@@ -174,14 +174,12 @@ func (w *world) decision(a act, id string) messages.Command {
 	switch a.do {
 	case "resume":
 		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
-	case "withdraw":
-		if len(s.Queue) > 0 && a.n%3 > 0 {
-			return messages.Withdraw{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
-		}
-		return messages.Withdraw{ID: id, All: true}
 	case "cancel":
-		if len(s.Schedules) > 0 && a.n%4 > 0 {
+		switch {
+		case len(s.Schedules) > 0 && a.n%4 == 0:
 			return messages.Cancel{ID: id, Timer: s.Schedules[a.n%len(s.Schedules)].Timer}
+		case len(s.Queue) > 0 && a.n%4 < 3:
+			return messages.Cancel{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
 		}
 		return messages.Cancel{ID: id, All: true}
 	case "forget":
@@ -302,11 +300,13 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
-	busy, later := s.Turn != nil || s.Open(), len(s.Schedules) > 0
+	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Schedules)
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
-	if later { // else it would go on for ever
-		w.ask(h, a, messages.Cancel{ID: id + "d", All: true})
+	if len(later) > 0 { // else it would go on for ever
+		for i, sc := range later {
+			w.ask(h, a, messages.Cancel{ID: fmt.Sprint(id, "d", i), Timer: sc.Timer})
+		}
 		return true
 	}
 	if !busy {

@@ -219,7 +219,7 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 		v.ended(n, ev.Turn, ev.Inputs)
 	case messages.TurnAborted:
 		v.ended(n, ev.Turn, ev.Inputs)
-	case messages.InputWithdrawn:
+	case messages.InputCancelled:
 		v.inputEnded(n, ev.Input)
 	case messages.InputDropped:
 		v.inputEnded(n, ev.Input)

@@ -163,7 +163,7 @@ func TestInterruptPolicy(t *testing.T) { // A6
 	}
 }
 
-func TestClearAndWithdraw(t *testing.T) { // A10, A13
+func TestClearAndCancel(t *testing.T) { // A10, A13
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Say("one"), scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))
 	s := actorstest.New(t, nil)
@@ -181,15 +181,15 @@ func TestClearAndWithdraw(t *testing.T) { // A10, A13
 		in.Reply = "my.inbox"
 		node.Must(ada, in)
 	}
-	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w1", Input: "u2"}), messages.Conflict)
-	wantCode(t, node.Do(ada, messages.Withdraw{ID: "w2", Input: "u1"}), messages.NotFound)
-	node.Must(ada, messages.Withdraw{ID: "w3", Input: "u3", Reason: "not needed"})
+	wantCode(t, node.Do(ada, messages.Cancel{ID: "w1", Input: "u2"}), messages.Conflict)
+	wantCode(t, node.Do(ada, messages.Cancel{ID: "w2", Input: "u1"}), messages.NotFound)
+	node.Must(ada, messages.Cancel{ID: "w3", Input: "u3", Reason: "not needed"})
 	node.Must(ada, messages.Clear{ID: "c", Reason: "anew"})
 	var told []string
 	for _, r := range heard.heard() {
 		told = append(told, r.Event.EventType()+" "+r.Input)
 	}
-	wantLines(t, "told", told, "input.accepted u3", "input.accepted u4", "input.withdrawn u3", "input.dropped u4")
+	wantLines(t, "told", told, "input.accepted u3", "input.accepted u4", "input.cancelled u3", "input.dropped u4")
 	var data projections.State
 	for n, ev := range s.Events(ada) {
 		data.Apply(messages.EventNumber(n+1), ev)
@@ -197,8 +197,8 @@ func TestClearAndWithdraw(t *testing.T) { // A10, A13
 	if got := string(data.JSON()); got != "{}" {
 		t.Errorf("the state is %s", got)
 	}
-	if a := node.Must(ada, messages.Withdraw{ID: "w4", All: true}); a.Noop == "" {
-		t.Errorf("nothing to withdraw: %+v", a)
+	if a := node.Must(ada, messages.Cancel{ID: "w4", All: true}); a.Noop == "" {
+		t.Errorf("nothing to cancel: %+v", a)
 	}
 	if a := node.Must(ada, messages.Resume{ID: "r"}); a.Noop == "" {
 		t.Errorf("nothing to resume: %+v", a)

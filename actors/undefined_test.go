@@ -59,7 +59,7 @@ func TestRecallOfUnknownKinds(t *testing.T) { // A70, A71
 		}
 		parents.Must(root, messages.Interrupt{ID: "i1", Reason: "enough"})
 		stopped := actorstest.Of[messages.ChildStopped](s.Until(root, "child.stopped"))
-		if want := map[bool]string{true: "aborted", false: "withdrawn"}[begun]; stopped[0].How != want {
+		if want := map[bool]string{true: "aborted", false: "cancelled"}[begun]; stopped[0].How != want {
 			t.Errorf("the middle is %s, want %s", stopped[0].How, want)
 		}
 		for _, a := range agents[1:] { // the root hears of the middle alone

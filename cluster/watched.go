@@ -75,7 +75,7 @@ func (w *watched) note(head eventlog.Head) {
 // replied says that an event of the type is told to a subject that an input named.
 func replied(eventType string) bool {
 	switch eventType {
-	case "turn.completed", "turn.failed", "turn.aborted", "input.accepted", "input.withdrawn", "input.dropped", "approval.requested":
+	case "turn.completed", "turn.failed", "turn.aborted", "input.accepted", "input.cancelled", "input.dropped", "approval.requested":
 		return true
 	}
 	return false

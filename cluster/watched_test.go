@@ -19,7 +19,7 @@ func TestTakerTellsAgain(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
 	for eventType, told := range map[string]bool{
 		"input.accepted": true, "approval.requested": true, "turn.completed": true, "turn.failed": true, "turn.aborted": true,
-		"input.withdrawn": true, "input.dropped": true, "state.patched": false,
+		"input.cancelled": true, "input.dropped": true, "state.patched": false,
 	} {
 		var w watched
 		w.note(eventlog.Head{Agent: a, Time: time.Unix(1, 0), Last: 1, Types: []string{"command.noop", eventType}, Summary: eventlog.Summary{Phase: eventlog.Paused}})

@@ -201,19 +201,8 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
 	"clear":     parseCommand(func(c *Clear) *string { return &c.ID }, nil),
 	"delete":    parseCommand(func(c *Delete) *string { return &c.ID }, nil),
-	"withdraw": parseCommand(func(c *Withdraw) *string { return &c.ID }, func(c *Withdraw) error {
-		if c.All == (c.Input != "") {
-			return Refuse(BadInput, "withdraw names what to take back: set either \"input\" to an id that show lists as queued, or \"all\" to true")
-		}
-		return nil
-	}),
-	"cancel": parseCommand(func(c *Cancel) *string { return &c.ID }, func(c *Cancel) error {
-		if c.All == (c.Timer != "") {
-			return Refuse(BadInput, "cancel names what to take back: set either \"timer\" to one that the view timers lists, or \"all\" to true")
-		}
-		return nil
-	}),
-	"compact": parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
+	"cancel":    parseCommand(func(c *Cancel) *string { return &c.ID }, (*Cancel).check),
+	"compact":   parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
 	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
 		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
 	}),
@@ -243,9 +232,18 @@ var commands = map[string]func(raw []byte, header Header) (Command, error){
 	}),
 }
 
+// check refuses a Cancel that does not say what to take back, or says it twice.
+func (c *Cancel) check() error {
+	switch {
+	case c.All && c.Input == "" && c.Timer == "", !c.All && (c.Input == "") != (c.Timer == ""):
+		return nil
+	}
+	return Refuse(BadInput, "cancel names what to take back: set one of \"input\" to an id that show lists as queued, \"timer\" to one that the view timers lists, and \"all\" to true; to stop a running turn send interrupt or abort")
+}
+
 // CommandTypes are the types that ParseCommand reads.
 func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "withdraw", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state", "delete"}
+	return []string{"interrupt", "abort", "clear", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state", "delete"}
 }
 
 func namesCall(command string, call CallID) error {

@@ -204,8 +204,8 @@ func TestParseCommandReads(t *testing.T) {
 		{"raised", headers(), `{"type":"resume","max_tokens":9,"max_cost":0.5,"max_duration":"90s","agent_limits":{"max_cost":7}}`,
 			Resume{Raised: Raised{MaxTokens: 9, MaxCost: 0.5, MaxDuration: Span(90 * time.Second)}, AgentLimits: Raised{MaxCost: 7}}},
 		{"clear", headers(), `{"type":"clear","reason":"anew"}`, Clear{Reason: "anew"}},
-		{"withdraw", headers(), `{"type":"withdraw","id":"w","input":"u1"}`, Withdraw{ID: "w", Input: "u1"}},
-		{"withdraw all", headers(), `{"type":"withdraw","all":true}`, Withdraw{All: true}},
+		{"cancel an input", headers(), `{"type":"cancel","id":"w","input":"u1"}`, Cancel{ID: "w", Input: "u1"}},
+		{"cancel all", headers(), `{"type":"cancel","all":true}`, Cancel{All: true}},
 		{"approve", headers(), `{"type":"approve","call":"c1","args_hash":"ab","remember":true}`, Approve{Call: "c1", ArgsHash: "ab", Remember: true}},
 		{"deny", headers(), `{"type":"deny","call":"c1"}`, Deny{Call: "c1"}},
 		{"deny without words", headers(), `{"type":"deny","call":"c1","text":""}`, Deny{Call: "c1", Text: new(string)}},
@@ -236,12 +236,13 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"no type", nil, `{"id":"x"}`, UnknownCommand, `""`},
 		{"null", headers("Content-Type", "application/json"), `null`, UnknownCommand, ""},
 		{"an input", nil, `{"type":"input","content":"x"}`, UnknownCommand, "in subject"},
-		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, withdraw, cancel, compact, resume, approve, deny, forget, decide, set_state"},
+		{"a later command", nil, `{"type":"fork","call":"c1"}`, UnknownCommand, "interrupt, abort, clear, cancel, compact, resume, approve, deny, forget, decide, set_state"},
 		{"approve without a call", nil, `{"type":"approve"}`, BadInput, "approve names no call"},
 		{"deny without a call", nil, `{"type":"deny","text":"no"}`, BadInput, "deny names no call"},
 		{"forget without a tool", nil, `{"type":"forget"}`, BadInput, "names no tool"},
-		{"withdraw without an input", nil, `{"type":"withdraw"}`, BadInput, `"all" to true`},
-		{"withdraw one and all", nil, `{"type":"withdraw","all":true,"input":"i"}`, BadInput, `"all" to true`},
+		{"cancel nothing", nil, `{"type":"cancel"}`, BadInput, `"all" to true`},
+		{"cancel one and all", nil, `{"type":"cancel","all":true,"input":"i"}`, BadInput, `"all" to true`},
+		{"cancel an input and a timer", nil, `{"type":"cancel","timer":"t","input":"i"}`, BadInput, `"all" to true`},
 		{"negative max_cost", nil, `{"type":"resume","max_cost":-3}`, BadInput, "max_cost"},
 		{"negative limit of the agent", nil, `{"type":"resume","agent_limits":{"max_tokens":-3}}`, BadInput, "agent_limits.max_tokens"},
 		{"a number for a duration", nil, `{"type":"resume","max_duration":3}`, BadInput, "written as text"},
@@ -265,7 +266,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
 		{"long denial", nil, `{"type":"deny","call":"c","text":"` + strings.Repeat("t", MaxDenial+1) + `"}`, TooLarge, "8193 bytes"},
 		{"long tool", nil, `{"type":"forget","tool":"` + strings.Repeat("t", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
-		{"long input", nil, `{"type":"withdraw","input":"` + strings.Repeat("i", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long input", nil, `{"type":"cancel","input":"` + strings.Repeat("i", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
 		{"long call", nil, `{"type":"approve","call":"` + strings.Repeat("c", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
 	}...)
 	for _, tc := range cases {
@@ -278,7 +279,7 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 }
 
 func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
-	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Withdraw{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
+	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")
 		b, err := Marshal(v.Elem().Interface())

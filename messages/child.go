@@ -199,7 +199,7 @@ type ChildFailed struct {
 	Child string      `json:"child"`
 	N     EventNumber `json:"n,omitempty"` // 0: it was never accepted
 	// Reason is a word to branch on: the kind of its turn.failed, or the reason where that has
-	// none, aborted, withdrawn, dropped, refused, or too_large for an answer that does not fit.
+	// none, aborted, cancelled, dropped, refused, or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Spent
@@ -221,7 +221,7 @@ type ChildStopped struct {
 	Call  CallID      `json:"call"`
 	Child string      `json:"child"`
 	N     EventNumber `json:"n,omitempty"`
-	// How is how it ended: completed, failed, aborted, withdrawn, dropped, refused.
+	// How is how it ended: completed, failed, aborted, cancelled, dropped, refused.
 	How string `json:"how"`
 	Spent
 }
@@ -282,7 +282,7 @@ type Task struct {
 	Parent  Parent  `json:"parent"`
 }
 
-// Recall takes a task back: its turn is aborted if it runs, its input withdrawn
+// Recall takes a task back: its turn is aborted if it runs, its input cancelled
 // if it waits, and refused if it has yet to come.
 type Recall struct {
 	ID string `json:"id"`
@@ -340,7 +340,7 @@ const (
 	ReportCompleted ReportWhat = "completed"
 	ReportFailed    ReportWhat = "failed"
 	ReportAborted   ReportWhat = "aborted"
-	ReportWithdrawn ReportWhat = "withdrawn"
+	ReportCancelled ReportWhat = "cancelled"
 	ReportDropped   ReportWhat = "dropped"
 	ReportRefused   ReportWhat = "refused"
 )

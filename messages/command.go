@@ -80,19 +80,15 @@ type Clear struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Withdraw takes back an input that no model has seen, or all that wait.
-type Withdraw struct {
-	ID     string `json:"id"`
-	Input  string `json:"input,omitempty"`
-	All    bool   `json:"all,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
-// Cancel takes a timer back that would bring an input, or all of them.
+// Cancel takes back what has not run. Exactly one of Input, Timer and All is set.
 type Cancel struct {
 	ID string `json:"id"`
-	// Timer is its name, or the id of the input that has set it.
-	Timer  string `json:"timer,omitempty"`
+	// Input is the id of an input that waits and that no model has seen.
+	Input string `json:"input,omitempty"`
+	// Timer is the name of a timer that would bring an input, or the id of the input
+	// that has set it.
+	Timer string `json:"timer,omitempty"`
+	// All is every such input and every such timer.
 	All    bool   `json:"all,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -212,9 +208,6 @@ func (Decide) CommandType() string { return "decide" }
 // CommandType is "clear".
 func (Clear) CommandType() string { return "clear" }
 
-// CommandType is "withdraw".
-func (Withdraw) CommandType() string { return "withdraw" }
-
 // CommandType is "cancel".
 func (Cancel) CommandType() string { return "cancel" }
 
@@ -252,9 +245,6 @@ func (c SetState) CommandID() string { return c.ID }
 func (c Clear) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
-func (c Withdraw) CommandID() string { return c.ID }
-
-// CommandID is the command's idempotency key.
 func (c Cancel) CommandID() string { return c.ID }
 
 // CommandID is the command's idempotency key.
@@ -288,9 +278,6 @@ func WithID(c Command, id string) Command {
 		c.ID = id
 		return c
 	case Clear:
-		c.ID = id
-		return c
-	case Withdraw:
 		c.ID = id
 		return c
 	case Cancel:
@@ -346,10 +333,8 @@ func Bounded(c Command) error {
 		about = string(c.Turn)
 	case Resume:
 		about = string(c.Turn)
-	case Withdraw:
-		about = c.Input
 	case Cancel:
-		about = c.Timer
+		about = c.Input + c.Timer
 	case Approve:
 		about = string(c.Call) + string(c.Turn) + c.ArgsHash
 	case Deny:
@@ -382,8 +367,6 @@ func ReasonOf(c Command) string {
 	case SetState:
 		return c.Reason
 	case Clear:
-		return c.Reason
-	case Withdraw:
 		return c.Reason
 	case Cancel:
 		return c.Reason

@@ -10,7 +10,7 @@ func Ended(ev Event) (inputs []string, ends bool) {
 		return ev.Inputs, true
 	case TurnAborted:
 		return ev.Inputs, true
-	case InputWithdrawn:
+	case InputCancelled:
 		return []string{ev.Input}, true
 	case InputDropped:
 		return []string{ev.Input}, true

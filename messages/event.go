@@ -89,8 +89,8 @@ type InputRequeued struct {
 	Reason string `json:"reason"`
 }
 
-// InputWithdrawn ends an input that was taken back before any model saw it.
-type InputWithdrawn struct {
+// InputCancelled ends an input that was taken back before any model saw it.
+type InputCancelled struct {
 	Input  string `json:"input"`
 	Reason string `json:"reason,omitempty"`
 }
@@ -598,8 +598,8 @@ func (StatePatched) EventType() string { return "state.patched" }
 // EventType is "input.requeued".
 func (InputRequeued) EventType() string { return "input.requeued" }
 
-// EventType is "input.withdrawn".
-func (InputWithdrawn) EventType() string { return "input.withdrawn" }
+// EventType is "input.cancelled".
+func (InputCancelled) EventType() string { return "input.cancelled" }
 
 // EventType is "input.dropped".
 func (InputDropped) EventType() string { return "input.dropped" }

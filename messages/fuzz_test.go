@@ -55,7 +55,7 @@ func FuzzParseCommand(f *testing.F) {
 		f.Add([]byte(tc.body))
 	}
 	for _, body := range []string{`{"type":"set_state","patch":{"a":null}}`, `{"type":"decide","call":"c","outcome":"retry"}`, `{"type":"resume","max_steps":4,"max_cost":0.5,"max_duration":"9m","agent_limits":{"max_tokens":7}}`,
-		`{"type":"clear"}`, `{"type":"withdraw","input":"i"}`, `{"type":"withdraw","all":true}`, `{"type":"forget","tool":"t"}`,
+		`{"type":"clear"}`, `{"type":"cancel","input":"i"}`, `{"type":"cancel","all":true}`, `{"type":"forget","tool":"t"}`,
 		`{"type":"approve","call":"c","turn":"t1","args_hash":"ab","remember":true}`, `{"type":"deny","call":"c","text":""}`} {
 		f.Add([]byte(body))
 	}

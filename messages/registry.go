@@ -71,7 +71,7 @@ var schemas = func() map[string]schema {
 		{ToolUnknown{}, of[ToolUnknown]()},
 		{StatePatched{}, of[StatePatched]()},
 		{InputRequeued{}, of[InputRequeued]()},
-		{InputWithdrawn{}, of[InputWithdrawn]()},
+		{InputCancelled{}, of[InputCancelled]()},
 		{InputDropped{}, of[InputDropped]()},
 		{AgentCleared{}, of[AgentCleared]()},
 		{ModelSwitched{}, of[ModelSwitched]()},

@@ -22,7 +22,7 @@ func samples() map[string]Event {
 		ModelRequested{}, ModelCompleted{}, ModelFailed{}, ModelRestarted{},
 		ToolRequested{}, ToolStarted{}, ToolCompleted{}, ToolFailed{}, ToolSkipped{}, ToolUnknown{},
 		StatePatched{},
-		InputRequeued{}, InputWithdrawn{}, InputDropped{}, AgentCleared{}, ModelSwitched{}, ToolDenied{}, ToolFlagged{},
+		InputRequeued{}, InputCancelled{}, InputDropped{}, AgentCleared{}, ModelSwitched{}, ToolDenied{}, ToolFlagged{},
 		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
 		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
 		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},

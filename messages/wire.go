@@ -40,7 +40,7 @@ func DecodeEnvelope(b []byte) (*Envelope, error) {
 var everyCommand = func() map[string]reflect.Type {
 	m := make(map[string]reflect.Type)
 	for _, c := range []Command{
-		Input{}, Interrupt{}, Abort{}, Clear{}, Withdraw{}, Cancel{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}, Compact{}, Delete{},
+		Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}, Compact{}, Delete{},
 		Task{}, Recall{}, Report{}, Settled{},
 	} {
 		m[c.CommandType()] = reflect.TypeOf(c)

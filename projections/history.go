@@ -111,7 +111,7 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		h.waiting = append(h.waiting, waitingInput{ev.Input, ev.Content})
-	case messages.InputWithdrawn:
+	case messages.InputCancelled:
 		h.take(ev.Input)
 	case messages.InputDropped:
 		h.take(ev.Input)

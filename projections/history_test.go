@@ -137,7 +137,7 @@ func TestWaitingInputs(t *testing.T) {
 	expect(t, h)
 	h.Apply(4, started("t4", "u2", "nobody"))
 	expect(t, h, "4 t4 user: two")
-	h.Apply(5, messages.InputWithdrawn{Input: "u3"}) // A10: ends without a turn
+	h.Apply(5, messages.InputCancelled{Input: "u3"}) // A10: ends without a turn
 	h.Apply(6, messages.TurnAborted{Turn: "t4", Inputs: []string{"u2", "u3"}})
 	h.Apply(7, started("t7", "u3", "u1"))
 	expect(t, h, "4 t4 aborted user: two", "7 t7 user: one")

@@ -62,7 +62,7 @@ var story2 = []messages.Event{
 	messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"c1", "c2"}, Message: "approve or deny"},
 	messages.InputAccepted{Input: "u17", Disposition: messages.Steered, Turn: "t2", Policy: messages.PolicySteer, Content: messages.TextContent("and order 9")},
 	messages.InputAccepted{Input: "u18", Disposition: messages.Queued, Content: messages.TextContent("later")},
-	messages.InputWithdrawn{Input: "u18", Reason: "never mind"},
+	messages.InputCancelled{Input: "u18", Reason: "never mind"},
 	messages.TurnResumed{Turn: "t2"},
 	messages.ApprovalGranted{Turn: "t2", Call: "c1", Tool: "refund", By: "decision", Remember: true},
 	messages.ApprovalDenied{Turn: "t2", Call: "c2", Tool: "refund", By: "timeout", Text: "nobody decided"},

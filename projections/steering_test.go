@@ -114,7 +114,7 @@ func TestQueueOfASteeredAgent(t *testing.T) { // A10
 		{asked("t2", "u3"), []string{"u4"}, []string{"u5"}},
 		{input("u7", "e"), []string{"u4", "u7"}, []string{"u5"}},
 		{steered("u8", "t2", "f"), []string{"u4", "u7"}, []string{"u5", "u8"}},
-		{messages.InputWithdrawn{Input: "u4"}, []string{"u7"}, []string{"u5", "u8"}},
+		{messages.InputCancelled{Input: "u4"}, []string{"u7"}, []string{"u5", "u8"}},
 		{messages.InputRequeued{Input: "u5", Turn: "t2"}, []string{"u5", "u7"}, []string{"u8"}}, // by age
 		{messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3", "u8"}}, []string{"u5", "u7"}, nil},
 		{messages.InputDropped{Input: "u7"}, []string{"u5"}, nil},

@@ -150,7 +150,7 @@ func (s story) rest() messages.Event {
 	case 0:
 		return messages.InputRequeued{Input: s.input(), Turn: s.turn()}
 	case 1:
-		return messages.InputWithdrawn{Input: s.input()}
+		return messages.InputCancelled{Input: s.input()}
 	case 2:
 		return messages.InputDropped{Input: s.input(), By: "clear"}
 	case 3:

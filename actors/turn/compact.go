@@ -320,7 +320,7 @@ func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
 }
 
 // afterSummary goes on with the turn that has waited for a summary. The model call
-// that it was for may not be due any more: a steered input was withdrawn, or
+// that it was for may not be due any more: a steered input was cancelled, or
 // the summary has used what was left. A turn that has its answer ends then.
 func (d *decision) afterSummary(c Summary) {
 	switch t := d.s.Turn; {

@@ -98,10 +98,8 @@ func (d *decision) command(c messages.Command) error {
 	case messages.Clear:
 		d.clear(c)
 		return nil
-	case messages.Withdraw:
-		return d.withdraw(c)
 	case messages.Cancel:
-		return d.cancelTimer(c)
+		return d.takeBack(c)
 	case messages.Compact:
 		return d.compactHistory(c)
 	case messages.Resume:

@@ -65,7 +65,7 @@ func (s *State) evolve(ev messages.Event) {
 		s.accepted(Queued{ID: ev.Input, N: s.Last, Size: textSize(ev.Content), Options: ev.Options}, ev.Disposition)
 	case messages.InputRequeued:
 		s.requeued(ev.Input)
-	case messages.InputWithdrawn:
+	case messages.InputCancelled:
 		s.dropped(ev.Input)
 	case messages.InputDropped:
 		s.dropped(ev.Input)

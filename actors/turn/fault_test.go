@@ -78,7 +78,7 @@ var faults = []fault{
 		`SpentBy(f); ok`, `SpentBy(f); ok && f == nil`},
 	{"interrupt a later turn", "(*decision).stop",
 		`only != ""`, `only == "-"`},
-	{"run once-tools again after a crash", "(*decision).recover",
+	{"run paused tools again after a crash", "(*decision).recover",
 		`case messages.ReadOnly, messages.Rerun:`, `case messages.ReadOnly, messages.Rerun, messages.Pause:`},
 	{"lose a lost call's reservation", "(*decision).restart",
 		`d.settleUnknown(m)`, ``},

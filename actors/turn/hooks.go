@@ -62,7 +62,7 @@ func (d *decision) asked(o HooksAsked) {
 }
 
 // askModel goes on to the model call that hooks were asked about, unless an
-// input was withdrawn meanwhile that it was for or that they have put into their
+// input was cancelled meanwhile that it was for or that they have put into their
 // request, or no limit allows it any more and the turn has its answer.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn

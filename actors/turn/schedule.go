@@ -139,15 +139,8 @@ func (d *decision) nextTime(sc Schedule) (next time.Time, missed int) {
 	return next, missed
 }
 
-// cancelTimer takes scheduled inputs back.
+// cancelTimer cancels a timer that would bring an input.
 func (d *decision) cancelTimer(c messages.Cancel) error {
-	if c.All {
-		if len(d.s.Schedules) == 0 {
-			return d.noop(c, "no input is scheduled: there is nothing to cancel")
-		}
-		d.cancelSchedules("cancel", c.Reason)
-		return nil
-	}
 	sc := d.s.scheduled(c.Timer)
 	for i := range d.s.Schedules {
 		if sc == nil && d.s.Schedules[i].Input.ID == c.Timer {

@@ -73,7 +73,7 @@ func (s *sim) reports(k *kid) messages.Report {
 	r.N = k.n
 	switch {
 	case k.taken || s.tame || s.chance(3):
-		r.What = messages.ReportWhat(s.one("completed", "completed", "failed", "aborted", "withdrawn", "refused"))
+		r.What = messages.ReportWhat(s.one("completed", "completed", "failed", "aborted", "cancelled", "refused"))
 		r.Output, r.Message = s.one("", "done"), s.one("", "no")
 		r.Usage, r.Cost = messages.Usage{Input: s.r.IntN(9), Output: s.r.IntN(9)}, messages.Cost(s.r.IntN(999))
 		r.Tokens = r.Usage.Tokens() + s.r.IntN(3)
@@ -323,7 +323,7 @@ func (c *checker) familyEvent(ev messages.Event) bool {
 	case messages.InputRecalled:
 		_, known := c.inputs[ev.Input]
 		c.must(!known || strings.HasPrefix(ev.Input, "timer:"), "an input was refused beforehand that had come") // no command brought that
-		c.tasks[ev.Input] = &taskFacts{parent: ev.Parent, ended: messages.ReportWithdrawn, early: true}
+		c.tasks[ev.Input] = &taskFacts{parent: ev.Parent, ended: messages.ReportCancelled, early: true}
 	default:
 		return false
 	}
@@ -344,8 +344,8 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 		t.ended = messages.ReportFailed
 	case messages.TurnAborted:
 		t.ended = messages.ReportAborted
-	case messages.InputWithdrawn:
-		t.ended = messages.ReportWithdrawn
+	case messages.InputCancelled:
+		t.ended = messages.ReportCancelled
 	case messages.InputDropped:
 		t.ended = messages.ReportDropped
 	}

@@ -167,7 +167,7 @@ func (c *checker) event(ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		c.accepted(ev)
-	case messages.InputRequeued, messages.InputWithdrawn, messages.InputDropped:
+	case messages.InputRequeued, messages.InputCancelled, messages.InputDropped:
 		c.inputEvent(ev)
 	case messages.AgentCleared:
 		c.cleared()
@@ -252,10 +252,10 @@ func (c *checker) inputEvent(ev messages.Event) {
 		c.leaves(ev.Input)
 		c.queue = append(c.queue, ev.Input)
 		slices.SortStableFunc(c.queue, func(a, b string) int { return int(c.inputs[a].n) - int(c.inputs[b].n) })
-	case messages.InputWithdrawn:
-		w, ok := c.cmd.(messages.Withdraw)
+	case messages.InputCancelled:
+		w, ok := c.cmd.(messages.Cancel)
 		back, recalled := c.cmd.(messages.Recall)
-		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input) || recalled && back.Input == ev.Input, "withdrawn without a word")
+		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input) || recalled && back.Input == ev.Input, "cancelled without a command")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
 		c.taskEnds(ev.Input, ev)

@@ -88,41 +88,60 @@ func (d *decision) drop(by, why string) {
 // past is what was done to an agent by a command that leaves nothing.
 var past = map[string]string{"clear": "cleared", "delete": "deleted"}
 
-// withdraw takes back inputs that no model has seen and none is asked about.
-func (d *decision) withdraw(c messages.Withdraw) error {
-	var waiting []string
-	for _, q := range d.s.Queue {
-		waiting = append(waiting, q.ID)
+// takeBack cancels what has not run.
+func (d *decision) takeBack(c messages.Cancel) error {
+	switch {
+	case c.All:
+		return d.cancelAll(c)
+	case c.Timer != "":
+		return d.cancelTimer(c)
 	}
-	if t := d.s.Turn; t != nil {
-		for _, q := range t.Unseen {
-			waiting = append(waiting, q.ID)
-		}
-		if slices.Contains(t.Inputs, c.Input) && !slices.Contains(waiting, c.Input) {
-			return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, t.ID)
-		}
+	return d.cancelInput(c)
+}
+
+// cancelAll cancels every input that waits and every timer that would bring one.
+func (d *decision) cancelAll(c messages.Cancel) error {
+	waiting := d.s.waiting()
+	if len(waiting) == 0 && len(d.s.Schedules) == 0 {
+		return d.noop(c, "no input waits and none is scheduled: there is nothing to cancel")
 	}
-	if c.All && len(waiting) == 0 {
-		return d.noop(c, "no input is waiting: there is nothing to withdraw")
+	reason := each(c.Reason, len(waiting))
+	for _, id := range waiting {
+		d.emit(messages.InputCancelled{Input: id, Reason: reason})
+	}
+	d.cancelSchedules("cancel", c.Reason)
+	return nil
+}
+
+// cancelInput cancels an input that waits.
+func (d *decision) cancelInput(c messages.Cancel) error {
+	if slices.Contains(d.s.waiting(), c.Input) {
+		d.emit(messages.InputCancelled{Input: c.Input, Reason: c.Reason})
+		return nil
+	}
+	if t := d.s.Turn; t != nil && slices.Contains(t.Inputs, c.Input) {
+		return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, t.ID)
 	}
 	for _, sc := range d.s.Schedules {
-		if sc.Input.ID == c.Input && !slices.Contains(waiting, c.Input) {
+		if sc.Input.ID == c.Input {
 			return messages.Refuse(messages.Conflict, "input %q does not wait: it is to come later; cancel timer %q", c.Input, sc.Timer)
 		}
 	}
-	if !c.All && !slices.Contains(waiting, c.Input) {
-		return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
+	return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
+}
+
+// waiting returns the ids of the inputs that no model has seen and none is asked about.
+func (s *State) waiting() []string {
+	var ids []string
+	for _, q := range s.Queue {
+		ids = append(ids, q.ID)
 	}
-	reason := c.Reason
-	if c.All {
-		reason = each(c.Reason, len(waiting))
-	}
-	for _, id := range waiting {
-		if c.All || id == c.Input {
-			d.emit(messages.InputWithdrawn{Input: id, Reason: reason})
+	if s.Turn != nil {
+		for _, q := range s.Turn.Unseen {
+			ids = append(ids, q.ID)
 		}
 	}
-	return nil
+	return ids
 }
 
 // maxEach is how much of a reason stands with each of several inputs; the whole

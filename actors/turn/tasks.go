@@ -74,7 +74,7 @@ func (d *decision) recall(c messages.Recall) error {
 		d.abort(c.CommandType(), c.Reason, "")
 		d.startNext()
 	default:
-		d.emit(messages.InputWithdrawn{Input: c.Input, Reason: c.Reason})
+		d.emit(messages.InputCancelled{Input: c.Input, Reason: c.Reason})
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (s *State) evolveTasks(ev messages.Event) {
 		}
 		s.Tasks = append(s.Tasks, Task{
 			Input: ev.Input, Parent: ev.Parent, changed: s.Last,
-			end: &messages.Report{What: messages.ReportWithdrawn, Message: ev.Reason},
+			end: &messages.Report{What: messages.ReportCancelled, Message: ev.Reason},
 		})
 	case messages.ChildReported:
 		s.reported(ev)
@@ -165,8 +165,8 @@ func (s *State) endOf(ev messages.Event) *messages.Report {
 		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Why(), ev.Message
 	case messages.TurnAborted:
 		r.What, r.Message = messages.ReportAborted, ev.Reason
-	case messages.InputWithdrawn:
-		r.What, r.Message = messages.ReportWithdrawn, ev.Reason
+	case messages.InputCancelled:
+		r.What, r.Message = messages.ReportCancelled, ev.Reason
 	case messages.InputDropped:
 		r.What, r.Message = messages.ReportDropped, ev.Reason
 	}

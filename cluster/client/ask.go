@@ -61,7 +61,7 @@ type Question struct {
 // taken back or dropped before any model saw it.
 func (e Event) Terminal() bool {
 	switch e.Type {
-	case "turn.completed", "turn.failed", "turn.aborted", "input.withdrawn", "input.dropped":
+	case "turn.completed", "turn.failed", "turn.aborted", "input.cancelled", "input.dropped":
 		return true
 	}
 	return false

@@ -151,7 +151,7 @@ func endedBy(e messages.Event) []string {
 		return e.Inputs
 	case messages.TurnAborted:
 		return e.Inputs
-	case messages.InputWithdrawn:
+	case messages.InputCancelled:
 		return []string{e.Input}
 	case messages.InputDropped:
 		return []string{e.Input}

@@ -289,8 +289,8 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 		why = messages.Refuse(messages.CodeOf(ev), "turn %s failed (%s): %s", ev.Turn, ev.Why(), ev.Message)
 	case messages.TurnAborted:
 		why = messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
-	case messages.InputWithdrawn:
-		why = messages.Refuse(messages.Conflict, "input %q was withdrawn before a model had seen it%s", ev.Input, because(ev.Reason))
+	case messages.InputCancelled:
+		why = messages.Refuse(messages.Conflict, "input %q was cancelled before a model had seen it%s", ev.Input, because(ev.Reason))
 	case messages.InputDropped:
 		why = messages.Refuse(messages.Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
 	}

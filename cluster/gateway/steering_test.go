@@ -112,14 +112,14 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 		end  messages.Event
 		told string
 	}{
-		{messages.InputWithdrawn{Input: "u2", Reason: "never mind"}, `error 409 input "u2" was withdrawn before a model had seen it: never mind`},
+		{messages.InputCancelled{Input: "u2", Reason: "never mind"}, `error 409 input "u2" was cancelled before a model had seen it: never mind`},
 		{messages.InputDropped{Input: "u2", By: "clear"}, `error 409 input "u2" was dropped (clear) before a model had seen it`},
 	} {
 		c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
 		d := h.next()
 		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))}
 		c.hears("input.accepted")
-		h.wrote(till, eventlog.Running, messages.InputWithdrawn{Input: "u7"}, messages.InputDropped{Input: "u7"}, tc.end)
+		h.wrote(till, eventlog.Running, messages.InputCancelled{Input: "u7"}, messages.InputDropped{Input: "u7"}, tc.end)
 		c.hears(tc.end.EventType(), tc.told, "end")
 	}
 	ended := make(chan string, 1)
@@ -137,8 +137,8 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	}()
 	d := h.next()
 	d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u8", messages.Queued, ""))}
-	h.wrote(till, eventlog.Idle, messages.InputWithdrawn{Input: "u8"})
-	if got := <-ended; got != "input.withdrawn conflict" {
+	h.wrote(till, eventlog.Idle, messages.InputCancelled{Input: "u8"})
+	if got := <-ended; got != "input.cancelled conflict" {
 		t.Errorf("the client said %q", got)
 	}
 }
@@ -172,7 +172,7 @@ func TestQueuedPromptsHearOfPauses(t *testing.T) {
 // The client's word for the end of an input is the words' own.
 func TestTheClientKnowsWhatEndsAnInput(t *testing.T) {
 	for _, ev := range []messages.Event{
-		messages.InputAccepted{}, messages.InputRequeued{}, messages.InputWithdrawn{}, messages.InputDropped{}, messages.TurnStarted{}, messages.TurnPaused{},
+		messages.InputAccepted{}, messages.InputRequeued{}, messages.InputCancelled{}, messages.InputDropped{}, messages.TurnStarted{}, messages.TurnPaused{},
 		messages.TurnResumed{}, messages.TurnCompleted{}, messages.TurnFailed{}, messages.TurnAborted{}, messages.AgentCleared{}, messages.ModelCompleted{},
 	} {
 		if _, ends := messages.Ended(ev); ends != (client.Event{Type: ev.EventType()}).Terminal() {

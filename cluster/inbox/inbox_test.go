@@ -109,7 +109,7 @@ func TestCommandsReachTheirAgent(t *testing.T) { // A102
 			{subjects.Ctl(a), `{"type":"approve","id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`, `{"id":"1","call":"c","args_hash":"h","remember":true,"reason":"fine"}`},
 			{subjects.Ctl(a), `{"type":"deny","id":"2","call":"c","text":""}`, `{"id":"2","call":"c","text":""}`},
 			{subjects.Ctl(a), `{"type":"forget","id":"3","tool":"f"}`, `{"id":"3","tool":"f"}`},
-			{subjects.Ctl(a), `{"type":"withdraw","id":"4","all":true}`, `{"id":"4","all":true}`},
+			{subjects.Ctl(a), `{"type":"cancel","id":"4","all":true}`, `{"id":"4","all":true}`},
 			{subjects.Ctl(a), `{"type":"clear","id":"5"}`, `{"id":"5"}`},
 			{subjects.Ctl(a), `{"type":"resume","id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`, `{"id":"6","max_cost":0.5,"agent_limits":{"max_tokens":9}}`},
 			{subjects.In(a), `{"id":"7","policy":"steer","content":"hello"}`, `{"id":"7","policy":"steer","content":"hello","reply":"inbox.me"}`},

@@ -61,19 +61,15 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	// buries: the frame before the tombstone is in the log; purged: nothing is left
 	"buries": func(_ *Stage, _ []string) any { return turn.BurialDue{} },
 	"purged": func(_ *Stage, _ []string) any { return turn.Purged{Holdings: messages.Holdings{Frames: 7}} },
-	// withdraw ID INPUT|all ["reason"]
-	"withdraw": func(_ *Stage, args []string) any {
-		if args[1] == "all" {
-			return messages.Withdraw{ID: args[0], All: true, Reason: at(args, 2)}
-		}
-		return messages.Withdraw{ID: args[0], Input: args[1], Reason: at(args, 2)}
-	},
-	// cancel ID TIMER|all ["reason"]
+	// cancel ID all|input INPUT|timer TIMER ["reason"]
 	"cancel": func(_ *Stage, args []string) any {
-		if args[1] == "all" {
+		switch args[1] {
+		case "all":
 			return messages.Cancel{ID: args[0], All: true, Reason: at(args, 2)}
+		case "timer":
+			return messages.Cancel{ID: args[0], Timer: args[2], Reason: at(args, 3)}
 		}
-		return messages.Cancel{ID: args[0], Timer: args[1], Reason: at(args, 2)}
+		return messages.Cancel{ID: args[0], Input: args[2], Reason: at(args, 3)}
 	},
 	// schedule_due TIMER
 	"schedule_due": func(s *Stage, args []string) any {

@@ -238,7 +238,7 @@ func endedBy(e client.Event) []string {
 	switch e.Type {
 	case "turn.completed", "turn.failed", "turn.aborted":
 		return field(e).Inputs
-	case "input.withdrawn", "input.dropped":
+	case "input.cancelled", "input.dropped":
 		return []string{field(e).Input}
 	}
 	return nil

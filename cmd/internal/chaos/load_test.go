@@ -374,7 +374,7 @@ func (p *publisher) send(d *door, s *sent, prompt bool) error {
 // commands are drawn from evenly.
 var commands = []string{
 	"set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state", "set_state",
-	"interrupt", "interrupt", "interrupt", "abort", "abort", "abort", "withdraw", "withdraw", "withdraw",
+	"interrupt", "interrupt", "interrupt", "abort", "abort", "abort", "cancel", "cancel", "cancel",
 	"resume", "resume", "resume", "forget", "forget", "clear",
 	"delete", "delete", "delete",
 }
@@ -405,7 +405,7 @@ func (p *publisher) command() {
 	case "resume": // of a turn that failed; else it may set a limit that is never reached
 		c = messages.Resume{ID: s.ID, Raised: messages.Raised{MaxSteps: 1000 * p.random.IntN(2)}, Reason: s.ID}
 	default:
-		c = messages.Withdraw{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
+		c = messages.Cancel{ID: s.ID, Input: p.w.book.anyOpen(s.Agent), Reason: s.ID}
 	}
 	life, err := p.w.insist(func(d *door) error {
 		_, err := d.client.Do(d.ctx, s.Agent, c)

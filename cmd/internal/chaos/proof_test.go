@@ -577,7 +577,7 @@ func (t *trial) commands() {
 			if f.By == "interrupt" || f.By == "abort" {
 				effects[f.Reason]++
 			}
-		case "input.withdrawn", "agent.cleared", "approval.forgotten", "budget.raised", "turn.resumed":
+		case "input.cancelled", "agent.cleared", "approval.forgotten", "budget.raised", "turn.resumed":
 			effects[f.Reason]++
 		case "turn.started":
 			if f.Continues != "" {

@@ -54,6 +54,7 @@ later calls.`,
 	limitFlag(cmd, &q)
 	asOf(cmd, &at)
 	cmd.Flags().BoolVar(&remembered, "remembered", false, "list the decisions that hold for later calls of an agent")
+	cmd.AddCommand(a.forget())
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -114,7 +115,7 @@ func (a *app) runRemembered(ctx context.Context, agent string, at messages.Event
 	case rows == 0:
 		a.note("no decision is remembered for %s", agent)
 	default:
-		a.note("`%s forget %s TOOL` has its calls asked about again", a.started, agent)
+		a.note("`%s approvals forget %s TOOL` has its calls asked about again", a.started, agent)
 	}
 	return err
 }

@@ -55,7 +55,7 @@ func (a *app) approve() *cobra.Command {
 			})
 		},
 	}
-	f.decisions(cmd, "from now on this agent's calls of the tool run unasked; forget undoes it")
+	f.decisions(cmd, "from now on this agent's calls of the tool run unasked; `approvals forget` undoes it")
 	return a.connects(cmd, defaultTimeout)
 }
 
@@ -78,7 +78,7 @@ func (a *app) deny() *cobra.Command {
 			})
 		},
 	}
-	f.decisions(cmd, "from now on this agent's calls of the tool are denied unasked; forget undoes it")
+	f.decisions(cmd, "from now on this agent's calls of the tool are denied unasked; `approvals forget` undoes it")
 	cmd.Flags().StringVar(&text, "text", "", fmt.Sprintf("what the model reads instead of a result (default: %q)", messages.DeniedText))
 	return a.connects(cmd, defaultTimeout)
 }

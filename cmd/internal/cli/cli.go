@@ -118,8 +118,8 @@ func (a *app) commands() []*cobra.Command {
 		a.dev(), a.serve(), a.drain(),
 		a.ask(), a.chat(), a.send(),
 		a.ls(), a.show(), a.tree(), a.events(), a.blob(), a.history(), a.state(), a.turns(), a.usage(), a.effects(), a.timers(), a.replay(), a.dlq(),
-		a.interrupt(), a.abort(), a.clear(), a.withdraw(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
-		a.approvals(), a.approve(), a.deny(), a.forget(), a.decide(),
+		a.interrupt(), a.abort(), a.clear(), a.cancel(), a.compact(), a.resume(), a.setState(), a.delete(),
+		a.approvals(), a.approve(), a.deny(), a.decide(),
 		a.backup(), a.restore(), a.store(),
 		a.check(), a.doctor(), a.nodes(), a.partitions(), a.views(), a.bench(), a.permissions(), a.version(),
 	}

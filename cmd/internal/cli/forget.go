@@ -6,10 +6,11 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
+// forget is a command below approvals.
 func (a *app) forget() *cobra.Command {
 	var f changeFlags
 	cmd := &cobra.Command{
-		Use: "forget AGENT TOOL", GroupID: groupDecide, Args: cobra.ExactArgs(2),
+		Use: "forget AGENT TOOL", Args: cobra.ExactArgs(2),
 		Short: "Forget the remembered decision about a tool: its calls are asked about again",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := messages.Forget{ID: f.id, Tool: args[1], Reason: f.reason}

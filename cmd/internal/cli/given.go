@@ -17,11 +17,11 @@ var positives = []string{"at", "keep", "max-steps", "max-tokens", "max-cost", "m
 // is not set must not take a binding, an id, a key or a filter away, nor choose another
 // store.
 var worded = []string{
-	"args-hash", "auth", "config", "context", "creds", "data", "deadline", "http-host", "id", "key-file", "model", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "tool", "turn", "views",
+	"args-hash", "auth", "config", "context", "creds", "data", "deadline", "http-host", "id", "input", "key-file", "model", "nats", "outcome", "person", "phase", "reply", "root", "salvage", "timer", "tool", "turn", "views",
 }
 
 // listed is what shows the things that a word of a command's use names.
-var listed = map[string]string{"CALL": "show", "INPUT": "show", "NODE": "nodes", "SHA256": "events", "TIMER": "timers", "TOOL": "approvals"}
+var listed = map[string]string{"CALL": "show", "NODE": "nodes", "SHA256": "events", "TOOL": "approvals"}
 
 // refuseUnnamed refuses a name that is empty, before anything is sent: a variable of the
 // shell that is not set.

@@ -38,7 +38,7 @@ The roles, which can be combined:
   publish  send inputs, prompt, and follow what comes of it
   read     every view of the agents, and their answers as they are written
   decide   every command that is no input: approve, deny, decide, interrupt, abort,
-           clear, withdraw, resume, set-state, delete
+           clear, cancel, resume, set-state, delete
   node     what the user that nodes log in as must be allowed at least
   admin    everything in the account of the nodes
 

@@ -30,7 +30,7 @@ func TestRejectLeavesNoFact(t *testing.T) { // A9
 	w.run("ask", "--policy", "reject", "worker/a", "hello").exits(0)
 }
 
-func TestWithdraw(t *testing.T) { // A10
+func TestCancel(t *testing.T) { // A10
 	w := holder(t)
 	w.dev()
 	asking := w.begin("", "ask", "worker/a", "use hold", "--id", "first")
@@ -43,24 +43,25 @@ func TestWithdraw(t *testing.T) { // A10
 		t.Errorf("queue: %v", q)
 	}
 	w.run("show", "worker/a").exits(0, "second", "third")
-	w.run("withdraw", "worker/a").exits(2, "--all")
-	w.run("withdraw", "worker/a", "second", "--all").exits(2, "not both")
-	w.run("withdraw", "worker/none", "x").exits(1)
-	w.run("withdraw", "worker/a", "nobody").exits(1, "no input", "nobody")
-	w.run("withdraw", "worker/a", "first").exits(1, "has begun", "interrupt or abort")
-	w.run("withdraw", "worker/a", "second", "--id", "w", "--reason", "no longer wanted").exits(0, "withdrew input second")
-	w.run("withdraw", "worker/a", "second", "--id", "w").exits(0, "applied before")
-	taken().exits(1, "the input was withdrawn: no longer wanted")
+	w.run("cancel", "worker/a").exits(2, "--input", "--timer", "--all", "reprise interrupt worker/a", "reprise abort worker/a")
+	w.run("cancel", "worker/a", "second").exits(2)
+	w.run("cancel", "worker/a", "--input", "second", "--all").exits(2, "exclude one another")
+	w.run("cancel", "worker/none", "--input", "x").exits(1)
+	w.run("cancel", "worker/a", "--input", "nobody").exits(1, "no input", "nobody")
+	w.run("cancel", "worker/a", "--input", "first").exits(1, "has begun", "interrupt or abort")
+	w.run("cancel", "worker/a", "--input", "second", "--id", "w", "--reason", "no longer wanted").exits(0, "cancelled input second")
+	w.run("cancel", "worker/a", "--input", "second", "--id", "w").exits(0, "applied before")
+	taken().exits(1, "the input was cancelled: no longer wanted")
 	if q := queued(w, "worker/a"); !slices.Equal(q, []any{"third"}) {
 		t.Errorf("queue: %v", q)
 	}
-	w.run("withdraw", "worker/a", "--all", "-o", "json").exits(0, `"agent":"worker/a"`)
-	kept().exits(1, "withdrawn")
+	w.run("cancel", "worker/a", "--all", "-o", "json").exits(0, `"agent":"worker/a"`)
+	kept().exits(1, "cancelled")
 	w.release()
 	asking().exits(0, "held")
 	for _, text := range []string{"second", "hello"} {
 		if r := w.run("history", "worker/a").exits(0); strings.Contains(r.out, text) {
-			t.Errorf("the model sees %q, which was withdrawn:\n%s", text, r.out)
+			t.Errorf("the model sees %q, which was cancelled:\n%s", text, r.out)
 		}
 	}
 }

@@ -141,31 +141,7 @@ func (a *app) runTimers(ctx context.Context, agent string, at messages.EventNumb
 	case rows == 0:
 		a.note("no input is scheduled for %s", agent)
 	default:
-		a.note("`%s cancel %s TIMER` takes one back, --all takes back all", a.started, agent)
+		a.note("`%s cancel %s --timer TIMER` takes one back", a.started, agent)
 	}
 	return err
-}
-
-func (a *app) cancel() *cobra.Command {
-	var f changeFlags
-	var all bool
-	cmd := &cobra.Command{
-		Use: "cancel AGENT TIMER | cancel AGENT --all", GroupID: groupChange, Args: cobra.RangeArgs(1, 2),
-		Short: "Take back an input that is to come later, or all of them",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if all == (len(args) == 2) {
-				return usage("name one timer, as timers lists it, or give --all: not both")
-			}
-			c := messages.Cancel{ID: f.id, All: all, Reason: f.reason}
-			did := plainly("cancelled every timer")
-			if !all {
-				c.Timer = args[1]
-				did = plainly("cancelled timer %s", c.Timer)
-			}
-			return a.change(cmd.Context(), args[0], c, did)
-		},
-	}
-	f.flags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "take back every input that is to come later")
-	return a.connects(cmd, defaultTimeout)
 }

@@ -23,17 +23,16 @@ func TestTimers(t *testing.T) { // A6
 	if len(fired) != 1 || data(fired[0])["input"] != id {
 		t.Errorf("fired: %v", fired)
 	}
-	w.run("timers", "assistant/a").exits(0, "morning", "09:00:00 CE", "0 9 * * 1-5 Europe/Berlin", "Good morning", "year", "cancel assistant/a TIMER")
+	w.run("timers", "assistant/a").exits(0, "morning", "09:00:00 CE", "0 9 * * 1-5 Europe/Berlin", "Good morning", "year", "cancel assistant/a --timer TIMER")
 	w.run("show", "assistant/a").exits(0, "2 inputs, the next at")
 	lines := w.run("timers", "assistant/a", "-o", "json").exits(0).objects()
 	if len(lines) != 2 || lines[1]["timer"] != "year" || lines[1]["next"] != "2030-12-31T15:00:00Z" || lines[1]["text"] != "Happy new year" {
 		t.Errorf("timers: %v", lines)
 	}
-	w.run("cancel", "assistant/a", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
-	w.run("cancel", "assistant/a", "morning").exits(1, "no timer", "morning")
+	w.run("cancel", "assistant/a", "--timer", "morning", "--reason", "holidays").exits(0, "cancelled timer morning")
+	w.run("cancel", "assistant/a", "--timer", "morning").exits(1, "no timer", "morning")
 	w.run("doctor", "--quick").exits(0, "ok    dead letters  none; besides, commands")
-	w.run("cancel", "assistant/a").exits(2, "--all")
-	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every timer")
+	w.run("cancel", "assistant/a", "--all").exits(0, "cancelled every input that waited and every timer")
 	w.run("cancel", "assistant/a", "--all").exits(0, "nothing changed")
 	w.run("timers", "assistant/a").exits(0, "no input is scheduled")
 	if lines := w.run("timers", "assistant/a", "--at", "5", "-o", "json").exits(0).objects(); len(lines) != 3 {
@@ -73,14 +72,14 @@ func TestFlagsThatMeanNothing(t *testing.T) { // A102
 	for _, tc := range [][]string{ // a variable that is not set is no way to leave a word out
 		{"send", "assistant/a", "hi", "--id", ""}, {"send", "assistant/a", "hi", "--reply", ""}, {"ask", "assistant/a", "hi", "--deadline", ""},
 		{"approve", "assistant/a", "c1", "--turn", ""}, {"approve", "assistant/a", "c1", "--args-hash", ""},
-		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"serve", "--root", ""}, {"effects", "--tool", ""}, {"ls", "--phase", ""}, {"show", "assistant/a", "--data", ""},
+		{"dev", "--key-file", ""}, {"serve", "--nats", ""}, {"serve", "--root", ""}, {"effects", "--tool", ""}, {"ls", "--phase", ""}, {"cancel", "assistant/a", "--input", ""}, {"cancel", "assistant/a", "--timer", ""}, {"show", "assistant/a", "--data", ""},
 	} {
 		w.run(tc...).exits(2, tc[len(tc)-2]+" is empty")
 	}
 	w.run("ls", "--kind", "").exits(2, "--kind is empty")
 	for _, tc := range [][]string{ // nor a name
-		{"approve", "assistant/a", ""}, {"deny", "assistant/a", ""}, {"decide", "assistant/a", "", "retry"}, {"forget", "assistant/a", ""},
-		{"withdraw", "assistant/a", ""}, {"cancel", "assistant/a", ""}, {"blob", "assistant/a", ""}, {"drain", ""},
+		{"approve", "assistant/a", ""}, {"deny", "assistant/a", ""}, {"decide", "assistant/a", "", "retry"}, {"approvals", "forget", "assistant/a", ""},
+		{"blob", "assistant/a", ""}, {"drain", ""},
 	} {
 		w.run(tc...).exits(2, "is empty: name one, as")
 	}

@@ -35,7 +35,7 @@ func TestTree(t *testing.T) { // A45
 	if r := w.run("tree", "boss/none").exits(1, "does not exist: nothing was ever sent to it"); r.out != "" {
 		t.Errorf("it prints %q", r.out)
 	}
-	w.run("cancel", "boss/none", "morning").exits(1, "does not exist: nothing was ever sent to it", "ls")
+	w.run("cancel", "boss/none", "--timer", "morning").exits(1, "does not exist: nothing was ever sent to it", "ls")
 	tree := w.run("tree", "boss/b", "-o", "json").exits(0).objects()
 	if len(tree) != 4 {
 		t.Fatalf("the tree is %v", tree)

@@ -110,8 +110,8 @@ func (t *turn) event(ctx context.Context, ev client.Event) error {
 		if how := raw[messages.InputAccepted](ev.Data).Disposition; how != messages.Started {
 			return t.behind(ctx, how)
 		}
-	case "input.withdrawn":
-		return t.gone("withdrawn", raw[messages.InputWithdrawn](ev.Data).Reason)
+	case "input.cancelled":
+		return t.gone("cancelled", raw[messages.InputCancelled](ev.Data).Reason)
 	case "input.dropped":
 		e := raw[messages.InputDropped](ev.Data)
 		return t.gone("dropped by "+e.By, e.Reason)

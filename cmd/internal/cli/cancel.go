@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+func (a *app) cancel() *cobra.Command {
+	var f changeFlags
+	var c messages.Cancel
+	cmd := &cobra.Command{
+		Use: "cancel AGENT --input ID | --timer NAME | --all", GroupID: groupChange, Args: cobra.ExactArgs(1),
+		Short: "Take back what has not run: an input that waits, a timer, or all of them",
+		Long: `Take back what has not run: an input that waits and that no model has seen (show lists
+them), a timer that would bring an input (timers lists them), or all of both.
+
+A running turn is stopped by interrupt or abort.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.cancels(args[0], c); err != nil {
+				return err
+			}
+			c.ID, c.Reason = f.id, f.reason
+			return a.change(cmd.Context(), args[0], c, plainly("cancelled %s", cancelled(c)))
+		},
+	}
+	f.flags(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&c.Input, "input", "", "take back the input with this `ID`, as show lists it")
+	fs.StringVar(&c.Timer, "timer", "", "take back the timer with this `NAME`, as timers lists it, or with the id of the input that set it")
+	fs.BoolVar(&c.All, "all", false, "take back every input that waits and every timer that would bring one")
+	return a.connects(cmd, defaultTimeout)
+}
+
+// cancels refuses a cancel that does not say what to take back, or says it twice.
+func (a *app) cancels(agent string, c messages.Cancel) error {
+	given := 0
+	for _, is := range [...]bool{c.Input != "", c.Timer != "", c.All} {
+		if is {
+			given++
+		}
+	}
+	switch given {
+	case 1:
+		return nil
+	case 0:
+		return usage("name what to take back: --input ID, --timer NAME or --all; a running turn is stopped by `%s interrupt %s` or `%s abort %s`", a.started, agent, a.started, agent)
+	}
+	return usage("--input, --timer and --all exclude one another: give one of them")
+}
+
+// cancelled is what a cancel took back.
+func cancelled(c messages.Cancel) string {
+	switch {
+	case c.All:
+		return "every input that waited and every timer"
+	case c.Timer != "":
+		return "timer " + c.Timer
+	}
+	return "input " + c.Input
+}

@@ -18,7 +18,7 @@ import (
 
 // version is that of the folds and of the tables: a file of another one is
 // thrown away.
-const version = 3
+const version = 4
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `

@@ -291,6 +291,7 @@ type Compact struct {
 
 // Tool is what the machine must know of a tool.
 type Tool struct {
+	// OnUnknown is empty for an agent and never for another tool.
 	OnUnknown messages.OnUnknown
 	// Approval is always, asked (its judgement says which calls), or empty.
 	Approval string

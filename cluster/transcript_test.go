@@ -131,8 +131,8 @@ func shopping(c *cluster.Config) {
 		scripted.Step{Text: "Order 7 is paid back.", Pieces: 3},
 	), func(d *actors.Definition) {
 		d.Tools = []tool.Tool{
-			tool.New("lookup", "Look an order up", tool.Pure, func(context.Context, order) (string, error) { return "99.00", nil }),
-			tool.New("refund", "Pay an order back", tool.Keyed, func(context.Context, refund) (string, error) { return "paid", nil }).ApproveAlways(),
+			tool.New("lookup", "Look an order up", tool.ReadOnly, func(context.Context, order) (string, error) { return "99.00", nil }),
+			tool.New("refund", "Pay an order back", tool.Rerun, func(context.Context, refund) (string, error) { return "paid", nil }).ApproveAlways(),
 		}
 	})(c)
 	c.PromptDecides = func(kind, tool string) bool { return tool == "refund" }

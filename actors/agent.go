@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -15,7 +16,10 @@ import (
 
 // agent is one activation of an agent. Only its mailbox touches its fields.
 type agent struct {
-	rt    *Runtime
+	rt *Runtime
+	// ctx is the partition's. It ends when the partition stops or this node's trust does:
+	// an append that it cuts off has an unknown outcome, and the next activation reads it.
+	ctx   context.Context
 	id    messages.AgentID
 	epoch messages.Epoch
 	kind  *kind
@@ -38,19 +42,13 @@ type agent struct {
 	owing   owing
 	unsaved unsaved
 
-	// busy says that a load, an append or the storing of a large input is under
-	// way; what arrives meanwhile waits in order.
-	busy    bool
-	waiting []arrival
-	flight  flight
+	outcomes outcomes
 	// broken is why the agent cannot act: its log is damaged, or its owner has
 	// been replaced. Every command is answered with it.
 	broken *messages.Error
 	// damaged says that broken is because what is stored cannot be read, and that a
 	// delete may end the agent all the same.
 	damaged bool
-	// looked says that a wake had an agent without events loaded again.
-	looked bool
 	// leaving says that the partition is about to go to another owner; hushed that it
 	// has been told that nothing runs here that must not be cut off.
 	leaving, hushed bool
@@ -70,45 +68,16 @@ type agent struct {
 	// missing is why the next model call cannot be made, as it was found before
 	// hooks were asked about it.
 	missing error
-	cancel  func() // of what busy tells of
 }
 
-// arrival is a command or an outcome with its sender.
-type arrival struct {
-	message any
-	sender  *actor.PID
-}
-
-// flight is the append under way.
-type flight struct {
-	frame   *messages.Frame
-	size    int // of the frame, in bytes
-	replies []Reply
-	sender  *actor.PID
-}
-
-// What the goroutines of an agent report.
+// What an agent is sent beside commands.
 type (
-	loaded struct {
-		*loading
-		err error
-	}
-	appended struct {
-		tail eventlog.Tail
-		err  error
-	}
-	// stalled says that an append is still being tried, and why.
-	stalled struct {
-		frame messages.FrameID
-		err   error
-	}
+	// outcomesWait reports that there are outcomes to take.
+	outcomesWait struct{}
+	// reload asks an agent that could not be loaded to give way to its next activation.
+	reload struct{}
 	// stay says that the partition stays with this owner after all.
 	stay struct{}
-	// outcome wraps what came of an effect.
-	outcome struct {
-		of     turn.Effect
-		result any
-	}
 )
 
 // Receive handles one message.
@@ -122,113 +91,48 @@ func (a *agent) Receive(ctx actor.Context) {
 	case *actor.Stopping:
 		a.rest(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
 		a.stop()
-		a.turnAway()
 	case *actor.Stopped:
 		a.rt.active.Add(-1)
 		a.after.stopped(ctx.ActorSystem().Root)
-	case loaded:
-		a.loaded(m)
-	case appended:
-		a.appended(m)
-	case stalled:
-		a.stalled(m)
-	case shelved:
-		a.shelved(m)
-	case buried:
-		a.buried(m)
+	case *Deliver:
+		a.asking = ctx.Sender()
+		a.deliver(m, ctx.Sender())
+		a.asking = nil
+	case outcomesWait:
+		a.settle(a.outcomes.take(a.rt.maxResult()))
+		if a.outcomes.more() {
+			a.root.Send(a.self, outcomesWait{})
+		}
+	case *Wake:
+		a.wake(ctx.Sender())
 	case savedAs:
 		a.saved(m)
-	case lookedUp:
-		a.lookedUp(m)
-	case *Deliver, *Wake, outcome:
-		a.arrive(arrival{m, ctx.Sender()})
+	case reload:
+		a.leave(true)
 	case leave:
 		a.leaving, a.hushed = true, false
 	case stay:
 		a.leaving, a.hushed = false, false
-		a.arrive(arrival{message: m})
+		a.stay()
 	case sleep:
 		a.sleep(ctx)
 	}
 	a.hush()
 }
 
-// arrive handles what may change the agent, or keeps it until it can be.
-func (a *agent) arrive(arr arrival) {
-	if a.busy {
-		a.waiting = append(a.waiting, arr)
-		return
-	}
-	a.handle(arr)
-}
-
-// drain handles what has waited, until an append is under way again.
-func (a *agent) drain() {
-	for len(a.waiting) > 0 && !a.busy {
-		if batch := a.outcomes(); len(batch) > 1 {
-			a.settle(batch)
-			continue
-		}
-		arr := a.waiting[0]
-		a.waiting = a.waiting[1:]
-		a.handle(arr)
-	}
-	if len(a.waiting) == 0 {
-		a.waiting = nil
-	}
-}
-
-func (a *agent) handle(arr arrival) {
-	a.asking = arr.sender
-	switch m := arr.message.(type) {
-	case *Deliver:
-		a.deliver(m, arr.sender)
-	case outcome:
-		a.settle([]outcome{m})
-	case *Wake:
-		a.wake(arr)
-	case stay:
-		a.stay()
-	}
-	a.asking = nil
-}
-
 // wake answers once the agent has gone on. Only an agent with events is fenced
 // against its former owner: one without may have been given some by it since it
 // was loaded, so it looks again first.
-func (a *agent) wake(arr arrival) {
-	if a.tail.Frame == "" && a.broken == nil && !a.looked {
-		a.looked = true
-		a.waiting = append([]arrival{arr}, a.waiting...)
+func (a *agent) wake(sender *actor.PID) {
+	if a.tail.Frame == "" && a.broken == nil {
 		a.load()
-		return
 	}
-	a.looked = false
 	for e := range a.running { // clocks jump; those that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
 			a.report(e, e.Due())
 		}
 	}
-	a.answer(arr.sender, messages.Answer{N: a.state.Last, Err: a.broken})
-}
-
-// outcomes takes the outcomes at the head of what waits: results of parallel
-// tools that came during one append go into one frame.
-func (a *agent) outcomes() []outcome {
-	var batch []outcome
-	size, limit := 0, a.rt.maxResult()
-	for _, arr := range a.waiting {
-		o, ok := arr.message.(outcome)
-		if size += resultSize(o.result); !ok || size > limit {
-			break
-		}
-		batch = append(batch, o)
-	}
-	if len(batch) > 1 {
-		a.waiting = a.waiting[len(batch):]
-		return batch
-	}
-	return nil
+	a.answer(sender, messages.Answer{N: a.state.Last, Err: a.broken})
 }
 
 // env is what a decision depends on. Between two turns the definition is the newest; a turn
@@ -265,10 +169,9 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	id := d.Command.CommandID()
-	switch at, found, unread := a.ids.find(hashID(id)); {
-	case len(unread) > 0:
-		a.lookUp(d, sender, id, unread)
+	switch at, found, err := a.lookUp(d.Command.CommandID()); {
+	case err != nil:
+		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	case found:
 		a.again(sender, d.Command, at)
 	default:
@@ -284,36 +187,38 @@ func (a *agent) again(sender *actor.PID, c messages.Command, at place) {
 
 // apply takes a command whose id was not spent long ago.
 func (a *agent) apply(d *Deliver, sender *actor.PID) {
-	if in, ok := d.Command.(messages.Input); ok && a.rt.spills(in) && a.state.Refuses(a.env(), in) == nil {
-		a.store(d, in, sender)
-		return
-	}
-	if r, ok := d.Command.(messages.Report); ok && r.Blob != nil && a.state.Awaits(r) && !a.def.turn.Unknown {
-		a.fetch(d, r, sender)
-		return
-	}
-	if r, ok := d.Command.(messages.Recall); ok {
-		a.recall(d, r, sender)
-		return
-	}
-	a.decide(d, sender, "")
-}
-
-// recall takes a task back. Whether it came is known of any, however long ago that
-// was.
-func (a *agent) recall(d *Deliver, r messages.Recall, sender *actor.PID) {
 	old := ""
-	if _, known := a.state.Spent(r.Input); !known {
-		_, found, unread := a.ids.find(hashID(r.Input))
-		if len(unread) > 0 {
-			a.lookUp(d, sender, r.Input, unread)
-			return
+	var err error
+	switch c := d.Command.(type) {
+	case messages.Input:
+		if a.rt.spills(c) && a.state.Refuses(a.env(), c) == nil {
+			d, err = a.offloadInput(d, c)
 		}
-		if found {
-			old = r.Input
+	case messages.Report:
+		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown {
+			d, err = a.copyAnswer(d, c)
 		}
+	case messages.Recall:
+		old, err = a.old(c.Input)
+	}
+	if err != nil {
+		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
+		return
 	}
 	a.decide(d, sender, old)
+}
+
+// old is the id of an input that came so long ago that the state does not hold it.
+// Empty: the state does, or it never came.
+func (a *agent) old(input string) (string, error) {
+	if _, known := a.state.Spent(input); known {
+		return "", nil
+	}
+	_, found, err := a.lookUp(input)
+	if err != nil || !found {
+		return "", err
+	}
+	return input, nil
 }
 
 // decide gives a command to the machine and appends what follows. old is the id of
@@ -341,7 +246,7 @@ func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
 
 // settle feeds outcomes to the machine and appends what follows.
 func (a *agent) settle(batch []outcome) {
-	if a.broken != nil {
+	if a.broken != nil || len(batch) == 0 {
 		return
 	}
 	var events []messages.Event
@@ -390,7 +295,7 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
 func (a *agent) rest(events, share int) {
-	if !a.busy && !a.left && a.broken == nil {
+	if !a.left && a.broken == nil {
 		a.save(events, share, false)
 	}
 }
@@ -401,7 +306,7 @@ func (a *agent) sleep(ctx actor.Context) {
 		ctx.Stop(a.self)
 		return
 	}
-	if a.busy || len(a.waiting) > 0 || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {
+	if a.outcomes.more() || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {
 		ctx.Send(a.parent, awake{a.id})
 		return
 	}

@@ -150,10 +150,14 @@ func TestInputWhileStoring(t *testing.T) { // A1, A36
 			var once sync.Once
 			s := actorstest.New(t, nil)
 			cfg := config(echo())
-			cfg.Log = &shelf{Log: s.Log(), put: func(_ context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
+			cfg.Log = &shelf{Log: s.Log(), put: func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error) {
 				once.Do(func() { close(storing) })
-				<-goOn
-				return store()
+				select {
+				case <-goOn:
+					return store()
+				case <-ctx.Done():
+					return messages.Blob{}, ctx.Err()
+				}
 			}}
 			node := s.Start(cfg)
 			large := node.Ask(ada, say("u1", many("x")))

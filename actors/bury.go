@@ -2,51 +2,28 @@ package actors
 
 import (
 	"context"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/oklog/ulid/v2"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// buried reports what became of the delete of a damaged agent.
-type buried struct {
-	sender *actor.PID
-	answer messages.Answer
-}
-
 // bury deletes an agent whose log cannot be read. What it did cannot be ended in
 // order: its children and its parent hear nothing. It is given a tombstone, and
 // what lies before that is removed; loaded again it is as any deleted agent.
 func (a *agent) bury(cause messages.Cause, c messages.Delete, sender *actor.PID) {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.busy, a.cancel = true, cancel
-	rt, root, self, id, epoch := a.rt, a.root, a.self, a.id, a.epoch
-	rt.crew.run(func() {
-		defer cancel()
-		n, err := rt.bury(ctx, id, epoch, cause, messages.AgentDeleted{Reason: c.Reason})
-		m := buried{sender, messages.Answer{N: n}}
-		if err != nil {
-			m.answer = messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s is damaged and could not be deleted now: %v; try again", id, err)}
-		}
-		root.Send(self, m)
-	})
-}
-
-func (a *agent) buried(m buried) {
-	a.busy = false
-	if m.answer.Err == nil {
-		a.rt.logger.Warn("a damaged agent was deleted", a.id.LogAttr(a.epoch), "event", m.answer.N)
+	n, err := a.rt.bury(a.ctx, a.id, a.epoch, cause, messages.AgentDeleted{Reason: c.Reason})
+	ans := messages.Answer{N: n}
+	if err != nil {
+		ans = messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s is damaged and could not be deleted now: %v; try again", a.id, err)}
+	} else {
+		a.rt.logger.Warn("a damaged agent was deleted", a.id.LogAttr(a.epoch), "event", n)
 	}
-	a.answer(m.sender, m.answer)
-	if !a.left {
-		a.broken = messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id when it is gone", a.id)
-	}
+	a.answer(sender, ans)
+	a.broken = messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id when it is gone", a.id)
 	a.leave(true)
-	a.drain()
 }
 
 // bury appends a tombstone behind the agent's newest frame, whatever that holds,
@@ -56,15 +33,7 @@ func (rt *Runtime) bury(ctx context.Context, id messages.AgentID, epoch messages
 	if err != nil {
 		return 0, err
 	}
-	now := time.Now().UTC()
-	if now.Before(tail.Time) {
-		now = tail.Time
-	}
-	f := &messages.Frame{
-		ID: messages.FrameID(ulid.MustNew(ulid.Timestamp(now), ulid.DefaultEntropy()).String()), Epoch: epoch,
-		First: tail.Last + 1, Prev: tail.Frame, PrevDigest: tail.Digest,
-		Time: now, Cause: cause, Events: []messages.Event{tombstone},
-	}
+	f := nextFrame(tail, epoch, cause, []messages.Event{tombstone})
 	b, err := messages.EncodeFrame(id, f)
 	if err != nil {
 		return 0, err

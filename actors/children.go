@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -32,7 +31,7 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 		return func() {}
 	}
 	l.Command = a.bounded(l.Command)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(a.ctx)
 	a.rt.crew.run(func() {
 		for again := sendAgain; a.deliverTo(ctx, l); again = min(2*again, sendAgainMost) {
 			if l.Stored != nil {
@@ -89,22 +88,14 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 	return r
 }
 
-// fetch makes a child's answer that is too large for a frame the agent's own, before
-// the report is decided upon. The agent is busy meanwhile. A large answer has more
-// time, for however often it comes it is as large.
-func (a *agent) fetch(d *Deliver, r messages.Report, sender *actor.PID) {
-	limit := storeLimit + time.Duration(r.Blob.Size>>20)*time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	a.busy, a.cancel = true, cancel
-	a.flight = flight{sender: sender}
-	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
-	rt.crew.run(func() {
-		defer cancel()
-		with := *d
-		var err error
-		with.Command, err = rt.fetched(ctx, id, epoch, r)
-		root.Send(self, shelved{&with, err})
-	})
+// copyAnswer makes a child's answer that is too large for a frame the agent's own, before
+// the report is decided upon. A large answer has more time, for however often it comes it
+// is as large.
+func (a *agent) copyAnswer(d *Deliver, r messages.Report) (*Deliver, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, storeLimit+time.Duration(r.Blob.Size>>20)*time.Second)
+	defer cancel()
+	r, err := a.rt.fetched(ctx, a.id, a.epoch, r)
+	return a.stored(d, r, err)
 }
 
 // fetched is the report with a blob of the agent's own. An answer that is stored no

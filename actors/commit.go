@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -14,42 +13,46 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// commit appends events, which the state has already folded, as one frame.
-// Until the log has answered the agent is busy: nothing is decided, begun or
-// answered.
+// commit appends events, which the state has already folded, as one frame, and does
+// what follows from it. Until the log has answered nothing is decided, begun or
+// answered: the agent's mailbox waits.
 func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *actor.PID) {
-	now := time.Now().UTC()
-	if now.Before(a.tail.Time) {
-		now = a.tail.Time
-	}
-	f := &messages.Frame{
-		ID: messages.FrameID(ulid.MustNew(ulid.Timestamp(now), ulid.DefaultEntropy()).String()), Epoch: a.epoch,
-		First: a.tail.Last + 1, Prev: a.tail.Frame, PrevDigest: a.tail.Digest,
-		Time: now, Cause: cause, Events: events,
-	}
+	f := nextFrame(a.tail, a.epoch, cause, events)
 	a.ids.fold(f, a.state.Spend(f))
 	a.owing.fold(f)
 	a.cease(a.state.Effects())
-	a.busy = true
-	a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}
+	tail := a.tail
 	b, err := messages.EncodeFrame(a.id, f)
-	a.flight.size = len(b)
-	entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
-	ctx, cancel := context.WithCancel(context.Background())
-	a.cancel = cancel
-	log, root, self := a.rt.log, a.root, a.self
-	a.rt.crew.run(func() {
-		defer cancel()
-		m := appended{err: err}
-		if err == nil {
-			m.tail, m.err = eventlog.Commit(ctx, log, entry, stalls(func(err error) { root.Send(self, stalled{f.ID, err}) }))
-		}
-		root.Send(self, m)
-	})
+	if err == nil {
+		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
+		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
+			a.stalled(sender, err)
+			sender = nil
+		}))
+	}
+	if err != nil {
+		a.notAppended(sender, len(b), err)
+		return
+	}
+	a.tail, a.newest = tail, tail.Seq
+	a.appended(f, len(b), sender)
 }
 
-// stallAfter is how long an append may go unanswered before those who wait for
-// it are told why, and how often the log hears of it.
+// nextFrame is the frame that follows tail.
+func nextFrame(tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, events []messages.Event) *messages.Frame {
+	now := time.Now().UTC()
+	if now.Before(tail.Time) {
+		now = tail.Time
+	}
+	return &messages.Frame{
+		ID: messages.FrameID(ulid.MustNew(ulid.Timestamp(now), ulid.DefaultEntropy()).String()), Epoch: epoch,
+		First: tail.Last + 1, Prev: tail.Frame, PrevDigest: tail.Digest,
+		Time: now, Cause: cause, Events: events,
+	}
+}
+
+// stallAfter is how long an append may go unanswered before the sender of the command is
+// told why.
 const stallAfter = 3 * time.Second
 
 // stalls calls tell when an append has been tried again for a while, and now
@@ -64,26 +67,11 @@ func stalls(tell func(error)) func(error) {
 	}
 }
 
-// stalled tells all who wait for the agent why it cannot go on. The append is
-// tried until the log answers; what they asked for under an id they may ask for
-// again.
-func (a *agent) stalled(m stalled) {
-	if a.flight.frame == nil || a.flight.frame.ID != m.frame {
-		return
-	}
-	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", m.err)
-	refusal := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, m.err)
-	a.answer(a.flight.sender, messages.Answer{Err: refusal})
-	a.flight.sender = nil
-	outcomes := a.waiting[:0:0]
-	for _, arr := range a.waiting {
-		if _, asks := arr.message.(*Deliver); asks {
-			a.answer(arr.sender, messages.Answer{Err: refusal})
-		} else {
-			outcomes = append(outcomes, arr)
-		}
-	}
-	a.waiting = outcomes
+// stalled answers the command whose append does not come to an end. It is tried until the
+// log answers; what was asked for under an id may be asked for again.
+func (a *agent) stalled(sender *actor.PID, err error) {
+	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", err)
+	a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, err)})
 }
 
 // Summarize is what the headers of a frame say of the agent's state.
@@ -144,30 +132,22 @@ func scheduleReply(ev messages.Event) (subject, input string) {
 	return "", ""
 }
 
-func (a *agent) appended(m appended) {
-	if m.err != nil {
-		a.notAppended(m.err)
-		return
-	}
-	a.busy = false
-	fl := a.flight
-	a.flight = flight{}
-	a.tail, a.newest = m.tail, m.tail.Seq
-	a.ids.placed(fl.frame, m.tail.Seq)
-	a.unsaved.add(fl.frame, fl.size)
-	a.succeeded.fold(fl.frame)
+// appended does what follows from a frame that is now in the log.
+func (a *agent) appended(f *messages.Frame, size int, sender *actor.PID) {
+	a.ids.placed(f, a.newest)
+	a.unsaved.add(f, size)
+	a.succeeded.fold(f)
 	a.save(a.rt.saveEvery, snapshotShare, true)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
-		o.Committed(Commit{Agent: a.id, Seq: m.tail.Seq, Frame: fl.frame, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
+		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
-	a.owe(fl.replies)
-	a.tellEnded(fl.frame)
-	if fl.sender != nil {
-		a.answer(fl.sender, answerOf(fl.frame))
+	a.owe(a.repliesTo(f))
+	a.tellEnded(f)
+	if sender != nil {
+		a.answer(sender, answerOf(f))
 	}
 	a.act()
-	a.drain()
 }
 
 // resend hands over the replies of the newest frame again: the owner before us

@@ -164,7 +164,7 @@ func roomFor(ctx context.Context, c turn.ToolCall, result any) any {
 // run does the work in a goroutine and reports what came of it, or gone if the
 // work ended its goroutine.
 func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (cancel func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(a.ctx)
 	ctx, release := a.rt.memory.With(ctx)
 	a.rt.crew.run(func() {
 		defer release() // the result is small by then
@@ -175,7 +175,12 @@ func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (ca
 	return cancel
 }
 
-func (a *agent) report(e turn.Effect, result any) { a.root.Send(a.self, outcome{e, result}) }
+// report hands over what came of an effect. It may be called from any goroutine.
+func (a *agent) report(e turn.Effect, result any) {
+	if a.outcomes.add(outcome{e, result}) {
+		a.root.Send(a.self, outcomesWait{})
+	}
+}
 
 // timeout is how long a call of the tool may take.
 func (def *definition) timeout(name string) time.Duration {

@@ -46,16 +46,14 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 		Spent: make(map[string]messages.EventNumber), Resumed: l.unsaved.size > 0,
 	}
 	for _, id := range ids {
-		m := lookedUp{id: id, of: &Deliver{Command: messages.Input{ID: id}}}
-		var unread []pageRef
-		if m.at, m.found, unread = l.ids.find(hashID(id)); len(unread) > 0 {
-			r.lookUp(ctx, a, unread, &m)
+		at, spent, unread := l.ids.find(hashID(id))
+		if len(unread) > 0 {
+			if at, spent, err = r.lookUp(ctx, a, &l.ids, id, unread, func() {}); err != nil {
+				return found, err
+			}
 		}
-		if m.err != nil {
-			return found, m.err
-		}
-		if m.found {
-			found.Spent[id] = m.at.n
+		if spent {
+			found.Spent[id] = at.n
 		}
 	}
 	return found, nil

@@ -1,11 +1,11 @@
 package actors
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -17,25 +17,19 @@ import (
 func (a *agent) fail(err error) {
 	var damage *eventlog.DamageError
 	switch {
-	case a.left: // and broken says why
+	case a.ctx.Err() != nil:
+		a.broken = changingHands(a.id.Partition())
 	case errors.As(err, &damage):
 		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v; the agent is left untouched", err), !errors.Is(err, messages.ErrNewer)
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
-	case errors.Is(err, messages.ErrLocked) && a.toBeDeleted():
+	case errors.Is(err, messages.ErrLocked): // a delete may be what waits in the mailbox
 		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true
+		a.root.Send(a.self, reload{})
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
 		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
 		a.leave(true)
 	}
-}
-
-// toBeDeleted says that a delete waits that does not depend on what the agent did.
-func (a *agent) toBeDeleted() bool {
-	return slices.ContainsFunc(a.waiting, func(arr arrival) bool {
-		d, is := arr.message.(*Deliver)
-		return is && deletesAnyhow(d.Command)
-	})
 }
 
 func deletesAnyhow(c messages.Command) bool {
@@ -45,9 +39,7 @@ func deletesAnyhow(c messages.Command) bool {
 
 // notAppended gives the agent up: its state holds events that the log does
 // not, or may not, have. The next activation reads what is true.
-func (a *agent) notAppended(err error) {
-	fl := a.flight
-	a.flight, a.busy = flight{}, false
+func (a *agent) notAppended(sender *actor.PID, size int, err error) {
 	var conflict *eventlog.ConflictError
 	var damage *eventlog.DamageError
 	var refusal *messages.Error
@@ -55,16 +47,18 @@ func (a *agent) notAppended(err error) {
 	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
 		a.rt.logger.Warn("a write was refused: another node owns the agent; its work here stops", a.id.LogAttr(a.epoch), "newer", conflict.Actual.Epoch)
 		a.fenced(conflict.Actual.Epoch)
-	case a.left && errors.Is(err, context.Canceled): // and broken says why
+	case a.ctx.Err() != nil:
+		a.broken = messages.Refuse(messages.Unavailable, "agent %s is changing hands and may have applied this or not: try again with the same id", a.id)
+		a.leave(false)
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
 		if errors.Is(err, eventlog.ErrTooLarge) {
-			if fl.size <= eventlog.MaxFrame { // the server's limit, not ours
-				a.rt.refused(fl.size)
+			if size <= eventlog.MaxFrame { // the server's limit, not ours
+				a.rt.refused(size)
 			}
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
-		if fl.size == 0 || errors.As(err, &damage) { // it would be no frame, each time
+		if size == 0 || errors.As(err, &damage) { // it would be no frame, each time
 			refusal = messages.Refuse(messages.Internal, "agent %s cannot record what follows from this: %v", a.id, err)
 		}
 		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", a.id.LogAttr(a.epoch), "error", err)
@@ -73,8 +67,7 @@ func (a *agent) notAppended(err error) {
 	if refusal == nil {
 		refusal = a.broken
 	}
-	a.answer(fl.sender, messages.Answer{Err: refusal})
-	a.drain()
+	a.answer(sender, messages.Answer{Err: refusal})
 }
 
 // fenced stops an agent that somebody else owns.
@@ -93,13 +86,10 @@ func (a *agent) survive() {
 		return
 	}
 	a.rt.logger.Error("an agent panicked; it is loaded again", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	if !a.busy {
-		a.answer(a.asking, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
-	}
+	a.answer(a.asking, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
 	a.asking = nil
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s failed inside and is loaded again: try again", a.id)
 	a.leave(true)
-	a.drain()
 }
 
 // leave cancels all work and asks the partition to let the agent go. The next
@@ -119,17 +109,4 @@ func (a *agent) stop() {
 		cancel()
 	}
 	a.running = nil
-	if a.cancel != nil {
-		a.cancel()
-	}
-}
-
-// turnAway answers everybody who still waits when the agent stops.
-func (a *agent) turnAway() {
-	refusal := messages.Refuse(messages.Unavailable, "agent %s is changing hands and may have applied this or not: try again with the same id", a.id)
-	a.answer(a.flight.sender, messages.Answer{Err: refusal})
-	for _, arr := range a.waiting {
-		a.answer(arr.sender, messages.Answer{Err: refusal})
-	}
-	a.flight, a.waiting = flight{}, nil
 }

@@ -60,7 +60,7 @@ func (p *partition) stay(ctx actor.Context) {
 // hush tells the partition, once, that no call runs here that must not be cut off, as
 // far as the log has been told of it.
 func (a *agent) hush() {
-	if a.leaving && !a.hushed && (a.broken != nil || !a.busy && !a.state.MustEnd()) {
+	if a.leaving && !a.hushed && (a.broken != nil || !a.state.MustEnd()) {
 		a.hushed = true
 		a.root.Send(a.parent, hushed{a.id})
 	}

@@ -35,23 +35,37 @@ func (l *loading) apply(rec eventlog.Recorded) {
 	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame
 }
 
-// load reads the agent outside the mailbox.
+// load reads the agent and goes on with what it was doing.
 func (a *agent) load() {
-	ctx, cancel := context.WithCancel(context.Background())
-	a.busy, a.cancel = true, cancel
-	self, root, rt, id, epoch, tip := a.self, a.root, a.rt, a.id, a.epoch, a.tip
-	a.tip = nil
-	go func() {
-		known := rt.newestSeen(id)
-		if tip != nil {
-			if l, err := rt.loadTo(ctx, *tip, epoch, known); err == nil {
-				root.Send(self, loaded{l, nil})
-				return
-			}
+	l, err := a.read()
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	a.state, a.tail, a.newest, a.ids, a.owing, a.unsaved = l.state, l.tail, l.newest, l.ids, l.owing, l.unsaved
+	switch {
+	case a.tail.Epoch > a.epoch:
+		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
+		a.fenced(a.tail.Epoch)
+	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
+		a.resend(l.last)
+		a.takeOver()
+	case a.state.Open():
+		a.recover()
+	default:
+		a.act() // a paused turn may have timers
+	}
+}
+
+// read folds the agent's frames, the first time from what was read ahead.
+func (a *agent) read() (*loading, error) {
+	known, tip := a.rt.newestSeen(a.id), a.tip
+	if a.tip = nil; tip != nil {
+		if l, err := a.rt.loadTo(a.ctx, *tip, a.epoch, known); err == nil {
+			return l, nil
 		}
-		l, err := rt.loadWhole(ctx, id, epoch, known)
-		root.Send(self, loaded{l, err})
-	}()
+	}
+	return a.rt.loadWhole(a.ctx, a.id, a.epoch, known)
 }
 
 // loadTo folds the agent's frames up to a tip that has been read ahead. It is for the
@@ -146,30 +160,6 @@ func (rt *Runtime) atTail(ctx context.Context, id messages.AgentID, l *loading) 
 		return nil
 	}
 	return messages.Refuse(messages.Unavailable, "agent %s was written to while it was being loaded: try again", id)
-}
-
-func (a *agent) loaded(m loaded) {
-	a.busy = false
-	if a.left || m.err != nil {
-		a.fail(m.err)
-		a.drain()
-		return
-	}
-	l := m.loading
-	a.state, a.tail, a.newest, a.ids, a.owing, a.unsaved = l.state, l.tail, l.newest, l.ids, l.owing, l.unsaved
-	switch {
-	case a.tail.Epoch > a.epoch:
-		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
-		a.fenced(a.tail.Epoch)
-	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
-		a.resend(l.last)
-		a.takeOver()
-	case a.state.Open():
-		a.recover()
-	default:
-		a.act() // a paused turn may have timers
-	}
-	a.drain()
 }
 
 // takeOver fences the agent against whoever wrote its newest frame, and goes on in

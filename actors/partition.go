@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 // agent when its first message arrives, puts idle ones to sleep, and keeps
 // messages for one that is stopping.
 type partition struct {
-	rt     *Runtime
+	rt *Runtime
+	// ctx bounds all that its agents do.
+	ctx    context.Context
 	number messages.Partition
 	epoch  messages.Epoch
 	agents map[messages.AgentID]*child
@@ -64,12 +67,14 @@ func (f failing) pause() time.Duration {
 	return min(reviveAfter+time.Since(f.since), reviveMost)
 }
 
-// Partition gives the props of the actor that hosts partition p under epoch.
-func (r *Runtime) Partition(p messages.Partition, epoch messages.Epoch) *actor.Props {
+// Partition returns the props of the actor that hosts partition p under epoch. The caller
+// ends ctx before it stops the actor, and as soon as this node may not act as the
+// partition's owner any more: appends, models and tools of its agents are cut off then.
+func (r *Runtime) Partition(ctx context.Context, p messages.Partition, epoch messages.Epoch) *actor.Props {
 	after := &afterlife{refusal: changingHands(p)}
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &partition{
-			rt: r, number: p, epoch: epoch, after: after,
+			rt: r, ctx: ctx, number: p, epoch: epoch, after: after,
 			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID), failed: make(map[messages.AgentID]failing),
 		}
 	}, actor.WithSupervisor(stopOnPanic), actor.WithDispatcher(r.crew), after.mailbox())
@@ -183,7 +188,7 @@ func (p *partition) spawnAt(ctx actor.Context, id messages.AgentID, tip *eventlo
 	after := &afterlife{refusal: p.after.refusal}
 	leaving := p.handover != nil
 	pid := ctx.Spawn(actor.PropsFromProducer(func() actor.Actor {
-		return &agent{rt: p.rt, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(), after: after, leaving: leaving, tip: tip}
+		return &agent{rt: p.rt, ctx: p.ctx, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(), after: after, leaving: leaving, tip: tip}
 	}, actor.WithDispatcher(p.rt.crew), after.mailbox()))
 	now := time.Now()
 	c := &child{pid: pid, spawned: now, used: now, failing: p.failed[id]}

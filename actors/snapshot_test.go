@@ -70,7 +70,11 @@ func (l *shelves) Snapshot(ctx context.Context, a messages.AgentID, name string)
 	if paging != nil && strings.HasPrefix(name, "ids-") {
 		held := make(chan struct{})
 		paging <- held
-		<-held
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	b, err := l.Log.Snapshot(ctx, a, name)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the whole log would be read

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -202,27 +200,28 @@ func (r *Runtime) spills(in messages.Input) bool {
 // told to try again.
 const storeLimit = 10 * time.Second
 
-// shelved is an input whose payloads are beside the log now, or why they are not.
-type shelved struct {
-	deliver *Deliver
-	err     error
+// offloadInput stores what of an input is too large for a frame, before the input is
+// decided upon, and returns the input with references to it.
+func (a *agent) offloadInput(d *Deliver, in messages.Input) (*Deliver, error) {
+	ctx, cancel := context.WithTimeout(a.ctx, storeLimit)
+	defer cancel()
+	content, err := a.rt.storeContent(ctx, a.id, a.epoch, in)
+	in.Content = content
+	return a.stored(d, in, err)
 }
 
-// store stores what of an input is too large for a frame, before the input is
-// decided upon. The agent is busy meanwhile, so that its inputs keep their order.
-func (a *agent) store(d *Deliver, in messages.Input, sender *actor.PID) {
-	ctx, cancel := context.WithTimeout(context.Background(), storeLimit)
-	a.busy, a.cancel = true, cancel
-	a.flight = flight{sender: sender}
-	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
-	rt.crew.run(func() {
-		defer cancel()
-		content, err := rt.storeContent(ctx, id, epoch, in)
-		in.Content = content
-		with := *d
-		with.Command = in
-		root.Send(self, shelved{&with, err})
-	})
+// stored is d with its command as that is once its payloads are stored, or why they are not.
+func (a *agent) stored(d *Deliver, c messages.Command, err error) (*Deliver, error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it took longer than %v", storeLimit)
+	}
+	if err != nil {
+		return nil, messages.Refuse(messages.Unavailable,
+			"the %s to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", c.CommandType(), a.id, err)
+	}
+	with := *d
+	with.Command = c
+	return &with, nil
 }
 
 // storeContent is the content of an input with its largest parts kept as blobs.
@@ -239,26 +238,4 @@ func (r *Runtime) storeContent(ctx context.Context, a messages.AgentID, epoch me
 		p.refer(b)
 	}
 	return in.Content, nil
-}
-
-// shelved decides upon an input once what belongs beside the log is there.
-func (a *agent) shelved(m shelved) {
-	sender := a.flight.sender
-	a.flight, a.busy = flight{}, false
-	switch {
-	case a.broken != nil:
-		a.answer(sender, messages.Answer{Err: a.broken})
-	case m.err != nil:
-		why := m.err
-		if errors.Is(why, context.DeadlineExceeded) {
-			why = fmt.Errorf("it took longer than %v", storeLimit)
-		}
-		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable,
-			"the %s to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", m.deliver.Command.CommandType(), a.id, why)})
-	default:
-		a.asking = sender
-		a.decide(m.deliver, sender, "")
-		a.asking = nil
-	}
-	a.drain()
 }

@@ -48,6 +48,8 @@ type host struct {
 type hosted struct {
 	pid  *actor.PID
 	gone chan struct{} // closed when it has stopped, or is not the one any more
+	// cancel cuts off what its agents do; nil: it is another node's.
+	cancel func()
 }
 
 // agentKind is the kind under which protoactor knows all agents; the agent's
@@ -143,7 +145,7 @@ func (h *host) moved(p messages.Partition, node string, epoch messages.Epoch) *h
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := h.away[p]
-	is := &hosted{transport.PID(node, partitionName(p, epoch)), make(chan struct{})}
+	is := &hosted{pid: transport.PID(node, partitionName(p, epoch)), gone: make(chan struct{})}
 	if was != nil {
 		if was.pid.Equal(is.pid) {
 			return was
@@ -186,22 +188,27 @@ func (h *host) Shutdown() {}
 
 // open hosts a partition under epoch.
 func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
-	return h.spawn(h.runtime.Partition(p, epoch), p, epoch)
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := h.spawn(h.runtime.Partition(ctx, p, epoch), p, epoch, cancel); err != nil {
+		cancel()
+		return err
+	}
+	return nil
 }
 
 // openDamaged hosts a partition whose agents all answer with why.
 func (h *host) openDamaged(p messages.Partition, epoch messages.Epoch, why *messages.Error) error {
-	return h.spawn(actors.DamagedPartition(why), p, epoch)
+	return h.spawn(actors.DamagedPartition(why), p, epoch, func() {})
 }
 
-func (h *host) spawn(props *actor.Props, p messages.Partition, epoch messages.Epoch) error {
+func (h *host) spawn(props *actor.Props, p messages.Partition, epoch messages.Epoch, cancel func()) error {
 	pid, err := h.system.Root.SpawnNamed(props, partitionName(p, epoch))
 	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.partitions[p] = &hosted{pid, make(chan struct{})}
+	h.partitions[p] = &hosted{pid: pid, gone: make(chan struct{}), cancel: cancel}
 	return nil
 }
 
@@ -215,6 +222,7 @@ func (h *host) shut(p messages.Partition) {
 	if was == nil {
 		return
 	}
+	was.cancel()
 	if err := h.system.Root.StopFuture(was.pid).Wait(); err != nil {
 		h.logger.Warn("a partition that is given up has not stopped in ten seconds; what it still writes is refused once it has another owner", "partition", p, "error", err)
 	}

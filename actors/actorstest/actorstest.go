@@ -81,6 +81,7 @@ func (s *Stage) Start(cfg actors.Config) *Node {
 		cfg.Logger = quiet
 	}
 	n := &Node{t: s.t, epoch: epoch, partitions: make(map[messages.Partition]*actor.PID)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.log = newMortal(cfg.Log)
 	if cfg.Send == nil {
 		cfg.Send = func(_ context.Context, to messages.AgentID, c messages.Command) error { return s.post.send(n, to, c) }

@@ -24,6 +24,9 @@ type Node struct {
 	mu         sync.Mutex
 	stopped    bool
 	partitions map[messages.Partition]*actor.PID
+
+	ctx    context.Context // of all partitions
+	cancel func()
 }
 
 // partition is the actor that hosts the agent; nil once the node has stopped.
@@ -32,7 +35,7 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 	defer n.mu.Unlock()
 	p := a.Partition()
 	if n.partitions[p] == nil && !n.stopped {
-		n.partitions[p] = n.system.Root.Spawn(n.runtime.Partition(p, n.epoch))
+		n.partitions[p] = n.system.Root.Spawn(n.runtime.Partition(n.ctx, p, n.epoch))
 	}
 	return n.partitions[p]
 }
@@ -133,6 +136,7 @@ func (n *Node) Stop() {
 	pids := n.partitions
 	n.partitions = nil
 	n.mu.Unlock()
+	n.cancel()
 	for _, pid := range pids {
 		if err := n.end(pid); err != nil {
 			n.t.Errorf("a partition did not stop: %v", err)

@@ -11,26 +11,26 @@ import (
 type fault struct{ Name, Func, Old, New string }
 
 // committing is the statement that appends a frame.
-const committing = `m.tail, m.err = eventlog.Commit(ctx, log, entry, stalls(func(err error) { root.Send(self, stalled{f.ID, err}) }))`
+const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) { a.stalled(sender, err); sender = nil }))`
 
 // faults are mistakes in the actor that the simulation must find. Those in the machine
 // inside it are in the table of package turn.
 var faults = []fault{
-	{"take over without a fence", "(*agent).loaded",
+	{"take over without a fence", "(*agent).load",
 		`a.tail.Frame != "" && a.tail.Epoch < a.epoch`, `a.tail.Frame == "-"`},
 	{"write over a conflict", "(*agent).commit",
 		committing, committing + `
 			var lost *eventlog.ConflictError
-			if errors.As(m.err, &lost) {
+			if errors.As(err, &lost) {
 				entry.Expect = lost.Actual
 				f.First, f.Prev, f.PrevDigest, f.Epoch = lost.Actual.Last+1, lost.Actual.Frame, lost.Actual.Digest, lost.Actual.Epoch
 				entry.Bytes, _ = messages.EncodeFrame(entry.Agent, f)
-				m.tail, m.err = log.Append(ctx, entry)
+				tail, err = a.rt.log.Append(a.ctx, entry)
 			}`},
 	{"take an unknown outcome for a stored frame", "(*agent).commit",
 		committing, `_ = stalls
-			if m.tail, m.err = log.Append(ctx, entry); m.err != nil && !errors.As(m.err, new(*eventlog.ConflictError)) {
-				m.tail, m.err = entry.Tail(entry.Expect.Seq+1), nil
+			if tail, err = a.rt.log.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
+				tail, err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
 	{"report a purge and leave the log", "(*purge).run",
 		`p.rt.log.Purge(ctx, p.agent, at)`, `p.rt.log.Purge(ctx, p.agent, at-at)`},
@@ -47,9 +47,9 @@ var faults = []fault{
 	{"write the tombstone as an effect", "(*agent).settle",
 		`cause = closed.Cause()`, `_ = closed`},
 	{"act before the append", "(*agent).commit",
-		`a.busy = true`, `a.busy = true; a.act()`},
+		`tail := a.tail`, `tail := a.tail; a.act()`},
 	{"answer before the append", "(*agent).commit",
-		`a.flight = flight{frame: f, replies: a.repliesTo(f), sender: sender}`, `a.flight = flight{frame: f, replies: a.repliesTo(f)}; a.answer(sender, answerOf(f))`},
+		`tail := a.tail`, `tail := a.tail; a.answer(sender, answerOf(f)); sender = nil`},
 	{"let a deposed owner's work run on", "(*agent).stop",
 		`for _, cancel := range a.running { cancel() }`, ``},
 	{"let work run on that is not awaited", "(*agent).cease",
@@ -71,13 +71,13 @@ var faults = []fault{
 	{"forget old ids", "(*index).spent",
 		`hashID(id.ID)`, `hashID("")`},
 	{"take a lost page of ids for a page without the id", "(*Runtime).lookUp",
-		`rt.lookUpInLog(ctx, id, hash, m); return`, `_ = hash; continue`},
+		`if ids == nil {`, `if ids == nil { continue }; if ids == nil {`},
 	{"leave ids out of a snapshot", "(*index).store",
 		`slices.Clip(x.page)`, `x.page[:0]`},
 	{"skip an event after a snapshot", "(*Runtime).load",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
-		`a.busy = true`, `a.busy = true
+		`tail := a.tail`, `tail := a.tail
 	a.tail.Last = f.Last()
 	a.save(0, snapshotShare, true)
 	a.tail.Last = f.First - 1`},

@@ -38,7 +38,6 @@ type agent struct {
 	state   turn.State
 	tail    eventlog.Tail
 	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
-	ids     index
 	owing   owing
 	unsaved unsaved
 
@@ -169,71 +168,43 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: err})
 		return
 	}
-	switch at, found, err := a.lookUp(d.Command.CommandID()); {
-	case err != nil:
-		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-	case found:
-		a.again(sender, d.Command, at)
-	default:
-		a.apply(d, sender)
-	}
-}
-
-// again gives the first answer to a command whose id was spent at a place.
-func (a *agent) again(sender *actor.PID, c messages.Command, at place) {
-	a.answerAgain(sender, c, at)
-	a.tellAgain(c, at.n)
-}
-
-// apply takes a command whose id was not spent long ago.
-func (a *agent) apply(d *Deliver, sender *actor.PID) {
-	old := ""
-	var err error
-	switch c := d.Command.(type) {
-	case messages.Input:
-		if a.rt.spills(c) && a.state.Refuses(a.env(), c) == nil {
-			d, err = a.offloadInput(d, c)
-		}
-	case messages.Report:
-		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown {
-			d, err = a.copyAnswer(d, c)
-		}
-	case messages.Recall:
-		old, err = a.old(c.Input)
-	}
+	d, err := a.offloaded(d)
 	if err != nil {
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 		return
 	}
-	a.decide(d, sender, old)
+	a.decide(d, sender)
 }
 
-// old is the id of an input that came so long ago that the state does not hold it.
-// Empty: the state does, or it never came.
-func (a *agent) old(input string) (string, error) {
-	if _, known := a.state.Spent(input); known {
-		return "", nil
+// offloaded is d with what is too large for a frame stored beside the log. A command that is
+// refused, or not awaited, is left as it is.
+func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
+	switch c := d.Command.(type) {
+	case messages.Input:
+		if a.rt.spills(c) && a.state.Refuses(a.env(), c) == nil {
+			return a.offloadInput(d, c)
+		}
+	case messages.Report:
+		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown {
+			return a.copyAnswer(d, c)
+		}
 	}
-	_, found, err := a.lookUp(input)
-	if err != nil || !found {
-		return "", err
-	}
-	return input, nil
+	return d, nil
 }
 
-// decide gives a command to the machine and appends what follows. old is the id of
-// an input that the command is about and that only the index knows.
-func (a *agent) decide(d *Deliver, sender *actor.PID, old string) {
+// decide gives a command to the machine and appends what follows.
+func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	env := a.env()
-	env.Old, env.Known, env.Person = old, d.Known, d.Cause.Person()
+	env.Known, env.Person = d.Known, d.Cause.Person()
 	events, err := a.judge(env, a.succeeded.bind(d))
-	var spent *turn.SpentError
+	var processed *turn.ProcessedError
 	var overtaken *turn.OvertakenError
 	switch {
 	case errors.As(err, &overtaken):
 		a.answer(sender, messages.Answer{N: overtaken.N, Err: messages.Refuse(messages.Conflict, "%v", err)})
-	case errors.As(err, &spent):
-		a.again(sender, d.Command, a.ids.recent(spent.N))
+	case errors.As(err, &processed):
+		a.answerAgain(sender, d, processed.N)
+		a.tellAgain(d.Command, processed.N)
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:

@@ -65,7 +65,7 @@ func TestApproval(t *testing.T) { // A25, A40, A41, A43, A44, A46
 	node.Must(ada, messages.Approve{ID: "a4", Call: "c1", ArgsHash: messages.HashArguments(`{"n":1}`)})
 	s.Until(ada, "tool.completed", 2)
 	s.Until(ada, "turn.paused", 2) // c3 and c4 still wait
-	if a := node.Must(ada, messages.Approve{ID: "a4", Call: "c1"}); !a.Duplicate {
+	if a := node.Must(ada, messages.Approve{ID: "a4", Call: "c1", ArgsHash: messages.HashArguments(`{"n":1}`)}); !a.Duplicate {
 		t.Errorf("the same id again: %+v", a)
 	}
 	if a := node.Must(ada, messages.Approve{ID: "a5", Call: "c1"}); a.Noop == "" {

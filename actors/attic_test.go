@@ -21,7 +21,7 @@ import (
 
 // attic is a log that keeps every snapshot that was ever left in it, removed or
 // not, and gives any of them, a damaged one, none or an error, as its dice have
-// it. Pages of ids, too, are there or not.
+// it.
 type attic struct {
 	eventlog.Log
 

@@ -239,8 +239,8 @@ func (s *tale) beginAnywhere() {
 }
 
 func (s *tale) beginWithAny(node *actorstest.Node, v *view) {
-	ids, name := slices.Sorted(maps.Keys(v.spent)), turn.SnapshotName()
-	whole, err := node.Runtime().Load(s.t.Context(), v.agent, true, ids)
+	name := turn.SnapshotName()
+	whole, err := node.Runtime().Load(s.t.Context(), v.agent, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func (s *tale) beginWithAny(node *actorstest.Node, v *view) {
 	}
 	for i := range versions {
 		s.attic.only(v.agent, name, versions[i])
-		quick, err := node.Runtime().Load(s.t.Context(), v.agent, false, ids)
+		quick, err := node.Runtime().Load(s.t.Context(), v.agent, false)
 		if err != nil || !quick.Resumed {
 			s.t.Fatalf("snapshot %d of %s cannot be used: %v", i, v.agent, err)
 		}

@@ -133,15 +133,11 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 		input = c.ID
 	case messages.Recall:
 		input = c.Input
-		if known, ok := a.state.Spent(input); ok {
-			n = known
-		} else {
-			at, found, unread := a.ids.find(hashID(input))
-			if !found && len(unread) == 0 {
-				return
-			}
-			n = at.n // 0 if only a page on disk could tell: the whole log is looked through
+		known, ok := a.state.Processed(input)
+		if !ok {
+			return
 		}
+		n = known
 	default:
 		return
 	}

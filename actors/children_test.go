@@ -637,8 +637,8 @@ func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 	ends(t, s.Until(root, "turn.completed"))
 }
 
-// A task is taken back when its end is long past: its child has forgotten it but for
-// the index of ids. It is not taken for one that has yet to come, and how it has ended
+// A task is taken back when its end is long past: its child knows it by
+// its processed ids alone. It is not taken for one that has yet to come, and how it has ended
 // is told again.
 func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 	s := actorstest.New(t, nil)
@@ -654,8 +654,8 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 	node.Must(ada, messages.Task{ID: "t1", Content: messages.TextContent("do it"), Parent: parent})
 	s.Until(ada, "child.reported")
 	for i, c := range []messages.Caller{{Turn: "t1", Call: "c1"}, {Turn: "t1", Call: "c2"}} {
-		for n := range manyIDs() { // more than the state knows; in the end some are on pages alone
-			node.Must(ada, patch(i*manyIDs()+n))
+		for n := range manyIDs {
+			node.Must(ada, patch(i*manyIDs+n))
 		}
 		if i == 1 {
 			node.Stop()

@@ -18,7 +18,7 @@ import (
 // answered: the agent's mailbox waits.
 func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *actor.PID) {
 	f := nextFrame(a.tail, a.epoch, cause, events)
-	a.ids.fold(f, a.state.Spend(f))
+	a.state.Record(f)
 	a.owing.fold(f)
 	a.cease(a.state.Effects())
 	tail := a.tail
@@ -134,7 +134,6 @@ func scheduleReply(ev messages.Event) (subject, input string) {
 
 // appended does what follows from a frame that is now in the log.
 func (a *agent) appended(f *messages.Frame, size int, sender *actor.PID) {
-	a.ids.placed(f, a.newest)
 	a.unsaved.add(f, size)
 	a.succeeded.fold(f)
 	a.save(a.rt.saveEvery, snapshotShare, true)

@@ -350,17 +350,15 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	}
 }
 
-// slowPages is a log that holds the first page of spent ids until it is let go.
-type slowPages struct {
+// slowSnapshots is a log that holds the first snapshot until it is let go.
+type slowSnapshots struct {
 	eventlog.Log
 	once          sync.Once
 	reached, free chan struct{}
 }
 
-func (l *slowPages) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
-	if strings.HasPrefix(name, "ids-") {
-		l.once.Do(func() { close(l.reached); <-l.free })
-	}
+func (l *slowSnapshots) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+	l.once.Do(func() { close(l.reached); <-l.free })
 	return l.Log.PutSnapshot(ctx, a, name, b)
 }
 
@@ -368,14 +366,12 @@ func (l *slowPages) PutSnapshot(ctx context.Context, a messages.AgentID, name st
 // to what comes after.
 func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	s := actorstest.New(t, nil)
-	log := &slowPages{Log: s.Log(), reached: make(chan struct{}), free: make(chan struct{})}
+	log := &slowSnapshots{Log: s.Log(), reached: make(chan struct{}), free: make(chan struct{})}
 	var said lockedBuffer
 	cfg := config(echo())
 	cfg.Log, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError}))
 	node := s.Start(cfg)
-	for i := range manyIDs() {
-		node.Must(ada, patch(i))
-	}
+	node.Must(ada, patch(0))
 	<-log.reached
 	node.Must(ada, messages.Delete{ID: "d1"})
 	close(log.free)
@@ -451,16 +447,18 @@ func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
 	})
 }
 
-// slowFrames is a log that gives a frame by its place when it is let go.
+// slowFrames is a log that reads from an event on when it is released.
 type slowFrames struct {
 	eventlog.Log
 	reached, free chan struct{}
 }
 
-func (l *slowFrames) FrameAt(ctx context.Context, a messages.AgentID, seq uint64) (eventlog.Recorded, error) {
-	close(l.reached)
-	<-l.free
-	return l.Log.FrameAt(ctx, a, seq)
+func (l *slowFrames) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	if from > 1 {
+		close(l.reached)
+		<-l.free
+	}
+	return l.Log.Read(ctx, a, from)
 }
 
 // A first answer that was purged while it was being read is not taken from another

@@ -7,12 +7,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Pages of ids are small here, so that short lives have some, and snapshots are
-// written however large the last one was.
-func init() { pageIDs, snapshotShare = 4, 1<<30 }
-
-// PageIDs is how many ids a full page has here.
-func PageIDs() int { return pageIDs }
+// Snapshots are written however large the last one was.
+func init() { snapshotShare = 1 << 30 }
 
 // Activation is what a load finds.
 type Activation struct {
@@ -22,15 +18,12 @@ type Activation struct {
 	Ended   []string
 	// Scheduled says that word of a scheduled input is owed.
 	Scheduled bool
-	// Spent says of each id whether it is held to be spent, and where; those that
-	// the state itself knows are left out.
-	Spent map[string]messages.EventNumber
 	// Resumed says that it began with a snapshot.
 	Resumed bool
 }
 
 // Load loads an agent; whole: from its whole log.
-func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids []string) (Activation, error) {
+func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Activation, error) {
 	var l *loading
 	var err error
 	if whole {
@@ -41,22 +34,10 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool, ids 
 	if err != nil {
 		return Activation{}, err
 	}
-	found := Activation{
+	return Activation{
 		State: &l.state, Tail: l.tail, Replies: l.owing.subjects, Ended: l.owing.ended, Scheduled: l.owing.scheduled,
-		Spent: make(map[string]messages.EventNumber), Resumed: l.unsaved.size > 0,
-	}
-	for _, id := range ids {
-		at, spent, unread := l.ids.find(hashID(id))
-		if len(unread) > 0 {
-			if at, spent, err = r.lookUp(ctx, a, &l.ids, id, unread, func() {}); err != nil {
-				return found, err
-			}
-		}
-		if spent {
-			found.Spent[id] = at.n
-		}
-	}
-	return found, nil
+		Resumed: l.unsaved.size > 0,
+	}, nil
 }
 
 // SnapshotOf is the number of the newest event that a snapshot has; 0 if it cannot be read.
@@ -90,11 +71,11 @@ func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
 			return err
 		}
 		l.apply(rec)
-		s, pages, err := snapshotOf(&l.state, l.tail, &l.ids, &l.owing)
+		s, err := snapshotOf(&l.state, l.tail, &l.owing)
 		if err != nil {
 			return err
 		}
-		if _, err := r.saves.putAgent(ctx, a, s, pages); err != nil {
+		if _, err := r.saves.put(ctx, a, turn.SnapshotName(), s); err != nil {
 			return err
 		}
 	}

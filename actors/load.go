@@ -19,7 +19,6 @@ type loading struct {
 	state   turn.State
 	tail    eventlog.Tail
 	newest  uint64 // sequence of the newest frame
-	ids     index
 	owing   owing
 	unsaved unsaved
 	// last is the newest frame; nil if a snapshot has told of it.
@@ -29,8 +28,7 @@ type loading struct {
 // apply folds the next frame.
 func (l *loading) apply(rec eventlog.Recorded) {
 	l.owing.fold(rec.Frame)
-	l.ids.fold(rec.Frame, l.state.Apply(rec.Frame))
-	l.ids.placed(rec.Frame, rec.Seq)
+	l.state.Apply(rec.Frame)
 	l.unsaved.add(rec.Frame, rec.Size)
 	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame
 }
@@ -42,7 +40,7 @@ func (a *agent) load() {
 		a.fail(err)
 		return
 	}
-	a.state, a.tail, a.newest, a.ids, a.owing, a.unsaved = l.state, l.tail, l.newest, l.ids, l.owing, l.unsaved
+	a.state, a.tail, a.newest, a.owing, a.unsaved = l.state, l.tail, l.newest, l.owing, l.unsaved
 	switch {
 	case a.tail.Epoch > a.epoch:
 		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
@@ -102,7 +100,7 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 			err = rt.atTail(ctx, id, l)
 		}
 		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.owing.any() {
-			l.last, err = rt.frameAt(ctx, id, place{l.tail.Last, l.newest}) // to be sent again
+			l.last, err = rt.frameAt(ctx, id, l.tail.Last, l.newest) // to be sent again
 		}
 		if err == nil {
 			return l, rt.whole(id, l.tail, known)
@@ -196,36 +194,51 @@ func (a *agent) recover() {
 // readLimit is how long the first answer to a command may take to be read.
 const readLimit = time.Minute
 
-// answerAgain gives the first answer to a command whose id was spent at a place. If it
-// was another command that spent it, this one is refused: it was not applied.
-func (a *agent) answerAgain(sender *actor.PID, c messages.Command, at place) {
+// answerAgain answers a command whose id was processed at event n as it was answered then. If
+// that was another command, or the same with other content, this one is refused: it was not
+// applied.
+func (a *agent) answerAgain(sender *actor.PID, d *Deliver, n messages.EventNumber) {
 	if sender == nil {
 		return
 	}
-	root, rt, id := a.root, a.rt, a.id
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+	root, rt, id, parent := a.root, a.rt, a.id, a.ctx
+	rt.crew.run(func() {
+		ctx, cancel := context.WithTimeout(parent, readLimit)
 		defer cancel()
-		ans := rt.firstAnswer(ctx, id, c, at)
+		ans := rt.firstAnswer(ctx, id, d, n)
 		root.Send(sender, &ans)
-	}()
+	})
 }
 
-func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, c messages.Command, at place) messages.Answer {
+func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deliver, n messages.EventNumber) messages.Answer {
 	if err := rt.turnToRead(ctx); err != nil {
 		return messages.Answer{Err: err}
 	}
 	defer func() { <-rt.reading }()
-	f, err := rt.frameAt(ctx, id, at)
+	f, err := rt.frameAt(ctx, id, n, 0)
 	if err != nil {
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
 	}
-	if f.Cause.Type != c.CommandType() {
-		return messages.Answer{Err: messages.Refuse(messages.Conflict, "the id %q was spent by another command (%s), at event %d: this %s was not applied; choose another id", c.CommandID(), f.Cause.Type, at.n, c.CommandType())}
+	if err := sameCommand(f.Cause, d.cause(), n); err != nil {
+		return messages.Answer{Err: err}
 	}
 	ans := answerOf(f)
 	ans.Duplicate = true
 	return ans
+}
+
+// sameCommand refuses a command that is not the one which was processed under its id at
+// event n.
+func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error {
+	switch {
+	case was.ID != is.ID:
+		return messages.Refuse(messages.Conflict, "the id %q cannot be told from %q, which was processed at event %d: choose another id", is.ID, was.ID, n)
+	case was.Type != is.Type:
+		return messages.Refuse(messages.Conflict, "the id %q was used by another command (%s), at event %d: this %s was not applied; choose another id", is.ID, was.Type, n, is.Type)
+	case was.Digest != "" && is.Digest != "" && was.Digest != is.Digest:
+		return messages.Refuse(messages.Conflict, "the id %q was used with other content, at event %d: this %s was not applied; choose another id", is.ID, n, is.Type)
+	}
+	return nil
 }
 
 // turnToRead waits until few enough read beside the work.
@@ -238,19 +251,19 @@ func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
 	}
 }
 
-// frameAt reads the frame that holds an event: where the place says, or, if it is not
-// there any more, by the number.
-func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, at place) (*messages.Frame, error) {
-	if at.seq > 0 {
-		if rec, err := rt.log.FrameAt(ctx, id, at.seq); err == nil && holds(rec.Frame, at.n) {
+// frameAt reads the frame that holds event n: at sequence seq, or, if it is not there or seq is
+// 0, by the number.
+func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, n messages.EventNumber, seq uint64) (*messages.Frame, error) {
+	if seq > 0 {
+		if rec, err := rt.log.FrameAt(ctx, id, seq); err == nil && holds(rec.Frame, n) {
 			return rec.Frame, nil
 		}
 	}
-	for rec, err := range rt.log.Read(ctx, id, at.n) {
+	for rec, err := range rt.log.Read(ctx, id, n) {
 		if err != nil {
 			return nil, err
 		}
-		if holds(rec.Frame, at.n) {
+		if holds(rec.Frame, n) {
 			return rec.Frame, nil
 		}
 		break // it was purged

@@ -30,6 +30,9 @@ type Deliver struct {
 func (d *Deliver) cause() messages.Cause {
 	c := d.Cause
 	c.Type, c.ID = d.Command.CommandType(), d.Command.CommandID()
+	if c.Digest == "" { // else from before its content was offloaded
+		c.Digest = messages.CommandDigest(d.Command)
+	}
 	if c.Door == "" {
 		c.Door = "client"
 	}

@@ -95,7 +95,7 @@ func TestSameIDTwice(t *testing.T) { // A8
 	noop := node.Must(ada, messages.Resume{ID: "r1"})
 	again := func(when string) {
 		t.Helper()
-		if a := node.Must(ada, say("first", "something else")); !a.Duplicate || a.N != first.N || a.Turn != first.Turn || a.Disposition != first.Disposition {
+		if a := node.Must(ada, say("first", "hello")); !a.Duplicate || a.N != first.N || a.Turn != first.Turn || a.Disposition != first.Disposition {
 			t.Errorf("%s the second answer is %+v, the first %+v", when, a, first)
 		}
 		if a := node.Must(ada, messages.Resume{ID: "r1"}); !a.Duplicate || a.Noop != noop.Noop || a.N != noop.N {

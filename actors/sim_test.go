@@ -3,9 +3,7 @@ package actors_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,10 +85,8 @@ func (c *census) check(t *testing.T, lives uint64) {
 			t.Errorf("no life has seen %s", name)
 		}
 	}
-	for _, name := range []string{"a snapshot of a state", "a page of spent ids"} {
-		if lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
-			t.Errorf("no life has begun with %s", name)
-		}
+	if name := "a snapshot of a state"; lives >= mostlyAll && c.types[name] == 0 && !t.Failed() {
+		t.Errorf("no life has begun with %s", name)
 	}
 	t.Logf("%d lives, %d acts; events: %v", lives, c.acts, c.types)
 }
@@ -122,7 +118,7 @@ func live(t *testing.T, seed uint64, acts []act) *life {
 		}
 		w.finish()
 		l.wrong = w.wrong
-		l.types["a snapshot of a state"], l.types["a page of spent ids"] = w.attic.given["turn"], w.attic.given["ids"]
+		l.types["a snapshot of a state"] = w.attic.given["turn"]
 		for _, v := range w.views {
 			for name, n := range v.types {
 				l.types[name] += n
@@ -179,15 +175,12 @@ func (w *world) agree() {
 }
 
 // reload checks that an agent that begins with a snapshot is the one that its
-// whole log makes, spent ids included.
+// whole log makes, processed ids included.
 func (w *world) reload() {
 	rt := w.newest().node.Runtime()
 	for _, a := range w.agents {
-		w.mu.Lock()
-		ids := slices.Sorted(maps.Keys(w.fold(a).spent))
-		w.mu.Unlock()
-		whole, err := rt.Load(w.t.Context(), a, true, append(ids, "never"))
-		quick, qerr := rt.Load(w.t.Context(), a, false, append(ids, "never"))
+		whole, err := rt.Load(w.t.Context(), a, true)
+		quick, qerr := rt.Load(w.t.Context(), a, false)
 		if err = errors.Join(err, qerr); err != nil {
 			w.lost("%s cannot be loaded: %v", a, err)
 		} else if where := differ(whole, quick); where != "" {

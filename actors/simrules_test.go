@@ -94,18 +94,19 @@ func (v *view) frame(e eventlog.Entry) {
 		}
 	}
 	v.ends(n, f)
-	if id, ok := turn.SpentBy(f); ok {
-		if at, spent := v.spent[id.ID]; spent {
-			v.fail(id.N, "command %s was applied before, at event %d", id.ID, at)
-		}
-		v.spent[id.ID] = id.N
-		v.ever[id.ID] = append(v.ever[id.ID], id.N)
-	}
 	for i, ev := range f.Events {
 		v.types[ev.EventType()]++
 		v.event(n+messages.EventNumber(i), f.Time, ev)
 	}
 	v.state.Apply(f)
+	if id := f.Cause.ID; isCommand(f) {
+		if at, spent := v.spent[id]; spent {
+			v.fail(f.First, "command %s was applied before, at event %d", id, at)
+		}
+		at, _ := v.state.Processed(id)
+		v.spent[id] = at
+		v.ever[id] = append(v.ever[id], at)
+	}
 	v.requested(f)
 	if got := summaryOf(&v.state); got != told(e.Summary) {
 		v.fail(n, "its owner took the agent to be %+v, the log makes it %+v", told(e.Summary), got)
@@ -132,7 +133,7 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 					v.fail(n, "input %s had %d terminal events when the agent was deleted", id, ended)
 				}
 			}
-			if _, spends := turn.SpentBy(f); !spends {
+			if !isCommand(f) {
 				v.fail(n, "a delete that comes again would have another effect")
 			}
 			v.grave = n
@@ -447,3 +448,6 @@ func (w *world) readAll(a messages.AgentID, v *view) error {
 	}
 	return nil
 }
+
+// isCommand reports whether a command is the frame's cause.
+func isCommand(f *messages.Frame) bool { return f.Cause.Door != "" && f.Cause.ID != "" }

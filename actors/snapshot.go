@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -20,7 +19,6 @@ import (
 type saved struct {
 	Tail    eventlog.Tail     `json:"tail"`
 	Image   turn.Image        `json:"image"`
-	IDs     storedIndex       `json:"ids"`
 	Replies map[string]string `json:"replies"`
 	Ended   []string          `json:"ended"`
 	// Scheduled is that of owing.
@@ -74,9 +72,8 @@ func (u *unsaved) due(events, share int) bool {
 
 // savedAs says what came of the writing of a snapshot.
 type savedAs struct {
-	size  int
-	pages []int // full pages of ids that the store has now
-	err   error
+	size int
+	err  error
 }
 
 // save leaves a snapshot if at least so many events have come since the last one,
@@ -100,7 +97,7 @@ func (a *agent) save(events, share int, sure bool) {
 	}
 	tail := a.tail
 	tail.Seq = a.newest // behind it may be foreign messages
-	s, pages, err := snapshotOf(&a.state, tail, &a.ids, &a.owing)
+	s, err := snapshotOf(&a.state, tail, &a.owing)
 	*u = unsaved{size: u.size, under: true}
 	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
 	written := rt.writers.begin(id)
@@ -109,12 +106,12 @@ func (a *agent) save(events, share int, sure bool) {
 		defer written()
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
-		m := savedAs{pages: slices.Collect(maps.Keys(pages)), err: err}
+		m := savedAs{err: err}
 		if m.err == nil && !sure {
 			m.err = rt.owns(ctx, id, epoch)
 		}
 		if m.err == nil {
-			m.size, m.err = rt.saves.putAgent(ctx, id, s, pages)
+			m.size, m.err = rt.saves.put(ctx, id, turn.SnapshotName(), s)
 			if rt.withdraw(id, epoch, tail.Seq) { // what has failed may be stored
 				m.err = errOwned
 			}
@@ -163,24 +160,10 @@ func (rt *Runtime) withdraw(a messages.AgentID, epoch messages.Epoch, last uint6
 }
 
 // snapshotOf is a snapshot that shares with what it is taken of only what does not
-// change, and the pages that must be stored before it.
-func snapshotOf(state *turn.State, tail eventlog.Tail, ids *index, owed *owing) (*saved, map[int]idList, error) {
+// change.
+func snapshotOf(state *turn.State, tail eventlog.Tail, owed *owing) (*saved, error) {
 	im, err := state.Image()
-	pages := make(map[int]idList)
-	for _, i := range ids.unstored() {
-		pages[i] = ids.pages[i].ids
-	}
-	return &saved{Tail: tail, Image: im, IDs: ids.store(), Replies: maps.Clone(owed.subjects), Ended: owed.ended, Scheduled: owed.scheduled}, pages, err
-}
-
-// putAgent stores a snapshot, after the pages that it counts on.
-func (s *saves) putAgent(ctx context.Context, a messages.AgentID, snapshot *saved, pages map[int]idList) (int, error) {
-	for i, ids := range pages {
-		if _, err := s.put(ctx, a, pageName(i), &storedPage{ids}); err != nil {
-			return 0, err
-		}
-	}
-	return s.put(ctx, a, turn.SnapshotName(), snapshot)
+	return &saved{Tail: tail, Image: im, Replies: maps.Clone(owed.subjects), Ended: owed.ended, Scheduled: owed.scheduled}, err
 }
 
 func (a *agent) saved(m savedAs) {
@@ -190,7 +173,6 @@ func (a *agent) saved(m savedAs) {
 		return
 	}
 	a.unsaved.size = m.size
-	a.ids.isStored(m.pages)
 	a.rest(a.rt.saveEvery, snapshotShare) // it may be due again
 }
 
@@ -228,16 +210,12 @@ func (s *saved) loading(size int) (*loading, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.IDs.restore()
-	if err != nil {
-		return nil, err
-	}
 	s.Tail.Time = s.Tail.Time.UTC()
 	if state.Last != s.Tail.Last || s.Tail.Last == 0 {
 		return nil, fmt.Errorf("the state is as of event %d, the snapshot as of %d", state.Last, s.Tail.Last)
 	}
 	return &loading{
-		state: *state, tail: s.Tail, newest: s.Tail.Seq, ids: ids,
+		state: *state, tail: s.Tail, newest: s.Tail.Seq,
 		owing: owing{s.Replies, s.Ended, s.Scheduled}, unsaved: unsaved{size: size},
 	}, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -31,10 +29,7 @@ type shelves struct {
 	more   chan struct{}     // closed with the next one
 	scans  int               // reads of a whole log
 	lose   func(name string) error
-	paging chan chan struct{} // nil: pages are read at once
-	noLog  bool
 	noRoom bool
-	reads  int // of a part of a log
 }
 
 func newShelves(log eventlog.Log) *shelves {
@@ -45,7 +40,7 @@ func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name stri
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.noRoom {
-		return errPage
+		return errDisk
 	}
 	err := l.Log.PutSnapshot(ctx, a, name, b)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the agent would not try again
@@ -62,19 +57,10 @@ func (l *shelves) PutSnapshot(ctx context.Context, a messages.AgentID, name stri
 
 func (l *shelves) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
 	l.mu.Lock()
-	err, paging := l.lose(name), l.paging
+	err := l.lose(name)
 	l.mu.Unlock()
 	if err != nil {
 		return nil, err
-	}
-	if paging != nil && strings.HasPrefix(name, "ids-") {
-		held := make(chan struct{})
-		paging <- held
-		select {
-		case <-held:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
 	b, err := l.Log.Snapshot(ctx, a, name)
 	for errors.Is(err, eventlog.ErrUnavailable) && ctx.Err() == nil { // it was slow: the whole log would be read
@@ -112,13 +98,8 @@ func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventl
 func (l *shelves) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.noLog {
-		return func(yield func(eventlog.Recorded, error) bool) { yield(eventlog.Recorded{}, errNoConnection) }
-	}
 	if from == 0 {
 		l.scans++
-	} else {
-		l.reads++
 	}
 	return l.Log.Read(ctx, a, from)
 }
@@ -154,17 +135,17 @@ func patch(i int) messages.SetState {
 	return messages.SetState{ID: fmt.Sprint("p", i), Patch: []byte(fmt.Sprintf(`{"n":%d}`, i))}
 }
 
-// manyIDs are more than the state and the newest page hold.
-func manyIDs() int { return 64 + 3*actors.PageIDs() + 2 }
+// manyIDs is how many commands an aged agent has processed.
+const manyIDs = 80
 
-// aged is an agent that has spent many ids, and left a snapshot.
+// aged is an agent that has processed many commands, and left a snapshot.
 func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Config) {
 	log := newShelves(on)
 	s := actorstest.New(t, log)
 	cfg := config(echo())
 	cfg.SnapshotEvery = 1
 	node := s.Start(cfg)
-	for i := range manyIDs() {
+	for i := range manyIDs {
 		node.Must(ada, patch(i))
 	}
 	log.await(ada, s)
@@ -172,11 +153,11 @@ func aged(t *testing.T, on eventlog.Log) (*actorstest.Stage, *shelves, actors.Co
 	return s, log, cfg
 }
 
-// wantAgain checks that the ids were spent where they were, and a new one was not.
+// wantAgain checks that the ids were processed where they were, and a new one was not.
 func wantAgain(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
 	t.Helper()
 	before := len(s.Events(ada))
-	for _, i := range []int{0, 1, actors.PageIDs(), 2 * actors.PageIDs(), 3*actors.PageIDs() + 1, manyIDs() - 1} {
+	for _, i := range []int{0, 1, manyIDs / 2, manyIDs - 1} {
 		want := messages.EventNumber(i + 3)
 		if i == 0 {
 			want = 1 // agent.created and agent.configured stand in its frame
@@ -198,32 +179,14 @@ func wantAgain(t *testing.T, s *actorstest.Stage, node *actorstest.Node) {
 	}
 }
 
-// An id that was spent long ago is known whatever became of snapshots and pages,
-// and a snapshot saves the reading of the whole log.
-func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
-	pages := func(ctx context.Context, log eventlog.Log) (names []string) {
-		all, _ := log.ListSnapshots(ctx, ada)
-		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, "ids-") })
-	}
+// A processed id is known whatever became of snapshots, and a snapshot saves the reading of
+// the whole log.
+func TestIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 	for name, c := range map[string]struct {
 		harm  func(ctx context.Context, l *shelves)
 		scans int
 	}{
-		"whole":            {func(context.Context, *shelves) {}, 0},
-		"no pages":         {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada, pages(ctx, l)...) }, 1},
-		"a page is gone":   {func(ctx context.Context, l *shelves) { _ = l.RemoveSnapshots(ctx, ada, pages(ctx, l)[0]) }, 1},
-		"unreadable pages": {func(_ context.Context, l *shelves) { l.lose = losePages }, 1},
-		"damaged pages": {func(ctx context.Context, l *shelves) {
-			for _, page := range pages(ctx, l) {
-				_ = l.Log.PutSnapshot(ctx, ada, page, []byte("x"))
-			}
-		}, 1},
-		"pages in disorder": {func(ctx context.Context, l *shelves) {
-			first, _ := l.Log.Snapshot(ctx, ada, pages(ctx, l)[0])
-			for _, page := range pages(ctx, l) {
-				_ = l.Log.PutSnapshot(ctx, ada, page, first)
-			}
-		}, 1},
+		"whole": {func(context.Context, *shelves) {}, 0},
 		"a damaged snapshot": {func(ctx context.Context, l *shelves) {
 			_ = l.Log.PutSnapshot(ctx, ada, turn.SnapshotName(), []byte("x"))
 		}, 1},
@@ -240,23 +203,21 @@ func TestOldIDsWithSnapshots(t *testing.T) { // A8, A27, A87
 			if n := log.scanned(); n < c.scans || c.scans == 0 && n > 0 {
 				t.Errorf("the whole log was read %d times", n)
 			}
-			log.set(func() {
-				if log.reads > 0 {
-					t.Error("a first answer was not read from its place")
-				}
-			})
 		})
 	}
 }
 
 // The same over JetStream, where a snapshot is read by sequence.
-func TestOldIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
+func TestIDsWithSnapshotsOnNATS(t *testing.T) { // A8, A27
 	s, log, cfg := aged(t, openNATS(t))
 	log.scanned()
-	wantAgain(t, s, s.Start(cfg))
+	node := s.Start(cfg)
+	wantAgain(t, s, node)
 	if n := log.scanned(); n > 0 {
 		t.Errorf("the whole log was read %d times", n)
 	}
+	node.Stop()
+	log.await(ada, s)
 	if err := log.RemoveSnapshots(t.Context(), ada); err != nil {
 		t.Fatal(err)
 	}
@@ -292,71 +253,14 @@ func TestSnapshotAtRest(t *testing.T) {
 	})
 }
 
-var errPage = errors.New("no such disk")
-
-func losePages(name string) error {
-	if strings.HasPrefix(name, "ids-") {
-		return errPage
-	}
-	return nil
-}
-
-// While nobody can say whether an id was spent, its command is not applied.
-func TestOldIDsWithoutPagesAndLog(t *testing.T) { // A8
-	s, log, cfg := aged(t, memlog.New())
-	node := s.Start(cfg)
-	node.Must(ada, patch(1000))
-	log.set(func() { log.lose, log.noLog = losePages, true })
-	before := len(s.Events(ada))
-	wantCode(t, node.Do(ada, patch(0)), messages.Unavailable)
-	if now := len(s.Events(ada)); now != before {
-		t.Errorf("%d new events", now-before)
-	}
-	log.set(func() { log.noLog = false })
-	if a := node.Must(ada, patch(0)); !a.Duplicate || a.N != 1 {
-		t.Errorf("answered with %+v", a)
-	}
-}
-
-// A page is read outside the mailbox: others go on, what comes for the agent waits
-// in order, and an agent that stops meanwhile answers everybody.
-func TestPagesAreReadAside(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, log, cfg := aged(t, memlog.New())
-		paging := make(chan chan struct{})
-		log.set(func() { log.paging = paging })
-		node := s.Start(cfg)
-		node.Must(ada, patch(1000))
-		events := len(s.Events(ada))
-		old, next := node.Ask(ada, patch(1)), node.Ask(ada, patch(1001))
-		held := <-paging
-		node.Must(bob, patch(0))
-		synctest.Wait()
-		if len(s.Events(ada)) != events {
-			t.Error("a command overtook one whose id was being looked up")
-		}
-		close(held)
-		if a, b := old(), next(); !a.Duplicate || a.N != 4 || b.Err != nil || b.Duplicate {
-			t.Errorf("answered with %+v, %+v", a, b)
-		}
-		if a := node.Must(ada, patch(2)); !a.Duplicate { // of the same page: it is kept
-			t.Errorf("answered with %+v", a)
-		}
-		old = node.Ask(ada, patch(actors.PageIDs()))
-		held = <-paging
-		node.Stop()
-		wantCode(t, old(), messages.Unavailable)
-		close(held)
-		end(node)
-	})
-}
+var errDisk = errors.New("no such disk")
 
 // A foreign message behind the newest frame does not make a snapshot useless.
 func TestSnapshotBeforeForeignMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memlog.New()
 		log := newShelves(store)
-		log.lose = func(string) error { return errPage }
+		log.lose = func(string) error { return errDisk }
 		s := actorstest.New(t, log)
 		cfg := config(echo())
 		cfg.IdleAfter = time.Second
@@ -440,7 +344,7 @@ func TestSnapshotOfAnotherLog(t *testing.T) { // A27, A29, A87
 	if a := node.Must(ada, patch(0)); a.Duplicate || a.N != 1 {
 		t.Errorf("answered with %+v", a)
 	}
-	for i := range 2 * manyIDs() {
+	for i := range 2 * manyIDs {
 		node.Must(ada, messages.SetState{ID: fmt.Sprint("other", i), Patch: []byte(`{}`)})
 	}
 	node.Crash()
@@ -514,7 +418,7 @@ func TestWithoutSnapshots(t *testing.T) {
 			cfg := config(echo())
 			cfg.SnapshotEvery = every
 			node := s.Start(cfg)
-			for i := range manyIDs() {
+			for i := range manyIDs {
 				node.Must(ada, patch(i))
 			}
 			wantAgain(t, s, node)

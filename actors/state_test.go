@@ -50,11 +50,11 @@ func TestStateIsNotStored(t *testing.T) { // A60
 			before := len(s.Events(ada))
 			wants := func(when, state string) {
 				t.Helper()
-				whole, err := node.Runtime().Load(t.Context(), ada, true, nil)
+				whole, err := node.Runtime().Load(t.Context(), ada, true)
 				if err != nil {
 					t.Fatal(err)
 				}
-				saved, err := node.Runtime().Load(t.Context(), ada, false, nil)
+				saved, err := node.Runtime().Load(t.Context(), ada, false)
 				if err != nil || !saved.Resumed {
 					t.Fatalf("%s: the snapshot cannot be used: %v", when, err)
 				}

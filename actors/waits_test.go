@@ -34,9 +34,9 @@ func TestApprovalIsNotWaitedForInVain(t *testing.T) { // A40, A102
 	})
 }
 
-// An id that one command has spent does nothing for another: it is refused, and
-// nobody is told that it was applied.
-func TestSpentByAnotherCommand(t *testing.T) { // A8
+// An id that one command has used does nothing for another, nor for the same one with other
+// content: that is refused, and not answered as if it had been applied.
+func TestIDOfAnotherCommand(t *testing.T) { // A8
 	s := actorstest.New(t, nil)
 	node := s.Start(config(echo()))
 	node.Must(ada, say("u1", "go"))
@@ -45,6 +45,14 @@ func TestSpentByAnotherCommand(t *testing.T) { // A8
 	before := len(s.Events(ada))
 	wantCode(t, node.Do(ada, say("x", "hello")), messages.Conflict)
 	wantCode(t, node.Do(ada, messages.Clear{ID: "u1"}), messages.Conflict)
+	wantCode(t, node.Do(ada, say("u1", "go away")), messages.Conflict)
+	wantCode(t, node.Do(ada, under(messages.PolicyInterrupt, "u1", "go")), messages.Conflict)
+	wantCode(t, node.Do(ada, messages.Interrupt{ID: "x", Turn: "t1"}), messages.Conflict)
+	late := say("u1", "go")
+	late.Deadline = new(time.Time)
+	if a := node.Must(ada, late); !a.Duplicate {
+		t.Errorf("the same input with another deadline: %+v", a)
+	}
 	node.Crash()
 	node = s.Start(config(echo()))
 	wantCode(t, node.Do(ada, messages.Resume{ID: "x"}), messages.Conflict)

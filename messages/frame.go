@@ -42,6 +42,9 @@ type Cause struct {
 	Type string `json:"type"`
 	// ID is the command's id, or the call's.
 	ID string `json:"id,omitempty"`
+	// Digest is that of the command's content, as [CommandDigest] returns it. Empty for
+	// effects.
+	Digest string `json:"digest,omitempty"`
 	// By is the person who asked. Empty: no one is named.
 	By string `json:"by,omitempty"`
 	// Door is where it came in: in, ctl, prompt, client. Empty for effects.

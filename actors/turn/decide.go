@@ -8,28 +8,16 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// SpentError says that a command's id was applied before, at event N: it has
-// no second effect, and its first answer stands.
-type SpentError struct {
-	ID string
-	N  messages.EventNumber
-}
-
-// Error says so.
-func (e *SpentError) Error() string {
-	return fmt.Sprintf("id %q was applied before, at event %d", e.ID, e.N)
-}
-
 // Decide answers a command (a messages.Command) or an outcome with the events
 // to append, and folds them into s: the caller must append them before it acts
 // on s, and drop s if it cannot. No events means that nothing is to be
-// recorded. An error is a refusal (*messages.Error, *SpentError or *OvertakenError) and leaves s
+// recorded. An error is a refusal (*messages.Error, *ProcessedError or *OvertakenError) and leaves s
 // as it was.
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
 	if c, ok := cmd.(messages.Command); ok {
-		if n, spent := s.Spent(c.CommandID()); spent {
-			return nil, &SpentError{c.CommandID(), n}
+		if n, ok := s.Processed(c.CommandID()); ok {
+			return nil, &ProcessedError{c.CommandID(), n}
 		}
 		if err := d.command(c); err != nil {
 			return nil, err
@@ -172,11 +160,11 @@ const (
 )
 
 // Refuses is the refusal of an input that Decide would not accept now; nil for one
-// that it would, or whose id is spent.
+// that it would, or whose id was processed.
 func (s *State) Refuses(env Env, in messages.Input) error {
 	d := &decision{s: s, env: env}
-	if _, spent := s.Spent(in.ID); spent {
-		return &SpentError{}
+	if n, ok := s.Processed(in.ID); ok {
+		return &ProcessedError{in.ID, n}
 	}
 	if err := d.refuseDeleted(in); err != nil {
 		return err

@@ -10,15 +10,15 @@ import (
 )
 
 // Apply folds a frame that was read from the log. It never looks at a
-// definition. It returns what Spend does.
-func (s *State) Apply(f *messages.Frame) (evicted SpentID) {
+// definition.
+func (s *State) Apply(f *messages.Frame) {
 	if s.Last == 0 { // a tombstone may come first: what was before it is gone
 		s.Last = f.First - 1
 	}
 	for _, ev := range f.Events {
 		s.evolve(ev)
 	}
-	return s.Spend(f)
+	s.Record(f)
 }
 
 // Activate folds the takeover of the agent by a new owner and gives the events
@@ -26,17 +26,6 @@ func (s *State) Apply(f *messages.Frame) (evicted SpentID) {
 func (s *State) Activate(ev messages.AgentActivated) []messages.Event {
 	s.evolve(ev)
 	return []messages.Event{ev}
-}
-
-// Spend remembers the command that a frame spent; Apply does it for frames
-// from the log, the shell for those it has just written. It returns the id
-// that is no longer among the newest, zero if there is none: the shell must
-// remember it for ever.
-func (s *State) Spend(f *messages.Frame) (evicted SpentID) {
-	if id, ok := SpentBy(f); ok {
-		return s.spent.add(id)
-	}
-	return SpentID{}
 }
 
 // evolve folds the next event.

@@ -167,9 +167,8 @@ type sim struct {
 	seen   []turn.Effect
 	given  []given
 	ids    []string
-	spent  map[string]messages.EventNumber // what the shell's index holds, and more
-	old    map[string]bool                 // ids that only the shell's index holds
-	images int                             // after so many frames the folded state goes through a snapshot
+	spent  map[string]messages.EventNumber
+	images int // after so many frames the folded state goes through a snapshot
 	steps  int
 	acts   int
 	asleep bool // nobody acts: the log is being read
@@ -190,7 +189,7 @@ type given struct {
 
 func newSim(l life) *sim {
 	s := &sim{life: l, pcg: rand.NewPCG(0, 0), live: &turn.State{}, fold: &turn.State{}, same: newComparer(),
-		spent: map[string]messages.EventNumber{}, old: map[string]bool{}}
+		spent: map[string]messages.EventNumber{}}
 	s.r = rand.New(s.pcg)
 	s.images = 1 + int(l.seed%8)*3
 	s.check = newChecker(s)

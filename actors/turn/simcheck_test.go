@@ -13,9 +13,6 @@ import (
 // decide lets the machine decide, writes the frame, and checks.
 func (s *sim) decide(cmd any) {
 	c, isCommand := cmd.(messages.Command)
-	if isCommand && s.old[c.CommandID()] {
-		return // the shell's index knows it
-	}
 	first, cause := s.live.Last+1, s.cause(s.live.Buries())
 	events, err := s.feed(cmd)
 	if isCommand {
@@ -59,7 +56,7 @@ func (s *sim) redelivered(c messages.Command, events []messages.Event, err error
 		return
 	}
 	n, spent := s.spent[c.CommandID()]
-	again, isAgain := err.(*turn.SpentError)
+	again, isAgain := err.(*turn.ProcessedError)
 	switch {
 	case spent && (!isAgain || again.N != n):
 		s.fail("an id has another effect or answer the second time\n%s was spent at event %d: %v", c.CommandID(), n, err)
@@ -74,11 +71,8 @@ func (s *sim) redelivered(c messages.Command, events []messages.Event, err error
 func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []messages.Event) {
 	if len(events) > 0 {
 		f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.env.Now, Cause: cause, Events: events}
-		evicted := s.live.Spend(f)
+		s.live.Record(f)
 		s.append(f)
-		if evicted.ID != "" {
-			s.old[evicted.ID] = true
-		}
 		s.spend(f)
 		return
 	}

@@ -29,9 +29,9 @@ func (s *sim) purged(f *messages.Frame) {
 	for _, ev := range f.Events {
 		switch ev.(type) {
 		case messages.AgentDeleted:
-			s.spent, s.old = map[string]messages.EventNumber{}, map[string]bool{}
+			s.spent = map[string]messages.EventNumber{}
 			s.tombstone = len(s.log)
-			if _, spends := turn.SpentBy(f); !spends && !s.blind {
+			if (f.Cause.Door == "" || f.Cause.ID == "") && !s.blind {
 				s.fail("a delete that comes again would have another effect")
 			}
 		case messages.AgentPurged:

@@ -28,7 +28,7 @@ func newComparer() *comparer { return &comparer{fields: map[reflect.Type][]field
 var volatile = map[string]bool{"hook": true, "lost": true, "shown": true, "digested": true, "sum": true}
 
 // lengthy are the fields that are compared in full only now and then.
-var lengthy = map[string]bool{"History": true, "spent": true}
+var lengthy = map[string]bool{"History": true, "processed": true}
 
 // states says where two states differ; empty: nowhere.
 func (c *comparer) states(a, b *turn.State, whole bool) string {

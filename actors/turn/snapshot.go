@@ -12,7 +12,7 @@ import (
 // FoldVersion is raised with every change of what [State.Apply] makes of events
 // or of how an [Image] is written: a snapshot holds for one version alone, and
 // those of others are rebuilt from the log. TestFoldVersion tells when.
-const FoldVersion = 6
+const FoldVersion = 7
 
 // SnapshotName is what snapshots of states of this version are kept under.
 func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }
@@ -36,8 +36,9 @@ type (
 		Model *keptModel `json:"model"`
 		Ended *keptEnded `json:"ended"`
 		Done  []keptDone `json:"done"`
-		Spent []SpentID  `json:"spent"`
-		Tasks []keptTask `json:"tasks"` // the rest of those in State
+		// Processed is a packed window.
+		Processed []byte     `json:"processed"`
+		Tasks     []keptTask `json:"tasks"` // the rest of those in State
 		// Recalled are the tasks that were taken back before they came.
 		Recalled []string `json:"recalled"`
 	}
@@ -88,7 +89,7 @@ type (
 // Image gives the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
-	w := kept{State: state(*s), Spent: s.spent, Recalled: s.recalled}
+	w := kept{State: state(*s), Processed: s.processed.pack(), Recalled: s.recalled}
 	w.State.History, w.State.Data = projections.History{}, projections.State{}
 	if t := s.Turn; t != nil {
 		w.Turn = &keptTurn{
@@ -129,8 +130,9 @@ func (im *Image) State() (*State, error) {
 		return nil, err
 	}
 	s := State(r.State)
-	s.History, s.Data, s.spent, s.recalled = *im.History, *im.Data, r.Spent, r.Recalled
-	if len(r.Tasks) != len(s.Tasks) || (s.Turn != nil) != (r.Turn != nil) || (s.Ended != nil) != (r.Ended != nil) || len(s.spent) > recentIDs {
+	processed, ok := unpackWindow(r.Processed)
+	s.History, s.Data, s.processed, s.recalled = *im.History, *im.Data, processed, r.Recalled
+	if len(r.Tasks) != len(s.Tasks) || (s.Turn != nil) != (r.Turn != nil) || (s.Ended != nil) != (r.Ended != nil) || !ok {
 		return nil, errImage
 	}
 	if t := s.Turn; t != nil {

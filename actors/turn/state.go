@@ -48,8 +48,8 @@ type State struct {
 
 	// done are the calls, with OnUnknown Pause or Rerun, that the turn, and those it
 	// continues, have started and that may have had their effect.
-	done  []doneCall
-	spent recent
+	done      []doneCall
+	processed window
 	// recalled are tasks that were taken back before they came, the newest ones.
 	recalled []string
 	// lost holds running calls with OnUnknown Reconcile whose process is gone and whose
@@ -339,9 +339,6 @@ type Env struct {
 	// Next is the definition of turns that begin from here on. Nil: Definition.
 	Next *Definition
 	Now  time.Time
-	// Old is the id of an input that a Recall is about and that came so long ago that
-	// the state does not know it any more. Empty: there is no such.
-	Old string
 	// Known is the agent's newest event that whoever took the command may have known:
 	// what was taken before the agent was deleted makes no new one. Nil: not told.
 	Known *messages.EventNumber
@@ -352,56 +349,4 @@ type Env struct {
 	// Leaving says that the agent is about to go to another owner: calls that must not
 	// be cut off are not begun, so that its next owner does, or this one after Stay.
 	Leaving bool
-}
-
-// Spent says whether a command with this id was applied among the newest ones,
-// and at which event. Older ids are the shell's to remember: Spend gives them back.
-func (s *State) Spent(id string) (messages.EventNumber, bool) { return s.spent.find(id) }
-
-// recentIDs is how many spent ids a state keeps. A redelivery is nearly always
-// of one of them; older ones are found in the shell's index.
-const recentIDs = 64
-
-// SpentID is a command id and the event that tells of it.
-type SpentID struct {
-	ID string
-	N  messages.EventNumber
-}
-
-// recent is a short list of spent ids, oldest first.
-type recent []SpentID
-
-func (r recent) find(id string) (messages.EventNumber, bool) {
-	for i := len(r) - 1; i >= 0; i-- {
-		if r[i].ID == id {
-			return r[i].N, true
-		}
-	}
-	return 0, false
-}
-
-// add remembers id, and gives back the oldest if that makes it one too many.
-func (r *recent) add(id SpentID) (evicted SpentID) {
-	if len(*r) == recentIDs {
-		evicted = (*r)[0]
-		copy(*r, (*r)[1:])
-		*r = (*r)[:recentIDs-1]
-	}
-	*r = append(*r, id)
-	return evicted
-}
-
-// SpentBy gives the command id that a frame spent and the event that tells of
-// it: for an input its input.accepted or timer.set, else the frame's first.
-func SpentBy(f *messages.Frame) (id SpentID, ok bool) {
-	if f.Cause.Door == "" || f.Cause.ID == "" {
-		return SpentID{}, false
-	}
-	for i, ev := range f.Events {
-		_, accepted := ev.(messages.InputAccepted)
-		if set, is := ev.(messages.TimerSet); accepted || is && set.Input != nil {
-			return SpentID{f.Cause.ID, f.First + messages.EventNumber(i)}, true
-		}
-	}
-	return SpentID{f.Cause.ID, f.First}, true
 }

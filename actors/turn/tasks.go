@@ -55,12 +55,14 @@ func (d *decision) task(c messages.Task) error {
 	return nil
 }
 
+// maxRecalled is how many tasks that were taken back before they came are kept.
+const maxRecalled = 64
+
 // recall takes a task back.
 func (d *decision) recall(c messages.Recall) error {
 	t := d.s.Turn
 	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
-	_, known := d.s.Spent(c.Input)
-	known = known || c.Input == d.env.Old
+	_, known := d.s.Processed(c.Input)
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")
@@ -88,7 +90,7 @@ func (s *State) evolveTasks(ev messages.Event) {
 			s.Tasks = append(s.Tasks, Task{Input: ev.Input, Parent: *ev.Parent})
 		}
 	case messages.InputRecalled:
-		if s.recalled = append(s.recalled, ev.Input); len(s.recalled) > recentIDs {
+		if s.recalled = append(s.recalled, ev.Input); len(s.recalled) > maxRecalled {
 			s.recalled = slices.Clone(s.recalled[1:])
 		}
 		s.Tasks = append(s.Tasks, Task{

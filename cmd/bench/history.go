@@ -135,7 +135,7 @@ func (h *history) append(ctx context.Context, cause messages.Cause, cmd any) err
 		ID: messages.FrameID(ulid.Make().String()), Epoch: h.epoch, First: h.tail.Last + 1,
 		Prev: h.tail.Frame, PrevDigest: h.tail.Digest, Time: now, Cause: cause, Events: events,
 	}
-	h.state.Spend(f)
+	h.state.Record(f)
 	b, err := messages.EncodeFrame(h.agent, f)
 	if err != nil {
 		return err

@@ -16,9 +16,8 @@ import (
 // patience is how many consumers in a row a reader tries that bring nothing.
 const patience = 3
 
-// Read yields the agent's frames; see eventlog.Reader. If the frame that holds
-// event from is near the newest one, verifying begins with the one before it;
-// else with the first. A reader that gets nothing for about a quarter of a
+// Read yields the agent's frames; see eventlog.Reader. With from beyond 1, verifying begins
+// with the frame that holds it, or the one before that; else with the first. A reader that gets nothing for about a quarter of a
 // minute, though the leader has more, ends with an error.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
@@ -42,11 +41,53 @@ func (l *Log) read(ctx context.Context, a messages.AgentID, newest *stored, from
 	}
 	source := each(ctx, all)
 	if len(all) == 0 {
-		source = ahead(ctx, a, l.scan(ctx, a, 0, newest.seq))
+		var after uint64
+		if after, tail, err = l.before(ctx, a, newest, from); err != nil {
+			yield(eventlog.Recorded{}, err)
+			return
+		}
+		source = ahead(ctx, a, l.scan(ctx, a, after, newest.seq))
 	}
 	l.records(ctx, a, tail, source, func(r eventlog.Recorded, err error) bool {
 		return err == nil && r.Frame.Last() < from || yield(r, err)
 	})
+}
+
+// before returns the sequence behind which to read from event from on, and the tail that
+// follows: the next frame is the one that holds the event before, so that the chain between
+// them is verified. It searches by bisection, because event numbers grow with sequences. Where
+// that finds no such frame it returns the beginning of the log.
+func (l *Log) before(ctx context.Context, a messages.AgentID, newest *stored, from messages.EventNumber) (uint64, eventlog.Tail, error) {
+	if from <= 1 {
+		return 0, eventlog.Tail{}, nil
+	}
+	p, n := a.Partition(), from-1
+	for low, high := uint64(1), newest.seq; low <= high; {
+		middle := low + (high-low)/2
+		m, err := l.conn(p).get(ctx, l.stream[p], place{Seq: middle, Next: newest.subject})
+		if err != nil {
+			return 0, eventlog.Tail{}, err
+		}
+		var h heading
+		if m != nil && m.isFrame() {
+			h, err = parseHeading(m.header)
+		}
+		switch {
+		case m == nil || !m.isFrame() || err != nil:
+			return 0, eventlog.Tail{}, nil
+		case h.first > n:
+			high = middle - 1
+		case h.last < n:
+			low = m.seq + 1
+		default:
+			f, err := decode(a, m)
+			if err != nil { // reading all of it finds out where
+				return 0, eventlog.Tail{}, nil
+			}
+			return m.seq - 1, eventlog.Tail{Frame: f.Prev, Digest: f.PrevDigest, Last: f.First - 1, Epoch: f.Epoch}, nil
+		}
+	}
+	return 0, eventlog.Tail{}, nil
 }
 
 // newest returns the newest message on the agent's subject, nil if there is none.

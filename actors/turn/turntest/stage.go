@@ -102,7 +102,7 @@ func (s *Stage) append(first messages.EventNumber, cause messages.Cause, events 
 		return
 	}
 	f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.Env.Now, Cause: cause, Events: events}
-	s.State.Spend(f)
+	s.State.Record(f)
 	s.Log = append(s.Log, f)
 	for i, ev := range events {
 		fmt.Fprintf(&s.out, "%d %s%s\n", first+messages.EventNumber(i), ev.EventType(), EventText(ev))

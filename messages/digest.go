@@ -1,0 +1,42 @@
+package messages
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// CommandDigest is what tells two commands with the same id apart: the first 64 bits of
+// SHA-256, in hex, of what the command does. Of an input that is its policy and its content,
+// because a retry may have another deadline. It is empty for commands that only agents give.
+func CommandDigest(c Command) string {
+	sum := sha256.New()
+	field := func(text string) {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(text)))
+		sum.Write(size[:])
+		sum.Write([]byte(text))
+	}
+	field(c.CommandType())
+	switch c := c.(type) {
+	case Input:
+		field(string(cmp.Or(c.Policy, PolicyQueue)))
+		for _, p := range c.Content {
+			field(p.Type)
+			field(p.Text)
+			field(p.ImageURL)
+			field(p.Detail)
+		}
+	case Task, Recall, Report, Settled:
+		return ""
+	default:
+		b, err := json.Marshal(WithID(c, ""))
+		if err != nil { // a patch that is no JSON, which is refused
+			return ""
+		}
+		field(string(b))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}

@@ -32,8 +32,8 @@ type History struct {
 	refused   messages.EventNumber // the newest end of a turn that withheld items; 0: none
 	removed   *withheld            // since accepted; nil: nothing
 
-	// shown are the items of the first len(shown) entries, kept while a turn
-	// runs so that its steps do not build them again. Nil between turns.
+	// shown are the items of the first len(shown) entries, kept so that model calls do
+	// not build them again. They hold no marks.
 	shown []messages.Item
 
 	digested int // entries that sum covers
@@ -297,7 +297,6 @@ func (h *History) settleWith(n messages.EventNumber, turn messages.TurnID, call 
 
 // ended marks the turn's items.
 func (h *History) ended(turn messages.TurnID, m mark) {
-	h.shown = nil
 	if m == unmarked {
 		return
 	}

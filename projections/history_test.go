@@ -245,3 +245,20 @@ func BenchmarkItems(b *testing.B) {
 		h.Items()
 	}
 }
+
+// A turn that ends does not make the next model call build the items of the turns before.
+func TestItemsAreKeptBetweenTurns(t *testing.T) {
+	h := told(input("u1", "hello"), started("t1", "u1"), messages.ModelRequested{Turn: "t1", Inputs: []string{"u1"}}, answer("t1", "hi"))
+	first := &h.Items()[0]
+	for n, ev := range []messages.Event{
+		messages.TurnCompleted{Turn: "t1", Inputs: []string{"u1"}},
+		input("u2", "bye"), started("t2", "u2"), messages.ModelRequested{Turn: "t2", Inputs: []string{"u2"}},
+	} {
+		h.Apply(messages.EventNumber(n+5), ev)
+	}
+	kept := len(h.shown)
+	if kept != 2 || &h.shown[0] != first {
+		t.Fatalf("%d items are kept, want 2 and the same as before", kept)
+	}
+	expect(t, h, "2 t1 user: hello", "4 t1 assistant: hi", "7 t2 user: bye")
+}

@@ -273,7 +273,6 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 		Tail  eventlog.Tail `json:"tail"`
 		Image turn.Image    `json:"image"`
 
-		IDs     any               `json:"ids"`
 		Replies map[string]string `json:"replies"`
 		Ended   []string          `json:"ended"`
 
@@ -314,8 +313,8 @@ func TestDoctorOfSnapshots(t *testing.T) { // A27
 	_, err = c.Do(w.ctx, agent, messages.Delete{})
 	w.ok(err)
 	w.until(c, agent, ofType("agent.purged"))
-	w.ok(log.PutSnapshot(w.ctx, id, "ids-1-0", good)) // as a node that was killed then
-	if f := only("left", messages.Query{Repair: true}, doctor.Fail, "the agent was deleted, and snapshots of it are stored: ids-1-0"); !f.Repaired {
+	w.ok(log.PutSnapshot(w.ctx, id, "turn-1", good)) // as a node that was killed then
+	if f := only("left", messages.Query{Repair: true}, doctor.Fail, "the agent was deleted, and snapshots of it are stored: turn-1"); !f.Repaired {
 		t.Errorf("%+v", f)
 	}
 	if found, _ := w.examined(c, messages.Query{Deep: true}); len(found) != 0 {

@@ -16,25 +16,28 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-func TestSameIDOnTwoDoorsAndAfterRestart(t *testing.T) { // A8
+func TestSameIDOnTwoEndpointsAndAfterRestart(t *testing.T) { // A8
 	w := newWorld(t)
 	model := echo()
 	n := w.node(agents(model, nil))
 	first := w.say(n.Client(), "assistant/a", "same", "hello")
-	again := w.say(n.Client(), "assistant/a", "same", "something else")
+	again := w.say(n.Client(), "assistant/a", "same", "hello")
 	if again.text != "you said hello" || again.end.N != first.end.N || again.end.Output != first.end.Output {
 		t.Errorf("asked again: %+v, first %+v", again, first)
 	}
-	answer := w.told("reprise.in.default.assistant.a", `{"id":"same","content":"by the other door"}`)
+	answer := w.told("reprise.in.default.assistant.a", `{"id":"same","content":"hello"}`)
 	if !answer.Duplicate || answer.N != first.events[0].N || answer.Turn != first.end.Turn {
-		t.Errorf("the other door: %+v", answer)
+		t.Errorf("the other endpoint: %+v", answer)
+	}
+	if answer := w.told("reprise.in.default.assistant.a", `{"id":"same","content":"something else"}`); answer.Err == nil || answer.Err.Code != messages.Conflict {
+		t.Errorf("the same id with other content: %+v", answer)
 	}
 	if other := w.say(n.Client(), "assistant/b", "same", "hi"); other.text != "you said hi" {
 		t.Errorf("another agent: %+v", other)
 	}
 	w.ok(n.Close())
 	n = w.node(agents(model, nil))
-	if late := w.say(n.Client(), "assistant/a", "same", "after the restart"); late.text != "you said hello" || late.end.N != first.end.N {
+	if late := w.say(n.Client(), "assistant/a", "same", "hello"); late.text != "you said hello" || late.end.N != first.end.N {
 		t.Errorf("after the restart: %+v", late)
 	}
 	if model.Calls() != 2 || count(w.events(n.Client(), "assistant/a"), "turn.started") != 1 {

@@ -25,8 +25,8 @@ type Deliver struct {
 	Came time.Time
 }
 
-// cause is Cause with the command's own type and id: what it spends must not
-// depend on how careful the sender was.
+// cause returns Cause with the command's own type, id and digest, whatever the sender has
+// set.
 func (d *Deliver) cause() messages.Cause {
 	c := d.Cause
 	c.Type, c.ID = d.Command.CommandType(), d.Command.CommandID()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Command is something asked of an agent from outside. It may be refused; an
-// applied one spends its id for ever.
+// Command is something asked of an agent from outside. It may be refused. The same id
+// has its effect once within the agent's deduplication window.
 type Command interface {
 	// CommandType is the "type" of its body.
 	CommandType() string

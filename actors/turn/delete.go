@@ -43,7 +43,7 @@ func (s *State) Buries() *Deletion {
 }
 
 // Cause is that of the tombstone that follows agent.closed: the command that
-// closed the agent. It spends the command's id anew, for a tombstone frees all.
+// closed the agent. It records the command's id again, because a tombstone ends the deduplication window.
 func (d *Deletion) Cause() messages.Cause {
 	return messages.Cause{Type: messages.Delete{}.CommandType(), ID: d.Command, Door: "ctl", Reason: d.Reason}.From(d.Person)
 }

@@ -64,8 +64,8 @@ func (d *decision) settleCalls(why string) {
 	}
 }
 
-// clear takes the agent back to what it was when it was created. Spent ids stay
-// spent, and what was used stays used.
+// clear takes the agent back to what it was when it was created. The ids of
+// processed commands stay in the deduplication window, and what was used stays used.
 func (d *decision) clear(c messages.Clear) {
 	d.drop("clear", c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})

@@ -11,7 +11,7 @@ import (
 )
 
 // answered takes a caller's answer to a query and makes it a command of the
-// agent's. Each answer has an id of its own that nobody can guess and spend
+// agent's. Each answer has an id of its own that cannot be guessed and used
 // before it: what a second answer means is the agent's to say. An answer to a
 // stream that has ended means nothing.
 func (g *Gateway) answered(r *nats.Msg) {

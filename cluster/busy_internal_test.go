@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the views may take falls with what is left of the machine, and never to
+// What the index may take falls with what is left of the machine, and never to
 // nothing.
 func TestRestFor(t *testing.T) {
 	const worked = 100 * time.Millisecond

@@ -56,11 +56,11 @@ type Config struct {
 	// Data is the folder of the embedded NATS server, used when neither NATS
 	// nor Conn is given.
 	Data string
-	// Views is the folder where the node keeps the views of the fleet, a cache of
-	// the log. No two nodes may share one. Empty: views in Data, or a temporary
+	// IndexDir is the folder where the node keeps the index of all agents, a cache of
+	// the log. No two nodes may share one. Empty: index in Data, or a temporary
 	// folder where the server is not embedded. With encryption they are kept in
 	// memory alone and built anew at each start.
-	Views string
+	IndexDir string
 	// Listen is the embedded server's address, such as 127.0.0.1:4222. Port 0
 	// takes any free port. Empty: it is reachable from inside the process only.
 	Listen string
@@ -164,7 +164,7 @@ type Node struct {
 	streams   *natslog.Log // what log is stored in
 	log       *sealed.Log
 	keys      *sealed.Keys // nil: nothing is encrypted
-	views     *views
+	index     *agentsIndex
 	integrity *integrity
 	kinds     *kinds
 	host      *host
@@ -181,7 +181,7 @@ type Node struct {
 	started   time.Time
 	// up says that all of the node is there, ending that it stops.
 	up, ending atomic.Bool
-	lag        lookedUp[uint64] // of the views
+	lag        lookedUp[uint64] // of the index
 	members    *member.Members
 	leases     atomic.Pointer[lease.Leases] // nil until the node has joined
 	gateway    *gateway.Gateway
@@ -232,7 +232,7 @@ func Start(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.undo()
 		}
 	}()
-	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openViews, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
+	for _, step := range []func(context.Context) error{n.openHTTP, n.archives, n.connect, n.openLog, n.askSync, n.openIntegrity, n.openIndex, n.openHost, n.join, n.openDoors, n.openControl, n.openRetention, n.openScrub, n.watchServer, n.watchMark} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -317,13 +317,13 @@ func (n *Node) openHost(ctx context.Context) error {
 		Deliver: n.host.deliver, Whole: n.integrity.wholeNow,
 		Steady:  func() bool { return n.members.Steady(time.Minute) },
 		Agents:  agents,
-		Fleet:   n.views,
+		Index:   n.index,
 		Nodes:   nodes,
 		Cluster: standing{n},
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.views.examine(n.log)),
+		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.index.examine(n.log)),
 		Store: gateway.StoreFindings{
 			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
 		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),

@@ -43,7 +43,7 @@ func judged(all []natslog.Copies) (found []doctor.Finding) {
 	}
 	slices.Sort(fewer)
 	if len(fewer) > 0 {
-		add(doctor.Warn, fmt.Sprintf("run `reprise store upgrade --replicas %d`", most), "streams have different numbers of copies, up to %d: %s", most, strings.Join(fewer, ", "))
+		add(doctor.Warn, fmt.Sprintf("run `reprise store scale --replicas %d`", most), "streams have different numbers of copies, up to %d: %s", most, strings.Join(fewer, ", "))
 	}
 	return found
 }

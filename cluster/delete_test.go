@@ -198,7 +198,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	if got := w.say(n.Client(), "assistant/a", "u1", "who am I?"); got.text != "you said who am I?" {
 		t.Errorf("the new life says %q", got.text)
 	}
-	if w.fleetOf(n); strings.Contains(w.log.String(), "cannot be read") { // what is gone is not missed
+	if w.indexOf(n); strings.Contains(w.log.String(), "cannot be read") { // what is gone is not missed
 		t.Errorf("logged:\n%s", w.log)
 	}
 	w.ok(n.Close())

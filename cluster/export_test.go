@@ -19,7 +19,7 @@ func (n *Node) Marked(p messages.Partition) bool { return n.streams.Marked(p) >=
 
 // Indexed reports whether the agents index holds all that the log does.
 func (n *Node) Indexed(ctx context.Context) bool {
-	behind, err := n.viewsLag(ctx)
+	behind, err := n.indexLag(ctx)
 	return err == nil && behind == 0
 }
 

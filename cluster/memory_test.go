@@ -210,7 +210,7 @@ func rest(ctx context.Context, t *testing.T, n *cluster.Node) {
 type heap struct{ own, server int64 }
 
 // stays is how much more than before is in use for each of count agents, once it
-// is not more than most: snapshots and the views of the fleet come after, and the server
+// is not more than most: snapshots and the index come after, and the server
 // keeps blocks of streams for seconds.
 func stays(ctx context.Context, before heap, count int64, most heap) heap {
 	ticker := time.NewTicker(100 * time.Millisecond)

@@ -123,7 +123,7 @@ func (n *Node) connected() bool {
 
 func (n *Node) connections() []*nats.Conn { return append([]*nats.Conn{n.doors}, n.conns...) }
 
-// lagFor is how long the lag of the views is believed once it was looked up.
+// lagFor is how long the lag of the index is believed once it was looked up.
 const lagFor = 5 * time.Second
 
 // state looks up what the metrics tell. A node that still starts tells little.
@@ -139,8 +139,8 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 	s.Members, s.InMemory, s.Known = len(n.members.List()), n.InMemory(), n.agents.Len()
 	s.Streams, s.Prompts = n.gateway.Load()
 	s.AskedAfar, s.AskedAgain = n.host.asking.afar.Load(), n.host.asking.repeated.Load()
-	if behind, err := n.lag.get(ctx, lagFor, n.viewsLag); err == nil {
-		s.ViewsBehind = &behind
+	if behind, err := n.lag.get(ctx, lagFor, n.indexLag); err == nil {
+		s.IndexBehind = &behind
 	}
 	s.ScrubBehind = n.scrubber.behind.Load()
 	for _, in := range n.inbox.Stats() {
@@ -164,16 +164,16 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 // errAway is why nothing is asked of NATS.
 var errAway = errors.New("NATS cannot be reached")
 
-// viewsLag is how many messages of the log the views of the fleet lack.
-func (n *Node) viewsLag(ctx context.Context) (uint64, error) {
+// indexLag is how many messages of the log the index lack.
+func (n *Node) indexLag(ctx context.Context) (uint64, error) {
 	if !n.connected() {
 		return 0, errAway
 	}
-	ends, err := n.views.ends(ctx)
+	ends, err := n.index.ends(ctx)
 	if err != nil {
 		return 0, err
 	}
-	store, behind, _, why := n.views.behind(ends)
+	store, behind, _, why := n.index.behind(ends)
 	if store == nil {
 		return 0, why
 	}

@@ -198,7 +198,7 @@ func TestMetricsAreWrittenDown(t *testing.T) {
 	n := w.node(served)
 	var told []string
 	var families map[string]*dto.MetricFamily
-	w.eventually("the views are open", func() bool {
+	w.eventually("the index is open", func() bool {
 		families = w.families(n)
 		return families["reprise_views_behind_messages"] != nil
 	})

@@ -146,7 +146,7 @@ type Definitions interface {
 }
 
 // Log is all that a node needs. A projection of one agent needs only the
-// Reader, one of a fleet only the Shards.
+// Reader, one of all agents only the Shards.
 type Log interface {
 	Appender
 	Reader

@@ -84,7 +84,7 @@ type Resumer interface {
 	ReadFrom(ctx context.Context, a messages.AgentID, after Tail) iter.Seq2[Recorded, error]
 }
 
-// Shards reads the whole log, all agents together, as a projection of a fleet
+// Shards reads the whole log, all agents together, as a projection of all agents
 // needs it. The log is made of a fixed number of shards; all frames of an agent
 // are in one of them, in order.
 type Shards interface {

@@ -39,7 +39,7 @@ type Lacks struct {
 }
 
 // QueryStore asks for a view of the whole store, all tenants together: doctor,
-// nodes, partitions or views.
+// nodes, partitions or index.
 func (c *Client) QueryStore(ctx context.Context, q messages.Query) iter.Seq2[json.RawMessage, error] {
 	return c.pages(ctx, c.subjects.StoreQuery(), q, nil, nil)
 }

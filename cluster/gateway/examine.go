@@ -58,10 +58,10 @@ func (g *Gateway) queryStore(msg *nats.Msg) {
 			return g.nodes(p)
 		case "partitions":
 			return g.partitions(p)
-		case "views":
-			return g.places(p)
+		case "index":
+			return g.positions(p)
 		}
-		return messages.Refuse(messages.BadInput, "view %q: the whole store has the views doctor, nodes, partitions and views", q.View)
+		return messages.Refuse(messages.BadInput, "view %q: the whole store has the views doctor, nodes, partitions and index", q.View)
 	})
 }
 

@@ -63,8 +63,8 @@ type Config struct {
 	Steady func() bool
 	// Agents is the list of all agents.
 	Agents *projections.Agents
-	// Fleet holds the views of all agents together.
-	Fleet Fleet
+	// Index holds the views of all agents together.
+	Index Index
 	// Nodes are the others. Without a transport there are none.
 	Nodes
 	// Cluster tells of all nodes and partitions.

@@ -35,7 +35,7 @@ func (g *Gateway) queryTenant(msg *nats.Msg) {
 		case "agents":
 			return g.agents(p, tenant, q)
 		case "approvals", "usage", "effects":
-			return g.fleet(p, tenant, q)
+			return g.indexed(p, tenant, q)
 		case "dlq":
 			return g.deadLetters(p, tenant, q)
 		}
@@ -53,7 +53,7 @@ func (g *Gateway) agents(p *page, tenant string, q messages.Query) error {
 			return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", q.Cursor)
 		}
 	}
-	p.unreadable = g.Fleet.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
+	p.unreadable = g.Index.Unreadable(tenant) // the list is of headers and whole; what it leads to is not
 	for _, row := range g.Agents.List(projections.AgentFilter{Tenant: tenant, Kind: q.Kind, Phase: q.Phase, Failed: q.Last != "", Deleted: q.Deleted, Since: q.Since, After: after, Limit: p.most() + 1}) {
 		row.Owner = g.ownerOf(row.Agent.Partition())
 		if !p.after(row.Agent.Full(), row) {

@@ -20,11 +20,11 @@ import (
 // as fast, but for a slow start.
 func standIn(args []string) error {
 	if slices.Contains(args, "--help") {
-		fmt.Println("Measure\n\n  turns       turns\n  views       views")
+		fmt.Println("Measure\n\n  turns       turns\n  index       index")
 		return nil
 	}
 	name, notes := filepath.Base(os.Args[0]), filepath.Join(filepath.Dir(os.Args[0]), "notes")
-	if slices.Contains(args, "views") {
+	if slices.Contains(args, "index") {
 		return interrupted(notes, args[len(args)-1])
 	}
 	before, _ := os.ReadFile(notes) // the first one finds none
@@ -132,7 +132,7 @@ func TestAgainstCanceled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	v.Names, v.Flags, o.Out = []string{"views"}, []string{l.Addr().String()}, &bytes.Buffer{}
+	v.Names, v.Flags, o.Out = []string{"index"}, []string{l.Addr().String()}, &bytes.Buffer{}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		if c, err := l.Accept(); err == nil {

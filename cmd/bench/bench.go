@@ -35,8 +35,8 @@ type Options struct {
 	Window time.Duration
 	// Idle is how many agents the memory figure counts. Zero: 10,000.
 	Idle int
-	// Fleet is how many agents the views are built of. Zero: 100,000.
-	Fleet int
+	// Indexed is how many agents the index is built of. Zero: 100,000.
+	Indexed int
 	// Events lists the lengths of the logs of agents that activation reads. Empty:
 	// 100, 10,000 and 100,000.
 	Events []int
@@ -103,8 +103,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Idle == 0 {
 		o.Idle = 10000
 	}
-	if o.Fleet == 0 {
-		o.Fleet = 100000
+	if o.Indexed == 0 {
+		o.Indexed = 100000
 	}
 	if o.Others == 0 {
 		o.Others = 500
@@ -163,9 +163,9 @@ var figures = []figure{
 	{"activation", "how long a passive agent takes to act, by the length of its history and by its processed ids", (*lab).activations},
 	{"growth", "what a turn costs after 10, 100, 250 and 1,000 turns of its agent", (*lab).growth},
 	{"waiting", "what agents cost while they wait for their models", (*lab).waits},
-	{"snapshots", "turns with snapshots, and with the views of the fleet too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
+	{"snapshots", "turns with snapshots, and with the index too, beside turns without", func(l *lab, ctx context.Context) error { return l.cells(ctx, l.snapshots) }},
 	{"memory", "bytes that an idle active agent takes", (*lab).memory},
-	{"views", "the views of a large fleet: how fast they are built, how long a page takes", (*lab).views},
+	{"index", "the index of many agents: how fast it is built, how long a page takes", (*lab).index},
 	{"interrupt", "how soon an interrupt reaches a running tool while other agents work", (*lab).interrupts},
 	{"cluster", "several nodes, one NATS server and three: asks, a kill, a leave, a join", (*lab).cluster},
 	{"http", "turns against a model server over HTTP beside a bare loop that fsyncs a file", (*lab).http},

@@ -74,7 +74,7 @@ func tiny(t *testing.T, names ...string) Options {
 	t.Helper()
 	return Options{
 		Names: names, Dir: t.TempDir(), Sync: []string{"relaxed"}, Agents: []int{1, 3}, Window: 60 * time.Millisecond,
-		Idle: 20, Others: 3, Fleet: 300, Events: []int{10, 40}, IDs: []int{30}, Waiting: 100,
+		Idle: 20, Others: 3, Indexed: 300, Events: []int{10, 40}, IDs: []int{30}, Waiting: 100,
 		Nodes: []int{2}, Replicas: []int{1}, Held: []int{5}, Settle: 1500 * time.Millisecond,
 	}
 }
@@ -232,13 +232,13 @@ func TestSnapshots(t *testing.T) {
 	rounds = 2
 	o := tiny(t, "snapshots")
 	o.Agents = []int{3}
-	has(t, measure(t, o), o.Agents, "turns without snapshots and views", "turns with snapshots", "turns with snapshots and views",
-		"turns with snapshots and views: CPU per 1,000 turns")
+	has(t, measure(t, o), o.Agents, "turns without snapshots and index", "turns with snapshots", "turns with snapshots and index",
+		"turns with snapshots and index: CPU per 1,000 turns")
 }
 
-func TestViews(t *testing.T) {
-	rows := measure(t, tiny(t, "views"))
-	has(t, rows, []int{300}, "views built", "approvals", "usage --by agent --since 24h", "effects --tool --where")
+func TestIndex(t *testing.T) {
+	rows := measure(t, tiny(t, "index"))
+	has(t, rows, []int{300}, "index built", "approvals", "usage --by agent --since 24h", "effects --tool --where")
 }
 
 func TestInterrupt(t *testing.T) {
@@ -362,7 +362,7 @@ func TestCanceled(t *testing.T) {
 		o := tiny(t, name)
 		o.Program, o.Window = reprise(t), time.Hour
 		o.Idle = 1 << 20
-		o.Events, o.Fleet = []int{1 << 20}, 1<<20
+		o.Events, o.Indexed = []int{1 << 20}, 1<<20
 		o.Out = &bytes.Buffer{}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		start := time.Now()

@@ -29,7 +29,7 @@ import (
 type order struct {
 	NATS     string `json:"nats"`
 	Replicas int    `json:"replicas"`
-	Views    string `json:"views"`
+	IndexDir string `json:"index_dir"`
 }
 
 // serving is what it prints when it serves.
@@ -65,7 +65,7 @@ func serveNode(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return fmt.Errorf("read what node to start: %w", err)
 	}
 	node, err := cluster.Start(ctx, cluster.Config{
-		NATS: o.NATS, Replicas: o.Replicas, Views: o.Views, Version: "bench", IdleAfter: time.Hour,
+		NATS: o.NATS, Replicas: o.Replicas, IndexDir: o.IndexDir, Version: "bench", IdleAfter: time.Hour,
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Providers: providers.Set{"bench": nodeModel},
 		Agents: []actors.Definition{
@@ -118,7 +118,7 @@ const serves = 60 * time.Second
 
 // launch starts a node's process; it ends with ctx at the latest.
 func (t *trial) launch(ctx context.Context, number int) (*member, error) {
-	views, err := os.MkdirTemp(t.servers.dir, "views-")
+	indexes, err := os.MkdirTemp(t.servers.dir, "index-")
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (t *trial) launch(ctx context.Context, number int) (*member, error) {
 	late := time.AfterFunc(serves, p.kill) // its output ends then
 	defer late.Stop()
 	var is serving
-	if err := p.ask(order{NATS: t.urls[number%len(t.urls)], Replicas: t.store.replicas, Views: filepath.Join(views, strconv.Itoa(number))}, &is); err != nil {
+	if err := p.ask(order{NATS: t.urls[number%len(t.urls)], Replicas: t.store.replicas, IndexDir: filepath.Join(indexes, strconv.Itoa(number))}, &is); err != nil {
 		return nil, err
 	}
 	m := &member{process: p, id: is.ID, gone: make(chan struct{})}

@@ -37,7 +37,7 @@ func (l *lab) withServers(ctx context.Context, mode string, replicas int, f func
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	s := &servers{dir: dir, store: &store{
-		sync: mode, replicas: replicas, nowhere: filepath.Join(dir, "nowhere"), noViews: true, names: natslog.NamesOf(messages.Subjects{}),
+		sync: mode, replicas: replicas, nowhere: filepath.Join(dir, "nowhere"), noIndex: true, names: natslog.NamesOf(messages.Subjects{}),
 		logger: slog.New(slog.NewTextHandler(l.Progress, &slog.HandlerOptions{Level: slog.LevelError + 1})), // killed nodes are expected here
 	}}
 	if err := os.WriteFile(s.nowhere, nil, 0o600); err != nil {

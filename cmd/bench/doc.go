@@ -23,17 +23,17 @@
 //     appends is that of the server and the publishers. Goroutine runs are
 //     estimated: the scheduler measures one in eight.
 //
-// Nodes without snapshots, with them, and with the views of the fleet beside them
+// Nodes without snapshots, with them, and with the index beside them
 // take turns, and none is always the first; each ratio is the median of those of
-// the rounds. Windows are longer there, since views are written every few seconds.
+// the rounds. Windows are longer there, since the index is written every few seconds.
 //
-// The views of a fleet are measured on a file of their own, from frames that are
+// The index is measured on a file of its own, from frames that are
 // decoded as those of a log; writing those frames is not counted. Of pages the
 // slowest of five is told, as its rows would be sent.
 //
 // The figure growth lets 8 agents work up to a length, and then divides the CPU time and
 // the bytes that the process allocates by the turns around that length: 8 to 12 for turn
-// 10, 950 to 1,050 for turn 1,000. These nodes keep no views.
+// 10, 950 to 1,050 for turn 1,000. These nodes keep no index.
 //
 // The figure waiting holds agents in model calls that do not return, and subtracts what
 // the node takes without them. The askers are in the process: of the memory and the

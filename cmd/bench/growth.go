@@ -20,10 +20,10 @@ var (
 )
 
 // growth measures what a turn costs by the number of turns that its agent has had. The
-// nodes keep no views: these are written every few seconds, in few of the windows.
+// nodes keep no index: it is written every few seconds, in few of the windows.
 func (l *lab) growth(ctx context.Context) error {
 	return l.with(ctx, "relaxed", func(ctx context.Context, s *store) error {
-		s.noViews = true
+		s.noIndex = true
 		var baseCPU, baseBytes Row
 		for i, length := range lengths {
 			l.say("sync %s, %d agents: the cost of turn %d", s.sync, growthAgents, length)

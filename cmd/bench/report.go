@@ -15,7 +15,7 @@ type Row struct {
 	Figure string `json:"figure"`
 	// Agents is how many were at work at once.
 	Agents int `json:"agents"`
-	// Sync is the store's mode: always or relaxed; cache for the views of a fleet,
+	// Sync is the store's mode: always or relaxed; cache for the index,
 	// whose file is one.
 	Sync string `json:"sync"`
 	// Nodes and Replicas are those of a cluster. Zero: it was one node in this

@@ -8,7 +8,7 @@ import (
 // rounds is how many windows each kind of node gets, in turn with the others.
 var rounds = 5 // fewer in tests
 
-// longer is how much longer they are than others: the views of a fleet are written
+// longer is how much longer they are than others: the index is written
 // every few seconds when much is done.
 const longer = 5
 
@@ -16,7 +16,7 @@ const longer = 5
 type variant struct {
 	name          string
 	snapshotEvery int
-	noViews       bool
+	noIndex       bool
 
 	rates, cpu []float64 // of its windows
 	// rateTo and cpuTo are those beside the ones of the plainest node in the same
@@ -24,20 +24,20 @@ type variant struct {
 	rateTo, cpuTo []float64
 }
 
-// snapshots measures what leaving snapshots and keeping the views of the fleet cost
+// snapshots measures what leaving snapshots and keeping the index cost
 // n agents at work.
 func (l *lab) snapshots(ctx context.Context, s *store, n int) error {
-	defer func() { s.snapshotEvery, s.noViews = 0, false }()
+	defer func() { s.snapshotEvery, s.noIndex = 0, false }()
 	all := []*variant{
-		{name: "turns without snapshots and views", snapshotEvery: -1, noViews: true},
-		{name: "turns with snapshots", noViews: true},
-		{name: "turns with snapshots and views"},
+		{name: "turns without snapshots and index", snapshotEvery: -1, noIndex: true},
+		{name: "turns with snapshots", noIndex: true},
+		{name: "turns with snapshots and index"},
 	}
 	for round := range rounds {
-		l.say("sync %s, %d agents: turns with and without snapshots and views, %d of %d", s.sync, n, round+1, rounds)
+		l.say("sync %s, %d agents: turns with and without snapshots and index, %d of %d", s.sync, n, round+1, rounds)
 		for i := range all { // none is always the first
 			v := all[(round+i)%len(all)]
-			s.snapshotEvery, s.noViews = v.snapshotEvery, v.noViews
+			s.snapshotEvery, s.noIndex = v.snapshotEvery, v.noIndex
 			got, _, err := s.turns(ctx, twoStep, n, longer*l.Window)
 			if err != nil {
 				return err

@@ -31,12 +31,12 @@ type store struct {
 	js     jetstream.JetStream
 	names  natslog.Names
 	logger *slog.Logger
-	// snapshotEvery is the nodes'; noViews says that they keep no views of the fleet.
+	// snapshotEvery is the nodes'; noIndex says that they keep no index.
 	snapshotEvery int
-	noViews       bool
+	noIndex       bool
 	// replicas of the streams. Zero: 1.
 	replicas int
-	// nowhere is a file, in which no node can keep a folder of views.
+	// nowhere is a file, in which no node can keep an index.
 	nowhere string
 	// frames are those of an ordinary turn, as the log holds them.
 	frames []frame
@@ -111,12 +111,12 @@ func (s *store) node(ctx context.Context, p providers.Provider, more ...actors.D
 }
 
 func (s *store) config(p providers.Provider, more ...actors.Definition) cluster.Config {
-	views := ""
-	if s.noViews {
-		views = s.nowhere // a node whose views cannot be opened goes on without them
+	dir := ""
+	if s.noIndex {
+		dir = s.nowhere // a node whose index cannot be opened works without it
 	}
 	return cluster.Config{
-		Conn: s.conns[0], Views: views, Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
+		Conn: s.conns[0], IndexDir: dir, Logger: s.logger, Version: "bench", IdleAfter: time.Hour,
 		Providers: providers.Set{"bench": p},
 		Agents:    append(more, actors.Definition{Kind: kind, Model: modelName, Instructions: instructions, Tools: []tool.Tool{echo}}),
 

@@ -131,8 +131,8 @@ func (c *Copies) stand(group *jetstream.ClusterInfo, what string) {
 	}
 }
 
-// Upgrade says what a store is to be brought to.
-type Upgrade struct {
+// Scale says what a store is to be brought to.
+type Scale struct {
 	Conn     *nats.Conn // made by [Connect]; it is not closed
 	Subjects messages.Subjects
 	// Replicas is how many copies each stream and bucket shall have.
@@ -148,7 +148,7 @@ type Upgrade struct {
 // until each is whole, and says how they are then. Nodes may run meanwhile, and after an
 // error or a crash it may be run again. It refuses, before it changes anything, where
 // the servers cannot keep so many copies, or streams have more.
-func (u Upgrade) Run(ctx context.Context) ([]Copies, error) {
+func (u Scale) Run(ctx context.Context) ([]Copies, error) {
 	js, err := jetstream.New(u.Conn)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (u Upgrade) Run(ctx context.Context) ([]Copies, error) {
 }
 
 // admit refuses what cannot be done.
-func (u Upgrade) admit(ctx context.Context, js jetstream.JetStream, have []Copies) error {
+func (u Scale) admit(ctx context.Context, js jetstream.JetStream, have []Copies) error {
 	if len(have) == 0 {
 		return fmt.Errorf("at %s there is no store with root %s: name the server and the root of one", messages.Redacted(u.Conn.ConnectedUrl()), root(u.Subjects))
 	}
@@ -196,7 +196,7 @@ func (u Upgrade) admit(ctx context.Context, js jetstream.JetStream, have []Copie
 
 // probe finds out whether the servers can keep so many copies, with a stream that
 // holds nothing and goes again.
-func (u Upgrade) probe(ctx context.Context, js jetstream.JetStream) error {
+func (u Scale) probe(ctx context.Context, js jetstream.JetStream) error {
 	name := NamesOf(u.Subjects).prefix + "PROBE"
 	_, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: name, Description: "reprise: looks how many copies can be kept", Subjects: []string{root(u.Subjects) + ".probe"},
@@ -212,7 +212,7 @@ func (u Upgrade) probe(ctx context.Context, js jetstream.JetStream) error {
 const lookEvery = 100 * time.Millisecond
 
 // raise brings one stream to so many copies and waits until it is whole.
-func (u Upgrade) raise(ctx context.Context, js jetstream.JetStream, c Copies) (Copies, error) {
+func (u Scale) raise(ctx context.Context, js jetstream.JetStream, c Copies) (Copies, error) {
 	if c.Replicas != u.Replicas {
 		if err := u.update(ctx, js, c.Stream); err != nil {
 			return c, err
@@ -240,7 +240,7 @@ func (u Upgrade) raise(ctx context.Context, js jetstream.JetStream, c Copies) (C
 // update asks for the copies. The server never changes the persist mode of a stream
 // and keeps one that is async on one server: it can only be made anew, empty. That
 // is so of snapshots alone, which are a cache.
-func (u Upgrade) update(ctx context.Context, js jetstream.JetStream, stream string) error {
+func (u Scale) update(ctx context.Context, js jetstream.JetStream, stream string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return err

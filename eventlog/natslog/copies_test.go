@@ -95,7 +95,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 		want map[string]bool
 	}{{true, ones}, {false, ones}, {false, nil}} {
 		few := map[string]bool{}
-		after, err := natslog.Upgrade{Conn: nc, Replicas: 3, DryRun: run.dry, Progress: func(c natslog.Copies, done bool) {
+		after, err := natslog.Scale{Conn: nc, Replicas: 3, DryRun: run.dry, Progress: func(c natslog.Copies, done bool) {
 			if c.Replicas == 1 && !done {
 				few[c.Stream] = true
 			}
@@ -131,11 +131,11 @@ func TestUpgradeRefuses(t *testing.T) {
 	nc := connect(t)
 	l, c := open(t, 1)
 	for _, test := range []struct {
-		up   natslog.Upgrade
+		up   natslog.Scale
 		says string
 	}{
-		{natslog.Upgrade{Conn: nc, Subjects: c.Subjects, Replicas: 3}, "stands alone"},
-		{natslog.Upgrade{Conn: nc, Subjects: messages.Subjects{Root: "nowhere"}, Replicas: 3}, "no store with root nowhere"},
+		{natslog.Scale{Conn: nc, Subjects: c.Subjects, Replicas: 3}, "stands alone"},
+		{natslog.Scale{Conn: nc, Subjects: messages.Subjects{Root: "nowhere"}, Replicas: 3}, "no store with root nowhere"},
 	} {
 		if _, err := test.up.Run(t.Context()); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%v, want one that says %q", err, test.says)

@@ -29,8 +29,8 @@ type State struct {
 	// nodes, AskedAgain how often one was sent again.
 	Streams                        int
 	Prompts, AskedAfar, AskedAgain int64
-	// ViewsBehind is how many messages the views of the fleet lack. Nil: not known now.
-	ViewsBehind *uint64
+	// IndexBehind is how many messages the index lack. Nil: not known now.
+	IndexBehind *uint64
 	// ScrubBehind is how many sequences of the stream of the log that is read through now
 	// are still to be read.
 	ScrubBehind uint64
@@ -77,7 +77,7 @@ var (
 	prompts     = gauge("reprise_prompts_total", "Prompts that have come to this node's door.")
 	askedAfar   = gauge("reprise_asks_remote_total", "Commands from this node's doors for agents of other nodes.")
 	askedAgain  = gauge("reprise_asks_retried_total", "Times that a command from this node's doors was sent again: its agent changed hands, or its node did not answer.")
-	viewsBehind = gauge("reprise_views_behind_messages", "Messages of the log that this node's views of the fleet do not tell of yet.")
+	indexBehind = gauge("reprise_index_behind_messages", "Messages of the log that this node's index has not read yet.")
 	scrubBehind = gauge("reprise_scrub_behind_messages", "Messages of the stream of the log that this node reads through in the background that are still to be read; 0 if none is.")
 	epoch       = gauge("reprise_partition_epoch", "The epoch under which a partition is this node's.", "partition")
 	owing       = gauge("reprise_agents_owing_work", "Agents of a partition of this node that owe work.", "partition")
@@ -103,7 +103,7 @@ const lookUpWithin = 3 * time.Second
 // Describe names what there is.
 func (*state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		ready, connected, reconnects, members, held, inMemory, known, payloadHeld, payloadMost, payloadWait, streams, prompts, askedAfar, askedAgain, viewsBehind, scrubBehind, epoch, owing,
+		ready, connected, reconnects, members, held, inMemory, known, payloadHeld, payloadMost, payloadWait, streams, prompts, askedAfar, askedAgain, indexBehind, scrubBehind, epoch, owing,
 		pending, inHand, waiting, unserved, oldest, applied, repeated, letters, lost,
 	} {
 		to <- d
@@ -132,8 +132,8 @@ func (s *state) Collect(to chan<- prometheus.Metric) {
 	is(prompts, prometheus.CounterValue, float64(now.Prompts))
 	is(askedAfar, prometheus.CounterValue, float64(now.AskedAfar))
 	is(askedAgain, prometheus.CounterValue, float64(now.AskedAgain))
-	if now.ViewsBehind != nil {
-		is(viewsBehind, prometheus.GaugeValue, float64(*now.ViewsBehind))
+	if now.IndexBehind != nil {
+		is(indexBehind, prometheus.GaugeValue, float64(*now.IndexBehind))
 	}
 	is(scrubBehind, prometheus.GaugeValue, float64(now.ScrubBehind))
 	is(applied, prometheus.CounterValue, float64(now.Applied))

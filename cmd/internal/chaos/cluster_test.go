@@ -146,7 +146,7 @@ func (c *cluster) node(process string, urls []string) *exec.Cmd {
 		close(quiet)
 	}()
 	cmd := exec.Command(self, nodeWord, "serve", "-o", "json", "--config", c.config(), "--nats", strings.Join(urls, ","),
-		"--replicas", fmt.Sprint(*servers), "--idle", "1s", "--snapshot-every", "16", "--http", "off", "--views", filepath.Join(c.dir, "views-"+process))
+		"--replicas", fmt.Sprint(*servers), "--idle", "1s", "--snapshot-every", "16", "--http", "off", "--index-dir", filepath.Join(c.dir, "index-"+process))
 	if c.sealed {
 		cmd.Args = append(cmd.Args, "--key-file", c.key())
 	}

@@ -35,7 +35,7 @@ later calls.`,
 			case len(args) == 1 && cmd.Flags().Changed("tenant"):
 				return usage("--tenant: the address of the agent names its tenant, as in %s/%s", tenant, args[0])
 			}
-			if err := ofFleet(cmd, args, []string{"kind", "tool", "where", "since", "until", "limit"}, []string{"at"}); err != nil {
+			if err := ofAll(cmd, args, []string{"kind", "tool", "where", "since", "until", "limit"}, []string{"at"}); err != nil {
 				return err
 			}
 			q.At = messages.EventNumber(at)

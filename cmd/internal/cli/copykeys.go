@@ -147,7 +147,7 @@ func (a *app) tellKeys(r backup.KeysRestored, tried bool) error {
 		a.printf("%d keys were put back, %d were there already\n", r.Back, r.There)
 	}
 	if r.Back > 0 {
-		a.note("what a node that ran meanwhile could not read is missing in its views (usage, effects, approvals) until it is started again")
+		a.note("what a node that ran meanwhile could not read is missing in its index (usage, effects, approvals) until it is started again")
 	}
 	if n := r.Other + r.Unused; n > 0 {
 		a.note("%d were left out: their agents are deleted, made anew, or not in this store", n)

@@ -44,7 +44,7 @@ func (a *app) doctor() *cobra.Command {
 A node reads every agent's log through, of all tenants, or that of one agent:
 numbering, chain, checksums, headers against frames, and that the payloads which
 events name are there. With --deep it also reads payloads, looks for those of agents
-that have no log, and compares headers, snapshots and the views of the fleet of the
+that have no log, and compares headers, snapshots and the index of the
 node that answers with a replay. Each problem is told with its place and what to do. The
 node goes on working; --rate says how fast it may read. It changes nothing
 without --repair, and then only what is a cache or is named by nothing.

@@ -34,7 +34,7 @@ and several must all hold.`,
   reprise effects support/ticket-42 --at 120
   reprise effects --outcome unknown --since 24h -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ofFleet(cmd, args, []string{"tenant", "kind"}, []string{"at"}); err != nil {
+			if err := ofAll(cmd, args, []string{"tenant", "kind"}, []string{"at"}); err != nil {
 				return err
 			}
 			if outcome := projections.Outcome(q.Outcome); q.Outcome != "" && !slices.Contains(projections.Outcomes, outcome) {

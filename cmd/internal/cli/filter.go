@@ -99,12 +99,12 @@ func limitFlag(cmd *cobra.Command, q *messages.Query) {
 	cmd.Flags().IntVar(&q.Limit, "limit", 0, "the most lines (default: all)")
 }
 
-// ofFleet refuses flags that only mean something without an agent, or only with
+// ofAll refuses flags that only mean something without an agent, or only with
 // one.
-func ofFleet(cmd *cobra.Command, args []string, fleet, agent []string) error {
+func ofAll(cmd *cobra.Command, args []string, all, agent []string) error {
 	names, wrong := agent, "name the agent"
 	if len(args) == 1 {
-		names, wrong = fleet, "leave it out: an agent is named"
+		names, wrong = all, "leave it out: an agent is named"
 	}
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {

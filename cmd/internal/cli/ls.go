@@ -25,7 +25,7 @@ func (a *app) ls() *cobra.Command {
 		Use: "ls", GroupID: groupLook, Args: cobra.NoArgs,
 		Short: "List the agents of a tenant and what they are doing",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ofFleet(cmd, args, nil, nil); err != nil {
+			if err := ofAll(cmd, args, nil, nil); err != nil {
 				return err
 			}
 			return a.runLs(cmd.Context(), tenant, q)

@@ -19,7 +19,7 @@ import (
 
 type serveFlags struct {
 	data, listen, config, sync, keys string
-	views                            string
+	indexDir                         string
 	http                             httpFlags
 	login                            loginFlags
 	system                           client.Options
@@ -53,7 +53,7 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.StringVar(&f.sync, "sync", "always", "of the embedded server: always (what is acknowledged is on disk) or relaxed (within a second)")
 	fs.StringVar(&f.system.Creds, "system-creds", "", "file with credentials of the server's system account, to see when it forces to disk what it acknowledges")
 	fs.StringVar(&f.system.Context, "system-context", "", "context of the nats command line tool that logs in to that account")
-	fs.StringVar(&f.views, "views", "", "folder of the views of the fleet, a cache of this node alone (default: in --data, or with --nats a temporary one)")
+	fs.StringVar(&f.indexDir, "index-dir", "", "folder of the index of all agents, a cache of this node alone (default: in --data, or with --nats a temporary one)")
 	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream that is created (0: as many as the store has, 1 for a new one)")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
 	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
@@ -93,7 +93,7 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 	}
 	cfg := cluster.Config{
 		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
-		PayloadMemory: int64(f.payloadMemory), Views: f.views, Providers: withDemo(), Logger: logger,
+		PayloadMemory: int64(f.payloadMemory), IndexDir: f.indexDir, Providers: withDemo(), Logger: logger,
 	}
 	if external {
 		if cfg.NATS, cfg.NATSOptions, err = o.Resolve(); err != nil {
@@ -141,7 +141,7 @@ func (n *node) explain(running *cluster.Node, s nodeStatus) {
 		n.app.printf("  copies: %d were asked for, and the store has %d: more need a NATS cluster of at least %d servers, and this server stands alone; leave --replicas out, or move the store to a cluster with `%s backup` and `%s restore --replicas %d`\n",
 			n.cfg.Replicas, least, n.cfg.Replicas, n.app.started, n.app.started, n.cfg.Replicas)
 	default:
-		n.app.printf("  copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store upgrade --replicas %d`\n", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
+		n.app.printf("  copies: the store began with %d, and only what is created now has %d; bring all of it there with `%s store scale --replicas %d`\n", least, n.cfg.Replicas, n.app.started, n.cfg.Replicas)
 	}
 	switch {
 	case s.Sync == natslog.SyncUnknown:

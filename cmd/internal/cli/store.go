@@ -20,15 +20,15 @@ func (a *app) store() *cobra.Command {
 		Short: "Change how the store is kept",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.storeUpgrade())
+	cmd.AddCommand(a.storeScale())
 	return cmd
 }
 
-func (a *app) storeUpgrade() *cobra.Command {
+func (a *app) storeScale() *cobra.Command {
 	var replicas int
 	var dry bool
 	cmd := &cobra.Command{
-		Use: "upgrade --replicas N", Args: cobra.NoArgs,
+		Use: "scale --replicas N", Args: cobra.NoArgs,
 		Short: "Bring a store to more copies, while its nodes run",
 		Long: `Bring a store to more copies, while its nodes run.
 
@@ -47,15 +47,15 @@ streams that it finds there. Move such a store with "reprise backup" and
 "reprise restore --nats URL --replicas N".
 
 It needs an administrator's permission: $JS.API.>.`,
-		Example: `  reprise store upgrade --replicas 3 --dry-run
-  reprise store upgrade --replicas 3`,
+		Example: `  reprise store scale --replicas 3 --dry-run
+  reprise store scale --replicas 3`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if replicas < 1 || replicas > maxReplicas {
 				return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", replicas, maxReplicas)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return a.upgradeStore(ctx, replicas, dry)
+			return a.scaleStore(ctx, replicas, dry)
 		},
 	}
 	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies that each stream and bucket shall have")
@@ -66,7 +66,7 @@ It needs an administrator's permission: $JS.API.>.`,
 // maxReplicas is how many copies the server keeps at most.
 const maxReplicas = 5
 
-// storedStream is a line of store upgrade in JSON.
+// storedStream is a line of store scale in JSON.
 type storedStream struct {
 	Stream   string `json:"stream"`
 	Replicas int    `json:"replicas"`
@@ -79,7 +79,7 @@ type storedStream struct {
 	Behind []string `json:"behind,omitempty"`
 }
 
-func (a *app) upgradeStore(ctx context.Context, replicas int, dry bool) error {
+func (a *app) scaleStore(ctx context.Context, replicas int, dry bool) error {
 	o, file, err := a.server()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) upgradeStore(ctx context.Context, replicas int, dry bool) error {
 	ctx, cancel := a.limited(ctx)
 	defer cancel()
 	line := a.progress()
-	all, err := natslog.Upgrade{
+	all, err := natslog.Scale{
 		Conn: nc, Subjects: messages.Subjects{Root: o.Root}, Replicas: replicas, DryRun: dry,
 		Progress: func(c natslog.Copies, done bool) {
 			if line.end(); done || dry {
@@ -110,7 +110,7 @@ func (a *app) upgradeStore(ctx context.Context, replicas int, dry bool) error {
 	if err != nil {
 		return err
 	}
-	return a.upgraded(all, replicas, dry)
+	return a.scaled(all, replicas, dry)
 }
 
 // streamLine tells of one stream.
@@ -127,8 +127,8 @@ func (a *app) streamLine(c natslog.Copies, want int) {
 	}
 }
 
-// upgraded says how it ended.
-func (a *app) upgraded(all []natslog.Copies, want int, dry bool) error {
+// scaled says how it ended.
+func (a *app) scaled(all []natslog.Copies, want int, dry bool) error {
 	left := 0
 	for _, c := range all {
 		if !c.Whole(want) {

@@ -39,7 +39,7 @@ func servers(t *testing.T, n int) string {
 	return embedded.ClientURLs(all)
 }
 
-// A store some of which has one copy: serve and doctor say so, store upgrade mends it
+// A store some of which has one copy: serve and doctor say so, store scale mends it
 // while the node works.
 func TestStoreUpgrade(t *testing.T) {
 	if os.Getenv("REPRISE_REPLICAS") == "" {
@@ -61,25 +61,25 @@ func TestStoreUpgrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.run("store", "upgrade", "--nats", urls).exits(2, "--replicas 0")
+	w.run("store", "scale", "--nats", urls).exits(2, "--replicas 0")
 	node := w.node("serve", "--nats", urls, "--replicas", "3")
 	w.env = append(w.env, "NATS_URL="+urls)
-	w.run("doctor").exits(0, "KV_reprise_leases has 1", "store upgrade --replicas 3")
-	w.run("store", "upgrade", "--replicas", "3", "--dry-run").exits(0, "to do KV_reprise_leases", "1 of 3 copies", "ok    REPRISE_DEF")
-	if r := w.run("store", "upgrade", "--replicas", "3", "-o", "json").exits(0); !whole(r.objects(), 3) {
+	w.run("doctor").exits(0, "KV_reprise_leases has 1", "store scale --replicas 3")
+	w.run("store", "scale", "--replicas", "3", "--dry-run").exits(0, "to do KV_reprise_leases", "1 of 3 copies", "ok    REPRISE_DEF")
+	if r := w.run("store", "scale", "--replicas", "3", "-o", "json").exits(0); !whole(r.objects(), 3) {
 		t.Errorf("%s", r.out)
 	}
-	w.run("store", "upgrade", "--replicas", "3").exits(0, "ok    KV_reprise_leases", "buckets have 3 copies")
-	w.run("store", "upgrade", "--replicas", "1").exits(1, "has 3 copies already")
+	w.run("store", "scale", "--replicas", "3").exits(0, "ok    KV_reprise_leases", "buckets have 3 copies")
+	w.run("store", "scale", "--replicas", "1").exits(1, "has 3 copies already")
 	w.run("ask", "assistant/a", "hello").exits(0)
 	if r := w.run("doctor").exits(0); strings.Contains(r.out, "copies") {
 		t.Errorf("%s", r.out)
 	}
-	if node.end(syscall.SIGTERM); !strings.Contains(node.rest.String(), "store upgrade --replicas 3") {
+	if node.end(syscall.SIGTERM); !strings.Contains(node.rest.String(), "store scale --replicas 3") {
 		t.Errorf("serve said %q", node.rest)
 	}
 	again := w.node("serve") // with as many copies as the store has
-	if again.end(syscall.SIGTERM); strings.Contains(again.rest.String(), "store upgrade") {
+	if again.end(syscall.SIGTERM); strings.Contains(again.rest.String(), "store scale") {
 		t.Errorf("serve said %q", again.rest)
 	}
 }
@@ -101,12 +101,12 @@ func TestServersThatCannot(t *testing.T) {
 	alone := servers(t, 1)
 	w.run("serve", "--nats", alone, "--replicas", "3").exits(1, "stands alone", "ask for 1")
 	w.run("serve", "--nats", alone, "--replicas", "6").exits(2, "1 to 5 copies")
-	w.run("store", "upgrade", "--nats", alone, "--replicas", "3").exits(1, "no store with root reprise")
+	w.run("store", "scale", "--nats", alone, "--replicas", "3").exits(1, "no store with root reprise")
 	w.node("serve", "--nats", alone).end(syscall.SIGTERM) // now there is a store
 	more := w.node("serve", "--nats", alone, "--replicas", "3")
 	more.end(syscall.SIGTERM)
-	if said := more.rest.String(); !strings.Contains(said, "cluster of at least 3 servers") || strings.Contains(said, "store upgrade") {
+	if said := more.rest.String(); !strings.Contains(said, "cluster of at least 3 servers") || strings.Contains(said, "store scale") {
 		t.Errorf("serve said %q", said)
 	}
-	w.run("store", "upgrade", "--nats", alone, "--replicas", "3").exits(1, "stands alone", "cluster of 3 servers")
+	w.run("store", "scale", "--nats", alone, "--replicas", "3").exits(1, "stands alone", "cluster of 3 servers")
 }

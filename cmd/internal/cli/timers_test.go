@@ -97,7 +97,7 @@ func TestFlagsThatMeanNothing(t *testing.T) { // A102
 	for root, part := range map[string]string{"a b": "' '", "a.b": "'.'", ">": "'>'", "_x": "belong to others", "agents": "belong to others", "": "--root is empty"} {
 		for _, tc := range [][]string{
 			{"ask", "assistant/a", "hi"}, {"backup", "f.tar"}, {"doctor"}, {"nodes"}, {"permissions", "--role", "node"},
-			{"restore", "f.tar"}, {"serve"}, {"store", "upgrade", "--replicas", "3"},
+			{"restore", "f.tar"}, {"serve"}, {"store", "scale", "--replicas", "3"},
 		} {
 			w.run(append(tc, "--root", root)...).exits(2, "--root", part)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
 func (a *app) usage() *cobra.Command {
@@ -34,16 +34,16 @@ configuration. If you must account for it, keep what usage says before.`,
   reprise usage --by day --since 7d
   reprise usage --by agent --kind support -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := ofFleet(cmd, args, []string{"tenant", "kind", "model", "by", "since", "until", "limit"}, []string{"at"}); err != nil {
+			if err := ofAll(cmd, args, []string{"tenant", "kind", "model", "by", "since", "until", "limit"}, []string{"at"}); err != nil {
 				return err
 			}
 			if len(args) == 1 {
 				return a.runUsage(cmd.Context(), args[0], messages.EventNumber(at))
 			}
-			if q.By != "" && !slices.Contains(fleet.By, q.By) {
-				return usage("--by %q: write one of %s", q.By, words(fleet.By))
+			if q.By != "" && !slices.Contains(index.By, q.By) {
+				return usage("--by %q: write one of %s", q.By, words(index.By))
 			}
-			return a.runFleetUsage(cmd.Context(), tenant, q)
+			return a.runUsageOfAll(cmd.Context(), tenant, q)
 		},
 	}
 	asOf(cmd, &at)
@@ -81,12 +81,12 @@ func (a *app) runUsage(ctx context.Context, agent string, at messages.EventNumbe
 	return err
 }
 
-// runFleetUsage prints what a tenant's agents used.
-func (a *app) runFleetUsage(ctx context.Context, tenant string, q messages.Query) error {
+// runUsageOfAll prints what a tenant's agents used.
+func (a *app) runUsageOfAll(ctx context.Context, tenant string, q messages.Query) error {
 	_, err := a.table("OF\tCALLS\tFAILED\tLOST\tINPUT\tCACHED\tOUTPUT\tREASONING\tCOST", func(each func(json.RawMessage) error) error {
 		return a.tenantLines(ctx, tenant, q, each)
 	}, func(line json.RawMessage) string {
-		l := raw[fleet.UsageLine](line)
+		l := raw[index.UsageLine](line)
 		of := l.Type
 		switch l.Type {
 		case "agent":

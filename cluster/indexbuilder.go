@@ -14,23 +14,23 @@ import (
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// toldOf is what a reader tells the keeper of its shard.
-type toldOf struct {
+// indexInput is what a reader tells the indexBuilder of its shard.
+type indexInput struct {
 	shard int
-	fleet.Stored
+	index.Message
 	// here says that the shard is the one that was read, elsewhere that it is
 	// another, idle that there is no more now.
 	here, elsewhere, idle bool
 }
 
-// keeper is a file that is open.
-type keeper struct {
-	*views
-	store *fleet.Store
-	told  chan toldOf
+// indexBuilder is a file that is open.
+type indexBuilder struct {
+	*agentsIndex
+	store *index.Store
+	told  chan indexInput
 	ctx   context.Context
 	read  sync.WaitGroup
 	// building are the shards that have not been read to their end, sure those
@@ -44,25 +44,25 @@ type keeper struct {
 	begun  time.Time
 	frames int
 
-	gathered *fleet.Batch
+	gathered *index.Batch
 	worked   time.Duration // on it
 	machine  busy
 }
 
 // keep keeps the file until something fails.
-func (v *views) keep(well func()) error {
+func (v *agentsIndex) keep(well func()) error {
 	if v.streams != nil {
 		defer v.streams.witnessed() // there is no more to wait for, whatever happens
 	}
 	if err := os.MkdirAll(filepath.Dir(v.path), 0o700); err != nil {
 		return err
 	}
-	store, err := fleet.Open(v.ctx, v.path, v.logger)
+	store, err := index.Open(v.ctx, v.path, v.logger)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(v.ctx)
-	k := &keeper{views: v, store: store, told: make(chan toldOf, viewsAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), passed: make(map[int]uint64), gathered: store.Batch(), begun: time.Now()}
+	k := &indexBuilder{agentsIndex: v, store: store, told: make(chan indexInput, indexAhead), ctx: ctx, building: make(map[int]bool), sure: make(map[int]bool), passed: make(map[int]uint64), gathered: store.Batch(), begun: time.Now()}
 	defer func() {
 		cancel()
 		k.read.Wait()
@@ -92,7 +92,7 @@ func (v *views) keep(well func()) error {
 // identify compares the streams with those that the file was built from. What the file
 // knows of a stream is evidence for it; another stream, as after a restore, is read from
 // its beginning.
-func (k *keeper) identify(ctx context.Context) error {
+func (k *indexBuilder) identify(ctx context.Context) error {
 	if k.streams == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (k *keeper) identify(ctx context.Context) error {
 		case before == identity && seq > 0:
 			k.streams.witness(shard, seq)
 		case before != "" && before != identity && seq > 0:
-			k.logger.Info("a stream of the log was restored; the views of the fleet read it from its beginning", "shard", shard)
+			k.logger.Info("a stream of the log was restored; the index reads it from its beginning", "shard", shard)
 			if err := k.store.Reset(ctx, shard); err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (k *keeper) identify(ctx context.Context) error {
 }
 
 // batch takes in what comes, commits it and rests.
-func (k *keeper) batch() error {
+func (k *indexBuilder) batch() error {
 	k.gathered, k.worked = k.store.Batch(), 0
 	if err := k.gather(); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (k *keeper) batch() error {
 
 // gather folds what comes into the batch, for a while if nobody asks: an agent's
 // frames are written once if they come together.
-func (k *keeper) gather() error {
+func (k *indexBuilder) gather() error {
 	var enough <-chan time.Time
 	for !k.gathered.Full(k.most) {
 		if k.gathered.Len() > 0 && len(k.told) == 0 && k.asked.Load() > 0 {
@@ -145,7 +145,7 @@ func (k *keeper) gather() error {
 				return err
 			}
 			if enough == nil && k.gathered.Len() > 0 {
-				enough = time.After(viewsGather)
+				enough = time.After(indexGather)
 			}
 		case <-k.kick:
 		case <-enough:
@@ -160,7 +160,7 @@ func (k *keeper) gather() error {
 }
 
 // take takes in what a reader tells.
-func (k *keeper) take(m toldOf) error {
+func (k *indexBuilder) take(m indexInput) error {
 	begun := time.Now()
 	defer func() { k.worked += time.Since(begun) }()
 	switch {
@@ -182,18 +182,18 @@ func (k *keeper) take(m toldOf) error {
 
 // add folds a message. One that cannot be read now is waited for, with all that
 // was read behind it: left out it would be missed for good.
-func (k *keeper) add(m toldOf) error {
+func (k *indexBuilder) add(m indexInput) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 2 * time.Second
 	for tell := k.logger.Warn; ; tell = k.logger.Debug {
-		err := k.gathered.Add(k.ctx, m.shard, m.Stored)
-		if !errors.Is(err, fleet.ErrLater) {
+		err := k.gathered.Add(k.ctx, m.shard, m.Message)
+		if !errors.Is(err, index.ErrLater) {
 			return err
 		}
 		if k.ctx.Err() != nil {
 			return k.ctx.Err()
 		}
-		tell("the views of the fleet wait for a frame that cannot be read now", "agent", m.Agent.String(), "error", err)
+		tell("the index waits for a frame that cannot be read now", "agent", m.Agent.String(), "error", err)
 		if err := k.commit(); err != nil {
 			return err
 		}
@@ -219,11 +219,11 @@ func later(decode func() (*messages.Frame, error)) func() (*messages.Frame, erro
 		if err == nil || errors.As(err, &damage) || errors.Is(err, messages.ErrLocked) || errors.Is(err, messages.ErrShredded) {
 			return f, err
 		}
-		return nil, fmt.Errorf("%w: %w", fleet.ErrLater, err)
+		return nil, fmt.Errorf("%w: %w", index.ErrLater, err)
 	}
 }
 
-func (k *keeper) commit() error {
+func (k *indexBuilder) commit() error {
 	frames := k.gathered.Len()
 	if frames == 0 {
 		return nil
@@ -241,7 +241,7 @@ func (k *keeper) commit() error {
 }
 
 // publish tells those who wait how far each shard is.
-func (k *keeper) publish() {
+func (k *indexBuilder) publish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for shard := range k.log.Shards() {
@@ -260,11 +260,11 @@ func (k *keeper) publish() {
 }
 
 // again reads a shard from its beginning.
-func (k *keeper) again(shard int) error {
+func (k *indexBuilder) again(shard int) error {
 	if err := k.commit(); err != nil {
 		return err
 	}
-	k.logger.Warn("a shard of the log is not the one that the views of the fleet were built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
+	k.logger.Warn("a shard of the log is not the one that the index was built from; it is read again", "shard", shard, "sequence", k.store.Shard(shard).Seq)
 	if err := k.store.Reset(k.ctx, shard); err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (k *keeper) again(shard int) error {
 }
 
 // forget takes back how far a shard was read.
-func (k *keeper) forget(shard int) {
+func (k *indexBuilder) forget(shard int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.at, shard)
@@ -284,9 +284,9 @@ func (k *keeper) forget(shard int) {
 }
 
 // built notes that a shard has been read to its end.
-func (k *keeper) built(shard int) {
+func (k *indexBuilder) built(shard int) {
 	if delete(k.building, shard); len(k.building) == 0 && k.frames > 0 {
-		k.logger.Debug("the views of the fleet have caught up", "frames", k.frames, "took", time.Since(k.begun).Round(time.Millisecond))
+		k.logger.Debug("the index has caught up", "frames", k.frames, "took", time.Since(k.begun).Round(time.Millisecond))
 		k.frames = 0
 	}
 }
@@ -294,18 +294,18 @@ func (k *keeper) built(shard int) {
 // restFor is how long to rest from what took so long on one of the machine's
 // processors, of which that part is busy.
 func restFor(worked time.Duration, busy float64, processors int) time.Duration {
-	share := max((1-busy)*(1-busy)/viewsShare, 1.0/viewsLeast) * float64(processors)
+	share := max((1-busy)*(1-busy)/indexShare, 1.0/indexLeast) * float64(processors)
 	return max(0, time.Duration(float64(worked)/share)-worked)
 }
 
 // rest lets others work, in proportion to how long was worked, unless somebody
 // asks.
-func (k *keeper) rest() {
+func (k *indexBuilder) rest() {
 	rest := restFor(k.worked, k.machine.look(), runtime.GOMAXPROCS(0))
 	if len(k.building) > 0 {
 		rest = min(rest, k.worked)
 	}
-	timer := time.NewTimer(min(rest, viewsRestMost))
+	timer := time.NewTimer(min(rest, indexRestMost))
 	defer timer.Stop()
 	for k.asked.Load() == 0 {
 		select {
@@ -322,7 +322,7 @@ func (k *keeper) rest() {
 
 // follow reads a shard from where the file is, after it has seen that the log
 // still holds what was read last.
-func (k *keeper) follow(shard int) {
+func (k *indexBuilder) follow(shard int) {
 	last := k.store.Shard(shard).Position
 	k.read.Go(func() {
 		pause := backoff.NewExponentialBackOff()
@@ -330,7 +330,7 @@ func (k *keeper) follow(shard int) {
 		for k.ctx.Err() == nil {
 			err := k.readOn(shard, &last, pause.Reset)
 			if errors.Is(err, eventlog.ErrElsewhere) && k.relied(shard) {
-				k.tellOf(toldOf{shard: shard, elsewhere: true})
+				k.deliver(indexInput{shard: shard, elsewhere: true})
 				return
 			}
 			if k.ctx.Err() == nil {
@@ -344,23 +344,23 @@ func (k *keeper) follow(shard int) {
 	})
 }
 
-// relied reports whether a shard is what its stream should be. What the views know of
+// relied reports whether a shard is what its stream should be. What the index knows of
 // one that has lost messages is kept.
-func (k *keeper) relied(shard int) bool {
+func (k *indexBuilder) relied(shard int) bool {
 	return k.streams == nil || k.streams.relied(shard) == nil
 }
 
 // readOn reads a shard behind last, until something fails.
-func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
+func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) error {
 	known := last.Seq == 0
 	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
-		here := fleet.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
+		here := index.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
 		none := err == nil && m.Agent == (messages.AgentID{})
 		switch {
 		case err != nil:
 			return err
 		case !known && !none && here.Seq == last.Seq && here.Agent == last.Agent && here.Stored.Equal(last.Stored):
-			if known = true; !k.tellOf(toldOf{shard: shard, here: true}) {
+			if known = true; !k.deliver(indexInput{shard: shard, here: true}) {
 				return k.ctx.Err()
 			}
 			continue
@@ -368,19 +368,19 @@ func (k *keeper) readOn(shard int, last *fleet.Position, well func()) error {
 			return eventlog.ErrElsewhere
 		}
 		well()
-		told := toldOf{shard: shard, idle: none, Stored: fleet.Stored{Seq: m.Seq}}
+		told := indexInput{shard: shard, idle: none, Message: index.Message{Seq: m.Seq}}
 		if !none {
 			*last = here
-			told.Stored = fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+			told.Message = index.Message{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
 		}
-		if !k.tellOf(told) {
+		if !k.deliver(told) {
 			return k.ctx.Err()
 		}
 	}
 	return k.ctx.Err()
 }
 
-func (k *keeper) tellOf(m toldOf) bool {
+func (k *indexBuilder) deliver(m indexInput) bool {
 	select {
 	case k.told <- m:
 		return true

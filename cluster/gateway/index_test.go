@@ -18,20 +18,20 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
 // readers reads the whole log whenever it is asked.
 type readers struct {
 	h      *house
 	mu     sync.Mutex
-	store  *fleet.Store
+	store  *index.Store
 	behind uint64
 	unread int
 }
 
-func (h *house) fleet() *readers {
-	store, err := fleet.Open(h.ctx, filepath.Join(h.t.TempDir(), "fleet.db"), slog.New(slog.DiscardHandler))
+func (h *house) index() *readers {
+	store, err := index.Open(h.ctx, filepath.Join(h.t.TempDir(), "index.db"), slog.New(slog.DiscardHandler))
 	h.ok(err)
 	h.t.Cleanup(func() { _ = store.Close() })
 	h.views = &readers{h: h, store: store}
@@ -39,7 +39,7 @@ func (h *house) fleet() *readers {
 }
 
 // Views reads what came.
-func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, error) {
+func (r *readers) Index(ctx context.Context, fresh bool) (*index.Store, uint64, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for shard := range r.h.log.Shards() {
@@ -51,7 +51,7 @@ func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, 
 			if m.Agent == (messages.AgentID{}) {
 				break
 			}
-			if err := b.Add(ctx, shard, fleet.Stored{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {
+			if err := b.Add(ctx, shard, index.Message{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {
 				return nil, 0, err
 			}
 		}
@@ -68,8 +68,8 @@ func (r *readers) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, 
 func (r *readers) Unreadable(string) int { return r.unread }
 
 // Places is of no use here.
-func (r *readers) Places(context.Context) ([]Place, error) {
-	return []Place{{Shard: 0, Position: 3, End: 5, Behind: 2}}, nil
+func (r *readers) Positions(context.Context) ([]IndexPosition, error) {
+	return []IndexPosition{{Shard: 0, Position: 3, End: 5, Behind: 2}}, nil
 }
 
 // tenant is the lines of a view of a tenant.
@@ -130,13 +130,13 @@ func TestEffectsAndUsageOfATenant(t *testing.T) {
 	if got := h.tenant(messages.Query{View: "usage", By: "agent", Kind: "support"}); len(got) != 2 || !strings.HasPrefix(got[0], `{"type":"agent","agent":"support/till","calls":1,`) {
 		t.Errorf("usage by agent %s", got)
 	}
-	var places []string
-	for line, err := range h.client.QueryStore(h.ctx, messages.Query{View: "views"}) {
+	var positions []string
+	for line, err := range h.client.QueryStore(h.ctx, messages.Query{View: "index"}) {
 		h.ok(err)
-		places = append(places, string(line))
+		positions = append(positions, string(line))
 	}
-	if len(places) != 1 || !strings.HasPrefix(places[0], `{"node":"n1",`) {
-		t.Errorf("views %s", places)
+	if len(positions) != 1 || !strings.HasPrefix(positions[0], `{"node":"n1",`) {
+		t.Errorf("views %s", positions)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 		`last "aborted": write failed`:                                                          {View: "agents", Last: "aborted"},
 		`by "week": write agent, kind, model, day or hour`:                                      {View: "usage", By: "week"},
 		`view agents takes kind, phase, last, since, deleted or cursor: tool is not among them`: {View: "agents", Tool: "x"},
-		`view "views": a tenant has the views agents, approvals, usage, effects and dlq`:        {View: "views"}, // they tell of all tenants together
+		`view "index": a tenant has the views agents, approvals, usage, effects and dlq`:        {View: "index"}, // they tell of all tenants together
 		`kind "a b" has ' ' at byte 1`:                                                          {View: "usage", Kind: "a b"},
 		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:                   {View: "effects", Since: day, Until: day},
 		`write one between the years 1970 and 2200`:                                             {View: "effects", Since: day.AddDate(900, 0, 0)},

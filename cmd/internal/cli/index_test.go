@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestFleet(t *testing.T) { // A52, A80, A87
+func TestIndex(t *testing.T) { // A52, A80, A87
 	w := newOffice(t)
 	w.run("effects", "--outcome", "done").exits(2, "requested, waiting, running")
 	w.run("usage", "--by", "week").exits(2, "agent, kind, model")
@@ -64,7 +64,7 @@ func TestFleet(t *testing.T) { // A52, A80, A87
 	}
 	w.run("usage", "--by", "agent", "--kind", "clerk", "--since", "24h").exits(0, "clerk/a", "clerk/b", "total")
 	w.run("ls", "--since", "1h", "--limit", "1").exits(0, "clerk/a")
-	w.run("views").exits(0, "POSITION", "0 frames behind, 0 unreadable", filepath.Join(".reprise", "views"))
+	w.run("index").exits(0, "POSITION", "0 frames behind, 0 unreadable", filepath.Join(".reprise", "index"))
 
 	for _, wrong := range [][]string{
 		{"effects", "--outcome", "done"}, {"effects", "--where", "amount"}, {"effects", "--where", "a=1", "--where", "a=2"}, {"effects", "--since", "soon"},
@@ -83,13 +83,13 @@ func TestFleet(t *testing.T) { // A52, A80, A87
 	}
 	want := said()
 	node.kill()
-	for _, file := range []string{"fleet.db", "fleet.db-wal", "fleet.db-shm"} {
-		if err := os.Remove(filepath.Join(w.dir, ".reprise", "views", file)); err != nil {
+	for _, file := range []string{"index.db", "index.db-wal", "index.db-shm"} {
+		if err := os.Remove(filepath.Join(w.dir, ".reprise", "index", file)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.dev()
 	if got := said(); got != want {
-		t.Errorf("built again, the views say\n%s\nthey said\n%s", got, want)
+		t.Errorf("built again, the index says\n%s\nit said\n%s", got, want)
 	}
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-func (a *app) views() *cobra.Command {
+func (a *app) index() *cobra.Command {
 	return a.connects(&cobra.Command{
-		Use: "views", GroupID: groupCheck, Args: cobra.NoArgs,
-		Short: "Show how far a node's views of the fleet have read the log",
-		Long: `Show how far the views of the fleet (approvals, effects and usage of a whole
-tenant) have read the log, shard by shard, of the node that answers. They are kept
-in a file that is a cache of the log: to have them built again, stop the node,
-delete the file and start it. They tell of the whole store, so this is for operators,
-not for readers of a tenant.`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runViews(cmd.Context()) },
+		Use: "index", GroupID: groupCheck, Args: cobra.NoArgs,
+		Short: "Show how far a node's index has read the log",
+		Long: `Show how far the index of all agents (approvals, effects and usage of a whole
+tenant) has read the log, shard by shard, on the node that answers. It is kept
+in a file that is a cache of the log: to have it built again, stop the node,
+delete the file and start the node. It covers the whole store, so this is for
+operators, not for readers of a tenant.`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runIndex(cmd.Context()) },
 	}, defaultTimeout)
 }
 
-func (a *app) runViews(ctx context.Context) error {
-	var all gateway.Place
+func (a *app) runIndex(ctx context.Context) error {
+	var all gateway.IndexPosition
 	_, err := a.table("SHARD\tPOSITION\tEND\tBEHIND\tUNREADABLE\tNEWEST", func(each func(json.RawMessage) error) error {
-		return a.storeLines(ctx, messages.Query{View: "views"}, each)
+		return a.storeLines(ctx, messages.Query{View: "index"}, each)
 	}, func(line json.RawMessage) string {
-		p, newest := raw[gateway.Place](line), ""
+		p, newest := raw[gateway.IndexPosition](line), ""
 		if !p.Stored.IsZero() {
 			newest = p.Stored.UTC().Format(time.DateTime)
 		}

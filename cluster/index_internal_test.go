@@ -31,7 +31,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -64,11 +64,11 @@ func story(t testing.TB, log eventlog.Appender, agents, turns int, word string) 
 	wg.Wait()
 }
 
-// said is everything that the views say of a tenant.
-func said(t testing.TB, v *views) string {
+// said is everything that the index says of a tenant.
+func said(t testing.TB, v *agentsIndex) string {
 	t.Helper()
 	for range 60 { // a slow machine may take longer than a query waits
-		store, behind, err := v.Views(t.Context(), true)
+		store, behind, err := v.Index(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,14 +76,14 @@ func said(t testing.TB, v *views) string {
 			return everything(t, store)
 		}
 	}
-	t.Fatal("the views do not catch up")
+	t.Fatal("the index does not catch up")
 	return ""
 }
 
-func everything(t testing.TB, store *fleet.Store) string {
+func everything(t testing.TB, store *index.Store) string {
 	t.Helper()
 	var text strings.Builder
-	add := func(row fleet.Row, err error) {
+	add := func(row index.Row, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,23 +93,23 @@ func everything(t testing.TB, store *fleet.Store) string {
 		}
 		fmt.Fprintf(&text, "%s\n", b)
 	}
-	q := fleet.Query{Tenant: messages.DefaultTenant}
+	q := index.Query{Tenant: messages.DefaultTenant}
 	for row, err := range store.Effects(t.Context(), q) {
 		add(row, err)
 	}
 	for row, err := range store.Approvals(t.Context(), q) {
 		add(row, err)
 	}
-	for _, by := range fleet.By {
-		for row, err := range store.Usage(t.Context(), fleet.UsageQuery{Tenant: messages.DefaultTenant, By: by}) {
+	for _, by := range index.By {
+		for row, err := range store.Usage(t.Context(), index.UsageQuery{Tenant: messages.DefaultTenant, By: by}) {
 			add(row, err)
 		}
 	}
 	return text.String()
 }
 
-func keepViews(t testing.TB, log eventlog.Shards, path string, logger *slog.Logger) *views {
-	v := newViews(log, path, logger)
+func keepIndex(t testing.TB, log eventlog.Shards, path string, logger *slog.Logger) *agentsIndex {
+	v := newAgentsIndex(log, path, logger)
 	v.begin()
 	t.Cleanup(v.close)
 	return v
@@ -117,7 +117,7 @@ func keepViews(t testing.TB, log eventlog.Shards, path string, logger *slog.Logg
 
 func TestViewsTellWhatTheLogHeld(t *testing.T) {
 	log := memlog.New()
-	v := keepViews(t, log, filepath.Join(t.TempDir(), "not", "there", "fleet.db"), quiet)
+	v := keepIndex(t, log, filepath.Join(t.TempDir(), "not", "there", "index.db"), quiet)
 	tails := make(map[messages.AgentID]eventlog.Tail)
 	for n := 1; n <= 30; n++ { // what was stored before it is asked is told
 		a := named(fmt.Sprintf("a%d", n%7))
@@ -132,13 +132,13 @@ func TestViewsTellWhatTheLogHeld(t *testing.T) {
 	}
 }
 
-// The views of another log, of one that was restored, and of a file that was
+// The index of another log, of one that was restored, and of a file that was
 // deleted or damaged are built again.
 func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
-	path := filepath.Join(t.TempDir(), "fleet.db")
+	path := filepath.Join(t.TempDir(), "index.db")
 	build := func(log eventlog.Shards, path string) (text, warned string) {
 		var words embeddedtest.Words
-		v := newViews(log, path, slog.New(slog.NewTextHandler(&words, nil)))
+		v := newAgentsIndex(log, path, slog.New(slog.NewTextHandler(&words, nil)))
 		v.begin()
 		defer v.close()
 		return said(t, v), words.String()
@@ -154,17 +154,17 @@ func TestViewsOfALogThatIsAnother(t *testing.T) { // A87
 	}
 	for name, turns := range map[string]int{"longer": 6, "shorter": 2, "empty": 0} {
 		if got, _ := build(first, path); got != want {
-			t.Errorf("before a %s log: other views than at first", name)
+			t.Errorf("before a %s log: another index than at first", name)
 		}
 		other := memlog.New()
 		story(t, other, 20, turns, "other")
-		fresh, _ := build(other, filepath.Join(t.TempDir(), "fleet.db"))
+		fresh, _ := build(other, filepath.Join(t.TempDir(), "index.db"))
 		if got, warned := build(other, path); got != fresh || !strings.Contains(warned, "is not the one") {
 			t.Errorf("a %s log: same as built anew %v, warned %s", name, got == fresh, warned)
 		}
 	}
 	for name, harm := range map[string]func() error{
-		"deleted": func() error { return fleet.Remove(path) },
+		"deleted": func() error { return index.Remove(path) },
 		"damaged": func() error { return os.WriteFile(path, []byte(strings.Repeat("no database ", 999)), 0o600) },
 	} {
 		if err := harm(); err != nil {
@@ -192,23 +192,23 @@ func TestViewsTellTheirLag(t *testing.T) {
 	log := memlog.New()
 	story(t, log, 2, 1, "x")
 	synctest.Test(t, func(t *testing.T) {
-		v := newViews(ahead{log, 2}, filepath.Join(t.TempDir(), "fleet.db"), quiet)
+		v := newAgentsIndex(ahead{log, 2}, filepath.Join(t.TempDir(), "index.db"), quiet)
 		v.begin()
 		defer v.close()
 		began := time.Now()
-		store, behind, err := v.Views(t.Context(), true)
-		if err != nil || behind != uint64(2*log.Shards()) || time.Since(began) != viewsWait {
+		store, behind, err := v.Index(t.Context(), true)
+		if err != nil || behind != uint64(2*log.Shards()) || time.Since(began) != indexWait {
 			t.Fatalf("%d behind after %s, %v", behind, time.Since(began), err)
 		}
 		if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 2 {
 			t.Errorf("told: %s", text)
 		}
 		began = time.Now()
-		if next, behind, err := v.Views(t.Context(), false); err != nil || next != store || behind != uint64(2*log.Shards()) || time.Since(began) != 0 {
+		if next, behind, err := v.Index(t.Context(), false); err != nil || next != store || behind != uint64(2*log.Shards()) || time.Since(began) != 0 {
 			t.Errorf("the next page: %d behind after %s, %v", behind, time.Since(began), err)
 		}
-		places, err := v.Places(t.Context())
-		if err != nil || len(places) != log.Shards() || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 2 }) {
+		places, err := v.Positions(t.Context())
+		if err != nil || len(places) != log.Shards() || slices.ContainsFunc(places, func(p gateway.IndexPosition) bool { return p.Behind != 2 }) {
 			t.Errorf("places %+v, %v", places, err)
 		}
 	})
@@ -239,13 +239,13 @@ func (l strayed) ReadShard(ctx context.Context, shard int, after uint64) iter.Se
 func TestViewsBesideAStrayMessage(t *testing.T) { // A29
 	log := memlog.New()
 	story(t, log, 5, 3, "x")
-	path := filepath.Join(t.TempDir(), "fleet.db")
+	path := filepath.Join(t.TempDir(), "index.db")
 	ask := func(t *testing.T) {
-		v := newViews(strayed{log}, path, quiet)
+		v := newAgentsIndex(strayed{log}, path, quiet)
 		v.begin()
 		defer v.close()
 		for range 2 {
-			store, behind, err := v.Views(t.Context(), true)
+			store, behind, err := v.Index(t.Context(), true)
 			if err != nil || behind != 0 {
 				t.Fatalf("%d behind, %v", behind, err)
 			}
@@ -253,8 +253,8 @@ func TestViewsBesideAStrayMessage(t *testing.T) { // A29
 				t.Errorf("told: %s", text)
 			}
 		}
-		places, err := v.Places(t.Context())
-		if err != nil || slices.ContainsFunc(places, func(p gateway.Place) bool { return p.Behind != 0 }) {
+		places, err := v.Positions(t.Context())
+		if err != nil || slices.ContainsFunc(places, func(p gateway.IndexPosition) bool { return p.Behind != 0 }) {
 			t.Errorf("places %+v, %v", places, err)
 		}
 	}
@@ -269,23 +269,23 @@ func TestViewsThatLackMuchAnswerSoon(t *testing.T) { // A52
 	log := memlog.New()
 	story(t, log, 2, 1, "x")
 	synctest.Test(t, func(t *testing.T) {
-		v := newViews(ahead{log, viewsBatch}, filepath.Join(t.TempDir(), "fleet.db"), quiet)
+		v := newAgentsIndex(ahead{log, indexBatch}, filepath.Join(t.TempDir(), "index.db"), quiet)
 		v.begin()
 		defer v.close()
 		began := time.Now()
-		store, behind, err := v.Views(t.Context(), true)
-		if err != nil || behind != uint64(viewsBatch*log.Shards()) || time.Since(began) != viewsBriefly {
+		store, behind, err := v.Index(t.Context(), true)
+		if err != nil || behind != uint64(indexBatch*log.Shards()) || time.Since(began) != indexBriefly {
 			t.Fatalf("%d behind after %s, %v", behind, time.Since(began), err)
 		}
 		if text := everything(t, store); strings.Count(text, `"outcome":"completed"`) != 2 {
 			t.Errorf("told: %s", text)
 		}
 		if v.asked.Load() != 1 {
-			t.Error("the views rest though much is lacking")
+			t.Error("the index rests though much is lacking")
 		}
-		<-time.After(viewsWait - viewsBriefly + 1)
+		<-time.After(indexWait - indexBriefly + 1)
 		if asked := v.asked.Load(); asked != 0 {
-			t.Errorf("the views never rest again: %d ask", asked)
+			t.Errorf("the index never rests again: %d ask", asked)
 		}
 	})
 }
@@ -317,7 +317,7 @@ func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 	story(t, log, 5, 3, "x")
 	synctest.Test(t, func(t *testing.T) {
 		var words embeddedtest.Words
-		v := newViews(broken{log, new(atomic.Int32)}, filepath.Join(t.TempDir(), "fleet.db"), slog.New(slog.NewTextHandler(&words, nil)))
+		v := newAgentsIndex(broken{log, new(atomic.Int32)}, filepath.Join(t.TempDir(), "index.db"), slog.New(slog.NewTextHandler(&words, nil)))
 		v.log.(broken).left.Store(6)
 		v.begin()
 		defer v.close()
@@ -373,7 +373,7 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 	left.Store(5)
 	synctest.Test(t, func(t *testing.T) {
 		var words embeddedtest.Words
-		v := newViews(reader, "", slog.New(slog.NewTextHandler(&words, nil)))
+		v := newAgentsIndex(reader, "", slog.New(slog.NewTextHandler(&words, nil)))
 		v.begin()
 		defer v.close()
 		<-time.After(time.Minute)
@@ -383,7 +383,7 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 		if n := v.Unreadable(messages.DefaultTenant); n != 9 {
 			t.Errorf("%d frames are left out", n)
 		}
-		if text := words.String(); strings.Count(text, "wait for a frame") != 1 || strings.Count(text, "leave it out") != 1 || !strings.Contains(text, lost.String()) || strings.Contains(text, "opened again") {
+		if text := words.String(); strings.Count(text, "waits for a frame") != 1 || strings.Count(text, "leaves it out") != 1 || !strings.Contains(text, lost.String()) || strings.Contains(text, "opened again") {
 			t.Errorf("it is said: %s", text)
 		}
 	})
@@ -398,7 +398,7 @@ func TestViewsWithoutTheKeys(t *testing.T) { // A108
 			keys = keysIn(t, damagedKeys(t, bucket))
 		}
 		synctest.Test(t, func(t *testing.T) {
-			v := newViews(sealed.New(log, keys), "", quiet)
+			v := newAgentsIndex(sealed.New(log, keys), "", quiet)
 			v.begin()
 			defer v.close()
 			if text := said(t, v); strings.Contains(text, "outcome") || v.Unreadable(messages.DefaultTenant) != 9*9 {
@@ -425,25 +425,25 @@ func damagedKeys(t *testing.T, whole sealed.Bucket) sealed.Bucket {
 	return bucket
 }
 
-// Of two nodes with one folder, one keeps views there and the other says so, until
+// Of two nodes with one folder, one keeps its index there and the other says so, until
 // the first is gone.
 func TestViewsOfTwoNodesInOneFolder(t *testing.T) { // A87
 	log := memlog.New()
 	story(t, log, 20, 4, "x")
-	path := filepath.Join(t.TempDir(), "views", "fleet.db")
+	path := filepath.Join(t.TempDir(), "views", "index.db")
 	synctest.Test(t, func(t *testing.T) {
 		var words embeddedtest.Words
 		logger := slog.New(slog.NewTextHandler(&words, nil))
-		first, second := newViews(log, path, logger), newViews(log, path, logger)
+		first, second := newAgentsIndex(log, path, logger), newAgentsIndex(log, path, logger)
 		first.begin()
 		second.begin()
 		defer func() { second.close() }()
-		_, _, err := first.Views(t.Context(), true)
+		_, _, err := first.Index(t.Context(), true)
 		if err != nil { // the other was faster
 			first, second = second, first
 		}
 		want := said(t, first)
-		if _, _, err := second.Views(t.Context(), true); err == nil || !strings.Contains(err.Error(), "give each node a folder of its own") {
+		if _, _, err := second.Index(t.Context(), true); err == nil || !strings.Contains(err.Error(), "give each node a folder of its own") {
 			t.Errorf("the other says %v", err)
 		}
 		first.close()
@@ -457,15 +457,15 @@ func TestViewsOfTwoNodesInOneFolder(t *testing.T) { // A87
 	})
 }
 
-// The environment of a process that keeps views until it is killed.
+// The environment of a process that keeps an index until it is killed.
 const (
 	viewsURL  = "REPRISE_TEST_VIEWS_URL"
 	viewsFile = "REPRISE_TEST_VIEWS_FILE"
 )
 
-// viewsMore is how many messages a process that keeps views until it is killed is given:
+// indexMore is how many messages a process that keeps an index until it is killed is given:
 // it waits for more then, however late it is killed.
-const viewsMore = 100
+const indexMore = 100
 
 // portion is a log of which a process is given only so much.
 type portion struct {
@@ -474,7 +474,7 @@ type portion struct {
 }
 
 // ReadShard waits for ever where nothing is left. The first message it gives all the same:
-// that is where the views are already.
+// that is where the index is already.
 func (l portion) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		first := true
@@ -499,11 +499,11 @@ func TestKeepViewsUntilKilled(t *testing.T) {
 	if os.Getenv(viewsURL) == "" {
 		t.Skip("it is run by another test, as a process of its own")
 	}
-	log, path := portion{openLog(t, os.Getenv(viewsURL)), make(chan struct{}, viewsMore)}, os.Getenv(viewsFile)
-	for range viewsMore {
+	log, path := portion{openLog(t, os.Getenv(viewsURL)), make(chan struct{}, indexMore)}, os.Getenv(viewsFile)
+	for range indexMore {
 		log.left <- struct{}{}
 	}
-	store, err := fleet.Open(t.Context(), path, quiet)
+	store, err := index.Open(t.Context(), path, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +515,7 @@ func TestKeepViewsUntilKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Printf("at %d\n", begun)
-	v := newViews(log, path, quiet)
+	v := newAgentsIndex(log, path, quiet)
 	v.most = 20
 	v.begin()
 	for {
@@ -556,7 +556,7 @@ func TestViewsOfAKilledProcess(t *testing.T) { // A87
 	t.Cleanup(func() { _ = srv.Shutdown() })
 	log := openLog(t, srv.ClientURL())
 	story(t, log, 40, 5, "x") // 600 messages
-	path := filepath.Join(t.TempDir(), "fleet.db")
+	path := filepath.Join(t.TempDir(), "index.db")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -568,14 +568,14 @@ func TestViewsOfAKilledProcess(t *testing.T) { // A87
 	if last := places[len(places)-1]; last >= 600 || !slices.IsSorted(places) {
 		t.Fatalf("killed at %v of 600", places)
 	}
-	whole := keepViews(t, log, filepath.Join(t.TempDir(), "fleet.db"), quiet)
+	whole := keepIndex(t, log, filepath.Join(t.TempDir(), "index.db"), quiet)
 	want := said(t, whole)
-	if got := said(t, keepViews(t, log, path, quiet)); got != want || strings.Count(got, `"outcome":"completed"`) != 200 {
-		t.Errorf("killed at %v, the views differ from those built in one go: %d and %d lines", places, strings.Count(got, "\n"), strings.Count(want, "\n"))
+	if got := said(t, keepIndex(t, log, path, quiet)); got != want || strings.Count(got, `"outcome":"completed"`) != 200 {
+		t.Errorf("killed at %v, the index differs from one built in one go: %d and %d lines", places, strings.Count(got, "\n"), strings.Count(want, "\n"))
 	}
 }
 
-// killAfter starts a process that keeps views and kills it when it has gone on by two
+// killAfter starts a process that keeps an index and kills it when it has gone on by two
 // transactions from where it began; it gives how far it came.
 func killAfter(t *testing.T, self, url, path string) (at uint64) {
 	t.Helper()

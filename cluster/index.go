@@ -18,12 +18,12 @@ import (
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// views keeps the views of the fleet: it reads all shards of the log and folds
-// them into a file. It implements gateway.Fleet.
-type views struct {
+// agentsIndex keeps the index of all agents: it reads all shards of the log and folds
+// them into a file. It implements gateway.Index.
+type agentsIndex struct {
 	log    eventlog.Shards
 	path   string
 	logger *slog.Logger
@@ -40,63 +40,62 @@ type views struct {
 	kick  chan struct{}
 
 	mu    sync.Mutex
-	store *fleet.Store
+	store *index.Store
 	at    map[int]uint64 // of shards that are known to be those that were read
 	why   error          // that there is no store
 	moved chan struct{}  // closed when any of these changes
 }
 
-// streams is what the views ask, and know, about the streams that they are built from.
+// streams is what the index asks, and knows, about the streams that it is built from.
 type streams interface {
 	// identity distinguishes a stream from others of the same name.
 	identity(shard int) string
 	// witness takes in that a stream has held a message with a sequence.
 	witness(shard int, seq uint64)
-	// witnessed reports that all that the views know has been taken in.
+	// witnessed reports that all that the index knows has been taken in.
 	witnessed()
 	// relied returns why a stream cannot be relied on now; nil: it can.
 	relied(shard int) error
 }
 
 const (
-	// viewsBatch is the most messages that one transaction takes in, viewsGather
+	// indexBatch is the most messages that one transaction takes in, indexGather
 	// for how long it gathers them when nobody asks.
-	viewsBatch  = 2000
-	viewsGather = time.Second
-	// viewsAhead is how many messages are read ahead.
-	viewsAhead = 256
-	// viewsWait is how long a query waits for what the log holds, viewsBriefly how
-	// long if the views lack more of it than one transaction takes in: on a node
+	indexBatch  = 2000
+	indexGather = time.Second
+	// indexAhead is how many messages are read ahead.
+	indexAhead = 256
+	// indexWait is how long a query waits for what the log holds, indexBriefly how
+	// long if the index lacks more of it than one transaction takes in: on a node
 	// that is so busy it would wait in vain.
-	viewsWait    = 2 * time.Second
-	viewsBriefly = 250 * time.Millisecond
-	// viewsShare is the part of the machine that folding may take while nobody
+	indexWait    = 2 * time.Second
+	indexBriefly = 250 * time.Millisecond
+	// indexShare is the part of the machine that folding may take while nobody
 	// asks, if the process does nothing else: one in so many. It falls with the
-	// square of what the process leaves of the machine, down to one in viewsLeast.
+	// square of what the process leaves of the machine, down to one in indexLeast.
 	// Reading the log takes up to twice as much again, with what the server does
-	// for it. While the views are built they may take half a core.
-	viewsShare, viewsLeast = 6, 240
-	// viewsRestMost bounds a rest: at least a batch is folded in so long.
-	viewsRestMost = 5 * time.Second
+	// for it. While the index is built it may take half a core.
+	indexShare, indexLeast = 6, 240
+	// indexRestMost bounds a rest: at least a batch is folded in so long.
+	indexRestMost = 5 * time.Second
 )
 
-func newViews(log eventlog.Shards, path string, logger *slog.Logger) *views {
-	v := &views{log: log, path: path, logger: logger, most: viewsBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
-	v.why = errors.New("they are being opened")
+func newAgentsIndex(log eventlog.Shards, path string, logger *slog.Logger) *agentsIndex {
+	v := &agentsIndex{log: log, path: path, logger: logger, most: indexBatch, kick: make(chan struct{}, 1), at: make(map[int]uint64), moved: make(chan struct{})}
+	v.why = errors.New("it is being opened")
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	return v
 }
 
-func (v *views) begin() { v.running.Go(v.run) }
+func (v *agentsIndex) begin() { v.running.Go(v.run) }
 
-func (v *views) close() {
+func (v *agentsIndex) close() {
 	v.cancel()
 	v.running.Wait()
 }
 
-// run keeps the views for as long as the node lives; what goes wrong is tried
-// again.
-func (v *views) run() {
+// run keeps the index for as long as the node lives, and opens it again after an error.
+func (v *agentsIndex) run() {
 	pause := backoff.NewExponentialBackOff()
 	pause.MaxInterval = 10 * time.Second
 	for v.ctx.Err() == nil {
@@ -105,11 +104,11 @@ func (v *views) run() {
 		if v.ctx.Err() != nil {
 			return
 		}
-		v.logger.Warn("the views of the fleet are opened again", "file", v.path, "reason", err)
-		if fleet.Damaged(err) {
-			v.logger.Warn("the views of the fleet are thrown away and built again from the log", "file", v.path)
-			if err := fleet.Remove(v.path); err != nil {
-				v.logger.Warn("the file of the views cannot be removed", "error", err)
+		v.logger.Warn("the index is opened again", "file", v.path, "reason", err)
+		if index.Damaged(err) {
+			v.logger.Warn("the index is dropped and built again from the log", "file", v.path)
+			if err := index.Remove(v.path); err != nil {
+				v.logger.Warn("the file of the index cannot be removed", "error", err)
 			}
 		}
 		select {
@@ -120,7 +119,7 @@ func (v *views) run() {
 }
 
 // set tells those who wait how it stands.
-func (v *views) set(store *fleet.Store, why error) {
+func (v *agentsIndex) set(store *index.Store, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.store, v.why = store, why
@@ -131,15 +130,15 @@ func (v *views) set(store *fleet.Store, why error) {
 }
 
 // tell wakes those who wait. v.mu is held.
-func (v *views) tell() {
+func (v *agentsIndex) tell() {
 	close(v.moved)
 	v.moved = make(chan struct{})
 }
 
-// Views gives the views with how many messages they are behind; if they are to be
-// fresh, once they tell of all that the log holds now, or when that takes too long:
-// after two seconds, or a quarter of one if they lack much.
-func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, error) {
+// Index returns the index with how many messages it is behind; if it is to be
+// fresh, once it has all that the log holds now, or when that takes too long:
+// after two seconds, or a quarter of one if it lacks much.
+func (v *agentsIndex) Index(ctx context.Context, fresh bool) (*index.Store, uint64, error) {
 	v.asked.Add(1)
 	leave := func() { v.asked.Add(-1) }
 	defer func() { leave() }()
@@ -151,14 +150,14 @@ func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, er
 	if err != nil {
 		return nil, 0, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
 	}
-	late, soon := time.NewTimer(viewsWait), time.NewTimer(viewsBriefly)
+	late, soon := time.NewTimer(indexWait), time.NewTimer(indexBriefly)
 	defer late.Stop()
 	defer soon.Stop()
 	for most := uint64(math.MaxUint64); ; {
 		store, behind, moved, why := v.behind(ends)
 		if store != nil && (behind == 0 || behind > most || !fresh) {
 			if behind > most { // the next one who asks is to find less lacking
-				leave = func() { time.AfterFunc(viewsWait-viewsBriefly, func() { v.asked.Add(-1) }) }
+				leave = func() { time.AfterFunc(indexWait-indexBriefly, func() { v.asked.Add(-1) }) }
 			}
 			return store, behind, nil
 		}
@@ -166,21 +165,21 @@ func (v *views) Views(ctx context.Context, fresh bool) (*fleet.Store, uint64, er
 		case <-moved:
 			continue
 		case <-soon.C:
-			most = viewsBatch
+			most = indexBatch
 			continue
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
 		case <-late.C:
 		}
 		if store == nil {
-			return nil, 0, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)
+			return nil, 0, messages.Refuse(messages.Unavailable, "the index cannot be read now: %v; try again", why)
 		}
 		return store, behind, nil
 	}
 }
 
-// behind is how many messages the views lack of those up to ends.
-func (v *views) behind(ends []uint64) (store *fleet.Store, behind uint64, moved <-chan struct{}, why error) {
+// behind is how many messages the index lacks of those up to ends.
+func (v *agentsIndex) behind(ends []uint64) (store *index.Store, behind uint64, moved <-chan struct{}, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for shard, end := range ends {
@@ -196,7 +195,7 @@ func (v *views) behind(ends []uint64) (store *fleet.Store, behind uint64, moved 
 
 // whole gives the store, unless it is known to be damaged, or why there is none.
 // v.mu is held.
-func (v *views) whole() (*fleet.Store, error) {
+func (v *agentsIndex) whole() (*index.Store, error) {
 	if v.store == nil {
 		return nil, v.why
 	}
@@ -209,7 +208,7 @@ func (v *views) whole() (*fleet.Store, error) {
 }
 
 // ends are the sequences of the shards' newest messages.
-func (v *views) ends(ctx context.Context) ([]uint64, error) {
+func (v *agentsIndex) ends(ctx context.Context) ([]uint64, error) {
 	ends, errs := make([]uint64, v.log.Shards()), make([]error, v.log.Shards())
 	var wg sync.WaitGroup
 	for shard := range ends {
@@ -219,9 +218,9 @@ func (v *views) ends(ctx context.Context) ([]uint64, error) {
 	return ends, errors.Join(errs...)
 }
 
-// Unreadable is how many frames of a tenant's agents the views leave out since
+// Unreadable is how many frames of a tenant's agents the index leaves out since
 // they could not be read.
-func (v *views) Unreadable(tenant string) int {
+func (v *agentsIndex) Unreadable(tenant string) int {
 	v.mu.Lock()
 	store := v.store
 	v.mu.Unlock()
@@ -231,8 +230,8 @@ func (v *views) Unreadable(tenant string) int {
 	return store.Unreadable(tenant)
 }
 
-// Places tells how far each shard was read.
-func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
+// Positions returns how far each shard was read.
+func (v *agentsIndex) Positions(ctx context.Context) ([]gateway.IndexPosition, error) {
 	ends, err := v.ends(ctx)
 	if err != nil {
 		return nil, messages.Refuse(messages.Unavailable, "the log cannot be read now: %v", err)
@@ -242,16 +241,16 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 	store, why := v.whole()
 	v.mu.Unlock()
 	if store == nil {
-		return nil, messages.Refuse(messages.Unavailable, "the views of the fleet cannot be read now: %v; try again", why)
+		return nil, messages.Refuse(messages.Unavailable, "the index cannot be read now: %v; try again", why)
 	}
 	shards, err := store.Shards(ctx)
 	if err != nil {
 		return nil, err
 	}
-	places := make([]gateway.Place, len(ends))
+	places := make([]gateway.IndexPosition, len(ends))
 	for shard, end := range ends {
 		at := shards[shard]
-		places[shard] = gateway.Place{
+		places[shard] = gateway.IndexPosition{
 			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, max(at.Seq, read[shard])), Unreadable: at.Unreadable,
 			Stored: at.Stored.UTC(), Applied: at.Applied.UTC(),
 		}
@@ -260,45 +259,45 @@ func (v *views) Places(ctx context.Context) ([]gateway.Place, error) {
 }
 
 const (
-	// viewsName is the name of the file in its folder.
-	viewsName = "fleet.db"
-	// viewsTemporary is how the names of temporary folders begin.
-	viewsTemporary = "reprise-views-"
+	// indexName is the name of the file in its folder.
+	indexName = "index.db"
+	// indexTemporary is how the names of temporary folders begin.
+	indexTemporary = "reprise-index-"
 )
 
-// openViews begins to keep the views of the fleet: in a folder of the node, where
+// openIndex begins to keep the index: in a folder of the node, where
 // it has none in a temporary one, and where what is stored is encrypted in memory.
-func (n *Node) openViews(context.Context) error {
-	dir := n.cfg.Views
+func (n *Node) openIndex(context.Context) error {
+	dir := n.cfg.IndexDir
 	if dir == "" && n.server != nil {
-		dir = filepath.Join(n.cfg.Data, "views")
+		dir = filepath.Join(n.cfg.Data, "index")
 	}
 	switch {
 	case n.keys != nil && dir != "": // one may be left of a time without encryption
-		if err := fleet.Remove(filepath.Join(dir, viewsName)); err != nil {
-			return fmt.Errorf("remove the views of the fleet, which are not encrypted: %w", err)
+		if err := index.Remove(filepath.Join(dir, indexName)); err != nil {
+			return fmt.Errorf("remove the index, which is not encrypted: %w", err)
 		}
 		fallthrough
 	case n.keys != nil:
-		return n.keepViews("")
+		return n.keepIndex("")
 	case dir == "":
-		if left := fleet.Sweep(filepath.Join(os.TempDir(), viewsTemporary+"*"), viewsName); left > 0 {
-			n.cfg.Logger.Info("views of the fleet that were left by killed processes are removed", "folders", left)
+		if left := index.Sweep(filepath.Join(os.TempDir(), indexTemporary+"*"), indexName); left > 0 {
+			n.cfg.Logger.Info("indexes left by killed processes were removed", "folders", left)
 		}
-		temporary, err := os.MkdirTemp("", viewsTemporary)
+		temporary, err := os.MkdirTemp("", indexTemporary)
 		if err != nil {
-			return fmt.Errorf("make a folder for the views of the fleet: %w", err)
+			return fmt.Errorf("make a folder for the index: %w", err)
 		}
 		n.onClose(func() { _ = os.RemoveAll(temporary) })
 		dir = temporary
 	}
-	return n.keepViews(filepath.Join(dir, viewsName))
+	return n.keepIndex(filepath.Join(dir, indexName))
 }
 
-func (n *Node) keepViews(path string) error {
-	n.views = newViews(n.log, path, n.cfg.Logger)
-	n.views.streams = n.integrity
-	n.views.begin()
-	n.onClose(n.views.close)
+func (n *Node) keepIndex(path string) error {
+	n.index = newAgentsIndex(n.log, path, n.cfg.Logger)
+	n.index.streams = n.integrity
+	n.index.begin()
+	n.onClose(n.index.close)
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// examine compares what this node's views of the fleet hold of an agent with what
-// a replay gives, if it is to look deep. Views that lag, and an agent that goes
-// on meanwhile, are passed over.
-func (v *views) examine(log eventlog.Reader) doctor.Check {
+// examine compares what this node's index holds of an agent with what
+// a replay gives, if it is to look deep. An index that lags, and an agent that changes
+// meanwhile, are passed over.
+func (v *agentsIndex) examine(log eventlog.Reader) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
 		if !o.Deep {
 			return nil
@@ -34,16 +34,16 @@ func (v *views) examine(log eventlog.Reader) doctor.Check {
 		if err != nil {
 			return err
 		}
-		held, err := store.Held(ctx, s.Agent)
+		held, err := store.Indexed(ctx, s.Agent)
 		switch {
-		case fleet.Damaged(err):
+		case index.Damaged(err):
 			tell(doctor.Finding{
-				Check: "views", Status: doctor.Fail, Agent: s.Agent, Detail: fmt.Sprintf("the file of this node's views of the fleet is damaged: %v", err),
-				Remedy: "they are a cache and are built again from the log now: look after the disk, and run doctor again",
+				Check: "index", Status: doctor.Fail, Agent: s.Agent, Detail: fmt.Sprintf("the file of this node's index is damaged: %v", err),
+				Remedy: "it is a cache and is built again from the log now: check the disk, and run doctor again",
 			})
 			return nil
 		case err != nil:
-			return ctx.Err() // the views are being opened again
+			return ctx.Err() // the index is being opened again
 		}
 		detail, err := differs(held, effects, spent)
 		if err != nil || detail == "" {
@@ -53,16 +53,16 @@ func (v *views) examine(log eventlog.Reader) doctor.Check {
 			return err
 		}
 		tell(doctor.Finding{
-			Check: "views", Status: doctor.Fail, Agent: s.Agent, Detail: detail,
-			Remedy: "they are a cache: stop this node, delete its file of views (`reprise views -o json` names it) and start it; they are built again from the log",
+			Check: "index", Status: doctor.Fail, Agent: s.Agent, Detail: detail,
+			Remedy: "it is a cache: stop this node, delete the file of its index (`reprise index -o json` names it) and start the node; it is built again from the log",
 		})
 		return nil
 	}
 }
 
-// upTo gives the views once they tell of the agent's newest frame; nil if they do
-// not, even after a while.
-func (v *views) upTo(ctx context.Context, s doctor.Subject) (*fleet.Store, error) {
+// upTo returns the index once it has the agent's newest frame; nil if it
+// does not have it even after a while.
+func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store, error) {
 	shard := int(s.Agent.Partition()) * v.log.Shards() / messages.Partitions
 	for range 2 {
 		v.mu.Lock()
@@ -72,14 +72,14 @@ func (v *views) upTo(ctx context.Context, s doctor.Subject) (*fleet.Store, error
 		if store != nil && there {
 			return store, nil
 		}
-		if _, _, err := v.Views(ctx, true); err != nil {
+		if _, _, err := v.Index(ctx, true); err != nil {
 			return nil, ctx.Err() // there are none now
 		}
 	}
 	return nil, nil
 }
 
-// replayed folds an agent's frames as the views do, which forget a deleted agent.
+// replayed folds an agent's frames as the index does, which drops a deleted agent.
 func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Spent, error) {
 	effects, usage := new(projections.Effects), new(projections.Usage)
 	for rec, err := range log.Read(ctx, a, 0) {
@@ -94,10 +94,10 @@ func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]p
 	return effects.List(a), usage.Total(), nil
 }
 
-// differs says how what the views hold is not what a replay gives; empty if it is.
-func differs(held fleet.Held, effects []projections.Effect, spent projections.Spent) (string, error) {
+// differs returns how the index differs from what a replay gives; empty if it does not.
+func differs(held index.Indexed, effects []projections.Effect, spent projections.Spent) (string, error) {
 	if len(held.Effects) != len(effects) {
-		return fmt.Sprintf("this node's views of the fleet have %d of its calls of tools, its events make it %d", len(held.Effects), len(effects)), nil
+		return fmt.Sprintf("this node's index has %d of its tool calls, its events have %d", len(held.Effects), len(effects)), nil
 	}
 	for i, e := range effects {
 		line, err := json.Marshal(e)
@@ -105,11 +105,11 @@ func differs(held fleet.Held, effects []projections.Effect, spent projections.Sp
 			return "", err
 		}
 		if !bytes.Equal(line, held.Effects[i]) {
-			return fmt.Sprintf("this node's views of the fleet tell another outcome of its call of %s at event %d than its events", e.Tool, e.N), nil
+			return fmt.Sprintf("this node's index has another outcome of its call of %s at event %d than its events", e.Tool, e.N), nil
 		}
 	}
 	if held.Spent != spent {
-		return fmt.Sprintf("this node's views of the fleet have %d model calls of it with %d tokens, its events make it %d with %d",
+		return fmt.Sprintf("this node's index has %d model calls of it with %d tokens, its events have %d with %d",
 			held.Spent.Calls, held.Spent.Usage.Input+held.Spent.Usage.Output, spent.Calls, spent.Usage.Input+spent.Usage.Output), nil
 	}
 	return "", nil

@@ -12,34 +12,34 @@ import (
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// Fleet holds the views of all agents together. It is safe for concurrent use.
-type Fleet interface {
-	// Views gives the views with how many messages they lack of all that the log
+// Index is the index of all agents. It is safe for concurrent use.
+type Index interface {
+	// Index returns the index with how many messages it lacks of all that the log
 	// holds when it is called. With fresh it waits for those, but not for long.
-	Views(ctx context.Context, fresh bool) (views *fleet.Store, behind uint64, err error)
+	Index(ctx context.Context, fresh bool) (agents *index.Store, behind uint64, err error)
 	// Unreadable is how many frames of a tenant's agents could not be read, as far as
-	// the views have come. It never waits.
+	// the index has read. It never waits.
 	Unreadable(tenant string) int
-	// Places tells how far each shard of the log was read.
-	Places(ctx context.Context) ([]Place, error)
+	// Positions returns how far each shard of the log was read.
+	Positions(ctx context.Context) ([]IndexPosition, error)
 }
 
-// Place is how far a node's views have read a shard of the log: a line of the
-// view views.
-type Place struct {
+// IndexPosition is how far a node's index has read a shard of the log: a line of the
+// view index.
+type IndexPosition struct {
 	Node  string `json:"node"`
 	File  string `json:"file"`
 	Shard int    `json:"shard"`
-	// Position is the sequence of the newest message they tell of, End that of
+	// Position is the sequence of the newest message it has read, End that of
 	// the newest there is, Behind their distance.
 	Position uint64 `json:"position"`
 	End      uint64 `json:"end"`
 	Behind   uint64 `json:"behind"`
 	// Stored is when the log stored the message at Position, Applied when the
-	// views took it in. Zero: there is none.
+	// index took it in. Zero: there is none.
 	Stored  time.Time `json:"stored,omitzero"`
 	Applied time.Time `json:"applied,omitzero"`
 	// Unreadable is how many frames could not be read.
@@ -64,7 +64,7 @@ func filters(q messages.Query) (set []string) {
 	return set
 }
 
-// filterable are the filters that the views take. One that a view would pass over
+// filterable are the filters that views take. One that a view would pass over
 // is refused.
 var (
 	filterableOfTenant = map[string][]string{
@@ -77,7 +77,7 @@ var (
 	filterableOfStore = map[string][]string{
 		"nodes":      {},
 		"partitions": {},
-		"views":      {},
+		"index":      {},
 	}
 	filterableOfAgent = map[string][]string{
 		"effects":   {"at", "tool", "outcome", "since", "until", "where", "from", "cursor"},
@@ -120,8 +120,8 @@ func fits(q messages.Query, takes map[string][]string) error {
 	if q.Last != "" && q.Last != string(projections.Failed) {
 		return messages.Refuse(messages.BadInput, "last %q: write %s", q.Last, projections.Failed)
 	}
-	if q.By != "" && !slices.Contains(fleet.By, q.By) {
-		return messages.Refuse(messages.BadInput, "by %q: write %s", q.By, list(fleet.By))
+	if q.By != "" && !slices.Contains(index.By, q.By) {
+		return messages.Refuse(messages.BadInput, "by %q: write %s", q.By, list(index.By))
 	}
 	if q.Kind != "" {
 		if err := messages.ValidateToken("kind", q.Kind); err != nil {
@@ -177,32 +177,32 @@ func (g *Gateway) effects(p *page, a messages.AgentID, q messages.Query) error {
 	}, &e)
 }
 
-// fleet answers a view of a tenant that the views of the fleet hold.
-func (g *Gateway) fleet(p *page, tenant string, q messages.Query) error {
-	views, behind, err := g.Fleet.Views(g.ctx, q.Cursor == "") // one wait for all pages
+// indexed answers a view of a tenant from the index.
+func (g *Gateway) indexed(p *page, tenant string, q messages.Query) error {
+	agents, behind, err := g.Index.Index(g.ctx, q.Cursor == "") // one wait for all pages
 	if err != nil {
 		return err
 	}
 	p.behind = behind
-	p.unreadable = g.Fleet.Unreadable(tenant)
-	calls := fleet.Query{Tenant: tenant, Kind: q.Kind, EffectFilter: effectFilter(q), After: q.Cursor, Limit: p.most() + 1}
+	p.unreadable = g.Index.Unreadable(tenant)
+	calls := index.Query{Tenant: tenant, Kind: q.Kind, EffectFilter: effectFilter(q), After: q.Cursor, Limit: p.most() + 1}
 	switch q.View {
 	case "effects":
-		return p.rows(views.Effects(g.ctx, calls))
+		return p.rows(agents.Effects(g.ctx, calls))
 	case "approvals":
-		return p.rows(views.Approvals(g.ctx, calls))
+		return p.rows(agents.Approvals(g.ctx, calls))
 	}
 	by := q.By
 	if by == "" {
 		by = "model"
 	}
-	return p.rows(views.Usage(g.ctx, fleet.UsageQuery{
+	return p.rows(agents.Usage(g.ctx, index.UsageQuery{
 		Tenant: tenant, Kind: q.Kind, Model: q.Model, By: by, Since: q.Since, Until: q.Until, After: q.Cursor, Limit: p.most() + 1,
 	}))
 }
 
 // rows writes rows until the page is full.
-func (p *page) rows(rows iter.Seq2[fleet.Row, error]) error {
+func (p *page) rows(rows iter.Seq2[index.Row, error]) error {
 	for row, err := range rows {
 		if err != nil {
 			return unseen(err)
@@ -214,24 +214,24 @@ func (p *page) rows(rows iter.Seq2[fleet.Row, error]) error {
 	return nil
 }
 
-// unseen is what a caller is told of an error of the views.
+// unseen is the refusal that a caller gets for an error of the index.
 func unseen(err error) error {
 	switch {
-	case fleet.Damaged(err):
-		return messages.Refuse(messages.Unavailable, "this node's views of the fleet are damaged and are built again from the log: try again")
+	case index.Damaged(err):
+		return messages.Refuse(messages.Unavailable, "this node's index is damaged and is built again from the log: try again")
 	case errors.Is(err, sql.ErrConnDone) || strings.Contains(err.Error(), "database is closed"):
-		return messages.Refuse(messages.Unavailable, "the views of the fleet are being opened again: try again")
+		return messages.Refuse(messages.Unavailable, "the index is being opened again: try again")
 	}
 	return err
 }
 
-// places lists how far this node's views have read the log.
-func (g *Gateway) places(p *page) error {
-	places, err := g.Fleet.Places(g.ctx)
+// positions lists how far this node's index has read the log.
+func (g *Gateway) positions(p *page) error {
+	positions, err := g.Index.Positions(g.ctx)
 	if err != nil {
-		return fmt.Errorf("tell how far the views are: %w", unseen(err))
+		return fmt.Errorf("report how far the index has read: %w", unseen(err))
 	}
-	for i, place := range places {
+	for i, place := range positions {
 		place.Node = g.Self
 		if !p.line(messages.EventNumber(i+1), place) {
 			return nil

@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"context"
@@ -99,7 +99,7 @@ type Store struct {
 // Open opens the file, or makes it. One that is damaged, or of another version,
 // is thrown away; the logger hears of it. One that another Store has open, of any
 // process, is refused and left alone. The folder must exist. Without a path
-// the views are in memory and gone when the store is closed; queries then wait
+// the index is in memory and gone when the store is closed; queries then wait
 // for a batch that is being applied.
 func Open(ctx context.Context, path string, logger *slog.Logger) (_ *Store, err error) {
 	s := &Store{path: path, logger: logger, blind: make(map[blindness]bool), damaged: make(chan struct{})}
@@ -120,7 +120,7 @@ func (s *Store) openOrMake(ctx context.Context) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	s.logger.Warn("the views of the fleet are thrown away and built again from the log", "file", s.path, "reason", err)
+	s.logger.Warn("the index is dropped and built again from the log", "file", s.path, "reason", err)
 	if err := remove(s.path); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"cmp"
@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Stored is a message of a shard of the log.
-type Stored struct {
+// Message is a message of a shard of the log.
+type Message struct {
 	Agent messages.AgentID
 	Seq   uint64
 	// Time is when the log stored it.
@@ -114,7 +114,7 @@ func newFolding(shard int, c carry) *folding {
 
 // Add folds the next message of a shard. Its error is the file's, unless it wraps
 // ErrLater; a frame that can never be read is no error.
-func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
+func (b *Batch) Add(ctx context.Context, shard int, m Message) error {
 	at, ok := b.shards[shard]
 	if !ok {
 		at = b.s.shards[shard]
@@ -131,7 +131,7 @@ func (b *Batch) Add(ctx context.Context, shard int, m Stored) error {
 	return nil
 }
 
-func (b *Batch) add(ctx context.Context, shard int, m Stored) error {
+func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, matters) {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (b *Batch) add(ctx context.Context, shard int, m Stored) error {
 	case errors.Is(unread, ErrLater):
 		return fmt.Errorf("read message %d of shard %d: %w", m.Seq, shard, unread)
 	case errors.Is(unread, messages.ErrShredded): // the tombstone comes behind it
-		b.s.logger.Debug("a frame of an agent that has been deleted since is left out of the views of the fleet", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq)
+		b.s.logger.Debug("a frame of an agent that has been deleted since is left out of the index", "agent", m.Agent.String(), "shard", shard, "sequence", m.Seq)
 		return nil
 	}
 	f, err := b.folding(ctx, shard, m.Agent)
@@ -152,10 +152,10 @@ func (b *Batch) add(ctx context.Context, shard int, m Stored) error {
 		f.delete()
 	case unread != nil:
 		f.bad++
-		b.s.leftOut(m.Agent, "a frame cannot be read; the views of the fleet leave it out", "shard", shard, "sequence", m.Seq, "error", unread)
+		b.s.leftOut(m.Agent, "a frame cannot be read; the index leaves it out", "shard", shard, "sequence", m.Seq, "error", unread)
 	case frame.First <= f.last:
 		f.bad++
-		b.s.leftOut(m.Agent, "a frame tells again of events that were told; the views of the fleet leave it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
+		b.s.leftOut(m.Agent, "a frame tells again of events that were told; the index leaves it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
 	default:
 		f.apply(frame)
 		b.hold(frame)
@@ -172,7 +172,7 @@ func (b *Batch) hold(frame *messages.Frame) {
 	}
 }
 
-// blindness is what the views do not see of an agent.
+// blindness is what the index does not have of an agent.
 type blindness struct {
 	agent messages.AgentID
 	what  string
@@ -181,7 +181,7 @@ type blindness struct {
 // mostBlind is how many of them are remembered.
 const mostBlind = 1000
 
-// leftOut warns of a frame that the views leave out, once for each agent; of the
+// leftOut warns of a frame that the index leaves out, once for each agent; of the
 // others of that agent it tells those who look closely.
 func (s *Store) leftOut(a messages.AgentID, what string, args ...any) {
 	tell, this := s.logger.Warn, blindness{a, what}

@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ var begun = time.Date(2026, 1, 2, 3, 59, 0, 0, time.UTC)
 // world is a log in memory, of several shards.
 type world struct {
 	rand   *rand.Rand
-	shards [3][]Stored
+	shards [3][]Message
 	frames map[messages.AgentID][]*messages.Frame
 	clock  int
 }
@@ -52,7 +52,7 @@ func (w *world) say(a messages.AgentID, events ...messages.Event) {
 		f.First = past[len(past)-1].Last() + 1
 	}
 	w.frames[a] = append(past, f)
-	m := Stored{Agent: a, Seq: uint64(1 + 2*len(*shard)), Time: f.Time, Frame: func() (*messages.Frame, error) { return f, nil }}
+	m := Message{Agent: a, Seq: uint64(1 + 2*len(*shard)), Time: f.Time, Frame: func() (*messages.Frame, error) { return f, nil }}
 	for _, ev := range events {
 		m.Types = append(m.Types, ev.EventType())
 	}
@@ -574,7 +574,7 @@ func TestUnreadableFramesAreCounted(t *testing.T) {
 	bad := &w.shards[1][5]
 	bad.Types, bad.Frame = []string{"tool.completed"}, func() (*messages.Frame, error) { return nil, errors.New("bad checksum") }
 	w.shards[1][6].Foreign, w.shards[1][6].Agent, w.shards[1][6].Frame = true, messages.AgentID{}, nil
-	headless := &w.shards[1][7+slices.IndexFunc(w.shards[1][7:], func(m Stored) bool { return m.Agent != bad.Agent })] // each agent's are told of once
+	headless := &w.shards[1][7+slices.IndexFunc(w.shards[1][7:], func(m Message) bool { return m.Agent != bad.Agent })] // each agent's are told of once
 	headless.Foreign, headless.Types, headless.Frame = true, nil, func() (*messages.Frame, error) { return nil, errors.New("no such header") }
 	var said strings.Builder
 	s, err := Open(t.Context(), file(t), slog.New(slog.NewTextHandler(&said, nil)))
@@ -772,7 +772,7 @@ func TestQueriesTellOfDamage(t *testing.T) { // A87
 			return err
 		},
 		"held": func(s *Store) error {
-			_, err := s.Held(t.Context(), agentID(2))
+			_, err := s.Indexed(t.Context(), agentID(2))
 			return err
 		},
 	}
@@ -903,7 +903,7 @@ func TestSweep(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return filepath.Join(dir, name, "fleet.db")
+		return filepath.Join(dir, name, "index.db")
 	}
 	open(t, folder("views-held"))
 	killed := open(t, folder("views-killed"))
@@ -917,14 +917,14 @@ func TestSweep(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "else"), filepath.Join(dir, "views-link")); err != nil {
 		t.Fatal(err)
 	}
-	if n := Sweep(filepath.Join(dir, "views-*"), "fleet.db"); n != 1 {
+	if n := Sweep(filepath.Join(dir, "views-*"), "index.db"); n != 1 {
 		t.Errorf("%d are removed", n)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || fmt.Sprint(left) != fmt.Sprint([]string{filepath.Join(dir, "else"), filepath.Join(dir, "views-held"), filepath.Join(dir, "views-link"), filepath.Join(dir, "views-unknown")}) {
 		t.Errorf("left are %v, %v", left, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "else", "fleet.db")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "else", "index.db")); err != nil {
 		t.Error(err)
 	}
 }

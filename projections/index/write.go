@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"context"
@@ -129,7 +129,7 @@ func (s spent) plus(t spent) spent {
 }
 
 // errMoved says that another process writes to the file.
-var errMoved = errors.New("another process writes to the file of the views: give each node a folder of its own")
+var errMoved = errors.New("another process writes to the file of the index: give each node a folder of its own")
 
 // position moves a shard on, if it is still where this process left it.
 func (w *writer) position(shard int, from uint64, at Shard) {

@@ -16,28 +16,28 @@ import (
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// keeps is a node that keeps its views in a folder.
-func keeps(dir string) change { return func(c *cluster.Config) { c.Views = dir } }
+// keeps is a node that keeps its index in a folder.
+func keeps(dir string) change { return func(c *cluster.Config) { c.IndexDir = dir } }
 
-// fleetOf is everything that a node's views of the fleet say.
-func (w *world) fleetOf(n *cluster.Node) string {
+// indexOf is everything that a node's index says.
+func (w *world) indexOf(n *cluster.Node) string {
 	w.t.Helper()
 	text, behind := "", true
-	w.eventually("the views catch up", func() bool {
-		text, behind = w.fleetNow(n)
+	w.eventually("the index catches up", func() bool {
+		text, behind = w.indexNow(n)
 		return !behind
 	})
 	return text
 }
 
-func (w *world) fleetNow(n *cluster.Node) (_ string, late bool) {
+func (w *world) indexNow(n *cluster.Node) (_ string, late bool) {
 	w.t.Helper()
 	var text strings.Builder
 	queries := []messages.Query{{View: "approvals"}, {View: "effects"}, {View: "effects", Tool: "refund", Where: map[string]string{"order": "8"}}}
-	for _, by := range fleet.By {
+	for _, by := range index.By {
 		queries = append(queries, messages.Query{View: "usage", By: by})
 	}
 	for _, q := range queries {
@@ -49,8 +49,8 @@ func (w *world) fleetNow(n *cluster.Node) (_ string, late bool) {
 	return text.String(), late
 }
 
-// A doctor that looks deep compares the views with a replay.
-func TestDoctorComparesTheViews(t *testing.T) { // A52, A87
+// A doctor that looks deep compares the index with a replay.
+func TestDoctorComparesTheIndex(t *testing.T) { // A52, A87
 	w := newWorld(t)
 	var ran atomic.Int32
 	dir := t.TempDir()
@@ -63,11 +63,11 @@ func TestDoctorComparesTheViews(t *testing.T) { // A52, A87
 	_, err := n.Client().Do(w.ctx, "assistant/c", messages.Delete{ID: "d1"})
 	w.ok(err)
 	w.until(n.Client(), "assistant/c", ofType("agent.purged"))
-	w.fleetOf(n) // so that they have forgotten it
+	w.indexOf(n) // so that they have forgotten it
 	if found, sum := w.examined(n.Client(), messages.Query{Deep: true}); len(found) != 0 || sum.Agents != 3 {
 		t.Fatalf("%+v %+v", found, sum)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(dir, "fleet.db")+"?_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite", filepath.Join(dir, "index.db")+"?_pragma=busy_timeout(5000)")
 	w.ok(err)
 	defer func() { w.ok(db.Close()) }()
 	for _, harm := range []string{
@@ -90,12 +90,12 @@ func TestDoctorComparesTheViews(t *testing.T) { // A52, A87
 	for _, f := range found {
 		said[f.Agent.Key] = f.Check + " " + f.Detail
 	}
-	if len(found) != 3 || sum.Problems != 3 || !strings.Contains(said["a"], "call of refund") || !strings.Contains(said["b"], "tokens") || !strings.Contains(said["c"], "calls of tools") {
+	if len(found) != 3 || sum.Problems != 3 || !strings.Contains(said["a"], "call of refund") || !strings.Contains(said["b"], "tokens") || !strings.Contains(said["c"], "tool calls") {
 		t.Errorf("%+v", found)
 	}
 }
 
-// Views that are damaged while a node keeps them are built again as soon as
+// An index that is damaged while a node keeps it is built again as soon as
 // somebody asks, who waits for them; a doctor tells, too.
 func TestDamagedViewsAreBuiltAgain(t *testing.T) { // A52, A87
 	w := newWorld(t)
@@ -107,9 +107,9 @@ func TestDamagedViewsAreBuiltAgain(t *testing.T) { // A52, A87
 		w.ok(err)
 		w.until(n.Client(), agent, ofType("turn.paused"))
 	}
-	want := w.fleetOf(n)
+	want := w.indexOf(n)
 	harm := func(statement string) {
-		db, err := sql.Open("sqlite", filepath.Join(dir, "fleet.db")+"?_pragma=busy_timeout(5000)")
+		db, err := sql.Open("sqlite", filepath.Join(dir, "index.db")+"?_pragma=busy_timeout(5000)")
 		w.ok(err)
 		_, err = db.ExecContext(w.ctx, statement)
 		w.ok(err)
@@ -125,34 +125,34 @@ func TestDamagedViewsAreBuiltAgain(t *testing.T) { // A52, A87
 	}
 	for _, statement := range []string{`UPDATE effects SET line = 'no line'`, `DROP TABLE hours`} {
 		harm(statement)
-		w.eventually("the views are built again", func() bool { return ask() == nil })
-		if got := w.fleetOf(n); got != want {
+		w.eventually("the index is built again", func() bool { return ask() == nil })
+		if got := w.indexOf(n); got != want {
 			t.Errorf("after %s they say\n%s\nwant\n%s", statement, got, want)
 		}
 	}
 	harm(`DROP TABLE usage`)
 	found, _ := w.examined(n.Client(), messages.Query{Deep: true})
-	if len(found) == 0 || found[0].Check != "views" || !strings.Contains(found[0].Detail, "no such table") || found[0].Remedy == "" {
+	if len(found) == 0 || found[0].Check != "index" || !strings.Contains(found[0].Detail, "no such table") || found[0].Remedy == "" {
 		t.Errorf("the doctor finds %+v", found)
 	}
 	w.eventually("the doctor finds nothing more", func() bool {
 		found, _ := w.examined(n.Client(), messages.Query{Deep: true})
 		return len(found) == 0
 	})
-	if got := w.fleetOf(n); got != want {
+	if got := w.indexOf(n); got != want {
 		t.Errorf("after the doctor they say\n%s\nwant\n%s", got, want)
 	}
 }
 
-// What a node that was killed left of its views goes when the next one starts,
+// What a node that was killed left of its index goes when the next one starts,
 // what others have open does not.
-func TestLeftTemporaryViews(t *testing.T) { // A87
+func TestLeftTemporaryIndex(t *testing.T) { // A87
 	w := newWorld(t)
-	views := func() (string, *fleet.Store) {
-		dir, err := os.MkdirTemp("", "reprise-views-")
+	opened := func() (string, *index.Store) {
+		dir, err := os.MkdirTemp("", "reprise-index-")
 		w.ok(err)
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		s, err := fleet.Open(w.ctx, filepath.Join(dir, "fleet.db"), slog.New(slog.DiscardHandler))
+		s, err := index.Open(w.ctx, filepath.Join(dir, "index.db"), slog.New(slog.DiscardHandler))
 		w.ok(err)
 		return dir, s
 	}
@@ -160,17 +160,17 @@ func TestLeftTemporaryViews(t *testing.T) { // A87
 		_, err := os.Stat(dir)
 		return err == nil
 	}
-	other, held := views()
+	other, held := opened()
 	defer func() { w.ok(held.Close()) }()
-	killed, left := views()
+	killed, left := opened()
 	w.ok(left.Close())
 	var ran atomic.Int32
 	n := w.node(refunds(&ran))
-	w.fleetOf(n)
+	w.indexOf(n)
 	own := ""
-	for line, err := range n.Client().QueryStore(w.ctx, messages.Query{View: "views"}) {
+	for line, err := range n.Client().QueryStore(w.ctx, messages.Query{View: "index"}) {
 		w.ok(err)
-		var place gateway.Place
+		var place gateway.IndexPosition
 		w.ok(json.Unmarshal(line, &place))
 		own = filepath.Dir(place.File)
 	}
@@ -183,7 +183,7 @@ func TestLeftTemporaryViews(t *testing.T) { // A87
 	}
 }
 
-// Every node's views of the fleet tell the same of the agents of all nodes, and
+// Every node's index tell the same of the agents of all nodes, and
 // the same again when they were deleted.
 func TestViewsOfAllNodes(t *testing.T) { // A52, A87
 	embeddedtest.Long(t, "several nodes")
@@ -203,18 +203,18 @@ func TestViewsOfAllNodes(t *testing.T) { // A52, A87
 		w.ok(err)
 	}
 	w.until(one.Client(), "assistant/b", ofType("turn.completed"))
-	want := w.fleetOf(one)
-	for part, times := range map[string]int{"approvals {": 6, `"outcome":"waiting"`: 6, `"outcome":"completed"`: 6 + 4, `"type":"agent"`: 4, `"type":"total","calls":5,`: len(fleet.By)} {
+	want := w.indexOf(one)
+	for part, times := range map[string]int{"approvals {": 6, `"outcome":"waiting"`: 6, `"outcome":"completed"`: 6 + 4, `"type":"agent"`: 4, `"type":"total","calls":5,`: len(index.By)} {
 		if got := strings.Count(want, part); got != times {
 			t.Errorf("%s is said %d times, want %d:\n%s", part, got, times, want)
 		}
 	}
-	if got := w.fleetOf(two); got != want {
+	if got := w.indexOf(two); got != want {
 		t.Errorf("the other node says\n%s\nwant\n%s", got, want)
 	}
 	w.ok(one.Close())
-	w.ok(fleet.Remove(filepath.Join(dir, "one", "fleet.db")))
-	if got := w.fleetOf(w.node(refunds(&ran), keeps(filepath.Join(dir, "one")))); got != want {
+	w.ok(index.Remove(filepath.Join(dir, "one", "index.db")))
+	if got := w.indexOf(w.node(refunds(&ran), keeps(filepath.Join(dir, "one")))); got != want {
 		t.Errorf("built again they say\n%s\nwant\n%s", got, want)
 	}
 }

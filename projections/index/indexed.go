@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"context"
@@ -11,22 +11,22 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Held is what the file holds of one agent.
-type Held struct {
+// Indexed is what the file holds of one agent.
+type Indexed struct {
 	// Effects are the lines of its calls of tools, in the order of their events.
 	Effects []json.RawMessage
 	// Spent is the sum of what its model calls used.
 	Spent projections.Spent
 }
 
-// Held gives what the file holds of an agent now; nothing if it knows none.
-func (s *Store) Held(ctx context.Context, a messages.AgentID) (Held, error) {
+// Indexed gives what the file holds of an agent now; nothing if it knows none.
+func (s *Store) Indexed(ctx context.Context, a messages.AgentID) (Indexed, error) {
 	h, err := s.holds(ctx, a)
 	return h, s.met(ctx, err)
 }
 
-func (s *Store) holds(ctx context.Context, a messages.AgentID) (Held, error) {
-	var h Held
+func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) {
+	var h Indexed
 	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return h, err

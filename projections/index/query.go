@@ -1,4 +1,4 @@
-package fleet
+package index
 
 import (
 	"bytes"
@@ -227,7 +227,7 @@ type UsageQuery struct {
 	Limit        int
 }
 
-// UsageLine is a line of `reprise usage -o json` for a fleet: what the model
+// UsageLine is a line of `reprise usage -o json` for all agents: what the model
 // calls of one agent, kind, model, day or hour used, or all of them. Its names
 // are promises.
 type UsageLine struct {

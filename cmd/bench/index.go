@@ -13,21 +13,21 @@ import (
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
-	"github.com/reprise-dev/reprise/projections/fleet"
+	"github.com/reprise-dev/reprise/projections/index"
 )
 
 const (
-	// viewsShards is how many shards the frames of the fleet come from.
-	viewsShards = 16
-	// viewsSync is the mode of a file that is a cache.
-	viewsSync = "cache"
+	// indexShards is how many shards the frames of the fleet come from.
+	indexShards = 16
+	// indexSync is the mode of a file that is a cache.
+	indexSync = "cache"
 )
 
-// views measures the views of a large fleet: how fast they are built from frames
+// index measures the index of many agents: how fast it is built from frames
 // that are decoded as those of a log, and how long a page of each takes.
-func (l *lab) views(ctx context.Context) (err error) {
-	l.say("views: build those of %d agents", l.Fleet)
-	store, err := fleet.Open(ctx, filepath.Join(l.dir, "fleet.db"), slog.New(slog.DiscardHandler))
+func (l *lab) index(ctx context.Context) (err error) {
+	l.say("index: build that of %d agents", l.Indexed)
+	store, err := index.Open(ctx, filepath.Join(l.dir, "index.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -41,16 +41,16 @@ func (l *lab) views(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := l.out.add(Row{Figure: "views built", Agents: l.Fleet, Sync: viewsSync, Value: float64(frames) / took.Seconds(), Unit: "frames/s"}); err != nil {
+	if err := l.out.add(Row{Figure: "index built", Agents: l.Indexed, Sync: indexSync, Value: float64(frames) / took.Seconds(), Unit: "frames/s"}); err != nil {
 		return err
 	}
-	l.say("views: ask for pages of each")
+	l.say("index: ask for pages of each")
 	return l.pages(ctx, store, agents, now)
 }
 
-// fleetFrames are the frames of agent i: a turn with one call of a tool. One in a
+// framesOf are the frames of agent i: a turn with one call of a tool. One in a
 // hundred waits for approval.
-func fleetFrames(i int, at time.Time) (a messages.AgentID, head eventlog.Summary, frames []*messages.Frame) {
+func framesOf(i int, at time.Time) (a messages.AgentID, head eventlog.Summary, frames []*messages.Frame) {
 	a = messages.AgentID{Tenant: messages.DefaultTenant, Kind: []string{"support", "billing", "sales", "ops"}[i%4], Key: fmt.Sprintf("customer-%06d", i*7919%1_000_000)}
 	tool, call := []string{"refund", "lookup", "mail"}[i%3], messages.CallID(fmt.Sprintf("call_%d", i))
 	arguments := fmt.Sprintf(`{"order":%d,"customer":{"name":"Ann %d","country":"DE"},"reason":"it came broken and late"}`, i%5000, i)
@@ -74,25 +74,25 @@ func fleetFrames(i int, at time.Time) (a messages.AgentID, head eventlog.Summary
 	return a, eventlog.Summary{Phase: eventlog.Idle}, append(frames, &next)
 }
 
-// build fills the views with the fleet's frames, as a node that reads its log.
-func (l *lab) build(ctx context.Context, store *fleet.Store, agents *projections.Agents, now time.Time) (took time.Duration, frames int, err error) {
-	var at [viewsShards]uint64
-	for i := 0; i < l.Fleet; {
+// build fills the index with the frames, as a node that reads its log.
+func (l *lab) build(ctx context.Context, store *index.Store, agents *projections.Agents, now time.Time) (took time.Duration, frames int, err error) {
+	var at [indexShards]uint64
+	for i := 0; i < l.Indexed; {
 		type stored struct {
 			shard int
-			fleet.Stored
+			index.Message
 		}
 		var came []stored
-		for ; i < l.Fleet && len(came) < 2000; i++ { // what the log has done is not counted
-			a, summary, list := fleetFrames(i, now)
-			shard := int(a.Partition()) % viewsShards
+		for ; i < l.Indexed && len(came) < 2000; i++ { // what the log has done is not counted
+			a, summary, list := framesOf(i, now)
+			shard := int(a.Partition()) % indexShards
 			for _, f := range list {
 				raw, err := messages.EncodeFrame(a, f)
 				if err != nil {
 					return 0, 0, err
 				}
 				at[shard]++
-				m := fleet.Stored{Agent: a, Seq: at[shard], Time: f.Time, Frame: func() (*messages.Frame, error) { return messages.DecodeFrame(a, raw) }}
+				m := index.Message{Agent: a, Seq: at[shard], Time: f.Time, Frame: func() (*messages.Frame, error) { return messages.DecodeFrame(a, raw) }}
 				for _, ev := range f.Events {
 					m.Types = append(m.Types, ev.EventType())
 				}
@@ -103,7 +103,7 @@ func (l *lab) build(ctx context.Context, store *fleet.Store, agents *projections
 		begun := time.Now()
 		b := store.Batch()
 		for _, m := range came {
-			if err := b.Add(ctx, m.shard, m.Stored); err != nil {
+			if err := b.Add(ctx, m.shard, m.Message); err != nil {
 				return 0, 0, err
 			}
 		}
@@ -116,24 +116,24 @@ func (l *lab) build(ctx context.Context, store *fleet.Store, agents *projections
 	return took, frames, nil
 }
 
-// viewsPage is how many rows a page has, and viewsTimes how often each is asked
+// indexPage is how many rows a page has, and indexTimes how often each is asked
 // for: the slowest is told.
-const viewsPage, viewsTimes = 1000, 5
+const indexPage, indexTimes = 1000, 5
 
 // pages measures a page of each view.
-func (l *lab) pages(ctx context.Context, store *fleet.Store, agents *projections.Agents, now time.Time) error {
+func (l *lab) pages(ctx context.Context, store *index.Store, agents *projections.Agents, now time.Time) error {
 	t, day := messages.DefaultTenant, now.Add(-24*time.Hour)
 	listed := func(f projections.AgentFilter) func() (int, error) {
-		f.Tenant, f.Limit = t, viewsPage
+		f.Tenant, f.Limit = t, indexPage
 		return func() (int, error) { return len(agents.List(f)), nil }
 	}
 	calls := func(f projections.EffectFilter, kind string) func() (int, error) {
 		return func() (int, error) {
-			return count(store.Effects(ctx, fleet.Query{Tenant: t, Kind: kind, EffectFilter: f, Limit: viewsPage}))
+			return count(store.Effects(ctx, index.Query{Tenant: t, Kind: kind, EffectFilter: f, Limit: indexPage}))
 		}
 	}
-	used := func(q fleet.UsageQuery) func() (int, error) {
-		q.Tenant, q.Limit = t, viewsPage
+	used := func(q index.UsageQuery) func() (int, error) {
+		q.Tenant, q.Limit = t, indexPage
 		return func() (int, error) { return count(store.Usage(ctx, q)) }
 	}
 	for _, v := range []struct {
@@ -142,24 +142,24 @@ func (l *lab) pages(ctx context.Context, store *fleet.Store, agents *projections
 	}{
 		{"ls --kind --phase paused", listed(projections.AgentFilter{Kind: "support", Phase: "paused"})},
 		{"ls --since 24h", listed(projections.AgentFilter{Since: day})},
-		{"approvals", func() (int, error) { return count(store.Approvals(ctx, fleet.Query{Tenant: t, Limit: viewsPage})) }},
-		{"usage", used(fleet.UsageQuery{By: "model"})},
-		{"usage --since 24h", used(fleet.UsageQuery{By: "kind", Since: day})},
-		{"usage --by agent --since 24h", used(fleet.UsageQuery{By: "agent", Since: day})},
+		{"approvals", func() (int, error) { return count(store.Approvals(ctx, index.Query{Tenant: t, Limit: indexPage})) }},
+		{"usage", used(index.UsageQuery{By: "model"})},
+		{"usage --since 24h", used(index.UsageQuery{By: "kind", Since: day})},
+		{"usage --by agent --since 24h", used(index.UsageQuery{By: "agent", Since: day})},
 		{"effects --kind", calls(projections.EffectFilter{}, "billing")},
 		{"effects --tool --where", calls(projections.EffectFilter{Tool: "refund", Where: map[string]string{"order": "7"}}, "")},
 		{"effects --where nested, twice", calls(projections.EffectFilter{Where: map[string]string{"customer.country": "DE", "customer.name": "Ann 99999"}}, "")},
 		{"effects --outcome failed", calls(projections.EffectFilter{Outcome: projections.CallFailed}, "")},
 	} {
 		var took []time.Duration
-		for range viewsTimes {
+		for range indexTimes {
 			begun := time.Now()
 			if _, err := v.ask(); err != nil {
 				return fmt.Errorf("%s: %w", v.name, err)
 			}
 			took = append(took, time.Since(begun))
 		}
-		if err := l.out.add(Row{Figure: v.name, Agents: l.Fleet, Sync: viewsSync, Value: float64(slices.Max(took).Microseconds()) / 1000, Unit: "ms"}); err != nil {
+		if err := l.out.add(Row{Figure: v.name, Agents: l.Indexed, Sync: indexSync, Value: float64(slices.Max(took).Microseconds()) / 1000, Unit: "ms"}); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (l *lab) pages(ctx context.Context, store *fleet.Store, agents *projections
 }
 
 // count reads rows as a door does.
-func count(rows iter.Seq2[fleet.Row, error]) (n int, err error) {
+func count(rows iter.Seq2[index.Row, error]) (n int, err error) {
 	for row, err := range rows {
 		if err == nil {
 			_, err = json.Marshal(row.Line)

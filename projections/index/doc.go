@@ -1,0 +1,24 @@
+// Package index folds the logs of all agents into one SQLite file: which calls wait for
+// a person, what tools did, and what models used, with filters.
+//
+// # Guarantees
+//
+//   - The file is a cache of the log. Delete it, or let it be damaged: it is
+//     built again from the log and gives the same answers.
+//   - A batch, the positions of the shards and the state of the projections are
+//     committed in one transaction: after a process is killed at any moment, the
+//     next one continues at the positions in the file and counts nothing twice.
+//   - A file of another version of the projections, a damaged one, and a shard whose
+//     log is not the one it was read from are dropped and built again. Damage to a
+//     file that is open is found by the first read or write that meets it, a query
+//     too ([Store.Broken]); a wrong row that reads well is found only by a replay.
+//   - A file has one Store at a time, of all processes: another one is refused.
+//   - Nothing of a deleted agent stays, neither in the file nor in what SQLite keeps
+//     beside it, once the batch with the deletion is committed.
+//   - A frame that can never be read is counted and reported, and the rest is read.
+//     A frame that cannot be read now stops its shard ([ErrLater]).
+//   - Rows come in an order that does not change while pages are read, and that is
+//     the same on every node.
+//
+// The projections are [projections.Effects] and [projections.Usage].
+package index

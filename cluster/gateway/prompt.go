@@ -188,12 +188,12 @@ func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
 
 // wait takes a place among those who read, and keeps the caller company until
 // there is one; false if the caller has gone.
-func (s *streaming) wait(positions chan struct{}) bool {
+func (s *streaming) wait(places chan struct{}) bool {
 	late := time.NewTicker(keepAlive)
 	defer late.Stop()
 	for {
 		select {
-		case positions <- struct{}{}:
+		case places <- struct{}{}:
 			return true
 		case <-late.C:
 			if !s.quiet() {

@@ -140,7 +140,7 @@ func TestAnswerCannotBeRead(t *testing.T) {
 			if c.remove {
 				h.ok(h.log.RemoveBlobs(h.ctx, till, b.SHA256))
 			}
-			if c.shut { // all positions are taken by others until the node shuts down
+			if c.shut { // all places are taken by others until the node shuts down
 				for range cap(h.g.reading) {
 					h.g.reading <- struct{}{}
 				}

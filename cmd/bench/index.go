@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// indexShards is how many shards the frames of the fleet come from.
+	// indexShards is how many shards the frames come from.
 	indexShards = 16
 	// indexSync is the mode of a file that is a cache.
 	indexSync = "cache"

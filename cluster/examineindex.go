@@ -108,9 +108,9 @@ func differs(held index.Indexed, effects []projections.Effect, spent projections
 			return fmt.Sprintf("this node's index has another outcome of its call of %s at event %d than its events", e.Tool, e.N), nil
 		}
 	}
-	if held.Spent != spent {
+	if held.Used != spent {
 		return fmt.Sprintf("this node's index has %d model calls of it with %d tokens, its events have %d with %d",
-			held.Spent.Calls, held.Spent.Usage.Input+held.Spent.Usage.Output, spent.Calls, spent.Usage.Input+spent.Usage.Output), nil
+			held.Used.Calls, held.Used.Usage.Input+held.Used.Usage.Output, spent.Calls, spent.Usage.Input+spent.Usage.Output), nil
 	}
 	return "", nil
 }

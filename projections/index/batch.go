@@ -22,24 +22,24 @@ type Message struct {
 	Time time.Time
 	// Types are those of the frame's events.
 	Types []string
-	// Foreign says that it is no frame, or one whose headers cannot be read.
+	// Foreign reports whether it is no frame, or one whose headers cannot be read.
 	Foreign bool
-	// Frame decodes it. Nil: it is no frame. An error that wraps [ErrLater] says
-	// that it may be read at another time, any other one that it never will.
+	// Frame decodes it. Nil: it is no frame. After an error that wraps [ErrLater] it may be
+	// read at another time, after any other one never.
 	Frame func() (*messages.Frame, error)
 }
 
 // ErrLater is wrapped by Add's error for a frame that cannot be read now. Nothing
-// of its message was taken in: the same one is to be added again.
+// of its message was applied: the same one must be added again.
 var ErrLater = errors.New("it cannot be read now")
 
-// ends says that nothing of the agent is left behind an event of this type. The
+// ends reports whether nothing of the agent is left after an event of this type. The
 // tombstone itself may be lost, if the log was damaged before it.
 func ends(eventType string) bool {
-	return eventType == "agent.deleted" || eventType == "agent.purged" // eventlog.Ends, which this room does not know
+	return eventType == "agent.deleted" || eventType == "agent.purged" // as eventlog.Ends, which this package cannot import
 }
 
-// matters says that a frame with an event of this type is decoded.
+// matters reports whether a frame with an event of this type is decoded.
 func matters(eventType string) bool {
 	switch eventType {
 	case "model.requested", "model.completed", "model.failed", "model.restarted",
@@ -52,14 +52,14 @@ func matters(eventType string) bool {
 	return ends(eventType)
 }
 
-// Batch is frames that are committed together. It holds what they come to, not
-// the frames. It is for one goroutine; one that was not committed leaves nothing.
+// Batch is frames that are committed together. It holds their results, not the frames.
+// It is for one goroutine; one that was not committed leaves nothing.
 type Batch struct {
 	s      *Store
 	agents map[messages.AgentID]*folding
 	shards map[int]Shard
 	frames int
-	held   int // bytes of arguments
+	size   int // bytes of arguments
 }
 
 // Batch begins a batch. Only one may be under way.
@@ -70,11 +70,11 @@ func (s *Store) Batch() *Batch {
 // Len is how many messages were added.
 func (b *Batch) Len() int { return b.frames }
 
-// mostHeld is how many bytes of arguments a batch should hold.
-const mostHeld = 16 << 20
+// maxArguments is how many bytes of arguments a batch should hold.
+const maxArguments = 16 << 20
 
-// Full says that it should be committed: it has so many messages, or holds enough.
-func (b *Batch) Full(most int) bool { return b.frames >= most || b.held >= mostHeld }
+// Full reports whether it should be committed: it has so many messages, or holds enough.
+func (b *Batch) Full(most int) bool { return b.frames >= most || b.size >= maxArguments }
 
 // folding is an agent within a batch.
 type folding struct {
@@ -82,37 +82,37 @@ type folding struct {
 	shard int
 	last  messages.EventNumber
 	bad   int // frames that could not be read
-	// gone says that the rows under was must go first.
+	// gone reports whether the rows under was must be deleted first.
 	gone []int64
 
 	effects *projections.Effects
 	usage   *projections.Usage
-	seen    int // calls of usage that are in spent
-	spent   map[spentAt]spent
+	seen    int // calls of usage that are in used
+	used    map[usedAt]used
 }
 
-type spentAt struct {
+type usedAt struct {
 	model string
 	hour  int64
 }
 
-// spent is what some model calls used.
-type spent struct {
+// used is what some model calls used.
+type used struct {
 	projections.Spent
 	failed int
 }
 
-// carry is what the folds remember of an agent from one batch to the next.
+// carry is the state of an agent's projections from one batch to the next.
 type carry struct {
 	Effects []projections.Effect    `json:"effects,omitempty"`
 	Asked   []projections.ModelCall `json:"asked,omitempty"`
 }
 
 func newFolding(shard int, c carry) *folding {
-	return &folding{shard: shard, effects: projections.EffectsAfter(c.Effects), usage: projections.UsageAfter(c.Asked), spent: make(map[spentAt]spent)}
+	return &folding{shard: shard, effects: projections.EffectsAfter(c.Effects), usage: projections.UsageAfter(c.Asked), used: make(map[usedAt]used)}
 }
 
-// Add folds the next message of a shard. Its error is the file's, unless it wraps
+// Add applies the next message of a shard. Its error is the file's, unless it wraps
 // ErrLater; a frame that can never be read is no error.
 func (b *Batch) Add(ctx context.Context, shard int, m Message) error {
 	at, ok := b.shards[shard]
@@ -155,7 +155,7 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 		b.s.leftOut(m.Agent, "a frame cannot be read; the index leaves it out", "shard", shard, "sequence", m.Seq, "error", unread)
 	case frame.First <= f.last:
 		f.bad++
-		b.s.leftOut(m.Agent, "a frame tells again of events that were told; the index leaves it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
+		b.s.leftOut(m.Agent, "a frame repeats events that were applied; the index leaves it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
 	default:
 		f.apply(frame)
 		b.hold(frame)
@@ -163,11 +163,11 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	return nil
 }
 
-// hold counts what a frame has the batch hold.
+// hold counts what a frame adds to the size of the batch.
 func (b *Batch) hold(frame *messages.Frame) {
 	for _, ev := range frame.Events {
 		if call, is := ev.(messages.ToolRequested); is {
-			b.held += len(call.Arguments)
+			b.size += len(call.Arguments)
 		}
 	}
 }
@@ -181,21 +181,21 @@ type blindness struct {
 // mostBlind is how many of them are remembered.
 const mostBlind = 1000
 
-// leftOut warns of a frame that the index leaves out, once for each agent; of the
-// others of that agent it tells those who look closely.
+// leftOut warns of a frame that the index leaves out, once for each agent; the others of
+// that agent are logged at debug level.
 func (s *Store) leftOut(a messages.AgentID, what string, args ...any) {
-	tell, this := s.logger.Warn, blindness{a, what}
+	warn, this := s.logger.Warn, blindness{a, what}
 	if s.blind[this] {
-		tell = s.logger.Debug
+		warn = s.logger.Debug
 	}
 	if len(s.blind) >= mostBlind {
 		clear(s.blind)
 	}
 	s.blind[this] = true
-	tell(what, append([]any{"agent", a.String()}, args...)...)
+	warn(what, append([]any{"agent", a.String()}, args...)...)
 }
 
-// folding is the agent's fold as it stands.
+// folding returns the agent's projections as of the batch.
 func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*folding, error) {
 	if f := b.agents[a]; f != nil {
 		return f, nil
@@ -232,25 +232,25 @@ func (f *folding) apply(frame *messages.Frame) {
 		f.usage.Apply(n, ev)
 	}
 	f.last = frame.Last()
-	f.spend(frame.Time)
+	f.count(frame.Time)
 }
 
-// spend counts the model calls that have ended since.
-func (f *folding) spend(at time.Time) {
+// count adds the model calls that have ended since.
+func (f *folding) count(at time.Time) {
 	calls := f.usage.Calls()
 	for _, c := range calls[f.seen:] {
-		key := spentAt{c.Model, at.Unix() / 3600}
-		s := f.spent[key]
+		key := usedAt{c.Model, at.Unix() / 3600}
+		s := f.used[key]
 		s.Spent = s.With(c)
 		if c.Failed != "" {
 			s.failed++
 		}
-		f.spent[key] = s
+		f.used[key] = s
 	}
 	f.seen = len(calls)
 }
 
-// delete forgets everything of the agent.
+// delete drops everything of the agent.
 func (f *folding) delete() {
 	fresh := newFolding(f.shard, carry{})
 	if fresh.gone = f.gone; f.id != 0 {
@@ -263,7 +263,7 @@ func (f *folding) delete() {
 // Commit writes the batch, all of it or nothing. After an error the Store must
 // be opened again; once ctx has ended the error is its.
 func (b *Batch) Commit(ctx context.Context) error {
-	if err := b.commit(ctx); err != nil { // of an end, database/sql tells what it met at the time
+	if err := b.commit(ctx); err != nil { // of an ended context database/sql returns whatever failed at the time
 		return cmp.Or(ctx.Err(), err)
 	}
 	return nil
@@ -275,7 +275,7 @@ func (b *Batch) commit(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	w := writer{ctx: ctx, tx: tx, statements: make(map[string]*sql.Stmt), hours: make(map[hourAt]spent)}
+	w := writer{ctx: ctx, tx: tx, statements: make(map[string]*sql.Stmt), hours: make(map[hourAt]used)}
 	for a, f := range b.agents {
 		w.agent(a, f)
 		b.s.untidy = b.s.untidy || len(f.gone) > 0

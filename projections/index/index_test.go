@@ -582,7 +582,7 @@ func TestUnreadableFramesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	again := w.shards[1][0] // tells again of what was told
+	again := w.shards[1][0] // repeats what was applied
 	again.Seq = w.shards[1][len(w.shards[1])-1].Seq + 1
 	again.Types = []string{"model.requested"}
 	w.shards[1] = append(w.shards[1], again)
@@ -596,8 +596,8 @@ func TestUnreadableFramesAreCounted(t *testing.T) {
 	if err != nil || shards[1].Unreadable != 3 || shards[1].Seq != w.shards[1][len(w.shards[1])-1].Seq {
 		t.Errorf("shard 1 is %+v, %v", shards[1], err)
 	}
-	if !strings.Contains(said.String(), "tells again") {
-		t.Errorf("a frame that tells again is not reported: %s", said.String())
+	if !strings.Contains(said.String(), "repeats events") {
+		t.Errorf("a repeated frame is not reported: %s", said.String())
 	}
 	left := s.Unreadable("default") + s.Unreadable("acme")
 	if left != 3 || s.Unreadable(bad.Agent.Tenant) == 0 || s.Unreadable("nobody") != 0 {

@@ -13,13 +13,13 @@ import (
 
 // Indexed is what the file holds of one agent.
 type Indexed struct {
-	// Effects are the lines of its calls of tools, in the order of their events.
+	// Effects are the lines of its tool calls, in the order of their events.
 	Effects []json.RawMessage
-	// Spent is the sum of what its model calls used.
-	Spent projections.Spent
+	// Used is the sum of what its model calls used.
+	Used projections.Spent
 }
 
-// Indexed gives what the file holds of an agent now; nothing if it knows none.
+// Indexed returns what the file holds of an agent now; nothing if it has none.
 func (s *Store) Indexed(ctx context.Context, a messages.AgentID) (Indexed, error) {
 	h, err := s.holds(ctx, a)
 	return h, s.met(ctx, err)
@@ -45,7 +45,7 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	}
 	err = tx.QueryRowContext(ctx, `SELECT coalesce(sum(calls), 0), coalesce(sum(lost), 0), coalesce(sum(input), 0), coalesce(sum(output), 0),
 		coalesce(sum(cached), 0), coalesce(sum(reasoning), 0), coalesce(sum(cost), 0) FROM usage WHERE agent = ?`, id).
-		Scan(&h.Spent.Calls, &h.Spent.Lost, &h.Spent.Usage.Input, &h.Spent.Usage.Output, &h.Spent.Usage.Cached, &h.Spent.Usage.Reasoning, &h.Spent.Cost)
+		Scan(&h.Used.Calls, &h.Used.Lost, &h.Used.Usage.Input, &h.Used.Usage.Output, &h.Used.Usage.Cached, &h.Used.Usage.Reasoning, &h.Used.Cost)
 	return h, err
 }
 

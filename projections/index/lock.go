@@ -13,13 +13,13 @@ import (
 // ErrHeld is wrapped by the errors for a file that another Store has open.
 var ErrHeld = errors.New("another process has it open: give each node a folder of its own")
 
-// lockSuffix is behind the name of a file in that of its lock.
+// lockSuffix follows the name of a file in that of its lock.
 const lockSuffix = ".lock"
 
-// hold locks a file of views, which need not be there yet.
+// hold locks an index file, which need not exist yet.
 func hold(path string) (*flock.Flock, error) {
 	lock := flock.New(path + lockSuffix)
-	for range 10 { // one that was removed meanwhile is nobody's
+	for range 10 { // one that was removed meanwhile locks nothing
 		ok, err := lock.TryLock()
 		if err != nil {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -27,7 +27,7 @@ func hold(path string) (*flock.Flock, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 		}
-		if stands(lock) {
+		if current(lock) {
 			return lock, nil
 		}
 		if err := lock.Unlock(); err != nil {
@@ -37,8 +37,8 @@ func hold(path string) (*flock.Flock, error) {
 	return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 }
 
-// stands says that the locked file is the one that others find.
-func stands(lock *flock.Flock) bool {
+// current reports whether the locked file is the one that others find.
+func current(lock *flock.Flock) bool {
 	mine, err := lock.Stat()
 	if err != nil {
 		return false
@@ -80,9 +80,9 @@ func remove(path string) error {
 	return nil
 }
 
-// Sweep removes the folders that a pattern matches and that hold a file of views
-// with this name which no Store has open: those of processes that were killed. It
-// tells how many. One that cannot be removed is left.
+// Sweep removes the folders that a pattern matches and that hold an index file with this
+// name which no Store has open: those of processes that were killed. It returns how
+// many. One that cannot be removed is left.
 func Sweep(pattern, name string) (removed int) {
 	folders, _ := filepath.Glob(pattern) // a pattern of our own is well formed
 	for _, dir := range folders {
@@ -98,13 +98,13 @@ func sweep(dir, path string) bool {
 	if err != nil || !folder.IsDir() {
 		return false
 	}
-	if _, err := os.Lstat(path + lockSuffix); err != nil { // it is not known whether somebody has it
+	if _, err := os.Lstat(path + lockSuffix); err != nil { // it is not known whether another process has it
 		return false
 	}
 	lock, err := hold(path)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = lock.Unlock() }() // it is removed, or somebody else's
+	defer func() { _ = lock.Unlock() }() // it is removed, or another process has it
 	return os.RemoveAll(dir) == nil
 }

@@ -22,7 +22,7 @@ type Row struct {
 	// Cursor asks for what comes behind the row. It means the same on every node.
 	// Empty: nothing does, and the row does not count towards a limit.
 	Cursor string
-	// Line is what the row says: JSON, when it is marshalled.
+	// Line is the row's content: JSON, when it is marshalled.
 	Line any
 }
 
@@ -32,7 +32,7 @@ type Query struct {
 	projections.EffectFilter
 	// After is the cursor of the last row that was seen.
 	After string
-	// Limit is the most rows to give; 0 means all.
+	// Limit is the most rows to return; 0 means all.
 	Limit int
 }
 
@@ -53,7 +53,7 @@ func (s *statement) limit(n int) {
 	}
 }
 
-// effectsAfter is the place of a row among effects.
+// effectsAfter is the position of a row among effects.
 type effectsAfter struct {
 	At        int64
 	Kind, Key string
@@ -75,8 +75,8 @@ func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	})
 }
 
-// effects is the statement of Effects. Its index gives the rows in their order,
-// but for those of the same time, so that a page costs what it passes over.
+// effects is the statement of Effects. Its index returns the rows in their order,
+// except those of the same time, so that a page costs only the rows that it passes.
 func (q Query) effects() (st statement, err error) {
 	var after effectsAfter
 	err = readCursor(q.After, ofEffects, &after)
@@ -97,7 +97,7 @@ func (q Query) effects() (st statement, err error) {
 	return st, err
 }
 
-// calls adds what the filter wants of a call.
+// calls adds the filter's conditions on a call.
 func (s *statement) calls(q Query) {
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
@@ -122,7 +122,7 @@ func (s *statement) calls(q Query) {
 	}
 }
 
-// approvalsAfter is the place of a row among approvals.
+// approvalsAfter is the position of a row among approvals.
 type approvalsAfter struct {
 	Kind, Key string
 	N         int64
@@ -193,21 +193,21 @@ const (
 	ofUsage     = "usage by "
 )
 
-// cursor is a place among the rows of a view.
-func cursor(of string, place any) string {
-	b, _ := json.Marshal(place) // numbers and strings
+// cursor is a position among the rows of a view.
+func cursor(of string, position any) string {
+	b, _ := json.Marshal(position) // numbers and strings
 	return base64.RawURLEncoding.EncodeToString(append([]byte(of), b...))
 }
 
 // readCursor reads a cursor of a view, if there is one.
-func readCursor(s, of string, place any) error {
+func readCursor(s, of string, position any) error {
 	if s == "" {
 		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	b, given := bytes.CutPrefix(b, []byte(of))
 	if err == nil && given {
-		err = json.Unmarshal(b, place)
+		err = json.Unmarshal(b, position)
 	}
 	if err != nil || !given {
 		return messages.Refuse(messages.BadInput, "cursor %q: it is none that this view has given; begin without one", s)
@@ -246,13 +246,13 @@ type UsageLine struct {
 // By lists what usage can be summed by.
 var By = []string{"agent", "kind", "model", "day", "hour"}
 
-// usageAfter is the place of a row among sums.
+// usageAfter is the position of a row among sums.
 type usageAfter struct {
 	Kind, Key string
 	Number    int64
 }
 
-// sums are the columns of what was spent, summed; a cost in two parts, so that
+// sums are the columns of what was used, summed; a cost in two parts, so that
 // no sum is too large.
 const sums = `sum(u.calls), sum(u.failed), sum(u.lost), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.cost / 1000000000), sum(u.cost % 1000000000)`
 
@@ -288,8 +288,8 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 	}
 }
 
-// byAgent walks the agents in their order and sums what each spent, so that a
-// page costs what is on it.
+// byAgent walks the agents in their order and sums what each used, so that a
+// page costs only its own rows.
 func (s *statement) byAgent(q UsageQuery, after usageAfter) {
 	s.add(`SELECT a.kind, a.key, 0, ` + sums + ` FROM agents a CROSS JOIN usage u ON u.agent = a.id`)
 	s.where(q, "a")
@@ -301,18 +301,18 @@ func (s *statement) byAgent(q UsageQuery, after usageAfter) {
 
 // byHours sums the sums of all agents.
 func (s *statement) byHours(q UsageQuery, after usageAfter) {
-	place := map[string]string{"kind": `u.kind, '', 0`, "model": `u.model, '', 0`, "day": `'', '', u.hour / 24`, "hour": `'', '', u.hour`}[q.By]
-	s.add(`SELECT ` + place + `, ` + sums + ` FROM hours u`)
+	key := map[string]string{"kind": `u.kind, '', 0`, "model": `u.model, '', 0`, "day": `'', '', u.hour / 24`, "hour": `'', '', u.hour`}[q.By]
+	s.add(`SELECT ` + key + `, ` + sums + ` FROM hours u`)
 	s.usage(q)
 	if q.After != "" {
-		s.add(` AND (`+place+`) > (?, ?, ?)`, after.Kind, after.Key, after.Number)
+		s.add(` AND (`+key+`) > (?, ?, ?)`, after.Kind, after.Key, after.Number)
 	}
 	s.add(` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
 }
 
 func (s *statement) usage(q UsageQuery) { s.where(q, "u") }
 
-// where adds what q wants; of is the table that knows tenant and kind.
+// where adds the conditions of q; of is the table with tenant and kind.
 func (s *statement) where(q UsageQuery, of string) {
 	s.add(` WHERE `+of+`.tenant = ?`, q.Tenant)
 	if q.Kind != "" {

@@ -17,7 +17,7 @@ import (
 )
 
 // version is that of the folds and of the tables: a file of another one is
-// thrown away.
+// dropped.
 const version = 4
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
@@ -70,7 +70,7 @@ type Shard struct {
 	Position
 	// Applied is when, by this machine's clock.
 	Applied time.Time
-	// Unreadable is how many of its frames could not be read, as Shards tells it.
+	// Unreadable is how many of its frames could not be read; only Shards sets it.
 	Unreadable int
 }
 
@@ -85,7 +85,7 @@ type Store struct {
 	shards map[int]Shard                  // as committed; of the goroutine that applies
 	bad    atomic.Pointer[map[string]int] // frames that could not be read, by tenant
 	blind  map[blindness]bool             // what was warned of; of that goroutine, too
-	// untidy says that what SQLite has yet to write back may hold something of a
+	// untidy reports whether what SQLite has yet to write back may hold something of a
 	// deleted agent.
 	untidy bool
 	// lock is held for as long as the file is open; nil: it is in memory.
@@ -97,7 +97,7 @@ type Store struct {
 }
 
 // Open opens the file, or makes it. One that is damaged, or of another version,
-// is thrown away; the logger hears of it. One that another Store has open, of any
+// is dropped with a warning. One that another Store has open, of any
 // process, is refused and left alone. The folder must exist. Without a path
 // the index is in memory and gone when the store is closed; queries then wait
 // for a batch that is being applied.
@@ -114,7 +114,7 @@ func Open(ctx context.Context, path string, logger *slog.Logger) (_ *Store, err 
 	return s, nil
 }
 
-// openOrMake opens the file, or another one in its place.
+// openOrMake opens the file, or makes it again.
 func (s *Store) openOrMake(ctx context.Context) error {
 	err := s.open(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -207,8 +207,8 @@ func (s *Store) load(ctx context.Context) (err error) {
 }
 
 // tidy has SQLite write back what it has yet to, and empty the file that holds it,
-// if something of a deleted agent may be in there. Whoever reads may hold it up;
-// then it is left to the next commit.
+// if something of a deleted agent may be in there. A running query may block it;
+// then the next commit does it.
 func (s *Store) tidy(ctx context.Context) error {
 	if !s.untidy {
 		return nil
@@ -239,8 +239,7 @@ func (s *Store) shut() (err error) {
 	return err
 }
 
-// met passes on what went wrong with a query. If that is damage, whoever keeps the
-// store is told.
+// met returns the error of a query, and closes broken if that is damage.
 func (s *Store) met(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -287,7 +286,7 @@ func (s *Store) ReadFrom(ctx context.Context, shard int, identity string) (befor
 	return before, nil
 }
 
-// Reset forgets a shard: it is read from its beginning. It is for the goroutine
+// Reset drops the position of a shard: it is read from its beginning. It is for the goroutine
 // that applies, between batches.
 func (s *Store) Reset(ctx context.Context, shard int) error {
 	tx, err := s.write.BeginTx(ctx, nil)
@@ -353,7 +352,7 @@ func forget(ctx context.Context, tx *sql.Tx, id int64) error {
 	return nil
 }
 
-// Damaged says that an error of a Store means that its file cannot be trusted
+// Damaged reports whether an error of a Store means that its file cannot be trusted
 // and must be removed.
 func Damaged(err error) bool {
 	var e *sqlite.Error
@@ -366,8 +365,8 @@ func Damaged(err error) bool {
 	return errors.Is(err, errStrange)
 }
 
-// Result codes of SQLite. An error in general, when all statements are our own,
-// says that the tables are not.
+// Result codes of SQLite. Because all statements are our own, a general error means that
+// the tables are not.
 const (
 	sqliteError   = 1
 	sqliteCorrupt = 11
@@ -375,5 +374,5 @@ const (
 	sqliteNotADB  = 26
 )
 
-// errStrange says that the file holds what this program did not write.
+// errStrange is the error of a file that holds what this program did not write.
 var errStrange = errors.New("it holds what this program did not write")

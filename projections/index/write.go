@@ -15,13 +15,13 @@ type writer struct {
 	ctx        context.Context
 	tx         *sql.Tx
 	statements map[string]*sql.Stmt
-	hours      map[hourAt]spent
+	hours      map[hourAt]used
 	err        error
 }
 
 type hourAt struct {
 	tenant, kind string
-	spentAt
+	usedAt
 }
 
 // prepared is the statement, made ready once; nil after an error.
@@ -50,7 +50,7 @@ func (w *writer) do(statement string, args ...any) (changed int64) {
 	return changed
 }
 
-// agent writes what came of an agent's frames.
+// agent writes the results of an agent's frames.
 func (w *writer) agent(a messages.AgentID, f *folding) {
 	for _, id := range f.gone {
 		if w.err == nil {
@@ -59,7 +59,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	}
 	calls := f.effects.List(a)
 	asked := f.usage.Asked()
-	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.spent) == 0 && f.bad == 0 {
+	if f.id == 0 && len(calls) == 0 && len(asked) == 0 && len(f.used) == 0 && f.bad == 0 {
 		return
 	}
 	c := carry{Asked: asked}
@@ -80,7 +80,7 @@ func (w *writer) agent(a messages.AgentID, f *folding) {
 	for _, e := range calls {
 		w.effect(f.id, e)
 	}
-	for at, s := range f.spent {
+	for at, s := range f.used {
 		w.do(`INSERT INTO usage (agent, model, hour, `+counts+`) VALUES (?, ?, ?, `+marks+`) ON CONFLICT (agent, model, hour) DO UPDATE SET `+more,
 			append([]any{f.id, at.model, at.hour}, s.values()...)...)
 		key := hourAt{a.Tenant, a.Kind, at}
@@ -102,7 +102,7 @@ func (w *writer) effect(agent int64, e projections.Effect) {
 		agent, int64(e.N), e.Agent.Tenant, e.Agent.Kind, e.Tool, string(e.Outcome), e.At.UnixNano(), projections.Leaves(e.Arguments), w.json(e))
 }
 
-// sums adds what agents have spent to what all have.
+// sums adds what agents have used to the sums of all.
 func (w *writer) sums() {
 	for at, s := range w.hours {
 		w.do(`INSERT INTO hours (tenant, hour, kind, model, `+counts+`) VALUES (?, ?, ?, ?, `+marks+`) ON CONFLICT (tenant, hour, kind, model) DO UPDATE SET `+more,
@@ -110,7 +110,7 @@ func (w *writer) sums() {
 	}
 }
 
-// The columns of what was spent. What servers report may be absurd: a sum stays
+// The columns of what was used. What servers report may be absurd: a sum stays
 // a number.
 const (
 	counts = `calls, failed, lost, input, output, cached, reasoning, cost`
@@ -120,15 +120,15 @@ const (
 		cost = max(min(cost + excluded.cost, 9000000000000000000), -9000000000000000000)`
 )
 
-func (s spent) values() []any {
+func (s used) values() []any {
 	return []any{s.Calls, s.failed, s.Lost, s.Usage.Input, s.Usage.Output, s.Usage.Cached, s.Usage.Reasoning, int64(s.Cost)}
 }
 
-func (s spent) plus(t spent) spent {
-	return spent{projections.Spent{Calls: s.Calls + t.Calls, Lost: s.Lost + t.Lost, Usage: s.Usage.Add(t.Usage), Cost: s.Cost.Plus(t.Cost)}, s.failed + t.failed}
+func (s used) plus(t used) used {
+	return used{projections.Spent{Calls: s.Calls + t.Calls, Lost: s.Lost + t.Lost, Usage: s.Usage.Add(t.Usage), Cost: s.Cost.Plus(t.Cost)}, s.failed + t.failed}
 }
 
-// errMoved says that another process writes to the file.
+// errMoved is the error of a file that another process writes to.
 var errMoved = errors.New("another process writes to the file of the index: give each node a folder of its own")
 
 // position moves a shard on, if it is still where this process left it.

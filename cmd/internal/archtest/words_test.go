@@ -1,0 +1,125 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// finished are the packages that are written in the words of the field throughout. One is
+// added when its last private word is gone.
+var finished = []string{"projections/index"}
+
+// phrases may not stand in the comments and texts of a finished package; beside each, what
+// reads better.
+var phrases = []struct{ pattern, better string }{
+	{`\b(says|said) (that|whether|how|what|who)\b`, "reports whether, returns, is"},
+	{`\b(tells?|telling|told)\b`, "reports, returns, sends, names"},
+	{`\b(hears?|heard)\b`, "receives, is notified"},
+	{`\b(whoever|nobody|anew|for good|goes on|go on|went on)\b`, "name the caller; again; permanently; continues"},
+	{`\b(rooms?|floors?|doors?)\b`, "package, layer, endpoint"},
+	{`\b(fleet|keepers?)\b`, "all agents, the index"},
+	{`\b(shelf|shelved|shelve|spill|spilled)\b`, "blob, offload"},
+	{`\b(crew|hush|hushed|stir|heed|letters?)\b`, "dispatcher, drained, wake, apply, outbox message"},
+	{`\b(spent ids?|spends)\b`, "processed ids, the deduplication window"},
+	{`\b(thrown away|throws away|threw away)\b`, "dropped"},
+	{`\b(foreign to whom|of which there were|stands? still)\b`, "rewrite the sentence"},
+}
+
+// names are words that no identifier of a finished package has; beside each, the word for it.
+var names = map[string]string{
+	"told": "reported", "tell": "report", "hear": "receive", "heard": "received", "fleet": "index", "keeper": "builder",
+	"crew": "dispatcher", "shelf": "blobs", "spill": "offload", "hush": "drain", "stir": "wake", "heed": "apply",
+	"door": "endpoint", "room": "package", "letter": "message", "anew": "again", "nobody": "none", "place": "position",
+	"spent": "used", "stray": "unrouted", "calm": "limited",
+}
+
+// TestWords holds finished packages to the words of the field: their comments, texts and
+// names, but not their tests.
+func TestWords(t *testing.T) {
+	patterns := make([]*regexp.Regexp, len(phrases))
+	for i, p := range phrases {
+		patterns[i] = regexp.MustCompile(`(?i)` + p.pattern)
+	}
+	read := 0
+	for _, f := range tree(t) {
+		if f.test || !slices.Contains(finished, f.pkg) {
+			continue
+		}
+		read++
+		prose(f.ast, func(text string) {
+			for i, p := range patterns {
+				if hit := p.FindString(text); hit != "" {
+					t.Errorf("%s: %q in %q: better %s", f.name, hit, strings.TrimSpace(text), phrases[i].better)
+				}
+			}
+		})
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			for _, name := range declared(n) {
+				for _, word := range split(name) {
+					if better, banned := names[word]; banned {
+						t.Errorf("%s: the name %s: better %s", f.name, name, better)
+					}
+				}
+			}
+			return true
+		})
+	}
+	if read == 0 {
+		t.Error("no finished package was read")
+	}
+}
+
+// prose calls each with every comment and string literal of a file.
+func prose(f *ast.File, each func(string)) {
+	for _, group := range f.Comments {
+		each(group.Text())
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			each(lit.Value)
+		}
+		return true
+	})
+}
+
+// declared returns the names that a node declares.
+func declared(n ast.Node) (list []string) {
+	idents := func(ids ...*ast.Ident) {
+		for _, id := range ids {
+			list = append(list, id.Name)
+		}
+	}
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		idents(n.Name)
+	case *ast.TypeSpec:
+		idents(n.Name)
+	case *ast.ValueSpec:
+		idents(n.Names...)
+	case *ast.Field:
+		idents(n.Names...)
+	case *ast.AssignStmt:
+		for _, e := range n.Lhs {
+			if id, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {
+				idents(id)
+			}
+		}
+	}
+	return list
+}
+
+// split returns the words of a name in lower case: leftOut is left and out.
+func split(name string) (words []string) {
+	start := 0
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > start {
+			words, start = append(words, strings.ToLower(name[start:i])), i
+		}
+	}
+	return append(words, strings.ToLower(name[start:]))
+}

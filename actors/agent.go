@@ -73,7 +73,7 @@ type agent struct {
 type (
 	// outcomesWait reports that there are outcomes to take.
 	outcomesWait struct{}
-	// reload asks an agent that could not be loaded to give way to its next activation.
+	// reload asks an agent that could not be loaded to end, so that it is activated again.
 	reload struct{}
 	// stay says that the partition stays with this owner after all.
 	stay struct{}
@@ -209,7 +209,7 @@ func (a *agent) decide(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 	default:
 		a.commit(d.cause(), events, sender)
-		if _, ok := d.Command.(messages.Recall); ok {
+		if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
 			a.tellAgain(d.Command, 0)
 		}
 	}

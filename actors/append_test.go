@@ -85,3 +85,51 @@ func TestAppendIsCutOff(t *testing.T) {
 		end(next)
 	})
 }
+
+// What an effect makes of the end of its partition is no outcome: the call is lost, and its
+// OnUnknown decides what becomes of it.
+func TestCutOffIsNoOutcome(t *testing.T) { // A21
+	for range 20 {
+		s := actorstest.New(t, nil)
+		began := make(chan struct{}, 1)
+		work := toolOf("work", tool.Pause, func(ctx context.Context) (string, error) {
+			began <- struct{}{}
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+		node := s.Start(config(scripted.New(scripted.Ask(call("c1", "work"))), work))
+		node.Must(ada, say("u1", "go"))
+		<-began
+		node.Stop()
+		if types := s.Types(ada); types[len(types)-1] != "tool.started" {
+			t.Fatalf("the log ends with %v", types)
+		}
+	}
+}
+
+// A partition that stops cancels the effects of an agent whose append is under way.
+func TestEffectsAreCancelledDuringAnAppend(t *testing.T) {
+	log := &slow{Log: memlog.New(), next: make(chan struct{})}
+	s := actorstest.New(t, log)
+	began, cancelled := make(chan struct{}), make(chan struct{})
+	work := toolOf("work", tool.ReadOnly, func(ctx context.Context) (string, error) {
+		close(began)
+		<-ctx.Done()
+		close(cancelled)
+		return "", ctx.Err()
+	})
+	node := s.Start(config(scripted.New(scripted.Ask(call("c1", "work"))), work))
+	node.Ask(ada, say("u1", "go"))
+	log.next <- struct{}{} // the input
+	log.next <- struct{}{} // the call
+	<-began
+	node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)}) // its append waits
+	stopped := make(chan struct{})
+	go func() {
+		node.Stop()
+		close(stopped)
+	}()
+	<-cancelled
+	close(log.next)
+	<-stopped
+}

@@ -133,7 +133,7 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 		input = c.ID
 	case messages.Recall:
 		input = c.Input
-		known, ok := a.state.Processed(input)
+		known, ok := a.state.Came(input)
 		if !ok {
 			return
 		}
@@ -146,9 +146,9 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 			return // it has yet to end, or is being told of
 		}
 	}
-	rt, id, epoch := a.rt, a.id, a.epoch
+	rt, id, epoch, partition := a.rt, a.id, a.epoch, a.ctx
 	rt.crew.run(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+		ctx, cancel := context.WithTimeout(partition, readLimit)
 		defer cancel()
 		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {
 			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again

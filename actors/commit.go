@@ -24,6 +24,9 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	tail := a.tail
 	b, err := messages.EncodeFrame(a.id, f)
 	if err == nil {
+		err = a.ctx.Err() // what an effect made of its cancellation is no outcome
+	}
+	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
 		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
 			a.stalled(sender, err)
@@ -51,8 +54,8 @@ func nextFrame(tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, e
 	}
 }
 
-// stallAfter is how long an append may go unanswered before the sender of the command is
-// told why.
+// stallAfter is how long an append may go unanswered before the sender of the command gets
+// the reason.
 const stallAfter = 3 * time.Second
 
 // stalls calls tell when an append has been tried again for a while, and now
@@ -67,7 +70,7 @@ func stalls(tell func(error)) func(error) {
 	}
 }
 
-// stalled answers the command whose append does not come to an end. It is tried until the
+// stalled refuses the command whose append takes too long. The append is tried until the
 // log answers; what was asked for under an id may be asked for again.
 func (a *agent) stalled(sender *actor.PID, err error) {
 	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", err)

@@ -24,6 +24,7 @@ func (a *agent) fail(err error) {
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
 	case errors.Is(err, messages.ErrLocked): // a delete may be what waits in the mailbox
 		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true
+		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
 		a.root.Send(a.self, reload{})
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)

@@ -33,7 +33,7 @@ func (l *loading) apply(rec eventlog.Recorded) {
 	l.tail, l.newest, l.last = rec.Tail(), rec.Seq, rec.Frame
 }
 
-// load reads the agent and goes on with what it was doing.
+// load reads the agent and continues what it was doing.
 func (a *agent) load() {
 	l, err := a.read()
 	if err != nil {
@@ -236,7 +236,7 @@ func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error
 	case was.Type != is.Type:
 		return messages.Refuse(messages.Conflict, "the id %q was used by another command (%s), at event %d: this %s was not applied; choose another id", is.ID, was.Type, n, is.Type)
 	case was.Digest != "" && is.Digest != "" && was.Digest != is.Digest:
-		return messages.Refuse(messages.Conflict, "the id %q was used with other content, at event %d: this %s was not applied; choose another id", is.ID, n, is.Type)
+		return messages.Refuse(messages.Conflict, "the id %q was used with other content, policy or schedule, at event %d: this %s was not applied; choose another id", is.ID, n, is.Type)
 	}
 	return nil
 }

@@ -23,14 +23,17 @@ type Deliver struct {
 	// Came is when this process got the command. An interrupt or abort that names no
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time
+
+	// digest is that of the command before its content was offloaded. Empty: it was not.
+	digest string
 }
 
 // cause returns Cause with the command's own type, id and digest, whatever the sender has
 // set.
 func (d *Deliver) cause() messages.Cause {
 	c := d.Cause
-	c.Type, c.ID = d.Command.CommandType(), d.Command.CommandID()
-	if c.Digest == "" { // else from before its content was offloaded
+	c.Type, c.ID, c.Digest = d.Command.CommandType(), d.Command.CommandID(), d.digest
+	if c.Digest == "" {
 		c.Digest = messages.CommandDigest(d.Command)
 	}
 	if c.Door == "" {

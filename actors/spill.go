@@ -220,7 +220,7 @@ func (a *agent) stored(d *Deliver, c messages.Command, err error) (*Deliver, err
 			"the %s to %s is too large for the log itself and cannot be stored beside it now (%v): try again with the same id", c.CommandType(), a.id, err)
 	}
 	with := *d
-	with.Cause, with.Command = d.cause(), c
+	with.Command, with.digest = c, messages.CommandDigest(d.Command)
 	return &with, nil
 }
 

@@ -247,15 +247,15 @@ func (v *agentsIndex) Positions(ctx context.Context) ([]gateway.IndexPosition, e
 	if err != nil {
 		return nil, err
 	}
-	places := make([]gateway.IndexPosition, len(ends))
+	positions := make([]gateway.IndexPosition, len(ends))
 	for shard, end := range ends {
 		at := shards[shard]
-		places[shard] = gateway.IndexPosition{
+		positions[shard] = gateway.IndexPosition{
 			File: v.path, Shard: shard, Position: at.Seq, End: end, Behind: end - min(end, max(at.Seq, read[shard])), Unreadable: at.Unreadable,
 			Stored: at.Stored.UTC(), Applied: at.Applied.UTC(),
 		}
 	}
-	return places, nil
+	return positions, nil
 }
 
 const (

@@ -164,7 +164,7 @@ func (n *Node) state(ctx context.Context) (s metrics.State) {
 // errAway is why nothing is asked of NATS.
 var errAway = errors.New("NATS cannot be reached")
 
-// indexLag is how many messages of the log the index lack.
+// indexLag is how many messages of the log the index lacks.
 func (n *Node) indexLag(ctx context.Context) (uint64, error) {
 	if !n.connected() {
 		return 0, errAway

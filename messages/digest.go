@@ -9,8 +9,9 @@ import (
 )
 
 // CommandDigest is what tells two commands with the same id apart: the first 64 bits of
-// SHA-256, in hex, of what the command does. Of an input that is its policy and its content,
-// because a retry may have another deadline. It is empty for commands that only agents give.
+// SHA-256, in hex, of what the command does. Of an input that is its policy, its content and
+// whether and how it is scheduled, but for the time: a retry may have another deadline, and
+// another "in two hours". It is empty for commands that only agents give.
 func CommandDigest(c Command) string {
 	sum := sha256.New()
 	field := func(text string) {
@@ -28,6 +29,12 @@ func CommandDigest(c Command) string {
 			field(p.Text)
 			field(p.ImageURL)
 			field(p.Detail)
+		}
+		if c.Scheduled() {
+			field("later")
+			field(c.Cron)
+			field(c.Zone)
+			field(c.Name)
 		}
 	case Task, Recall, Report, Settled:
 		return ""

@@ -64,7 +64,8 @@ func SealFrame(a AgentID, f *Frame, key string, s Sealer) ([]byte, error) {
 		return nil, fmt.Errorf("seal frame %s: the key has no id", f.ID)
 	}
 	sealed := *f
-	sealed.KeyID, sealed.Cause.By, sealed.Cause.Account, sealed.Cause.Reason, sealed.cause = key, "", "", "", nil
+	sealed.KeyID, sealed.cause = key, nil
+	sealed.Cause.By, sealed.Cause.Account, sealed.Cause.Reason, sealed.Cause.Digest = "", "", "", ""
 	sealed.Events = make([]Event, len(f.Events))
 	for i, ev := range f.Events {
 		known, ok := schemas[ev.EventType()]
@@ -79,7 +80,7 @@ func SealFrame(a AgentID, f *Frame, key string, s Sealer) ([]byte, error) {
 		e.Data = s.Seal(data, f.about(a, i, e))
 		sealed.Events[i] = e
 	}
-	if f.Cause.By != "" || f.Cause.Reason != "" {
+	if f.Cause.By != "" || f.Cause.Reason != "" || f.Cause.Digest != "" {
 		data, err := encode(&f.Cause)
 		if err != nil {
 			return nil, fmt.Errorf("encode frame %s: %w", f.ID, err)

@@ -9,8 +9,9 @@ import (
 
 // History is what a model sees of an agent: its messages, calls and results,
 // oldest first. The zero value is an agent that nothing has happened to. A
-// History is kept for every active agent, so it holds what it shows and little
-// more. It must not be copied once something was applied.
+// History is kept for every active agent. Beside its packed entries it keeps the items that a
+// model was last shown, so that the next call does not build them again. It must not be
+// copied once something was applied.
 //
 // A call has its result behind it once that is recorded, in the order in which
 // the calls were asked for; that every call of a finished turn has one is the

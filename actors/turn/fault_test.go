@@ -139,7 +139,7 @@ var faults = []fault{
 	{"do not report how a task ended", "(*Task).owes",
 		`task.changed > task.told`, `task.changed > task.told && task.end == nil`},
 	{"start a task that was taken back", "(*decision).task",
-		`slices.Contains(d.s.recalled, c.ID)`, `len(c.ID) > 1<<20`},
+		`given.Recalled`, `len(c.ID) > 1<<20`},
 	{"give a child more than is left", "(*decision).share",
 		`t.Used.add(out)`, `t.Used`},
 	{"one level of children more than allowed", "(*decision).spawn",

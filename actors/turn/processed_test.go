@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -67,5 +68,58 @@ func TestDeduplicationWindow(t *testing.T) { // A8
 				}
 			}
 		})
+	}
+}
+
+// A task that is sent again has no second effect, however many commands came in between, and
+// after its end; one that was taken back before it came never begins.
+func TestTaskIsGivenOnce(t *testing.T) { // A8
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	parent := messages.Parent{Caller: messages.Caller{Agent: "default/boss/b", Turn: "t1", Call: "c1"}}
+	task := messages.Task{ID: "task:1", Content: messages.TextContent("do it"), Parent: parent}
+	later := messages.Task{ID: "task:2", Content: messages.TextContent("not this"), Parent: parent}
+	s := &turn.State{}
+	at := start
+	decide := func(c messages.Command) ([]messages.Event, error) {
+		at = at.Add(200 * time.Millisecond)
+		first := s.Last + 1
+		events, err := s.Decide(turn.Env{Now: at, Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}, Definition: turn.Definition{Model: "m", MaxSteps: 1, MaxQueue: 9}}, c)
+		if err == nil {
+			s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "ctl"}, Events: events})
+		}
+		return events, err
+	}
+	if _, err := decide(task); err != nil {
+		t.Fatal(err)
+	}
+	came, _ := s.Came(task.ID)
+	if _, err := decide(messages.Recall{ID: "recall:2", Input: later.ID, Parent: parent}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5000 {
+		if _, err := decide(messages.SetState{ID: fmt.Sprint("s", i), Patch: []byte(`{}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, known := s.Processed(task.ID); known {
+		t.Fatal("the task is still in the window: the test shows nothing")
+	}
+	again := func() {
+		t.Helper()
+		var processed *turn.ProcessedError
+		if events, err := decide(task); !errors.As(err, &processed) || processed.N != came || came == 0 {
+			t.Errorf("the task again: %v, %v; want it processed at event %d", events, err, came)
+		}
+	}
+	again()
+	if _, err := decide(messages.Abort{ID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	for _, c := range []messages.Command{later, messages.Recall{ID: "recall:1", Input: task.ID, Parent: parent}} {
+		events, err := decide(c)
+		if err != nil || len(events) != 1 || events[0].EventType() != "command.noop" {
+			t.Errorf("%s of what is over: %v, %v", c.CommandType(), events, err)
+		}
 	}
 }

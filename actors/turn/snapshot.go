@@ -39,8 +39,6 @@ type (
 		// Processed is a packed window.
 		Processed []byte     `json:"processed"`
 		Tasks     []keptTask `json:"tasks"` // the rest of those in State
-		// Recalled are the tasks that were taken back before they came.
-		Recalled []string `json:"recalled"`
 	}
 	state    State // its exported fields
 	keptTurn struct {
@@ -89,7 +87,7 @@ type (
 // Image gives the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
-	w := kept{State: state(*s), Processed: s.processed.pack(), Recalled: s.recalled}
+	w := kept{State: state(*s), Processed: s.processed.pack()}
 	w.State.History, w.State.Data = projections.History{}, projections.State{}
 	if t := s.Turn; t != nil {
 		w.Turn = &keptTurn{
@@ -131,7 +129,7 @@ func (im *Image) State() (*State, error) {
 	}
 	s := State(r.State)
 	processed, ok := unpackWindow(r.Processed)
-	s.History, s.Data, s.processed, s.recalled = *im.History, *im.Data, processed, r.Recalled
+	s.History, s.Data, s.processed = *im.History, *im.Data, processed
 	if len(r.Tasks) != len(s.Tasks) || (s.Turn != nil) != (r.Turn != nil) || (s.Ended != nil) != (r.Ended != nil) || !ok {
 		return nil, errImage
 	}

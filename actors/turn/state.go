@@ -33,6 +33,9 @@ type State struct {
 	// are to end, each until the other side knows.
 	Tasks    []Task
 	Stopping []Stopping
+	// Given are the tasks that came, or were taken back before they came: the newest ones.
+	// They are kept after their end, so that a task which is sent again has no second effect.
+	Given []GivenTask
 	// Passed are decisions that were passed down, each until it is known what became
 	// of it.
 	Passed []messages.ChildDecided
@@ -50,8 +53,6 @@ type State struct {
 	// continues, have started and that may have had their effect.
 	done      []doneCall
 	processed window
-	// recalled are tasks that were taken back before they came, the newest ones.
-	recalled []string
 	// lost holds running calls with OnUnknown Reconcile whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
 	lost map[messages.CallID]bool

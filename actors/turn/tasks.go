@@ -41,8 +41,11 @@ func (task *Task) owes() bool { return !task.Parent.Detached && task.changed > t
 
 // task accepts another agent's call as an input.
 func (d *decision) task(c messages.Task) error {
-	if slices.Contains(d.s.recalled, c.ID) {
-		return d.noop(c, "it was taken back before it came")
+	if given := d.s.given(c.ID); given != nil {
+		if given.Recalled {
+			return d.noop(c, "it was taken back before it came")
+		}
+		return &ProcessedError{c.ID, given.N}
 	}
 	if d.env.Definition.Unknown {
 		return d.unknown()
@@ -55,14 +58,47 @@ func (d *decision) task(c messages.Task) error {
 	return nil
 }
 
-// maxRecalled is how many tasks that were taken back before they came are kept.
-const maxRecalled = 64
+// GivenTask is a task that came to the agent at event N, or that was taken back at N before it
+// came.
+type GivenTask struct {
+	ID       string
+	N        messages.EventNumber
+	Recalled bool
+}
+
+// maxGiven is how many of the newest tasks are kept. An agent that a call brings to life has
+// one: its address is made of the call.
+const maxGiven = 64
+
+// given returns the task with this id; nil if none is kept.
+func (s *State) given(id string) *GivenTask {
+	if i := slices.IndexFunc(s.Given, func(g GivenTask) bool { return g.ID == id }); i >= 0 {
+		return &s.Given[i]
+	}
+	return nil
+}
+
+// Came returns the event at which the task with this id came, and reports whether it did.
+func (s *State) Came(task string) (messages.EventNumber, bool) {
+	if g := s.given(task); g != nil && !g.Recalled {
+		return g.N, true
+	}
+	return 0, false
+}
+
+func (s *State) give(g GivenTask) {
+	s.Given = append(s.Given[:len(s.Given):len(s.Given)], g)
+	s.Given = s.Given[max(0, len(s.Given)-maxGiven):]
+}
 
 // recall takes a task back.
 func (d *decision) recall(c messages.Recall) error {
 	t := d.s.Turn
 	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
-	_, known := d.s.Processed(c.Input)
+	_, known := d.s.Came(c.Input)
+	if !known {
+		_, known = d.s.Processed(c.Input) // an id that is no task's
+	}
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")
@@ -88,11 +124,10 @@ func (s *State) evolveTasks(ev messages.Event) {
 	case messages.InputAccepted:
 		if ev.Parent != nil {
 			s.Tasks = append(s.Tasks, Task{Input: ev.Input, Parent: *ev.Parent})
+			s.give(GivenTask{ID: ev.Input, N: s.Last})
 		}
 	case messages.InputRecalled:
-		if s.recalled = append(s.recalled, ev.Input); len(s.recalled) > maxRecalled {
-			s.recalled = slices.Clone(s.recalled[1:])
-		}
+		s.give(GivenTask{ID: ev.Input, N: s.Last, Recalled: true})
 		s.Tasks = append(s.Tasks, Task{
 			Input: ev.Input, Parent: ev.Parent, changed: s.Last,
 			end: &messages.Report{What: messages.ReportCancelled, Message: ev.Reason},

@@ -77,7 +77,7 @@ func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, e
 }
 
 // AskInput is Ask for an input with more than text. One that steers a running
-// turn yields what that turn does from then on. If the agent's owner cannot be
+// turn yields the rest of that turn. If the agent's owner cannot be
 // reached, or goes away in the middle, it asks again with the same id, from
 // where it was, until ctx ends; without a deadline for half a minute in which
 // nothing comes. A notice says why, if that takes seconds.

@@ -324,8 +324,8 @@ func (s *streaming) mine(f fact) bool {
 // add puts a fact with those of its frame.
 func (s *streaming) add(f fact) {
 	room := int(s.g.Conn.MaxPayload()) / 2
-	partial := len(s.facts)
-	if partial == 0 {
+	begun := len(s.facts)
+	if begun == 0 {
 		s.facts = append(s.facts, `{"type":"reprise.events","data":[`...)
 	} else {
 		s.facts = append(s.facts, ',')
@@ -334,8 +334,8 @@ func (s *streaming) add(f fact) {
 	if len(s.facts) <= room {
 		return
 	}
-	if partial > 0 { // those before it first
-		s.facts = s.facts[:partial]
+	if begun > 0 { // those before it first
+		s.facts = s.facts[:begun]
 		s.tell()
 		s.add(f)
 		return

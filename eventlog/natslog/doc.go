@@ -63,7 +63,7 @@
 // stream's persist_mode is async: a put waits for no disk, not even with
 // sync_always, and a crash of the server may take the newest snapshots. It
 // knows no such mode for more replicas; there a snapshot costs what a frame does.
-// Nor does it change the mode of a stream: [Scale] makes this one anew.
+// Nor does it change the mode of a stream: [Scale] creates this one again.
 //
 // Both are read by direct get, which any replica answers. A blob is what its hash
 // says, and where a replica is behind, its leader is asked. A snapshot may be an

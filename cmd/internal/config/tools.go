@@ -127,7 +127,7 @@ func (r *reader) oneOnUnknown(n *node) bool {
 	if onUnknown == nil || n.get("read_only") == nil {
 		return true
 	}
-	r.add(onUnknown.at, "remove one of them", "read_only and on_unknown are both set: a tool that only reads runs again")
+	r.add(onUnknown.at, "remove one of them", "read_only and on_unknown are both set")
 	return false
 }
 

@@ -1,0 +1,90 @@
+package messages_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// The digest is of what a command does: what a retry may change is not part of it.
+func TestCommandDigest(t *testing.T) { // A8
+	soon := time.Now().Add(time.Hour)
+	in := messages.Input{ID: "u1", Content: messages.TextContent("hello")}
+	with := func(change func(*messages.Input)) messages.Input {
+		other := in
+		change(&other)
+		return other
+	}
+	daily := with(func(in *messages.Input) { in.Cron = "0 9 * * *" })
+	for name, c := range map[string]struct {
+		a, b messages.Command
+		same bool
+	}{
+		"id":             {in, with(func(in *messages.Input) { in.ID = "u2" }), true},
+		"deadline":       {in, with(func(in *messages.Input) { in.Deadline = &soon }), true},
+		"reply":          {in, with(func(in *messages.Input) { in.Reply = "mine" }), true},
+		"metadata":       {in, with(func(in *messages.Input) { in.Metadata = []byte(`{"a":1}`) }), true},
+		"default policy": {in, with(func(in *messages.Input) { in.Policy = messages.PolicyQueue }), true},
+		"policy":         {in, with(func(in *messages.Input) { in.Policy = messages.PolicySteer }), false},
+		"text":           {in, with(func(in *messages.Input) { in.Content = messages.TextContent("hello!") }), false},
+		"parts": {with(func(in *messages.Input) {
+			in.Content = messages.Content{{Type: "text", Text: "ab"}, {Type: "text", Text: "c"}}
+		}),
+			with(func(in *messages.Input) {
+				in.Content = messages.Content{{Type: "text", Text: "a"}, {Type: "text", Text: "bc"}}
+			}), false},
+		"later": {in, with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), false},
+		"when":  {with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), with(func(in *messages.Input) { in.At = &soon }), true},
+		"cron":  {daily, with(func(in *messages.Input) { in.Cron = "0 8 * * *" }), false},
+		"zone":  {daily, with(func(in *messages.Input) { in.Cron, in.Zone = daily.Cron, "Europe/Berlin" }), false},
+		"type":  {messages.Interrupt{ID: "i"}, messages.Abort{ID: "i"}, false},
+		"call":  {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "b", Call: "c1"}, true},
+		"calls": {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "a", Call: "c2"}, false},
+	} {
+		a, b := messages.CommandDigest(c.a), messages.CommandDigest(c.b)
+		if (a == b) != c.same || len(a) != 16 {
+			t.Errorf("%s: %s and %s, want equal: %t", name, a, b, c.same)
+		}
+	}
+	if d := messages.CommandDigest(messages.Task{ID: "t"}); d != "" {
+		t.Errorf("a task has the digest %s", d)
+	}
+}
+
+// Of short texts a digest could be guessed: an encrypted frame does not show it.
+func TestDigestIsSealed(t *testing.T) {
+	a := messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}
+	digest := messages.CommandDigest(messages.Input{Content: messages.TextContent("yes")})
+	f := &messages.Frame{
+		ID: "01JZX4Q0000000000000000000", Epoch: 1, First: 1, Time: time.Unix(1, 0).UTC(),
+		Cause:  messages.Cause{Type: "input", ID: "u1", Door: "in", Digest: digest},
+		Events: []messages.Event{messages.CommandNoop{Command: "clear"}},
+	}
+	b, err := messages.SealFrame(a, f, "k1", flipping{})
+	if err != nil || strings.Contains(string(b), digest) {
+		t.Fatalf("the sealed frame shows the digest, or %v", err)
+	}
+	sealed, err := messages.DecodeFrame(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := sealed.Unseal(a, flipping{})
+	if err != nil || opened.Cause != f.Cause {
+		t.Errorf("opened, the cause is %+v, %v", opened.Cause, err)
+	}
+}
+
+// flipping is a Sealer that flips all bits.
+type flipping struct{}
+
+func (flipping) Seal(plain, _ []byte) []byte {
+	b := make([]byte, len(plain))
+	for i, c := range plain {
+		b[i] = ^c
+	}
+	return b
+}
+
+func (f flipping) Open(sealed, about []byte) ([]byte, error) { return f.Seal(sealed, about), nil }

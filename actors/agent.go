@@ -203,7 +203,7 @@ func (a *agent) decide(d *Deliver, sender *actor.PID) {
 	case errors.As(err, &overtaken):
 		a.answer(sender, messages.Answer{N: overtaken.N, Err: messages.Refuse(messages.Conflict, "%v", err)})
 	case errors.As(err, &processed):
-		a.answerAgain(sender, d, processed.N)
+		a.answerAgain(sender, d, processed)
 		a.tellAgain(d.Command, processed.N)
 	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})

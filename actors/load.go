@@ -197,8 +197,13 @@ const readLimit = time.Minute
 // answerAgain answers a command whose id was processed at event n as it was answered then. If
 // that was another command, or the same with other content, this one is refused: it was not
 // applied.
-func (a *agent) answerAgain(sender *actor.PID, d *Deliver, n messages.EventNumber) {
-	if sender == nil {
+func (a *agent) answerAgain(sender *actor.PID, d *Deliver, processed *turn.ProcessedError) {
+	n := processed.N
+	switch {
+	case sender == nil:
+		return
+	case d.Unasked && processed.Same(d.cause().Digest):
+		a.answer(sender, messages.Answer{N: n, Duplicate: true})
 		return
 	}
 	root, rt, id, parent := a.root, a.rt, a.id, a.ctx

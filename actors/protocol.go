@@ -24,6 +24,10 @@ type Deliver struct {
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time
 
+	// Unasked reports that no one is waiting for the answer but to know that there is one: the
+	// first answer to a command that is repeated is not read again then.
+	Unasked bool
+
 	// digest is that of the command before its content was offloaded. Empty: it was not.
 	digest string
 }

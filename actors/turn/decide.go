@@ -16,8 +16,8 @@ import (
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
 	if c, ok := cmd.(messages.Command); ok {
-		if n, ok := s.Processed(c.CommandID()); ok {
-			return nil, &ProcessedError{c.CommandID(), n}
+		if err := s.repeated(c.CommandID()); err != nil {
+			return nil, err
 		}
 		if err := d.command(c); err != nil {
 			return nil, err
@@ -163,8 +163,8 @@ const (
 // that it would, or whose id was processed.
 func (s *State) Refuses(env Env, in messages.Input) error {
 	d := &decision{s: s, env: env}
-	if n, ok := s.Processed(in.ID); ok {
-		return &ProcessedError{in.ID, n}
+	if err := s.repeated(in.ID); err != nil {
+		return err
 	}
 	if err := d.refuseDeleted(in); err != nil {
 		return err

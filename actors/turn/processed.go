@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -18,12 +19,18 @@ const (
 )
 
 // ProcessedError reports that a command with this id was processed before, at event N: it
-// has no second effect, and its first answer stands. The caller confirms it in the log,
-// because ids are compared by 64 bits of their hash.
+// has no second effect, and its first answer stands. Ids are compared by 64 bits of their
+// hash: a caller that is to answer confirms it in the log.
 type ProcessedError struct {
 	ID string
 	N  messages.EventNumber
+
+	digest uint64
 }
+
+// Same reports whether the command's content has this digest, as messages.CommandDigest
+// returns it, too.
+func (e *ProcessedError) Same(digest string) bool { return e.digest == digestBits(digest) }
 
 // Error names the id and the event.
 func (e *ProcessedError) Error() string {
@@ -32,13 +39,27 @@ func (e *ProcessedError) Error() string {
 
 // Processed returns the event that records the command with this id, and reports whether it
 // is in the deduplication window.
-func (s *State) Processed(id string) (messages.EventNumber, bool) { return s.processed.find(id) }
+func (s *State) Processed(id string) (messages.EventNumber, bool) {
+	if err := s.repeated(id); err != nil {
+		return err.N, true
+	}
+	return 0, false
+}
+
+// repeated returns the refusal of a command whose id is in the window; nil if it is not.
+func (s *State) repeated(id string) *ProcessedError {
+	i := s.processed.find(id)
+	if i < 0 {
+		return nil
+	}
+	return &ProcessedError{id, s.processed.events[i], s.processed.digests[i]}
+}
 
 // Record notes the command that a frame processed. Apply does it for frames from the log,
 // the caller of Decide for the frame that it has made.
 func (s *State) Record(f *messages.Frame) {
 	if n, ok := processedBy(f); ok {
-		s.processed.add(f.Cause.ID, n, f.Time)
+		s.processed.add(f.Cause, n, f.Time)
 	}
 }
 
@@ -62,9 +83,10 @@ func processedBy(f *messages.Frame) (messages.EventNumber, bool) {
 // appended to and cut at the front, so that a copy of it stays what it is. The zero value is
 // empty.
 type window struct {
-	hashes []uint64
-	events []messages.EventNumber
-	times  []int64 // in seconds since 1970
+	hashes  []uint64 // of ids
+	digests []uint64 // of contents
+	events  []messages.EventNumber
+	times   []int64 // in seconds since 1970
 }
 
 // hashID is the first 64 bits of the SHA-256 of an id.
@@ -73,29 +95,35 @@ func hashID(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-func (w *window) find(id string) (messages.EventNumber, bool) {
-	if i := slices.Index(w.hashes, hashID(id)); i >= 0 {
-		return w.events[i], true
-	}
-	return 0, false
+// digestBits is the number that a digest is the hex of; 0 for none.
+func digestBits(digest string) uint64 {
+	n, _ := strconv.ParseUint(digest, 16, 64) // 0 for what no node has written
+	return n
 }
 
-func (w *window) add(id string, n messages.EventNumber, at time.Time) {
-	w.hashes, w.events, w.times = append(w.hashes, hashID(id)), append(w.events, n), append(w.times, at.Unix())
+// find returns where the id is in the columns; -1 if it is not.
+func (w *window) find(id string) int {
+	return slices.Index(w.hashes, hashID(id))
+}
+
+func (w *window) add(c messages.Cause, n messages.EventNumber, at time.Time) {
+	w.hashes, w.digests = append(w.hashes, hashID(c.ID)), append(w.digests, digestBits(c.Digest))
+	w.events, w.times = append(w.events, n), append(w.times, at.Unix())
 	old, oldest := 0, at.Add(-windowTime).Unix()
 	for len(w.hashes)-old > windowIDs && (w.times[old] < oldest || len(w.hashes)-old > windowMost) {
 		old++
 	}
-	w.hashes, w.events, w.times = w.hashes[old:], w.events[old:], w.times[old:]
+	w.hashes, w.digests, w.events, w.times = w.hashes[old:], w.digests[old:], w.events[old:], w.times[old:]
 }
 
-// pack returns the window for a snapshot: for each command its hash, then the differences of
-// event number and time to the one before.
+// pack returns the window for a snapshot: for each command its hash and its digest, then the
+// differences of event number and time to the one before.
 func (w *window) pack() []byte {
-	b := make([]byte, 0, 11*len(w.hashes))
+	b := make([]byte, 0, 19*len(w.hashes))
 	n, at := messages.EventNumber(0), int64(0)
 	for i, hash := range w.hashes {
 		b = binary.BigEndian.AppendUint64(b, hash)
+		b = binary.BigEndian.AppendUint64(b, w.digests[i])
 		b = binary.AppendUvarint(b, uint64(w.events[i]-n))
 		b = binary.AppendVarint(b, w.times[i]-at)
 		n, at = w.events[i], w.times[i]
@@ -107,10 +135,11 @@ func (w *window) pack() []byte {
 func unpackWindow(b []byte) (w window, ok bool) {
 	n, at := messages.EventNumber(0), int64(0)
 	for len(b) > 0 {
-		if len(b) < 8 || len(w.hashes) == windowMost {
+		if len(b) < 16 || len(w.hashes) == windowMost {
 			return window{}, false
 		}
-		hash := binary.BigEndian.Uint64(b)
+		hash, digest := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
+		b = b[8:]
 		more, size := binary.Uvarint(b[8:])
 		if size <= 0 {
 			return window{}, false
@@ -122,7 +151,8 @@ func unpackWindow(b []byte) (w window, ok bool) {
 		}
 		b = b[size:]
 		n, at = n+messages.EventNumber(more), at+later
-		w.hashes, w.events, w.times = append(w.hashes, hash), append(w.events, n), append(w.times, at)
+		w.hashes, w.digests = append(w.hashes, hash), append(w.digests, digest)
+		w.events, w.times = append(w.events, n), append(w.times, at)
 	}
 	return w, true
 }

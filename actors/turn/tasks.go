@@ -45,7 +45,7 @@ func (d *decision) task(c messages.Task) error {
 		if given.Recalled {
 			return d.noop(c, "it was taken back before it came")
 		}
-		return &ProcessedError{c.ID, given.N}
+		return &ProcessedError{ID: c.ID, N: given.N}
 	}
 	if d.env.Definition.Unknown {
 		return d.unknown()

@@ -160,6 +160,7 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.subject)
 	}
 	d.Cause.Type, d.Cause.ID = d.Command.CommandType(), d.Command.CommandID()
+	d.Unasked = reply == ""
 	return d, reply, nil
 }
 

@@ -1,0 +1,47 @@
+package actors_test
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/actorstest"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/memlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// counting is a log that counts the reads of single agents.
+type counting struct {
+	eventlog.Log
+	reads atomic.Int64
+}
+
+func (l *counting) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+	l.reads.Add(1)
+	return l.Log.Read(ctx, a, from)
+}
+
+// Messages that come again, by the thousand after a consumer was lost, cost the log nothing:
+// no one waits for their first answer. Other content is refused all the same.
+func TestUnaskedRepetition(t *testing.T) { // A8
+	log := &counting{Log: memlog.New()}
+	s := actorstest.New(t, log)
+	node := s.Start(config(echo()))
+	first := node.Must(ada, say("u1", "one"))
+	s.Until(ada, "turn.completed")
+	deliver := func(in messages.Input) messages.Answer {
+		return node.Deliver(&actors.Deliver{Agent: ada, Command: in, Cause: messages.Cause{Door: "in"}, Unasked: true})
+	}
+	before := log.reads.Load()
+	if a := deliver(say("u1", "one")); !a.Duplicate || a.N != first.N || a.Err != nil {
+		t.Errorf("the repetition is answered by %+v", a)
+	}
+	if n := log.reads.Load() - before; n != 0 {
+		t.Errorf("the log was read %d times", n)
+	}
+	wantCode(t, deliver(say("u1", "two")), messages.Conflict)
+	end(node)
+}

@@ -7,7 +7,10 @@
 //     trying again inside the caller's deadline has no second effect.
 //   - An error is a *messages.Error where the agent or its node refused; its
 //     Temporary method says whether trying again can help.
-//   - A Client is safe for concurrent use and keeps nothing but its connection.
+//   - A Client is safe for concurrent use. On the connection it keeps one subscription,
+//     for the answers to all its requests: make one Client for each connection.
+//   - A reader that pauses delays no other. What waits for it is bounded; what is dropped
+//     beyond that is asked for again.
 package client
 
 import (
@@ -27,6 +30,7 @@ import (
 // Client sends to agents and reads what became of it.
 type Client struct {
 	nc       *nats.Conn
+	replies  *replies
 	subjects messages.Subjects
 	refused  *refusals
 	person   string
@@ -35,7 +39,7 @@ type Client struct {
 // New makes a client of a connection. Root is the first token of the
 // installation's subjects; empty means reprise.
 func New(nc *nats.Conn, root string) *Client {
-	return &Client{nc: nc, subjects: messages.Subjects{Root: root}}
+	return &Client{nc: nc, replies: &replies{nc: nc}, subjects: messages.Subjects{Root: root}}
 }
 
 // As returns a client on the same connection whose inputs, commands and answers are recorded
@@ -98,10 +102,8 @@ func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (me
 	if err != nil {
 		return messages.Answer{}, err
 	}
-	in := newInbox()
+	in := c.newInbox()
 	defer in.close()
-	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
-	defer c.nc.RemoveStatusListener(in.changed)
 	mine := cmd.CommandID() == ""
 	cmd = messages.WithID(cmd, orNew(cmd.CommandID()))
 	answer, err := c.command(ctx, a, cmd, in)
@@ -156,7 +158,7 @@ func (c *Client) publish(ctx context.Context, subject, kind string, body any, in
 		return c.store(ctx, msg, nil)
 	}
 	return c.store(ctx, msg, func() error {
-		reply, err := in.copied(c.nc)
+		reply, err := in.open()
 		msg.Header.Set(messages.HeaderReply, reply)
 		return err
 	})

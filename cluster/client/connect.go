@@ -114,6 +114,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	}
 	c := New(nc, o.Root)
 	c.refused, c.person = refused, o.Person
+	refused.answers(c.replies)
 	return c, nil
 }
 

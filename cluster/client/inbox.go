@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,78 +13,87 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// inbox gathers the messages of one streamed reply. It grows as they come, so
-// that a reader that pauses loses none, and costs little when they are few,
-// which a synchronous subscription's channel of half a megabyte does not.
+// inbox holds the messages of one streamed reply, or the answers to the copies of one
+// command, until they are read. It grows as they come, up to mostHeld.
 type inbox struct {
-	subs  []*nats.Subscription // one for each door that was asked, oldest first; or one for all copies of a command
-	wake  chan struct{}
-	timer *time.Timer
-	// copies counts those of a command, and newest is where the answer to the last one
-	// comes. refused is what became of an earlier one; nil: nothing yet.
-	copies  int
-	newest  string
+	replies  *replies
+	subjects []string // one for each endpoint that was asked, or copy that was published; oldest first
+	wake     chan struct{}
+	timer    *time.Timer
+	// refused is what became of an earlier copy of a command; nil: nothing yet.
 	refused *messages.Error
-	// changed receives when the connection was made anew, so that a part of the
-	// reply may be lost, and when it was closed for good. Nil: never.
-	changed chan nats.Status
 
 	mu   sync.Mutex
 	msgs []*nats.Msg
-	only string // the subject that is heard; empty: each
+	held int  // bytes of msgs
+	full bool // what comes is dropped
+	// failed is why some messages may be lost, or no more come; it is returned behind
+	// those that are held.
+	failed error
 }
 
-func newInbox() *inbox {
-	return &inbox{wake: make(chan struct{}, 1), timer: time.NewTimer(silence)}
+// mostHeld is how many bytes an inbox holds of what its reader has not read. Beyond it
+// what comes is dropped, and the answer is lost behind what is held: its reader asks again
+// from there. A page of a view is far smaller.
+const mostHeld = 64 << 20
+
+// messageCost is what a message takes in memory beside its data, roughly.
+const messageCost = 512
+
+func (c *Client) newInbox() *inbox {
+	return &inbox{replies: c.replies, wake: make(chan struct{}, 1), timer: time.NewTimer(silence)}
 }
 
-// open listens to another subject, which reply gives from now on.
-func (in *inbox) open(nc *nats.Conn) error { return in.listen(nc, nc.NewInbox()) }
-
-// reply is the newest subject.
-func (in *inbox) reply() string { return in.subs[len(in.subs)-1].Subject }
-
-// copied is the subject for what becomes of another copy of a command. All copies' have
-// one subscription, so that their answers keep their order.
-func (in *inbox) copied(nc *nats.Conn) (subject string, err error) {
-	if len(in.subs) == 0 {
-		if err := in.listen(nc, nc.NewInbox()+".*"); err != nil {
-			return "", err
-		}
+// open returns another subject that in listens to.
+func (in *inbox) open() (subject string, err error) {
+	subject, err = in.replies.add(in)
+	if err == nil {
+		in.subjects = append(in.subjects, subject)
 	}
-	in.copies++
-	in.newest = strings.TrimSuffix(in.reply(), "*") + strconv.Itoa(in.copies)
-	return in.newest, nil
+	return subject, err
 }
 
-func (in *inbox) listen(nc *nats.Conn, subject string) error {
-	sub, err := nc.Subscribe(subject, in.push)
-	if err != nil {
-		return err
-	}
-	in.subs = append(in.subs, sub)
-	return sub.SetPendingLimits(-1, -1)
-}
+// newest reports whether a subject is the one opened last.
+func (in *inbox) newest(subject string) bool { return subject == in.subjects[len(in.subjects)-1] }
 
-// keep goes on listening to one subject alone.
+// keep listens to one subject alone from now on.
 func (in *inbox) keep(subject string) {
+	if len(in.subjects) == 1 {
+		return
+	}
+	in.replies.remove(in, subject)
 	in.mu.Lock()
-	in.only = subject
+	defer in.mu.Unlock()
 	in.msgs = slices.DeleteFunc(in.msgs, func(m *nats.Msg) bool { return m.Subject != subject })
-	in.mu.Unlock()
-	for _, sub := range in.subs {
-		if sub.Subject != subject {
-			_ = sub.Unsubscribe() // fails only with the connection
-		}
+	in.held = 0
+	for _, m := range in.msgs {
+		in.held += len(m.Data) + messageCost
 	}
 }
 
+// push adds a message. It does not block.
 func (in *inbox) push(msg *nats.Msg) {
 	in.mu.Lock()
-	if in.only == "" || in.only == msg.Subject {
-		in.msgs = append(in.msgs, msg)
+	switch size := len(msg.Data) + messageCost; {
+	case in.full:
+	case in.held+size > mostHeld:
+		in.full, in.failed = true, lost("the answer was read too slowly: more than %d MiB of it were waiting", mostHeld>>20)
+	default:
+		in.msgs, in.held = append(in.msgs, msg), in.held+size
 	}
 	in.mu.Unlock()
+	in.signal()
+}
+
+// interrupt has next fail once what is held was read.
+func (in *inbox) interrupt(err error) {
+	in.mu.Lock()
+	in.failed = err
+	in.mu.Unlock()
+	in.signal()
+}
+
+func (in *inbox) signal() {
 	select {
 	case in.wake <- struct{}{}:
 	default:
@@ -95,9 +102,7 @@ func (in *inbox) push(msg *nats.Msg) {
 
 func (in *inbox) close() {
 	in.timer.Stop()
-	for _, sub := range in.subs {
-		_ = sub.Unsubscribe() // fails only with the connection, or because it was before
-	}
+	in.replies.remove(in, "")
 }
 
 // lostError says that an answer, or a part of it, has not come, and may come if it is
@@ -127,33 +132,37 @@ func isSilence(err error) bool {
 	return errors.As(err, &l) && l.silent
 }
 
-// next gives the oldest message not yet taken, waiting for it until ctx ends
-// or nothing was heard for too long.
+// next returns the oldest message not yet taken. It waits for it until ctx ends, the
+// connection changes, or nothing came for too long.
 func (in *inbox) next(ctx context.Context, most time.Duration) (*nats.Msg, error) {
 	in.timer.Reset(most)
 	for {
-		in.mu.Lock()
-		if len(in.msgs) > 0 {
-			msg := in.msgs[0]
-			in.msgs[0] = nil
-			in.msgs = in.msgs[1:]
-			in.mu.Unlock()
-			return msg, nil
+		if msg, err := in.take(); msg != nil || err != nil {
+			return msg, err
 		}
-		in.mu.Unlock()
 		select {
 		case <-in.wake:
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case status := <-in.changed:
-			if status != nats.CONNECTED {
-				return nil, nats.ErrConnectionClosed
-			}
-			return nil, lost("the connection to NATS was broken and has been made again: a part of the answer may be lost")
 		case <-in.timer.C:
 			return nil, lostError{messages.Refuse(messages.Unavailable, "nothing was heard for %v", most), true}
 		}
 	}
+}
+
+// take returns the oldest message; without one, once, why more may be lost; else nothing.
+func (in *inbox) take() (*nats.Msg, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.msgs) == 0 {
+		err := in.failed
+		in.failed = nil
+		return nil, err
+	}
+	msg := in.msgs[0]
+	in.msgs[0] = nil
+	in.msgs, in.held = in.msgs[1:], in.held-len(msg.Data)-messageCost
+	return msg, nil
 }
 
 // answer waits for what becomes of a command: one of its copies was obeyed, or the newest
@@ -169,7 +178,7 @@ func (in *inbox) answer(ctx context.Context, most time.Duration) (messages.Answe
 		if err := json.Unmarshal(msg.Data, &answer); err != nil {
 			return messages.Answer{}, err
 		}
-		if answer.Err == nil || msg.Subject == in.newest {
+		if answer.Err == nil || in.newest(msg.Subject) {
 			return answer, nil
 		}
 		in.refused = answer.Err

@@ -252,10 +252,10 @@ func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, 
 	request.Header.Set(messages.HeaderAlive, "1")
 	within := firstSilence
 	for asked, began := 1, time.Now(); ; asked++ {
-		if err := in.open(c.nc); err != nil {
+		var err error
+		if request.Reply, err = in.open(); err != nil {
 			return nil, err
 		}
-		request.Reply = in.reply()
 		if err := c.nc.PublishMsg(request); err != nil {
 			return nil, c.unsent(err)
 		}
@@ -275,12 +275,10 @@ func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, 
 // stream sends a request and gives each message of its streamed reply to
 // message, until the empty one that ends it, which it returns.
 func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool, error)) (end *nats.Msg, err error) {
-	in := newInbox()
+	in := c.newInbox()
 	defer in.close()
 	ctx, leave := c.refused.heed(ctx, to.subject)
 	defer leave()
-	in.changed = c.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
-	defer c.nc.RemoveStatusListener(in.changed)
 	var got received
 	msg, err := c.firstWord(ctx, to, in)
 	for most := silence; ; msg, err = in.next(ctx, most) {

@@ -14,8 +14,16 @@ import (
 // requests, which would only be left without an answer. A nil *refusals hears
 // nothing. Safe for concurrent use.
 type refusals struct {
-	mu   sync.Mutex
-	open map[*refusal]bool
+	mu      sync.Mutex
+	open    map[*refusal]bool
+	replies *replies // nil: the client is not made yet
+}
+
+// answers sets where the answers to requests come.
+func (r *refusals) answers(to *replies) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replies = to
 }
 
 // refusal ends something that needs some subjects.
@@ -96,6 +104,9 @@ func inboxesOf(nc *nats.Conn) string {
 func (r *refusals) noInbox(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.replies != nil {
+		r.replies.refused()
+	}
 	for one := range r.open {
 		one.end(&notAllowed{fmt.Errorf("%w, where answers should come: connect with the inbox prefix that the user has (--inbox-prefix; an administrator has it from `reprise permissions`)", err)})
 	}

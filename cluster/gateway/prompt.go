@@ -208,19 +208,24 @@ func (s *streaming) wait(places chan struct{}) bool {
 // quietProbe is how long a quiet stream waits to be told that its caller has gone.
 const quietProbe = 100 * time.Millisecond
 
-// quiet sends a keep-alive, as a request by the connection's own inbox, for there may be
-// many such streams, and says whether the caller may hear it. One of whom nothing could be
-// known for long is told to ask again.
+// quiet sends a keep-alive and reports whether the caller may still be there. The server,
+// or our own client, answers one for a caller that has gone. It is a request by the
+// connection's own inbox, for there may be many such streams. A caller in another account
+// cannot be seen: after unseenFor without news it is refused, and asks again.
 func (s *streaming) quiet() bool {
-	ctx, cancel := context.WithTimeout(s.g.ctx, quietProbe)
-	defer cancel()
 	msg := s.to.alive()
 	msg.Data = []byte(`{"type":"status","data":"ack"}`)
-	_, err := s.g.Conn.RequestMsgWithContext(ctx, msg)
-	if messages.Across(s.to.to) && s.to.silent() > unseenFor {
+	if messages.Across(s.to.to) {
+		_ = s.g.Conn.PublishMsg(msg) // the next one follows
+		if s.to.silent() <= unseenFor {
+			return true
+		}
 		s.to.fail(messages.Refuse(messages.Unavailable, "nothing has happened for %v, and whether anybody is still there cannot be seen from another account; the turn goes on: ask again with id %q", unseenFor, s.input))
 		return false
 	}
+	ctx, cancel := context.WithTimeout(s.g.ctx, quietProbe)
+	defer cancel()
+	_, err := s.g.Conn.RequestMsgWithContext(ctx, msg)
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 

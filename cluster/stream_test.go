@@ -339,7 +339,7 @@ func TestStreamOfAClosedConnection(t *testing.T) {
 	w.node(agents(scripted.New(scripted.Held(never, scripted.Say("never"))), nil))
 	c := client.New(w.connect(), "")
 	var last error
-	for e, err := range c.Ask(w.ctx, "assistant/a", "hello") {
+	for e, err := range c.AskInput(w.ctx, "assistant/a", input("1", "hello")) {
 		if last = err; e.Type == "model.requested" {
 			c.Close()
 		}

@@ -31,5 +31,18 @@ func OneLine(s string) string {
 const HeaderRoot = "Reprise-Root"
 
 // HeaderAfter, on a prompt that is asked again with its id, is the event up to
-// which its sender has seen everything: the stream goes on behind it.
+// which its sender has seen everything: the stream goes on behind it. On messages of a
+// reply with [FactsEnd] it is that event.
 const HeaderAfter = "Reprise-After"
+
+// HeaderFacts, on a prompt, is which facts its sender wants. Without it: all that concern
+// the input and its turn.
+const HeaderFacts = "Reprise-Facts"
+
+// FactsEnd, as HeaderFacts, asks for the fact that ends the input, and for the pauses that
+// keep it from its end. The text of the answer comes all the same.
+const FactsEnd = "end"
+
+// HeaderEnd marks the last message of a reply to a prompt with [HeaderAlive]. Others get an
+// empty message behind it.
+const HeaderEnd = "Reprise-End"

@@ -67,21 +67,27 @@ func (e Event) Terminal() bool {
 	return false
 }
 
-// Ask prompts an agent with text and yields what its turn does until it ends.
-// While the input waits for its turn, the pauses of those before it are told:
-// turn.paused and turn.resumed then name another turn. A turn that failed or was
-// aborted, and an input that was taken back or dropped, yield their terminal
-// event and then the error. Leaving the loop does not stop the turn.
+// Ask prompts an agent with text and yields its answer piece by piece, what it asks, its
+// pauses, and last the event that ends the input, with output and usage. While the input
+// waits for its turn, the pauses of those before it are told: turn.paused and turn.resumed
+// then name another turn. A turn that failed or was aborted, and an input that was taken
+// back or dropped, yield their terminal event and then the error. Leaving the loop does
+// not stop the turn.
 func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
-	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
+	return c.ask(ctx, agent, messages.Input{Content: messages.TextContent(text)}, messages.FactsEnd)
 }
 
-// AskInput is Ask for an input with more than text. One that steers a running
-// turn yields the rest of that turn. If the agent's owner cannot be
+// AskInput is Ask for an input with more than text, and yields every fact of its turn. One
+// that steers a running turn yields the rest of that turn. If the agent's owner cannot be
 // reached, or goes away in the middle, it asks again with the same id, from
 // where it was, until ctx ends; without a deadline for half a minute in which
 // nothing comes. A notice says why, if that takes seconds.
 func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
+	return c.ask(ctx, agent, in, "")
+}
+
+// ask yields what becomes of an input, with the facts that [messages.HeaderFacts] says.
+func (c *Client) ask(ctx context.Context, agent string, in messages.Input, facts string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		a, err := messages.ParseAgentID(agent)
 		if err != nil {
@@ -98,7 +104,7 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 			yield(Event{}, err)
 			return
 		}
-		s := &asking{yield: yield, read: func(b messages.Blob) (string, error) {
+		s := &asking{yield: yield, wants: facts, read: func(b messages.Blob) (string, error) {
 			var text strings.Builder
 			_, err := c.Blob(ctx, agent, b.SHA256, &text)
 			return text.String(), err
@@ -113,8 +119,9 @@ func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) 
 type asking struct {
 	yield func(Event, error) bool
 	read  func(messages.Blob) (string, error)
+	wants string // messages.HeaderFacts
 	left  bool
-	last  messages.EventNumber // the newest fact yielded
+	last  messages.EventNumber // up to which everything was yielded
 	try   trying
 	// came is when something of the answer came, or it was asked first; told is set once
 	// the reader knows that nothing has come since.
@@ -129,6 +136,9 @@ func (s *asking) run(ctx context.Context, c *Client, subject string, body []byte
 	s.progress()
 	for {
 		header := c.named(nats.Header{messages.HeaderRoot: {c.root()}})
+		if s.wants != "" {
+			header.Set(messages.HeaderFacts, s.wants)
+		}
 		if s.last > 0 {
 			header.Set(messages.HeaderAfter, strconv.FormatUint(uint64(s.last), 10))
 		}
@@ -170,8 +180,10 @@ func (s *asking) progress() { s.came, s.told = time.Now(), false }
 // closing brace is decoded at once.
 var factsBegin = []byte(`{"type":"reprise.events","data":`)
 
-func (s *asking) message(data []byte) (more bool, err error) {
+func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 	s.try = trying{}
+	s.seen(msg.Header.Get(messages.HeaderAfter))
+	data := msg.Data
 	if list, ok := bytes.CutPrefix(data, factsBegin); ok && len(list) > 0 {
 		return s.facts(list[:len(list)-1])
 	}
@@ -215,6 +227,14 @@ func (s *asking) message(data []byte) (more bool, err error) {
 	return true, nil
 }
 
+// seen notes up to which event everything was yielded, as a message says that comes
+// without the facts.
+func (s *asking) seen(after string) {
+	if n, err := strconv.ParseUint(after, 10, 64); err == nil && messages.EventNumber(n) > s.last {
+		s.last, s.partial = messages.EventNumber(n), false
+	}
+}
+
 func (s *asking) give(e Event) (more bool) {
 	s.left = !s.yield(e, nil)
 	return !s.left
@@ -234,7 +254,7 @@ func (s *asking) facts(data []byte) (more bool, err error) {
 		}
 		s.last = e.N
 		s.progress()
-		s.partial = s.partial && e.Type != "model.completed"
+		s.partial = s.partial && e.Type != "model.completed" && e.Type != "turn.paused"
 		if !s.give(e) {
 			return false, nil
 		}

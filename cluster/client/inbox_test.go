@@ -132,7 +132,7 @@ func TestSlowReader(t *testing.T) {
 	})
 	var facts int
 	var output string
-	for e, err := range c.Ask(ctx, "assistant/a", "hello") {
+	for e, err := range c.AskInput(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,5 +169,48 @@ func TestNoInboxTwice(t *testing.T) {
 		if _, err := shown(ctx, c); !errors.Is(err, client.ErrNotAllowed) || !strings.Contains(err.Error(), "--inbox-prefix") {
 			t.Errorf("shown: %v", err)
 		}
+	}
+}
+
+// Ask wants no facts but the end. One that is asked again is so behind the last answer of
+// a model that it has seen, and does not begin again.
+func TestAskedAgainBehindWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	asked := make(chan nats.Header, 2)
+	c, ctx := doors(t, nil, func(nc *nats.Conn, _ func(string)) {
+		if _, err := nc.Subscribe("agents.prompt.>", func(m *nats.Msg) {
+			asked <- m.Header
+			if len(asked) == 1 {
+				publish(t, nc, m.Reply, `{"type":"response","data":"one moment, "}`)
+				seen := nats.NewMsg(m.Reply)
+				seen.Header.Set(messages.HeaderAfter, "4")
+				seen.Data = []byte(`{"type":"reprise.child","data":{"type":"child.text"}}`)
+				if err := nc.PublishMsg(seen); err != nil {
+					t.Error(err)
+				}
+				refuse(t, nc, m.Reply, messages.Unavailable, "electing a leader")
+				return
+			}
+			publish(t, nc, m.Reply, `{"type":"response","data":"done"}`)
+			end := nats.NewMsg(m.Reply)
+			end.Header.Set(messages.HeaderEnd, "1") // no empty message follows
+			end.Data = fmt.Appendf(nil, ended, 6, "done")
+			if err := nc.PublishMsg(end); err != nil {
+				t.Error(err)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	text := ""
+	for e, err := range c.Ask(ctx, "assistant/a", "hello") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += e.Text + e.Output
+	}
+	first, again := <-asked, <-asked
+	if text != "one moment, donedone" || first.Get(messages.HeaderAfter) != "" || again.Get(messages.HeaderAfter) != "4" || again.Get(messages.HeaderFacts) != messages.FactsEnd {
+		t.Errorf("heard %q, asked with %v and %v", text, first, again)
 	}
 }

@@ -172,8 +172,8 @@ func placeOf(h nats.Header) (p place, err error) {
 
 func (c *Client) page(ctx context.Context, to call, line func(json.RawMessage) bool) (next place, err error) {
 	var begun joiner
-	end, err := c.stream(ctx, to, func(data []byte) (bool, error) {
-		return begun.add(data, line), nil
+	end, err := c.stream(ctx, to, func(msg *nats.Msg) (bool, error) {
+		return begun.add(msg.Data, line), nil
 	})
 	if err != nil || end == nil {
 		return place{}, err
@@ -273,8 +273,8 @@ func (c *Client) firstWord(ctx context.Context, to call, in *inbox) (*nats.Msg, 
 }
 
 // stream sends a request and gives each message of its streamed reply to
-// message, until the empty one that ends it, which it returns.
-func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool, error)) (end *nats.Msg, err error) {
+// message, until the last one, which is empty or says so; it returns that.
+func (c *Client) stream(ctx context.Context, to call, message func(*nats.Msg) (bool, error)) (end *nats.Msg, err error) {
 	in := c.newInbox()
 	defer in.close()
 	ctx, leave := c.refused.heed(ctx, to.subject)
@@ -296,8 +296,11 @@ func (c *Client) stream(ctx context.Context, to call, message func([]byte) (bool
 		case msg.Header.Get("Nats-Service-Error") != "":
 			return nil, &messages.Error{Code: messages.Code(msg.Header.Get(messages.HeaderCode)), Message: msg.Header.Get("Nats-Service-Error")}
 		case len(msg.Data) > 0:
-			if more, err := message(msg.Data); err != nil || !more {
+			if more, err := message(msg); err != nil || !more {
 				return nil, err
+			}
+			if msg.Header.Get(messages.HeaderEnd) != "" {
+				return msg, nil
 			}
 		case msg.Header.Get(messages.HeaderAlive) == "":
 			return msg, nil

@@ -58,13 +58,13 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		}
 		to.ack()
 		if in.Scheduled() { // nothing comes of it now
-			to.end()
+			to.end(nats.NewMsg(r.Reply))
 			return
 		}
 		if !to.attentive {
 			waited()
 		}
-		s := &streaming{g: g, agent: a, to: to, input: in.ID, after: after, offers: g.offers(a, to)}
+		s := &streaming{g: g, agent: a, to: to, input: in.ID, after: after, brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to)}
 		s.run(answer, feed, waited)
 	})
 	if !streams {
@@ -125,6 +125,8 @@ type streaming struct {
 	turn  messages.TurnID
 	// after is the event up to which the caller knows everything already.
 	after messages.EventNumber
+	// brief reports that the caller wants no facts but the pauses and the end.
+	brief bool
 	// shown is the text already streamed of the model call under way.
 	shown shownText
 	call  messages.CallID
@@ -240,7 +242,7 @@ func (s *streaming) fact(f fact) (more bool) {
 	if s.text(f); s.err != nil {
 		return false
 	}
-	if f.n > s.after {
+	if f.n > s.after && (over || !s.brief || pauses(f.ev)) {
 		s.add(f)
 	}
 	s.offers.apply(f)
@@ -248,12 +250,25 @@ func (s *streaming) fact(f fact) (more bool) {
 		s.leave(f.ev)
 		return true
 	}
-	s.tell()
 	s.offers.close() // nothing may follow the end
-	if why != nil {
-		s.to.fail(why)
-	} else {
-		s.to.end()
+	last := nats.NewMsg(s.to.to)
+	last.Data = s.take()
+	if why == nil {
+		s.to.end(last)
+		return false
+	}
+	if len(last.Data) > 0 {
+		_ = s.to.send(last) // as in tell
+	}
+	s.to.fail(why)
+	return false
+}
+
+// pauses reports whether an event begins or ends a pause.
+func pauses(ev messages.Event) bool {
+	switch ev.(type) {
+	case messages.TurnPaused, messages.TurnResumed:
+		return true
 	}
 	return false
 }
@@ -356,9 +371,18 @@ func (s *streaming) add(f fact) {
 // tell sends the facts of the frame at hand. A caller that is not there has its turn
 // all the same.
 func (s *streaming) tell() {
-	if len(s.facts) > 0 {
-		_ = s.to.data(append(s.facts, `]}`...))
-		s.facts = s.facts[:0]
+	if b := s.take(); b != nil {
+		_ = s.to.data(b)
 	}
 	s.offers.ask()
+}
+
+// take returns the facts of the frame at hand as a message, which is valid until the next
+// one is added. Nil: there are none.
+func (s *streaming) take() (message []byte) {
+	if len(s.facts) > 0 {
+		message = append(s.facts, `]}`...)
+		s.facts = message[:0]
+	}
+	return message
 }

@@ -22,6 +22,7 @@ type replying struct {
 	attentive bool
 
 	mu    sync.Mutex
+	after string    // the event up to which the caller has seen everything; empty: the facts tell
 	parts int       // numbered so far
 	sent  time.Time // when the newest was
 }
@@ -39,6 +40,9 @@ func (r *replying) send(msg *nats.Msg) error {
 	if r.attentive {
 		r.parts++
 		msg.Header.Set(messages.HeaderPart, strconv.Itoa(r.parts))
+		if r.after != "" {
+			msg.Header.Set(messages.HeaderAfter, r.after)
+		}
 	}
 	return r.g.Conn.PublishMsg(msg)
 }
@@ -58,13 +62,28 @@ func (r *replying) say(v any) bool {
 
 func (r *replying) ack() { r.say(chunk{"status", "ack"}) }
 
-// end sends the empty message that ends the reply. A caller that is not there has its
-// turn all the same. Where the broken connection does not take it, an attentive caller is
-// told once it is back how much was sent: no later number says that something is lost.
-func (r *replying) end() {
-	if err := r.data(nil); err != nil && r.attentive {
-		r.g.Hub.keep(r.alive())
+// seen notes that the caller has seen everything up to event n, of which it gets no facts.
+func (r *replying) seen(n messages.EventNumber) {
+	r.mu.Lock()
+	r.after = number(n)
+	r.mu.Unlock()
+}
+
+// end ends the reply with a message, which may be empty. Where the broken connection does
+// not take it, an attentive caller is told once it is back how much was sent: no later
+// number says that something is lost.
+func (r *replying) end(last *nats.Msg) {
+	if r.attentive {
+		last.Header.Set(messages.HeaderEnd, "1")
+		if r.send(last) != nil {
+			r.g.Hub.keep(r.alive())
+		}
+		return
 	}
+	if len(last.Data) > 0 || len(last.Header) > 0 {
+		_ = r.send(last) // a caller that has gone has its turn all the same
+	}
+	_ = r.data(nil)
 }
 
 // fail ends the reply with an error, in the headers that NATS services use.
@@ -73,8 +92,7 @@ func (r *replying) fail(why *messages.Error) {
 	msg.Header.Set(micro.ErrorCodeHeader, strconv.Itoa(why.Code.Status()))
 	msg.Header.Set(micro.ErrorHeader, messages.OneLine(why.Message))
 	msg.Header.Set(messages.HeaderCode, string(why.Code))
-	_ = r.send(msg)
-	r.end()
+	r.end(msg)
 }
 
 // alive makes a message that says how many were numbered so far; without header if the

@@ -19,6 +19,9 @@ func (s *streaming) text(f fact) {
 		s.said, s.answer = answered{textOf(ev), ev.Blob}, !calls(ev)
 		if f.n > s.after {
 			s.rest(ev)
+			if s.brief {
+				s.to.seen(f.n)
+			}
 		}
 	case messages.HookDecided:
 		if ev.Answer != "" {

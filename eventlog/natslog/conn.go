@@ -131,7 +131,7 @@ func (c *conn) requestWithin(ctx context.Context, m *nats.Msg, wait time.Duratio
 	w := calls.Get().(*call)
 	defer calls.Put(w)
 	n, breaks := c.register(w)
-	m.Reply = c.prefix + strconv.FormatUint(n, 36)
+	m.Reply = string(strconv.AppendUint(append(make([]byte, 0, 64), c.prefix...), n, 36))
 	if err := c.nc.PublishMsg(m); err != nil {
 		c.take(n)
 		if errors.Is(err, nats.ErrReconnectBufExceeded) { // it is set to hold nothing

@@ -49,6 +49,9 @@ type Options struct {
 	Others int
 	// Profile receives a CPU profile of the first window of turns. Nil: none.
 	Profile io.Writer
+	// Tune sets the Go runtime up for a node in this process whose server syncs in a mode,
+	// as the program does for its own. Nil: nothing is set up.
+	Tune func(sync string)
 	// Program is the program reprise, which child processes run. Empty: this program.
 	Program string
 
@@ -81,6 +84,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
+	}
+	if o.Tune == nil {
+		o.Tune = func(string) {}
 	}
 	if len(o.Sync) == 0 {
 		o.Sync = []string{"always", "relaxed"}

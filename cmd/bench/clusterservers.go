@@ -31,6 +31,7 @@ const forming = 30 * time.Second
 // withServers opens a store on as many servers as it has replicas, for f.
 func (l *lab) withServers(ctx context.Context, mode string, replicas int, f func(context.Context, *servers) error) (err error) {
 	l.say("sync %s, R%d: start the NATS servers", mode, replicas)
+	l.Tune(mode)
 	dir, err := os.MkdirTemp(l.dir, "servers-")
 	if err != nil {
 		return err

@@ -54,6 +54,7 @@ const connections = 4
 // with opens a store for f.
 func (l *lab) with(ctx context.Context, mode string, f func(context.Context, *store) error) (err error) {
 	l.say("sync %s: start a server", mode)
+	l.Tune(mode)
 	dir, err := os.MkdirTemp(l.dir, "store-")
 	if err != nil {
 		return err

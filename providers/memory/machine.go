@@ -21,6 +21,10 @@ func Default() int64 {
 	return machine(os.DirFS("/"), debug.SetMemoryLimit(-1)) / 4
 }
 
+// Machine returns the memory of the machine, or what the control group of this process
+// allows if that is less, in bytes. Systems other than Linux are taken to have 4 GiB.
+func Machine() int64 { return machine(os.DirFS("/"), math.MaxInt64) }
+
 // machine returns the smallest of the limits in the files of a Linux system and of Go's own.
 func machine(root fs.FS, limit int64) int64 {
 	least := int64(math.MaxInt64)

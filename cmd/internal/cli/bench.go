@@ -35,12 +35,9 @@ func (a *app) bench() *cobra.Command {
 			if versus.Old != "" && (len(args) == 0 || versus.Pairs < 1) {
 				return usage("--against wants the names of benchmarks, and --pairs of at least 1")
 			}
-			if len(args) != 1 || !bench.Child(args[0]) { // children run with Go's defaults
-				tune()
-			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			o.Names, o.In, o.Out, o.JSON = args, a.in, a.out, a.json()
+			o.Names, o.In, o.Out, o.JSON, o.Tune = args, a.in, a.out, a.json(), tune
 			if isTerminal(a.err) {
 				o.Progress = a.err
 			}

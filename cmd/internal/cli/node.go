@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
 // node runs a node until a signal stops it.
@@ -52,8 +53,13 @@ func (n *node) run(ctx context.Context) error {
 	if isTerminal(n.app.err) {
 		n.app.note("starting …")
 	}
+	if n.cfg.PayloadMemory == 0 {
+		n.cfg.PayloadMemory = memory.Default() // of what the process may use, and not of what tune leaves
+	}
 	if n.embedded() {
-		tune()
+		tune(n.cfg.Sync)
+	} else {
+		tune("")
 	}
 	stopTools, err := n.serveTools(ctx)
 	if err != nil {

@@ -4,23 +4,40 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
+	"github.com/reprise-dev/reprise/providers/memory"
 )
 
-// logStreams is how many streams of the embedded server may be in fsync at once.
-const logStreams = 16
+const (
+	// syncing is how many goroutines more than cores may run while a server syncs each message.
+	syncing = 4
+	// garbage is how many percent the heap may grow between two collections.
+	garbage = 400
+)
 
-// tune sets the Go runtime up for a node whose NATS server is inside it, unless
-// the environment says otherwise (GOMAXPROCS, GOGC).
+// tune sets the Go runtime up for a node whose embedded server syncs in a mode; empty: it
+// has none. It leaves alone what the environment sets (GOMAXPROCS, GOGC, GOMEMLIMIT).
+// Called again, it replaces what it set before.
 //
-// A goroutine in fsync holds its place among GOMAXPROCS until the scheduler
-// takes it away, which may take milliseconds; with as many streams syncing as
-// there are places, everything else waits. So each stream gets one more place.
-// `GOMAXPROCS=4 reprise bench turns --sync always` shows the difference.
-func tune() {
+//   - A goroutine in fsync keeps its place among GOMAXPROCS until the scheduler takes it
+//     away, which may take milliseconds. So a server that syncs always gets a few places
+//     more than there are cores. Without fsync they only cost CPU.
+//   - Collecting garbage less often costs memory. The limit of three quarters of what the
+//     process may use keeps that from being its end; the rest is for the cache of files.
+//
+// `GOMAXPROCS=2 GOGC=100 reprise bench turns` shows the difference.
+func tune(sync string) {
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + logStreams)
+		runtime.SetDefaultGOMAXPROCS()
+		if sync == string(embedded.SyncAlways) {
+			runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + syncing)
+		}
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(garbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memory.Machine() / 4 * 3)
 	}
 }

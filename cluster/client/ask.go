@@ -176,27 +176,31 @@ func (s *asking) stalls(err error) {
 // progress notes that something has come.
 func (s *asking) progress() { s.came, s.told = time.Now(), false }
 
-// factsBegin is how a message of facts begins; what is between it and the
-// closing brace is decoded at once.
-var factsBegin = []byte(`{"type":"reprise.events","data":`)
+// chunkOf takes a message of a reply apart. Its data is decoded once, by who wants it.
+func chunkOf(message []byte) (kind string, data []byte, err error) {
+	rest, is := bytes.CutPrefix(message, []byte(`{"type":"`))
+	name, rest, cut := bytes.Cut(rest, []byte(`","data":`))
+	if data, end := bytes.CutSuffix(rest, []byte{'}'}); is && cut && end && !bytes.ContainsAny(name, "\"\\") {
+		return string(name), data, nil
+	}
+	var chunk struct {
+		Type string
+		Data json.RawMessage
+	}
+	err = json.Unmarshal(message, &chunk)
+	return chunk.Type, chunk.Data, err
+}
 
 func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 	s.try = trying{}
 	s.seen(msg.Header.Get(messages.HeaderAfter))
-	data := msg.Data
-	if list, ok := bytes.CutPrefix(data, factsBegin); ok && len(list) > 0 {
-		return s.facts(list[:len(list)-1])
-	}
-	var chunk struct {
-		Type string          `json:"type"`
-		Data json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(data, &chunk); err != nil {
+	kind, data, err := chunkOf(msg.Data)
+	if err != nil {
 		return false, err
 	}
-	switch chunk.Type {
+	switch kind {
 	case "response", "reprise.reasoning":
-		e, err := piece(chunk.Type, chunk.Data)
+		e, err := piece(kind, data)
 		if err != nil {
 			return false, err
 		}
@@ -205,24 +209,24 @@ func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 		return s.give(e), nil
 	case "query":
 		q := new(Question)
-		if err := json.Unmarshal(chunk.Data, q); err != nil {
+		if err := json.Unmarshal(data, q); err != nil {
 			return false, err
 		}
 		return s.give(Event{Type: "query", Text: q.Prompt, Question: q}), nil
 	case "reprise.notice":
 		e := Event{Type: "notice"}
-		if err := json.Unmarshal(chunk.Data, &e.Text); err != nil {
+		if err := json.Unmarshal(data, &e.Text); err != nil {
 			return false, err
 		}
 		return s.give(e), nil
 	case "reprise.child":
 		var e Event
-		if err := json.Unmarshal(chunk.Data, &e); err != nil {
+		if err := json.Unmarshal(data, &e); err != nil {
 			return false, err
 		}
 		return s.give(e), nil
 	case "reprise.events":
-		return s.facts(chunk.Data)
+		return s.facts(data)
 	}
 	return true, nil
 }
@@ -230,6 +234,9 @@ func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 // seen notes up to which event everything was yielded, as a message says that comes
 // without the facts.
 func (s *asking) seen(after string) {
+	if after == "" {
+		return
+	}
 	if n, err := strconv.ParseUint(after, 10, 64); err == nil && messages.EventNumber(n) > s.last {
 		s.last, s.partial = messages.EventNumber(n), false
 	}

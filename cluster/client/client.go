@@ -67,7 +67,7 @@ const (
 	// aliveSilence is how long a door may be silent that has said it is there: it says
 	// so every two seconds.
 	aliveSilence = 7 * time.Second
-	// silence is that for a door of an older version.
+	// silence is how long endpoints are asked in vain.
 	silence = time.Minute
 )
 

@@ -217,25 +217,17 @@ type received int
 // next, and as many must have come as were sent.
 func (r *received) take(h nats.Header) error {
 	if text := h.Get(messages.HeaderPart); text != "" {
-		if text != strconv.Itoa(int(*r)+1) {
+		if n, err := strconv.Atoi(text); err != nil || n != int(*r)+1 {
 			return lost("a part of the answer was lost on its way: part %s came after part %d", text, *r)
 		}
 		*r++
 	}
-	if sent, err := strconv.Atoi(h.Get(messages.HeaderAlive)); err == nil && sent > int(*r) {
-		return lost("a part of the answer was lost on its way: %d of %d have come", *r, sent)
+	if text := h.Get(messages.HeaderAlive); text != "" {
+		if sent, err := strconv.Atoi(text); err == nil && sent > int(*r) {
+			return lost("a part of the answer was lost on its way: %d of %d have come", *r, sent)
+		}
 	}
 	return nil
-}
-
-// silenceAfter is how long the next message of a reply may take, behind one with headers
-// h: longer if the door is one of an older version, which does not say that it is
-// there while it works.
-func silenceAfter(was time.Duration, h nats.Header) time.Duration {
-	if was == aliveSilence || h.Get(messages.HeaderAlive) != "" || h.Get(messages.HeaderPart) != "" {
-		return aliveSilence
-	}
-	return silence
 }
 
 // quickDoors is how many doors are asked firstSilence apart: of two nodes one that is
@@ -281,7 +273,7 @@ func (c *Client) stream(ctx context.Context, to call, message func(*nats.Msg) (b
 	defer leave()
 	var got received
 	msg, err := c.firstWord(ctx, to, in)
-	for most := silence; ; msg, err = in.next(ctx, most) {
+	for ; ; msg, err = in.next(ctx, aliveSilence) {
 		switch {
 		case err != nil:
 			return nil, why(ctx, err)
@@ -291,7 +283,6 @@ func (c *Client) stream(ctx context.Context, to call, message func(*nats.Msg) (b
 		if err := got.take(msg.Header); err != nil {
 			return nil, err
 		}
-		most = silenceAfter(most, msg.Header)
 		switch {
 		case msg.Header.Get("Nats-Service-Error") != "":
 			return nil, &messages.Error{Code: messages.Code(msg.Header.Get(messages.HeaderCode)), Message: msg.Header.Get("Nats-Service-Error")}

@@ -91,3 +91,24 @@ func TestReceived(t *testing.T) {
 		}
 	}
 }
+
+// A chunk is taken apart alike however its sender writes it.
+func TestChunkOf(t *testing.T) {
+	for _, c := range []struct{ message, kind, data string }{
+		{`{"type":"status","data":"ack"}`, "status", `"ack"`},
+		{`{"type":"response","data":"a\"}"}`, "response", `"a\"}"`},
+		{`{"type":"reprise.events","data":[{"data":{}}]}`, "reprise.events", `[{"data":{}}]`},
+		{`{"type":"query","id":"1","data":{}}`, "query", `{}`},
+		{`{ "type": "query", "data": {} }`, "query", `{}`},
+		{`{"data":"ack","type":"status"}`, "status", `"ack"`},
+		{`{"type":"a\"b","data":1}`, `a"b`, `1`},
+		{`{"type":"status"}`, "status", ``},
+	} {
+		if kind, data, err := chunkOf([]byte(c.message)); kind != c.kind || string(data) != c.data || err != nil {
+			t.Errorf("%s: %q with %s, %v", c.message, kind, data, err)
+		}
+	}
+	if _, _, err := chunkOf([]byte(`hello`)); err == nil {
+		t.Error("what is no JSON is taken for a chunk")
+	}
+}

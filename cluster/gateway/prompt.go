@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,7 +103,7 @@ func (g *Gateway) parsePrompt(msg *nats.Msg) (messages.Input, messages.AgentID, 
 // unwrap turns the protocol's envelope into an input body.
 func unwrap(data []byte) ([]byte, error) {
 	var envelope map[string]json.RawMessage
-	if len(data) == 0 || data[0] != '{' || json.Unmarshal(data, &envelope) != nil || envelope["prompt"] == nil {
+	if !bytes.HasPrefix(data, []byte{'{'}) || !bytes.Contains(data, []byte(`"prompt"`)) || json.Unmarshal(data, &envelope) != nil || envelope["prompt"] == nil {
 		return data, nil
 	}
 	var attachments []json.RawMessage

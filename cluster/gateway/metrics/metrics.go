@@ -234,12 +234,11 @@ type counted struct {
 func (c counted) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	began := time.Now()
 	tail, err := c.Log.Append(ctx, e)
-	conflict := new(eventlog.ConflictError)
 	switch {
 	case err == nil:
 		c.m.took.Observe(time.Since(began).Seconds())
 		c.m.appends["stored"].Inc()
-	case errors.As(err, &conflict):
+	case errors.As(err, new(*eventlog.ConflictError)):
 		c.m.appends["conflict"].Inc()
 	case errors.Is(err, eventlog.ErrTooLarge):
 		c.m.appends["too_large"].Inc()

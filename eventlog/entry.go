@@ -55,23 +55,17 @@ func (e Entry) Tail(seq uint64) Tail {
 // Types are the types of the frame's events with blanks between: in order, or,
 // where that would take more than MaxTypes, each once, as it first appears.
 func (e Entry) Types() string {
-	if len(e.Frame.Events) == 1 {
-		return e.Frame.Events[0].EventType()
+	names := make([]string, 0, 16)
+	for _, ev := range e.Frame.Events {
+		names = append(names, ev.EventType())
 	}
-	var b strings.Builder
-	for i, ev := range e.Frame.Events {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(ev.EventType())
-	}
-	if b.Len() <= MaxTypes {
-		return b.String()
+	if all := strings.Join(names, " "); len(all) <= MaxTypes {
+		return all
 	}
 	var once []string
-	for _, ev := range e.Frame.Events {
-		if !slices.Contains(once, ev.EventType()) {
-			once = append(once, ev.EventType())
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
 		}
 	}
 	return strings.Join(once, " ")

@@ -101,7 +101,7 @@ func TestChildrenOverTheDoors(t *testing.T) { // A45, A70, A52
 	w.ok(w.nc.Flush())
 	c := w.node(f.agents(), func(c *cluster.Config) { c.PromptDecides = func(string, string) bool { return true } }).Client()
 	text, below, last := "", make(map[string]string), client.Event{}
-	for ev, err := range c.AskInput(w.ctx, "root/r", input("u1", "pay it")) {
+	for ev, err := range c.AskFacts(w.ctx, "root/r", input("u1", "pay it")) {
 		w.ok(err)
 		last = ev
 		switch {

@@ -250,7 +250,7 @@ func (w *world) ask(c *client.Client, agent string, in messages.Input) (asked, e
 // askSeeing is ask; saw is called with each event but deltas as it comes.
 func (w *world) askSeeing(c *client.Client, agent string, in messages.Input, saw func(client.Event)) (asked, error) {
 	var got asked
-	for e, err := range c.AskInput(w.ctx, agent, in) {
+	for e, err := range c.AskFacts(w.ctx, agent, in) {
 		if err != nil {
 			return got, err
 		}

@@ -45,7 +45,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 			go func() {
 				var last error
 				var streams sync.Once // in the second round there are two calls: that of the first was lost
-				for e, err := range n.Client().AskInput(ctx, "assistant/a", input("1", "hello")) {
+				for e, err := range n.Client().AskFacts(ctx, "assistant/a", input("1", "hello")) {
 					if last = err; e.Type == "model.requested" {
 						streams.Do(func() { started <- struct{}{} })
 					}

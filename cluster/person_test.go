@@ -145,7 +145,7 @@ func TestPersonBelow(t *testing.T) {
 	f := new(family)
 	c := w.node(f.agents(), asked).Client()
 	leaf := ""
-	for ev, err := range c.As("ann").AskInput(w.ctx, "root/r", input("u1", "pay it")) {
+	for ev, err := range c.As("ann").AskFacts(w.ctx, "root/r", input("u1", "pay it")) {
 		w.ok(err)
 		if ev.Question != nil {
 			leaf = viewOf[messages.Approval](w, c, "root/r", "approvals")[0].Agent.String()
@@ -159,7 +159,7 @@ func TestPersonBelow(t *testing.T) {
 // prompted has a client prompt an agent and answer its question.
 func (w *world) prompted(c *client.Client, agent string) {
 	w.t.Helper()
-	for ev, err := range c.AskInput(w.ctx, agent, input("u1", "pay them back")) {
+	for ev, err := range c.AskFacts(w.ctx, agent, input("u1", "pay them back")) {
 		w.ok(err)
 		if ev.Question != nil {
 			w.ok(c.Answer(w.ctx, *ev.Question, "yes"))

@@ -51,7 +51,7 @@ func TestApprovalsByPrompt(t *testing.T) { // A40, A41, A43, A100
 	var ran atomic.Int32
 	c := w.node(refunds(&ran), func(c *cluster.Config) { c.PromptDecides = func(kind, tool string) bool { return tool == "refund" } }).Client()
 	text := ""
-	for ev, err := range c.AskInput(w.ctx, "assistant/till", input("u1", "pay them back")) {
+	for ev, err := range c.AskFacts(w.ctx, "assistant/till", input("u1", "pay them back")) {
 		w.ok(err)
 		switch {
 		case ev.Type == "delta":

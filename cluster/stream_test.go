@@ -61,7 +61,7 @@ func TestAskedAgainInTheMiddle(t *testing.T) { // A8 A51
 	w.ok(err)
 	<-gate.Reached()
 	text := ""
-	for e, err := range c.AskInput(w.ctx, "assistant/a", input("1", "go")) {
+	for e, err := range c.AskFacts(w.ctx, "assistant/a", input("1", "go")) {
 		w.ok(err)
 		if e.Type == "model.requested" {
 			gate.Release()
@@ -83,7 +83,7 @@ func TestPagesAndFollow(t *testing.T) { // A85
 	const turns = 12
 	go func() {
 		for i := 1; i < turns; i++ {
-			for range c.AskInput(w.ctx, "assistant/a", input(fmt.Sprint(i), "hello")) {
+			for range c.AskFacts(w.ctx, "assistant/a", input(fmt.Sprint(i), "hello")) {
 			}
 		}
 	}()
@@ -339,7 +339,7 @@ func TestStreamOfAClosedConnection(t *testing.T) {
 	w.node(agents(scripted.New(scripted.Held(never, scripted.Say("never"))), nil))
 	c := client.New(w.connect(), "")
 	var last error
-	for e, err := range c.AskInput(w.ctx, "assistant/a", input("1", "hello")) {
+	for e, err := range c.AskFacts(w.ctx, "assistant/a", input("1", "hello")) {
 		if last = err; e.Type == "model.requested" {
 			c.Close()
 		}

@@ -164,7 +164,7 @@ func TestTenantsWork(t *testing.T) { // A103
 			y.ok(err)
 			ann.flush()
 			text := ""
-			for ev, err := range ann.client.AskInput(y.ctx, "acme/assistant/till", input("u1", "pay them back")) {
+			for ev, err := range ann.client.AskFacts(y.ctx, "acme/assistant/till", input("u1", "pay them back")) {
 				y.ok(err)
 				switch {
 				case ev.Type == "delta":

@@ -69,20 +69,26 @@ func (e Event) Terminal() bool {
 
 // Ask prompts an agent with text and yields its answer piece by piece, what it asks, its
 // pauses, and last the event that ends the input, with output and usage. While the input
-// waits for its turn, the pauses of those before it are told: turn.paused and turn.resumed
-// then name another turn. A turn that failed or was aborted, and an input that was taken
-// back or dropped, yield their terminal event and then the error. Leaving the loop does
-// not stop the turn.
+// waits for its turn, the pauses of those before it are yielded, too: turn.paused and
+// turn.resumed then name another turn. A turn that failed or was aborted, and an input that
+// was taken back or dropped, yield their terminal event and then the error. Leaving the
+// loop does not stop the turn.
 func (c *Client) Ask(ctx context.Context, agent, text string) iter.Seq2[Event, error] {
-	return c.ask(ctx, agent, messages.Input{Content: messages.TextContent(text)}, messages.FactsEnd)
+	return c.AskInput(ctx, agent, messages.Input{Content: messages.TextContent(text)})
 }
 
-// AskInput is Ask for an input with more than text, and yields every fact of its turn. One
-// that steers a running turn yields the rest of that turn. If the agent's owner cannot be
-// reached, or goes away in the middle, it asks again with the same id, from
-// where it was, until ctx ends; without a deadline for half a minute in which
-// nothing comes. A notice says why, if that takes seconds.
+// AskInput is Ask for an input with more than text. One that steers a running turn yields
+// the rest of that turn. If the agent's owner cannot be reached, or goes away in
+// the middle, it asks again with the same id, from where it was, until ctx ends; without a
+// deadline for half a minute in which nothing comes. A notice says why, if that takes
+// seconds.
 func (c *Client) AskInput(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
+	return c.ask(ctx, agent, in, messages.FactsEnd)
+}
+
+// AskFacts is AskInput that also yields every other fact of the input and its turn, which
+// the node encodes for it.
+func (c *Client) AskFacts(ctx context.Context, agent string, in messages.Input) iter.Seq2[Event, error] {
 	return c.ask(ctx, agent, in, "")
 }
 

@@ -132,7 +132,7 @@ func TestSlowReader(t *testing.T) {
 	})
 	var facts int
 	var output string
-	for e, err := range c.AskInput(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")}) {
+	for e, err := range c.AskFacts(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")}) {
 		if err != nil {
 			t.Fatal(err)
 		}

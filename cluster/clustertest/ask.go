@@ -48,7 +48,7 @@ func (w *World) known(agent, id, plan string) *sent {
 func (w *World) Ask(agent, id, plan string) (got Answer) {
 	w.t.Helper()
 	s := w.known(agent, id, plan)
-	for e, err := range w.client.AskInput(w.ctx, agent, Input(id, plan)) {
+	for e, err := range w.client.AskFacts(w.ctx, agent, Input(id, plan)) {
 		if err != nil {
 			got.Err = err
 			break

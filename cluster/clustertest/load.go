@@ -154,7 +154,7 @@ func (l *Load) send(s *sent, asks bool) error {
 		l.ack(s)
 		return nil
 	}
-	for e, err := range l.w.client.AskInput(ctx, s.agent, in) {
+	for e, err := range l.w.client.AskFacts(ctx, s.agent, in) {
 		switch {
 		case err != nil:
 			return err

@@ -286,7 +286,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 	said := make(chan string, 1)
 	go func() {
 		var types []string
-		for ev, err := range h.client.AskInput(h.ctx, "support/till", messages.Input{ID: "u1", Content: messages.TextContent("hello")}) {
+		for ev, err := range h.client.AskFacts(h.ctx, "support/till", messages.Input{ID: "u1", Content: messages.TextContent("hello")}) {
 			if ev.Question != nil {
 				err = h.client.Answer(h.ctx, *ev.Question, "yes")
 			}

@@ -22,7 +22,7 @@ type replying struct {
 	attentive bool
 
 	mu    sync.Mutex
-	after string    // the event up to which the caller has seen everything; empty: the facts tell
+	after string    // the event up to which the caller has seen everything; empty: its facts show it
 	parts int       // numbered so far
 	sent  time.Time // when the newest was
 }
@@ -70,8 +70,8 @@ func (r *replying) seen(n messages.EventNumber) {
 }
 
 // end ends the reply with a message, which may be empty. Where the broken connection does
-// not take it, an attentive caller is told once it is back how much was sent: no later
-// number says that something is lost.
+// not take it, an attentive caller gets the count of what was sent once it is back: no
+// later number shows that something is lost.
 func (r *replying) end(last *nats.Msg) {
 	if r.attentive {
 		last.Header.Set(messages.HeaderEnd, "1")

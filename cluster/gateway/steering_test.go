@@ -125,7 +125,7 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	ended := make(chan string, 1)
 	go func() {
 		said := ""
-		for ev, err := range h.client.AskInput(h.ctx, "support/till", messages.Input{ID: "u8", Content: messages.TextContent("hello")}) {
+		for ev, err := range h.client.AskFacts(h.ctx, "support/till", messages.Input{ID: "u8", Content: messages.TextContent("hello")}) {
 			switch {
 			case err != nil:
 				said += " " + string(messages.AsError(err).Code)

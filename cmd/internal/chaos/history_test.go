@@ -148,7 +148,7 @@ func (h *history) record(w *world, number int) {
 // appendTo returns when the input is in the agent's log.
 func appendTo(d *door, list, id string) error {
 	in := messages.Input{ID: id, Content: messages.TextContent(plan{}.text(id))}
-	for e, err := range d.client.AskInput(d.ctx, list, in) {
+	for e, err := range d.client.AskFacts(d.ctx, list, in) {
 		if err != nil {
 			return err
 		}

@@ -356,7 +356,7 @@ func (p *publisher) send(d *door, s *sent, prompt bool) error {
 		return err
 	}
 	toEnd := p.random.IntN(3) == 0
-	for e, err := range d.client.AskInput(d.ctx, s.Agent, in) {
+	for e, err := range d.client.AskFacts(d.ctx, s.Agent, in) {
 		if err != nil {
 			return err
 		}

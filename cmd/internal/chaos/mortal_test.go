@@ -116,7 +116,7 @@ func (m *mortal) ask(n int) error {
 	in := m.input(n, p)
 	var end client.Event
 	_, err := m.w.insist(func(d *door) error {
-		for e, err := range d.client.AskInput(d.ctx, m.agent, in) {
+		for e, err := range d.client.AskFacts(d.ctx, m.agent, in) {
 			if err != nil {
 				return err
 			}

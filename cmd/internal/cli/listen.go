@@ -29,7 +29,7 @@ func (t *turn) listen(ctx context.Context, in messages.Input) (stop func()) {
 	t.asked, t.settled = make(map[string]bool), make(map[string]bool)
 	go func() {
 		defer close(stream)
-		for ev, err := range t.client.AskInput(ctx, t.agent, in) {
+		for ev, err := range t.client.AskFacts(ctx, t.agent, in) {
 			select {
 			case stream <- heard{ev, err}:
 			case <-left:

@@ -110,27 +110,26 @@ func TestCallerLeaves(t *testing.T) {
 }
 
 // A reader that pauses delays no other one. What it does not read is bounded, and beyond
-// that its stream is asked for again behind what it has.
+// that its stream is asked for again.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	const piece, pieces = 512 << 10, 140 // 70 MiB
-	text := strings.Repeat("x", piece)
+	piece := `{"type":"reprise.waiting","data":"` + strings.Repeat("x", 512<<10) + `"}`
 	sent := make(chan struct{})
 	c, ctx := prompts(t, func(nc *nats.Conn, n int, reply string) {
 		if n > 0 {
 			publish(t, nc, reply, fmt.Sprintf(ended, 300, "again"), "")
 			return
 		}
-		for i := range pieces {
-			publish(t, nc, reply, fmt.Sprintf(`{"type":"reprise.events","data":[{"n":%d,"type":"tool.completed","data":%q}]}`, i+1, text))
+		publish(t, nc, reply, `{"type":"reprise.events","data":[{"n":1,"type":"turn.started"}]}`)
+		for range 140 { // 70 MiB
+			publish(t, nc, reply, piece)
 		}
-		publish(t, nc, reply, fmt.Sprintf(ended, pieces+1, "whole"), "")
+		publish(t, nc, reply, fmt.Sprintf(ended, 2, "whole"), "")
 		if err := nc.Flush(); err != nil {
 			t.Error(err)
 		}
 		close(sent)
 	})
-	var facts int
 	var output string
 	for e, err := range c.AskFacts(ctx, "assistant/a", messages.Input{Content: messages.TextContent("hello")}) {
 		if err != nil {
@@ -138,17 +137,14 @@ func TestSlowReader(t *testing.T) {
 		}
 		if e.N == 1 {
 			<-sent
-			if got, err := shown(ctx, c); err != nil || len(got) != 0 { // its answer comes behind the facts
+			if got, err := shown(ctx, c); err != nil || len(got) != 0 { // its answer comes behind all of that
 				t.Errorf("another request: %q, %v", got, err)
 			}
 		}
-		if e.Type == "tool.completed" {
-			facts++
-		}
 		output += e.Output
 	}
-	if output != "again" || facts >= pieces || facts < 100 {
-		t.Errorf("%d facts, then %q", facts, output)
+	if output != "again" {
+		t.Errorf("the slow one is answered %q", output)
 	}
 }
 

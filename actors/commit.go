@@ -21,13 +21,14 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	a.state.Record(f)
 	a.owing.fold(f)
 	a.cease(a.state.Effects())
-	tail := a.tail
+	tail, replies := a.tail, a.repliesTo(f)
 	b, err := messages.EncodeFrame(a.id, f)
 	if err == nil {
 		err = a.ctx.Err() // what an effect made of its cancellation is no outcome
 	}
 	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
+		entry.Summary.Replies = len(replies) > 0
 		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
 			a.stalled(sender, err)
 			sender = nil
@@ -38,7 +39,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		return
 	}
 	a.tail, a.newest = tail, tail.Seq
-	a.appended(f, len(b), sender)
+	a.appended(f, len(b), replies, sender)
 }
 
 // nextFrame is the frame that follows tail.
@@ -136,7 +137,7 @@ func scheduleReply(ev messages.Event) (subject, input string) {
 }
 
 // appended does what follows from a frame that is now in the log.
-func (a *agent) appended(f *messages.Frame, size int, sender *actor.PID) {
+func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *actor.PID) {
 	a.unsaved.add(f, size)
 	a.succeeded.fold(f)
 	a.save(a.rt.saveEvery, snapshotShare, true)
@@ -144,7 +145,7 @@ func (a *agent) appended(f *messages.Frame, size int, sender *actor.PID) {
 	a.tell(func(o Observer) {
 		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
-	a.owe(a.repliesTo(f))
+	a.owe(replies)
 	a.tellEnded(f)
 	if sender != nil {
 		a.answer(sender, answerOf(f))

@@ -19,10 +19,10 @@ type watched struct {
 	isTold  bool
 	highest messages.Epoch
 	newest  time.Time
-	// open are the agents that owe work; ended those with a frame so recent that
+	// open are the agents that owe work; replies those with a newest frame so recent that
 	// its replies may not have been sent, oldest first.
-	open  map[messages.AgentID]time.Time
-	ended []owing
+	open    map[messages.AgentID]time.Time
+	replies []owing
 	// timers are those of agents that owe nothing until then.
 	timers timers
 
@@ -62,23 +62,14 @@ func (w *watched) note(head eventlog.Head) {
 	if w.timers.note(head) {
 		w.stir()
 	}
-	if slices.ContainsFunc(head.Types, replied) {
-		w.ended = append(w.ended, owing{head.Agent, head.Time})
+	if head.Replies {
+		w.replies = append(w.replies, owing{head.Agent, head.Time})
 	}
 	old := 0
-	for old < len(w.ended) && w.ended[old].since.Before(w.newest.Add(-replyWindow)) {
+	for old < len(w.replies) && w.replies[old].since.Before(w.newest.Add(-replyWindow)) {
 		old++
 	}
-	w.ended = w.ended[old:]
-}
-
-// replied says that an event of the type is told to a subject that an input named.
-func replied(eventType string) bool {
-	switch eventType {
-	case "turn.completed", "turn.failed", "turn.aborted", "input.accepted", "input.cancelled", "input.dropped", "approval.requested":
-		return true
-	}
-	return false
+	w.replies = w.replies[old:]
 }
 
 // owes says that the agent owes work, and is not only to tell of it again.
@@ -91,8 +82,8 @@ func (w *watched) owes(a messages.AgentID) bool {
 
 // unsettled are the agents that a taker must wake, oldest first.
 func (w *watched) unsettled() []owing {
-	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.ended))
-	for _, e := range w.ended {
+	at := make(map[messages.AgentID]time.Time, len(w.open)+len(w.replies))
+	for _, e := range w.replies {
 		at[e.agent] = e.since
 	}
 	for a, t := range w.open {

@@ -13,18 +13,20 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// A taker wakes agents that owe nothing for each fact that a reply subject may
-// not have been told, for the former owner may have died in between.
-func TestTakerTellsAgain(t *testing.T) {
+// A taker activates agents that owe nothing but the replies of a recent frame: the owner
+// before it may have died between the append and the sending. Others it leaves alone.
+func TestTakerSendsReplies(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a"}
-	for eventType, told := range map[string]bool{
-		"input.accepted": true, "approval.requested": true, "turn.completed": true, "turn.failed": true, "turn.aborted": true,
-		"input.cancelled": true, "input.dropped": true, "state.patched": false,
-	} {
+	for _, each := range []struct {
+		replies bool
+		later   time.Duration // how much newer the partition's newest frame is
+		want    bool
+	}{{true, 0, true}, {true, replyWindow, true}, {true, replyWindow + time.Second, false}, {false, 0, false}} {
 		var w watched
-		w.note(eventlog.Head{Agent: a, Time: time.Unix(1, 0), Last: 1, Types: []string{"command.noop", eventType}, Summary: eventlog.Summary{Phase: eventlog.Paused}})
-		if got := slices.ContainsFunc(w.unsettled(), func(o owing) bool { return o.agent == a }); got != told {
-			t.Errorf("%s: woken %v, want %v", eventType, got, told)
+		w.note(eventlog.Head{Agent: a, Time: time.Unix(100, 0), Last: 1, Summary: eventlog.Summary{Phase: eventlog.Idle, Replies: each.replies}})
+		w.note(eventlog.Head{Agent: messages.AgentID{Key: "b"}, Time: time.Unix(100, 0).Add(each.later), Last: 1, Summary: eventlog.Summary{Phase: eventlog.Idle}})
+		if got := slices.ContainsFunc(w.unsettled(), func(o owing) bool { return o.agent == a }); got != each.want {
+			t.Errorf("%+v: activated %v", each, got)
 		}
 	}
 }

@@ -66,8 +66,10 @@ type Summary struct {
 	// Waiting is how many of its calls wait for a person.
 	Waiting int
 	// Failed is why the newest turn that ended has failed, as in turn.failed. Empty: it
-	// has not, none has ended, or an older version wrote the frame.
+	// has not, or none has ended.
 	Failed string
+	// Replies reports whether the frame has facts for subjects that inputs have named.
+	Replies bool
 }
 
 // Head is the newest frame of one agent as its headers tell it.
@@ -78,7 +80,6 @@ type Head struct {
 	Epoch messages.Epoch
 	First messages.EventNumber
 	Last  messages.EventNumber
-	Types []string // of the frame's events, as Entry.Types tells them
 	Summary
 	// Foreign says that the message is no frame of ours; only Agent, Seq and
 	// Time have a meaning then.

@@ -105,6 +105,7 @@ type Shards interface {
 // but for a frame whose headers cannot be read: its Frame says so.
 type Stored struct {
 	Head
+	Types []string // of the frame's events, as Entry.Types has them
 	// Frame decodes the frame; it checks the checksum, not the chain. An error is a
 	// *DamageError.
 	Frame func() (*messages.Frame, error)

@@ -36,6 +36,7 @@ type stored struct {
 	head  eventlog.Head
 	id    messages.FrameID // empty: foreign
 	time  time.Time        // the frame's
+	types []string
 	bytes []byte
 }
 
@@ -92,7 +93,7 @@ func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
 		f := e.Frame
 		m.id, m.time = f.ID, time.Unix(0, f.Time.UnixNano()).UTC()
 		m.head.Epoch, m.head.First, m.head.Last = f.Epoch, f.First, f.Last()
-		m.head.Types, m.head.Summary = strings.Split(e.Types(), " "), e.Summary
+		m.types, m.head.Summary = strings.Split(e.Types(), " "), e.Summary
 		if !e.Summary.Due.IsZero() {
 			m.head.Due = time.Unix(0, e.Summary.Due.UnixNano()).UTC()
 		}

@@ -68,7 +68,7 @@ func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[
 func (m *stored) message() eventlog.Stored {
 	s := eventlog.Stored{Head: m.head}
 	if !m.head.Foreign {
-		s.Frame, s.Digest = m.frame, func() messages.Digest { return messages.DigestOf(m.bytes) }
+		s.Types, s.Frame, s.Digest = m.types, m.frame, func() messages.Digest { return messages.DigestOf(m.bytes) }
 	}
 	return s
 }

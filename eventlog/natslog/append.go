@@ -37,7 +37,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		p.fence[0] = strconv.FormatUint(fence, 10)
 		seq, err := c.publish(ctx, &p.msg)
 		if err == nil {
-			l.ack(partition, seq)
+			l.appended(e, seq)
 			return e.Tail(seq), nil
 		}
 		if !refused(err) {
@@ -53,6 +53,12 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		fence = actual.Seq
 	}
 	return eventlog.Tail{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
+}
+
+// appended notes that e is stored at seq.
+func (l *Log) appended(e eventlog.Entry, seq uint64) {
+	l.ack(e.Agent.Partition(), seq)
+	l.own[Shard(e.Agent.Partition())].add(e, seq)
 }
 
 // errHeld is why nothing is appended. The append may be tried again.
@@ -118,7 +124,7 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 	}
 	switch mine := e.Tail(actual.Seq); {
 	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
-		l.ack(e.Agent.Partition(), actual.Seq)
+		l.appended(e, actual.Seq)
 		return mine, true, nil
 	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
 		if actual.Last < e.Expect.Last && l.doubt != nil { // what we follow was acknowledged

@@ -33,7 +33,8 @@
 //	Reprise-State    phase turn owes due waiting        paused t5 - 1767225700000000000 2
 //
 // format is the frame's format version; epoch, first and last are decimal;
-// time and due are nanoseconds since 1970. In Reprise-State a dash stands for
+// time and due are nanoseconds since 1970. In Reprise-State owes is open (work), replies (the
+// frame has facts for subjects that inputs named) or open+replies, and a dash stands for
 // no turn, nothing owed and no timer; waiting is how many calls wait for a
 // person, and a line without it (v0.1.0 wrote none) says 0. If the newest turn that ended
 // has failed, failed:<reason> follows. Fields may be added at the end of a line.

@@ -35,3 +35,7 @@ func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, erro
 		return err
 	}, err
 }
+
+// QuietRounds is how many fetches must have brought nothing but a node's own frames before it
+// stops reading the stream for them.
+const QuietRounds = quietRounds

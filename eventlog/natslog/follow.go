@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -21,14 +20,17 @@ import (
 // consumers and goes on where it was, leaving none out. Its error is ctx's, or
 // that the connection was closed.
 //
-// The past is pushed. New heads are fetched twice a second: a consumer that is
-// pushed each message as it is stored takes the store's lock between any two
-// appends, which with sync_always costs a third of their rate.
+// The past is pushed. New heads are taken twice a second: those of frames that this Log
+// appended from memory, others by a fetch. A consumer that is pushed each message as it is
+// stored takes the store's lock between any two appends, which with sync_always costs a
+// third of their rate.
 func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventlog.Head, error] {
 	return func(yield func(eventlog.Head, error) bool) {
 		var hidden hidden
 		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
+		f.own = &l.own[Shard(p)]
+		f.giveOwn = func(head eventlog.Head) bool { return head.Agent.Partition() != p || yield(head, nil) }
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
 			if ok && !f.told {
@@ -59,14 +61,17 @@ type follower struct {
 	atOnce int    // how many are fetched in one request
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
-	idle   func() (more bool) // is called when nothing more is there now; nil: not
-	pause  *backoff.ExponentialBackOff
-	at     uint64 // sequence of the newest message
-	past   uint64 // the past is told once at has come this far
-	known  bool   // past is known
-	told   bool
-	since  int  // how many were given since rest was called last
-	late   bool // the answer to a fetch of this consumer may have been dropped
+	// own are the frames that this node appends itself to the stream, of which giveOwn
+	// gives the heads. Nil: all are read from the stream.
+	own     *own
+	giveOwn func(eventlog.Head) (more bool)
+	idle    func() (more bool) // is called when nothing more is there now; nil: not
+	pause   *backoff.ExponentialBackOff
+	at      uint64 // sequence up to which all was given
+	past    uint64 // the past is told once at has come this far
+	known   bool   // past is known
+	told    bool
+	since   int // how many were given since rest was called last
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends
@@ -164,25 +169,15 @@ const (
 	fetchPatience = time.Second
 )
 
-// tail gives messages as they are stored, with one consumer until it is lost; of
-// whole messages the past, too: one that is pushed may be megabytes ahead of a
-// reader who is slow.
+// tail gives messages as they are stored.
 func (f *follower) tail(ctx context.Context) error {
-	cfg := f.config()
-	cfg.AckPolicy, cfg.Replicas, cfg.MemoryStorage, cfg.InactiveThreshold = jetstream.AckNonePolicy, 1, true, time.Minute
 	breaks := f.c.breaks()
-	consumer, err := f.c.js.CreateConsumer(ctx, f.stream, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { // it expires if this is lost
-		_ = f.c.nc.Publish("$JS.API.CONSUMER.DELETE."+f.stream+"."+consumer.CachedInfo().Name, nil)
-	}()
+	r := reader{follower: f}
+	defer r.close()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
-	f.late = false
-	for seen := uint64(0); ctx.Err() == nil; {
-		n, more, err := f.fetch(ctx, consumer, &seen)
+	for ctx.Err() == nil {
+		n, more, err := r.read(ctx)
 		f.since += n
 		if err != nil || !more {
 			return err
@@ -203,54 +198,6 @@ func (f *follower) tail(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// fetch gives what is there now. A message that the consumer has skipped means
-// that the consumer was lost.
-func (f *follower) fetch(ctx context.Context, consumer jetstream.Consumer, seen *uint64) (n int, more bool, err error) {
-	begun := time.Now()
-	batch, err := consumer.FetchNoWait(f.atOnce)
-	if err != nil {
-		return 0, false, err
-	}
-	for msg := range batch.Messages() {
-		meta, err := msg.Metadata()
-		if err != nil {
-			return n, false, err
-		}
-		if *seen++; meta.Sequence.Consumer != *seen {
-			return n, false, fmt.Errorf("%w: message %d came after %d", errLost, meta.Sequence.Consumer, *seen-1)
-		}
-		n++
-		m := &delivery{stored: stored{seq: meta.Sequence.Stream, subject: msg.Subject(), header: msg.Headers(), data: msg.Data()}, time: meta.Timestamp}
-		if !f.take(m) {
-			return n, false, nil
-		}
-	}
-	if err := batch.Error(); err != nil {
-		return n, true, err
-	}
-	switch {
-	case n < f.atOnce && time.Since(begun) >= fetchPatience:
-		f.late = true
-	case f.late:
-		return n, true, f.missed(ctx, consumer, *seen)
-	}
-	return n, true, nil
-}
-
-// missed looks, once a fetch was answered in time, and so all before it, whether the
-// consumer has delivered more than came.
-func (f *follower) missed(ctx context.Context, consumer jetstream.Consumer, seen uint64) error {
-	info, err := consumer.Info(ctx)
-	if err != nil {
-		return nil // it is asked again after the next fetch, which tells if the consumer is gone
-	}
-	if info.Delivered.Consumer > seen {
-		return fmt.Errorf("%w: %d messages were delivered and %d came", errLost, info.Delivered.Consumer, seen)
-	}
-	f.late = false
-	return nil
 }
 
 // wait pauses before the next consumer, longer each time that nothing came.
@@ -282,6 +229,5 @@ func (l *Log) head(m *delivery) (eventlog.Head, bool) {
 		return head, true
 	}
 	head.Epoch, head.First, head.Last = h.epoch, h.first, h.last
-	head.Types = strings.Split(m.header.Get(headerEvents), " ")
 	return head, true
 }

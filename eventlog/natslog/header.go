@@ -71,8 +71,13 @@ func stateLine(s eventlog.Summary) string {
 	if s.Turn != "" {
 		turn = string(s.Turn)
 	}
-	if s.Open {
+	switch {
+	case s.Open && s.Replies:
+		owes = "open+replies"
+	case s.Open:
 		owes = "open"
+	case s.Replies:
+		owes = "replies"
 	}
 	var space [128]byte
 	b := append(space[:0], s.Phase...)
@@ -136,7 +141,9 @@ func parseSummary(h nats.Header) (eventlog.Summary, error) {
 	if turn := f.next(); turn != "-" {
 		s.Turn = messages.TurnID(turn)
 	}
-	s.Open = f.next() == "open"
+	for owes := range strings.SplitSeq(f.next(), "+") {
+		s.Open, s.Replies = s.Open || owes == "open", s.Replies || owes == "replies"
+	}
 	if due := f.next(); due != "-" && f.err == nil {
 		ns, err := strconv.ParseInt(due, 10, 64)
 		f.fail(err)

@@ -54,6 +54,8 @@ type Log struct {
 	foreign  sync.Map // place → struct{}: reported already
 	marks    marks
 	doubt    func(shard int)
+	// own are the newest frames that this Log has appended, by stream.
+	own [LogStreams]own
 	// held are the streams that nothing is appended to now.
 	held [LogStreams]atomic.Bool
 	// stream and prefix of the subject, by partition

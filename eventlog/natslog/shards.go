@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
@@ -71,6 +72,7 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 		}
 		s := eventlog.Stored{Head: head}
 		if m.isFrame() {
+			s.Types = strings.Split(m.header.Get(headerEvents), " ")
 			s.Frame, s.Digest = m.decoder(head), func() messages.Digest { return messages.DigestOf(m.data) }
 		}
 		return give(s)

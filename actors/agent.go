@@ -27,10 +27,18 @@ type agent struct {
 	// that begins.
 	def, next *definition
 
-	after  *afterlife
-	self   *actor.PID
-	parent *actor.PID
-	root   *actor.RootContext
+	letters *deadLetters
+	self    *actor.PID
+	parent  *actor.PID
+	root    *actor.RootContext
+
+	// backlog is what its partition admitted and it has not handled.
+	backlog *backlog
+	// activated releases the token for its activation. It may be called again.
+	activated func()
+	resident  resident
+	size      int // of the state when it was last estimated, in bytes
+	grown     int // bytes that were appended since
 
 	// tip is what the first reading begins with; nil: what it finds.
 	tip *eventlog.Tip
@@ -42,23 +50,17 @@ type agent struct {
 	unsaved unsaved
 
 	outcomes outcomes
-	// broken is why the agent cannot act: its log is damaged, or its owner has
-	// been replaced. Every command is answered with it.
+	// broken is why the agent cannot act, in any phase but active. Every command is refused
+	// with it.
 	broken *messages.Error
-	// damaged says that broken is because what is stored cannot be read, and that a
-	// delete may end the agent all the same.
-	damaged bool
-	// leaving says that the partition is about to go to another owner; hushed that it
-	// has been told that nothing runs here that must not be cut off.
-	leaving, hushed bool
-	// left says that the partition was asked to let the agent go.
-	left bool
+	phase  phase
+	drain  drain
 	// asking is the sender of the command at hand, for a panic in its handling.
 	asking *actor.PID
 
 	running   map[turn.Effect]func() // cancels what was begun
 	succeeded succession
-	// recovered says that the next model call is one that an earlier activation
+	// recovered reports that the next model call is one that an earlier activation
 	// may have begun, or what follows from that.
 	recovered bool
 	// rewritten is the request that hooks have made for the next model call; nil
@@ -69,54 +71,109 @@ type agent struct {
 	missing error
 }
 
+// phase is what an activation can do.
+type phase uint8
+
+const (
+	active  phase = iota
+	newer         // what is stored is of a newer version; the agent is left untouched
+	damaged       // what is stored cannot be read; a delete ends the agent all the same
+	ending        // gives way to the next activation
+)
+
 // What an agent is sent beside commands.
 type (
 	// outcomesWait reports that there are outcomes to take.
 	outcomesWait struct{}
-	// reload asks an agent that could not be loaded to end, so that it is activated again.
-	reload struct{}
-	// stay says that the partition stays with this owner after all.
-	stay struct{}
+	// passivate asks the agent to leave memory if it has nothing to do.
+	passivate struct{}
 )
 
 // Receive handles one message.
 func (a *agent) Receive(ctx actor.Context) {
+	defer a.handled(ctx)
 	defer a.survive()
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
-		a.rt.active.Add(1)
-		a.load()
+		a.start(ctx)
 	case *actor.Stopping:
 		a.rest(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
 		a.stop()
 	case *actor.Stopped:
-		a.rt.active.Add(-1)
-		a.after.stopped(ctx.ActorSystem().Root)
+		a.rt.residents.exit(&a.resident)
+		a.letters.stopped(ctx.ActorSystem().Root)
 	case *Deliver:
+		defer a.backlog.release(commandSize(m.Command))
 		a.asking = ctx.Sender()
 		a.deliver(m, ctx.Sender())
 		a.asking = nil
+	case *Wake:
+		defer a.backlog.release(0)
+		a.wake(ctx.Sender())
 	case outcomesWait:
 		a.settle(a.outcomes.take(a.rt.maxResult()))
 		if a.outcomes.more() {
 			a.root.Send(a.self, outcomesWait{})
 		}
-	case *Wake:
-		a.wake(ctx.Sender())
 	case savedAs:
 		a.saved(m)
-	case reload:
-		a.leave(true)
-	case leave:
-		a.leaving, a.hushed = true, false
-	case stay:
-		a.leaving, a.hushed = false, false
+	case drainAgent:
+		a.drain = draining
+	case stayAgent:
 		a.stay()
-	case sleep:
-		a.sleep(ctx)
+	case passivate:
+		if a.idle() && a.backlog.closeEmpty() {
+			ctx.Stop(a.self)
+		}
 	}
-	a.hush()
+	a.reportDrained()
+}
+
+func (a *agent) start(ctx actor.Context) {
+	a.self, a.parent, a.root = ctx.Self(), ctx.Parent(), ctx.ActorSystem().Root
+	self, root := a.self, a.root
+	a.resident.leave = func() { root.Send(self, passivate{}) }
+	a.rt.residents.enter()
+	a.load()
+}
+
+// handled notes that a message was handled.
+func (a *agent) handled(ctx actor.Context) {
+	switch ctx.Message().(type) {
+	case *actor.Stopping:
+		return
+	case *actor.Stopped:
+		a.activated()
+		return
+	case *actor.Started:
+		if a.backlog.empty() {
+			a.activated()
+		}
+	default:
+		a.activated()
+	}
+	a.rt.residents.note(&a.resident, a.memory(), a.idle())
+}
+
+// idle reports whether the agent has nothing to do, or cannot do anything.
+func (a *agent) idle() bool {
+	if a.phase == ending {
+		return false // it stops by itself
+	}
+	return !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)
+}
+
+// agentBytes is about what an agent takes in memory beside its state: the actor, its mailbox
+// and what its partition keeps of it.
+const agentBytes = 4 << 10
+
+// memory estimates what the agent takes, in bytes. The state is estimated again when what was
+// appended could have changed that by an eighth.
+func (a *agent) memory() int64 {
+	if a.size == 0 || a.grown > 4<<10+a.size/8 {
+		a.size, a.grown = a.state.Size(), 0
+	}
+	return int64(agentBytes + a.size + a.grown)
 }
 
 // wake answers once the agent has gone on. Only an agent with events is fenced
@@ -141,7 +198,7 @@ func (a *agent) env() turn.Env {
 	if a.state.Turn == nil {
 		a.def = a.next
 	}
-	return turn.Env{Agent: a.id, Definition: a.def.turn, Next: &a.next.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.leaving}
+	return turn.Env{Agent: a.id, Definition: a.def.turn, Next: &a.next.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.drain != serving}
 }
 
 // judge gives the machine a command or an outcome. A turn that begins with it, behind
@@ -156,8 +213,12 @@ func (a *agent) judge(env turn.Env, what any) ([]messages.Event, error) {
 }
 
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
+	if a.ctx.Err() != nil { // what is not begun must not be applied
+		a.answer(sender, messages.Answer{Err: changingHands(a.id.Partition())})
+		return
+	}
 	if a.broken != nil {
-		if deletesAnyhow(d.Command) && a.damaged && !a.left {
+		if deletesAnyhow(d.Command) && a.phase == damaged {
 			a.bury(d.cause(), d.Command.(messages.Delete), sender)
 			return
 		}
@@ -266,20 +327,7 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
 func (a *agent) rest(events, share int) {
-	if !a.left && a.broken == nil {
+	if a.phase == active {
 		a.save(events, share, false)
 	}
-}
-
-// sleep stops the agent if it has nothing to do, or cannot do anything.
-func (a *agent) sleep(ctx actor.Context) {
-	if a.left {
-		ctx.Stop(a.self)
-		return
-	}
-	if a.outcomes.more() || a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown) {
-		ctx.Send(a.parent, awake{a.id})
-		return
-	}
-	ctx.Stop(a.self)
 }

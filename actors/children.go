@@ -32,7 +32,7 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 	}
 	l.Command = a.bounded(l.Command)
 	ctx, cancel := context.WithCancel(a.ctx)
-	a.rt.crew.run(func() {
+	a.rt.dispatcher.run(func() {
 		for again := sendAgain; a.deliverTo(ctx, l); again = min(2*again, sendAgainMost) {
 			if l.Stored != nil {
 				a.report(e, l.Stored)
@@ -147,7 +147,7 @@ func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
 		}
 	}
 	rt, id, epoch, partition := a.rt, a.id, a.epoch, a.ctx
-	rt.crew.run(func() {
+	rt.dispatcher.run(func() {
 		ctx, cancel := context.WithTimeout(partition, readLimit)
 		defer cancel()
 		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {

@@ -33,6 +33,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 			a.stalled(sender, err)
 			sender = nil
 		}))
+		a.backlog.stall(nil)
 	}
 	if err != nil {
 		a.notAppended(sender, len(b), err)
@@ -71,11 +72,15 @@ func stalls(tell func(error)) func(error) {
 	}
 }
 
-// stalled refuses the command whose append takes too long. The append is tried until the
-// log answers; what was asked for under an id may be asked for again.
+// stalled refuses the command whose append takes too long, and all that come until it ends.
+// The append is tried until the log answers; what was asked for under an id may be asked for
+// again.
 func (a *agent) stalled(sender *actor.PID, err error) {
+	a.activated() // its activation must not keep others waiting
 	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", err)
-	a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, err)})
+	why := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, err)
+	a.backlog.stall(why)
+	a.answer(sender, messages.Answer{Err: why})
 }
 
 // Summarize is what the headers of a frame say of the agent's state.
@@ -139,6 +144,7 @@ func scheduleReply(ev messages.Event) (subject, input string) {
 // appended does what follows from a frame that is now in the log.
 func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *actor.PID) {
 	a.unsaved.add(f, size)
+	a.grown += size
 	a.succeeded.fold(f)
 	a.save(a.rt.saveEvery, snapshotShare, true)
 	now := Summarize(&a.state)

@@ -10,11 +10,11 @@ import (
 // log has lost messages: it answers every command with why. It reads and writes
 // nothing.
 func DamagedPartition(why *messages.Error) *actor.Props {
-	after := &afterlife{refusal: why}
+	letters := &deadLetters{refusal: func() *messages.Error { return why }}
 	return actor.PropsFromFunc(func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Stopped:
-			after.stopped(ctx.ActorSystem().Root)
+			letters.stopped(ctx.ActorSystem().Root)
 		case *Deliver, *Wake:
 			if ctx.Sender() != nil {
 				ctx.Respond(&messages.Answer{Err: why})
@@ -22,5 +22,5 @@ func DamagedPartition(why *messages.Error) *actor.Props {
 		case Drain:
 			ctx.Respond(Drained{})
 		}
-	}, after.mailbox())
+	}, letters.mailbox())
 }

@@ -25,7 +25,7 @@ const maxResult = 192 << 10
 // act brings the world in line with the state: it begins the effects that are
 // new and cancels those that are listed no more.
 func (a *agent) act() {
-	a.hush()
+	a.reportDrained()
 	if a.broken != nil {
 		return
 	}
@@ -166,7 +166,7 @@ func roomFor(ctx context.Context, c turn.ToolCall, result any) any {
 func (a *agent) run(e turn.Effect, gone any, work func(context.Context) any) (cancel func()) {
 	ctx, cancel := context.WithCancel(a.ctx)
 	ctx, release := a.rt.memory.With(ctx)
-	a.rt.crew.run(func() {
+	a.rt.dispatcher.run(func() {
 		defer release() // the result is small by then
 		result := gone
 		defer func() { a.report(e, result) }()

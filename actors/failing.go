@@ -19,13 +19,18 @@ func (a *agent) fail(err error) {
 	switch {
 	case a.ctx.Err() != nil:
 		a.broken = changingHands(a.id.Partition())
+		a.leave(false)
 	case errors.As(err, &damage):
-		a.broken, a.damaged = messages.Refuse(messages.Damaged, "%v; the agent is left untouched", err), !errors.Is(err, messages.ErrNewer)
+		a.broken, a.phase = messages.Refuse(messages.Damaged, "%v; the agent is left untouched", err), damaged
+		if errors.Is(err, messages.ErrNewer) {
+			a.phase = newer
+		}
 		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
 	case errors.Is(err, messages.ErrLocked): // a delete may be what waits in the mailbox
-		a.broken, a.damaged = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err), true
+		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
 		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
-		a.root.Send(a.self, reload{})
+		a.leave(true)
+		a.phase = damaged
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
 		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
@@ -93,14 +98,15 @@ func (a *agent) survive() {
 	a.leave(true)
 }
 
-// leave cancels all work and asks the partition to let the agent go. The next
-// message activates it anew; with again, the partition does so by itself,
-// because the agent may owe work.
+// leave cancels all work and stops the agent behind what is in its mailbox. The next
+// command activates it again; with again, the partition does so by itself, because the agent
+// may owe work.
 func (a *agent) leave(again bool) {
 	a.stop()
-	if !a.left {
-		a.left = true
-		a.root.Send(a.parent, leaving{a.id, again})
+	if a.phase != ending {
+		a.phase = ending
+		a.backlog.fail(again)
+		a.root.Poison(a.self)
 	}
 }
 

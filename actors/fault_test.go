@@ -91,8 +91,8 @@ var faults = []fault{
 	case turn.ToolReconciled:`},
 	{"show a model only the beginning of a blob", "excerpt",
 		`fromRune(tail)`, `nil`},
-	{"passivate with work to do", "(*agent).sleep",
-		`|| a.state.Open() && (len(a.running) > 0 || !a.def.turn.Unknown)`, ``},
+	{"passivate with work to do", "(*agent).idle",
+		`&& (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)`, ``},
 }
 
 // faultActs is within how many acts a fault must be found. Where the order of goroutines

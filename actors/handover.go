@@ -8,43 +8,58 @@ import (
 )
 
 // Drain asks a partition that is about to go to another owner to begin no calls that
-// must not be cut off, those of tools with OnUnknown Pause and Reconcile. Everything else goes
-// on. It is answered by Drained when none of them runs.
+// must not be cut off, those of tools with OnUnknown Pause and Reconcile. Everything else
+// continues. It is answered by Drained when none of them runs.
 type Drain struct{}
 
 // Drained answers Drain: stopped now, the partition leaves nothing behind that its
-// next owner cannot go on with by itself.
+// next owner cannot continue by itself.
 type Drained struct{}
 
-// Stay tells a partition that was asked to drain that it stays where it is. It is not
-// answered.
+// Stay ends a drain: the partition keeps its owner. It is not answered.
 type Stay struct{}
 
-// handover is a drain: who asked for it, and which agents have calls that must end.
+// handover is a drain: who asked for it, and which agents are not drained.
 type handover struct {
 	asked *actor.PID
-	loud  map[messages.AgentID]struct{}
+	busy  map[messages.AgentID]struct{}
 }
+
+// drain is how far an agent is with a drain.
+type drain uint8
+
+const (
+	serving  drain = iota
+	draining       // begins no calls that must not be cut off
+	quiet          // and has reported that none runs
+)
+
+// What a partition and its agents send one another about a drain.
+type (
+	drainAgent struct{}                         // to an agent
+	stayAgent  struct{}                         // to an agent: the drain is over
+	drained    struct{ agent messages.AgentID } // from an agent: no call runs that must not be cut off
+)
 
 func (p *partition) drain(ctx actor.Context) {
-	p.handover = &handover{asked: ctx.Sender(), loud: make(map[messages.AgentID]struct{}, len(p.agents))}
-	for id, c := range p.agents {
-		p.handover.loud[id] = struct{}{}
-		ctx.Send(c.pid, leave{})
+	p.handover = &handover{asked: ctx.Sender(), busy: make(map[messages.AgentID]struct{}, len(p.byPID))}
+	for _, id := range p.byPID {
+		p.handover.busy[id] = struct{}{}
+		ctx.Send(p.agents[id].pid, drainAgent{})
 	}
-	p.drained(ctx)
+	p.reportDrained(ctx)
 }
 
-func (p *partition) hushed(ctx actor.Context, a messages.AgentID) {
+func (p *partition) agentDrained(ctx actor.Context, a messages.AgentID) {
 	if p.handover != nil {
-		delete(p.handover.loud, a)
-		p.drained(ctx)
+		delete(p.handover.busy, a)
+		p.reportDrained(ctx)
 	}
 }
 
-// drained tells who asked once no agent has a call that must end.
-func (p *partition) drained(ctx actor.Context) {
-	if h := p.handover; h != nil && len(h.loud) == 0 && h.asked != nil {
+// reportDrained answers the drain, once, when every agent is drained.
+func (p *partition) reportDrained(ctx actor.Context) {
+	if h := p.handover; h != nil && len(h.busy) == 0 && h.asked != nil {
 		ctx.Send(h.asked, Drained{})
 		h.asked = nil
 	}
@@ -52,22 +67,23 @@ func (p *partition) drained(ctx actor.Context) {
 
 func (p *partition) stay(ctx actor.Context) {
 	p.handover = nil
-	for _, c := range p.agents {
-		ctx.Send(c.pid, stay{})
+	for _, id := range p.byPID {
+		ctx.Send(p.agents[id].pid, stayAgent{})
 	}
 }
 
-// hush tells the partition, once, that no call runs here that must not be cut off, as
-// far as the log has been told of it.
-func (a *agent) hush() {
-	if a.leaving && !a.hushed && (a.broken != nil || !a.state.MustEnd()) {
-		a.hushed = true
-		a.root.Send(a.parent, hushed{a.id})
+// reportDrained reports to the partition, once, that no call runs here that must not be cut
+// off, as far as the log has it.
+func (a *agent) reportDrained() {
+	if a.drain == draining && (a.broken != nil || !a.state.MustEnd()) {
+		a.drain = quiet
+		a.root.Send(a.parent, drained{a.id})
 	}
 }
 
 // stay begins what was left to the agent's next owner.
 func (a *agent) stay() {
+	a.drain = serving
 	if a.broken != nil || a.def.turn.Unknown {
 		return
 	}

@@ -81,7 +81,7 @@ func (h hooking) guard(ctx context.Context, name string, f func(context.Context)
 	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
 	done := make(chan result, 1)
-	h.rt.crew.run(func() {
+	h.rt.dispatcher.run(func() {
 		r := result{err: errHookGone}
 		defer func() {
 			if p := recover(); p != nil {
@@ -521,6 +521,6 @@ func (a *agent) tellEnded(f *messages.Frame) {
 		default:
 			continue
 		}
-		a.rt.crew.run(func() { h.turnEnd(context.Background(), end) })
+		a.rt.dispatcher.run(func() { h.turnEnd(context.Background(), end) })
 	}
 }

@@ -41,6 +41,7 @@ func (a *agent) load() {
 		return
 	}
 	a.state, a.tail, a.newest, a.owing, a.unsaved = l.state, l.tail, l.newest, l.owing, l.unsaved
+	a.size = 0 // not estimated
 	switch {
 	case a.tail.Epoch > a.epoch:
 		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
@@ -207,7 +208,7 @@ func (a *agent) answerAgain(sender *actor.PID, d *Deliver, processed *turn.Proce
 		return
 	}
 	root, rt, id, parent := a.root, a.rt, a.id, a.ctx
-	rt.crew.run(func() {
+	rt.dispatcher.run(func() {
 		ctx, cancel := context.WithTimeout(parent, readLimit)
 		defer cancel()
 		ans := rt.firstAnswer(ctx, id, d, n)

@@ -8,45 +8,45 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// mailbox is an unbounded mailbox that answers those whose messages are still
-// in it, or come to it, when its actor has stopped; protoactor drops them
-// without a word, and their senders would wait in vain.
+// mailbox is an unbounded mailbox that answers the senders of what is still in it, or comes
+// to it, when its actor has stopped: protoactor drops that, and their senders would wait in
+// vain.
 type mailbox struct {
 	actor.Mailbox
-	after *afterlife
+	letters *deadLetters
 }
 
-// afterlife is what an actor leaves to its mailbox.
-type afterlife struct {
+// deadLetters answers what an actor that has stopped does not handle.
+type deadLetters struct {
 	root    atomic.Pointer[actor.RootContext]
-	refusal *messages.Error
+	refusal func() *messages.Error
 }
 
-// stopped says that the actor handles nothing any more.
-func (l *afterlife) stopped(root *actor.RootContext) { l.root.Store(root) }
+// stopped notes that the actor handles nothing from now on.
+func (l *deadLetters) stopped(root *actor.RootContext) { l.root.Store(root) }
 
-func (l *afterlife) mailbox() actor.PropsOption {
+func (l *deadLetters) mailbox() actor.PropsOption {
 	return actor.WithMailbox(func() actor.Mailbox { return &mailbox{actor.Unbounded()(), l} })
 }
 
 // RegisterHandlers puts invoker behind the mailbox.
 func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
-	m.Mailbox.RegisterHandlers(invokerOf{invoker, m.after}, dispatcher)
+	m.Mailbox.RegisterHandlers(answering{invoker, m.letters}, dispatcher)
 }
 
-type invokerOf struct {
+type answering struct {
 	actor.MessageInvoker
-	after *afterlife
+	letters *deadLetters
 }
 
 // InvokeUserMessage gives the message to the actor, or answers it.
-func (i invokerOf) InvokeUserMessage(m any) {
-	root := i.after.root.Load()
+func (i answering) InvokeUserMessage(m any) {
+	root := i.letters.root.Load()
 	if root == nil {
 		i.MessageInvoker.InvokeUserMessage(m)
 		return
 	}
 	if sender := actor.UnwrapEnvelopeSender(m); sender != nil {
-		root.Send(sender, &messages.Answer{Err: i.after.refusal})
+		root.Send(sender, &messages.Answer{Err: i.letters.refusal()})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -55,6 +56,11 @@ type Config struct {
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
+	// MaxAgents and MaxAgentBytes bound the agents in memory by their number and by the bytes
+	// that they are estimated to take: beyond that those with nothing to do leave, least
+	// recently used first. Zero: what DefaultMaxAgents returns.
+	MaxAgents     int
+	MaxAgentBytes int64
 	// SnapshotEvery is how many events an agent writes, at least, between two
 	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
 	// and every activation reads the agent's whole log.
@@ -78,23 +84,32 @@ type Config struct {
 // DefaultRecoverRate is how many lost model calls are begun anew in a second.
 const DefaultRecoverRate = 200
 
+// DefaultMaxAgents returns the bounds on agents in memory of a node that is not given any: an
+// eighth of the memory that this process may use, and an agent for each 8 KiB of that.
+func DefaultMaxAgents() (most int, bytes int64) {
+	bytes = memory.Default() / 2
+	return int(bytes >> 13), bytes
+}
+
 // DefaultIdleAfter is how long an idle agent stays in memory.
 const DefaultIdleAfter = 5 * time.Minute
 
 // Runtime holds what all partitions of a node share. It is safe for concurrent
 // use.
 type Runtime struct {
-	log       eventlog.Log
-	kinds     map[string]*kind
-	observer  Observer
-	send      func(context.Context, messages.AgentID, messages.Command) error
-	purger    Purger
-	evidence  Evidence
-	settle    time.Duration
-	may       func() bool
-	idleAfter time.Duration
-	logger    *slog.Logger
-	crew      crew
+	log        eventlog.Log
+	kinds      map[string]*kind
+	observer   Observer
+	send       func(context.Context, messages.AgentID, messages.Command) error
+	purger     Purger
+	evidence   Evidence
+	settle     time.Duration
+	may        func() bool
+	logger     *slog.Logger
+	dispatcher dispatcher
+	// activations are the node's tokens for activations.
+	activations *semaphore.Weighted
+	residents   residents
 	// reading bounds how many first answers are read from the log at once: a crowd
 	// that asks again must not take its connection from those who work.
 	reading chan struct{}
@@ -112,8 +127,7 @@ type Runtime struct {
 	saveEvery, saveAtEnd int    // in events
 	saving               chan struct{}
 	// pace is that of model calls of turns that are recovered.
-	pace   *rate.Limiter
-	active atomic.Int64
+	pace *rate.Limiter
 }
 
 func pace(perSecond int) *rate.Limiter {
@@ -149,9 +163,9 @@ type model struct {
 // NewRuntime checks the definitions and stores each by its hash.
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
-		crew: newCrew(), reading: make(chan struct{}, readAtOnce),
+		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
-		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, idleAfter: cfg.IdleAfter, logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
+		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)
 	r.pace = pace(cfg.RecoverRate)
@@ -163,9 +177,6 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	}
 	if r.may == nil {
 		r.may = func() bool { return true }
-	}
-	if r.idleAfter == 0 {
-		r.idleAfter = DefaultIdleAfter
 	}
 	if r.logger == nil {
 		r.logger = slog.Default()
@@ -274,8 +285,8 @@ func (r *Runtime) snapshots(cfg Config) {
 	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
 }
 
-// InMemory is how many agents are in memory.
-func (r *Runtime) InMemory() int { return int(r.active.Load()) }
+// InMemory returns how many agents are in memory.
+func (r *Runtime) InMemory() int { return r.residents.inMemory() }
 
 // Kinds are the kinds that agents here may be of, sorted.
 func (r *Runtime) Kinds() []string {
@@ -337,7 +348,7 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 	if err := messages.Bounded(c); err != nil {
 		return messages.AsError(err)
 	}
-	size := 0
+	size := commandSize(c)
 	switch c := c.(type) {
 	case messages.Input:
 		var least int
@@ -351,24 +362,37 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
 		}
 	case messages.Decide:
-		size = len(c.Result)
 		if limit := r.maxResult(); size > limit {
 			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, limit)
-		}
-	case messages.SetState:
-		size = len(c.Patch)
-	case messages.Task:
-		size = contentSize(c.Content)
-	case messages.Report:
-		size = len(c.Output) + len(c.Message)
-		for _, w := range c.Waiting {
-			size += eventSize + len(w.Arguments) + len(w.Reason) + len(w.Tool) + len(w.Call)
 		}
 	}
 	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
 		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)
 	}
 	return nil
+}
+
+// commandSize is how much of a command is stored, and waits in memory, in bytes. What is small in
+// any case counts as nothing.
+func commandSize(c messages.Command) int {
+	switch c := c.(type) {
+	case messages.Input:
+		size, _ := inputSize(c)
+		return size
+	case messages.Decide:
+		return len(c.Result)
+	case messages.SetState:
+		return len(c.Patch)
+	case messages.Task:
+		return contentSize(c.Content)
+	case messages.Report:
+		size := len(c.Output) + len(c.Message)
+		for _, w := range c.Waiting {
+			size += eventSize + len(w.Arguments) + len(w.Reason) + len(w.Tool) + len(w.Call)
+		}
+		return size
+	}
+	return 0
 }
 
 type nobody struct{}

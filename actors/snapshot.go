@@ -101,7 +101,7 @@ func (a *agent) save(events, share int, sure bool) {
 	*u = unsaved{size: u.size, under: true}
 	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
 	written := rt.writers.begin(id)
-	rt.crew.run(func() {
+	rt.dispatcher.run(func() {
 		defer func() { <-rt.saving }()
 		defer written()
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)

@@ -1,0 +1,93 @@
+package actors
+
+import (
+	"sync"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// What may wait for one agent, and in one partition for agents that are not active yet. Each
+// is refused beyond it, but a command is never refused for its size alone.
+const (
+	backlogCommands = 1000
+	backlogBytes    = 4 << 20
+	heldCommands    = 4000
+	heldBytes       = 8 << 20
+)
+
+// backlog counts the commands that an agent was sent and has not handled. Its partition
+// admits them before it sends them, and the agent releases each when it has handled it: no
+// mailbox grows without bound, and none blocks its sender or drops what it holds. The zero
+// value is empty. Safe for concurrent use.
+type backlog struct {
+	mu              sync.Mutex
+	commands, bytes int
+	// stalled is why the agent cannot write to its log now; nil: it can.
+	stalled *messages.Error
+	// closed reports that the activation is ending: what comes now is for the next one.
+	closed bool
+	// failed reports that it ends because of a failure, and may owe work.
+	failed bool
+}
+
+// admit counts a command. It returns a refusal if the agent's log takes nothing, or if too
+// much waits. If open is false, the command must not be sent to this activation.
+func (b *backlog) admit(a messages.AgentID, bytes int) (open bool, refusal *messages.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.stalled != nil:
+		return false, b.stalled
+	case b.commands > 0 && (b.commands >= backlogCommands || b.bytes+bytes > backlogBytes):
+		return false, messages.Refuse(messages.Unavailable, "%d commands of %d bytes wait for agent %s, and at most %d of %d bytes may: try again with the same id",
+			b.commands, b.bytes, a, backlogCommands, backlogBytes)
+	}
+	b.commands, b.bytes = b.commands+1, b.bytes+bytes
+	return !b.closed, nil
+}
+
+// release counts a command as handled.
+func (b *backlog) release(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.commands, b.bytes = b.commands-1, b.bytes-bytes
+}
+
+// stall refuses commands with why from now on. A nil why admits them again.
+func (b *backlog) stall(why *messages.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stalled = why
+}
+
+// empty reports whether nothing waits.
+func (b *backlog) empty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.commands == 0
+}
+
+// closeEmpty ends admission to the activation if nothing waits for it, and reports whether it
+// did.
+func (b *backlog) closeEmpty() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = b.closed || b.commands == 0
+	return b.closed
+}
+
+// fail ends admission to the activation because it failed; again reports whether it may owe
+// work.
+func (b *backlog) fail(again bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed, b.failed = true, again
+}
+
+// ended reports whether the activation ended by itself, and whether it failed and may owe
+// work.
+func (b *backlog) ended() (closed, failed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed, b.failed
+}

@@ -1,0 +1,136 @@
+package actors
+
+import (
+	"cmp"
+	"container/list"
+	"sync"
+	"time"
+)
+
+// residents bounds the agents in a node's memory, by their number, by the bytes that they
+// take, and by how long they have had nothing to do. What is too much leaves, least recently
+// used first; an agent that is at work stays. Safe for concurrent use.
+type residents struct {
+	most      int
+	mostBytes int64
+	idleAfter time.Duration
+
+	mu    sync.Mutex
+	count int
+	bytes int64
+	idle  list.List // of *resident, least recently used first
+	// asked are those of count that were asked to leave, askedBytes what they take.
+	asked      int
+	askedBytes int64
+	timer      *time.Timer // for the first of idle; nil: none is
+}
+
+// newResidents returns the bounds that cfg sets, or the default ones.
+func newResidents(cfg Config) residents {
+	most, bytes := DefaultMaxAgents()
+	return residents{most: cmp.Or(cfg.MaxAgents, most), mostBytes: cmp.Or(cfg.MaxAgentBytes, bytes), idleAfter: cmp.Or(cfg.IdleAfter, DefaultIdleAfter)}
+}
+
+// resident is an agent in memory.
+type resident struct {
+	leave func() // asks the agent to leave memory if it has nothing to do
+	bytes int64
+	used  time.Time
+	at    *list.Element // in residents.idle; nil: it is at work, or was asked to leave
+	asked bool
+}
+
+// enter counts an agent more.
+func (s *residents) enter() {
+	s.mu.Lock()
+	s.count++
+	leaving := s.surplus()
+	s.mu.Unlock()
+	ask(leaving)
+}
+
+// exit counts an agent less.
+func (s *residents) exit(r *resident) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unlist(r)
+	s.count--
+	s.bytes -= r.bytes
+}
+
+// note records that an agent handled a message, what it takes now, in bytes, and whether it
+// has anything to do.
+func (s *residents) note(r *resident, bytes int64, idle bool) {
+	s.mu.Lock()
+	s.unlist(r)
+	s.bytes += bytes - r.bytes
+	r.bytes = bytes
+	if idle {
+		r.used = time.Now()
+		r.at = s.idle.PushBack(r)
+	}
+	leaving := s.surplus()
+	s.mu.Unlock()
+	ask(leaving)
+}
+
+// inMemory returns how many agents are in memory.
+func (s *residents) inMemory() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// unlist takes an agent out of the list, or back from those that were asked. Hold mu.
+func (s *residents) unlist(r *resident) {
+	if r.at != nil {
+		s.idle.Remove(r.at)
+		r.at = nil
+	}
+	if r.asked {
+		r.asked = false
+		s.asked--
+		s.askedBytes -= r.bytes
+	}
+}
+
+// surplus returns the idle agents that are too many, take too much or have been idle for too
+// long, and counts them as asked. Hold mu.
+func (s *residents) surplus() (leaving []*resident) {
+	now := time.Now()
+	for first := s.idle.Front(); first != nil; first = s.idle.Front() {
+		r := first.Value.(*resident)
+		expires := r.used.Add(s.idleAfter)
+		if s.count-s.asked <= s.most && s.bytes-s.askedBytes <= s.mostBytes && now.Before(expires) {
+			s.wait(expires.Sub(now))
+			return leaving
+		}
+		s.unlist(r)
+		r.asked = true
+		s.asked++
+		s.askedBytes += r.bytes
+		leaving = append(leaving, r)
+	}
+	return leaving
+}
+
+// wait has the list examined again when its first agent has been idle for too long. Hold mu.
+func (s *residents) wait(d time.Duration) {
+	if s.timer != nil {
+		return
+	}
+	s.timer = time.AfterFunc(d, func() {
+		s.mu.Lock()
+		s.timer = nil
+		leaving := s.surplus()
+		s.mu.Unlock()
+		ask(leaving)
+	})
+}
+
+// ask asks agents to leave memory.
+func ask(leaving []*resident) {
+	for _, r := range leaving {
+		r.leave()
+	}
+}

@@ -28,7 +28,7 @@ type residents struct {
 // newResidents returns the bounds that cfg sets, or the default ones.
 func newResidents(cfg Config) residents {
 	most, bytes := DefaultMaxAgents()
-	return residents{most: cmp.Or(cfg.MaxAgents, most), mostBytes: cmp.Or(cfg.MaxAgentBytes, bytes), idleAfter: cmp.Or(cfg.IdleAfter, DefaultIdleAfter)}
+	return residents{most: cmp.Or(cfg.MaxAgents, most), mostBytes: cmp.Or(cfg.AgentMemory, bytes), idleAfter: cmp.Or(cfg.IdleAfter, DefaultIdleAfter)}
 }
 
 // resident is an agent in memory.

@@ -56,11 +56,11 @@ type Config struct {
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
 	IdleAfter time.Duration
-	// MaxAgents and MaxAgentBytes bound the agents in memory by their number and by the bytes
+	// MaxAgents and AgentMemory bound the agents in memory by their number and by the bytes
 	// that they are estimated to take: beyond that those with nothing to do leave, least
 	// recently used first. Zero: what DefaultMaxAgents returns.
-	MaxAgents     int
-	MaxAgentBytes int64
+	MaxAgents   int
+	AgentMemory int64
 	// SnapshotEvery is how many events an agent writes, at least, between two
 	// snapshots. Zero: DefaultSnapshotEvery; negative: none are written or read,
 	// and every activation reads the agent's whole log.

@@ -121,6 +121,12 @@ type Config struct {
 	PayloadMemory int64
 	// IdleAfter is how long an idle agent stays in memory. Zero: five minutes.
 	IdleAfter time.Duration
+	// MaxAgents is how many agents stay in memory, AgentMemory how many bytes they may be
+	// estimated to take. Beyond either the idle ones leave, least recently used first; those
+	// that are at work stay. Zero: an eighth of the memory that the process may use, and an
+	// agent for each 8 KiB of that.
+	MaxAgents   int
+	AgentMemory int64
 	// SnapshotEvery is how many events an agent writes, at least, between two
 	// snapshots. Zero: actors.DefaultSnapshotEvery; negative: there are none, and an
 	// agent that comes into memory reads its whole log.
@@ -283,7 +289,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Send:   n.send,
 			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(),
 			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
-			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
+			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
 	if err != nil {

@@ -24,9 +24,9 @@ type serveFlags struct {
 	login                            loginFlags
 	system                           client.Options
 	replicas, snapshotEvery          int
-	recoverRate                      int
+	recoverRate, maxAgents           int
 	idle, drainLimit                 time.Duration
-	payloadMemory                    byteSize
+	payloadMemory, agentMemory       byteSize
 }
 
 func (a *app) serve() *cobra.Command {
@@ -56,6 +56,8 @@ has given its partitions to the other nodes; a second signal ends it at once.`,
 	fs.StringVar(&f.indexDir, "index-dir", "", "folder of the index of all agents, a cache of this node alone (default: in --data, or with --nats a temporary one)")
 	fs.IntVar(&f.replicas, "replicas", 0, "copies of each stream that is created (0: as many as the store has, 1 for a new one)")
 	fs.DurationVar(&f.idle, "idle", 5*time.Minute, "how long an idle agent stays in memory")
+	fs.IntVar(&f.maxAgents, "max-agents", 0, "how many agents stay in memory; beyond that those with nothing to do leave, least recently used first (default: one for each 8 KiB of --agent-memory's default)")
+	fs.Var(&f.agentMemory, "agent-memory", "how much memory agents may take, such as 1GiB; beyond that they leave in the same way (default: an eighth of the machine's)")
 	fs.DurationVar(&f.drainLimit, "drain-limit", 20*time.Second, "how long the node may take, when it is stopped, to give its partitions to the others; when an operator drains it, how long each partition may wait for a call that must not be cut off")
 	fs.IntVar(&f.snapshotEvery, "snapshot-every", 0, "how many events an agent writes, at least, between two snapshots; negative: none are made (default: 128)")
 	fs.IntVar(&f.recoverRate, "recover-rate", 0, fmt.Sprintf("how many model calls that were lost with a node are begun anew in a second by the one that takes over; negative: all at once (default: %d)", actors.DefaultRecoverRate))
@@ -84,6 +86,8 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 		return usage("--replicas %d: an embedded server stands alone; give --nats a cluster of servers", f.replicas)
 	case f.replicas < 0 || f.replicas > maxReplicas:
 		return usage("--replicas %d: NATS keeps 1 to %d copies; 3 outlive one server", f.replicas, maxReplicas)
+	case f.maxAgents < 0:
+		return usage("--max-agents %d: give a positive number, or leave it out for the default", f.maxAgents)
 	case f.idle <= 0 || f.drainLimit <= 0:
 		return usage("--idle and --drain-limit must be positive")
 	}
@@ -92,8 +96,8 @@ func (a *app) runServe(ctx context.Context, f serveFlags, local, httpGiven bool)
 		return err
 	}
 	cfg := cluster.Config{
-		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
-		PayloadMemory: int64(f.payloadMemory), IndexDir: f.indexDir, Providers: withDemo(), Logger: logger,
+		Root: o.Root, Replicas: f.replicas, IdleAfter: f.idle, MaxAgents: f.maxAgents, SnapshotEvery: f.snapshotEvery, DrainLimit: f.drainLimit, RecoverRate: f.recoverRate, Version: versionText(),
+		PayloadMemory: int64(f.payloadMemory), AgentMemory: int64(f.agentMemory), IndexDir: f.indexDir, Providers: withDemo(), Logger: logger,
 	}
 	if external {
 		if cfg.NATS, cfg.NATSOptions, err = o.Resolve(); err != nil {

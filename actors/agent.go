@@ -50,8 +50,7 @@ type agent struct {
 	unsaved unsaved
 
 	outcomes outcomes
-	// broken is why the agent cannot act, in any phase but active. Every command is refused
-	// with it.
+	// broken is why the agent cannot act. Every command is refused with it. Nil: it can.
 	broken *messages.Error
 	phase  phase
 	drain  drain
@@ -85,7 +84,7 @@ const (
 type (
 	// outcomesWait reports that there are outcomes to take.
 	outcomesWait struct{}
-	// passivate asks the agent to leave memory if it has nothing to do.
+	// passivate asks the agent to leave memory if nothing has come since.
 	passivate struct{}
 )
 
@@ -99,6 +98,7 @@ func (a *agent) Receive(ctx actor.Context) {
 	case *actor.Stopping:
 		a.rest(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
 		a.stop()
+		a.phase = ending
 	case *actor.Stopped:
 		a.rt.residents.exit(&a.resident)
 		a.letters.stopped(ctx.ActorSystem().Root)
@@ -122,7 +122,8 @@ func (a *agent) Receive(ctx actor.Context) {
 	case stayAgent:
 		a.stay()
 	case passivate:
-		if a.idle() && a.backlog.closeEmpty() {
+		if a.rt.residents.asks(&a.resident) && a.backlog.closeEmpty() {
+			a.phase = ending
 			ctx.Stop(a.self)
 		}
 	}
@@ -139,27 +140,16 @@ func (a *agent) start(ctx actor.Context) {
 
 // handled notes that a message was handled.
 func (a *agent) handled(ctx actor.Context) {
-	switch ctx.Message().(type) {
-	case *actor.Stopping:
-		return
-	case *actor.Stopped:
-		a.activated()
-		return
-	case *actor.Started:
-		if a.backlog.empty() {
-			a.activated()
-		}
-	default:
+	if _, started := ctx.Message().(*actor.Started); !started || a.phase != active || a.backlog.empty() {
 		a.activated()
 	}
-	a.rt.residents.note(&a.resident, a.memory(), a.idle())
+	if a.phase != ending {
+		a.rt.residents.note(&a.resident, a.memory(), a.idle())
+	}
 }
 
 // idle reports whether the agent has nothing to do, or cannot do anything.
 func (a *agent) idle() bool {
-	if a.phase == ending {
-		return false // it stops by itself
-	}
 	return !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)
 }
 
@@ -327,7 +317,7 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
 func (a *agent) rest(events, share int) {
-	if a.phase == active {
+	if a.broken == nil {
 		a.save(events, share, false)
 	}
 }

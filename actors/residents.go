@@ -33,7 +33,7 @@ func newResidents(cfg Config) residents {
 
 // resident is an agent in memory.
 type resident struct {
-	leave func() // asks the agent to leave memory if it has nothing to do
+	leave func() // sends the agent a passivate
 	bytes int64
 	used  time.Time
 	at    *list.Element // in residents.idle; nil: it is at work, or was asked to leave
@@ -72,6 +72,14 @@ func (s *residents) note(r *resident, bytes int64, idle bool) {
 	leaving := s.surplus()
 	s.mu.Unlock()
 	ask(leaving)
+}
+
+// asks reports whether the agent is asked to leave. What it handled since it was asked has
+// taken that back.
+func (s *residents) asks(r *resident) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.asked
 }
 
 // inMemory returns how many agents are in memory.

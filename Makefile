@@ -55,6 +55,7 @@ test-cli: ## the built binary, command tools, large answers at once, and every b
 
 test-cluster: ## several nodes and servers, in one process and as processes that are killed
 	$(GO) test -count=1 -p 1 -timeout 10m ./cluster/... ./eventlog/natslog ./eventlog/natslog/embedded
+	REPRISE_BURST=20000 $(GO) test -count=1 -v -timeout 10m -run "^TestBurstOfAddresses$$" ./cluster
 
 test-replicas: ## three NATS servers under load, and three minutes of chaos on them
 	REPRISE_REPLICAS=1 $(GO) test -count=1 -p 1 -v -timeout 10m -run '^Test(UpgradeUnderLoad|ThreeReplicasUnderLoad|DamagedReplica|StoreUpgrade|Elections|ServerAndNodeKilled)$$' ./eventlog/natslog ./cluster/clustertest ./cmd/internal/cli

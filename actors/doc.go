@@ -7,9 +7,15 @@
 //     acknowledged by the log.
 //   - A command is answered after its events are in the log, and never when
 //     they are not.
-//   - The mailbox is never blocked: loading, appending, models and tools run
-//     outside it and report back by message, so that an interrupt is met while
-//     a model call runs.
+//   - An agent loads and appends on its mailbox's own goroutine. Models, tools and hooks run
+//     beside it and report back by message, so that an interrupt takes effect while a model
+//     call runs.
+//   - A partition waits for no agent. It admits to each a bounded number of commands and
+//     bytes, and refuses the others at once as unavailable.
+//   - A bounded number of agents is activated at the same time, on a node and in a partition.
+//     Agents that are active do not wait for that.
+//   - Agents in memory are bounded by number, bytes and idle time: the least recently used
+//     leave first, and none that is at work.
 //   - An agent that loses its fence stops at once and cancels what it began;
 //     nothing it does afterwards reaches the log.
 //   - An agent whose log is damaged answers with the damage and is left

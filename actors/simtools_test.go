@@ -39,7 +39,7 @@ func (w *world) config(r *rand.Rand) actors.Config {
 	d.ShowAtMost = []int{0, 0, 3000}[r.IntN(3)]
 	return actors.Config{
 		Definitions: []actors.Definition{d}, IdleAfter: time.Duration(1+r.IntN(40)) * time.Second,
-		SnapshotEvery: []int{-1, 1, 1, 1, 3, 10, 30}[r.IntN(7)],
+		SnapshotEvery: []int{-1, 1, 1, 1, 3, 10, 30}[r.IntN(7)], MaxAgents: r.IntN(3),
 	}
 }
 

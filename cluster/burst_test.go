@@ -19,14 +19,11 @@ import (
 // at work already. Its turns are not held up: a bounded part of the burst is done between two
 // of them, and neither the node nor its server loses anything. REPRISE_BURST sets the number.
 func TestBurstOfAddresses(t *testing.T) {
-	burst := 2000
+	burst := 300
 	if n, err := strconv.Atoi(os.Getenv("REPRISE_BURST")); err == nil {
 		burst = n
-	} else if testing.Short() {
-		burst = 300
 	}
 	w := newWorld(t)
-	w.use(w.connect())
 	n := w.node(agents(scripted.Func(func(messagesRequest) scripted.Step { return scripted.Say("done") }), nil))
 	w.ok(ask(w.ctx, n, "assistant/neighbour", "first", "hello"))
 	ended, err := w.nc.SubscribeSync("box.burst")
@@ -68,6 +65,9 @@ func TestBurstOfAddresses(t *testing.T) {
 		}
 	}
 	t.Logf("published in %v, done in %v; %d asks of the neighbour, the slowest took %v, at most %d turns of the burst between two", published, time.Since(begun), asks, slowest, most)
+	if most > max(200, int64(burst)/20) {
+		t.Errorf("%d turns of the burst came between two of the neighbour", most)
+	}
 	for _, bad := range []string{"dropping", "lapsed", "failed is activated", "lost"} {
 		if i := strings.Index(w.log.String(), bad); i >= 0 {
 			t.Errorf("the log says %.300q", w.log.String()[max(0, i-150):])

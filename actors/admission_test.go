@@ -230,9 +230,9 @@ func TestHeldCommandsAreBounded(t *testing.T) {
 	})
 }
 
-// TestFailedActivationsReleaseTokens holds that activations which fail, and those of agents
-// that cannot write, do not keep others from being activated.
-func TestFailedActivationsReleaseTokens(t *testing.T) {
+// TestStalledActivationsReleaseTokens holds that activations of agents whose log takes nothing
+// do not keep others from being activated.
+func TestStalledActivationsReleaseTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := ofPartition(ada.Partition(), 40)
 		fails := make(map[messages.AgentID]bool)

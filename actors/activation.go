@@ -10,8 +10,8 @@ import (
 // How many agents are activated at the same time: on a node, and of them in one partition, so
 // that a stream of the log that does not answer leaves tokens for the partitions of others.
 const (
-	activationsAtOnce = 128
-	activationsOfOne  = 16
+	activationsAtOnce = 64
+	activationsOfOne  = 8
 )
 
 // tokens are those of one partition for activations. An agent is spawned with one and

@@ -179,7 +179,7 @@ func TestActivationsAreBounded(t *testing.T) {
 		}
 		one := ada.Partition()
 		ask(ofPartition(one, 100))
-		if n := log.waits(); n != 16 {
+		if n := log.waits(); n != 8 {
 			t.Errorf("%d agents of one partition are activated at once", n)
 		}
 		for p := range messages.Partitions {
@@ -187,7 +187,7 @@ func TestActivationsAreBounded(t *testing.T) {
 				ask(ofPartition(messages.Partition(p), 10))
 			}
 		}
-		if n := log.waits(); n != 128 {
+		if n := log.waits(); n != 64 {
 			t.Errorf("%d agents are activated at once", n)
 		}
 		node.Must(ada, say("u2", "hello"))
@@ -198,7 +198,7 @@ func TestActivationsAreBounded(t *testing.T) {
 				t.Error(a.Err)
 			}
 		}
-		if log.most != 128 || log.mostOf != 16 {
+		if log.most != 64 || log.mostOf != 8 {
 			t.Errorf("%d agents at once, %d of one partition", log.most, log.mostOf)
 		}
 	})
@@ -210,15 +210,15 @@ func TestHeldCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newGated(memlog.New(), func(messages.AgentID) bool { return true })
 		node := actorstest.New(t, log).Start(config(echo()))
-		agents := ofPartition(0, 21)
+		agents := ofPartition(0, 13)
 		var answers []func() messages.Answer
-		for _, a := range agents[:16] { // these have the tokens
+		for _, a := range agents[:8] { // these have the tokens
 			answers = append(answers, node.Ask(a, say("u1", "hello")))
 		}
 		for i := range 4000 {
-			answers = append(answers, node.Ask(agents[16+i%4], say(fmt.Sprint("u", i), "hello")))
+			answers = append(answers, node.Ask(agents[8+i%4], say(fmt.Sprint("u", i), "hello")))
 		}
-		refused := node.Do(agents[20], say("u1", "hello"))
+		refused := node.Do(agents[12], say("u1", "hello"))
 		wantCode(t, refused, messages.Unavailable)
 		if refused.Err == nil || !strings.Contains(refused.Err.Message, "at most 4000 of") || !strings.Contains(refused.Err.Message, "same id") {
 			t.Errorf("the refusal is %v", refused.Err)

@@ -53,7 +53,7 @@ const (
 	// bodyRest is what a body takes beside its bytes.
 	bodyRest = 512
 	// givenAtOnce is how many agents of a partition look at a message at once.
-	givenAtOnce = 1000
+	givenAtOnce = 64
 	// toldAtMost is how many acknowledgements can be sent again.
 	toldAtMost = 4096
 	// settleIn is how long what agents look at may take to be settled when the

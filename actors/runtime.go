@@ -372,29 +372,6 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 	return nil
 }
 
-// commandSize is how much of a command is stored, and waits in memory, in bytes. What is small in
-// any case counts as nothing.
-func commandSize(c messages.Command) int {
-	switch c := c.(type) {
-	case messages.Input:
-		size, _ := inputSize(c)
-		return size
-	case messages.Decide:
-		return len(c.Result)
-	case messages.SetState:
-		return len(c.Patch)
-	case messages.Task:
-		return contentSize(c.Content)
-	case messages.Report:
-		size := len(c.Output) + len(c.Message)
-		for _, w := range c.Waiting {
-			size += eventSize + len(w.Arguments) + len(w.Reason) + len(w.Tool) + len(w.Call)
-		}
-		return size
-	}
-	return 0
-}
-
 type nobody struct{}
 
 func (nobody) Committed(Commit)                        {}

@@ -3,7 +3,7 @@ package actors
 import "time"
 
 // dispatcher runs mailboxes, and functions beside them, on goroutines that are used
-// again. A new one for each would grow its stack each time: see docs/decisions/0020. It
+// again. A new one for each would grow its stack each time: see docs/decisions/0007. It
 // implements actor.Dispatcher. The zero value is not usable; see newDispatcher. Safe for
 // concurrent use.
 type dispatcher struct{ work chan func() }

@@ -57,6 +57,9 @@ type agent struct {
 	// asking is the sender of the command at hand, for a panic in its handling.
 	asking *actor.PID
 
+	// late removes what was stored late of a deleted agent. Nil: nothing is to be.
+	late *time.Timer
+
 	running   map[turn.Effect]func() // cancels what was begun
 	succeeded succession
 	// recovered reports that the next model call is one that an earlier activation
@@ -86,6 +89,8 @@ type (
 	outcomesWait struct{}
 	// passivate asks the agent to leave memory if nothing has come since.
 	passivate struct{}
+	// removeLate reports that the lease time after a deletion has passed.
+	removeLate struct{}
 )
 
 // Receive handles one message.
@@ -117,6 +122,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		}
 	case savedAs:
 		a.saved(m)
+	case removeLate:
+		a.removeLate()
 	case drainAgent:
 		a.drain = draining
 	case stayAgent:
@@ -150,7 +157,7 @@ func (a *agent) handled(ctx actor.Context) {
 
 // idle reports whether the agent has nothing to do, or cannot do anything.
 func (a *agent) idle() bool {
-	return !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)
+	return a.late == nil && !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)
 }
 
 // agentBytes is about what an agent takes in memory beside its state: the actor, its mailbox
@@ -207,9 +214,13 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: changingHands(a.id.Partition())})
 		return
 	}
+	if !d.Deadline.IsZero() && !time.Now().Before(d.Deadline) {
+		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "the time for this %s was over (%s) when agent %s came to it: ask again with the same id", d.Command.CommandType(), d.Deadline.UTC().Format(time.RFC3339), a.id)})
+		return
+	}
 	if a.broken != nil {
 		if deletesAnyhow(d.Command) && a.phase == damaged {
-			a.bury(d.cause(), d.Command.(messages.Delete), sender)
+			a.deleteDamaged(d, sender)
 			return
 		}
 		a.answer(sender, messages.Answer{Err: a.broken})
@@ -245,25 +256,33 @@ func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 
 // decide gives a command to the machine and appends what follows.
 func (a *agent) decide(d *Deliver, sender *actor.PID) {
+	if _, ok := d.Command.(messages.Delete); ok {
+		a.delete(d, sender)
+		return
+	}
 	env := a.env()
-	env.Known, env.Person = d.Known, d.Cause.Person()
+	env.Person = d.Cause.Person()
 	events, err := a.judge(env, a.succeeded.bind(d))
+	if err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
+	a.commit(d.cause(), events, sender)
+	if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
+		a.tellAgain(d.Command, 0)
+	}
+}
+
+// refuse answers a command with the machine's error: one that was processed before as it was
+// answered then.
+func (a *agent) refuse(d *Deliver, sender *actor.PID, err error) {
 	var processed *turn.ProcessedError
-	var overtaken *turn.OvertakenError
-	switch {
-	case errors.As(err, &overtaken):
-		a.answer(sender, messages.Answer{N: overtaken.N, Err: messages.Refuse(messages.Conflict, "%v", err)})
-	case errors.As(err, &processed):
+	if errors.As(err, &processed) {
 		a.answerAgain(sender, d, processed)
 		a.tellAgain(d.Command, processed.N)
-	case err != nil:
-		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-	default:
-		a.commit(d.cause(), events, sender)
-		if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
-			a.tellAgain(d.Command, 0)
-		}
+		return
 	}
+	a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 }
 
 // settle feeds outcomes to the machine and appends what follows.
@@ -272,7 +291,7 @@ func (a *agent) settle(batch []outcome) {
 		return
 	}
 	var events []messages.Event
-	cause, closed := messages.Cause{Type: "effect"}, a.state.Buries()
+	cause := messages.Cause{Type: "effect"}
 	for _, o := range batch {
 		if _, listed := a.running[o.of]; !listed {
 			continue
@@ -290,9 +309,6 @@ func (a *agent) settle(batch []outcome) {
 		}
 	}
 	if len(events) > 0 {
-		if closed != nil {
-			cause = closed.Cause()
-		}
 		a.commit(cause, events, nil)
 		return
 	}
@@ -318,6 +334,6 @@ func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 // rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
 func (a *agent) rest(events, share int) {
 	if a.broken == nil {
-		a.save(events, share, false)
+		a.save(events, share)
 	}
 }

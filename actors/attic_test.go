@@ -29,14 +29,15 @@ type attic struct {
 	dice *rand.Rand
 	kept map[messages.AgentID]map[string][][]byte
 	// held are those that were not removed, and who has left them.
-	held  map[messages.AgentID]map[string]*host
+	held  map[messages.AgentID]map[string]left
+	count uint64         // of all that were stored
 	given map[string]int // undamaged ones, by the beginning of their names
 	slow  bool           // some snapshots come late
 	tidy  bool
 }
 
 func newAttic(log eventlog.Log, dice *rand.Rand) *attic {
-	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]*host), given: make(map[string]int)}
+	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
 }
 
 var errAttic = errors.New("the attic is locked")
@@ -83,10 +84,12 @@ func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string
 		k.kept[a] = make(map[string][][]byte)
 	}
 	if k.held[a] == nil {
-		k.held[a] = make(map[string]*host)
+		k.held[a] = make(map[string]left)
 	}
 	k.kept[a][name] = append(k.kept[a][name], bytes.Clone(snapshot))
-	k.held[a][name], _ = ctx.Value(puts{}).(*host)
+	k.count++
+	by, _ := ctx.Value(puts{}).(*host)
+	k.held[a][name] = left{by, k.count}
 	return err
 }
 
@@ -98,13 +101,19 @@ func (h *host) PutSnapshot(ctx context.Context, a messages.AgentID, name string,
 	return h.Log.PutSnapshot(context.WithValue(ctx, puts{}, h), a, name, snapshot)
 }
 
-// left gives the names of an agent's snapshots, but for those of nodes that have
-// crashed since, which could take nothing back.
-func (k *attic) left(a messages.AgentID) (names []string) {
+// left is a snapshot that was not removed.
+type left struct {
+	by *host
+	at uint64
+}
+
+// left returns the names of an agent's snapshots, but for those of nodes that were replaced:
+// they may have come later than the owner removes what comes late.
+func (k *attic) left(a messages.AgentID, owner *host) (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for name, by := range k.held[a] {
-		if !by.crashed.Load() {
+	for name, l := range k.held[a] {
+		if l.by == owner {
 			names = append(names, name)
 		}
 	}
@@ -118,16 +127,26 @@ func (k *attic) ListSnapshots(_ context.Context, a messages.AgentID) ([]string, 
 	return slices.Sorted(maps.Keys(k.held[a])), nil
 }
 
-// RemoveSnapshots lets go of all that an agent has, or fails. It may still give
-// them: removing is no fence.
-func (k *attic) RemoveSnapshots(_ context.Context, a messages.AgentID, _ ...string) error {
+// Extent counts what was stored here.
+func (k *attic) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
+	upto, err := k.Log.Extent(ctx, a)
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	upto.Snapshots = k.count
+	return upto, err
+}
+
+// PurgeUpto lets go of what an agent has, or fails. It may still give snapshots: removing is
+// no fence.
+func (k *attic) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+	k.mu.Lock()
 	if !k.tidy && k.dice.IntN(10) == 0 {
+		k.mu.Unlock()
 		return errAttic
 	}
-	delete(k.held, a)
-	return nil
+	maps.DeleteFunc(k.held[a], func(_ string, l left) bool { return l.at <= upto.Snapshots })
+	k.mu.Unlock()
+	return k.Log.PurgeUpto(ctx, a, upto)
 }
 
 // Snapshot gives one.

@@ -706,7 +706,6 @@ func TestAnswerOfADeletedChild(t *testing.T) { // A36, A70, A108
 	child := below(t, s, ada)
 	s.Until(child, "child.reported")
 	node.Must(child, messages.Delete{ID: "d1"})
-	s.Until(child, "agent.purged")
 	if report.Blob == nil {
 		t.Fatalf("the child reports %+v", report)
 	}

@@ -146,7 +146,7 @@ func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *a
 	a.unsaved.add(f, size)
 	a.grown += size
 	a.succeeded.fold(f)
-	a.save(a.rt.saveEvery, snapshotShare, true)
+	a.save(a.rt.saveEvery, snapshotShare)
 	now := Summarize(&a.state)
 	a.tell(func(o Observer) {
 		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})

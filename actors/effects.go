@@ -94,10 +94,6 @@ func (a *agent) begin(e turn.Effect) func() {
 		return a.beginHooks(e)
 	case turn.Begin:
 		a.report(e, turn.TurnDue{})
-	case turn.Bury:
-		a.report(e, turn.BurialDue{})
-	case turn.Purge:
-		return a.beginPurge(e)
 	case turn.RunTool:
 		return a.beginTool(e)
 	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:

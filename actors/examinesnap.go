@@ -16,7 +16,7 @@ import (
 
 // ExamineSnapshots sees that an agent's snapshot can be read and knows of no
 // event that its log has not, and, if it is to look deep, that a replay gives the
-// same; and that none is left of an agent that was purged. It removes a bad one if
+// same; and that none is left of an agent that was deleted. It removes a bad one if
 // it is to repair: a snapshot is a cache. One that shows that events were lost stays.
 func ExamineSnapshots(log interface {
 	eventlog.Reader
@@ -95,7 +95,7 @@ func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, dee
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
 }
 
-// leftBehind tells of snapshots of an agent that was purged.
+// leftBehind reports snapshots of an agent that was deleted.
 func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) (*doctor.Finding, error) {
 	names, err := log.ListSnapshots(ctx, s.Agent)
 	if err != nil || len(names) == 0 {
@@ -105,8 +105,8 @@ func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) 
 	if damage := new(eventlog.DamageError); err != nil && !errors.As(err, &damage) {
 		return nil, err
 	}
-	if state == nil || state.Deleted == nil || !state.Deleted.Purged {
-		return nil, nil // its purge goes on, or it lives again
+	if state == nil || state.Deleted == nil {
+		return nil, nil // it exists again
 	}
 	return &doctor.Finding{Status: doctor.Fail, Detail: fmt.Sprintf("the agent was deleted, and snapshots of it are stored: %s", strings.Join(names, ", "))}, nil
 }

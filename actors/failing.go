@@ -116,4 +116,8 @@ func (a *agent) stop() {
 		cancel()
 	}
 	a.running = nil
+	if a.late != nil {
+		a.late.Stop()
+		a.late = nil
+	}
 }

@@ -42,10 +42,17 @@ func (a *agent) load() {
 	}
 	a.state, a.tail, a.newest, a.owing, a.unsaved = l.state, l.tail, l.newest, l.owing, l.unsaved
 	a.size = 0 // not estimated
-	switch {
-	case a.tail.Epoch > a.epoch:
+	if a.tail.Epoch > a.epoch {
 		a.rt.logger.Warn("an agent was not activated: its log says that another node owns it", a.id.LogAttr(a.epoch), "newer", a.tail.Epoch)
 		a.fenced(a.tail.Epoch)
+		return
+	}
+	if del := a.state.Deleted; del != nil && del.N == a.state.Last {
+		if a.removed(); a.broken != nil {
+			return
+		}
+	}
+	switch {
 	case a.tail.Frame != "" && a.tail.Epoch < a.epoch:
 		a.resend(l.last)
 		a.takeOver()

@@ -16,10 +16,13 @@ type Deliver struct {
 	// Cause says who asks, and through which door; its Type and ID are taken
 	// from Command.
 	Cause messages.Cause
-	// Known is the agent's newest event that whoever asks may have known, as far as the
-	// door can tell: if the agent was deleted since, the answer is messages.Conflict
-	// with the tombstone's number. Nil: the command is no older than it looks.
-	Known *messages.EventNumber
+	// Deadline is when the endpoint gives the command up, by its clock: an owner that
+	// comes to the command later refuses it. So an endpoint that was frozen sends no
+	// command to an agent that was deleted meanwhile, which knows no ids of before. Nodes'
+	// clocks may differ by a second or two; a limit is many times that. If a clock is
+	// further off, prompts sent by that node are refused too early (they are asked again,
+	// in vain), or a command is taken late by as much. Zero: there is none.
+	Deadline time.Time
 	// Came is when this process got the command. An interrupt or abort that names no
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time

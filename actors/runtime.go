@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -71,6 +72,9 @@ type Config struct {
 	RecoverRate int
 	// Evidence is what is known of the agents' logs from elsewhere. Nil: nothing is.
 	Evidence Evidence
+	// Lease is how long after a deletion an owner that lost the agent's partition may
+	// still store something of it: then the removal is done once more. Zero: DefaultLease.
+	Lease time.Duration
 	// Settle is how long a deposed leader of the log's streams may answer. Zero: there
 	// is only one copy.
 	Settle time.Duration
@@ -104,6 +108,7 @@ type Runtime struct {
 	purger     Purger
 	evidence   Evidence
 	settle     time.Duration
+	lease      time.Duration
 	may        func() bool
 	logger     *slog.Logger
 	dispatcher dispatcher
@@ -164,7 +169,7 @@ type model struct {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, may: cfg.MayAct,
+		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
 	}
 	r.snapshots(cfg)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -74,7 +75,7 @@ func (c *census) add(l *life) {
 // what can happen to an agent has happened to none.
 func (c *census) check(t *testing.T, lives uint64) {
 	for _, name := range strings.Fields(`
-		agent.activated agent.cleared agent.closed agent.deleted agent.purged approval.denied approval.forgotten approval.granted approval.requested
+		agent.activated agent.cleared agent.deleted approval.denied approval.forgotten approval.granted approval.requested
 		compaction.failed compaction.requested history.compacted
 		budget.exhausted budget.raised budget.reserved budget.settled command.noop hook.decided
 		input.accepted input.dropped input.requeued input.cancelled
@@ -141,6 +142,7 @@ func (w *world) finish() {
 		w.drain()
 		w.agree()
 		w.reload()
+		<-time.After(2 * actors.DefaultLease)
 		w.buried()
 		for _, h := range w.living() {
 			h.end(true)
@@ -189,20 +191,20 @@ func (w *world) reload() {
 	}
 }
 
-// buried checks that nothing is stored of an agent that was purged.
+// buried checks that nothing is stored of a deleted agent, when the lease time has passed.
 func (w *world) buried() {
 	for _, a := range w.agents {
 		w.mu.Lock()
 		d := w.fold(a).state.Deleted
 		w.mu.Unlock()
-		if d == nil || !d.Purged {
+		if d == nil {
 			continue
 		}
 		for b, err := range w.attic.ListBlobs(w.t.Context(), a) {
-			w.lost("%s was purged, and blob %s is stored, %v", a, b.SHA256, err)
+			w.lost("%s was deleted, and blob %s is stored, %v", a, b.SHA256, err)
 		}
-		if names := w.attic.left(a); len(names) > 0 {
-			w.lost("%s was purged, and snapshots %v are stored", a, names)
+		if names := w.attic.left(a, w.newest()); len(names) > 0 {
+			w.lost("%s was deleted, and snapshots %v are stored", a, names)
 		}
 	}
 }

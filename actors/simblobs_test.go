@@ -46,13 +46,13 @@ func (t *texts) read(b messages.Blob) (string, error) {
 	return text, nil
 }
 
-// RemoveBlobs removes blobs.
-func (h *host) RemoveBlobs(ctx context.Context, a messages.AgentID, blobs ...messages.Digest) error {
+// PurgeUpto removes blobs and snapshots.
+func (h *host) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
 	t := h.w.texts
 	t.mu.Lock()
 	t.removed[a] = true
 	t.mu.Unlock()
-	return h.Log.RemoveBlobs(ctx, a, blobs...)
+	return h.Log.PurgeUpto(ctx, a, upto)
 }
 
 // PutBlob stores a blob, or is lost on its way there or back.

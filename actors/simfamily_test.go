@@ -148,11 +148,10 @@ func (l *familyLife) start(cfg actors.Config) {
 	l.kinds[l.node.Epoch()] = l.node.Runtime().Kinds()
 }
 
-// wake does as the owner of a partition: of kinds that it does not know it wakes
-// agents that are being deleted.
+// wake does as the owner of a partition.
 func (l *familyLife) wake(knows bool) {
 	for _, a := range l.s.Owing() {
-		if all := l.s.Entries(a); knows || all[len(all)-1].Summary.Phase == "deleted" {
+		if knows {
 			l.node.Wake(a)
 		}
 	}

@@ -32,14 +32,14 @@ type view struct {
 	// ever are all events at which an id was spent, in whatever life of the agent.
 	ever map[string][]messages.EventNumber
 	// kept is the first frame that the log still has to have.
-	kept, tombstone int
-	grave           messages.EventNumber         // the newest tombstone
-	shown           map[messages.CallID]string   // what a model call must be given
-	started         map[string]bool              // attempts of tool calls
-	attempts        map[messages.CallID]int      // of the open turn's calls
-	keys            map[messages.CallID]string   // theirs
-	timers          map[string]messages.TimerSet // of the open turn
-	later           map[string]messages.TimerSet // of the agent itself
+	kept     int
+	grave    messages.EventNumber         // the newest tombstone
+	shown    map[messages.CallID]string   // what a model call must be given
+	started  map[string]bool              // attempts of tool calls
+	attempts map[messages.CallID]int      // of the open turn's calls
+	keys     map[messages.CallID]string   // theirs
+	timers   map[string]messages.TimerSet // of the open turn
+	later    map[string]messages.TimerSet // of the agent itself
 }
 
 func newView(a messages.AgentID) *view {
@@ -119,8 +119,8 @@ func (v *view) frame(e eventlog.Entry) {
 }
 
 // ends holds a tombstone against what was before it: all that was accepted has
-// ended, and nothing of it is known any more. It stands alone, and nothing but its
-// purge follows.
+// ended, and nothing of it is known any more. It stands alone, and nothing follows until the
+// agent is created again.
 func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 	for _, ev := range f.Events {
 		switch ev.(type) {
@@ -136,14 +136,14 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 			if !isCommand(f) {
 				v.fail(n, "a delete that comes again would have another effect")
 			}
-			v.grave = n
-			v.later, v.inputs, v.spent, v.tombstone = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber), v.folded-1
-		case messages.AgentPurged:
-			v.kept = v.tombstone
-		case messages.AgentActivated, messages.AgentClosed:
+			v.grave, v.kept = n, v.folded-1
+			v.later, v.inputs, v.spent = make(map[string]messages.TimerSet), make(map[string]int), make(map[string]messages.EventNumber)
+		case messages.AgentActivated:
+		case messages.AgentCreated:
+			return
 		default:
-			if d := v.state.Deleted; d != nil && !d.Purged {
-				v.fail(n, "%s of an agent that is being deleted", ev.EventType())
+			if v.state.Deleted != nil {
+				v.fail(n, "%s of a deleted agent", ev.EventType())
 			}
 		}
 	}

@@ -2,12 +2,9 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
@@ -38,8 +35,6 @@ const (
 	// one is not waited for, but skipped.
 	savesAtOnce = 4
 	saveLimit   = time.Minute
-	// withdrawLimit is how long it is tried to take a snapshot back.
-	withdrawLimit = 10 * time.Second
 )
 
 // snapshotShare is what part of the last snapshot's size the frames behind it
@@ -58,7 +53,7 @@ type unsaved struct {
 }
 
 func (u *unsaved) add(f *messages.Frame, bytes int) {
-	if _, gone := f.Events[0].(messages.AgentPurged); gone { // with the snapshot
+	if eventlog.Ends(f) { // the snapshot is gone, too
 		*u = unsaved{under: u.under}
 	}
 	u.events += len(f.Events)
@@ -81,13 +76,13 @@ type savedAs struct {
 // state must be as the log has it. The mailbox only takes the image; the rest is
 // done beside it, and may end after the agent has gone: a snapshot that comes late
 // replaces a newer one at worst, and costs the next activation the reading of a
-// longer tail. A deleted agent leaves none, for nothing would remove it, and nor
-// does one that somebody else owns by now, who may have deleted it: unless the agent
-// is sure, because it has just written a frame, the log is asked for that. It is asked
-// again once the snapshot is stored, see withdraw.
-func (a *agent) save(events, share int, sure bool) {
+// longer tail. A deleted agent leaves none, for nothing would remove it, and neither does
+// one on a node that may not act: its owner may have deleted it. What is stored late all
+// the same the owner removes when the lease time has passed, and no activation uses it,
+// because the log does not hold its tail.
+func (a *agent) save(events, share int) {
 	u := &a.unsaved
-	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) {
+	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) || !a.rt.may() {
 		return
 	}
 	select {
@@ -99,7 +94,7 @@ func (a *agent) save(events, share int, sure bool) {
 	tail.Seq = a.newest // behind it may be foreign messages
 	s, err := snapshotOf(&a.state, tail, &a.owing)
 	*u = unsaved{size: u.size, under: true}
-	rt, id, epoch, root, self := a.rt, a.id, a.epoch, a.root, a.self
+	rt, id, root, self := a.rt, a.id, a.root, a.self
 	written := rt.writers.begin(id)
 	rt.dispatcher.run(func() {
 		defer func() { <-rt.saving }()
@@ -107,56 +102,11 @@ func (a *agent) save(events, share int, sure bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), saveLimit)
 		defer cancel()
 		m := savedAs{err: err}
-		if m.err == nil && !sure {
-			m.err = rt.owns(ctx, id, epoch)
-		}
 		if m.err == nil {
 			m.size, m.err = rt.saves.put(ctx, id, turn.SnapshotName(), s)
-			if rt.withdraw(id, epoch, tail.Seq) { // what has failed may be stored
-				m.err = errOwned
-			}
 		}
-		if !errors.Is(m.err, errOwned) { // else there is never another one
-			root.Send(self, m)
-		}
+		root.Send(self, m)
 	})
-}
-
-var errOwned = errors.New("somebody else owns the agent")
-
-// owns is errOwned once somebody has written for the agent with a higher epoch. It
-// asks for headers alone, also because a tail has a sealed log read the agent's key
-// anew, and make one where a purge has removed it.
-func (rt *Runtime) owns(ctx context.Context, a messages.AgentID, epoch messages.Epoch) error {
-	tail, err := rt.log.TailByHead(ctx, a)
-	if err == nil && tail.Epoch > epoch {
-		err = errOwned
-	}
-	return err
-}
-
-// withdraw takes back a snapshot up to the frame at sequence last, if somebody else
-// has come to own the agent while it was stored and has purged that frame: nobody
-// knows that it is there. What else is there goes with it, which costs the next
-// owner a reading of its log. It says whether somebody else owns the agent. A node
-// that is killed before, or loses its log, has left it; the doctor finds it.
-func (rt *Runtime) withdraw(a messages.AgentID, epoch messages.Epoch, last uint64) (owned bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), withdrawLimit)
-	defer cancel()
-	owned, err := backoff.Retry(ctx, func() (owned bool, err error) {
-		if err := rt.owns(ctx, a, epoch); !errors.Is(err, errOwned) {
-			return false, err
-		}
-		gone, err := eventlog.Removed(ctx, rt.log, a, last)
-		if gone {
-			err = rt.log.RemoveSnapshots(ctx, a)
-		}
-		return true, err
-	}, backoff.WithBackOff(pauses()), backoff.WithMaxElapsedTime(0))
-	if err != nil {
-		rt.logger.Debug("the log does not tell whether the agent of a snapshot is still this node's", a.LogAttr(epoch), "error", err)
-	}
-	return owned
 }
 
 // snapshotOf is a snapshot that shares with what it is taken of only what does not

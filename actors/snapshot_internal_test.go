@@ -10,7 +10,7 @@ import (
 // leaves one.
 func TestNextLifeCountsAnew(t *testing.T) { // A27, A108
 	u := unsaved{events: 40, bytes: 20 << 10, size: 1 << 20}
-	u.add(&messages.Frame{Events: []messages.Event{messages.AgentPurged{}}}, 200)
+	u.add(&messages.Frame{Events: []messages.Event{messages.AgentDeleted{}}}, 200)
 	if u.due(40, 4) {
 		t.Error("the next life counts the events of the former one")
 	}

@@ -139,9 +139,12 @@ func (q *asking) reconnected() {
 }
 
 // deliver puts a command of a door on its way, at once where no other is in its way, and
-// gives a function that waits for the answer: as long as its ctx lasts, and for askedFor at most; an input is
-// not sent again after its own deadline. It must be called.
-func (h *host) deliver(d *actors.Deliver, overtaken func(messages.EventNumber) error) (wait func(context.Context) (messages.Answer, error)) {
+// gives a function that waits for the answer: as long as its ctx lasts, and for askedFor at
+// most, after which no owner takes it; an input is not sent again after its own deadline. It
+// must be called. What a node reads after it was frozen may have lain there since then, so
+// the time counts from when the node was last known to be there.
+func (h *host) deliver(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error)) {
+	d.Deadline = h.there().Add(askedFor)
 	pid, gone := h.where(d.Agent)
 	here := pid != nil && transport.NodeOf(pid) == h.self
 	if pid != nil && !here {
@@ -156,12 +159,12 @@ func (h *host) deliver(d *actors.Deliver, overtaken func(messages.EventNumber) e
 		defer h.asking.end(d.Agent, mine)
 		ctx, cancel := context.WithTimeout(ctx, askedFor)
 		defer cancel()
-		return h.again(ctx, d, overtaken, mine, first)
+		return h.again(ctx, d, mine, first)
 	}
 }
 
 // again asks until there is an answer that asking again cannot change.
-func (h *host) again(ctx context.Context, d *actors.Deliver, overtaken func(messages.EventNumber) error, mine *asked, attempt *sent) (messages.Answer, error) {
+func (h *host) again(ctx context.Context, d *actors.Deliver, mine *asked, attempt *sent) (messages.Answer, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, 200*time.Millisecond
 	for patience := firstAttempt; ; patience = min(2*patience, mostAttempt) {
@@ -176,21 +179,11 @@ func (h *host) again(ctx context.Context, d *actors.Deliver, overtaken func(mess
 		if err == nil && answer.Err != nil {
 			err = answer.Err
 		}
-		if err != nil && overtaken != nil && d.Known != nil && answer.N > *d.Known {
-			if err := overtaken(answer.N); err != nil {
-				return answer, err
-			}
-			next := *d
-			next.Known = &answer.N
-			d, attempt = &next, nil
-			h.asking.failed(mine) // those behind it were overtaken, too
-			continue
-		}
 		var refused *messages.Error
 		if err == nil || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
 			return answer, h.unknownThere(d.Agent, err)
 		}
-		if in, ok := d.Command.(messages.Input); ok && in.Deadline != nil && !time.Now().Before(*in.Deadline) {
+		if in, ok := d.Command.(messages.Input); ok && in.Deadline != nil && !time.Now().Before(*in.Deadline) || !time.Now().Before(d.Deadline) {
 			return answer, err
 		}
 		attempt = nil

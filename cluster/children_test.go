@@ -220,7 +220,7 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 	w.say(c, "assistant/gone", "u1", "hello")
 	_, err = c.Do(w.ctx, "assistant/gone", messages.Delete{})
 	w.ok(err)
-	w.until(c, "assistant/gone", ofType("agent.purged"))
+	w.until(c, "assistant/gone", ofType("agent.deleted"))
 	gone := messages.AgentID{Tenant: "default", Kind: "assistant", Key: "gone"}
 	_, err = js.Publish(w.ctx, messages.Subjects{}.Peer(gone), []byte(task))
 	w.ok(err)
@@ -296,7 +296,7 @@ func TestChildrenOfUnknownKinds(t *testing.T) { // A71, A108
 	c := other.Client()
 	_, err = c.Do(w.ctx, middle.String(), messages.Delete{Reason: "its kind is gone"})
 	w.ok(err)
-	w.until(c, middle.String(), ofType("agent.purged"))
+	w.until(c, middle.String(), ofType("agent.deleted"))
 	if letters := w.letters(c, "default", 0); len(letters) != 0 {
 		t.Errorf("refused was %+v", letters)
 	}

@@ -287,7 +287,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		return actors.NewRuntime(ctx, actors.Config{
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
-			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(),
+			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(), Lease: lateAfter,
 			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
@@ -321,7 +321,6 @@ func (n *Node) openHost(ctx context.Context) error {
 	n.gateway = gateway.New(gateway.Config{
 		Conn: n.doors, Subjects: n.subjects, Log: n.log, Hub: hub, Kinds: rt.Kinds(), Serves: n.serves,
 		Deliver: n.host.deliver, Whole: n.integrity.wholeNow,
-		Steady:  func() bool { return n.members.Steady(time.Minute) },
 		Agents:  agents,
 		Index:   n.index,
 		Nodes:   nodes,
@@ -350,7 +349,7 @@ func (n *Node) join(ctx context.Context) (err error) {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.members.Leave) })
-	n.host.trusted = n.members.Trusted
+	n.host.trusted, n.host.there = n.members.Trusted, n.members.Beat
 	n.onClose(n.kinds.follow(n.members.List))
 	if err := n.host.start(n.members); err != nil {
 		return err

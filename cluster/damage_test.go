@@ -155,7 +155,7 @@ func TestFlipAndKill(t *testing.T) { // A29
 	if _, err := c.Do(k.ctx, "assistant/bank", messages.Delete{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	k.until(c, "assistant/bank", ofType("agent.purged"))
+	k.until(c, "assistant/bank", ofType("agent.deleted"))
 	k.eventually("it works in its next life", func() bool {
 		_, err := k.ask(c, "assistant/bank", input("again", "hello"))
 		return err == nil
@@ -417,7 +417,7 @@ func TestDeleteTogether(t *testing.T) {
 	}
 	deletes.Wait()
 	for _, a := range agents {
-		w.until(c, a, ofType("agent.purged"))
+		w.until(c, a, ofType("agent.deleted"))
 	}
 	n.CheckAll(w.ctx)
 	if why := n.Unready(); len(why) > 0 {

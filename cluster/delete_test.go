@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,10 +95,10 @@ func TestDeletedForGood(t *testing.T) { // A108
 	w.ok(first.Close()) // whatever is left to do is the next one's
 	second := w.node()
 	c = second.Client()
-	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.until(c, "assistant/a", ofType("agent.deleted"))
 	w.eventually("what was sent is gone", func() bool { return len(w.holding(secret)) == 0 })
 	s := w.show(c, "assistant/a")
-	if s.Phase != "deleted" || s.Deleted == nil || s.Deleted.Reason != "she asked for it" || s.Deleted.At.IsZero() || s.Deleted.Removed == nil {
+	if s.Phase != "deleted" || s.Deleted == nil || s.Deleted.Reason != "she asked for it" || s.Deleted.At.IsZero() {
 		t.Errorf("show tells %+v of %+v", s.Deleted, s)
 	}
 	for line, err := range c.Query(w.ctx, "assistant/a", messages.Query{View: "history"}) {
@@ -192,8 +193,10 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	}
 	_, err = n.Client().Do(w.ctx, "assistant/a", messages.Delete{})
 	w.ok(err)
-	if removed := w.until(n.Client(), "assistant/a", ofType("agent.purged")); !strings.Contains(string(removed.Data), `"sealed":true`) {
-		t.Errorf("purged %s", removed.Data)
+	if keys, err := w.js.KeyValue(w.ctx, "reprise_keys"); err != nil {
+		t.Error(err)
+	} else if names, err := keys.Keys(w.ctx); err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasSuffix(name, ".assistant.a") }) {
+		t.Errorf("its key is still there: %v, %v", names, err)
 	}
 	if got := w.say(n.Client(), "assistant/a", "u1", "who am I?"); got.text != "you said who am I?" {
 		t.Errorf("the new life says %q", got.text)
@@ -272,37 +275,15 @@ func TestDeletedWithoutItsKey(t *testing.T) { // A108
 		}
 		_, err = n.Client().Do(w.ctx, "assistant/"+a, messages.Delete{Reason: "its key is gone"})
 		w.ok(err)
-		w.until(n.Client(), "assistant/"+a, ofType("agent.purged"))
+		w.until(n.Client(), "assistant/"+a, ofType("agent.deleted"))
 		if got := w.say(n.Client(), "assistant/"+a, "u1", "who am I?"); got.text != "you said who am I?" {
 			t.Errorf("the new life of %s says %q", a, got.text)
 		}
 	}
 }
 
-// A copy of a prompt that comes late, as one that lay before a node that was frozen, is
-// given to nobody's next life: its caller had the answer before the agent was deleted.
-func TestPromptOfAnEarlierLife(t *testing.T) { // A108
-	w := newWorld(t)
-	c := w.node().Client()
-	w.say(c, "assistant/a", "u1", "hello")
-	_, err := c.Do(w.ctx, "assistant/a", messages.Delete{})
-	w.ok(err)
-	w.until(c, "assistant/a", ofType("agent.purged"))
-	w.say(c, "assistant/a", "u2", "hello again")
-	before := w.show(c, "assistant/a").Events
-	late := &nats.Msg{Subject: "agents.prompt.assistant.default.a", Reply: "_INBOX.nobody", Data: []byte(`{"prompt":"hello","id":"u1"}`)}
-	w.ok(w.nc.PublishMsg(late))
-	w.eventually("it is not taken", func() bool { return strings.Contains(w.log.String(), "a prompt was not taken") })
-	if after := w.show(c, "assistant/a").Events; after != before {
-		t.Errorf("event %d is the newest, and was %d before it", after, before)
-	}
-	if got := w.say(c, "assistant/a", "u1", "hello"); got.text != "you said hello" {
-		t.Errorf("who waits for it hears %+v", got)
-	}
-}
-
-// Prompts that come one behind the other through a door that was cut off lately, as a node
-// that has just begun takes itself to be, are for the agent's next life in that order.
+// Prompts that come one behind the other after a deletion are for the agent's next life, in
+// that order.
 func TestOrderInTheNextLife(t *testing.T) { // A7 A108
 	w := newWorld(t)
 	c := w.node().Client()
@@ -311,7 +292,7 @@ func TestOrderInTheNextLife(t *testing.T) { // A7 A108
 		w.say(c, agent, "u1", "hello")
 		_, err := c.Do(w.ctx, agent, messages.Delete{})
 		w.ok(err)
-		w.until(c, agent, ofType("agent.purged"))
+		w.until(c, agent, ofType("agent.deleted"))
 		var inboxes []*nats.Subscription
 		for n := range 4 {
 			sub, err := w.nc.SubscribeSync(w.nc.NewInbox())

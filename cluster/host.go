@@ -37,6 +37,8 @@ type host struct {
 	place func(messages.Partition) (node string, epoch messages.Epoch)
 	// trusted says whether this node may act as an owner now.
 	trusted func() bool
+	// there returns when this node was last known to be there: neither frozen nor cut off.
+	there   func() time.Time
 	stopped chan struct{} // closed when the system stops
 
 	mu         sync.RWMutex
@@ -62,7 +64,7 @@ const agentKind = "agent"
 // works: an identity is looked up in the leases, and messages go over NATS.
 func newHost(self, root string, nc *nats.Conn, place func(messages.Partition) (string, messages.Epoch), logger *slog.Logger) *host {
 	quiet := slog.New(atLeast{logger.Handler(), slog.LevelWarn})
-	h := &host{self: self, conn: nc, types: wire(), place: place, logger: logger, stopped: make(chan struct{})}
+	h := &host{self: self, conn: nc, types: wire(), place: place, there: time.Now, logger: logger, stopped: make(chan struct{})}
 	h.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }),
 		actor.WithDeadLetterRequestLogging(false),
@@ -392,8 +394,8 @@ type delivered struct {
 	Type    string         `json:"t"`
 	Command []byte         `json:"c"`
 	Cause   messages.Cause `json:"u"`
-	// Known is absent where older nodes send.
-	Known *messages.EventNumber `json:"k,omitempty"`
+	// Deadline is absent where there is none.
+	Deadline time.Time `json:"d,omitzero"`
 }
 
 // wire are the messages that travel between nodes.
@@ -410,7 +412,7 @@ func encodeDeliver(d *actors.Deliver) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return messages.Pack(&delivered{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Known})
+	return messages.Pack(&delivered{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Deadline})
 }
 
 func decodeDeliver(b []byte) (*actors.Deliver, error) {
@@ -423,5 +425,5 @@ func decodeDeliver(b []byte) (*actors.Deliver, error) {
 		return nil, err
 	}
 	c, err := messages.UnpackCommand(d.Type, d.Command)
-	return &actors.Deliver{Agent: a, Command: c, Cause: d.Cause, Known: d.Known}, err
+	return &actors.Deliver{Agent: a, Command: c, Cause: d.Cause, Deadline: d.Deadline}, err
 }

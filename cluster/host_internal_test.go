@@ -160,7 +160,7 @@ func TestOrderHoldsWhileOwnersChange(t *testing.T) {
 		if i == 5 {
 			changed.Store(true)
 		}
-		waits = append(waits, h.deliver(hail(a, fmt.Sprintf("%d", i)), nil))
+		waits = append(waits, h.deliver(hail(a, fmt.Sprintf("%d", i))))
 	}
 	answers := make(chan string, len(waits))
 	got := make([]messages.Answer, len(waits))
@@ -211,7 +211,7 @@ func TestOrderHoldsInTheMomentOfChange(t *testing.T) {
 	if !now {
 		t.Fatal("the first must wait")
 	}
-	wait := h.deliver(hail(a, "1"), nil)
+	wait := h.deliver(hail(a, "1"))
 	if second := h.asking.lines[a][1]; second.at != nil {
 		t.Errorf("it is sent to %v, and the one before it is not answered", second.at)
 	}
@@ -317,7 +317,7 @@ func TestOrderHoldsOverTheOwnersConnection(t *testing.T) { // A7
 		err    error
 	}
 	ask := func(id string) <-chan result {
-		wait, c := door.host.deliver(hail(a, id), nil), make(chan result, 1)
+		wait, c := door.host.deliver(hail(a, id)), make(chan result, 1)
 		go func() {
 			answer, err := wait(ctx)
 			c <- result{answer, err}

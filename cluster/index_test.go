@@ -62,7 +62,7 @@ func TestDoctorComparesTheIndex(t *testing.T) { // A52, A87
 	}
 	_, err := n.Client().Do(w.ctx, "assistant/c", messages.Delete{ID: "d1"})
 	w.ok(err)
-	w.until(n.Client(), "assistant/c", ofType("agent.purged"))
+	w.until(n.Client(), "assistant/c", ofType("agent.deleted"))
 	w.indexOf(n) // so that they have forgotten it
 	if found, sum := w.examined(n.Client(), messages.Query{Deep: true}); len(found) != 0 || sum.Agents != 3 {
 		t.Fatalf("%+v %+v", found, sum)

@@ -3,9 +3,11 @@ package cluster
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -18,21 +20,17 @@ type purger struct {
 	keys     shredder
 }
 
+// lateAfter is how long after a deletion an owner that has lost its partition, but does not
+// know it yet, may still store something.
+const lateAfter = member.TTL + time.Second
+
 // shredder forgets the key of an agent, if it has one.
 type shredder interface {
 	Shred(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (had bool, err error)
 }
 
-// Purge removes them; see actors.Purger. Letters that come later stay.
-func (p *purger) Purge(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (letters int, sealed bool, err error) {
-	if letters, err = p.purgeLetters(ctx, a, mine); err != nil {
-		return letters, false, err
-	}
-	sealed, err = p.keys.Shred(ctx, a, mine)
-	return letters, sealed, err
-}
-
-func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (int, error) {
+// Extent returns the last sequence of the stream of dead letters; see actors.Purger.
+func (p *purger) Extent(ctx context.Context) (uint64, error) {
 	stream, err := p.js.Stream(ctx, p.letters)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return 0, nil
@@ -40,14 +38,20 @@ func (p *purger) purgeLetters(ctx context.Context, a messages.AgentID, mine func
 	if err != nil {
 		return 0, err
 	}
-	subject := p.subjects.DeadLetter(a)
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
-	if err != nil || info.State.Subjects[subject] == 0 {
-		return 0, err
+	return stream.CachedInfo().State.LastSeq, nil
+}
+
+// Purge removes dead letters and the key; see actors.Purger.
+func (p *purger) Purge(ctx context.Context, a messages.AgentID, letters uint64, mine func(context.Context) (bool, error)) error {
+	if letters > 0 {
+		stream, err := p.js.Stream(ctx, p.letters)
+		if err == nil {
+			err = stream.Purge(ctx, jetstream.WithPurgeSubject(p.subjects.DeadLetter(a)), jetstream.WithPurgeSequence(letters+1))
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
 	}
-	if ok, err := mine(ctx); err != nil || !ok {
-		return 0, err
-	}
-	err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(info.State.LastSeq+1))
-	return int(info.State.Subjects[subject]), err
+	_, err := p.keys.Shred(ctx, a, mine)
+	return err
 }

@@ -324,7 +324,7 @@ func TestDamagedAgent(t *testing.T) { // A29
 	}
 	_, err = c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d2"})
 	w.ok(err)
-	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.until(c, "assistant/a", ofType("agent.deleted"))
 	w.say(c, "assistant/a", "1", "hello again")
 }
 

@@ -137,7 +137,7 @@ func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 		return err
 	}
 	c := messages.Delete{ID: fmt.Sprintf("retention:%d", end.Last), Last: end.Last, Reason: "retention"}
-	if _, err := r.ask(ctx, a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "retention", Reason: c.Reason}}); err != nil {
+	if _, err := r.node.client.Do(ctx, a.Full(), c); err != nil { // stored first, so that it is done even if this node ends
 		if messages.AsError(err).Code == messages.Conflict { // else it may have been deleted
 			_ = os.Remove(path)
 		}

@@ -61,7 +61,7 @@ func TestRetention(t *testing.T) { // A108
 	c := n.Client()
 	w.ok(w.nc.Publish("reprise.in.default.assistant.waits", []byte("ship it")))
 	w.until(c, "assistant/waits", ofType("turn.paused"))
-	w.until(c, "assistant/a", ofType("agent.purged"))
+	w.until(c, "assistant/a", ofType("agent.deleted"))
 	if s := w.show(c, "assistant/a"); s.Deleted == nil || s.Deleted.Reason != "retention" {
 		t.Errorf("show tells %+v", s.Deleted)
 	}
@@ -108,7 +108,7 @@ func TestRetentionOfSealedAgents(t *testing.T) { // A108
 	dir := t.TempDir()
 	n := w.node(agents(echo(), brief), under(key(1)), func(c *cluster.Config) { c.Archive = dir })
 	w.say(n.Client(), "assistant/a", "u1", "remember "+secret)
-	w.until(n.Client(), "assistant/a", ofType("agent.purged"))
+	w.until(n.Client(), "assistant/a", ofType("agent.deleted"))
 	if found := files(t, dir, secret); len(found) > 0 {
 		t.Errorf("%v hold what was said", found)
 	}

@@ -41,7 +41,7 @@ func TestViews(t *testing.T) {
 			logs = append(logs, w.store(log, a, frames))
 		}
 		if gone := storyAgent("gone"); file.Name == "delete" {
-			logs = append(logs, w.store(log, gone, upToPurge(turntest.Play(t, gone, file.Text).Frames)))
+			logs = append(logs, w.store(log, gone, upToTombstone(turntest.Play(t, gone, file.Text).Frames)))
 		}
 	}
 	n := w.node(readsOnly)
@@ -64,12 +64,9 @@ func storyAgent(name string) messages.AgentID {
 	return messages.AgentID{Tenant: messages.DefaultTenant, Kind: "test", Key: name}
 }
 
-// upToPurge returns the frames of an agent that is deleted and not created again.
-func upToPurge(frames []*messages.Frame) []*messages.Frame {
-	purge := slices.IndexFunc(frames, func(f *messages.Frame) bool {
-		return f.Events[0].EventType() == "agent.purged"
-	})
-	return frames[:purge+1]
+// upToTombstone returns the frames of an agent that is deleted and not created again.
+func upToTombstone(frames []*messages.Frame) []*messages.Frame {
+	return frames[:slices.IndexFunc(frames, eventlog.Ends)+1]
 }
 
 // readsOnly is a node that serves none of the kinds that a test has stored.

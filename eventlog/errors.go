@@ -62,22 +62,12 @@ func (e *DamageError) Error() string {
 // Unwrap gives the failed check.
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Deleted is the type of the event that stands alone in the frame of a tombstone,
-// Purged that of the one which says that what was before a tombstone is gone.
-const (
-	Deleted = "agent.deleted"
-	Purged  = "agent.purged"
-)
+// Deleted is the type of the event that stands alone in the frame of a tombstone.
+const Deleted = "agent.deleted"
 
-// Ends says that nothing that was before the frame is the agent's any more: it is
-// a tombstone, or tells of one. A server may lose a tombstone as it removes what is
-// damaged before it.
+// Ends reports whether the frame is a tombstone: nothing before it belongs to the agent.
 func Ends(f *messages.Frame) bool {
-	if len(f.Events) != 1 {
-		return false
-	}
-	t := f.Events[0].EventType()
-	return t == Deleted || t == Purged
+	return len(f.Events) == 1 && f.Events[0].EventType() == Deleted
 }
 
 // Check says whether next follows tail: numbering, chain and epoch. Whoever

@@ -60,7 +60,7 @@ type Snapshots interface {
 	RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error
 }
 
-// Purger takes history away for good.
+// Purger removes what is stored of deleted agents.
 type Purger interface {
 	// Purge removes every message on the agent's log subject whose sequence is
 	// below before. The newest message must stay: it is the fence. It fails,
@@ -71,6 +71,12 @@ type Purger interface {
 	// it, from the same place as Tail. It is there for a frame that fails its
 	// checks too, so that a damaged agent can be given a tombstone.
 	TailByHead(ctx context.Context, a messages.AgentID) (Tail, error)
+	// Extent returns the last sequences of the streams that keep the agent's blobs and
+	// snapshots.
+	Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error)
+	// PurgeUpto removes the agent's blobs and snapshots that were stored at or below
+	// upto. Purging again changes nothing. Safe for concurrent use.
+	PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error
 }
 
 // Resumer reads on from a known place.

@@ -1,12 +1,12 @@
 package messages
 
-// Delete ends an agent for good: its turn is aborted, its queue dropped, and
-// everything that was ever stored of it is removed but for a tombstone. An input
-// that comes later makes the agent anew and meets nothing of what was.
+// Delete ends an agent: its turn is aborted, its queue dropped, and everything stored
+// of it is removed but for a tombstone. It is answered when that is done. An input
+// that comes later creates the agent again, without anything of before.
 type Delete struct {
 	ID string `json:"id"`
-	// Last is the number of the newest event that whoever asks knows of: an agent
-	// that has gone on since is left alone. Zero: it is deleted whatever it does.
+	// Last is the number of the newest event that the caller knows of: an agent with a
+	// newer one is left alone. Zero: it is deleted whatever it does.
 	Last   EventNumber `json:"last,omitempty"`
 	Reason string      `json:"reason,omitempty"`
 }
@@ -17,30 +17,21 @@ func (Delete) CommandType() string { return "delete" }
 // CommandID is the command's idempotency key.
 func (c Delete) CommandID() string { return c.ID }
 
-// AgentClosed says that an agent that had something to do is to be deleted: it
-// takes nothing any more, and its tombstone follows.
-type AgentClosed struct {
-	// Command is the id of the delete.
-	Command string `json:"command"`
-	Reason  string `json:"reason,omitempty"`
-	// Person is who gave it. Nil: no one is named.
-	Person *Person `json:"person,omitempty"`
-}
-
-// AgentDeleted is an agent's tombstone. It is a frame of its own: whatever was
-// stored before it is removed, and numbering goes on behind it. All ids that
-// were spent before are free again.
+// AgentDeleted is an agent's tombstone, in a frame of its own. Everything stored
+// before it is removed, numbering goes on after it, and ids used before are free again.
 type AgentDeleted struct {
 	Reason string `json:"reason,omitempty"`
+	// Upto is how far the removal goes in the streams beside the log.
+	Upto Extent `json:"upto,omitzero"`
 }
 
-// AgentPurged says that nothing is stored any more of what was before the
-// tombstone. It counts what the owner removed who came to the end of it; an
-// earlier one may have removed a part before its process died.
-type AgentPurged struct {
-	// Deleted is the number of the tombstone.
-	Deleted EventNumber `json:"deleted"`
-	Holdings
+// Extent is a position in each stream that keeps something of agents beside the log.
+// What lies at or below it was stored before the tombstone that records it; what a later
+// life of the agent stores lies above.
+type Extent struct {
+	Blobs     uint64 `json:"blobs,omitempty"`
+	Snapshots uint64 `json:"snapshots,omitempty"`
+	Letters   uint64 `json:"letters,omitempty"` // dead letters
 }
 
 // Holdings is what is stored of an agent, beside the definitions it shares with
@@ -81,11 +72,5 @@ type AgentHoldings struct {
 	Waiting int `json:"waiting"`
 }
 
-// EventType is "agent.closed".
-func (AgentClosed) EventType() string { return "agent.closed" }
-
 // EventType is "agent.deleted".
 func (AgentDeleted) EventType() string { return "agent.deleted" }
-
-// EventType is "agent.purged".
-func (AgentPurged) EventType() string { return "agent.purged" }

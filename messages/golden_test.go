@@ -30,7 +30,7 @@ func goldens() map[string]*Frame {
 		frames[fmt.Sprintf("turn.frame%d", i+1)] = f
 	}
 	frames["blobs"] = blobFrame()
-	frames["person"] = sampleFrame(samples()["agent.closed"], samples()["child.decided"])
+	frames["person"] = sampleFrame(samples()["child.decided"])
 	frames["first.frame"] = &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: testAgent.Full()}}}
 	return frames
 }

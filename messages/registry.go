@@ -103,9 +103,7 @@ var schemas = func() map[string]schema {
 		{CompactionRequested{}, of[CompactionRequested]()},
 		{CompactionFailed{}, of[CompactionFailed]()},
 		{HistoryCompacted{}, of[HistoryCompacted]()},
-		{AgentClosed{}, of[AgentClosed]()},
 		{AgentDeleted{}, of[AgentDeleted]()},
-		{AgentPurged{}, of[AgentPurged]()},
 	} {
 		m[s.zero.EventType()] = s.schema
 	}

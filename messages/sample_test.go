@@ -29,7 +29,7 @@ func samples() map[string]Event {
 		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildSettled{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
 		ChildStopped{}, ChildReported{}, InputRecalled{},
 		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
-		AgentClosed{}, AgentDeleted{}, AgentPurged{},
+		AgentDeleted{},
 	} {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())

@@ -21,18 +21,10 @@ func (m *mortal) Purge(ctx context.Context, a messages.AgentID, before uint64) e
 	return m.Log.Purge(ctx, a, before)
 }
 
-// RemoveBlobs removes blobs while the node lives.
-func (m *mortal) RemoveBlobs(ctx context.Context, a messages.AgentID, hashes ...messages.Digest) error {
+// PurgeUpto removes blobs and snapshots while the node lives.
+func (m *mortal) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
 	if m.dead() {
 		return errDead
 	}
-	return m.Log.RemoveBlobs(ctx, a, hashes...)
-}
-
-// RemoveSnapshots removes snapshots while the node lives.
-func (m *mortal) RemoveSnapshots(ctx context.Context, a messages.AgentID, names ...string) error {
-	if m.dead() {
-		return errDead
-	}
-	return m.Log.RemoveSnapshots(ctx, a, names...)
+	return m.Log.PurgeUpto(ctx, a, upto)
 }

@@ -11,8 +11,9 @@ import (
 // Decide answers a command (a messages.Command) or an outcome with the events
 // to append, and folds them into s: the caller must append them before it acts
 // on s, and drop s if it cannot. No events means that nothing is to be
-// recorded. An error is a refusal (*messages.Error, *ProcessedError or *OvertakenError) and leaves s
-// as it was.
+// recorded. An error is a refusal (*messages.Error or *ProcessedError) and leaves s
+// as it was. A messages.Delete is decided twice: without env.Upto, for a frame that has no
+// command as its cause, and then with it and its Last zero, for the tombstone.
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
 	if c, ok := cmd.(messages.Command); ok {
@@ -58,9 +59,6 @@ func (d *decision) noop(c messages.Command, format string, args ...any) error {
 
 func (d *decision) command(c messages.Command) error {
 	if err := d.refuseDeleted(c); err != nil {
-		return err
-	}
-	if err := d.refuseOvertaken(); err != nil {
 		return err
 	}
 	switch c := c.(type) {

@@ -15,10 +15,11 @@
 //	                  ▼ │ approve, deny, decide, resume, or an expiry
 //	                paused  (approval, unknown outcome, hook, limit, a child that waits)
 //
-// A delete ends what runs and waits (agent.closed), then the agent itself
-// (agent.deleted, alone in its frame); all that was before is removed, which
-// agent.purged tells. Until then nothing is accepted, and from there on the agent
-// is one that nobody has sent anything to, but for its numbers.
+// A delete ends what runs and waits, in a frame that has no command as its cause, then
+// the agent itself (agent.deleted, alone in its frame). In between the caller stores what
+// the agent owes to others ([State.Farewells]); after it the caller removes everything
+// stored before. From there on the agent is one that was never sent anything, but for its
+// numbers.
 //
 // # Guarantees
 //

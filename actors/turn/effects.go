@@ -42,15 +42,10 @@ const (
 	TakeTask                       // none
 	TellParent                     // ParentTold
 	Summarize                      // Summarized or SummaryErred, not before Until
-	Bury                           // BurialDue
-	Purge                          // Purged
 )
 
 // Effects lists what the state wants done, in a stable order.
 func (s *State) Effects() []Effect {
-	if del := s.Deleted; del != nil && !del.Purged {
-		return s.burial(del)
-	}
 	var list []Effect
 	t := s.Turn
 	if t == nil && len(s.Queue) > 0 {
@@ -138,7 +133,7 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
-	if s.owesOthers() || s.Deleted != nil && !s.Deleted.Purged {
+	if s.owesOthers() {
 		return true
 	}
 	if s.Turn == nil {

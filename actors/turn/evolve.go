@@ -45,7 +45,7 @@ func (s *State) evolve(ev messages.Event) {
 		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
-	case messages.AgentCreated, messages.AgentClosed, messages.AgentDeleted, messages.AgentPurged:
+	case messages.AgentCreated, messages.AgentDeleted:
 		s.evolveDeletion(ev)
 	case messages.AgentCleared:
 		s.Data.Apply(s.Last, ev)

@@ -16,10 +16,6 @@ const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
 	d.stored(o)
-	if d.s.Deleted != nil {
-		d.deletion(o)
-		return
-	}
 	if d.summaryOutcome(o) {
 		return
 	}

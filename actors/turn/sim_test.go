@@ -160,8 +160,6 @@ type sim struct {
 	log   []*messages.Frame
 	kept  int // the first frame of log that was not removed
 	check checker
-	// tombstone is the newest one's place in log.
-	tombstone int
 	// seen are effects that were listed once, given what came of some of them.
 	// Both may come late.
 	seen   []turn.Effect

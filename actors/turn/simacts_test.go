@@ -94,7 +94,7 @@ func (s *sim) comesInTime(e turn.Effect) any {
 func (s *sim) batch() {
 	effects := s.live.Effects()
 	s.r.Shuffle(len(effects), func(i, j int) { effects[i], effects[j] = effects[j], effects[i] })
-	first, whole, came, cause := s.live.Last+1, []messages.Event(nil), len(s.given), s.cause(s.live.Buries())
+	first, whole, came := s.live.Last+1, []messages.Event(nil), len(s.given)
 	for _, e := range effects[:min(len(effects), 3)] {
 		s.given = append(s.given, given{e, s.comesInTime(e)})
 	}
@@ -104,7 +104,7 @@ func (s *sim) batch() {
 			whole = append(whole, events...)
 		}
 	}
-	s.write(first, cause, whole)
+	s.write(first, messages.Cause{Type: "effect"}, whole)
 }
 
 func (s *sim) outcome(e turn.Effect, o any) {

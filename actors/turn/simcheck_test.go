@@ -12,8 +12,12 @@ import (
 
 // decide lets the machine decide, writes the frame, and checks.
 func (s *sim) decide(cmd any) {
+	if del, ok := cmd.(messages.Delete); ok {
+		s.deletes(del)
+		return
+	}
 	c, isCommand := cmd.(messages.Command)
-	first, cause := s.live.Last+1, s.cause(s.live.Buries())
+	first, cause := s.live.Last+1, messages.Cause{Type: "effect"}
 	events, err := s.feed(cmd)
 	if isCommand {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
@@ -82,7 +86,7 @@ func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []m
 
 // spend notes which id the frame has spent, and the event that is its answer.
 func (s *sim) spend(f *messages.Frame) {
-	if f.Cause.Door == "" {
+	if f.Cause.Door == "" || f.Cause.ID == "" {
 		return
 	}
 	s.spent[f.Cause.ID] = f.First

@@ -1,18 +1,10 @@
 package turn_test
 
 import (
+	"slices"
+
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
-)
-
-// deletion is how far the end of the agent is, as the events tell it.
-type deletion int
-
-const (
-	lives  deletion = iota
-	closed          // the tombstone is due
-	buried          // what was before it is to be removed
-	gone
 )
 
 // delete orders the agent's end.
@@ -24,72 +16,95 @@ func (s *sim) delete() {
 	s.decide(c)
 }
 
-// purged says what a frame leaves of the log and of what the shell remembers.
+// deletes does what the shell does with a delete. It may be cut off between the frame that
+// ends what runs and the tombstone.
+func (s *sim) deletes(c messages.Delete) {
+	s.env.Upto = nil
+	first := s.live.Last + 1
+	events, err := s.feed(c)
+	if err != nil {
+		s.redelivered(c, events, err)
+		return
+	}
+	s.write(first, messages.Cause{Type: c.CommandType(), Door: "client"}, events)
+	if s.chance(5) {
+		return
+	}
+	s.check.farewells = s.live.Farewells()
+	c.Last, s.env.Upto, first = 0, &messages.Extent{Blobs: uint64(s.steps)}, s.live.Last+1
+	events, err = s.feed(c)
+	s.redelivered(c, events, err)
+	s.write(first, messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}, events)
+	if s.live.Deleted == nil || s.live.Deleted.Upto != *s.env.Upto {
+		s.fail("a tombstone does not record how far the removal goes")
+	}
+}
+
+// purged removes what a tombstone ends, from the log and from what the shell remembers.
 func (s *sim) purged(f *messages.Frame) {
-	for _, ev := range f.Events {
-		switch ev.(type) {
-		case messages.AgentDeleted:
-			s.spent = map[string]messages.EventNumber{}
-			s.tombstone = len(s.log)
-			if (f.Cause.Door == "" || f.Cause.ID == "") && !s.blind {
-				s.fail("a delete that comes again would have another effect")
-			}
-		case messages.AgentPurged:
-			s.kept = s.tombstone
-		}
+	if !slices.ContainsFunc(f.Events, func(ev messages.Event) bool { _, is := ev.(messages.AgentDeleted); return is }) {
+		return
+	}
+	s.spent = map[string]messages.EventNumber{}
+	if (f.Cause.Door == "" || f.Cause.ID == "") && !s.blind {
+		s.fail("a delete that comes again would have another effect")
+	}
+	if s.chance(2) { // else the removal is late
+		s.kept = len(s.log)
 	}
 }
 
-// cause is that of a frame: of a tombstone that was due, what closed the agent.
-func (s *sim) cause(due *turn.Deletion) messages.Cause {
-	if due != nil {
-		return due.Cause()
-	}
-	return messages.Cause{Type: "effect"}
-}
-
-// deleted holds a step of the agent's end against those before it, and says
-// whether the event is one.
+// deleted checks an event against the agent's end, and reports whether it is part of it.
 func (c *checker) deleted(ev messages.Event, alone bool) bool {
 	switch ev.(type) {
-	case messages.AgentClosed:
-		_, ordered := c.cmd.(messages.Delete)
-		c.must(c.cmd == nil || ordered, "closed without a word")
-		c.must(c.end == lives && c.open == nil && len(c.queue) == 0, "closed while something runs or waits")
-		c.end = closed
-		clear(c.passed)
 	case messages.AgentDeleted:
 		_, ordered := c.cmd.(messages.Delete)
-		_, due := c.cmd.(turn.BurialDue)
-		c.must(c.cmd == nil || ordered && c.end == lives || due && c.end == closed, "deleted without a word")
+		c.must((c.cmd == nil || ordered) && !c.gone, "deleted without a command, or twice")
 		c.must(alone, "a tombstone that does not stand alone")
-		c.drained()
-		*c = checker{s: c.s, n: c.n, cmd: c.cmd, end: buried, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+		c.farewell()
+		*c = checker{s: c.s, n: c.n, cmd: c.cmd, gone: true, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
 			stopping: map[string]bool{}, children: c.children, tasks: map[string]*taskFacts{}, passed: map[string]messages.ChildDecided{}}
 		c.blank()
-	case messages.AgentPurged:
-		_, done := c.cmd.(turn.Purged)
-		c.must(c.end == buried && (c.cmd == nil || done), "purged what is not deleted")
-		c.end = gone
-		c.blank()
 	case messages.AgentCreated:
-		c.must(c.n == 1 || c.end == gone, "created while it lives, or while it is being removed")
-		c.end = lives
+		c.must(c.n == 1 || c.gone, "created while it exists")
+		c.gone = false
 	case messages.AgentActivated:
-	case messages.ChildStopped, messages.ChildReported: // what must be over before the tombstone
-		c.must(c.end == lives || c.end == closed, "something happens to a deleted agent")
-		return false
-	case messages.CommandNoop:
-		_, reported := c.cmd.(messages.Report)
-		_, recalled := c.cmd.(messages.Recall)
-		_, settled := c.cmd.(messages.Settled)
-		c.must(c.end == lives || c.end == closed && (c.cmd == nil || reported || recalled || settled), "something happens to a deleted agent")
-		return false
 	default:
-		c.must(c.end == lives, "something happens to a deleted agent")
+		c.must(!c.gone, "something happens to a deleted agent")
 		return false
 	}
 	return true
+}
+
+// farewell checks that everything has ended, and that what others have yet to learn was
+// stored for them.
+func (c *checker) farewell() {
+	clear(c.passed) // decisions that no one asks about any more
+	if c.cmd != nil {
+		for _, e := range c.farewells {
+			if l, ok := c.s.live.Letter(c.s.env.Agent, e); ok {
+				c.must(l.Command == nil, "a tombstone has left something to do")
+			}
+		}
+		takes := func(e turn.Effect) bool { return e.Do == turn.TakeTask }
+		c.must(len(c.stopping) == count(c.farewells, takes), "a child was not asked to stop")
+		for id, t := range c.tasks {
+			owed := !t.over && !t.parent.Detached
+			c.must(!owed || slices.ContainsFunc(c.farewells, func(e turn.Effect) bool { return e.Do == turn.TellParent && e.ID == id }), "a parent was not told how its task has ended")
+		}
+	}
+	clear(c.stopping)
+	clear(c.tasks)
+	c.drained()
+}
+
+func count(list []turn.Effect, is func(turn.Effect) bool) (n int) {
+	for _, e := range list {
+		if is(e) {
+			n++
+		}
+	}
+	return n
 }
 
 // blank checks that the agent remembers nothing.
@@ -100,15 +115,8 @@ func (c *checker) blank() {
 	}
 }
 
-// ending checks what a deleted agent has to do. It owes that its children are
-// stopped and its parent is told, and then its end.
-func (c *checker) ending(effects []turn.Effect, owes bool) {
+// ending checks that a deleted agent has nothing to do.
+func (c *checker) ending(effects []turn.Effect) {
 	live := c.s.live
-	if owes {
-		c.must(c.end == closed && len(effects) == 0 && live.Open() && live.Phase() == "deleted", "a deletion does not wait for others")
-		return
-	}
-	due := map[deletion]turn.Action{closed: turn.Bury, buried: turn.Purge}[c.end]
-	one := len(effects) == 1 && effects[0] == turn.Effect{Do: due}
-	c.must(one == (due != 0) && (one || len(effects) == 0) && live.Open() == one && live.Phase() == "deleted", "a deletion stands still, or a deleted agent does something")
+	c.must(len(effects) == 0 && !live.Open() && live.Phase() == "deleted", "a deleted agent does something")
 }

@@ -327,8 +327,8 @@ func (c *checker) effects() {
 	mine, letters := c.letters(all)
 	owes := len(all) > len(mine)
 	effects := c.summary.hold(c, c.schedules.wait(c, live, mine))
-	if c.end != lives {
-		c.ending(effects, owes)
+	if c.gone {
+		c.ending(all)
 		return
 	}
 	if o == nil {

@@ -20,8 +20,10 @@ type checker struct {
 	queue  []string // accepted inputs that wait for their turn, by age
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
-	end    deletion
-	keys   map[string]messages.CallID
+	gone   bool      // deleted
+	// farewells are what was stored for others before the tombstone.
+	farewells []turn.Effect
+	keys      map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
 	// requeued are the inputs that left the turn in this segment.

@@ -130,10 +130,6 @@ func (s *sim) comes(e turn.Effect) any {
 		return turn.TurnDue{}
 	case turn.Summarize:
 		return s.summaryComes(e)
-	case turn.Bury:
-		return turn.BurialDue{}
-	case turn.Purge:
-		return turn.Purged{Holdings: messages.Holdings{Frames: 1}}
 	case turn.Reconcile:
 		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
 	}

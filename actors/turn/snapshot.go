@@ -12,7 +12,7 @@ import (
 // FoldVersion is raised with every change of what [State.Apply] makes of events
 // or of how an [Image] is written: a snapshot holds for one version alone, and
 // those of others are rebuilt from the log. TestFoldVersion tells when.
-const FoldVersion = 7
+const FoldVersion = 8
 
 // SnapshotName is what snapshots of states of this version are kept under.
 func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }

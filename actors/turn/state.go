@@ -43,11 +43,8 @@ type State struct {
 	Schedules []Schedule
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
-	// Deleted is set from an agent's end on until it is made anew.
+	// Deleted is the agent's end, until it is created again. Nil: it exists, or never did.
 	Deleted *Deletion
-	// Tombstone is the number of the newest one, behind which ids are new again.
-	// 0: the agent was never deleted.
-	Tombstone messages.EventNumber
 
 	// done are the calls, with OnUnknown Pause or Rerun, that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -340,9 +337,9 @@ type Env struct {
 	// Next is the definition of turns that begin from here on. Nil: Definition.
 	Next *Definition
 	Now  time.Time
-	// Known is the agent's newest event that whoever took the command may have known:
-	// what was taken before the agent was deleted makes no new one. Nil: not told.
-	Known *messages.EventNumber
+	// Upto is what a tombstone records of the streams beside the log. Nil: a delete ends
+	// what runs and waits, and writes no tombstone.
+	Upto *messages.Extent
 	// Person is who gave the command. Nil: no one is named.
 	Person *messages.Person
 	// Jitter, from 0 up to 1, spreads retries.

@@ -102,8 +102,6 @@ func (d *decision) recall(c messages.Recall) error {
 	switch {
 	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
 		return d.noop(c, "the task has ended")
-	case i < 0 && d.s.Deleted != nil && !d.s.Deleted.Purged:
-		return d.noop(c, "the agent is being deleted: no task comes to it any more")
 	case i < 0:
 		d.parent = c.Parent.Agent
 		d.configure()

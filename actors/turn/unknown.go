@@ -16,7 +16,7 @@ func (d *decision) unknown() error {
 func Ends(effects []Effect) (list []Effect) {
 	for _, e := range effects {
 		switch e.Do {
-		case TakeTask, TellParent, Bury, Purge:
+		case TakeTask, TellParent:
 			list = append(list, e)
 		}
 	}

@@ -52,15 +52,11 @@ type Config struct {
 	Kinds  []string
 	Serves func(kind string) error
 	// Deliver puts a command on its way at once, so that order is kept, and
-	// gives a function that waits for the answer. If the agent was deleted since what
-	// the command says is known, overtaken is given the tombstone's number: without an
-	// error the command is for the agent's next life. Nil: it never is.
-	Deliver func(d *actors.Deliver, overtaken func(messages.EventNumber) error) (wait func(context.Context) (messages.Answer, error))
+	// gives a function that waits for the answer.
+	Deliver func(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error))
 	// Whole returns why the log that holds an agent cannot be relied on; nil: it can. A
 	// nil Whole: it always can.
 	Whole func(context.Context, messages.AgentID) error
-	// Steady says that the node was not cut off from its callers lately. Nil: it is.
-	Steady func() bool
 	// Agents is the list of all agents.
 	Agents *projections.Agents
 	// Index holds the views of all agents together.

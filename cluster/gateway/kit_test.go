@@ -51,8 +51,7 @@ type house struct {
 // delivered is a command that waits for its answer.
 type delivered struct {
 	*actors.Deliver
-	answers   chan messages.Answer
-	overtaken func(messages.EventNumber) error
+	answers chan messages.Answer
 }
 
 // noted is a log that notes which agents are read, and how many frames.
@@ -108,8 +107,8 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 		Conn: doors, Log: noted{h.log, h.read, h.frames}, Index: h.index(), Agents: agents, Logger: quiet, Nodes: Nodes{Self: "n1"},
 		Hub:    NewHub(doors, messages.Subjects{}, agents, quiet, func(messages.AgentID, messages.Epoch) {}, Nodes{Self: "n1"}),
 		Serves: func(string) error { return nil },
-		Deliver: func(d *actors.Deliver, overtaken func(messages.EventNumber) error) func(context.Context) (messages.Answer, error) {
-			in := delivered{d, make(chan messages.Answer, 1), overtaken}
+		Deliver: func(d *actors.Deliver) func(context.Context) (messages.Answer, error) {
+			in := delivered{d, make(chan messages.Answer, 1)}
 			h.came <- in
 			return func(ctx context.Context) (messages.Answer, error) {
 				select {

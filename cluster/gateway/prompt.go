@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -43,7 +44,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	}
 	feed, leave := g.Hub.follow(a)
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
-	d := g.delivery(a, in, r)
+	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}.From(personOf(r))}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	streams := g.begin(func() {
 		defer leave()
@@ -73,7 +74,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		to.fail(g.full())
 		return
 	}
-	delivered <- g.Deliver(d, g.overtaken(d, to))
+	delivered <- g.Deliver(d)
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the

@@ -34,7 +34,7 @@ func TestPromptBeyondTheLimit(t *testing.T) {
 	g := New(Config{
 		Conn: nc, Agents: agents, Hub: NewHub(nc, messages.Subjects{}, agents, slog.New(slog.DiscardHandler), nil, Nodes{}), Logger: slog.New(slog.DiscardHandler),
 		Serves: func(string) error { return nil },
-		Deliver: func(*actors.Deliver, func(messages.EventNumber) error) func(context.Context) (messages.Answer, error) {
+		Deliver: func(*actors.Deliver) func(context.Context) (messages.Answer, error) {
 			delivered++
 			return func(context.Context) (messages.Answer, error) {
 				return messages.Answer{}, messages.Refuse(messages.QueueFull, "the queue is full")

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"encoding/json"
 	"strconv"
 	"sync"
@@ -105,30 +104,6 @@ func (r *replying) alive() *nats.Msg {
 		msg.Header.Set(messages.HeaderAlive, strconv.Itoa(r.parts))
 	}
 	return msg
-}
-
-// probe is how long the server may take to say whether a caller has gone.
-const probe = time.Second
-
-// there says whether the caller hears: nobody answers a keep-alive, but the server says so
-// if nobody is there, before it answers the flush. Of a caller in another account it does
-// not know, and a plain client's one inbox hears for as long as its connection lives. It
-// is an error if the server has said nothing.
-func (r *replying) there(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, probe)
-	defer cancel()
-	nobody := make(chan *nats.Msg, 1)
-	sub, err := r.g.Conn.ChanSubscribe(r.g.Conn.NewInbox(), nobody)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
-	msg := r.alive()
-	msg.Reply, msg.Data = sub.Subject, []byte(`{"type":"reprise.waiting","data":null}`)
-	if err = r.g.Conn.PublishMsg(msg); err == nil {
-		err = r.g.Conn.FlushWithContext(ctx)
-	}
-	return len(nobody) == 0, err
 }
 
 // beat tells an attentive caller that we are there.

@@ -47,6 +47,9 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 		return outcome{did: left}
 	case err != nil:
 		return b.notNow(d, t, messages.AsError(err))
+	case answer.Err != nil && unheard(d.Command, answer.Err):
+		b.ack(msg.place)
+		return outcome{did: settled}
 	case answer.Err != nil:
 		if why := b.final(d, t, answer.Err); why != nil {
 			return b.refuse(ctx, a, msg, reply, why)
@@ -62,6 +65,16 @@ func (b *Inbox) apply(ctx context.Context, a messages.AgentID, msg *message, t *
 		what.did = deleted
 	}
 	return what
+}
+
+// unheard reports whether a command was for an agent that was deleted since and that alone
+// could have used it: what became of a child, or of a decision that it had passed on.
+func unheard(c messages.Command, why *messages.Error) bool {
+	switch c.(type) {
+	case messages.Report, messages.Settled:
+		return why.Code == messages.NotFound
+	}
+	return false
 }
 
 // final is why a message is a dead letter, nil if it must be given again: what

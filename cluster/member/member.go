@@ -243,13 +243,12 @@ func (m *Members) Trusted() bool {
 	return m.confirmed == m.term && m.inTime()
 }
 
-// Steady says whether this node's beats have all succeeded in time for as long as
-// within, which tells that it was neither frozen nor cut off from its server.
-func (m *Members) Steady(within time.Duration) bool {
+// Beat returns when this node's newest beat succeeded, by the clock on the wall, which goes
+// on while the machine is suspended.
+func (m *Members) Beat() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := time.Now().Round(0) // the clock on the wall goes on while the machine is suspended
-	return !m.isOverdue() && now.Sub(m.newest.Round(0)) <= overdue && now.Sub(m.steady.Round(0)) > within
+	return m.newest.Round(0)
 }
 
 // Trust is the term of this node's membership, and whether its newest beat is recent

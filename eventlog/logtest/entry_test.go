@@ -57,7 +57,6 @@ func TestCheckTombstones(t *testing.T) { // A108
 		{"behind what it follows", tail, func(*messages.Frame) {}, true},
 		{"first, with another event", eventlog.Tail{}, func(f *messages.Frame) { f.Events = append(f.Events, noop) }, false},
 		{"first, another event alone", eventlog.Tail{}, func(f *messages.Frame) { f.Events[0] = noop }, false},
-		{"first, what tells of a tombstone", eventlog.Tail{}, func(f *messages.Frame) { f.Events[0] = messages.AgentPurged{} }, true},
 		{"behind a gap", tail, func(f *messages.Frame) { f.First++ }, false},
 		{"behind another frame", tail, func(f *messages.Frame) { f.Prev = "another" }, false},
 	} {

@@ -27,6 +27,16 @@ type Log struct {
 	definitions map[messages.Digest][]byte
 	blobs       map[messages.AgentID]map[messages.Digest][]byte
 	snapshots   map[messages.AgentID]map[string][]byte
+	// beside counts what was stored beside the log, places is where each blob and snapshot
+	// is in that count.
+	beside uint64
+	places map[place]uint64
+}
+
+// place names a blob or a snapshot of an agent.
+type place struct {
+	agent messages.AgentID
+	name  string
 }
 
 var _ eventlog.Log = (*Log)(nil)
@@ -53,6 +63,7 @@ func New() *Log {
 		definitions: make(map[messages.Digest][]byte),
 		blobs:       make(map[messages.AgentID]map[messages.Digest][]byte),
 		snapshots:   make(map[messages.AgentID]map[string][]byte),
+		places:      make(map[place]uint64),
 	}
 }
 

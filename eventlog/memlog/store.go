@@ -39,6 +39,7 @@ func (l *Log) PutBlob(ctx context.Context, a messages.AgentID, r io.ReadSeeker) 
 	}
 	if _, there := l.blobs[a][b.SHA256]; !there {
 		l.blobs[a][b.SHA256] = payload
+		l.put(place{a, string(b.SHA256)})
 	}
 	return b, nil
 }
@@ -132,6 +133,7 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 		l.snapshots[a] = make(map[string][]byte)
 	}
 	l.snapshots[a][name] = append([]byte{}, snapshot...)
+	l.put(place{a, name})
 	return nil
 }
 
@@ -187,4 +189,33 @@ func usable[N ~string](ctx context.Context, a messages.AgentID, names ...N) erro
 		}
 	}
 	return a.Validate()
+}
+
+// put counts what is stored beside the log. l.mu is held.
+func (l *Log) put(p place) {
+	l.beside++
+	l.places[p] = l.beside
+}
+
+// Extent returns the last sequences; see eventlog.Purger. Blobs and snapshots share one
+// count.
+func (l *Log) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
+	if err := usable[string](ctx, a); err != nil {
+		return messages.Extent{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return messages.Extent{Blobs: l.beside, Snapshots: l.beside}, nil
+}
+
+// PurgeUpto removes blobs and snapshots; see eventlog.Purger.
+func (l *Log) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+	if err := usable[string](ctx, a); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.blobs[a], func(d messages.Digest, _ []byte) bool { return l.places[place{a, string(d)}] <= upto.Blobs })
+	maps.DeleteFunc(l.snapshots[a], func(name string, _ []byte) bool { return l.places[place{a, name}] <= upto.Snapshots })
+	return nil
 }

@@ -98,7 +98,7 @@ func stateLine(s eventlog.Summary) string {
 // failed is the prefix of the reason of a failed turn.
 const failed = "failed:"
 
-// IsTombstone says whether a message's headers are those of a tombstone.
+// IsTombstone reports whether a message's headers are those of a tombstone.
 func IsTombstone(h nats.Header) bool { return h.Get(headerEvents) == eventlog.Deleted }
 
 // heading is what a frame's headers say.

@@ -3,6 +3,7 @@ package natslog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -134,6 +135,44 @@ func (l *Log) below(ctx context.Context, p messages.Partition, subject string, b
 		}
 	}
 	return 0, messages.Refuse(messages.Unavailable, "the messages on %s below sequence %d cannot be counted while it is written to: purge again", subject, before)
+}
+
+// Extent returns the last sequences; see eventlog.Purger.
+func (l *Log) Extent(ctx context.Context, a messages.AgentID) (upto messages.Extent, err error) {
+	if err := a.Validate(); err != nil {
+		return upto, err
+	}
+	for stream, last := range map[string]*uint64{l.names.Blobs(a.Partition()): &upto.Blobs, l.names.Snapshots(): &upto.Snapshots} {
+		info, err := l.conn(a.Partition()).info(ctx, stream)
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // of one that was removed nothing is left
+			return upto, err
+		}
+		*last = info.State.LastSeq
+	}
+	return upto, nil
+}
+
+// PurgeUpto removes blobs and snapshots; see eventlog.Purger.
+func (l *Log) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
+	if err := a.Validate(); err != nil {
+		return err
+	}
+	c := l.conn(a.Partition())
+	for _, kept := range [...]struct {
+		stream, prefix string
+		upto           uint64
+	}{
+		{l.names.Snapshots(), l.subjects.Snapshots(a), upto.Snapshots},
+		{l.names.Blobs(a.Partition()), l.subjects.Blobs(a), upto.Blobs},
+	} {
+		if kept.upto == 0 {
+			continue
+		}
+		if err := c.purge(ctx, kept.stream, kept.prefix+".>", kept.upto+1); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // purgeWait is how long a purge may take. It looks at every block of a stream

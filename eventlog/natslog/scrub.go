@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -455,12 +454,8 @@ func (l *Log) endedSince(ctx context.Context, c *conn, stream string, a messages
 	return err == nil && first != nil && first.seq > seq && first.ends(), err
 }
 
-// ends reports whether nothing that was before a frame is its agent's any more, by its
-// headers.
-func (m *stored) ends() bool {
-	events := m.header.Get(headerEvents)
-	return events == eventlog.Deleted || events == eventlog.Purged
-}
+// ends reports whether a message is a tombstone.
+func (m *stored) ends() bool { return IsTombstone(m.header) }
 
 // streamDetails is what the leader of a stream is asked to name.
 type streamDetails struct {

@@ -66,19 +66,14 @@ func onRecord(s messages.Subjects, newest map[string][]byte) map[string]evidence
 	return all
 }
 
-// EndsStored reports whether a message of the log as a server stores it ends all that was
-// before it on its subject, as eventlog.Ends says of a frame, by its headers. tombstone
-// reports whether it is the tombstone itself.
-func EndsStored(header []byte) (tombstone, ends bool) {
-	if !bytes.Contains(header, []byte(eventlog.Deleted)) && !bytes.Contains(header, []byte(eventlog.Purged)) {
-		return false, false
+// EndsStored reports whether a message of the log as a server stores it is a tombstone, by
+// its headers.
+func EndsStored(header []byte) bool {
+	if !bytes.Contains(header, []byte(eventlog.Deleted)) {
+		return false
 	}
 	h, err := nats.DecodeHeadersMsg(header)
-	if err != nil {
-		return false, false
-	}
-	tombstone = IsTombstone(h)
-	return tombstone, tombstone || h.Get(headerEvents) == eventlog.Purged
+	return err == nil && IsTombstone(h)
 }
 
 // CheckStored returns what is wrong with a message of the log as a server stores it, by

@@ -45,7 +45,7 @@ const Overhead = 8 << 10
 func clears(f *messages.Frame) bool {
 	for _, ev := range f.Events {
 		switch ev.(type) {
-		case messages.AgentActivated, messages.AgentDeleted, messages.AgentPurged:
+		case messages.AgentActivated, messages.AgentDeleted:
 		default:
 			return false
 		}

@@ -33,11 +33,8 @@ type Message struct {
 // of its message was applied: the same one must be added again.
 var ErrLater = errors.New("it cannot be read now")
 
-// ends reports whether nothing of the agent is left after an event of this type. The
-// tombstone itself may be lost, if the log was damaged before it.
-func ends(eventType string) bool {
-	return eventType == "agent.deleted" || eventType == "agent.purged" // as eventlog.Ends, which this package cannot import
-}
+// ends reports whether nothing of the agent is left after an event of this type.
+func ends(eventType string) bool { return eventType == "agent.deleted" }
 
 // matters reports whether a frame with an event of this type is decoded.
 func matters(eventType string) bool {

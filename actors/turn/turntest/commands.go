@@ -26,7 +26,7 @@ func joined[V any](a, b map[string]V) map[string]V {
 
 // ownCommands are those about the agent itself.
 var ownCommands = map[string]func(s *Stage, args []string) any{
-	// input ID TEXT [policy=steer] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N] [known=N]
+	// input ID TEXT [policy=steer] [deadline=-1s] [max_steps=N] [tool_choice=TOOL] [in=D] [at=TIME] [cron=LINE] [tz=ZONE] [name=N]
 	"input": func(s *Stage, args []string) any {
 		args, opts := options(args)
 		in := messages.Input{ID: args[0], Content: messages.TextContent(at(args, 1)), Policy: messages.Policy(opts["policy"]),
@@ -36,10 +36,6 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 			in.Deadline = &deadline
 		}
 		in.Schedule = s.schedule(opts)
-		if s.Env.Known = nil; opts["known"] != "" {
-			known := messages.EventNumber(number(opts["known"]))
-			s.Env.Known = &known
-		}
 		return in
 	},
 	// interrupt ID ["reason"] [turn=T]
@@ -53,14 +49,14 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	},
 	// clear ID ["reason"]
 	"clear": func(_ *Stage, args []string) any { return messages.Clear{ID: args[0], Reason: at(args, 1)} },
-	// delete ID ["reason"] [last=N]
-	"delete": func(_ *Stage, args []string) any {
+	// delete ID ["reason"] [last=N] [ends=yes]: with ends only what runs and waits is ended
+	"delete": func(s *Stage, args []string) any {
 		args, opts := options(args)
+		if s.Env.Upto = &(messages.Extent{Blobs: 7}); opts["ends"] == "yes" {
+			s.Env.Upto = nil
+		}
 		return messages.Delete{ID: args[0], Reason: at(args, 1), Last: messages.EventNumber(number(opts["last"]))}
 	},
-	// buries: the frame before the tombstone is in the log; purged: nothing is left
-	"buries": func(_ *Stage, _ []string) any { return turn.BurialDue{} },
-	"purged": func(_ *Stage, _ []string) any { return turn.Purged{Holdings: messages.Holdings{Frames: 7}} },
 	// cancel ID all|input INPUT|timer TIMER ["reason"]
 	"cancel": func(_ *Stage, args []string) any {
 		switch args[1] {

@@ -33,10 +33,6 @@ func effectText(e turn.Effect) string {
 		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
 	case turn.TellParent:
 		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
-	case turn.Bury:
-		return "write the tombstone"
-	case turn.Purge:
-		return "remove all that was before the tombstone"
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
 }

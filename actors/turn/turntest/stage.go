@@ -80,7 +80,7 @@ func (s *Stage) Do(line string) {
 
 // Decide gives a command or an outcome to the machine and appends its events.
 func (s *Stage) Decide(cmd any) {
-	first, closed := s.State.Last+1, s.State.Buries()
+	first := s.State.Last + 1
 	events, err := s.State.Decide(s.Env, cmd)
 	s.acted = true
 	if err != nil {
@@ -90,8 +90,9 @@ func (s *Stage) Decide(cmd any) {
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
 		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
-	} else if closed != nil {
-		cause = closed.Cause()
+	}
+	if del, ok := cmd.(messages.Delete); ok && s.State.Deleted == nil { // the frame before the tombstone
+		cause = messages.Cause{Type: del.CommandType(), Door: "client"}
 	}
 	s.append(first, cause, events)
 }

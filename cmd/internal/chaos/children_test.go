@@ -156,7 +156,7 @@ func (t *trial) removedForGood() {
 	}
 	for i, ev := range t.log {
 		switch ev.Type {
-		case "agent.deleted", "agent.purged", "agent.activated", "command.noop":
+		case "agent.deleted", "agent.activated", "command.noop":
 		default:
 			t.wrong([]client.Event{t.log[0], ev}, "%s of an agent that was deleted", ev.Type)
 		}

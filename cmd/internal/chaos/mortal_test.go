@@ -170,7 +170,7 @@ func (m *mortal) buried() error {
 				if err != nil {
 					return err
 				}
-				if s.Deleted != nil && s.Deleted.Removed != nil && s.Deleted.N > m.tombstone { // a server that has just come to lead may show the life before
+				if s.Deleted != nil && s.Deleted.N > m.tombstone { // a server that has just come to lead may show the life before
 					m.tombstone = s.Deleted.N
 					return nil
 				}
@@ -206,7 +206,7 @@ func (m *mortal) nothing(d *door) error {
 		return messages.Refuse(messages.Unavailable, "the events of %s end with %d, before its tombstone %d", m.agent, shown[n-1].N, m.tombstone)
 	}
 	for _, e := range shown {
-		if e.N < m.tombstone || e.Type != "agent.deleted" && e.Type != "agent.purged" && e.Type != "agent.activated" && e.Type != "command.noop" {
+		if e.N < m.tombstone || e.Type != "agent.deleted" && e.Type != "agent.activated" && e.Type != "command.noop" {
 			m.w.fault("%v", violation{m.agent, "an event of a deleted agent is shown", []client.Event{e}})
 		}
 	}

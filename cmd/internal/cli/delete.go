@@ -29,8 +29,8 @@ func (a *app) delete() *cobra.Command {
 that wait are dropped, and its events, blobs, snapshots, dead letters and key are
 removed. A tombstone stays: it tells when and why, and keeps the numbers of its
 events; what the agent used is gone from ` + "`reprise usage`" + `. An input that is sent
-later makes the agent anew, and meets nothing of what was. An agent whose log is
-damaged can be deleted too; its children and its parent hear nothing then.
+later creates the agent again, without anything of before. An agent whose log is
+damaged can be deleted too; its children and its parent are not told then.
 
 Children are stopped and stay: they are agents of their own. With --children they go
 with it, and theirs, the lowest first. Cut short, it is said again and goes on. Who
@@ -131,7 +131,7 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 	}
 	if held.Damaged != "" {
 		line("its log is damaged, and counted up to there: %s", projections.Printable(held.Damaged, 0))
-		line("what it did cannot be ended in order: its children and its parent hear nothing")
+		line("what it did cannot be ended in order: its children and its parent are not told")
 	}
 	if held.Waiting > 0 {
 		line("and what follows from %d inputs and commands that are not applied yet", held.Waiting)
@@ -168,27 +168,17 @@ func (a *app) sure(agent string) bool {
 	return strings.TrimSpace(strings.ToLower(line)) == "yes"
 }
 
-// deleteNow deletes the agent and waits until nothing is left of it.
+// deleteNow deletes the agent. It is answered when nothing is left of it.
 func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c messages.Delete) error {
 	answer, err := cl.Do(ctx, agent, c)
 	if err != nil {
 		return err
 	}
-	end, err := purged(ctx, cl, agent, answer.N)
-	if err != nil {
-		return err
-	}
 	if a.json() {
-		return a.object(struct {
-			changed
-			Removed *messages.Holdings `json:"removed,omitempty"`
-		}{changed{Agent: agent, Answer: answer}, end})
+		return a.object(changed{Agent: agent, Answer: answer})
 	}
 	a.became(agent, answer, func(turn messages.TurnID) string {
 		what := "deleted"
-		if end != nil {
-			what = fmt.Sprintf("deleted with %d events and %d blobs (%s)", end.Events, end.Blobs, sizeText(end.Bytes+end.BlobBytes))
-		}
 		if turn != "" {
 			what += fmt.Sprintf("; turn %s was aborted", turn)
 		}
@@ -197,32 +187,7 @@ func (a *app) deleteNow(ctx context.Context, cl *client.Client, agent string, c 
 	return nil
 }
 
-// purged waits until what a delete that was answered with event n removes is
-// gone, and says what that was; nil if the agent lives again.
-func purged(ctx context.Context, cl *client.Client, agent string, n messages.EventNumber) (*messages.Holdings, error) {
-	for line, err := range cl.Query(ctx, agent, messages.Query{View: "events", From: n, Follow: true}) {
-		if err != nil {
-			return nil, err
-		}
-		switch ev := raw[projections.EventJSON](line); ev.Type {
-		case (messages.AgentPurged{}).EventType():
-			held := raw[messages.AgentPurged](ev.Data).Holdings
-			return &held, nil
-		case (messages.AgentCreated{}).EventType():
-			return nil, nil
-		}
-	}
-	return nil, ctx.Err()
-}
-
 // endText says when and why an agent was deleted.
 func endText(end *projections.Deletion) string {
-	text := "what it did is being ended"
-	if end.N != 0 {
-		text = fmt.Sprintf("at %s, event %d", end.At.UTC().Format(time.DateTime), end.N)
-		if end.Removed == nil {
-			text += ", and being removed"
-		}
-	}
-	return text + because(end.Reason)
+	return fmt.Sprintf("at %s, event %d", end.At.UTC().Format(time.DateTime), end.N) + because(end.Reason)
 }

@@ -83,7 +83,7 @@ providers:
 	run(0, []string{"PATH="}, "ask", "looker/main", "use surroundings")
 	run(0, []string{"it broke"}, "ask", "breaker/main", "use broken")
 	run(0, nil, "ask", "brief/main", "use lookup")
-	w.await("brief/main", "agent.purged")
+	w.await("brief/main", "agent.deleted")
 	run(0, nil, "set-state", "clerk/main", `{"plan":"free"}`)
 
 	nc, err := nats.Connect(address, nats.Timeout(time.Minute))

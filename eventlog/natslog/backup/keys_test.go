@@ -200,7 +200,7 @@ func TestDamagedKeysComeBack(t *testing.T) { // A29
 	torn, flipped, ended := all[0], all[1], all[2]
 	s := newSafe(t, all...)
 	file, _ := s.copyKeys()
-	s.tails[ended], _ = eventlog.Commit(within(t), s.agents, logtest.Entry(t, ended, s.tails[ended], messages.AgentPurged{})) // its tombstone is lost
+	s.tails[ended], _ = eventlog.Commit(within(t), s.agents, logtest.Entry(t, ended, s.tails[ended], messages.AgentDeleted{}))
 	for a, change := range map[messages.AgentID]func([]byte) []byte{
 		torn:    func(b []byte) []byte { return b[:len(b)/2] },
 		flipped: func(b []byte) []byte { b[len(b)-10] ^= 1; return b },

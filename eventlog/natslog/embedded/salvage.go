@@ -102,8 +102,7 @@ type salvage struct {
 
 // ending is the newest deletion of an agent.
 type ending struct {
-	seq  uint64 // of the oldest frame that stays
-	last uint64 // of the newest frame so far
+	seq  uint64 // of the tombstone
 	time time.Time
 }
 
@@ -209,12 +208,10 @@ func (v *salvage) lost(s Salvaged) []natslog.Quarantined {
 	return all
 }
 
-// note remembers a frame that ends an agent: the tombstone, or the record of its purge that
-// follows it. Either may be damaged.
+// note remembers a tombstone. It may be damaged.
 func (v *salvage) note(r blocks.Record) {
 	e := v.ended[r.Subject]
-	tombstone, ends := natslog.EndsStored(r.Header)
-	if r.Kind != blocks.Message || e == nil && !ends {
+	if r.Kind != blocks.Message || !natslog.EndsStored(r.Header) {
 		return
 	}
 	if e == nil {
@@ -225,10 +222,7 @@ func (v *salvage) note(r blocks.Record) {
 		e = new(ending)
 		v.ended[r.Subject], v.beside[v.subjects.Blobs(a)], v.beside[v.subjects.DeadLetter(a)] = e, e, e
 	}
-	if ends && (tombstone || e.last != e.seq || e.seq == 0) {
-		e.seq, e.time = r.Seq, r.Time
-	}
-	e.last = r.Seq
+	e.seq, e.time = r.Seq, r.Time
 }
 
 // ends reports whether a message belongs to what an agent had before it was deleted.

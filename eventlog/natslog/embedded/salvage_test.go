@@ -113,7 +113,6 @@ func (s *store) grow(a messages.AgentID, n int) {
 func (s *store) bury(a messages.AgentID) {
 	s.t.Helper()
 	s.add(a, messages.AgentDeleted{Reason: "test"})
-	s.add(a, messages.AgentPurged{Deleted: s.tail[a].Last})
 }
 
 // mark puts on record how far the log goes, as the owner of a partition does.

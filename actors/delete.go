@@ -1,0 +1,221 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// A delete is done on the mailbox's goroutine, before its sender is answered:
+//
+//	[what runs and waits ends]   a frame without a command, if there is something
+//	commands for others          stored for its children and its parents
+//	[agent.deleted]              the tombstone, with how far the removal goes
+//	removal                      log, snapshots, blobs, dead letters, key
+//
+// A delete that is cut off was not answered, so whoever sent it sends it again: the inbox
+// keeps it until then. An activation whose newest frame is a tombstone does the removal
+// before anything else.
+
+// Purger removes what is kept of an agent beside its log, blobs and snapshots. Safe for
+// concurrent use.
+type Purger interface {
+	// Extent returns the last sequence of the stream of dead letters.
+	Extent(ctx context.Context) (letters uint64, err error)
+	// Purge removes the agent's dead letters up to that sequence, and its key. Purging
+	// again changes nothing. It calls mine between finding the key and removing it, and
+	// leaves the key if mine reports false: it may be that of a later life.
+	Purge(ctx context.Context, a messages.AgentID, letters uint64, mine func(context.Context) (bool, error)) error
+}
+
+// DefaultLease is how long after a deletion an owner that lost the agent's partition may
+// still store something of it.
+const DefaultLease = 5 * time.Second
+
+// deleteLimit bounds what a delete waits for before its tombstone.
+const deleteLimit = 20 * time.Second
+
+// delete ends the agent and removes what is stored of it.
+func (a *agent) delete(d *Deliver, sender *actor.PID) {
+	c := d.Command.(messages.Delete)
+	env := a.env()
+	events, err := a.judge(env, c)
+	if err != nil {
+		a.refuse(d, sender, err)
+		return
+	}
+	ans := messages.Answer{Turn: answerOf(&messages.Frame{Events: events}).Turn}
+	if len(events) > 0 {
+		if a.commit(messages.Cause{Type: c.CommandType(), Door: d.Cause.Door, Reason: c.Reason}, events, nil); a.broken != nil {
+			a.answer(sender, messages.Answer{Err: a.broken})
+			return
+		}
+		c.Last = 0 // it was checked
+	}
+	upto, err := a.farewell()
+	if err != nil {
+		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s is not deleted yet: %v; send the delete again with the same id", a.id, err)})
+		return
+	}
+	env.Upto = &upto
+	if events, err = a.judge(env, c); err != nil {
+		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
+		return
+	}
+	cause := d.cause()
+	cause.Digest = "" // a delete under a known id is the same one, whatever its reason
+	a.commit(cause, events, nil)
+	if ans.N = a.state.Last; a.broken == nil {
+		a.removed()
+	}
+	if a.broken != nil {
+		ans = messages.Answer{Err: a.broken}
+	}
+	a.answer(sender, ans)
+}
+
+// farewell stores what the agent owes to others and waits for what this node still stores of
+// it. It returns how far a removal has to go.
+func (a *agent) farewell() (upto messages.Extent, err error) {
+	ctx, cancel := context.WithTimeout(a.ctx, deleteLimit)
+	defer cancel()
+	for _, e := range a.state.Farewells() {
+		if l, ok := a.state.Letter(a.id, e); ok {
+			if err := a.rt.send(ctx, l.To, a.bounded(l.Command)); err != nil {
+				return upto, fmt.Errorf("tell %s: %w", l.To, err)
+			}
+		}
+	}
+	return a.rt.extent(ctx, a.id)
+}
+
+// extent returns how far a removal has to go, once nothing of the agent is being stored here.
+func (rt *Runtime) extent(ctx context.Context, id messages.AgentID) (upto messages.Extent, err error) {
+	if err := rt.writers.wait(ctx, id); err != nil {
+		return upto, err
+	}
+	upto, err = rt.log.Extent(ctx, id)
+	if err == nil && rt.purger != nil {
+		upto.Letters, err = rt.purger.Extent(ctx)
+	}
+	return upto, err
+}
+
+// removed removes what was stored before the tombstone, which is the newest frame, and does
+// so again when the lease time has passed. If it cannot, the agent is broken until the
+// partition has activated it again.
+func (a *agent) removed() {
+	if err := a.remove(a.state.Deleted.Upto); err != nil {
+		a.rt.limited.warn(a.rt.logger, "a deleted agent cannot be removed from the store now; it is tried again", a.id.LogAttr(a.epoch), "error", err)
+		a.broken = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: %v; try again with the same id", a.id, err)
+		a.leave(true)
+		return
+	}
+	if pause := time.Until(a.tail.Time.Add(a.rt.lease)); pause >= 0 {
+		a.late = time.AfterFunc(pause, func() { a.root.Send(a.self, removeLate{}) })
+	}
+}
+
+// remove removes what was stored before the tombstone up to upto. Doing it again changes
+// nothing. If the log must keep its messages for now, the rest is removed all the same.
+func (a *agent) remove(upto messages.Extent) error {
+	kept := a.rt.log.Purge(a.ctx, a.id, a.newest)
+	if kept != nil && !errors.Is(kept, eventlog.ErrKept) {
+		return kept
+	}
+	err := a.rt.log.PurgeUpto(a.ctx, a.id, upto)
+	if err == nil && a.rt.purger != nil {
+		err = a.rt.purger.Purge(a.ctx, a.id, upto.Letters, a.mine)
+	}
+	return errors.Join(err, kept)
+}
+
+// mine reports whether the newest frame is still the one that this owner knows.
+func (a *agent) mine(ctx context.Context) (bool, error) {
+	tail, err := a.rt.log.Tail(ctx, a.id)
+	return tail.Frame == a.tail.Frame, err
+}
+
+// removeLate removes what an owner that was frozen has stored since the tombstone. An owner
+// that came later has written its own frame before it stored anything, so as long as the
+// tombstone is the newest frame all of it belongs to the life before.
+func (a *agent) removeLate() {
+	a.late = nil
+	if a.broken != nil || a.state.Deleted == nil {
+		return
+	}
+	upto, err := a.rt.extent(a.ctx, a.id)
+	mine := false
+	if err == nil {
+		mine, err = a.mine(a.ctx)
+	}
+	if mine && err == nil {
+		err = a.remove(upto)
+	}
+	if err != nil {
+		a.rt.limited.warn(a.rt.logger, "what may have been stored late of a deleted agent cannot be removed; reprise doctor names it", a.id.LogAttr(a.epoch), "error", err)
+	}
+}
+
+// deleteDamaged deletes an agent whose log cannot be read. What it did cannot be ended in
+// order, and its children and its parents are not told.
+func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
+	ctx, cancel := context.WithTimeout(a.ctx, deleteLimit)
+	defer cancel()
+	var ans messages.Answer
+	if tail, upto, err := a.rt.bury(ctx, a.id, a.epoch, d.cause(), d.Command.(messages.Delete).Reason); err != nil {
+		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is damaged and could not be deleted now: %v; try again with the same id", a.id, err)
+	} else if a.tail, a.newest = tail, tail.Seq; a.remove(upto) != nil {
+		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: try again with the same id", a.id)
+	} else {
+		ans.N = tail.Last
+		a.rt.logger.Warn("a damaged agent was deleted", a.id.LogAttr(a.epoch), "event", tail.Last)
+	}
+	a.answer(sender, ans)
+	a.broken = messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id", a.id)
+	a.leave(true)
+}
+
+// bury appends a tombstone after the agent's newest frame, whatever that holds, and removes
+// the log before it. It does so twice: as a server removes what is damaged it may drop the
+// first tombstone, at the next append.
+func (rt *Runtime) bury(ctx context.Context, id messages.AgentID, epoch messages.Epoch, cause messages.Cause, reason string) (tail eventlog.Tail, upto messages.Extent, err error) {
+	if upto, err = rt.extent(ctx, id); err == nil {
+		tail, err = rt.log.TailByHead(ctx, id)
+	}
+	for i := 0; i < 2 && err == nil; i++ {
+		f := nextFrame(tail, epoch, cause, []messages.Event{messages.AgentDeleted{Reason: reason, Upto: upto}})
+		b, unencoded := messages.EncodeFrame(id, f)
+		if unencoded != nil {
+			return tail, upto, unencoded
+		}
+		state := turn.State{Last: tail.Last}
+		state.Apply(f)
+		tail, err = eventlog.Commit(ctx, rt.log, eventlog.Entry{Agent: id, Expect: tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
+		if err == nil {
+			err = rt.log.Purge(ctx, id, tail.Seq)
+		}
+		if errors.Is(err, eventlog.ErrKept) {
+			err = nil // remove says so
+		}
+	}
+	return tail, upto, err
+}
+
+// uncover removes what lies before a tombstone that is the agent's newest frame, and reports
+// whether it did: damage before that does not matter.
+func (rt *Runtime) uncover(ctx context.Context, id messages.AgentID) bool {
+	tail, err := rt.log.TailByHead(ctx, id)
+	if err != nil {
+		return false
+	}
+	rec, err := rt.log.FrameAt(ctx, id, tail.Seq)
+	return err == nil && eventlog.Ends(rec.Frame) && rt.log.Purge(ctx, id, tail.Seq) == nil
+}

@@ -450,7 +450,7 @@ type gone string
 func (g gone) EventType() string { return string(g) }
 
 func TestDeletedAgentsLeaveNothing(t *testing.T) {
-	for i, how := range []gone{"agent.deleted", "agent.deleted", "agent.purged"} { // without its tombstone, if that is lost
+	for i, how := range []gone{"agent.deleted", "agent.deleted"} {
 		unreadable := i == 1
 		w := newWorld(5)
 		w.live(10, 80)

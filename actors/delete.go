@@ -71,11 +71,10 @@ func (a *agent) delete(d *Deliver, sender *actor.PID) {
 	}
 	cause := d.cause()
 	cause.Digest = "" // a delete under a known id is the same one, whatever its reason
-	a.commit(cause, events, nil)
-	if ans.N = a.state.Last; a.broken == nil {
-		a.removed()
+	if a.commit(cause, events, nil); a.broken == nil {
+		a.removed(cause, false)
 	}
-	if a.broken != nil {
+	if ans.N = a.state.Last; a.broken != nil {
 		ans = messages.Answer{Err: a.broken}
 	}
 	a.answer(sender, ans)
@@ -109,10 +108,22 @@ func (rt *Runtime) extent(ctx context.Context, id messages.AgentID) (upto messag
 }
 
 // removed removes what was stored before the tombstone, which is the newest frame, and does
-// so again when the lease time has passed. If it cannot, the agent is broken until the
-// partition has activated it again.
-func (a *agent) removed() {
-	if err := a.remove(a.state.Deleted.Upto); err != nil {
+// so again when the lease time has passed. With bare the log holds no frame before it. If it
+// cannot, the agent is broken until the partition has activated it again.
+func (a *agent) removed(cause messages.Cause, bare bool) {
+	var err error
+	if !bare {
+		err = a.rt.log.Purge(a.ctx, a.id, a.newest)
+	}
+	if errors.Is(err, eventlog.ErrStays) {
+		del := a.state.Deleted
+		a.tail, a.state, err = a.rt.entomb(a.ctx, a.id, a.tail, a.epoch, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
+		a.newest = a.tail.Seq
+	}
+	if err == nil || errors.Is(err, eventlog.ErrKept) { // the rest is removed all the same
+		err = errors.Join(a.remove(a.state.Deleted.Upto), err)
+	}
+	if err != nil {
 		a.rt.limited.warn(a.rt.logger, "a deleted agent cannot be removed from the store now; it is tried again", a.id.LogAttr(a.epoch), "error", err)
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: %v; try again with the same id", a.id, err)
 		a.leave(true)
@@ -123,18 +134,14 @@ func (a *agent) removed() {
 	}
 }
 
-// remove removes what was stored before the tombstone up to upto. Doing it again changes
-// nothing. If the log must keep its messages for now, the rest is removed all the same.
+// remove removes what was stored beside the log up to upto, and the key. Doing it again
+// changes nothing.
 func (a *agent) remove(upto messages.Extent) error {
-	kept := a.rt.log.Purge(a.ctx, a.id, a.newest)
-	if kept != nil && !errors.Is(kept, eventlog.ErrKept) {
-		return kept
-	}
 	err := a.rt.log.PurgeUpto(a.ctx, a.id, upto)
 	if err == nil && a.rt.purger != nil {
 		err = a.rt.purger.Purge(a.ctx, a.id, upto.Letters, a.mine)
 	}
-	return errors.Join(err, kept)
+	return err
 }
 
 // mine reports whether the newest frame is still the one that this owner knows.
@@ -184,29 +191,37 @@ func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 }
 
 // bury appends a tombstone after the agent's newest frame, whatever that holds, and removes
-// the log before it. It does so twice: as a server removes what is damaged it may drop the
-// first tombstone, at the next append.
+// the log before it.
 func (rt *Runtime) bury(ctx context.Context, id messages.AgentID, epoch messages.Epoch, cause messages.Cause, reason string) (tail eventlog.Tail, upto messages.Extent, err error) {
 	if upto, err = rt.extent(ctx, id); err == nil {
 		tail, err = rt.log.TailByHead(ctx, id)
 	}
-	for i := 0; i < 2 && err == nil; i++ {
-		f := nextFrame(tail, epoch, cause, []messages.Event{messages.AgentDeleted{Reason: reason, Upto: upto}})
-		b, unencoded := messages.EncodeFrame(id, f)
-		if unencoded != nil {
-			return tail, upto, unencoded
-		}
-		state := turn.State{Last: tail.Last}
-		state.Apply(f)
-		tail, err = eventlog.Commit(ctx, rt.log, eventlog.Entry{Agent: id, Expect: tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
-		if err == nil {
-			err = rt.log.Purge(ctx, id, tail.Seq)
-		}
-		if errors.Is(err, eventlog.ErrKept) {
-			err = nil // remove says so
-		}
+	ev := messages.AgentDeleted{Reason: reason, Upto: upto}
+	if err == nil {
+		tail, _, err = rt.entomb(ctx, id, tail, epoch, cause, ev)
+	}
+	if err == nil {
+		err = rt.log.Purge(ctx, id, tail.Seq)
+	}
+	if errors.Is(err, eventlog.ErrStays) {
+		tail, _, err = rt.entomb(ctx, id, tail, epoch, cause, ev)
+	}
+	if errors.Is(err, eventlog.ErrKept) {
+		err = nil // the next activation says so
 	}
 	return tail, upto, err
+}
+
+// entomb appends a tombstone, and returns the new tail and the state behind it.
+func (rt *Runtime) entomb(ctx context.Context, id messages.AgentID, tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, ev messages.AgentDeleted) (eventlog.Tail, turn.State, error) {
+	state := turn.State{Last: tail.Last}
+	f := nextFrame(tail, epoch, cause, []messages.Event{ev})
+	b, err := messages.EncodeFrame(id, f)
+	state.Apply(f)
+	if err == nil {
+		tail, err = eventlog.Commit(ctx, rt.log, eventlog.Entry{Agent: id, Expect: tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
+	}
+	return tail, state, err
 }
 
 // uncover removes what lies before a tombstone that is the agent's newest frame, and reports

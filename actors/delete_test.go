@@ -508,8 +508,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// A damaged agent is deleted. Its server may drop the tombstone as it removes what is damaged
-// before it, so there is a second one.
+// A damaged agent is deleted. Its log keeps what it cannot read, and may drop the tombstone
+// with that, so there is a second one.
 func TestDeleteDamaged(t *testing.T) { // A29, A108
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.StatePatched{Patch: []byte(`{}`)})
@@ -519,6 +519,9 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 	node := s.Start(cfg)
 	wantCode(t, node.Do(ada, say("u1", "hello")), messages.Damaged)
 	deleted := node.Must(ada, messages.Delete{ID: "d1", Reason: "it is damaged"})
+	if a := node.Wake(ada); a.Err != nil {
+		t.Fatal(a.Err)
+	}
 	wantNothing(t, s.Log(), ada)
 	if n := actorstest.Count(s.Events(ada), "agent.deleted"); n != 2 || deleted.N != 4 {
 		t.Errorf("%d tombstones were written, the newest is event %d", n, deleted.N)
@@ -532,7 +535,7 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 }
 
 // flipped is a log that finds damage in an agent's first frame until that is
-// removed.
+// removed, and says at first that it stays.
 type flipped struct {
 	eventlog.Log
 	purged atomic.Bool
@@ -548,8 +551,11 @@ func (l *flipped) Read(ctx context.Context, a messages.AgentID, from messages.Ev
 }
 
 func (l *flipped) Purge(ctx context.Context, a messages.AgentID, before uint64) error {
-	l.purged.Store(true)
-	return l.Log.Purge(ctx, a, before)
+	err := l.Log.Purge(ctx, a, before)
+	if err == nil && !l.purged.Swap(true) {
+		err = eventlog.ErrStays
+	}
+	return err
 }
 
 // A prompt that an endpoint gave up before the agent was deleted comes after that, as from a

@@ -32,7 +32,7 @@ var faults = []fault{
 			if tail, err = a.rt.log.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
 				tail, err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
-	{"answer a delete and leave the log", "(*agent).remove",
+	{"answer a delete and leave the log", "(*agent).removed",
 		`a.rt.log.Purge(a.ctx, a.id, a.newest)`, `a.rt.log.Purge(a.ctx, a.id, 0)`},
 	{"leave the blobs and snapshots of a deleted agent", "(*agent).remove",
 		`a.rt.log.PurgeUpto(a.ctx, a.id, upto)`, `a.ctx.Err()`},
@@ -41,7 +41,7 @@ var faults = []fault{
 	{"remove while a write is under way", "(*Runtime).extent",
 		`rt.writers.wait(ctx, id)`, `ctx.Err()`},
 	{"leave the removal to nobody after a crash", "(*agent).load",
-		`a.removed()`, `_ = 0`},
+		`a.removed(l.last.Cause, l.first == del.N)`, `_ = l.first`},
 	{"use up a delete's id before the tombstone", "(*agent).delete",
 		`messages.Cause{Type: c.CommandType(), Door: d.Cause.Door, Reason: c.Reason}`, `d.cause()`},
 	{"delete a parent and leave its children running", "(*agent).farewell",

@@ -21,12 +21,17 @@ type loading struct {
 	newest  uint64 // sequence of the newest frame
 	owing   owing
 	unsaved unsaved
+	// first is the number of the first event that was read; 0 behind a snapshot.
+	first messages.EventNumber
 	// last is the newest frame; nil if a snapshot has told of it.
 	last *messages.Frame
 }
 
 // apply folds the next frame.
 func (l *loading) apply(rec eventlog.Recorded) {
+	if l.state.Last == 0 {
+		l.first = rec.Frame.First
+	}
 	l.owing.fold(rec.Frame)
 	l.state.Apply(rec.Frame)
 	l.unsaved.add(rec.Frame, rec.Size)
@@ -48,7 +53,7 @@ func (a *agent) load() {
 		return
 	}
 	if del := a.state.Deleted; del != nil && del.N == a.state.Last {
-		if a.removed(); a.broken != nil {
+		if a.removed(l.last.Cause, l.first == del.N); a.broken != nil {
 			return
 		}
 	}

@@ -3,10 +3,12 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -223,6 +225,53 @@ func TestOrderHoldsInTheMomentOfChange(t *testing.T) {
 	h.asking.end(a, first)
 	if err := <-answered; err != nil {
 		t.Error(err)
+	}
+}
+
+// A node brings an input that it read before it was frozen for minutes. The agent was deleted
+// meanwhile: its owner refuses the input, here or on another node, and it is taken when it is
+// asked again.
+func TestThawedNodeCreatesNoAgent(t *testing.T) { // A108
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	nodes := pair(t)
+	thawed := nodes[1].host
+	say := func(a messages.AgentID) (messages.Answer, error) {
+		answer, err := thawed.deliver(hail(a, "1"))(ctx)
+		if err == nil && answer.Err != nil {
+			err = answer.Err
+		}
+		return answer, err
+	}
+	seen := thawed.there
+	owned := func(n *Node) (a messages.AgentID) {
+		eventually(ctx, t, func() error {
+			for i := range 100 {
+				a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprintf("k%d", i)}
+				if owner, _ := thawed.place(a.Partition()); owner == n.ID() {
+					return nil
+				}
+			}
+			return errors.New("it owns nothing yet")
+		})
+		return a
+	}
+	for _, n := range nodes {
+		a := owned(n)
+		if _, err := say(a); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nodes[0].Client().Do(ctx, a.Full(), messages.Delete{}); err != nil {
+			t.Fatal(err)
+		}
+		thawed.there = func() time.Time { return time.Now().Add(-2 * askedFor) }
+		if answer, err := say(a); messages.AsError(err) == nil || messages.AsError(err).Code != messages.Unavailable || !strings.Contains(err.Error(), "ask again with the same id") {
+			t.Errorf("the input of before is answered %+v, %v", answer, err)
+		}
+		thawed.there = seen
+		if answer, err := say(a); err != nil || answer.Duplicate {
+			t.Errorf("asked again it is answered %+v, %v", answer, err)
+		}
 	}
 }
 

@@ -23,6 +23,11 @@ var ErrElsewhere = errors.New("the log does not hold that place")
 // remove them would harm others. What is kept elsewhere of the agent can be removed.
 var ErrKept = errors.New("the log keeps the messages for now")
 
+// ErrStays is wrapped by Purge's error if messages stay that the log cannot read. With the
+// next append it may drop whatever the agent has there now, so a second tombstone must follow
+// the first.
+var ErrStays = errors.New("messages that cannot be read stay in the log")
+
 // ErrUnavailable is what the errors of a log are that cannot be reached now: its
 // server is away, or is being connected to. What was read may be read again.
 var ErrUnavailable = errors.New("the log cannot be reached now")

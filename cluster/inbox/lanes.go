@@ -61,11 +61,9 @@ const (
 	settleIn = 50 * time.Millisecond
 )
 
-// lane is where messages wait for their turn. What agents tell one another has
-// lanes of its own: an agent that is being deleted takes nothing else until its
-// children have said that they have ended, so that must not wait behind it; and
-// what is held until the agent's kind is known here must not be in the way of what
-// ends the agent.
+// lane is where messages wait for their turn. What agents send to one another has
+// lanes of its own: what is held until the agent's kind is known here must not be in
+// the way of what ends the agent.
 type lane struct {
 	agent messages.AgentID
 	of    string // task, recall or report, peer for what else an agent tells; empty: the others

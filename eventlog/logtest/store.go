@@ -211,6 +211,35 @@ var snapshots = map[string]func(*testing.T, Opened){
 		wantSnapshots(t, o.Log, agents[0])
 		wantSnapshot(t, o.Log, agents[1], "state", []byte("bob's"))
 	},
+	// A108
+	"what was stored up to a place is removed": func(t *testing.T, o Opened) {
+		agents, ctx := Neighbours(2), context.Background()
+		var blobs []messages.Blob
+		for i, a := range agents {
+			blobs = append(blobs, putBlob(t, o.Log, a, noise(uint64(i), 300<<10)))
+			putSnapshot(t, o.Log, a, "state", noise(uint64(i), 200<<10))
+		}
+		upto, err := o.Log.Extent(ctx, agents[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		later := putBlob(t, o.Log, agents[0], noise(2, 300<<10))
+		putSnapshot(t, o.Log, agents[0], "later", noise(2, 200<<10))
+		for range 2 {
+			if err := o.Log.PurgeUpto(ctx, agents[0], upto); err != nil {
+				t.Fatal(err)
+			}
+			wantBlobs(t, o.Log, agents[0], later)
+			wantSnapshots(t, o.Log, agents[0], "later")
+			wantBlobs(t, o.Log, agents[1], blobs[1])
+			wantSnapshots(t, o.Log, agents[1], "state")
+		}
+		wantBlob(t, o.Log, agents[0], later, noise(2, 300<<10))
+		if err := o.Log.PurgeUpto(ctx, agents[0], messages.Extent{}); err != nil {
+			t.Fatal(err)
+		}
+		wantBlobs(t, o.Log, agents[0], later)
+	},
 	"what the caller does with its bytes changes no snapshot": func(t *testing.T, o Opened) {
 		a, mine := Agent("ada"), []byte("mine")
 		putSnapshot(t, o.Log, a, "state", mine)

@@ -23,10 +23,11 @@ func (l *Log) Purge(ctx context.Context, a messages.AgentID, before uint64) erro
 	if err := l.purgeable(ctx, Shard(a.Partition())); err != nil {
 		return err
 	}
-	if err := l.purgeBelow(ctx, a, before); err != nil {
-		return err
+	stays := l.purgeBelow(ctx, a, before)
+	if stays != nil && !errors.Is(stays, eventlog.ErrStays) {
+		return stays
 	}
-	return l.settleQuarantined(ctx, a, before)
+	return errors.Join(l.settleQuarantined(ctx, a, before), stays)
 }
 
 // purgeable returns why nothing must be purged from a stream: it is known to hold messages
@@ -83,9 +84,16 @@ func (l *Log) purgeBelow(ctx context.Context, a messages.AgentID, before uint64)
 		if err != nil {
 			return fmt.Errorf("record that %s is to be purged: %w", a, err)
 		}
-		if *m.Purge == mine {
-			return l.finishPurge(ctx, p)
+		if *m.Purge != mine {
+			continue
 		}
+		if err := l.finishPurge(ctx, p); err != nil {
+			return err
+		}
+		if n, err = l.below(ctx, p, newest.subject, before); err == nil && n > 0 {
+			err = fmt.Errorf("purge %s: %w (%d)", a, eventlog.ErrStays, n)
+		}
+		return err
 	}
 }
 

@@ -106,7 +106,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 		w.run("delete", "assistant/"+key, "--dry-run").exits(0, "its log is damaged")
 		w.run("delete", "assistant/"+key, "--children", "--dry-run").exits(0, "not named here stay")
 		w.run("delete", "assistant/"+key, "--yes", "--reason", "she asked for it").exits(0, "deleted")
-		if left := w.stored(key); left != 1 {
+		if left := w.stored(key); left != 1 && key != "flipped" { // a server purges only what it can read
 			t.Errorf("%s: %d messages are left, want the tombstone", key, left)
 		}
 		w.run("show", "assistant/"+key).exits(0, "deleted", "she asked for it")
@@ -120,7 +120,7 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 
 	// A crash came between a damaged agent's tombstone and the rest.
 	w.publishFrame("sound", func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
-	w.publishFrame("sound", func(f *messages.Frame) { f.Events = []messages.Event{messages.AgentDeleted{}} }, func(_ string, b []byte) []byte { return b })
+	w.publishFrame("sound", func(f *messages.Frame) { f.Events = []messages.Event{messages.AgentDeleted{Upto: messages.Extent{Blobs: 1000, Snapshots: 1000}}} }, func(_ string, b []byte) []byte { return b })
 	node.end(syscall.SIGTERM)
 	// The flipped frame is there still: a server purges only what it can read.
 	w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "assistant/flipped", "1 places")

@@ -70,7 +70,7 @@ func TestAppendIsCutOff(t *testing.T) {
 		synctest.Wait()
 		node.Stop()
 		for _, a := range []messages.Answer{first(), second()} {
-			if wantCode(t, a, messages.Unavailable); a.Err != nil && !strings.Contains(a.Err.Message, "changing hands") {
+			if wantCode(t, a, messages.Unavailable); a.Err != nil && !strings.Contains(a.Err.Message, "try again with the same id") {
 				t.Errorf("refused with %q", a.Err.Message)
 			}
 		}

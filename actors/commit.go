@@ -21,7 +21,8 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	a.state.Record(f)
 	a.owing.fold(f)
 	a.cease(a.state.Effects())
-	tail, replies := a.tail, a.repliesTo(f)
+	replies := a.repliesTo(f)
+	tail := a.tail
 	b, err := messages.EncodeFrame(a.id, f)
 	if err == nil {
 		err = a.ctx.Err() // what an effect made of its cancellation is no outcome

@@ -558,6 +558,38 @@ func (l *flipped) Purge(ctx context.Context, a messages.AgentID, before uint64) 
 	return err
 }
 
+// uncertain is a log that does not say at first how far a removal has to go.
+type uncertain struct {
+	eventlog.Log
+	asked atomic.Bool
+}
+
+func (l *uncertain) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
+	if !l.asked.Swap(true) {
+		return messages.Extent{}, errNotNow
+	}
+	return l.Log.Extent(ctx, a)
+}
+
+// A delete is cut off when it has ended the turn. Its id is not used up: it comes again.
+func TestDeleteAgain(t *testing.T) { // A108
+	gate := scripted.NewGate()
+	s := actorstest.New(t, nil)
+	cfg := config(scripted.New(scripted.Held(gate, scripted.Say("never"))))
+	cfg.Log = &uncertain{Log: s.Log()}
+	node := s.Start(cfg)
+	node.Must(ada, say("u1", "hi"))
+	<-gate.Reached()
+	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Unavailable)
+	if n := actorstest.Count(s.Events(ada), "turn.aborted"); n != 1 {
+		t.Errorf("%d turns were aborted", n)
+	}
+	if a := node.Must(ada, messages.Delete{ID: "d1"}); a.Duplicate {
+		t.Errorf("the delete counts as done: %+v", a)
+	}
+	wantNothing(t, s.Log(), ada)
+}
+
 // A prompt that an endpoint gave up before the agent was deleted comes after that, as from a
 // node that was frozen. It does not create the agent again; asked again it does.
 func TestCommandPastItsDeadline(t *testing.T) { // A108

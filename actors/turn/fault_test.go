@@ -18,8 +18,6 @@ var faults = []fault{
 		`State{Last: s.Last`, `State{Last: s.Last, processed: s.processed`},
 	{"keep the history over a deletion", "(*State).evolveDeletion",
 		`State{Last: s.Last`, `State{Last: s.Last, Ended: s.Ended`},
-	{"write the tombstone with the rest", "(*decision).delete",
-		`len(d.events) == 0 && d.env.Upto != nil`, `d.env.Upto != nil`},
 	{"write the tombstone before what runs has ended", "(*decision).delete",
 		`d.drop("delete", c.Reason)`, `d.cancelSchedules("delete", c.Reason)`},
 	{"forget how far the removal goes", "(*State).evolveDeletion",

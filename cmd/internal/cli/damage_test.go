@@ -120,7 +120,9 @@ func TestDoctorFindsDamage(t *testing.T) { // A29
 
 	// A crash came between a damaged agent's tombstone and the rest.
 	w.publishFrame("sound", func(f *messages.Frame) { f.First += 2 }, func(_ string, b []byte) []byte { return b })
-	w.publishFrame("sound", func(f *messages.Frame) { f.Events = []messages.Event{messages.AgentDeleted{Upto: messages.Extent{Blobs: 1000, Snapshots: 1000}}} }, func(_ string, b []byte) []byte { return b })
+	w.publishFrame("sound", func(f *messages.Frame) {
+		f.Events = []messages.Event{messages.AgentDeleted{Upto: messages.Extent{Blobs: 1000, Snapshots: 1000}}}
+	}, func(_ string, b []byte) []byte { return b })
 	node.end(syscall.SIGTERM)
 	// The flipped frame is there still: a server purges only what it can read.
 	w.run("doctor", "--data", ".reprise", "--quarantine").exits(0, "assistant/flipped", "1 places")

@@ -200,7 +200,7 @@ func TestMetricsAreWrittenDown(t *testing.T) {
 	var families map[string]*dto.MetricFamily
 	w.eventually("the index is open", func() bool {
 		families = w.families(n)
-		return families["reprise_views_behind_messages"] != nil
+		return families["reprise_index_behind_messages"] != nil
 	})
 	for name, f := range families {
 		if strings.HasPrefix(name, "go_") || strings.HasPrefix(name, "process_") {

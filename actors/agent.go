@@ -218,6 +218,10 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "the time for this %s was over (%s) when agent %s came to it: ask again with the same id", d.Command.CommandType(), d.Deadline.UTC().Format(time.RFC3339), a.id)})
 		return
 	}
+	if gone := a.state.DeletedAt; !d.Sent.IsZero() && d.Sent.Before(gone) {
+		a.answer(sender, messages.Answer{N: a.state.Last, Err: messages.Refuse(messages.Unavailable, "agent %s was deleted (%s), and this %s may have been sent before that: ask again with the same id if it is still wanted", a.id, gone.UTC().Format(time.RFC3339Nano), d.Command.CommandType())})
+		return
+	}
 	if a.broken != nil {
 		if deletesAnyhow(d.Command) && a.phase == damaged {
 			a.deleteDamaged(d, sender)

@@ -617,3 +617,42 @@ func TestCommandPastItsDeadline(t *testing.T) { // A108
 		end(node)
 	})
 }
+
+// What an endpoint had before its agent was deleted is for no later life of the agent, also
+// when that has begun.
+func TestCommandOfAnEarlierLife(t *testing.T) { // A108
+	synctest.Test(t, func(t *testing.T) {
+		s := actorstest.New(t, nil)
+		node := s.Start(config(echo()))
+		prompt := func(id, text string, sent time.Time) messages.Answer {
+			return node.Deliver(&actors.Deliver{Agent: ada, Command: say(id, text), Cause: messages.Cause{Door: "prompt"}, Sent: sent, Deadline: sent.Add(30 * time.Second)})
+		}
+		early := time.Now()
+		if a := prompt("u1", "one", early); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+		s.Until(ada, "turn.completed")
+		<-time.After(time.Second)
+		node.Must(ada, messages.Delete{ID: "d1"})
+		refused := func(when string) {
+			t.Helper()
+			if a := prompt("u1", "one", early); a.N == 0 || a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "was deleted") {
+				t.Errorf("%s it is answered %+v", when, a)
+			}
+		}
+		refused("after the deletion")
+		wantNothing(t, s.Log(), ada)
+		if a := prompt("u2", "two", time.Now()); a.Err != nil {
+			t.Error(a.Err)
+		}
+		refused("in the next life")
+		s.Until(ada, "turn.completed")
+		node.Stop()
+		node = s.Start(config(echo()))
+		refused("after a restart")
+		if a := prompt("u1", "three", time.Now()); a.Err != nil || a.Duplicate {
+			t.Errorf("the id in the next life: %+v", a)
+		}
+		end(node)
+	})
+}

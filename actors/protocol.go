@@ -23,6 +23,9 @@ type Deliver struct {
 	// further off, prompts sent by that node are refused too early (they are asked again,
 	// in vain), or a command is taken late by as much. Zero: there is none.
 	Deadline time.Time
+	// Sent is when the endpoint had the command at the earliest, by its clock: one that it had
+	// before the agent was deleted is not for the agent's next life. Zero: it is not known.
+	Sent time.Time
 	// Came is when this process got the command. An interrupt or abort that names no
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time

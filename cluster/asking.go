@@ -141,10 +141,11 @@ func (q *asking) reconnected() {
 // deliver puts a command of a door on its way, at once where no other is in its way, and
 // gives a function that waits for the answer: as long as its ctx lasts, and for askedFor at
 // most, after which no owner takes it; an input is not sent again after its own deadline. It
-// must be called. What a node reads after it was frozen may have lain there since then, so
-// the time counts from when the node was last known to be there.
+// must be called. What a node reads after it was frozen, or cut off, may have lain there since then,
+// so the time counts from when the node was last known to be there.
 func (h *host) deliver(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error)) {
-	d.Deadline = h.there().Add(askedFor)
+	d.Sent = h.there()
+	d.Deadline = d.Sent.Add(askedFor)
 	pid, gone := h.where(d.Agent)
 	here := pid != nil && transport.NodeOf(pid) == h.self
 	if pid != nil && !here {
@@ -182,6 +183,9 @@ func (h *host) again(ctx context.Context, d *actors.Deliver, mine *asked, attemp
 		var refused *messages.Error
 		if err == nil || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
 			return answer, h.unknownThere(d.Agent, err)
+		}
+		if answer.N != 0 { // it is for an earlier life; only its sender can tell whether it is still wanted
+			return answer, err
 		}
 		if in, ok := d.Command.(messages.Input); ok && in.Deadline != nil && !time.Now().Before(*in.Deadline) || !time.Now().Before(d.Deadline) {
 			return answer, err

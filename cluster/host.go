@@ -396,6 +396,7 @@ type delivered struct {
 	Cause   messages.Cause `json:"u"`
 	// Deadline is absent where there is none.
 	Deadline time.Time `json:"d,omitzero"`
+	Sent     time.Time `json:"s,omitzero"`
 }
 
 // wire are the messages that travel between nodes.
@@ -412,7 +413,7 @@ func encodeDeliver(d *actors.Deliver) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return messages.Pack(&delivered{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Deadline})
+	return messages.Pack(&delivered{d.Agent.Full(), d.Command.CommandType(), c, d.Cause, d.Deadline, d.Sent})
 }
 
 func decodeDeliver(b []byte) (*actors.Deliver, error) {
@@ -425,5 +426,5 @@ func decodeDeliver(b []byte) (*actors.Deliver, error) {
 		return nil, err
 	}
 	c, err := messages.UnpackCommand(d.Type, d.Command)
-	return &actors.Deliver{Agent: a, Command: c, Cause: d.Cause, Deadline: d.Deadline}, err
+	return &actors.Deliver{Agent: a, Command: c, Cause: d.Cause, Deadline: d.Deadline, Sent: d.Sent}, err
 }

@@ -55,9 +55,12 @@ func (s *State) repeated(id string) *ProcessedError {
 	return &ProcessedError{id, s.processed.events[i], s.processed.digests[i]}
 }
 
-// Record notes the command that a frame processed. Apply does it for frames from the log,
+// Record notes the command that a frame processed, and when it deleted the agent. Apply does it for frames from the log,
 // the caller of Decide for the frame that it has made.
 func (s *State) Record(f *messages.Frame) {
+	if s.Deleted != nil && s.Deleted.N == f.Last() {
+		s.DeletedAt = f.Time
+	}
 	if n, ok := processedBy(f); ok {
 		s.processed.add(f.Cause, n, f.Time)
 	}

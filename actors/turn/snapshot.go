@@ -183,6 +183,7 @@ func (e *Ended) restore(w *keptEnded) {
 
 // inUTC forgets the zone of the machine that decodes, for times that no turn has.
 func (s *State) inUTC() {
+	s.DeletedAt = inUTC(s.DeletedAt)
 	for i := range s.Schedules {
 		sc := &s.Schedules[i]
 		sc.Set, sc.At = inUTC(sc.Set), inUTC(sc.At)

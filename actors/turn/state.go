@@ -43,6 +43,9 @@ type State struct {
 	Schedules []Schedule
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
+	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
+	// before it is for no later life of the agent.
+	DeletedAt time.Time
 	// Deleted is the agent's end, until it is created again. Nil: it exists, or never did.
 	Deleted *Deletion
 

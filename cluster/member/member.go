@@ -107,10 +107,11 @@ type Members struct {
 	// trusted is until when this node trusts its membership. Each time that ran out
 	// a new term begins with the next beat; confirmed is the newest that was confirmed.
 	trusted time.Time
-	// newest is when the newest beat succeeded, steady since when none was overdue.
-	newest, steady  time.Time
-	term, confirmed uint64
-	doubted         bool // and said so
+	// newest is when the newest beat succeeded, steady since when none was overdue, and before
+	// the newest one before that. Zero: there was none.
+	newest, steady, before time.Time
+	term, confirmed        uint64
+	doubted                bool // and said so
 }
 
 // entry is a member's key. A node deletes its own or another's; one that is purged has
@@ -243,13 +244,21 @@ func (m *Members) Trusted() bool {
 	return m.confirmed == m.term && m.inTime()
 }
 
-// Beat returns when this node's newest beat succeeded, by the clock on the wall, which goes
-// on while the machine is suspended.
-func (m *Members) Beat() time.Time {
+// There returns when what this node reads now was sent at the earliest: when its newest beat
+// succeeded or, for a while after beats were overdue, the newest one before that, because what
+// was held up meanwhile is still being read. It is by the clock on the wall, which counts while
+// the machine is suspended.
+func (m *Members) There() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.before.IsZero() && time.Since(m.steady) < heldUp {
+		return m.before.Round(0)
+	}
 	return m.newest.Round(0)
 }
+
+// heldUp is how long after a node was cut off it may read what was held up meanwhile.
+const heldUp = 5 * time.Second
 
 // Trust is the term of this node's membership, and whether its newest beat is recent
 // enough. Another term says that it was not, for a while.

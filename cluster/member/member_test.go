@@ -89,7 +89,7 @@ func (w world) kept(m *member.Members, term uint64, since time.Time) bool {
 	if is == term && trusted {
 		return true
 	}
-	if time.Since(m.Beat()) < time.Since(since) && !strings.Contains(w.Log.String(), "had lapsed") {
+	if time.Since(m.There()) < time.Since(since) && !strings.Contains(w.Log.String(), "had lapsed") {
 		w.T.Fatalf("term %d after %d, trusted %v; logged:\n%s", is, term, trusted, w.Log)
 	}
 	return false

@@ -173,7 +173,7 @@ func (m *Members) beaten(rev uint64, began time.Time) {
 	m.trusted = began.Add(trust)
 	now := time.Now()
 	if now.Sub(m.newest) > overdue {
-		m.steady = now
+		m.steady, m.before = now, m.newest
 		for id, g := range m.absent {
 			m.absent[id] = gone{g.info, now.Add(TTL)}
 		}

@@ -144,6 +144,7 @@ func (q *asking) reconnected() {
 // must be called. What a node reads after it was frozen, or cut off, may have lain there since then,
 // so the time counts from when the node was last known to be there.
 func (h *host) deliver(d *actors.Deliver) (wait func(context.Context) (messages.Answer, error)) {
+	read := time.Now()
 	d.Sent = h.there()
 	d.Deadline = d.Sent.Add(askedFor)
 	pid, gone := h.where(d.Agent)
@@ -160,12 +161,12 @@ func (h *host) deliver(d *actors.Deliver) (wait func(context.Context) (messages.
 		defer h.asking.end(d.Agent, mine)
 		ctx, cancel := context.WithTimeout(ctx, askedFor)
 		defer cancel()
-		return h.again(ctx, d, mine, first)
+		return h.again(ctx, d, read, mine, first)
 	}
 }
 
 // again asks until there is an answer that asking again cannot change.
-func (h *host) again(ctx context.Context, d *actors.Deliver, mine *asked, attempt *sent) (messages.Answer, error) {
+func (h *host) again(ctx context.Context, d *actors.Deliver, read time.Time, mine *asked, attempt *sent) (messages.Answer, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, 200*time.Millisecond
 	for patience := firstAttempt; ; patience = min(2*patience, mostAttempt) {
@@ -184,8 +185,12 @@ func (h *host) again(ctx context.Context, d *actors.Deliver, mine *asked, attemp
 		if err == nil || !errors.As(err, &refused) || refused.Code != messages.Unavailable {
 			return answer, h.unknownThere(d.Agent, err)
 		}
-		if answer.N != 0 { // it is for an earlier life; only its sender can tell whether it is still wanted
-			return answer, err
+		if answer.N != 0 { // it may be for an earlier life
+			if !d.Sent.Before(read) || !h.wasSteady(ctx, read) {
+				return answer, err // only its sender can tell whether it is still wanted
+			}
+			fresh := *d
+			fresh.Sent, d = read, &fresh
 		}
 		if in, ok := d.Command.(messages.Input); ok && in.Deadline != nil && !time.Now().Before(*in.Deadline) || !time.Now().Before(d.Deadline) {
 			return answer, err
@@ -196,6 +201,22 @@ func (h *host) again(ctx context.Context, d *actors.Deliver, mine *asked, attemp
 		case <-time.After(pause.NextBackOff()):
 		case <-ctx.Done():
 			return messages.Answer{}, err
+		}
+	}
+}
+
+// wasSteady waits until it is known whether this node was neither frozen nor cut off when it
+// read something, and reports that.
+func (h *host) wasSteady(ctx context.Context, read time.Time) bool {
+	for {
+		steady, known := h.steady(read)
+		if known || !steady {
+			return steady
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

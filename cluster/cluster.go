@@ -349,7 +349,7 @@ func (n *Node) join(ctx context.Context) (err error) {
 		return fmt.Errorf("join the other nodes: %w", err)
 	}
 	n.onClose(func() { n.bounded(n.members.Leave) })
-	n.host.trusted, n.host.there = n.members.Trusted, n.members.There
+	n.host.trusted, n.host.there, n.host.steady = n.members.Trusted, n.members.There, n.members.Steady
 	n.onClose(n.kinds.follow(n.members.List))
 	if err := n.host.start(n.members); err != nil {
 		return err

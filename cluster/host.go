@@ -38,7 +38,9 @@ type host struct {
 	// trusted says whether this node may act as an owner now.
 	trusted func() bool
 	// there returns when this node was last known to be there: neither frozen nor cut off.
-	there   func() time.Time
+	there func() time.Time
+	// steady reports whether it was so around a time, once that is known.
+	steady  func(time.Time) (steady, known bool)
 	stopped chan struct{} // closed when the system stops
 
 	mu         sync.RWMutex

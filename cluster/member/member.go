@@ -107,11 +107,13 @@ type Members struct {
 	// trusted is until when this node trusts its membership. Each time that ran out
 	// a new term begins with the next beat; confirmed is the newest that was confirmed.
 	trusted time.Time
-	// newest is when the newest beat succeeded, steady since when none was overdue, and before
-	// the newest one before that. Zero: there was none.
-	newest, steady, before time.Time
-	term, confirmed        uint64
-	doubted                bool // and said so
+	// newest is when the newest beat succeeded, steady since when none was overdue.
+	newest, steady time.Time
+	// gap is when the newest beat succeeded that came late, and before when the one before it
+	// did. Zero: there was none.
+	gap, before     time.Time
+	term, confirmed uint64
+	doubted         bool // and said so
 }
 
 // entry is a member's key. A node deletes its own or another's; one that is purged has
@@ -245,20 +247,32 @@ func (m *Members) Trusted() bool {
 }
 
 // There returns when what this node reads now was sent at the earliest: when its newest beat
-// succeeded or, for a while after beats were overdue, the newest one before that, because what
+// succeeded or, for a while after one that came late, the one before that, because what
 // was held up meanwhile is still being read. It is by the clock on the wall, which counts while
 // the machine is suspended.
 func (m *Members) There() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.before.IsZero() && time.Since(m.steady) < heldUp {
+	if !m.before.IsZero() && time.Since(m.gap) < heldUp {
 		return m.before.Round(0)
 	}
 	return m.newest.Round(0)
 }
 
+// Steady reports whether this node was neither frozen nor cut off around a time: what it read
+// then was sent then. It is known once a beat after that time has succeeded.
+func (m *Members) Steady(at time.Time) (steady, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	steady = m.before.IsZero() || m.gap.Before(at.Add(-heldUp))
+	return steady, m.newest.After(at)
+}
+
 // heldUp is how long after a node was cut off it may read what was held up meanwhile.
 const heldUp = 5 * time.Second
+
+// uneven is how long after a beat the next one comes late.
+const uneven = beat + beat/3
 
 // Trust is the term of this node's membership, and whether its newest beat is recent
 // enough. Another term says that it was not, for a while.

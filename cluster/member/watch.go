@@ -173,10 +173,13 @@ func (m *Members) beaten(rev uint64, began time.Time) {
 	m.trusted = began.Add(trust)
 	now := time.Now()
 	if now.Sub(m.newest) > overdue {
-		m.steady, m.before = now, m.newest
+		m.steady = now
 		for id, g := range m.absent {
 			m.absent[id] = gone{g.info, now.Add(TTL)}
 		}
+	}
+	if now.Sub(m.newest) > uneven {
+		m.gap, m.before = now, m.newest
 	}
 	m.newest = now
 	m.mu.Unlock()

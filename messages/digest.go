@@ -11,7 +11,8 @@ import (
 // CommandDigest is what tells two commands with the same id apart: the first 64 bits of
 // SHA-256, in hex, of what the command does. Of an input that is its policy, its content and
 // whether and how it is scheduled, but for the time: a retry may have another deadline, and
-// another "in two hours". It is empty for commands that only agents give.
+// another "in two hours". Of other commands it is all but id and reason, and of a decision
+// without what binds it to what was seen. It is empty for commands that only agents give.
 func CommandDigest(c Command) string {
 	sum := sha256.New()
 	field := func(text string) {
@@ -39,11 +40,25 @@ func CommandDigest(c Command) string {
 	case Task, Recall, Report, Settled:
 		return ""
 	default:
-		b, err := json.Marshal(WithID(c, ""))
-		if err != nil { // a patch that is no JSON, which is refused
-			return ""
-		}
-		field(string(b))
+		field(string(effectOf(c)))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// effectOf returns the fields of a command that say what it does, as JSON. It is empty for one
+// that cannot be written, such as a patch that is no JSON, which is refused.
+func effectOf(c Command) []byte {
+	var fields map[string]json.RawMessage
+	b, err := json.Marshal(c)
+	if err != nil || json.Unmarshal(b, &fields) != nil {
+		return nil
+	}
+	delete(fields, "id")
+	delete(fields, "reason")
+	if _, decides := fields["call"]; decides {
+		delete(fields, "turn")
+		delete(fields, "args_hash")
+	}
+	b, _ = json.Marshal(fields)
+	return b
 }

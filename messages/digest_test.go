@@ -35,13 +35,16 @@ func TestCommandDigest(t *testing.T) { // A8
 			with(func(in *messages.Input) {
 				in.Content = messages.Content{{Type: "text", Text: "a"}, {Type: "text", Text: "bc"}}
 			}), false},
-		"later": {in, with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), false},
-		"when":  {with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), with(func(in *messages.Input) { in.At = &soon }), true},
-		"cron":  {daily, with(func(in *messages.Input) { in.Cron = "0 8 * * *" }), false},
-		"zone":  {daily, with(func(in *messages.Input) { in.Cron, in.Zone = daily.Cron, "Europe/Berlin" }), false},
-		"type":  {messages.Interrupt{ID: "i"}, messages.Abort{ID: "i"}, false},
-		"call":  {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "b", Call: "c1"}, true},
-		"calls": {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "a", Call: "c2"}, false},
+		"later":  {in, with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), false},
+		"when":   {with(func(in *messages.Input) { in.In = messages.Span(time.Hour) }), with(func(in *messages.Input) { in.At = &soon }), true},
+		"cron":   {daily, with(func(in *messages.Input) { in.Cron = "0 8 * * *" }), false},
+		"zone":   {daily, with(func(in *messages.Input) { in.Cron, in.Zone = daily.Cron, "Europe/Berlin" }), false},
+		"type":   {messages.Interrupt{ID: "i"}, messages.Abort{ID: "i"}, false},
+		"call":   {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "b", Call: "c1"}, true},
+		"reason": {messages.Clear{ID: "a", Reason: "enough"}, messages.Clear{ID: "a"}, true},
+		"bound":  {messages.Approve{ID: "a", Call: "c1", Turn: "t1", ArgsHash: "h"}, messages.Approve{ID: "a", Call: "c1"}, true},
+		"turn":   {messages.Interrupt{ID: "i", Turn: "t1"}, messages.Interrupt{ID: "i", Turn: "t2"}, false},
+		"calls":  {messages.Approve{ID: "a", Call: "c1"}, messages.Approve{ID: "a", Call: "c2"}, false},
 	} {
 		a, b := messages.CommandDigest(c.a), messages.CommandDigest(c.b)
 		if (a == b) != c.same || len(a) != 16 {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,17 +199,17 @@ func TestList(t *testing.T) {
 func TestListsArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{listed: make(chan struct{}, 1), changed: make(chan struct{})}
-		lists := 0
+		var lists atomic.Int64
 		l := dialed(t, s, func(context.Context, string) (*sdk.ListToolsResult, error) {
-			lists++
+			n := lists.Add(1)
 			note(s.listed)
-			return &sdk.ListToolsResult{Tools: []*sdk.Tool{{Name: strconv.Itoa(lists), InputSchema: json.RawMessage(`{"type":"object"}`)}}}, nil
+			return &sdk.ListToolsResult{Tools: []*sdk.Tool{{Name: strconv.FormatInt(n, 10), InputSchema: json.RawMessage(`{"type":"object"}`)}}}, nil
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		note(s.listed)
-		if err := s.follow(ctx, l); !errors.Is(err, context.DeadlineExceeded) || lists < 10 || lists > 40+listBurst {
-			t.Errorf("in ten minutes it was listed %d times, and %v", lists, err)
+		if err := s.follow(ctx, l); !errors.Is(err, context.DeadlineExceeded) || lists.Load() < 10 || lists.Load() > 40+listBurst {
+			t.Errorf("in ten minutes it was listed %d times, and %v", lists.Load(), err)
 		}
 	})
 }

@@ -16,7 +16,8 @@ func TestAsk(t *testing.T) {
 	}
 	w.feed("What is 6 times 7?\n", "ask", "tenant1/assistant/main", "-", "--verbose").exits(0, "42", "tool.started")
 	w.run("ask", "--id", "x", "assistant/main", "What is 2 times 9?").exits(0, "18")
-	w.run("ask", "--id", "x", "assistant/main", "something else").exits(0, "18")
+	w.run("ask", "--id", "x", "assistant/main", "What is 2 times 9?").exits(0, "18")
+	w.run("ask", "--id", "x", "assistant/main", "something else").exits(1, "used with other content")
 	w.run("ask", "nokind/a", "hi").exits(1, "nokind", "assistant")
 	w.run("ask", "assi.stant/a", "hi").exits(2, "'.'")
 	w.run("ask", "assistant", "hi").exits(2, "kind/key")

@@ -179,7 +179,10 @@ func (m *Members) beaten(rev uint64, began time.Time) {
 		}
 	}
 	if now.Sub(m.newest) > uneven {
-		m.gap, m.before = now, m.newest
+		if now.Sub(m.gap) > heldUp || m.before.IsZero() {
+			m.before = m.newest
+		}
+		m.gap = now
 	}
 	m.newest = now
 	m.mu.Unlock()

@@ -5,7 +5,7 @@ package turn
 // an entry of any list.
 const (
 	itemBytes  = 400
-	idBytes    = 24
+	idBytes    = 32
 	entryBytes = 200
 )
 

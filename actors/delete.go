@@ -20,7 +20,7 @@ import (
 //	[agent.deleted]              the tombstone, with how far the removal goes
 //	removal                      log, snapshots, blobs, dead letters, key
 //
-// A delete that is cut off was not answered, so whoever sent it sends it again: the inbox
+// A delete that is cut off was not answered, so its sender sends it again: the inbox
 // keeps it until then. An activation whose newest frame is a tombstone does the removal
 // before anything else.
 

@@ -18,7 +18,7 @@ func (Delete) CommandType() string { return "delete" }
 func (c Delete) CommandID() string { return c.ID }
 
 // AgentDeleted is an agent's tombstone, in a frame of its own. Everything stored
-// before it is removed, numbering goes on after it, and ids used before are free again.
+// before it is removed, numbering continues after it, and ids used before are free again.
 type AgentDeleted struct {
 	Reason string `json:"reason,omitempty"`
 	// Upto is how far the removal goes in the streams beside the log.

@@ -81,8 +81,8 @@ type InputAccepted struct {
 	Parent *Parent `json:"parent,omitempty"`
 }
 
-// InputRequeued says that a steered input, which no model call has seen, leaves
-// its turn and waits for one of its own.
+// InputRequeued is a steered input, which no model call has seen, that leaves its turn and
+// waits for one of its own.
 type InputRequeued struct {
 	Input  string `json:"input"`
 	Turn   TurnID `json:"turn"` // that it leaves
@@ -355,8 +355,8 @@ type ToolDenied struct {
 	Message string `json:"message"`
 }
 
-// ToolFlagged says that a call whose repeat may hurt asks for what another call
-// of the turn has done, or may have done, or is about to do.
+// ToolFlagged is a call whose repeat may hurt and that asks for what another call of the
+// turn has done, or may have done, or is about to do.
 type ToolFlagged struct {
 	Turn TurnID `json:"turn"`
 	Call CallID `json:"call"`

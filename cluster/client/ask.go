@@ -237,8 +237,8 @@ func (s *asking) message(msg *nats.Msg) (more bool, err error) {
 	return true, nil
 }
 
-// seen notes up to which event everything was yielded, as a message says that comes
-// without the facts.
+// seen notes up to which event everything was yielded, from the header of a message that
+// comes without the facts.
 func (s *asking) seen(after string) {
 	if after == "" {
 		return

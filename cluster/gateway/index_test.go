@@ -229,7 +229,7 @@ func TestFiltersOfATenantAreChecked(t *testing.T) {
 		`last "aborted": write failed`:                                                          {View: "agents", Last: "aborted"},
 		`by "week": write agent, kind, model, day or hour`:                                      {View: "usage", By: "week"},
 		`view agents takes kind, phase, last, since, deleted or cursor: tool is not among them`: {View: "agents", Tool: "x"},
-		`view "index": a tenant has the views agents, approvals, usage, effects and dlq`:        {View: "index"}, // they tell of all tenants together
+		`view "index": a tenant has the views agents, approvals, usage, effects and dlq`:        {View: "index"}, // it covers all tenants
 		`kind "a b" has ' ' at byte 1`:                                                          {View: "usage", Kind: "a b"},
 		`since 2026-01-02T00:00:00Z is not before until 2026-01-02T00:00:00Z`:                   {View: "effects", Since: day, Until: day},
 		`write one between the years 1970 and 2200`:                                             {View: "effects", Since: day.AddDate(900, 0, 0)},

@@ -80,8 +80,8 @@ func TestPromptsThatWaitAreToldSo(t *testing.T) {
 	c.hears("error 429 the queue is full")
 }
 
-// A steered input that no model has seen goes on in a turn of its own, and so
-// does its stream; the end of the first turn is none of its.
+// A steered input that no model has seen continues in a turn of its own, and so
+// does its stream; the end of the first turn is not its end.
 func TestRequeuedPromptStreamsItsOwnTurn(t *testing.T) {
 	h := newHouse(t, nil)
 	requeued, timer := messages.InputRequeued{Input: "u2", Turn: "t2", Reason: "unseen"}, messages.TimerCancelled{Turn: "t2", Timer: "d"}

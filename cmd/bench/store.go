@@ -31,7 +31,7 @@ type store struct {
 	js     jetstream.JetStream
 	names  natslog.Names
 	logger *slog.Logger
-	// snapshotEvery is the nodes'; noIndex says that they keep no index.
+	// snapshotEvery is the nodes'; noIndex reports whether they keep no index.
 	snapshotEvery int
 	noIndex       bool
 	// replicas of the streams. Zero: 1.

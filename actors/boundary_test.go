@@ -194,9 +194,9 @@ func (s *tale) play(b bomb) ending {
 		select {
 		case a := <-answer:
 			if a.Err != nil && a.Err.Code == messages.Busy {
-				s.refused = c.CommandID()
+				s.refused = messages.IDOf(c)
 			} else if a.Err != nil && a.Err.Code != messages.Unavailable {
-				s.t.Errorf("%s: %s %s was refused: %v", b.key(), c.CommandType(), c.CommandID(), a.Err)
+				s.t.Errorf("%s: %s %s was refused: %v", b.key(), c.CommandType(), messages.IDOf(c), a.Err)
 			}
 		case <-boom:
 			boom = nil

@@ -197,7 +197,7 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 		}
 	}
 	for len(s.scenes) > 0 {
-		id := s.scenes[0].do.CommandID()
+		id := messages.IDOf(s.scenes[0].do)
 		if _, over := v.spent[id]; !over && id != s.refused {
 			break
 		}

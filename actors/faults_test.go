@@ -217,8 +217,8 @@ func TestObserverPanics(t *testing.T) {
 // wrong is a command that makes the machine panic.
 type wrong struct{ messages.Command }
 
-// CommandID panics.
-func (wrong) CommandID() string { panic("a bug") }
+// CommandType panics.
+func (wrong) CommandType() string { panic("a bug") }
 
 // A panic inside an agent refuses the command at hand; the agent goes on from
 // its log, and nothing that waits is lost.

@@ -42,7 +42,7 @@ type Deliver struct {
 // set.
 func (d *Deliver) cause() messages.Cause {
 	c := d.Cause
-	c.Type, c.ID, c.Digest = d.Command.CommandType(), d.Command.CommandID(), d.digest
+	c.Type, c.ID, c.Digest = d.Command.CommandType(), messages.IDOf(d.Command), d.digest
 	if c.Digest == "" {
 		c.Digest = messages.CommandDigest(d.Command)
 	}

@@ -229,7 +229,7 @@ func (w *world) insist(a messages.AgentID, c messages.Command) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.asks[a.Key+"/"+c.CommandID()] {
+	for _, s := range w.asks[a.Key+"/"+messages.IDOf(c)] {
 		w.fail("%s does not work any more: %+v", a, s.answer)
 	}
 }
@@ -237,7 +237,7 @@ func (w *world) insist(a messages.AgentID, c messages.Command) {
 func (w *world) applied(a messages.AgentID, c messages.Command) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.fold(a).spent[c.CommandID()]
+	_, ok := w.fold(a).spent[messages.IDOf(c)]
 	return ok
 }
 

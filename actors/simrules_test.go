@@ -367,7 +367,7 @@ func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
 	s := &sent{host: h, agent: a, cmd: c}
 	w.mu.Lock()
 	s.after = w.fold(a).grave
-	name := a.Key + "/" + c.CommandID()
+	name := a.Key + "/" + messages.IDOf(c)
 	w.asks[name] = append(w.asks[name], s)
 	w.mu.Unlock()
 	wait := h.node.Ask(a, c)
@@ -385,19 +385,19 @@ func (w *world) answered(s *sent, answer messages.Answer) {
 	s.answer = &answer
 	if answer.Err != nil {
 		if strings.Contains(answer.Err.Message, "did not answer") && !s.host.dead.Load() {
-			w.fail("%s: %s %s was never answered", s.agent, s.cmd.CommandType(), s.cmd.CommandID())
+			w.fail("%s: %s %s was never answered", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd))
 		}
 		return
 	}
 	v := w.fold(s.agent)
-	at := v.ever[s.cmd.CommandID()]
+	at := v.ever[messages.IDOf(s.cmd)]
 	switch {
 	case len(at) == 0:
-		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer)
+		w.fail("%s: %s %s was answered with %+v, and the log has nothing of it", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer)
 	case answer.N < s.after:
-		w.fail("%s: %s %s was answered with %+v, of a life that ended with event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, s.after)
+		w.fail("%s: %s %s was answered with %+v, of a life that ended with event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, s.after)
 	case !slices.Contains(at, answer.N):
-		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), s.cmd.CommandID(), answer, at)
+		w.fail("%s: %s %s was answered with %+v, it is event %d", s.agent, s.cmd.CommandType(), messages.IDOf(s.cmd), answer, at)
 	}
 }
 
@@ -429,7 +429,7 @@ func (w *world) judgeRefused(name string, list []*sent) {
 			return
 		}
 	}
-	if at := w.views[list[0].agent].ever[list[0].cmd.CommandID()]; len(at) > 0 {
+	if at := w.views[list[0].agent].ever[messages.IDOf(list[0].cmd)]; len(at) > 0 {
 		w.fail("%s was refused with %v, and the log has it at event %d", name, list[0].answer.Err, at)
 	}
 }

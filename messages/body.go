@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -195,93 +194,6 @@ func checkID(id string) error {
 	return nil
 }
 
-// commands reads every command body that is not an input, by its type.
-var commands = map[string]func(raw []byte, header Header) (Command, error){
-	"interrupt": parseCommand(func(c *Interrupt) *string { return &c.ID }, nil),
-	"abort":     parseCommand(func(c *Abort) *string { return &c.ID }, nil),
-	"clear":     parseCommand(func(c *Clear) *string { return &c.ID }, nil),
-	"delete":    parseCommand(func(c *Delete) *string { return &c.ID }, nil),
-	"cancel":    parseCommand(func(c *Cancel) *string { return &c.ID }, (*Cancel).check),
-	"compact":   parseCommand(func(c *Compact) *string { return &c.ID }, (*Compact).check),
-	"resume": parseCommand(func(c *Resume) *string { return &c.ID }, func(c *Resume) error {
-		return cmp.Or(c.check(""), c.AgentLimits.check("agent_limits."))
-	}),
-	"approve": parseCommand(func(c *Approve) *string { return &c.ID }, func(c *Approve) error { return namesCall("approve", c.Call) }),
-	"deny":    parseCommand(func(c *Deny) *string { return &c.ID }, func(c *Deny) error { return namesCall("deny", c.Call) }),
-	"forget": parseCommand(func(c *Forget) *string { return &c.ID }, func(c *Forget) error {
-		if c.Tool == "" {
-			return Refuse(BadInput, "forget names no tool: set \"tool\" to the one whose remembered decision is to go")
-		}
-		return nil
-	}),
-	"decide": parseCommand(func(c *Decide) *string { return &c.ID }, func(c *Decide) error {
-		if err := namesCall("decide", c.Call); err != nil {
-			return err
-		}
-		switch c.Outcome {
-		case OutcomeCompleted, OutcomeFailed, OutcomeRetry:
-			return nil
-		}
-		return Refuse(BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
-	}),
-	"set_state": parseCommand(func(c *SetState) *string { return &c.ID }, func(c *SetState) error {
-		if len(c.Patch) == 0 || c.Patch[0] != '{' {
-			return Refuse(BadInput, "patch must be a JSON object (a merge patch, RFC 7396)")
-		}
-		return nil
-	}),
-}
-
-// check refuses a Cancel that does not say what to take back, or says it twice.
-func (c *Cancel) check() error {
-	switch {
-	case c.All && c.Input == "" && c.Timer == "", !c.All && (c.Input == "") != (c.Timer == ""):
-		return nil
-	}
-	return Refuse(BadInput, "cancel names what to take back: set one of \"input\" to an id that show lists as queued, \"timer\" to one that the view timers lists, and \"all\" to true; to stop a running turn send interrupt or abort")
-}
-
-// CommandTypes are the types that ParseCommand reads.
-func CommandTypes() []string {
-	return []string{"interrupt", "abort", "clear", "cancel", "compact", "resume", "approve", "deny", "forget", "decide", "set_state", "delete"}
-}
-
-func namesCall(command string, call CallID) error {
-	if call == "" {
-		return Refuse(BadInput, "%s names no call: set \"call\" to the id that show lists as waiting", command)
-	}
-	return nil
-}
-
-func parseCommand[C Command](id func(*C) *string, check func(*C) error) func([]byte, Header) (Command, error) {
-	known := fieldsBelow(reflect.TypeFor[C]())
-	for _, name := range addressed {
-		known[name] = nil
-	}
-	return func(raw []byte, header Header) (Command, error) {
-		var c C
-		if err := known.check(raw); err != nil {
-			return nil, err
-		}
-		if err := unmarshalObject(raw, &c); err != nil {
-			return nil, err
-		}
-		fillID(id(&c), header)
-		if err := checkID(*id(&c)); err != nil {
-			return nil, err
-		}
-		if check != nil {
-			if err := check(&c); err != nil {
-				return nil, err
-			}
-		}
-		if err := Bounded(c); err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
-}
-
 // addressed are the names that every body may have.
 var addressed = []string{"type", "agent", "tenant", "kind", "key"}
 
@@ -345,7 +257,7 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 		return nil, err
 	}
 	if !isObject {
-		return nil, Refuse(BadInput, "a command is a JSON or msgpack object with a \"type\": %s", strings.Join(CommandTypes(), ", "))
+		return nil, Refuse(BadInput, "a command is a JSON or msgpack object with a \"type\": %s", ctlTypes())
 	}
 	var head struct {
 		address
@@ -357,26 +269,34 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 	if err := head.check(a); err != nil {
 		return nil, err
 	}
-	parse, ok := commands[head.Type]
-	fromAgent := between[head.Type]
+	e := commandsByType[head.Type]
 	switch {
-	case fromAgent != nil && !peer:
-		return nil, Refuse(BadInput, "command type %q is one that agents give one another: nobody else can", head.Type)
-	case fromAgent != nil:
-		return fromAgent(raw, header)
-	case ok:
-		c, err := parse(raw, header)
-		if err == nil {
-			err = checkGivenID(c.CommandID())
-		}
-		if err == nil && !peer && (PassedBy(c) != "" || decidedBy(c) != nil) {
-			err = Refuse(BadInput, "\"for\" names the agent that passes a decision down, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
-		}
-		return c, err
-	case head.Type == "input":
+	case e == nil:
+		return nil, Refuse(UnknownCommand, "command type %q is unknown: this version knows %s", head.Type, ctlTypes())
+	case e.from == FromInput:
 		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")
+	case e.from == FromAgent && !peer:
+		return nil, Refuse(BadInput, "command type %q is one that agents give one another: nobody else can", head.Type)
 	}
-	return nil, Refuse(UnknownCommand, "command type %q is unknown: this version knows %s", head.Type, strings.Join(CommandTypes(), ", "))
+	c, err := e.parse(raw, header)
+	if err == nil && e.from == FromCtl {
+		err = checkGiven(c, peer)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// checkGiven refuses a command of a person that says what only agents may.
+func checkGiven(c Command, peer bool) error {
+	if err := checkGivenID(IDOf(c)); err != nil {
+		return err
+	}
+	if !peer && (PassedBy(c) != "" || personOf(c) != nil) {
+		return Refuse(BadInput, "\"for\" names the agent that passes a decision down, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
+	}
+	return nil
 }
 
 func checkBody(body []byte, most int) error {

@@ -218,12 +218,6 @@ func TestParseCommandReads(t *testing.T) {
 			t.Errorf("%s: got %#v, %v, want %#v", tc.name, got, err, tc.want)
 			continue
 		}
-		if again := commands[got.CommandType()]; again == nil {
-			t.Errorf("%s: no command has type %q", tc.name, got.CommandType())
-		}
-	}
-	if len(CommandTypes()) != len(commands) {
-		t.Errorf("CommandTypes lists %v", CommandTypes())
 	}
 }
 
@@ -297,11 +291,11 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 		if !reflect.DeepEqual(back.Interface(), v.Interface()) {
 			t.Errorf("%T: got %+v", c, back.Elem())
 		}
-		if again := WithID(c, "n"); again.CommandID() != "n" || again.CommandType() != c.CommandType() {
+		if again := WithID(c, "n"); IDOf(again) != "n" || again.CommandType() != c.CommandType() {
 			t.Errorf("%T with another id is %+v", c, again)
 		}
-		if c := back.Elem().Interface().(Command); c.CommandID() == "" || c.CommandType() == "" {
-			t.Errorf("%T has id %q and type %q", c, c.CommandID(), c.CommandType())
+		if c := back.Elem().Interface().(Command); IDOf(c) == "" || c.CommandType() == "" {
+			t.Errorf("%T has id %q and type %q", c, IDOf(c), c.CommandType())
 		}
 	}
 }

@@ -360,18 +360,6 @@ func (Report) CommandType() string { return "report" }
 // CommandType is "settled".
 func (Settled) CommandType() string { return "settled" }
 
-// CommandID is the command's idempotency key.
-func (c Settled) CommandID() string { return c.ID }
-
-// CommandID is the id of the child's input.
-func (c Task) CommandID() string { return c.ID }
-
-// CommandID is the command's idempotency key.
-func (c Recall) CommandID() string { return c.ID }
-
-// CommandID is the command's idempotency key.
-func (c Report) CommandID() string { return c.ID }
-
 // Derived is a token that is the same for the same parts and different for all
 // others: 128 bits of SHA-256 in the alphabet of addresses.
 func Derived(prefix string, parts ...string) string {
@@ -426,7 +414,7 @@ func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply 
 		return AgentID{}, nil, false
 	}
 	return to, Report{
-		ID: Derived("report:", child.Full(), c.CommandID(), "refused"), Turn: p.Turn, Call: p.Call, Child: child.Full(),
+		ID: Derived("report:", child.Full(), IDOf(c), "refused"), Turn: p.Turn, Call: p.Call, Child: child.Full(),
 		What: ReportRefused, Reason: string(why.Code), Message: why.Message,
 	}, true
 }
@@ -435,7 +423,7 @@ func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply 
 // not run again yet may soon: then the decision comes again.
 func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	to, err := ParseAgentID(PassedBy(c))
-	r := Settled{Decision: c.CommandID(), N: answer.N, Message: answer.Noop}
+	r := Settled{Decision: IDOf(c), N: answer.N, Message: answer.Noop}
 	if why := answer.Err; why != nil {
 		r.N, r.Refused, r.Message = 0, why.Code, why.Message
 	}
@@ -446,25 +434,11 @@ func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	return to, r, true
 }
 
-// PassedBy is the full address of the agent that passes a decision down. Empty:
-// the command is no such.
-func PassedBy(c Command) string {
-	switch c := c.(type) {
-	case Approve:
-		return c.For
-	case Deny:
-		return c.For
-	case Decide:
-		return c.For
-	}
-	return ""
-}
-
 // DecidedBy is the person whose decision an agent passes down. Nil: the command is no such,
 // or no one is named. It is that agent's word, and so claimed; where it was proved, the log
 // of the agent that took the decision shows it.
 func DecidedBy(c Command) *Person {
-	p := decidedBy(c)
+	p := personOf(c)
 	if p == nil {
 		return nil
 	}
@@ -473,19 +447,6 @@ func DecidedBy(c Command) *Person {
 		claimed.Account = account.Name
 	}
 	return claimed
-}
-
-// decidedBy is the person that the command names.
-func decidedBy(c Command) *Person {
-	switch c := c.(type) {
-	case Approve:
-		return c.Person
-	case Deny:
-		return c.Person
-	case Decide:
-		return c.Person
-	}
-	return nil
 }
 
 // Body is a command as it is published for another agent.
@@ -505,27 +466,27 @@ func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
 	return parseCommandOf(a, header, body, true)
 }
 
-// between reads the commands that agents give one another, by their type.
-var between = map[string]func(raw []byte, header Header) (Command, error){
-	"task": parseCommand(func(c *Task) *string { return &c.ID }, func(c *Task) error {
-		if c.ID == "" || len(c.Parent.Above) >= 4*MaxCallers {
-			return Refuse(BadInput, "a task has an id and at most %d callers", 4*MaxCallers)
-		}
-		return c.Parent.check("a task")
-	}),
-	"recall": parseCommand(func(c *Recall) *string { return &c.ID }, func(c *Recall) error { return c.Parent.check("a recall") }),
-	"report": parseCommand(func(c *Report) *string { return &c.ID }, func(c *Report) error {
-		if c.Turn == "" || c.Call == "" || c.Child == "" || len(c.Waiting) > MaxWaits {
-			return Refuse(BadInput, "a report names a turn, a call, a child, and at most %d calls that wait", MaxWaits)
-		}
-		return nil
-	}),
-	"settled": parseCommand(func(c *Settled) *string { return &c.ID }, func(c *Settled) error {
-		if c.Decision == "" {
-			return Refuse(BadInput, "what settles a decision names it")
-		}
-		return nil
-	}),
+func (c Task) check() error {
+	if c.ID == "" || len(c.Parent.Above) >= 4*MaxCallers {
+		return Refuse(BadInput, "a task has an id and at most %d callers", 4*MaxCallers)
+	}
+	return c.Parent.check("a task")
+}
+
+func (c Recall) check() error { return c.Parent.check("a recall") }
+
+func (c Report) check() error {
+	if c.Turn == "" || c.Call == "" || c.Child == "" || len(c.Waiting) > MaxWaits {
+		return Refuse(BadInput, "a report names a turn, a call, a child, and at most %d calls that wait", MaxWaits)
+	}
+	return nil
+}
+
+func (c Settled) check() error {
+	if c.Decision == "" {
+		return Refuse(BadInput, "what settles a decision names it")
+	}
+	return nil
 }
 
 func (p Parent) check(what string) error {

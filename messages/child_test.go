@@ -37,11 +37,11 @@ func TestCommandsBetweenAgents(t *testing.T) {
 		if _, err := ParseInput(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "only inputs are accepted here") {
 			t.Errorf("as an input: %v", err)
 		}
-		if _, err := ParseInput(testAgent, noHeader, []byte(`{"id":"`+c.CommandID()+`","content":"hello"}`)); err == nil {
-			t.Errorf("an input may take the id %s", c.CommandID())
+		if _, err := ParseInput(testAgent, noHeader, []byte(`{"id":"`+IDOf(c)+`","content":"hello"}`)); err == nil {
+			t.Errorf("an input may take the id %s", IDOf(c))
 		}
-		if _, err := ParseCommand(testAgent, noHeader, []byte(`{"type":"abort","id":"`+c.CommandID()+`"}`)); err == nil {
-			t.Errorf("a command may take the id %s", c.CommandID())
+		if _, err := ParseCommand(testAgent, noHeader, []byte(`{"type":"abort","id":"`+IDOf(c)+`"}`)); err == nil {
+			t.Errorf("a command may take the id %s", IDOf(c))
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 				continue
 			}
 			r, is := reply.(Settled)
-			if told.want.ID, told.want.Decision = r.ID, c.CommandID(); !ok || !is || to.Full() != "default/boss/b" || r != told.want || r.ID == "" {
+			if told.want.ID, told.want.Decision = r.ID, IDOf(c); !ok || !is || to.Full() != "default/boss/b" || r != told.want || r.ID == "" {
 				t.Errorf("of %+v is told %+v", told.answer, reply)
 			}
 		}

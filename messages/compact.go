@@ -23,10 +23,7 @@ type Compact struct {
 // CommandType is "compact".
 func (Compact) CommandType() string { return "compact" }
 
-// CommandID is the command's idempotency key.
-func (c Compact) CommandID() string { return c.ID }
-
-func (c *Compact) check() error {
+func (c Compact) check() error {
 	switch {
 	case c.Keep < 0:
 		return Refuse(BadInput, "keep is %d: it must be positive", c.Keep)

@@ -14,9 +14,6 @@ type Delete struct {
 // CommandType is "delete".
 func (Delete) CommandType() string { return "delete" }
 
-// CommandID is the command's idempotency key.
-func (c Delete) CommandID() string { return c.ID }
-
 // AgentDeleted is an agent's tombstone, in a frame of its own. Everything stored
 // before it is removed, numbering continues after it, and ids used before are free again.
 type AgentDeleted struct {

@@ -37,10 +37,15 @@ func CommandDigest(c Command) string {
 			field(c.Zone)
 			field(c.Name)
 		}
-	case Task, Recall, Report, Settled:
-		return ""
 	default:
-		field(string(effectOf(c)))
+		if e := entryOf(c); e == nil || e.from == FromAgent {
+			return ""
+		}
+		b, err := json.Marshal(WithID(c, ""))
+		if err != nil { // a patch that is no JSON, which is refused
+			return ""
+		}
+		field(string(b))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }

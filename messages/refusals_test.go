@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 	if len(w) != len(g) {
 		t.Errorf("%d lines, want %d", len(g), len(w))
 	}
-	for _, command := range append(CommandTypes(), "task", "recall", "report", "settled") {
+	for _, command := range append(CommandTypes(FromCtl), CommandTypes(FromAgent)...) {
 		if !strings.Contains(string(want), `{"type":"`+command+`"`) {
 			t.Errorf("%s has no body of the command %s", file, command)
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
-	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -125,12 +124,6 @@ func (e *TimerSet) inUTC() {
 	toUTC(&e.At)
 	if e.Input != nil {
 		toUTC(e.Input.Deadline)
-	}
-}
-
-func toUTC(t *time.Time) {
-	if t != nil {
-		*t = t.UTC()
 	}
 }
 

@@ -36,18 +36,6 @@ func DecodeEnvelope(b []byte) (*Envelope, error) {
 	return e, nil
 }
 
-// everyCommand are all types of commands, by their CommandType.
-var everyCommand = func() map[string]reflect.Type {
-	m := make(map[string]reflect.Type)
-	for _, c := range []Command{
-		Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}, Compact{}, Delete{},
-		Task{}, Recall{}, Report{}, Settled{},
-	} {
-		m[c.CommandType()] = reflect.TypeOf(c)
-	}
-	return m
-}()
-
 // PackCommand writes a command for another node of the same build or a near one.
 func PackCommand(c Command) ([]byte, error) {
 	p := reflect.New(reflect.TypeOf(c))
@@ -59,23 +47,16 @@ func PackCommand(c Command) ([]byte, error) {
 // or a field that this version does not know is an error: without it the command might
 // mean something else.
 func UnpackCommand(commandType string, b []byte) (Command, error) {
-	t := everyCommand[commandType]
-	if t == nil {
+	e := commandsByType[commandType]
+	if e == nil {
 		return nil, fmt.Errorf("command type %q is unknown to this version", commandType)
 	}
-	p := reflect.New(t)
+	p := reflect.New(reflect.TypeOf(e.zero))
 	if err := Unpack(b, p.Interface()); err != nil {
 		return nil, fmt.Errorf("command %s: %w", commandType, err)
 	}
-	switch c := p.Interface().(type) {
-	case *Input:
-		toUTC(c.Deadline)
-		toUTC(c.At)
-	case *Report:
-		for i := range c.Waiting {
-			toUTC(c.Waiting[i].ExpiresAt)
-		}
+	if e.utc != nil {
+		e.utc(p.Elem())
 	}
-	c, _ := p.Elem().Interface().(Command) // it is in everyCommand
-	return c, nil
+	return p.Elem().Interface().(Command), nil
 }

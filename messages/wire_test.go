@@ -7,7 +7,8 @@ import (
 )
 
 func TestCommandsCrossTheWire(t *testing.T) {
-	for name, typ := range everyCommand {
+	for _, zero := range Commands() {
+		name, typ := zero.CommandType(), reflect.TypeOf(zero)
 		v := reflect.New(typ).Elem()
 		fill(v, name)
 		c := v.Interface().(Command)
@@ -29,9 +30,6 @@ func TestCommandsCrossTheWire(t *testing.T) {
 	}
 	if _, err := UnpackCommand("dance", nil); err == nil {
 		t.Error("a command of no type was read")
-	}
-	if len(everyCommand) < len(commands)+len(between) {
-		t.Errorf("%d commands can cross the wire, %d can be given", len(everyCommand), len(commands)+len(between)+1)
 	}
 }
 

@@ -466,7 +466,7 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", id, found[0].Agent, found[1].Agent)
 	case len(found) == 1:
 		ev = found[0]
-		ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), c.CommandID()), d.env.Person
+		ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), messages.IDOf(c)), d.env.Person
 		if slices.ContainsFunc(d.s.Passed, func(p messages.ChildDecided) bool { return saysSame(p, ev) }) {
 			return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
 		}

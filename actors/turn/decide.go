@@ -17,7 +17,7 @@ import (
 func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 	d := &decision{s: s, env: env}
 	if c, ok := cmd.(messages.Command); ok {
-		if err := s.repeated(c.CommandID()); err != nil {
+		if err := s.repeated(messages.IDOf(c)); err != nil {
 			return nil, err
 		}
 		if err := d.command(c); err != nil {

@@ -20,7 +20,7 @@ func (s *sim) decide(cmd any) {
 	first, cause := s.live.Last+1, messages.Cause{Type: "effect"}
 	events, err := s.feed(cmd)
 	if isCommand {
-		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}
 		s.redelivered(c, events, err)
 	} else if err != nil {
 		s.fail("an outcome was refused\n%+v: %v", cmd, err)
@@ -59,13 +59,13 @@ func (s *sim) redelivered(c messages.Command, events []messages.Event, err error
 	if s.blind {
 		return
 	}
-	n, spent := s.spent[c.CommandID()]
+	n, spent := s.spent[messages.IDOf(c)]
 	again, isAgain := err.(*turn.ProcessedError)
 	switch {
 	case spent && (!isAgain || again.N != n):
-		s.fail("an id has another effect or answer the second time\n%s was spent at event %d: %v", c.CommandID(), n, err)
+		s.fail("an id has another effect or answer the second time\n%s was spent at event %d: %v", messages.IDOf(c), n, err)
 	case !spent && isAgain:
-		s.fail("an id counts as spent that never was\n%s", c.CommandID())
+		s.fail("an id counts as spent that never was\n%s", messages.IDOf(c))
 	case err == nil && len(events) == 0:
 		s.fail("a command was applied and left no fact\n%+v", c)
 	}

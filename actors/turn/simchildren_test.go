@@ -138,7 +138,7 @@ func (s *sim) settled(c messages.Command) any {
 	if s.chance(2) && !s.tame {
 		return nil
 	}
-	r := messages.Settled{Decision: c.CommandID(), N: 9}
+	r := messages.Settled{Decision: messages.IDOf(c), N: 9}
 	if s.chance(3) {
 		r.N, r.Refused, r.Message = 0, messages.Code(s.one("conflict", "not_found")), "too late"
 	}
@@ -371,7 +371,7 @@ func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
 			}
 		case turn.PassDecision:
 			d, passed := c.passed[e.ID]
-			c.must(passed && l.To.Full() == d.Agent && l.Command.CommandType() == d.Command && l.Command.CommandID() == d.ID, "a decision goes down that nobody made, or another")
+			c.must(passed && l.To.Full() == d.Agent && l.Command.CommandType() == d.Command && messages.IDOf(l.Command) == d.ID, "a decision goes down that nobody made, or another")
 			passes++
 			owed++
 		case turn.TakeTask:

@@ -104,8 +104,8 @@ func (c *Client) Do(ctx context.Context, agent string, cmd messages.Command) (me
 	}
 	in := c.newInbox()
 	defer in.close()
-	mine := cmd.CommandID() == ""
-	cmd = messages.WithID(cmd, orNew(cmd.CommandID()))
+	mine := messages.IDOf(cmd) == ""
+	cmd = messages.WithID(cmd, orNew(messages.IDOf(cmd)))
 	answer, err := c.command(ctx, a, cmd, in)
 	if err != nil {
 		return messages.Answer{}, err

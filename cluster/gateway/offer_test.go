@@ -58,7 +58,7 @@ func TestQueriesAreAnswered(t *testing.T) { // A100
 	c.answers(1, "no: give a voucher")
 	text := "give a voucher"
 	denied, decided := h.next(), messages.Deny{Turn: "t2", Call: "b", ArgsHash: messages.HashArguments(`{"cents":1}`), Text: &text}
-	decided.ID = denied.Command.CommandID()
+	decided.ID = messages.IDOf(denied.Command)
 	sameCommand(t, denied.Command, decided)
 	if denied.Cause.Door != "prompt" || denied.Agent != till || denied.Cause.ID == "" {
 		t.Errorf("it was delivered as %+v", denied.Deliver)
@@ -68,8 +68,8 @@ func TestQueriesAreAnswered(t *testing.T) { // A100
 	c.hears("approval.denied tool.denied") // and no further query: a was asked about
 	c.answers(0, "always")
 	granted := h.next()
-	sameCommand(t, granted.Command, messages.Approve{ID: granted.Command.CommandID(), Turn: "t2", Call: "a", ArgsHash: messages.HashArguments(`{"cents":9900}`), Remember: true})
-	if granted.Command.CommandID() == denied.Command.CommandID() {
+	sameCommand(t, granted.Command, messages.Approve{ID: messages.IDOf(granted.Command), Turn: "t2", Call: "a", ArgsHash: messages.HashArguments(`{"cents":9900}`), Remember: true})
+	if messages.IDOf(granted.Command) == messages.IDOf(denied.Command) {
 		t.Error("two calls are decided under one id")
 	}
 	granted.answers <- messages.Answer{N: 9}
@@ -105,7 +105,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	yes := h.next()
 	second.answers(0, "no")
 	no := h.next()
-	if yes.Command.CommandType() != "approve" || no.Command.CommandType() != "deny" || yes.Command.CommandID() == no.Command.CommandID() {
+	if yes.Command.CommandType() != "approve" || no.Command.CommandType() != "deny" || messages.IDOf(yes.Command) == messages.IDOf(no.Command) {
 		t.Errorf("decided by %+v and %+v", yes.Command, no.Command)
 	}
 	yes.answers <- messages.Answer{N: 7}
@@ -132,7 +132,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	} {
 		first.answers(0, late.answer)
 		d := h.next()
-		if d.Command.CommandType() != late.command || d.Command.CommandID() == yes.Command.CommandID() {
+		if d.Command.CommandType() != late.command || messages.IDOf(d.Command) == messages.IDOf(yes.Command) {
 			t.Errorf("delivered %+v", d.Command)
 		}
 		d.answers <- late.becomes
@@ -158,8 +158,8 @@ func TestVerdictsCannotBeForestalled(t *testing.T) {
 			c.answers(0, "yes")
 			d := h.next()
 			d.answers <- messages.Answer{N: 7}
-			ids[d.Command.CommandID()] = true
-			if d.Command.CommandID() != d.Cause.ID || len(d.Cause.ID) > messages.MaxID {
+			ids[messages.IDOf(d.Command)] = true
+			if messages.IDOf(d.Command) != d.Cause.ID || len(d.Cause.ID) > messages.MaxID {
 				t.Errorf("delivered as %+v", d.Cause)
 			}
 		}

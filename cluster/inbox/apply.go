@@ -165,14 +165,14 @@ func (b *Inbox) parse(a messages.AgentID, msg *message) (d *actors.Deliver, repl
 		if err != nil {
 			return nil, reply, err
 		}
-		d.Command, d.Cause.Reason = messages.WithID(c, or(c.CommandID(), msg.id)), messages.ReasonOf(c)
+		d.Command, d.Cause.Reason = messages.WithID(c, or(messages.IDOf(c), msg.id)), messages.ReasonOf(c)
 		if family == "peer" {
 			d.Cause = d.Cause.From(messages.DecidedBy(c))
 		}
 	default:
 		return nil, reply, messages.Refuse(messages.BadAddress, "subject %q: inputs go to in, commands to ctl", msg.subject)
 	}
-	d.Cause.Type, d.Cause.ID = d.Command.CommandType(), d.Command.CommandID()
+	d.Cause.Type, d.Cause.ID = d.Command.CommandType(), messages.IDOf(d.Command)
 	d.Unasked = reply == ""
 	return d, reply, nil
 }

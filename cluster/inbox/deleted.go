@@ -60,7 +60,7 @@ func (l *lanes) forget(now time.Time) {
 
 // waits says that something waits in a lane of the agent. l.mu is held.
 func (l *lanes) waits(a messages.AgentID) bool {
-	for _, of := range []string{"", "peer", messages.Task{}.CommandType(), messages.Recall{}.CommandType(), messages.Report{}.CommandType()} {
+	for _, of := range lanesOf {
 		if l.all[lane{a, of}] != nil {
 			return true
 		}

@@ -66,8 +66,15 @@ const (
 // the way of what ends the agent.
 type lane struct {
 	agent messages.AgentID
-	of    string // task, recall or report, peer for what else an agent tells; empty: the others
+	of    string // one of lanesOf
 }
+
+// peerTypes are the types of what agents alone send. Each has a lane, and so have other
+// commands of agents (peer) and all that comes from elsewhere (the empty one).
+var (
+	peerTypes = messages.CommandTypes(messages.FromAgent)
+	lanesOf   = append([]string{"", "peer"}, peerTypes...)
+)
 
 // queue are the messages of a lane; the first one is being given, or is to be
 // given again.
@@ -98,7 +105,7 @@ func laneOf(a messages.AgentID, family string, data []byte) lane {
 	if family != "peer" {
 		return lane{agent: a}
 	}
-	for _, of := range []string{messages.Task{}.CommandType(), messages.Recall{}.CommandType(), messages.Report{}.CommandType()} {
+	for _, of := range peerTypes {
 		if bytes.HasPrefix(data, []byte(`{"type":"`+of+`"`)) {
 			return lane{a, of}
 		}
@@ -317,7 +324,7 @@ func (l *lanes) resume(q *queue) {
 // stir gives an agent again what was held for it: something that it was told may
 // have changed what becomes of it. l.mu is held.
 func (l *lanes) stir(a messages.AgentID) {
-	for _, of := range []string{"", "peer", messages.Task{}.CommandType(), messages.Recall{}.CommandType(), messages.Report{}.CommandType()} {
+	for _, of := range lanesOf {
 		if q := l.all[lane{a, of}]; q != nil && q.held {
 			l.resume(q)
 		}

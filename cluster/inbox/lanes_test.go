@@ -158,7 +158,7 @@ func TestFloodStallsNobody(t *testing.T) { // A7
 			case <-ctx.Done():
 				return messages.Answer{}, ctx.Err()
 			}
-			got.add(d.Command.CommandID())
+			got.add(messages.IDOf(d.Command))
 			return messages.Answer{N: 1}, nil
 		},
 	})
@@ -233,7 +233,7 @@ func TestPoison(t *testing.T) { // A102
 	b, err := Open(at.ctx, Config{
 		Conn: at.conn, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			if d.Command.CommandID() == "0" {
+			if messages.IDOf(d.Command) == "0" {
 				tries.Add(1)
 				return messages.Answer{Err: messages.Refuse(messages.Internal, "it failed inside: too bad")}, nil
 			}
@@ -322,8 +322,8 @@ func TestOrderOverARestart(t *testing.T) { // A30
 	b, err := Open(at.ctx, Config{
 		Conn: at.conn, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			got.add(d.Command.CommandID())
-			if d.Command.CommandID() == "300" {
+			got.add(messages.IDOf(d.Command))
+			if messages.IDOf(d.Command) == "300" {
 				select {
 				case <-again:
 				default:
@@ -360,7 +360,7 @@ func TestOrderWhenADeliveryIsLost(t *testing.T) { // A30
 	b, err := Open(at.ctx, Config{
 		Conn: at.conn, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			got.add(d.Command.CommandID())
+			got.add(messages.IDOf(d.Command))
 			return messages.Answer{N: 1}, nil
 		},
 	})
@@ -432,7 +432,7 @@ func TestAcknowledgementsAreSaidAgain(t *testing.T) { // A30
 	b, err := Open(at.ctx, Config{
 		Conn: nc, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
-			way.loses.Store(d.Command.CommandID() == fmt.Sprint(n-1))
+			way.loses.Store(messages.IDOf(d.Command) == fmt.Sprint(n-1))
 			return messages.Answer{N: 1}, nil
 		},
 	})

@@ -89,7 +89,7 @@ func (s *Stage) Decide(cmd any) {
 	}
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
-		cause = messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}
+		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}
 	}
 	if del, ok := cmd.(messages.Delete); ok && s.State.Deleted == nil { // the frame before the tombstone
 		cause = messages.Cause{Type: del.CommandType(), Door: "client"}

@@ -23,6 +23,15 @@ const (
 	roleAdmin = "admin"
 )
 
+// commandList returns the types of the commands that the role decide may send.
+func commandList() string {
+	var lines []string
+	for types := range slices.Chunk(messages.CommandTypes(messages.FromCtl), 7) {
+		lines = append(lines, strings.Join(types, ", "))
+	}
+	return strings.Join(lines, ",\n           ")
+}
+
 func (a *app) permissions() *cobra.Command {
 	var f permissionFlags
 	cmd := &cobra.Command{
@@ -37,8 +46,8 @@ subjects they may publish and subscribe to. Nothing is connected to or changed.
 The roles, which can be combined:
   publish  send inputs, prompt, and follow what comes of it
   read     every view of the agents, and their answers as they are written
-  decide   every command that is no input: approve, deny, decide, interrupt, abort,
-           clear, cancel, resume, set-state, delete
+  decide   every command that is no input:
+           ` + commandList() + `
   node     what the user that nodes log in as must be allowed at least
   admin    everything in the account of the nodes
 

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // The page about tenants shows what the command prints.
@@ -21,6 +23,9 @@ func TestTenantsPage(t *testing.T) { // A103
 	}
 	if got := w.run(strings.Fields(string(found[1]))...).exits(0); got.out != string(found[2]) {
 		t.Errorf("reprise %s prints\n%s\nand the page says\n%s", found[1], got.out, found[2])
+	}
+	if list := strings.Join(messages.CommandTypes(messages.FromCtl), ", "); !strings.Contains(string(page), list) {
+		t.Errorf("the page does not list the commands of the role decide: %s", list)
 	}
 }
 

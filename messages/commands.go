@@ -1,0 +1,287 @@
+package messages
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Source is who may send a command of some type.
+type Source int
+
+// The sources.
+const (
+	FromInput Source = iota // whoever may publish to the agent's input subject
+	FromCtl                 // whoever may publish to its command subject
+	FromAgent               // other agents only
+)
+
+// commandTable holds every type of command. Decoding, validation, lists and
+// permissions follow from it: a new command is a struct and an entry here.
+var commandTable = []*commandEntry{
+	command[Input](FromInput, nil),
+	command[Interrupt](FromCtl, nil, "Turn"),
+	command[Abort](FromCtl, nil, "Turn"),
+	command[Clear](FromCtl, nil),
+	command(FromCtl, Cancel.check, "Input", "Timer"),
+	command(FromCtl, Compact.check),
+	command(FromCtl, Resume.check, "Turn"),
+	command(FromCtl, Approve.check, "Call", "Turn", "ArgsHash"),
+	command(FromCtl, Deny.check, "Call", "Turn", "ArgsHash"),
+	command(FromCtl, Forget.check, "Tool"),
+	command(FromCtl, Decide.check, "Call", "Turn"),
+	command(FromCtl, SetState.check),
+	command[Delete](FromCtl, nil),
+	command(FromAgent, Task.check),
+	command(FromAgent, Recall.check),
+	command(FromAgent, Report.check).withoutReason(),
+	command(FromAgent, Settled.check),
+}
+
+// commandEntry is one type of command.
+type commandEntry struct {
+	zero  Command
+	from  Source
+	check func(Command) error // refuses what a decoded body must not say; nil: nothing
+	known fields              // the names that its body may have
+
+	// The struct's fields of these names; -1 where it has none.
+	id, reason, passedBy, person int
+	// about are the fields that name what the command is about.
+	about []int
+	utc   func(reflect.Value)
+}
+
+// command returns the entry of type C. about are its fields that name what it is
+// about, which together are bounded by MaxReason.
+func command[C Command](from Source, check func(C) error, about ...string) *commandEntry {
+	t := reflect.TypeFor[C]()
+	index := func(name string) int {
+		if f, ok := t.FieldByName(name); ok {
+			return f.Index[0]
+		}
+		return -1
+	}
+	e := &commandEntry{
+		from: from, known: fieldsBelow(t), utc: utcOf(t),
+		id: index("ID"), reason: index("Reason"), passedBy: index("For"), person: index("Person"),
+	}
+	var zero C
+	e.zero = zero
+	for _, name := range addressed {
+		e.known[name] = nil
+	}
+	for _, name := range about {
+		e.about = append(e.about, index(name))
+	}
+	if check != nil {
+		e.check = func(c Command) error { return check(c.(C)) }
+	}
+	return e
+}
+
+// withoutReason is for a command whose field Reason holds no person's reason.
+func (e *commandEntry) withoutReason() *commandEntry {
+	e.reason = -1
+	return e
+}
+
+// commandsByType is commandTable by CommandType.
+var commandsByType = func() map[string]*commandEntry {
+	m := make(map[string]*commandEntry, len(commandTable))
+	for _, e := range commandTable {
+		m[e.zero.CommandType()] = e
+	}
+	return m
+}()
+
+// entryOf returns the entry of c's type. Nil: it is in no table, as the commands of tests.
+func entryOf(c Command) *commandEntry {
+	if e := commandsByType[c.CommandType()]; e != nil && reflect.TypeOf(e.zero) == reflect.TypeOf(c) {
+		return e
+	}
+	return nil
+}
+
+// CommandTypes returns the types of the commands that come from there.
+func CommandTypes(from Source) []string {
+	var types []string
+	for _, e := range commandTable {
+		if e.from == from {
+			types = append(types, e.zero.CommandType())
+		}
+	}
+	return types
+}
+
+// ctlTypes are the types of the commands that ParseCommand reads, as a text.
+func ctlTypes() string { return strings.Join(CommandTypes(FromCtl), ", ") }
+
+// Commands returns one command of each type, with no field set.
+func Commands() []Command {
+	list := make([]Command, len(commandTable))
+	for i, e := range commandTable {
+		list[i] = e.zero
+	}
+	return list
+}
+
+// text returns the text in a field of c, "" if i is -1.
+func text(c Command, i int) string {
+	if i < 0 {
+		return ""
+	}
+	return reflect.ValueOf(c).Field(i).String()
+}
+
+// IDOf returns the command's idempotency key within its agent, which is never empty
+// once an endpoint has accepted it.
+func IDOf(c Command) string {
+	if e := entryOf(c); e != nil {
+		return text(c, e.id)
+	}
+	return ""
+}
+
+// WithID returns the command with this idempotency key.
+func WithID(c Command, id string) Command {
+	e := entryOf(c)
+	if e == nil {
+		return c
+	}
+	v := reflect.New(reflect.TypeOf(c)).Elem()
+	v.Set(reflect.ValueOf(c))
+	v.Field(e.id).SetString(id)
+	return v.Interface().(Command)
+}
+
+// ReasonOf returns the reason that a person gave with a command. Empty: none.
+func ReasonOf(c Command) string {
+	if e := entryOf(c); e != nil {
+		return text(c, e.reason)
+	}
+	return ""
+}
+
+// PassedBy returns the full address of the agent that forwards a decision. Empty: the
+// command is none that was forwarded.
+func PassedBy(c Command) string {
+	if e := entryOf(c); e != nil {
+		return text(c, e.passedBy)
+	}
+	return ""
+}
+
+// personOf returns the person that the command names.
+func personOf(c Command) *Person {
+	if e := entryOf(c); e != nil && e.person >= 0 {
+		return reflect.ValueOf(c).Field(e.person).Interface().(*Person)
+	}
+	return nil
+}
+
+// MaxReason is the longest reason of a command and the longest name of what it
+// is about, in bytes, MaxDenial the longest text of a denial: each stands in
+// several events of one frame.
+const (
+	MaxReason = 4 << 10
+	MaxDenial = 8 << 10
+)
+
+// Bounded refuses a command with a text that is too long to be kept as often as
+// it must be.
+func Bounded(c Command) error {
+	if reason := ReasonOf(c); len(reason) > MaxReason {
+		return Refuse(TooLarge, "the reason has %d bytes: the limit is %d", len(reason), MaxReason)
+	}
+	if d, ok := c.(Deny); ok && d.Text != nil && len(*d.Text) > MaxDenial {
+		return Refuse(TooLarge, "the text of the denial has %d bytes: the limit is %d", len(*d.Text), MaxDenial)
+	}
+	about := 0
+	if e := entryOf(c); e != nil {
+		for _, i := range e.about {
+			about += len(text(c, i))
+		}
+	}
+	if about > MaxReason {
+		return Refuse(TooLarge, "what the %s is about is named with %d bytes: the limit is %d", c.CommandType(), about, MaxReason)
+	}
+	return nil
+}
+
+// parse reads the body of a command of this type.
+func (e *commandEntry) parse(raw []byte, header Header) (Command, error) {
+	if err := e.known.check(raw); err != nil {
+		return nil, err
+	}
+	v := reflect.New(reflect.TypeOf(e.zero))
+	if err := unmarshalObject(raw, v.Interface()); err != nil {
+		return nil, err
+	}
+	id := v.Elem().Field(e.id).Addr().Interface().(*string)
+	fillID(id, header)
+	if err := checkID(*id); err != nil {
+		return nil, err
+	}
+	c := v.Elem().Interface().(Command)
+	if e.check != nil {
+		if err := e.check(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := Bounded(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// check refuses a Cancel that does not say what to take back, or says it twice.
+func (c Cancel) check() error {
+	switch {
+	case c.All && c.Input == "" && c.Timer == "", !c.All && (c.Input == "") != (c.Timer == ""):
+		return nil
+	}
+	return Refuse(BadInput, "cancel names what to take back: set one of \"input\" to an id that show lists as queued, \"timer\" to one that the view timers lists, and \"all\" to true; to stop a running turn send interrupt or abort")
+}
+
+func (c Resume) check() error {
+	if err := c.Raised.check(""); err != nil {
+		return err
+	}
+	return c.AgentLimits.check("agent_limits.")
+}
+
+func (c Approve) check() error { return namesCall("approve", c.Call) }
+
+func (c Deny) check() error { return namesCall("deny", c.Call) }
+
+func (c Forget) check() error {
+	if c.Tool == "" {
+		return Refuse(BadInput, "forget names no tool: set \"tool\" to the one whose remembered decision is to go")
+	}
+	return nil
+}
+
+func (c Decide) check() error {
+	if err := namesCall("decide", c.Call); err != nil {
+		return err
+	}
+	if !slices.Contains([]Outcome{OutcomeCompleted, OutcomeFailed, OutcomeRetry}, c.Outcome) {
+		return Refuse(BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
+	}
+	return nil
+}
+
+func (c SetState) check() error {
+	if len(c.Patch) == 0 || c.Patch[0] != '{' {
+		return Refuse(BadInput, "patch must be a JSON object (a merge patch, RFC 7396)")
+	}
+	return nil
+}
+
+func namesCall(command string, call CallID) error {
+	if call == "" {
+		return Refuse(BadInput, "%s names no call: set \"call\" to the id that show lists as waiting", command)
+	}
+	return nil
+}

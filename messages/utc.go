@@ -1,0 +1,58 @@
+package messages
+
+import (
+	"reflect"
+	"time"
+)
+
+// utcOf returns what makes UTC of the times in a value of type t, for messages are the
+// same on every machine. Nil: it has none.
+func utcOf(t reflect.Type) func(reflect.Value) {
+	switch t.Kind() {
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return func(v reflect.Value) { toUTC(v.Addr().Interface().(*time.Time)) }
+		}
+		return utcOfFields(t)
+	case reflect.Pointer:
+		if in := utcOf(t.Elem()); in != nil {
+			return func(v reflect.Value) {
+				if !v.IsNil() {
+					in(v.Elem())
+				}
+			}
+		}
+	case reflect.Slice:
+		if in := utcOf(t.Elem()); in != nil {
+			return func(v reflect.Value) {
+				for i := range v.Len() {
+					in(v.Index(i))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func utcOfFields(t reflect.Type) func(reflect.Value) {
+	var fields []func(reflect.Value)
+	for i := range t.NumField() {
+		if in := utcOf(t.Field(i).Type); in != nil {
+			fields = append(fields, func(v reflect.Value) { in(v.Field(i)) })
+		}
+	}
+	if fields == nil {
+		return nil
+	}
+	return func(v reflect.Value) {
+		for _, in := range fields {
+			in(v)
+		}
+	}
+}
+
+func toUTC(t *time.Time) {
+	if t != nil {
+		*t = t.UTC()
+	}
+}

@@ -106,5 +106,3 @@ func (CompactionFailed) EventType() string { return "compaction.failed" }
 
 // EventType is "history.compacted".
 func (HistoryCompacted) EventType() string { return "history.compacted" }
-
-func (e *CompactionRequested) inUTC() { toUTC(e.NotBefore) }

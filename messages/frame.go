@@ -193,7 +193,7 @@ func (w *frameWriter) events(events []Event) {
 	w.do(w.e.EncodeString("ev"))
 	w.do(w.e.EncodeArrayLen(len(events)))
 	for _, ev := range events {
-		s, ok := schemas[ev.EventType()]
+		s, ok := eventsByType[ev.EventType()]
 		if !ok {
 			w.do(fmt.Errorf("event type %q has no schema", ev.EventType()))
 			return

@@ -155,7 +155,7 @@ func readSealed(r *reader, name string, version int) (Event, error) {
 
 // readEvent decodes in place when the stored schema is the newest.
 func readEvent(r *reader, name string, version int) (Event, error) {
-	if s, ok := schemas[name]; ok && version == s.version() {
+	if s, ok := eventsByType[name]; ok && version == s.version() {
 		return s.decode(r)
 	}
 	return decodeEvent(name, version, r.skip())

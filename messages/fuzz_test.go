@@ -132,7 +132,7 @@ func FuzzUnmarshal(f *testing.F) {
 				t.Fatalf("%#v: %v", v, err)
 			}
 		}
-		for _, s := range schemas {
+		for _, s := range eventsByType {
 			if checkMsgpack(b) == nil {
 				_, _ = s.decode(readerOf(b)) // an error or an event, never a panic
 			}

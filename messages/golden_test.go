@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write missing golden frames to testdata
 func goldens() map[string]*Frame {
 	frames := make(map[string]*Frame)
 	for name, ev := range samples() {
-		frames[fmt.Sprintf("%s.v%d", name, schemas[name].version())] = sampleFrame(ev)
+		frames[fmt.Sprintf("%s.v%d", name, eventsByType[name].version())] = sampleFrame(ev)
 	}
 	for i, f := range ordinaryTurn() {
 		frames[fmt.Sprintf("turn.frame%d", i+1)] = f

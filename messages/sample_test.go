@@ -16,21 +16,7 @@ var (
 // event is covered without a line here.
 func samples() map[string]Event {
 	events := make(map[string]Event)
-	for _, zero := range []Event{
-		AgentCreated{}, AgentConfigured{}, AgentActivated{}, InputAccepted{}, CommandNoop{},
-		TurnStarted{}, TurnPaused{}, TurnResumed{}, TurnCompleted{}, TurnFailed{}, TurnAborted{},
-		ModelRequested{}, ModelCompleted{}, ModelFailed{}, ModelRestarted{},
-		ToolRequested{}, ToolStarted{}, ToolCompleted{}, ToolFailed{}, ToolSkipped{}, ToolUnknown{},
-		StatePatched{},
-		InputRequeued{}, InputCancelled{}, InputDropped{}, AgentCleared{}, ModelSwitched{}, ToolDenied{}, ToolFlagged{},
-		ApprovalRequested{}, ApprovalGranted{}, ApprovalDenied{}, ApprovalForgotten{},
-		BudgetReserved{}, BudgetSettled{}, BudgetExhausted{}, BudgetRaised{},
-		TimerSet{}, TimerFired{}, TimerCancelled{}, HookDecided{},
-		ChildSpawned{}, ChildWaiting{}, ChildResumed{}, ChildDecided{}, ChildSettled{}, ChildCompleted{}, ChildFailed{}, ChildAborted{},
-		ChildStopped{}, ChildReported{}, InputRecalled{},
-		CompactionRequested{}, CompactionFailed{}, HistoryCompacted{},
-		AgentDeleted{},
-	} {
+	for _, zero := range Events() {
 		v := reflect.New(reflect.TypeOf(zero)).Elem()
 		fill(v, zero.EventType())
 		events[zero.EventType()] = v.Interface().(Event)

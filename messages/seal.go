@@ -68,7 +68,7 @@ func SealFrame(a AgentID, f *Frame, key string, s Sealer) ([]byte, error) {
 	sealed.Cause.By, sealed.Cause.Account, sealed.Cause.Reason, sealed.Cause.Digest = "", "", "", ""
 	sealed.Events = make([]Event, len(f.Events))
 	for i, ev := range f.Events {
-		known, ok := schemas[ev.EventType()]
+		known, ok := eventsByType[ev.EventType()]
 		if !ok {
 			return nil, fmt.Errorf("event type %q has no schema", ev.EventType())
 		}

@@ -34,7 +34,7 @@ func (s *sim) deletes(c messages.Delete) {
 	c.Last, s.env.Upto, first = 0, &messages.Extent{Blobs: uint64(s.steps)}, s.live.Last+1
 	events, err = s.feed(c)
 	s.redelivered(c, events, err)
-	s.write(first, messages.Cause{Type: c.CommandType(), ID: c.CommandID(), Door: "client"}, events)
+	s.write(first, messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}, events)
 	if s.live.Deleted == nil || s.live.Deleted.Upto != *s.env.Upto {
 		s.fail("a tombstone does not record how far the removal goes")
 	}

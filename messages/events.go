@@ -1,0 +1,323 @@
+package messages
+
+import (
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Trait is what holds of every event of a type. Other packages ask for traits, so that
+// they need not know the types.
+type Trait uint32
+
+// The traits.
+const (
+	BeginsTurn      Trait = 1 << iota // its turn begins
+	EndsTurn                          // its turn has ended
+	HoldsTurn                         // its turn pauses, or no longer does
+	JoinsTurn                         // the inputs that it names belong to the turn that it names
+	LeavesTurn                        // the inputs that it names no longer belong to that turn
+	EndsInput                         // it is the terminal event of the inputs that it names
+	Replied                           // it is sent to the subject that the input's sender named
+	BeginsModelCall                   // a model is about to be called
+	EndsModelCall                     // a call of a model has an outcome
+	Summarizes                        // the call of a model is for a summary of the history
+	BeginsTool                        // a tool is about to run
+	EndsTool                          // a call of a tool has an outcome
+	Failed                            // that outcome, or that of the turn, is a failure
+	Lost                              // that outcome is not known: the process ended before
+	EndsAgent                         // nothing that was before it is the agent's any more
+	Public                            // it holds nothing of what the agent was sent or did
+	Indexed                           // the index of all agents reads it
+)
+
+// eventTable holds every type of event that this version can read. Decoding, traits and
+// lists follow from it: a new event is a struct and an entry here. Those that the design
+// does not list say why they are needed.
+var eventTable = []*eventEntry{
+	event[AgentCreated](0),
+	event[AgentConfigured](0),
+	event[AgentActivated](Public),
+	event[AgentCleared](Indexed),
+	event[AgentDeleted](EndsAgent | Public | Indexed),
+
+	event[InputAccepted](JoinsTurn | Replied),
+	event[InputRequeued](LeavesTurn),
+	event[InputCancelled](EndsInput | Replied),
+	event[InputDropped](EndsInput | Replied),
+	event[InputRecalled](0).because("a task that its parent has taken back may still be on its way: it must not begin when it comes"),
+	event[CommandNoop](0),
+
+	event[TurnStarted](BeginsTurn | JoinsTurn),
+	event[TurnPaused](HoldsTurn),
+	event[TurnResumed](HoldsTurn),
+	event[TurnCompleted](EndsTurn | EndsInput | Replied | Indexed),
+	event[TurnFailed](EndsTurn | EndsInput | Replied | Indexed | Failed),
+	event[TurnAborted](EndsTurn | EndsInput | Replied | Indexed),
+
+	event[ModelRequested](BeginsModelCall | Indexed),
+	event[ModelCompleted](EndsModelCall | Indexed),
+	event[ModelFailed](EndsModelCall | Indexed | Failed),
+	event[ModelRestarted](EndsModelCall | Indexed | Lost),
+	event[ModelSwitched](0),
+
+	event[ToolRequested](Indexed),
+	event[ToolFlagged](Indexed),
+	event[ToolStarted](BeginsTool | Indexed),
+	event[ToolCompleted](EndsTool | Indexed),
+	event[ToolFailed](EndsTool | Indexed | Failed),
+	event[ToolDenied](EndsTool | Indexed),
+	event[ToolSkipped](EndsTool | Indexed),
+	event[ToolUnknown](EndsTool | Indexed | Lost),
+
+	event[ApprovalRequested](Replied | Indexed),
+	event[ApprovalGranted](Indexed),
+	event[ApprovalDenied](Indexed),
+	event[ApprovalForgotten](0).because("a person takes a remembered decision back"),
+
+	event[ChildSpawned](0),
+	event[ChildWaiting](0).because("a person sees at the root of a family what waits for approval below"),
+	event[ChildResumed](0).because("what child.waiting listed waits no more"),
+	event[ChildDecided](0).because("a decision made at the root is sent to the call below, also after a crash"),
+	event[ChildSettled](0).because("a person learns whether a forwarded decision had its effect"),
+	event[ChildCompleted](0),
+	event[ChildFailed](0),
+	event[ChildAborted](0),
+	event[ChildStopped](0).because("what an aborted child has used counts against its parent's budget"),
+	event[ChildReported](0).because("a child knows, also after a crash, what its parent has yet to receive"),
+
+	event[StatePatched](0),
+	event[HookDecided](Indexed),
+	event[BudgetReserved](0),
+	event[BudgetSettled](0),
+	event[BudgetExhausted](0),
+	event[BudgetRaised](0),
+	event[TimerSet](0),
+	event[TimerFired](0),
+	event[TimerCancelled](0),
+
+	event[CompactionRequested](BeginsModelCall | Summarizes | Indexed).because("the call for a summary is on record before it is paid for, as model.requested is"),
+	event[CompactionFailed](EndsModelCall | Summarizes | Indexed | Failed).because("what a failed summary has used counts"),
+	event[HistoryCompacted](EndsModelCall | Summarizes | Indexed),
+}
+
+// Upcaster lifts an event's stored fields from one schema version to the next.
+// It may change the map it is given.
+type Upcaster func(map[string]any) (map[string]any, error)
+
+// eventEntry is one type of event.
+type eventEntry struct {
+	zero      Event
+	typ       reflect.Type
+	traits    Trait
+	upcasters []Upcaster
+	why       string // it is needed; empty for those that the design lists
+	read      reading
+	places    sync.Pool           // of *E, to decode into
+	utc       func(reflect.Value) // nil: it has no times
+
+	// The struct's fields of these names; -1 where it has none.
+	turn, step, call, input, inputs, model int
+}
+
+// event returns the entry of type E. Its schema version is one more than it has upcasters.
+func event[E Event](traits Trait, upcasters ...Upcaster) *eventEntry {
+	var zero E
+	t := reflect.TypeFor[E]()
+	return &eventEntry{
+		places: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, read: readingOf(t), utc: utcOf(t),
+		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
+		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
+		model: fieldOf[string](t, "Model"),
+	}
+}
+
+// decode reads an event of the newest schema version.
+func (e *eventEntry) decode(r *reader) (Event, error) {
+	p := e.places.Get()
+	v := reflect.ValueOf(p).Elem()
+	err := e.read(r, v)
+	if e.utc != nil {
+		e.utc(v)
+	}
+	ev := v.Interface().(Event)
+	v.SetZero()
+	e.places.Put(p)
+	return ev, err
+}
+
+// because says why an event exists that the design does not list.
+func (e *eventEntry) because(why string) *eventEntry {
+	e.why = why
+	return e
+}
+
+func (e *eventEntry) version() int { return len(e.upcasters) + 1 }
+
+// fieldOf returns which field of t has that name and type T; -1: none.
+func fieldOf[T any](t reflect.Type, name string) int {
+	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 && f.Type == reflect.TypeFor[T]() {
+		return f.Index[0]
+	}
+	return -1
+}
+
+// eventsByType is eventTable by EventType.
+var eventsByType = func() map[string]*eventEntry {
+	m := make(map[string]*eventEntry, len(eventTable))
+	for _, e := range eventTable {
+		m[e.zero.EventType()] = e
+	}
+	return m
+}()
+
+// Events returns one event of each type, with no field set.
+func Events() []Event {
+	list := make([]Event, len(eventTable))
+	for i, e := range eventTable {
+		list[i] = e.zero
+	}
+	return list
+}
+
+// EventTypes returns the types of the events that have the trait.
+func EventTypes(trait Trait) []string {
+	var types []string
+	for _, e := range eventTable {
+		if e.traits&trait != 0 {
+			types = append(types, e.zero.EventType())
+		}
+	}
+	return types
+}
+
+// Is reports whether events of that type have the trait, or one of several. A type that
+// this version does not know has none.
+func Is(eventType string, traits Trait) bool { return TraitsOf(eventType)&traits != 0 }
+
+// TraitsOf returns the traits of events of that type.
+func TraitsOf(eventType string) Trait {
+	if e := eventsByType[eventType]; e != nil {
+		return e.traits
+	}
+	return 0
+}
+
+// field returns a field of an event. The zero Value: its type has none.
+func field(ev Event, index func(*eventEntry) int) reflect.Value {
+	e := eventsByType[ev.EventType()]
+	if e == nil {
+		return reflect.Value{}
+	}
+	if i := index(e); i >= 0 && reflect.TypeOf(ev) == e.typ { // another type if it is encrypted
+		return reflect.ValueOf(ev).Field(i)
+	}
+	return reflect.Value{}
+}
+
+func textField(ev Event, index func(*eventEntry) int) string {
+	if v := field(ev, index); v.IsValid() {
+		return v.String()
+	}
+	return ""
+}
+
+// TurnOf returns the turn that an event names; empty if it names none.
+func TurnOf(ev Event) TurnID {
+	return TurnID(textField(ev, func(e *eventEntry) int { return e.turn }))
+}
+
+// StepOf returns the step of the turn that an event names; 0 if it names none.
+func StepOf(ev Event) int {
+	if v := field(ev, func(e *eventEntry) int { return e.step }); v.IsValid() {
+		return int(v.Int())
+	}
+	return 0
+}
+
+// CallOf returns the call that an event names; empty if it names none.
+func CallOf(ev Event) CallID {
+	return CallID(textField(ev, func(e *eventEntry) int { return e.call }))
+}
+
+// ModelOf returns the model that an event names; empty if it names none.
+func ModelOf(ev Event) string { return textField(ev, func(e *eventEntry) int { return e.model }) }
+
+// UsedBy returns what a call of a model has used, as the event that ends it says.
+func UsedBy(ev Event) (used Usage, cost Cost) {
+	switch ev := ev.(type) {
+	case ModelCompleted:
+		return ev.Usage, ev.Cost
+	case ModelFailed:
+		return ev.Usage, ev.Cost
+	case CompactionFailed:
+		return ev.Usage, ev.Cost
+	case HistoryCompacted:
+		return ev.Usage, ev.Cost
+	}
+	return Usage{}, 0
+}
+
+// InputsOf returns the inputs that an event names.
+func InputsOf(ev Event) []string {
+	if input := textField(ev, func(e *eventEntry) int { return e.input }); input != "" {
+		return []string{input}
+	}
+	if v := field(ev, func(e *eventEntry) int { return e.inputs }); v.IsValid() {
+		return v.Interface().([]string)
+	}
+	return nil
+}
+
+// Ended returns the inputs that ev is the terminal event of; false if it is none. A
+// turn that continues a failed one ends without inputs of its own.
+func Ended(ev Event) (inputs []string, ends bool) {
+	if !Is(ev.EventType(), EndsInput) {
+		return nil, false
+	}
+	return InputsOf(ev), true
+}
+
+// decodeEvent reads one event's data, lifting it to the newest schema.
+func decodeEvent(eventType string, version int, data []byte) (Event, error) {
+	e, ok := eventsByType[eventType]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: event type %q is unknown to this version", ErrNewer, eventType)
+	case version > e.version():
+		return nil, fmt.Errorf("%w: %s has schema version %d, this version reads up to %d", ErrNewer, eventType, version, e.version())
+	case version < 1:
+		return nil, fmt.Errorf("%s has schema version %d: versions begin at 1", eventType, version)
+	}
+	if version < e.version() {
+		lifted, err := upcast(e.upcasters[version-1:], data)
+		if err != nil {
+			return nil, fmt.Errorf("%s version %d: %w", eventType, version, err)
+		}
+		data = lifted
+	}
+	r := readerOf(data)
+	defer r.release()
+	ev, err := e.decode(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", eventType, err)
+	}
+	return ev, nil
+}
+
+func upcast(ups []Upcaster, data []byte) ([]byte, error) {
+	var fields map[string]any
+	if err := msgpack.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	for _, up := range ups {
+		lifted, err := up(fields)
+		if err != nil {
+			return nil, err
+		}
+		fields = lifted
+	}
+	return msgpack.Marshal(fields)
+}

@@ -107,39 +107,21 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
 		}
-		if in, ok := ev.(messages.InputAccepted); ok {
-			owe(in.Input)
-		}
-		if asked, ok := ev.(messages.ApprovalRequested); ok && a.state.Turn != nil && a.state.Turn.ID == asked.Turn {
-			for _, input := range a.state.Turn.Inputs {
-				owe(input)
-			}
-		}
-		if subject, input := scheduleReply(ev); subject != "" {
+		if subject, input := messages.ReplyOf(ev); subject != "" && messages.OfAgent(ev) {
 			list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 		}
-		ended, _ := messages.Ended(ev)
-		for _, input := range ended {
+		if !messages.Is(ev.EventType(), messages.Replied) {
+			continue
+		}
+		inputs := messages.InputsOf(ev)
+		if t := a.state.Turn; len(inputs) == 0 && t != nil && t.ID == messages.TurnOf(ev) { // a call of it waits
+			inputs = t.Inputs
+		}
+		for _, input := range inputs {
 			owe(input)
 		}
 	}
 	return list
-}
-
-// scheduleReply is who is told of an input that is to come later: that it was
-// taken, that it was refused when it came, or that it will not come.
-func scheduleReply(ev messages.Event) (subject, input string) {
-	switch ev := ev.(type) {
-	case messages.TimerSet:
-		if ev.Input != nil {
-			return ev.Input.Reply, ev.Input.ID
-		}
-	case messages.TimerFired:
-		return ev.Reply, ev.Input
-	case messages.TimerCancelled:
-		return ev.Reply, ev.Input
-	}
-	return "", ""
 }
 
 // appended does what follows from a frame that is now in the log.
@@ -155,7 +137,7 @@ func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *a
 	a.owe(replies)
 	a.tellEnded(f)
 	if sender != nil {
-		a.answer(sender, answerOf(f))
+		a.answer(sender, messages.AnswerOf(f))
 	}
 	a.act()
 }

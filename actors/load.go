@@ -240,7 +240,7 @@ func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deli
 	if err := sameCommand(f.Cause, d.cause(), n); err != nil {
 		return messages.Answer{Err: err}
 	}
-	ans := answerOf(f)
+	ans := messages.AnswerOf(f)
 	ans.Duplicate = true
 	return ans
 }

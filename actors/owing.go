@@ -25,14 +25,15 @@ func (o *owing) fold(f *messages.Frame) {
 	}
 	o.ended, o.scheduled = nil, false
 	for _, ev := range f.Events {
-		if in, ok := ev.(messages.InputAccepted); ok && in.Reply != "" {
+		switch subject, input := messages.ReplyOf(ev); {
+		case subject == "":
+		case messages.OfAgent(ev):
+			o.scheduled = true
+		default:
 			if o.subjects == nil {
 				o.subjects = make(map[string]string)
 			}
-			o.subjects[in.Input] = in.Reply
-		}
-		if subject, _ := scheduleReply(ev); subject != "" {
-			o.scheduled = true
+			o.subjects[input] = subject
 		}
 		inputs, _ := messages.Ended(ev)
 		for _, input := range inputs {

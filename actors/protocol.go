@@ -67,41 +67,6 @@ type Wake struct {
 	Tip *eventlog.Tip
 }
 
-// answerOf reads the answer to a command out of the frame it caused.
-func answerOf(f *messages.Frame) messages.Answer {
-	a := messages.Answer{N: f.First}
-	for i, ev := range f.Events { // an input that interrupts has a turn's end before it
-		if in, ok := ev.(messages.InputAccepted); ok {
-			a.N, a.Turn, a.Disposition = f.First+messages.EventNumber(i), in.Turn, in.Disposition
-			return a
-		}
-	}
-	for i, ev := range f.Events {
-		switch ev := ev.(type) {
-		case messages.TimerSet:
-			if ev.Input != nil {
-				a.N, a.Timer = f.First+messages.EventNumber(i), ev.Timer
-			}
-		case messages.CommandNoop:
-			a.Noop = ev.Reason
-		case messages.TurnAborted:
-			a.Turn = ev.Turn
-			return a
-		case messages.ChildDecided:
-			a.PassedTo = ev.Agent
-		case messages.ApprovalGranted:
-			a.Turn = ev.Turn
-		case messages.ApprovalDenied:
-			a.Turn = ev.Turn
-		case messages.TurnStarted:
-			a.Turn = ev.Turn
-		case messages.TurnResumed:
-			a.Turn = ev.Turn
-		}
-	}
-	return a
-}
-
 // Commit is a frame that is now in the log.
 type Commit struct {
 	Agent messages.AgentID

@@ -281,11 +281,11 @@ func (s *shelf) place(ctx context.Context, a messages.AgentID, b messages.Blob) 
 
 // eventText names an event whose payload may be a blob.
 func eventText(ev messages.Event) string {
-	switch ev := ev.(type) {
-	case messages.ToolCompleted:
-		return ev.EventType() + " of call " + string(ev.Call)
-	case messages.InputAccepted:
-		return fmt.Sprintf("%s of input %q", ev.EventType(), ev.Input)
+	if call := messages.CallOf(ev); call != "" {
+		return ev.EventType() + " of call " + string(call)
+	}
+	if inputs := messages.InputsOf(ev); len(inputs) == 1 && messages.Is(ev.EventType(), messages.JoinsTurn) {
+		return fmt.Sprintf("%s of input %q", ev.EventType(), inputs[0])
 	}
 	return ev.EventType()
 }

@@ -21,16 +21,13 @@ type succession struct {
 func (s *succession) fold(f *messages.Frame) {
 	ended, waited := messages.TurnID(""), true
 	for _, ev := range f.Events {
-		switch ev := ev.(type) {
-		case messages.TurnCompleted:
-			ended = cmp.Or(ended, ev.Turn)
-		case messages.TurnFailed:
-			ended = cmp.Or(ended, ev.Turn)
-		case messages.TurnAborted:
-			ended = cmp.Or(ended, ev.Turn)
-		case messages.InputAccepted:
-			waited = waited && ev.Disposition != messages.Started
-		case messages.TurnStarted:
+		in, accepted := ev.(messages.InputAccepted)
+		switch t := ev.EventType(); {
+		case messages.Is(t, messages.EndsTurn):
+			ended = cmp.Or(ended, messages.TurnOf(ev))
+		case accepted:
+			waited = waited && in.Disposition != messages.Started
+		case messages.Is(t, messages.BeginsTurn):
 			*s = succession{}
 			if ended != "" && waited {
 				*s = succession{ended, time.Now()}

@@ -72,7 +72,7 @@ const Deleted = "agent.deleted"
 
 // Ends reports whether the frame is a tombstone: nothing before it belongs to the agent.
 func Ends(f *messages.Frame) bool {
-	return len(f.Events) == 1 && f.Events[0].EventType() == Deleted
+	return len(f.Events) == 1 && messages.Is(f.Events[0].EventType(), messages.EndsAgent)
 }
 
 // Check says whether next follows tail: numbering, chain and epoch. Whoever

@@ -20,3 +20,72 @@ type Answer struct {
 	// Err is the refusal; nil if the command was applied.
 	Err *Error `json:"error,omitempty"`
 }
+
+// AnswerOf returns the answer to a command whose events are f.
+func AnswerOf(f *Frame) Answer {
+	a := Answer{N: f.First}
+	for i, ev := range f.Events { // an input that interrupts has a turn's end before it
+		if in, ok := ev.(InputAccepted); ok {
+			a.N, a.Turn, a.Disposition = f.First+EventNumber(i), in.Turn, in.Disposition
+			return a
+		}
+	}
+	for i, ev := range f.Events {
+		switch ev := ev.(type) {
+		case TimerSet:
+			if ev.Input != nil {
+				a.N, a.Timer = f.First+EventNumber(i), ev.Timer
+			}
+		case CommandNoop:
+			a.Noop = ev.Reason
+		case TurnAborted:
+			a.Turn = ev.Turn
+			return a
+		case ChildDecided:
+			a.PassedTo = ev.Agent
+		case ApprovalGranted, ApprovalDenied, TurnStarted, TurnResumed:
+			a.Turn = TurnOf(ev)
+		}
+	}
+	return a
+}
+
+// ReplyOf returns the subject that an input's sender has named, as an event of that input
+// or of its timer says, and the input. Empty: the event names none.
+func ReplyOf(ev Event) (subject, input string) {
+	switch ev := ev.(type) {
+	case InputAccepted:
+		return ev.Reply, ev.Input
+	case TimerSet:
+		if ev.Input != nil {
+			return ev.Input.Reply, ev.Input.ID
+		}
+	case TimerFired:
+		return ev.Reply, ev.Input
+	case TimerCancelled:
+		return ev.Reply, ev.Input
+	}
+	return "", ""
+}
+
+// WhyEnded returns what the sender of an input is refused with if ev, its terminal event,
+// brings no answer. Nil: it brings one.
+func WhyEnded(ev Event) *Error {
+	because := func(reason string) string {
+		if reason == "" {
+			return ""
+		}
+		return ": " + reason
+	}
+	switch ev := ev.(type) {
+	case TurnFailed:
+		return Refuse(codeOf(ev), "turn %s failed (%s): %s", ev.Turn, ev.Why(), ev.Message)
+	case TurnAborted:
+		return Refuse(Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
+	case InputCancelled:
+		return Refuse(Conflict, "input %q was cancelled before a model had seen it%s", ev.Input, because(ev.Reason))
+	case InputDropped:
+		return Refuse(Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
+	}
+	return nil
+}

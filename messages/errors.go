@@ -39,8 +39,8 @@ const (
 	ModelOverloaded    Code = "model_overloaded"
 )
 
-// CodeOf returns the code of a turn that failed.
-func CodeOf(ev TurnFailed) Code {
+// codeOf returns the code of a turn that failed.
+func codeOf(ev TurnFailed) Code {
 	switch c := Code("model_" + ev.Kind); c {
 	case ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported, ModelAuth, ModelNotFound, ModelRateLimit, ModelOverloaded:
 		return c

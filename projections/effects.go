@@ -143,7 +143,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 		c.waitNoMore(CallUnknown)
 		c.Reason = ev.Reason
 	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
-		turn := TurnOf(ev)
+		turn := messages.TurnOf(ev)
 		e.giveUp(n, func(c *Effect) bool { return c.Turn == turn })
 	case messages.AgentCleared:
 		e.giveUp(n, func(*Effect) bool { return true })

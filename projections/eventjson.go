@@ -2,9 +2,7 @@ package projections
 
 import (
 	"encoding/json"
-	"reflect"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -34,8 +32,7 @@ func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at
 	if err != nil {
 		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
 	}
-	turn, step := placeOf(ev)
-	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: turn, Step: step, At: at.UTC(), Data: data}
+	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: messages.TurnOf(ev), Step: messages.StepOf(ev), At: at.UTC(), Data: data}
 }
 
 // AppendJSON appends the event as its JSON object, encoding its data once. A nil person is
@@ -51,11 +48,10 @@ func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.Fra
 	b = strconv.AppendUint(b, seq, 10)
 	b = appendText(append(b, `,"frame":`...), string(frame))
 	b = appendText(append(b, `,"type":`...), ev.EventType())
-	turn, step := placeOf(ev)
-	if turn != "" {
+	if turn := messages.TurnOf(ev); turn != "" {
 		b = appendText(append(b, `,"turn":`...), string(turn))
 	}
-	if step != 0 {
+	if step := messages.StepOf(ev); step != 0 {
 		b = strconv.AppendInt(append(b, `,"step":`...), int64(step), 10)
 	}
 	b = append(b, `,"at":"`...)
@@ -76,50 +72,4 @@ func appendText(b []byte, s string) []byte {
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
-}
-
-// TurnOf is the turn that an event names; empty if it names none.
-func TurnOf(ev messages.Event) messages.TurnID {
-	turn, _ := placeOf(ev)
-	return turn
-}
-
-// placeOf is the turn and step that an event names, by the names of its
-// fields, so that new events need no line here. Where the fields stand is
-// looked up once a type.
-func placeOf(ev messages.Event) (turn messages.TurnID, step int) {
-	v := reflect.Indirect(reflect.ValueOf(ev))
-	if v.Kind() != reflect.Struct {
-		return "", 0
-	}
-	p := placeIn(v.Type())
-	if p.turn >= 0 {
-		turn = messages.TurnID(v.Field(p.turn).String())
-	}
-	if p.step >= 0 {
-		step = int(v.Field(p.step).Int())
-	}
-	return turn, step
-}
-
-// place is which fields of an event type hold its turn and step; -1: none.
-type place struct{ turn, step int }
-
-var places sync.Map // reflect.Type → place
-
-func placeIn(t reflect.Type) place {
-	if p, ok := places.Load(t); ok {
-		return p.(place)
-	}
-	p := place{-1, -1}
-	for i := range t.NumField() {
-		switch f := t.Field(i); {
-		case f.Name == "Turn" && f.Type == reflect.TypeFor[messages.TurnID]():
-			p.turn = i
-		case f.Name == "Step" && f.Type.Kind() == reflect.Int:
-			p.step = i
-		}
-	}
-	places.Store(t, p)
-	return p
 }

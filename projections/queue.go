@@ -101,7 +101,7 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 	default:
 		if inputs, ends := messages.Ended(ev); ends {
 			q.drop(inputs...)
-			q.ended(TurnOf(ev))
+			q.ended(messages.TurnOf(ev))
 		} else {
 			q.applyCall(n, ev)
 		}

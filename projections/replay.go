@@ -47,7 +47,7 @@ type Replay struct {
 // and says what it changed. It acts on nothing.
 func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messages.Event) Change {
 	c := Change{N: n, Seq: seq, At: at.UTC(), Type: ev.EventType(), Summary: summarize(ev)}
-	turnID, _ := placeOf(ev)
+	turnID := messages.TurnOf(ev)
 	turnBefore, _ := r.Turns.Turn(turnID)
 	stateBefore, queueBefore := r.State.current(), r.queueText()
 	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)

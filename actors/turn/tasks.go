@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // The child's side of an agent that is a tool: the tasks that it was given, and
@@ -190,7 +189,7 @@ func (s *State) endTasks(ev messages.Event) {
 
 func (s *State) endOf(ev messages.Event) *messages.Report {
 	r := new(messages.Report)
-	if t := s.Turn; t != nil && t.ID == projections.TurnOf(ev) {
+	if t := s.Turn; t != nil && t.ID == messages.TurnOf(ev) {
 		r.Spent = messages.Spent{Usage: t.Usage, Cost: t.Used.Cost, Tokens: t.Used.Tokens}
 	}
 	switch ev := ev.(type) {

@@ -60,11 +60,7 @@ type Question struct {
 // Terminal says that the input has ended with this event: with its turn, or
 // taken back or dropped before any model saw it.
 func (e Event) Terminal() bool {
-	switch e.Type {
-	case "turn.completed", "turn.failed", "turn.aborted", "input.cancelled", "input.dropped":
-		return true
-	}
-	return false
+	return messages.Is(e.Type, messages.EndsInput)
 }
 
 // Ask prompts an agent with text and yields its answer piece by piece, what it asks, its

@@ -277,21 +277,14 @@ func pauses(ev messages.Event) bool {
 
 // find learns from an event which turn is the input's.
 func (s *streaming) find(ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.InputAccepted:
-		if ev.Input == s.input {
-			s.turn = ev.Turn
-		}
-	case messages.TurnStarted:
-		if slices.Contains(ev.Inputs, s.input) {
-			s.turn = ev.Turn
-		}
+	if messages.Is(ev.EventType(), messages.JoinsTurn) && slices.Contains(messages.InputsOf(ev), s.input) {
+		s.turn = messages.TurnOf(ev)
 	}
 }
 
 // leave forgets the turn if the input leaves it for one of its own.
 func (s *streaming) leave(ev messages.Event) {
-	if ev, ok := ev.(messages.InputRequeued); ok && ev.Input == s.input {
+	if messages.Is(ev.EventType(), messages.LeavesTurn) && slices.Contains(messages.InputsOf(ev), s.input) {
 		s.turn = ""
 	}
 }
@@ -306,39 +299,20 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 	if !slices.Contains(inputs, s.input) {
 		return false, nil
 	}
-	switch ev := ev.(type) {
-	case messages.TurnFailed:
-		why = messages.Refuse(messages.CodeOf(ev), "turn %s failed (%s): %s", ev.Turn, ev.Why(), ev.Message)
-	case messages.TurnAborted:
-		why = messages.Refuse(messages.Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
-	case messages.InputCancelled:
-		why = messages.Refuse(messages.Conflict, "input %q was cancelled before a model had seen it%s", ev.Input, because(ev.Reason))
-	case messages.InputDropped:
-		why = messages.Refuse(messages.Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
-	}
-	return true, why
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
+	return true, messages.WhyEnded(ev)
 }
 
 // mine says whether the caller is told of an event. Of other inputs it is not,
 // nor of the end of a turn that goes on without its input. While its input
 // waits it is told of what holds the turn before it.
 func (s *streaming) mine(f fact) bool {
-	switch ev := f.ev.(type) {
-	case messages.InputAccepted:
-		return ev.Input == s.input
-	case messages.InputRequeued:
-		return ev.Input == s.input
-	case messages.TurnPaused, messages.TurnResumed:
-		return s.turn == "" || f.turn() == s.turn
-	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+	switch traits := messages.TraitsOf(f.ev.EventType()); {
+	case traits&messages.EndsTurn != 0:
 		return false
+	case traits&messages.HoldsTurn != 0:
+		return s.turn == "" || f.turn() == s.turn
+	case traits&(messages.JoinsTurn|messages.LeavesTurn) != 0:
+		return slices.Contains(messages.InputsOf(f.ev), s.input)
 	}
 	return s.turn != "" && f.turn() == s.turn
 }

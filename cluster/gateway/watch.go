@@ -43,7 +43,7 @@ func (f fact) append(b []byte) []byte {
 }
 
 // turn is the turn that the event names; empty if it names none.
-func (f fact) turn() messages.TurnID { return projections.TurnOf(f.ev) }
+func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }
 
 // reader is what a watcher needs of the log.
 type reader interface {

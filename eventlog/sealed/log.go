@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/reprise-dev/reprise/eventlog"
@@ -41,16 +42,11 @@ func (l *Log) closed() error {
 // bytes.
 const Overhead = 8 << 10
 
-// clears says that a frame tells nothing of what the agent was told or did.
-func clears(f *messages.Frame) bool {
-	for _, ev := range f.Events {
-		switch ev.(type) {
-		case messages.AgentActivated, messages.AgentDeleted:
-		default:
-			return false
-		}
-	}
-	return true
+// public reports whether a frame holds nothing of what the agent was sent or did.
+func public(f *messages.Frame) bool {
+	return !slices.ContainsFunc(f.Events, func(ev messages.Event) bool {
+		return !messages.Is(ev.EventType(), messages.Public)
+	})
 }
 
 // Append seals the frame and stores it; see eventlog.Appender. If the key cannot
@@ -59,7 +55,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	if err := l.closed(); err != nil {
 		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
 	}
-	if l.keys == nil || clears(e.Frame) {
+	if l.keys == nil || public(e.Frame) {
 		return l.Log.Append(ctx, e)
 	}
 	key, err := l.keys.writing(ctx, e.Agent)

@@ -34,20 +34,10 @@ type Message struct {
 var ErrLater = errors.New("it cannot be read now")
 
 // ends reports whether nothing of the agent is left after an event of this type.
-func ends(eventType string) bool { return eventType == "agent.deleted" }
+func ends(eventType string) bool { return messages.Is(eventType, messages.EndsAgent) }
 
-// matters reports whether a frame with an event of this type is decoded.
-func matters(eventType string) bool {
-	switch eventType {
-	case "model.requested", "model.completed", "model.failed", "model.restarted",
-		"compaction.requested", "compaction.failed", "history.compacted",
-		"tool.requested", "tool.started", "tool.completed", "tool.failed", "tool.denied", "tool.skipped", "tool.unknown", "tool.flagged",
-		"approval.requested", "approval.granted", "approval.denied", "hook.decided",
-		"turn.completed", "turn.failed", "turn.aborted", "agent.cleared":
-		return true
-	}
-	return ends(eventType)
-}
+// indexed reports whether a frame with an event of this type is decoded.
+func indexed(eventType string) bool { return messages.Is(eventType, messages.Indexed) }
 
 // Batch is frames that are committed together. It holds their results, not the frames.
 // It is for one goroutine; one that was not committed leaves nothing.
@@ -129,7 +119,7 @@ func (b *Batch) Add(ctx context.Context, shard int, m Message) error {
 }
 
 func (b *Batch) add(ctx context.Context, shard int, m Message) error {
-	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, matters) {
+	if m.Frame == nil || !m.Foreign && !slices.ContainsFunc(m.Types, indexed) {
 		return nil
 	}
 	frame, unread := m.Frame()

@@ -614,7 +614,7 @@ func TestFramesWithoutAKey(t *testing.T) { // A108
 	unkeyed := func(a messages.AgentID, why error) (frames int) {
 		for _, shard := range w.shards {
 			for i := range shard {
-				if shard[i].Agent == a && slices.ContainsFunc(shard[i].Types, matters) {
+				if shard[i].Agent == a && slices.ContainsFunc(shard[i].Types, indexed) {
 					shard[i].Frame = func() (*messages.Frame, error) { return nil, why }
 					frames++
 				}
@@ -727,7 +727,7 @@ func TestFramesThatCannotBeReadNow(t *testing.T) { // A30, A87
 	for shard, log := range w.shards {
 		b := s.Batch()
 		for i, m := range log {
-			decode, away := m.Frame, i%3 == 0 && slices.ContainsFunc(m.Types, matters)
+			decode, away := m.Frame, i%3 == 0 && slices.ContainsFunc(m.Types, indexed)
 			m.Frame = func() (*messages.Frame, error) {
 				if away {
 					return nil, fmt.Errorf("%w: nobody answers", ErrLater)

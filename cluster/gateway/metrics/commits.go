@@ -35,39 +35,13 @@ func (o observed) Fenced(a messages.AgentID, newer messages.Epoch) {
 
 // ofAgent counts what an event says of inputs, turns and tools.
 func (m *Metrics) ofAgent(k *ofKind, e messages.Event) {
-	switch e := e.(type) {
-	case messages.AgentActivated:
-		k.activated.Inc()
-	case messages.InputAccepted:
-		if c := k.inputs[string(e.Disposition)]; c != nil {
+	if c := k.events[e.EventType()]; c != nil {
+		c.Inc()
+	}
+	if in, ok := e.(messages.InputAccepted); ok {
+		if c := k.inputs[in.Disposition]; c != nil {
 			c.Inc()
 		}
-	case messages.TurnStarted:
-		k.began.Inc()
-	case messages.TurnPaused:
-		k.paused.Inc()
-	case messages.TurnCompleted:
-		k.ended["completed"].Inc()
-	case messages.TurnFailed:
-		k.ended["failed"].Inc()
-	case messages.TurnAborted:
-		k.ended["aborted"].Inc()
-	case messages.ToolStarted:
-		k.toolStarts.Inc()
-	case messages.ToolCompleted:
-		k.tools["completed"].Inc()
-	case messages.ToolFailed:
-		k.tools["failed"].Inc()
-	case messages.ToolDenied:
-		k.tools["denied"].Inc()
-	case messages.ToolSkipped:
-		k.tools["skipped"].Inc()
-	case messages.ToolUnknown:
-		k.tools["unknown"].Inc()
-	case messages.ApprovalRequested:
-		k.asked.Inc()
-	case messages.HistoryCompacted:
-		k.compacts.Inc()
 	}
 }
 
@@ -75,25 +49,26 @@ func (m *Metrics) ofAgent(k *ofKind, e messages.Event) {
 // does not name the model as the configuration does; the one that began it did.
 func (m *Metrics) ofCalls(a messages.AgentID, e messages.Event, at time.Time) {
 	w := &m.underWay[a.Partition()]
-	switch e := e.(type) {
-	case messages.ModelRequested:
-		w.begin(a, turnCall, call{e.Model, at})
-	case messages.ModelCompleted:
-		m.ended(w.end(a, turnCall), "completed", at, e.Usage, e.Cost)
-	case messages.ModelFailed:
-		m.ended(w.end(a, turnCall), "failed", at, e.Usage, e.Cost)
-	case messages.ModelRestarted:
-		m.ended(w.end(a, turnCall), "lost", at, messages.Usage{}, 0)
-	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+	traits := messages.TraitsOf(e.EventType())
+	is := func(t messages.Trait) bool { return traits&t != 0 }
+	which, outcome := turnCall, "completed"
+	if is(messages.Summarizes) {
+		which = summaryCall
+	}
+	switch {
+	case is(messages.Failed):
+		outcome = "failed"
+	case is(messages.Lost):
+		outcome = "lost"
+	}
+	switch {
+	case is(messages.BeginsModelCall):
+		w.begin(a, which, call{messages.ModelOf(e), at})
+	case is(messages.EndsModelCall) && messages.CallOf(e) != "": // a history may be compacted without a call
+		used, cost := messages.UsedBy(e)
+		m.ended(w.end(a, which), outcome, at, used, cost)
+	case is(messages.EndsTurn):
 		w.end(a, turnCall)
-	case messages.CompactionRequested:
-		w.begin(a, summaryCall, call{e.Model, at})
-	case messages.CompactionFailed:
-		m.ended(w.end(a, summaryCall), "failed", at, e.Usage, e.Cost)
-	case messages.HistoryCompacted:
-		if e.How == messages.CompactSummary {
-			m.ended(w.end(a, summaryCall), "completed", at, e.Usage, e.Cost)
-		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,12 +62,8 @@ type Metrics struct {
 
 // ofKind counts what agents of a kind do.
 type ofKind struct {
-	inputs, ended       map[string]prometheus.Counter // by disposition; by outcome
-	began, paused       prometheus.Counter
-	toolStarts          prometheus.Counter
-	tools               map[string]prometheus.Counter // by outcome
-	asked               prometheus.Counter
-	activated, compacts prometheus.Counter
+	inputs map[messages.Disposition]prometheus.Counter
+	events map[string]prometheus.Counter // by type
 }
 
 // ofModel counts what is asked of a model.
@@ -82,11 +79,22 @@ type ofModel struct {
 var (
 	appendResults = []string{"stored", "conflict", "too_large", "unknown"}
 	directions    = []string{"taken", "lost"}
-	dispositions  = []string{string(messages.Started), string(messages.Queued), string(messages.Steered)}
-	turnOutcomes  = []string{"completed", "failed", "aborted"}
+	dispositions  = []messages.Disposition{messages.Started, messages.Queued, messages.Steered}
 	modelOutcomes = []string{"completed", "failed", "lost"}
-	toolOutcomes  = []string{"completed", "failed", "denied", "skipped", "unknown"}
 )
+
+// countedEvents are the types of events that have a counter each.
+var countedEvents = []struct {
+	event      messages.Event
+	name, help string
+}{
+	{messages.TurnStarted{}, "reprise_turns_started_total", "Turns that have begun."},
+	{messages.TurnPaused{}, "reprise_turns_paused_total", "Times that a turn began to wait for a person."},
+	{messages.ToolStarted{}, "reprise_tool_starts_total", "Runs of tools that have begun, repeated ones too."},
+	{messages.ApprovalRequested{}, "reprise_approvals_requested_total", "Calls that began to wait for approval."},
+	{messages.AgentActivated{}, "reprise_agents_taken_over_total", "Agents that were activated after another owner had written to them."},
+	{messages.HistoryCompacted{}, "reprise_histories_compacted_total", "Histories that were made shorter for the model."},
+}
 
 // The buckets of what takes time, in seconds.
 var (
@@ -154,24 +162,35 @@ func each(vec *prometheus.CounterVec, values []string, labels ...string) map[str
 
 func (m *Metrics) countKinds(definitions []actors.Definition) {
 	inputs := m.counterVec("reprise_inputs_accepted_total", "Inputs that agents have accepted, by what became of them.", "kind", "disposition")
-	began := m.counterVec("reprise_turns_started_total", "Turns that have begun.", "kind")
 	ended := m.counterVec("reprise_turns_finished_total", "Turns that have ended, by outcome.", "kind", "outcome")
-	paused := m.counterVec("reprise_turns_paused_total", "Times that a turn began to wait for a person.", "kind")
-	starts := m.counterVec("reprise_tool_starts_total", "Runs of tools that have begun, repeated ones too.", "kind")
 	tools := m.counterVec("reprise_tool_calls_total", "Calls of tools that have an outcome; unknown waits for a person.", "kind", "outcome")
-	asked := m.counterVec("reprise_approvals_requested_total", "Calls that began to wait for approval.", "kind")
-	activated := m.counterVec("reprise_agents_taken_over_total", "Agents that were activated after another owner had written to them.", "kind")
-	compacts := m.counterVec("reprise_histories_compacted_total", "Histories that were made shorter for the model.", "kind")
+	counted := make(map[string]*prometheus.CounterVec)
+	for _, e := range countedEvents {
+		counted[e.event.EventType()] = m.counterVec(e.name, e.help, "kind")
+	}
 	kinds := []string{other}
 	for _, d := range definitions {
 		kinds = append(kinds, d.Kind)
 	}
 	for _, kind := range kinds {
-		m.kinds[kind] = &ofKind{
-			inputs: each(inputs, dispositions, kind), ended: each(ended, turnOutcomes, kind), tools: each(tools, toolOutcomes, kind),
-			began: began.WithLabelValues(kind), paused: paused.WithLabelValues(kind), toolStarts: starts.WithLabelValues(kind),
-			asked: asked.WithLabelValues(kind), activated: activated.WithLabelValues(kind), compacts: compacts.WithLabelValues(kind),
+		k := &ofKind{inputs: make(map[messages.Disposition]prometheus.Counter), events: make(map[string]prometheus.Counter)}
+		for _, d := range dispositions {
+			k.inputs[d] = inputs.WithLabelValues(kind, string(d))
 		}
+		for eventType, vec := range counted {
+			k.events[eventType] = vec.WithLabelValues(kind)
+		}
+		k.outcomes(ended, kind, messages.EndsTurn)
+		k.outcomes(tools, kind, messages.EndsTool)
+		m.kinds[kind] = k
+	}
+}
+
+// outcomes counts the events that have the trait under the last word of their type.
+func (k *ofKind) outcomes(vec *prometheus.CounterVec, kind string, trait messages.Trait) {
+	for _, eventType := range messages.EventTypes(trait) {
+		_, outcome, _ := strings.Cut(eventType, ".")
+		k.events[eventType] = vec.WithLabelValues(kind, outcome)
 	}
 }
 

@@ -74,12 +74,12 @@ func TestCallsOfModels(t *testing.T) {
 		o.Committed(actors.Commit{Agent: a, Frame: &messages.Frame{Time: at, Events: events}})
 	}
 	used := messages.Usage{Input: 10, Output: 4, Cached: 20} // more than there is
-	commit(messages.ModelCompleted{Usage: used, Cost: messages.CostOf(0.5)})
+	commit(messages.ModelCompleted{Call: "m1", Usage: used, Cost: messages.CostOf(0.5)})
 	commit(messages.TurnStarted{}, messages.ModelRequested{Model: "p/big"})
-	commit(messages.ModelRestarted{}, messages.ModelRequested{Model: "p/small"})
+	commit(messages.ModelRestarted{Call: "m1"}, messages.ModelRequested{Model: "p/small"})
 	commit(messages.CompactionRequested{Model: "p/big"})
-	commit(messages.ModelCompleted{Model: "small-2026-01", Usage: used, Cost: messages.CostOf(0.25)}, messages.TurnCompleted{})
-	commit(messages.HistoryCompacted{How: messages.CompactSummary, Model: "big-2026-01", Usage: messages.Usage{Input: 7}})
+	commit(messages.ModelCompleted{Call: "m1", Model: "small-2026-01", Usage: used, Cost: messages.CostOf(0.25)}, messages.TurnCompleted{})
+	commit(messages.HistoryCompacted{How: messages.CompactSummary, Call: "s1", Model: "big-2026-01", Usage: messages.Usage{Input: 7}})
 	commit(messages.TurnStarted{}, messages.ModelRequested{Model: "p/big"})
 	commit(messages.TurnAborted{})
 	wants(t, m,
@@ -113,7 +113,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	o := m.Observer(&heard{})
 	for i := range 100 {
 		b := messages.AgentID{Tenant: "default", Kind: fmt.Sprint("kind", i), Key: "x"}
-		o.Committed(actors.Commit{Agent: b, Frame: &messages.Frame{Events: []messages.Event{messages.TurnStarted{}, messages.ModelRequested{Model: fmt.Sprint("m", i)}, messages.ModelFailed{}}}})
+		o.Committed(actors.Commit{Agent: b, Frame: &messages.Frame{Events: []messages.Event{messages.TurnStarted{}, messages.ModelRequested{Model: fmt.Sprint("m", i)}, messages.ModelFailed{Call: "m1"}}}})
 	}
 	wants(t, m, `reprise_turns_started_total{kind="other"} 100`, `reprise_model_calls_total{model="other",outcome="failed"} 100`)
 	if got := page(t, m); strings.Contains(got, "kind7") || strings.Contains(got, `"m7"`) {
@@ -152,7 +152,7 @@ func BenchmarkCommitted(b *testing.B) {
 	m := newMetrics(actors.Definition{Kind: "assistant", Model: "p/big"})
 	o := m.Observer(&heard{})
 	c := actors.Commit{Agent: a, Frame: &messages.Frame{Time: time.Now(), Events: []messages.Event{
-		messages.ModelRequested{Model: "p/big"}, messages.ModelCompleted{Usage: messages.Usage{Input: 3}}, messages.ToolStarted{}, messages.ToolCompleted{},
+		messages.ModelRequested{Model: "p/big"}, messages.ModelCompleted{Call: "m1", Usage: messages.Usage{Input: 3}}, messages.ToolStarted{}, messages.ToolCompleted{},
 	}}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -56,10 +56,12 @@ func msgpackToJSON(body []byte) ([]byte, error) {
 	if err := checkMsgpack(body); err != nil {
 		return nil, Refuse(BadInput, "the msgpack body is malformed: %v", err)
 	}
-	d := decoder(body)
-	defer msgpack.PutDecoder(d)
-	d.SetMapDecoder(onceEach)
-	whole, err := d.DecodeInterface()
+	var whole any
+	err := decode(body, func(s *source) (err error) {
+		s.SetMapDecoder(onceEach)
+		whole, err = s.DecodeInterface()
+		return err
+	})
 	v, ok := whole.(map[string]any)
 	if err != nil || !ok {
 		return nil, Refuse(BadInput, "the msgpack body is no map with text keys, each once: %v", err)

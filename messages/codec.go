@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -14,12 +16,58 @@ const MaxDepth = 64
 
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", MaxDepth)
 
-// decoder takes a decoder from the pool that names fields by their json tags.
-func decoder(data []byte) *msgpack.Decoder {
-	d := msgpack.GetDecoder()
-	d.Reset(bytes.NewReader(data))
-	d.SetCustomStructTag("json")
-	return d
+// source is bytes and a decoder of them that names fields by their json tags.
+type source struct {
+	*msgpack.Decoder
+	all  []byte
+	left bytes.Reader // which the decoder reads without a buffer of its own
+}
+
+// text reads a text or bytes without a copy: they are valid as long as what is decoded.
+func (s *source) text() ([]byte, error) {
+	n, err := s.DecodeBytesLen()
+	if err != nil || n <= 0 {
+		return nil, err
+	}
+	at := len(s.all) - s.left.Len()
+	if _, err := s.left.Seek(int64(n), io.SeekCurrent); err != nil {
+		return nil, err
+	}
+	return s.all[at : at+n], nil
+}
+
+var sources = sync.Pool{New: func() any { return &source{Decoder: msgpack.NewDecoder(nil)} }}
+
+// decode checks b, which must be one msgpack value, and has read decode it. The library
+// recurses and panics for some values that do not fit: the first is bounded, the second
+// an error.
+func decode(b []byte, read func(*source) error) (err error) {
+	if err := checkMsgpack(b); err != nil {
+		return err
+	}
+	s := sources.Get().(*source)
+	s.all = b
+	s.left.Reset(b)
+	s.Reset(&s.left)
+	s.SetCustomStructTag("json")
+	defer func() {
+		if p := recover(); p != nil { // s, whose state is not known, is dropped
+			err = fmt.Errorf("cannot be decoded: %v", p)
+			return
+		}
+		s.all = nil
+		s.left.Reset(nil)
+		sources.Put(s)
+	}()
+	return read(s)
+}
+
+// unmarshal decodes b into v, a pointer. strict refuses fields that a struct does not have.
+func unmarshal(b []byte, v any, strict bool) error {
+	return decode(b, func(s *source) error {
+		s.DisallowUnknownFields(strict)
+		return s.Decode(v)
+	})
 }
 
 // checkMsgpack walks one msgpack value without decoding it and refuses what

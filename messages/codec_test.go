@@ -2,6 +2,10 @@ package messages
 
 import (
 	"bytes"
+	"errors"
+	"reflect"
+	"runtime"
+	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -23,10 +27,110 @@ func Marshal(v any) ([]byte, error) {
 // Unmarshal reads what Marshal wrote. Bytes from anywhere are safe: they are
 // refused if malformed or nested too deep.
 func Unmarshal(data []byte, v any) error {
-	if err := checkMsgpack(data); err != nil {
-		return err
+	return unmarshal(data, v, false)
+}
+
+// strange has fields of kinds that no event has.
+type strange struct {
+	Map   map[string]string `json:"map"`
+	Any   any               `json:"any"`
+	List  []strange         `json:"list"`
+	Array [3]byte           `json:"array"`
+}
+
+// readers are all ways in which bytes from elsewhere are decoded.
+func readers() map[string]func([]byte) error {
+	return map[string]func([]byte) error{
+		"frame":    func(b []byte) error { _, err := DecodeFrame(testAgent, sealed(b)); return err },
+		"event":    func(b []byte) error { _, err := decodeEvent("model.completed", 1, b); return err },
+		"unpack":   func(b []byte) error { return Unpack(b, new(strange)) },
+		"known":    func(b []byte) error { return UnpackKnown(b, new(strange)) },
+		"command":  func(b []byte) error { _, err := UnpackCommand("report", b); return err },
+		"envelope": func(b []byte) error { _, err := DecodeEnvelope(b); return err },
+		"input": func(b []byte) error {
+			_, err := ParseInput(testAgent, headers("Content-Type", "application/msgpack"), b)
+			return err
+		},
 	}
-	d := decoder(data)
-	defer msgpack.PutDecoder(d)
-	return d.Decode(v)
+}
+
+// The library recurses, and reserves what a length asks for: nothing of that reaches it.
+func TestBombsAreRefused(t *testing.T) { // A102
+	bombs := map[string][]byte{
+		"lists in lists": bytes.Repeat([]byte{0x91}, 1<<20),
+		"maps in maps":   bytes.Repeat([]byte{0x81, 0xa1, 'x'}, 1<<20),
+		"too deep":       append([]byte{0x81, 0xa1, 'x'}, append(nested(0x91, MaxDepth), 0xc0)...),
+	}
+	for _, code := range []byte{0xc6, 0xc9, 0xdb, 0xdd, 0xdf} { // of bytes, ext, text, list, map
+		length := []byte{code, 0x7f, 0xff, 0xff, 0xff, 0x01}
+		bombs["length behind "+string(rune(code))] = length
+		bombs["length in a field behind "+string(rune(code))] = append([]byte{0x81, 0xa3, 'm', 'a', 'p'}, length...)
+	}
+	for reader, read := range readers() {
+		for name, b := range bombs {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if err := read(b); err == nil {
+				t.Errorf("%s: %s was read", reader, name)
+			}
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+				t.Errorf("%s: %s took %d bytes", reader, name, took)
+			}
+		}
+	}
+}
+
+// The library panics for nil where a time is to be.
+func TestPanicsOfTheLibraryAreErrors(t *testing.T) {
+	b, err := msgpack.Marshal(map[string]any{"set": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := samples()["timer.set"]
+	good, err := encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := decodeEvent("timer.set", 1, b); err == nil {
+			t.Error("nil was read as a time")
+		}
+		if got, err := decodeEvent("timer.set", 1, good); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("after a panic: %+v, %v", got, err)
+		}
+	}
+}
+
+// What was read is its own: the bytes may be used again.
+func TestReadKeepsNoBytes(t *testing.T) {
+	for name, ev := range samples() {
+		b, err := encode(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := decodeEvent(name, 1, b)
+		if clear(b); err != nil || !reflect.DeepEqual(got, ev) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	f := sampleFrame(SealedEvent{Type: "agent.activated", Version: 1, Data: []byte("sealed")})
+	f.KeyID, f.cause = "key", []byte("cause")
+	b, err := encodeFrame(testAgent, f, sealedFormat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeFrame(testAgent, b)
+	if clear(b); err != nil || !reflect.DeepEqual(got, f) {
+		t.Errorf("%+v, %v", got, errors.Unwrap(err))
+	}
+}
+
+// Every field of a cause is read.
+func TestCauseIsRead(t *testing.T) {
+	f := sampleFrame(StatePatched{})
+	fill(reflect.ValueOf(&f.Cause).Elem(), "x")
+	if got, err := DecodeFrame(testAgent, mustEncode(t, f)); err != nil || !reflect.DeepEqual(got, f) {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

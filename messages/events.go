@@ -113,8 +113,7 @@ type eventEntry struct {
 	typ       reflect.Type
 	traits    Trait
 	upcasters []Upcaster
-	why       string // it is needed; empty for those that the design lists
-	read      reading
+	why       string              // it is needed; empty for those that the design lists
 	places    sync.Pool           // of *E, to decode into
 	utc       func(reflect.Value) // nil: it has no times
 
@@ -127,7 +126,7 @@ func event[E Event](traits Trait, upcasters ...Upcaster) *eventEntry {
 	var zero E
 	t := reflect.TypeFor[E]()
 	return &eventEntry{
-		places: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, read: readingOf(t), utc: utcOf(t),
+		places: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, utc: utcOf(t),
 		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
 		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
 		model: fieldOf[string](t, "Model"),
@@ -135,10 +134,10 @@ func event[E Event](traits Trait, upcasters ...Upcaster) *eventEntry {
 }
 
 // decode reads an event of the newest schema version.
-func (e *eventEntry) decode(r *reader) (Event, error) {
+func (e *eventEntry) decode(s *source) (Event, error) {
 	p := e.places.Get()
 	v := reflect.ValueOf(p).Elem()
-	err := e.read(r, v)
+	err := s.DecodeValue(v)
 	if e.utc != nil {
 		e.utc(v)
 	}
@@ -298,9 +297,11 @@ func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 		}
 		data = lifted
 	}
-	r := readerOf(data)
-	defer r.release()
-	ev, err := e.decode(r)
+	var ev Event
+	err := decode(data, func(s *source) (err error) {
+		ev, err = e.decode(s)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", eventType, err)
 	}

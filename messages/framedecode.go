@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -24,14 +22,9 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	if want, got := binary.BigEndian.Uint32(b[len(b)-4:]), checksum(a, b[:cut]); want != got {
 		return nil, fmt.Errorf("checksum is %08x, the bytes give %08x: the frame is damaged or another agent's", want, got)
 	}
-	if err := checkMsgpack(b); err != nil {
+	f := &Frame{}
+	if err := decode(b, f.read); err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
-	}
-	r := readerOf(b)
-	defer r.release()
-	f, err := readFrame(r)
-	if err != nil {
-		return nil, err
 	}
 	if len(f.Events) == 0 || f.First == 0 {
 		return nil, errors.New("the frame has no events or no number")
@@ -39,106 +32,131 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	return f, nil
 }
 
-func readFrame(r *reader) (*Frame, error) {
-	entries, ok := r.mapLen()
-	if !ok {
-		return nil, errors.New("frame: it is no map")
+func (f *Frame) read(s *source) error {
+	entries, err := s.DecodeMapLen()
+	if err != nil {
+		return err
 	}
-	f, format := &Frame{}, 0
+	format := 0
 	for range entries {
-		key, ok := r.bytes()
-		if !ok && !r.isNil() {
-			return nil, errors.New("frame: an entry has no name")
+		key, err := s.text()
+		if err != nil {
+			return fmt.Errorf("the name of an entry: %w", err)
 		}
-		if err := f.readEntry(r, key, &format); err != nil {
-			return nil, fmt.Errorf("frame entry %q: %w", key, err)
+		if err := f.readEntry(s, key, &format); err != nil {
+			return fmt.Errorf("entry %q: %w", key, err)
 		}
 	}
 	switch {
 	case format == 0:
-		return nil, errors.New("the frame has no format version")
+		return errors.New("it has no format version")
 	case format == sealedFormat && f.KeyID == "":
-		return nil, fmt.Errorf("format %d without the id of a key: %w", format, ErrNewer)
-	}
-	return f, nil
-}
-
-func (f *Frame) readEntry(r *reader, key []byte, format *int) (err error) {
-	var n int64
-	switch string(key) {
-	case "f":
-		if n, err = r.wantNumber(); err != nil {
-			return err
-		}
-		return f.readFormat(n, format)
-	case "i":
-		f.ID, err = wantText[FrameID](r)
-	case "e":
-		n, err = r.wantNumber()
-		f.Epoch = Epoch(n)
-	case "n":
-		n, err = r.wantNumber()
-		f.First = EventNumber(n)
-	case "p":
-		f.Prev, err = wantText[FrameID](r)
-	case "d":
-		var raw []byte
-		raw, err = r.wantBytes()
-		f.PrevDigest = digestText(raw)
-	case "t":
-		n, err = r.wantNumber()
-		f.Time = time.Unix(0, n).UTC()
-	case "c":
-		err = readCause(r, &f.Cause)
-	case "w":
-		f.Trace, err = wantText[string](r)
-	case "k":
-		f.KeyID, err = wantText[string](r)
-	case "s":
-		f.cause, err = r.wantBytes()
-		f.cause = bytes.Clone(f.cause)
-	case "ev":
-		read := readEvent
-		if *format == sealedFormat && f.KeyID != "" {
-			read = readSealed
-		}
-		err = f.readEvents(r, read)
-	default:
-		r.skip()
-	}
-	return err
-}
-
-func (f *Frame) readFormat(n int64, format *int) error {
-	*format = int(n)
-	switch {
-	case *format > sealedFormat:
-		return fmt.Errorf("format %d, this version reads up to %d: %w", *format, sealedFormat, ErrNewer)
-	case *format < 1:
-		return fmt.Errorf("format %d: formats begin at 1", *format)
+		return fmt.Errorf("format %d without the id of a key: %w", format, ErrNewer)
 	}
 	return nil
 }
 
-func (f *Frame) readEvents(r *reader, read func(*reader, string, int) (Event, error)) error {
-	n, ok := r.arrayLen()
-	if !ok && !r.isNil() {
-		return errors.New("it is no list")
+func (f *Frame) readEntry(s *source, key []byte, format *int) (err error) {
+	switch string(key) {
+	case "f":
+		if *format, err = s.DecodeInt(); err == nil {
+			err = checkFormat(*format)
+		}
+	case "i":
+		err = readText(s, &f.ID)
+	case "e":
+		var n uint64
+		n, err = s.DecodeUint64()
+		f.Epoch = Epoch(n)
+	case "n":
+		var n uint64
+		n, err = s.DecodeUint64()
+		f.First = EventNumber(n)
+	case "p":
+		err = readText(s, &f.Prev)
+	case "d":
+		var raw []byte
+		raw, err = s.text()
+		f.PrevDigest = digestText(raw)
+	case "t":
+		var n int64
+		n, err = s.DecodeInt64()
+		f.Time = time.Unix(0, n).UTC()
+	case "c":
+		err = f.Cause.read(s)
+	case "w":
+		err = readText(s, &f.Trace)
+	case "k":
+		err = readText(s, &f.KeyID)
+	case "s":
+		f.cause, err = s.DecodeBytes()
+	case "ev":
+		err = f.readEvents(s, *format == sealedFormat && f.KeyID != "")
+	default:
+		err = s.Skip()
 	}
-	f.Events = slices.Grow(f.Events, n)
+	return err
+}
+
+func readText[S ~string](s *source, to *S) error {
+	text, err := s.text()
+	*to = S(text)
+	return err
+}
+
+// read reads the cause. It is in every frame, and the library is slow with small structs.
+func (c *Cause) read(s *source) error {
+	entries, err := s.DecodeMapLen()
+	for range entries {
+		var key []byte
+		if key, err = s.text(); err != nil {
+			return err
+		}
+		switch string(key) {
+		case "type":
+			err = readText(s, &c.Type)
+		case "id":
+			err = readText(s, &c.ID)
+		case "digest":
+			err = readText(s, &c.Digest)
+		case "by":
+			err = readText(s, &c.By)
+		case "door":
+			err = readText(s, &c.Door)
+		case "authenticated":
+			c.Authenticated, err = s.DecodeBool()
+		case "account":
+			err = readText(s, &c.Account)
+		case "reason":
+			err = readText(s, &c.Reason)
+		default:
+			err = s.Skip()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return err
+}
+
+func checkFormat(format int) error {
+	switch {
+	case format > sealedFormat:
+		return fmt.Errorf("format %d, this version reads up to %d: %w", format, sealedFormat, ErrNewer)
+	case format < 1:
+		return fmt.Errorf("format %d: formats begin at 1", format)
+	}
+	return nil
+}
+
+func (f *Frame) readEvents(s *source, encrypted bool) error {
+	n, err := s.DecodeArrayLen()
+	if err != nil {
+		return err
+	}
+	f.Events = slices.Grow(f.Events, max(n, 0))
 	for i := range n {
-		if fields, _ := r.arrayLen(); fields != 3 {
-			return fmt.Errorf("event %d has %d fields, not type, version and data", i, fields)
-		}
-		name, err := wantText[string](r)
-		if err != nil {
-			return fmt.Errorf("event %d: its type: %w", i, err)
-		}
-		version, err := r.wantNumber()
-		if err != nil {
-			return fmt.Errorf("event %d: its version: %w", i, err)
-		}
-		ev, err := read(r, name, int(version))
+		ev, err := readEvent(s, encrypted)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -147,44 +165,33 @@ func (f *Frame) readEvents(r *reader, read func(*reader, string, int) (Event, er
 	return nil
 }
 
-// readSealed keeps the data as it is stored.
-func readSealed(r *reader, name string, version int) (Event, error) {
-	data, err := r.wantBytes()
-	return SealedEvent{Type: name, Version: version, Data: bytes.Clone(data)}, err
-}
-
-// readEvent decodes in place when the stored schema is the newest.
-func readEvent(r *reader, name string, version int) (Event, error) {
-	if s, ok := eventsByType[name]; ok && version == s.version() {
-		return s.decode(r)
+// readEvent reads type, version and data of an event.
+func readEvent(s *source, encrypted bool) (Event, error) {
+	fields, err := s.DecodeArrayLen()
+	if err != nil {
+		return nil, err
 	}
-	return decodeEvent(name, version, r.skip())
-}
-
-var causes = sync.OnceValue(func() reading { return readingOf(reflect.TypeFor[Cause]()) })
-
-func readCause(r *reader, c *Cause) error { return causes()(r, reflect.ValueOf(c).Elem()) }
-
-// wantNumber reads what must be a whole number.
-func (r *reader) wantNumber() (int64, error) {
-	n, ok := r.number()
-	if !ok {
-		return 0, errors.New("it is no whole number")
+	if fields != 3 {
+		return nil, fmt.Errorf("it has %d fields, not type, version and data", fields)
 	}
-	return n, nil
-}
-
-// wantBytes reads what must be bytes; they are not copied.
-func (r *reader) wantBytes() ([]byte, error) {
-	b, ok := r.bytes()
-	if !ok {
-		return nil, errors.New("it is no text and no bytes")
+	typ, err := s.text()
+	if err != nil {
+		return nil, fmt.Errorf("its type: %w", err)
 	}
-	return b, nil
-}
-
-// wantText reads what must be a text.
-func wantText[S ~string](r *reader) (S, error) {
-	b, err := r.wantBytes()
-	return S(r.remembered(b)), err
+	version, err := s.DecodeInt()
+	if err != nil {
+		return nil, fmt.Errorf("its version: %w", err)
+	}
+	if encrypted {
+		data, err := s.DecodeBytes()
+		return SealedEvent{Type: string(typ), Version: version, Data: data}, err
+	}
+	if e := eventsByType[string(typ)]; e != nil && version == e.version() {
+		return e.decode(s)
+	}
+	data, err := s.DecodeRaw()
+	if err != nil {
+		return nil, err
+	}
+	return decodeEvent(string(typ), version, data)
 }

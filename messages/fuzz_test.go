@@ -133,9 +133,7 @@ func FuzzUnmarshal(f *testing.F) {
 			}
 		}
 		for _, s := range eventsByType {
-			if checkMsgpack(b) == nil {
-				_, _ = s.decode(readerOf(b)) // an error or an event, never a panic
-			}
+			_, _ = decodeEvent(s.zero.EventType(), s.version(), b) // an error or an event, never a panic
 		}
 		var frame struct {
 			Input

@@ -102,9 +102,6 @@ func (f *Frame) Unseal(a AgentID, s Sealer) (*Frame, error) {
 		}
 		data, err := s.Open(e.Data, f.about(a, i, e))
 		if err == nil {
-			err = checkMsgpack(data)
-		}
-		if err == nil {
 			plain.Events[i], err = decodeEvent(e.Type, e.Version, data)
 		}
 		if err != nil {
@@ -116,22 +113,12 @@ func (f *Frame) Unseal(a AgentID, s Sealer) (*Frame, error) {
 	}
 	data, err := s.Open(f.cause, f.about(a, -1, SealedEvent{Type: "cause"}))
 	if err == nil {
-		err = plain.openCause(data)
+		err = unmarshal(data, &plain.Cause, false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the cause of frame %s: %w", f.ID, err)
 	}
 	return &plain, nil
-}
-
-// openCause reads a cause that was sealed.
-func (f *Frame) openCause(data []byte) error {
-	if err := checkMsgpack(data); err != nil {
-		return err
-	}
-	r := readerOf(data)
-	defer r.release()
-	return readCause(r, &f.Cause)
 }
 
 // about is what a sealed event is bound to: its agent, frame, place and type.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -78,24 +77,8 @@ func Pack(v any) ([]byte, error) {
 // Unpack reads into v, a pointer to a struct, what Pack has written. A field that
 // v does not have is an error. After an error v may be half written; nothing that
 // b can hold makes it panic.
-func Unpack(b []byte, v any) error { return unpack(b, v, true) }
+func Unpack(b []byte, v any) error { return unmarshal(b, v, true) }
 
 // UnpackKnown is Unpack that leaves out the fields that v does not have: a newer version
 // has sent them, and they change nothing about the others.
-func UnpackKnown(b []byte, v any) error { return unpack(b, v, false) }
-
-func unpack(b []byte, v any, strict bool) (err error) {
-	if err := checkMsgpack(b); err != nil {
-		return err
-	}
-	defer func() {
-		if p := recover(); p != nil { // of the decoder: b fits together, and not to v
-			err = fmt.Errorf("cannot be decoded: %v", p)
-		}
-	}()
-	r := readerOf(b)
-	defer r.release()
-	r.strict = strict
-	to := reflect.ValueOf(v).Elem()
-	return readingOf(to.Type())(r, to)
-}
+func UnpackKnown(b []byte, v any) error { return unmarshal(b, v, false) }

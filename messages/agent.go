@@ -9,8 +9,8 @@ import (
 // DefaultTenant is the tenant of an address written as kind/key.
 const DefaultTenant = "default"
 
-// MaxToken is the longest token of an address, in bytes.
-const MaxToken = 128
+// maxToken is the longest token of an address, in bytes.
+const maxToken = 128
 
 // AgentID is the address of one agent: which tenant it belongs to, which
 // definition it follows (Kind) and which instance of it it is (Key).
@@ -54,10 +54,10 @@ func (a AgentID) Validate() error {
 // The error shows the offending character.
 func ValidateToken(what, token string) error {
 	if token == "" {
-		return Refuse(BadAddress, "%s is empty: use 1 to %d of A-Z a-z 0-9 _ = -", what, MaxToken)
+		return Refuse(BadAddress, "%s is empty: use 1 to %d of A-Z a-z 0-9 _ = -", what, maxToken)
 	}
-	if len(token) > MaxToken {
-		return Refuse(BadAddress, "%s is %d bytes long: the limit is %d", what, len(token), MaxToken)
+	if len(token) > maxToken {
+		return Refuse(BadAddress, "%s is %d bytes long: the limit is %d", what, len(token), maxToken)
 	}
 	for i, r := range token {
 		if !tokenRune(r) {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestParseAgentID(t *testing.T) {
-	long := strings.Repeat("k", MaxToken)
+	long := strings.Repeat("k", maxToken)
 	for _, tc := range []struct{ in, full, want string }{
 		{"assistant/a1", "default/assistant/a1", ""},
 		{"acme/assistant/a1", "acme/assistant/a1", ""},

@@ -325,11 +325,11 @@ func TestErrorsAreBounded(t *testing.T) {
 func TestDepthLimit(t *testing.T) { // A102
 	for _, code := range []byte{0x91, 0x81} {
 		if code == 0x91 {
-			if err := Unmarshal(append(nested(code, MaxDepth), 0xc0), new(any)); err != nil {
-				t.Errorf("%d levels refused: %v", MaxDepth, err)
+			if err := Unmarshal(append(nested(code, maxDepth), 0xc0), new(any)); err != nil {
+				t.Errorf("%d levels refused: %v", maxDepth, err)
 			}
 		}
-		for _, depth := range []int{MaxDepth + 1, 1 << 20} {
+		for _, depth := range []int{maxDepth + 1, 1 << 20} {
 			if err := Unmarshal(append(nested(code, depth), 0xc0), new(any)); err == nil {
 				t.Errorf("%d levels of 0x%02x were read", depth, code)
 			}

@@ -106,7 +106,7 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 
 // A child's address fits into a subject, and is the same for the same call alone.
 func TestChildrenAreFoundAgain(t *testing.T) { // A71
-	boss := AgentID{"acme", "boss", strings.Repeat("k", MaxToken)}
+	boss := AgentID{"acme", "boss", strings.Repeat("k", maxToken)}
 	child := ChildOf(boss, "leaf", "t3", "call of any kind ☃")
 	if err := child.Validate(); err != nil || child.Tenant != "acme" || child.Kind != "leaf" {
 		t.Errorf("%s: %v", child, err)

@@ -11,10 +11,10 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// MaxDepth is how deep maps and lists may nest in anything decoded here.
-const MaxDepth = 64
+// maxDepth is how deep maps and lists may nest in anything decoded here.
+const maxDepth = 64
 
-var errTooDeep = fmt.Errorf("nested deeper than %d levels", MaxDepth)
+var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
 // source is bytes and a decoder of them that names fields by their json tags.
 type source struct {
@@ -75,7 +75,7 @@ func unmarshal(b []byte, v any, strict bool) error {
 // stack, so no input can exhaust the goroutine's.
 // The format: https://github.com/msgpack/msgpack/blob/master/spec.md
 func checkMsgpack(b []byte) error {
-	var pending [MaxDepth + 1]uint64 // values still to come at each depth
+	var pending [maxDepth + 1]uint64 // values still to come at each depth
 	depth := 0
 	pending[0] = 1
 	for {
@@ -107,7 +107,7 @@ func checkMsgpack(b []byte) error {
 			if children > uint64(len(b)) {
 				return errors.New("the value is cut off")
 			}
-			if depth == MaxDepth {
+			if depth == maxDepth {
 				return errTooDeep
 			}
 			depth++
@@ -185,7 +185,7 @@ func checkJSONDepth(b []byte) error {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > MaxDepth {
+			if depth++; depth > maxDepth {
 				return errTooDeep
 			}
 		case c == '}' || c == ']':

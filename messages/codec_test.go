@@ -59,7 +59,7 @@ func TestBombsAreRefused(t *testing.T) { // A102
 	bombs := map[string][]byte{
 		"lists in lists": bytes.Repeat([]byte{0x91}, 1<<20),
 		"maps in maps":   bytes.Repeat([]byte{0x81, 0xa1, 'x'}, 1<<20),
-		"too deep":       append([]byte{0x81, 0xa1, 'x'}, append(nested(0x91, MaxDepth), 0xc0)...),
+		"too deep":       append([]byte{0x81, 0xa1, 'x'}, append(nested(0x91, maxDepth), 0xc0)...),
 	}
 	for _, code := range []byte{0xc6, 0xc9, 0xdb, 0xdd, 0xdf} { // of bytes, ext, text, list, map
 		length := []byte{code, 0x7f, 0xff, 0xff, 0xff, 0x01}

@@ -103,16 +103,16 @@ var eventTable = []*eventEntry{
 	event[HistoryCompacted](EndsModelCall | Summarizes | Indexed),
 }
 
-// Upcaster lifts an event's stored fields from one schema version to the next.
+// upcaster lifts an event's stored fields from one schema version to the next.
 // It may change the map it is given.
-type Upcaster func(map[string]any) (map[string]any, error)
+type upcaster func(map[string]any) (map[string]any, error)
 
 // eventEntry is one type of event.
 type eventEntry struct {
 	zero      Event
 	typ       reflect.Type
 	traits    Trait
-	upcasters []Upcaster
+	upcasters []upcaster
 	why       string              // it is needed; empty for those that the design lists
 	places    sync.Pool           // of *E, to decode into
 	utc       func(reflect.Value) // nil: it has no times
@@ -122,7 +122,7 @@ type eventEntry struct {
 }
 
 // event returns the entry of type E. Its schema version is one more than it has upcasters.
-func event[E Event](traits Trait, upcasters ...Upcaster) *eventEntry {
+func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 	var zero E
 	t := reflect.TypeFor[E]()
 	return &eventEntry{
@@ -308,7 +308,7 @@ func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 	return ev, nil
 }
 
-func upcast(ups []Upcaster, data []byte) ([]byte, error) {
+func upcast(ups []upcaster, data []byte) ([]byte, error) {
 	var fields map[string]any
 	if err := msgpack.Unmarshal(data, &fields); err != nil {
 		return nil, err

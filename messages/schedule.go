@@ -18,9 +18,9 @@ const ForInput = "input"
 // Schedule says when an input is to reach its agent: after In, at At, or again
 // and again by Cron; no more than one of them is set. The zero value is at once.
 type Schedule struct {
-	// In counts from when the owner of the agent accepts it, at most MaxDelay.
+	// In counts from when the owner of the agent accepts it, at most maxDelay.
 	In Span `json:"in,omitempty"`
-	// At is at most MaxDelay away. One that has passed is at once.
+	// At is at most maxDelay away. One that has passed is at once.
 	At *time.Time `json:"at,omitempty"`
 	// Cron is a line as in ParseCron, read in the time zone Zone.
 	Cron string `json:"cron,omitempty"`
@@ -30,8 +30,8 @@ type Schedule struct {
 	Name string `json:"name,omitempty"`
 }
 
-// MaxDelay is how far ahead an input may be scheduled: ten years.
-const MaxDelay = 3653 * 24 * time.Hour
+// maxDelay is how far ahead an input may be scheduled: ten years.
+const maxDelay = 3653 * 24 * time.Hour
 
 // Scheduled says that the input is to come later.
 func (s Schedule) Scheduled() bool { return s.In != 0 || s.At != nil || s.Cron != "" }
@@ -53,7 +53,7 @@ func (s Schedule) Check() error {
 		return Refuse(BadInput, "tz %q: it is the time zone of a cron line, and there is none; the zone of at is a part of it", s.Zone)
 	case s.In < 0:
 		return Refuse(BadInput, "in is %s: it must be positive", time.Duration(s.In))
-	case time.Duration(s.In) > MaxDelay:
+	case time.Duration(s.In) > maxDelay:
 		return Refuse(BadInput, "in is %s: the limit is ten years (87672h)", time.Duration(s.In))
 	}
 	if len(s.Name) > MaxID {
@@ -82,7 +82,7 @@ func (s Schedule) First(now time.Time) (time.Time, error) {
 			return time.Time{}, err
 		}
 		return c.Next(now), nil
-	case s.At != nil && s.At.Sub(now) > MaxDelay:
+	case s.At != nil && s.At.Sub(now) > maxDelay:
 		return time.Time{}, Refuse(BadInput, "at is %s: the limit is ten years from now", s.At.UTC().Format(time.RFC3339))
 	case s.At != nil:
 		return *s.At, nil

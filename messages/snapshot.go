@@ -10,8 +10,8 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// SnapshotFormat is the snapshot format that this version reads and writes.
-const SnapshotFormat = 1
+// snapshotFormat is the snapshot format that this version reads and writes.
+const snapshotFormat = 1
 
 // EncodeSnapshot writes v, a pointer to a struct, as the snapshot of that name
 // that agent a has: one msgpack map of
@@ -34,7 +34,7 @@ func EncodeSnapshot(a AgentID, name string, v any) ([]byte, error) {
 
 // snapshotHead is a snapshot up to its value: a map of three, the format, the
 // key of the value.
-var snapshotHead = []byte{0x83, 0xa1, 'f', SnapshotFormat, 0xa1, 'v'}
+var snapshotHead = []byte{0x83, 0xa1, 'f', snapshotFormat, 0xa1, 'v'}
 
 func snapshotSum(a AgentID, name string, b []byte) uint32 {
 	return crc32.Update(checksum(a, []byte(name+"\x00")), castagnoli, b)
@@ -52,7 +52,7 @@ func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
 		return fmt.Errorf("checksum is %08x, the bytes give %08x: the snapshot is damaged or another one's", want, got)
 	}
 	if !bytes.HasPrefix(b, snapshotHead) {
-		return fmt.Errorf("the snapshot is not of format %d", SnapshotFormat)
+		return fmt.Errorf("the snapshot is not of format %d", snapshotFormat)
 	}
 	return Unpack(b[len(snapshotHead):cut], v)
 }

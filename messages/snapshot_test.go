@@ -41,7 +41,7 @@ func TestSnapshotBytes(t *testing.T) { // A27, A87
 		"another name":   DecodeSnapshot(testAgent, "turn-2", b, &got),
 		"cut off":        DecodeSnapshot(testAgent, "turn-1", b[:len(b)-1], &got),
 		"empty":          DecodeSnapshot(testAgent, "turn-1", nil, &got),
-		"another format": DecodeSnapshot(testAgent, "turn-1", resummed(bytes.Replace(b, []byte{'f', SnapshotFormat}, []byte{'f', 99}, 1)), &got),
+		"another format": DecodeSnapshot(testAgent, "turn-1", resummed(bytes.Replace(b, []byte{'f', snapshotFormat}, []byte{'f', 99}, 1)), &got),
 		"another struct": DecodeSnapshot(testAgent, "turn-1", b, &struct{ Text int }{}),
 		"fewer fields": DecodeSnapshot(testAgent, "turn-1", b, &struct {
 			Text string `json:"text"`

@@ -199,9 +199,9 @@ func (s Subjects) ParseLog(subject string) (AgentID, error) {
 	return a, nil
 }
 
-// MaxReply is the longest reply subject, in bytes: a server cuts the connection
+// maxReply is the longest reply subject, in bytes: a server cuts the connection
 // of whoever publishes to a subject that does not fit its control line.
-const MaxReply = 1024
+const maxReply = 1024
 
 func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
@@ -262,8 +262,8 @@ func (s Subjects) AllowReply(tenant, subject string) error {
 	switch {
 	case first == repliesRoot && (tenant == "" || !strings.HasPrefix(subject, s.Replies(tenant, ""))):
 		return Refuse(ForbiddenReply, "reply subject %q: it is for the answers to somebody else; use an inbox of your own", subject)
-	case len(subject) > MaxReply:
-		return Refuse(ForbiddenReply, "the reply subject has %d bytes: the limit is %d", len(subject), MaxReply)
+	case len(subject) > maxReply:
+		return Refuse(ForbiddenReply, "the reply subject has %d bytes: the limit is %d", len(subject), maxReply)
 	case strings.HasPrefix(subject+".", s.root()+".") || first == DefaultRoot || first == "agents" || first == "_actor" || strings.HasPrefix(first, "$"):
 		return Refuse(ForbiddenReply, "reply subject %q: answers are never published under %s., agents., $ or _actor.; use an inbox or a subject of your own", subject, s.root())
 	case strings.ContainsAny(subject, "*>") || strings.ContainsFunc(subject, unfitForSubject) || strings.Contains(subject, "..") || strings.HasPrefix(subject, ".") || strings.HasSuffix(subject, "."):

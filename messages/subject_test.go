@@ -96,7 +96,7 @@ func TestAllowReply(t *testing.T) { // A104
 	refused := []string{
 		"reprise", "reprise.in.default.assistant.a1", "reprise.log.1.x", "reprise.>", "agents", "agents.prompt.x.y.z",
 		"$JS.API.STREAM.DELETE.X", "$SYS.REQ", "$KV.b.k", "$", "_actor", "_actor.n1", "*", ">", "a.*", "a.>", "*.in.x", "a*b",
-		"a b", "a\tb", "a\r\nPUB x 0\r\n\r\n", "a\x00b", "a\x1b[2J", "a\u00a0b", "a\xffb", ".a", "a.", "a..b", ".", strings.Repeat("a", MaxReply+1),
+		"a b", "a\tb", "a\r\nPUB x 0\r\n\r\n", "a\x00b", "a\x1b[2J", "a\u00a0b", "a\xffb", ".a", "a.", "a..b", ".", strings.Repeat("a", maxReply+1),
 	}
 	for _, s := range []Subjects{{}, {Root: "prod"}, {Root: "eu.prod"}} {
 		for _, subject := range allowed {

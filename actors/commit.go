@@ -115,7 +115,7 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 		}
 		inputs := messages.InputsOf(ev)
 		if t := a.state.Turn; len(inputs) == 0 && t != nil && t.ID == messages.TurnOf(ev) { // a call of it waits
-			inputs = t.Inputs
+			inputs = a.state.TurnInputs()
 		}
 		for _, input := range inputs {
 			owe(input)

@@ -262,7 +262,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		})
 	}
 	var seen []string
-	for _, q := range t.Unseen {
+	for _, q := range a.state.Inputs.Steered {
 		seen = append(seen, q.ID)
 	}
 	name, choice := a.state.Asks(a.def.turn)

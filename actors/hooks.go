@@ -30,7 +30,7 @@ type hooking struct {
 
 func (a *agent) hooking() hooking {
 	t := a.state.Turn
-	info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: slices.Clone(t.Inputs)}
+	info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: slices.Clone(a.state.TurnInputs())}
 	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, epoch: a.epoch, passed: t.Hooked()}
 }
 

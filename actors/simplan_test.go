@@ -178,8 +178,8 @@ func (w *world) decision(a act, id string) messages.Command {
 		switch {
 		case len(s.Schedules) > 0 && a.n%4 == 0:
 			return messages.Cancel{ID: id, Timer: s.Schedules[a.n%len(s.Schedules)].Timer}
-		case len(s.Queue) > 0 && a.n%4 < 3:
-			return messages.Cancel{ID: id, Input: s.Queue[a.n%len(s.Queue)].ID}
+		case len(s.Inputs.Queued) > 0 && a.n%4 < 3:
+			return messages.Cancel{ID: id, Input: s.Inputs.Queued[a.n%len(s.Inputs.Queued)].ID}
 		}
 		return messages.Cancel{ID: id, All: true}
 	case "forget":
@@ -288,7 +288,7 @@ func (w *world) drain() {
 	defer w.mu.Unlock()
 	for _, a := range w.agents {
 		v := w.fold(a)
-		w.fail("%s does not come to rest: %s, %v, %d waiting", a, v.state.Phase(), v.state.Effects(), len(v.state.Queue))
+		w.fail("%s does not come to rest: %s, %v, %d waiting", a, v.state.Phase(), v.state.Effects(), len(v.state.Inputs.Queued))
 	}
 }
 

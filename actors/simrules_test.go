@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 )
 
@@ -164,10 +165,10 @@ func (v *view) fence(n messages.EventNumber, before messages.Epoch, f *messages.
 
 // holds says that an input waits or belongs to the open turn.
 func (v *view) holds(id string) bool {
-	if t := v.state.Turn; t != nil && slices.Contains(t.Inputs, id) {
+	if slices.Contains(v.state.TurnInputs(), id) {
 		return true
 	}
-	return slices.ContainsFunc(v.state.Queue, func(q turn.Queued) bool { return q.ID == id })
+	return slices.ContainsFunc(v.state.Inputs.Queued, func(q projections.Input) bool { return q.ID == id })
 }
 
 // summaryOf is what headers must say of the state.

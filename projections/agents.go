@@ -75,7 +75,7 @@ type FailedTurn struct {
 
 // NewAgentStatus joins a row with what the agent has to do.
 func NewAgentStatus(row Agent, q *Queue) AgentStatus {
-	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs()...), Steered: q.Steered(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
+	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs.QueuedIDs()...), Steered: q.Inputs.SteeredIDs(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
 }
 
 // WithTimers is the status with the inputs that are to come later.

@@ -50,15 +50,9 @@ type Waiting struct {
 // zero value is an agent with nothing to do.
 type Queue struct {
 	at      time.Time
-	inputs  []waitingID
+	Inputs  Inputs
 	waiting []Waiting
 	calls   []unsettledCall
-}
-
-// waitingID is an input and the turn that it steers, if any.
-type waitingID struct {
-	id      string
-	steered messages.TurnID
 }
 
 // unsettledCall is a call without an outcome.
@@ -75,23 +69,8 @@ func (q *Queue) At(at time.Time) { q.at = at.UTC() }
 
 // Apply folds event number n.
 func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
+	q.Inputs.Apply(n, ev)
 	switch ev := ev.(type) {
-	case messages.InputAccepted:
-		in := waitingID{id: ev.Input}
-		if ev.Disposition == messages.Steered {
-			in.steered = ev.Turn
-		}
-		q.inputs = append(q.inputs, in)
-	case messages.InputRequeued:
-		for i := range q.inputs {
-			if q.inputs[i].id == ev.Input {
-				q.inputs[i].steered = ""
-			}
-		}
-	case messages.TurnStarted:
-		q.drop(ev.Inputs...)
-	case messages.ModelRequested:
-		q.drop(ev.Inputs...)
 	case messages.AgentCleared, messages.AgentDeleted:
 		*q = Queue{at: q.at}
 	case messages.ChildWaiting:
@@ -99,8 +78,7 @@ func (q *Queue) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.ChildResumed:
 		q.waitsBelowNoMore(ev.Turn, ev.Call)
 	default:
-		if inputs, ends := messages.Ended(ev); ends {
-			q.drop(inputs...)
+		if _, ends := messages.Ended(ev); ends {
 			q.ended(messages.TurnOf(ev))
 		} else {
 			q.applyCall(n, ev)
@@ -187,34 +165,6 @@ func (q *Queue) settle(turn messages.TurnID, call messages.CallID) {
 func (q *Queue) ended(turn messages.TurnID) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(w Waiting) bool { return w.by == "" && w.Turn == turn || w.by != "" && w.in == turn })
 	q.calls = slices.DeleteFunc(q.calls, func(c unsettledCall) bool { return c.turn == turn })
-}
-
-func (q *Queue) drop(inputs ...string) {
-	for _, id := range inputs {
-		if i := slices.IndexFunc(q.inputs, func(in waitingID) bool { return in.id == id }); i >= 0 {
-			q.inputs = slices.Delete(q.inputs, i, i+1)
-		}
-	}
-}
-
-// Inputs is the ids of accepted inputs that wait for a turn, oldest first.
-func (q *Queue) Inputs() []string {
-	return q.idsOf(func(in waitingID) bool { return in.steered == "" })
-}
-
-// Steered is the ids of inputs that the running turn has taken in and no model
-// has seen yet, oldest first.
-func (q *Queue) Steered() []string {
-	return q.idsOf(func(in waitingID) bool { return in.steered != "" })
-}
-
-func (q *Queue) idsOf(chosen func(waitingID) bool) (ids []string) {
-	for _, in := range q.inputs {
-		if chosen(in) {
-			ids = append(ids, in.id)
-		}
-	}
-	return ids
 }
 
 // Waiting is the calls that a person must settle, oldest first.

@@ -103,8 +103,8 @@ func (r *Replay) queueText() [5]shown {
 		remembered = append(remembered, d.Decision+" for all calls of "+d.Tool)
 	}
 	return [...]shown{
-		{"queued", "left the queue", r.Queue.Inputs()},
-		{"steered the turn", "no longer waits to steer", r.Queue.Steered()},
+		{"queued", "left the queue", r.Queue.Inputs.QueuedIDs()},
+		{"steered the turn", "no longer waits to steer", r.Queue.Inputs.SteeredIDs()},
 		{"waits for approval", "waits for approval no more", approvals},
 		{"waits for a decision", "waits no more", unknown},
 		{"is remembered", "is forgotten", remembered},

@@ -87,7 +87,7 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 		}
 		for _, pair := range [][2]any{
 			{cleared.History.View(), fresh.History.View()}, {cleared.History.Digest(), fresh.History.Digest()}, {cleared.History.Size(), fresh.History.Size()},
-			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs(), fresh.Queue.Inputs()}, {cleared.Queue.Steered(), fresh.Queue.Steered()},
+			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs.QueuedIDs(), fresh.Queue.Inputs.QueuedIDs()}, {cleared.Queue.Inputs.SteeredIDs(), fresh.Queue.Inputs.SteeredIDs()},
 			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.list), 0},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
@@ -121,8 +121,8 @@ func TestQueueOfASteeredAgent(t *testing.T) { // A10
 		{messages.AgentCleared{}, nil, nil},
 	} {
 		q.Apply(1, step.ev)
-		if !reflect.DeepEqual(q.Inputs(), step.queued) || !reflect.DeepEqual(q.Steered(), step.steered) {
-			t.Errorf("after %s %+v: queued %v, steered %v", step.ev.EventType(), step.ev, q.Inputs(), q.Steered())
+		if !reflect.DeepEqual(q.Inputs.QueuedIDs(), step.queued) || !reflect.DeepEqual(q.Inputs.SteeredIDs(), step.steered) {
+			t.Errorf("after %s %+v: queued %v, steered %v", step.ev.EventType(), step.ev, q.Inputs.QueuedIDs(), q.Inputs.SteeredIDs())
 		}
 	}
 }

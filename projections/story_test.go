@@ -50,7 +50,7 @@ func (a *all) shown(t testing.TB) string {
 		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"), "size": a.History.Size(),
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
-		"inputs": a.Queue.Inputs(), "steered": a.Queue.Steered(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
+		"inputs": a.Queue.Inputs.QueuedIDs(), "steered": a.Queue.Inputs.SteeredIDs(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
 		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "reached": a.Budget.reached, "remembered": a.Decided.Remembered(messages.AgentID{}),
 		"effects": a.Effects.List(messages.AgentID{}),
 	})

@@ -141,7 +141,7 @@ func TestQueueAndStatus(t *testing.T) {
 	}
 	q.Apply(7, messages.ToolCompleted{Turn: "t2", Call: "c"})
 	q.Apply(8, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3"}})
-	if len(q.Waiting()) != 0 || !reflect.DeepEqual(q.Inputs(), []string{"u4"}) {
+	if len(q.Waiting()) != 0 || !reflect.DeepEqual(q.Inputs.QueuedIDs(), []string{"u4"}) {
 		t.Errorf("%+v", q)
 	}
 }

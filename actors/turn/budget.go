@@ -99,7 +99,7 @@ func (d *decision) estimate() Used {
 	model := def.Model
 	if t := d.s.Turn; t != nil {
 		model = d.model()
-		for _, q := range t.Unseen {
+		for _, q := range d.s.Inputs.Steered {
 			size += q.Size
 		}
 	}

@@ -209,7 +209,7 @@ func (d *decision) tooMuch(need Used) bool {
 func (d *decision) requestSize() int {
 	size := d.s.History.SizeShown(d.env.Definition.ShowAtMost) + d.env.Definition.Overhead
 	if t := d.s.Turn; t != nil {
-		for _, q := range t.Unseen {
+		for _, q := range d.s.Inputs.Steered {
 			size += q.Size
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Decide answers a command (a messages.Command) or an outcome with the events
@@ -131,7 +132,7 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 		d.parent = parent.Agent
 	}
 	switch {
-	case t == nil && len(s.Queue) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
+	case t == nil && len(s.Inputs.Queued) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
 		d.emit(accepted)
 		return
 	case t != nil && in.Policy == messages.PolicySteer:
@@ -147,7 +148,7 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	d.configure()
 	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
-	d.start(s.Queue[len(s.Queue)-1])
+	d.start(s.Inputs.Queued[len(s.Inputs.Queued)-1])
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,
@@ -177,22 +178,20 @@ func (s *State) Refuses(env Env, in messages.Input) error {
 
 func (d *decision) refuseInput(in messages.Input) error {
 	t, def := d.s.Turn, d.env.Definition
-	waiting, size := len(d.s.Queue), endSize+len(in.ID)
-	for _, q := range d.s.Queue {
+	waiting, size := len(d.s.Inputs.Queued), endSize+len(in.ID)
+	for _, q := range d.s.Inputs.Queued {
 		size += endSize + len(q.ID)
 	}
-	if t != nil {
-		waiting += len(t.Unseen)
-		for _, id := range t.Inputs {
-			size += endSize + len(id)
-		}
+	waiting += len(d.s.Inputs.Steered)
+	for _, id := range d.s.TurnInputs() {
+		size += endSize + len(id)
 	}
 	switch {
 	case in.Deadline != nil && !d.env.Now.Before(*in.Deadline):
 		return messages.Refuse(messages.Expired, "the deadline %s had passed when the input arrived", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case t != nil && in.Policy == messages.PolicyReject:
 		return messages.Refuse(messages.Busy, "agent %s is busy with turn %s and the input's policy is reject", d.env.Agent, t.ID)
-	case len(d.s.Queue) > 0 && in.Policy == messages.PolicyReject:
+	case len(d.s.Inputs.Queued) > 0 && in.Policy == messages.PolicyReject:
 		return messages.Refuse(messages.Busy, "agent %s has inputs waiting and the input's policy is reject", d.env.Agent)
 	case waiting >= def.MaxQueue && in.Policy != messages.PolicyInterrupt:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs waiting, its limit (max_queue): try again later", d.env.Agent, waiting)
@@ -242,13 +241,13 @@ const maxStarts = 3
 // startNext begins the turn of the oldest waiting input, if none runs. What one
 // decision cannot begin is an effect of its own.
 func (d *decision) startNext() {
-	if d.s.Turn == nil && len(d.s.Queue) > 0 && d.starts < maxStarts && !d.env.Definition.Unknown {
-		d.start(d.s.Queue[0])
+	if d.s.Turn == nil && len(d.s.Inputs.Queued) > 0 && d.starts < maxStarts && !d.env.Definition.Unknown {
+		d.start(d.s.Inputs.Queued[0])
 	}
 }
 
 // start begins the turn of a waiting input.
-func (d *decision) start(q Queued) {
+func (d *decision) start(q projections.Input) {
 	d.starts++
 	if d.env.Next != nil {
 		d.env.Definition = *d.env.Next
@@ -283,7 +282,7 @@ func (d *decision) proceed() {
 	switch {
 	case !done:
 		d.request()
-	case len(t.Unseen) > 0 && t.finish == nil && d.over(t.Limits, d.agentLimits()).limit == "":
+	case len(d.s.Inputs.Steered) > 0 && t.finish == nil && d.over(t.Limits, d.agentLimits()).limit == "":
 		d.request()
 	case d.env.Definition.EndHooks && t.hook == "":
 		t.hook = TurnEnd
@@ -322,11 +321,7 @@ func (d *decision) request() {
 		t.hook = BeforeModel
 		return
 	}
-	var waiting []string
-	for _, q := range t.Unseen {
-		waiting = append(waiting, q.ID)
-	}
-	d.requestModel("", waiting)
+	d.requestModel("", d.s.Inputs.SteeredIDs())
 }
 
 // requestModel intends a model call that lets the given steered inputs in.
@@ -347,7 +342,7 @@ func (d *decision) requestModel(request string, steered []string) {
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
 		ToolChoice: choice, Inputs: t.fresh,
 	}
-	for _, q := range t.Unseen {
+	for _, q := range d.s.Inputs.Steered {
 		if slices.Contains(steered, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
@@ -405,7 +400,7 @@ func (d *decision) complete(output Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: t.Inputs, Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Usage})
 	d.startNext()
 }
 
@@ -422,7 +417,7 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 	d.requeue("its turn failed before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, t.Inputs, t.Steps, t.Usage
+	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, d.s.TurnInputs(), t.Steps, t.Usage
 	d.emit(ev)
 	d.startNext()
 }
@@ -430,8 +425,8 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 // requeue gives steered inputs that no model call has seen a turn of their own.
 func (d *decision) requeue(reason string) {
 	t := d.s.Turn
-	for len(t.Unseen) > 0 {
-		d.emit(messages.InputRequeued{Input: t.Unseen[0].ID, Turn: t.ID, Reason: reason})
+	for len(d.s.Inputs.Steered) > 0 {
+		d.emit(messages.InputRequeued{Input: d.s.Inputs.Steered[0].ID, Turn: t.ID, Reason: reason})
 	}
 }
 

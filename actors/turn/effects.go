@@ -48,7 +48,7 @@ const (
 func (s *State) Effects() []Effect {
 	var list []Effect
 	t := s.Turn
-	if t == nil && len(s.Queue) > 0 {
+	if t == nil && len(s.Inputs.Queued) > 0 {
 		list = append(list, Effect{Do: Begin})
 	}
 	if t != nil {
@@ -104,7 +104,7 @@ func (s *State) Phase() string {
 	switch {
 	case s.Deleted != nil:
 		return "deleted"
-	case s.Turn == nil && len(s.Queue) > 0: // the next turn is about to begin
+	case s.Turn == nil && len(s.Inputs.Queued) > 0: // the next turn is about to begin
 		return "running"
 	case s.Turn == nil:
 		return "idle"
@@ -137,7 +137,7 @@ func (s *State) Open() bool {
 		return true
 	}
 	if s.Turn == nil {
-		return len(s.Queue) > 0 || s.Summary != nil
+		return len(s.Inputs.Queued) > 0 || s.Summary != nil
 	}
 	return s.Turn.Paused == "" || s.Summary != nil
 }

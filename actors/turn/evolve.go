@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // Apply folds a frame that was read from the log. It never looks at a
@@ -40,6 +39,7 @@ func (s *State) evolve(ev messages.Event) {
 	if len(s.Tasks) > 0 {
 		defer s.noteWaits()
 	}
+	s.Inputs.Apply(s.Last, ev)
 	switch ev := ev.(type) {
 	case messages.AgentConfigured:
 		s.Definition = ev.Definition
@@ -51,13 +51,7 @@ func (s *State) evolve(ev messages.Event) {
 		s.Data.Apply(s.Last, ev)
 		s.Remembered, s.Ended, s.done = nil, nil, nil
 	case messages.InputAccepted:
-		s.accepted(Queued{ID: ev.Input, N: s.Last, Size: textSize(ev.Content), Options: ev.Options}, ev.Disposition)
-	case messages.InputRequeued:
-		s.requeued(ev.Input)
-	case messages.InputCancelled:
-		s.dropped(ev.Input)
-	case messages.InputDropped:
-		s.dropped(ev.Input)
+		s.steered(ev.Disposition)
 	case messages.ApprovalForgotten:
 		delete(s.Remembered, ev.Tool)
 	case messages.BudgetRaised:
@@ -88,64 +82,11 @@ func inlineSize(c messages.Content) int {
 	return size
 }
 
-// textSize is how much of the texts of c a model is shown, by default.
-func textSize(c messages.Content) int {
-	size := 0
-	for i := range c {
-		if size += len(c[i].Text); c[i].Blob != nil && c[i].Type == "text" {
-			size += int(min(c[i].Blob.Size, projections.DefaultShow))
-		}
+// steered notes that an input has steered the turn: no hook was asked about it.
+func (s *State) steered(how messages.Disposition) {
+	if t := s.Turn; t != nil && how == messages.Steered {
+		t.hooked = nil
 	}
-	return size
-}
-
-func (s *State) accepted(q Queued, how messages.Disposition) {
-	if t := s.Turn; how == messages.Steered && t != nil {
-		t.Unseen = append(t.Unseen, q)
-		t.hooked = nil // none of them has been asked about it
-		t.Inputs = append(t.Inputs[:len(t.Inputs):len(t.Inputs)], q.ID)
-		return
-	}
-	s.Queue = append(s.Queue, q)
-}
-
-// requeued puts a steered input back among those that wait, by its age.
-func (s *State) requeued(id string) {
-	t := s.Turn
-	if t == nil {
-		return
-	}
-	i := slices.IndexFunc(t.Unseen, func(q Queued) bool { return q.ID == id })
-	if i < 0 {
-		return
-	}
-	q := t.Unseen[i]
-	s.dropped(id)
-	at := 0
-	for at < len(s.Queue) && s.Queue[at].N < q.N {
-		at++
-	}
-	s.Queue = slices.Insert(slices.Clone(s.Queue), at, q)
-}
-
-// dropped forgets an input that waited.
-func (s *State) dropped(id string) {
-	s.Queue = without(s.Queue, id)
-	if t := s.Turn; t != nil {
-		t.Unseen = without(t.Unseen, id)
-		t.Inputs = slices.DeleteFunc(slices.Clone(t.Inputs), func(in string) bool { return in == id })
-	}
-}
-
-// without is a new list: events may refer to the old one.
-func without(list []Queued, ids ...string) []Queued {
-	rest := list[:0:0]
-	for _, q := range list {
-		if !slices.Contains(ids, q.ID) {
-			rest = append(rest, q)
-		}
-	}
-	return rest
 }
 
 func (s *State) raised(ev messages.BudgetRaised) {
@@ -178,7 +119,7 @@ func (s *State) started(ev messages.TurnStarted) {
 	} else {
 		s.done = nil
 	}
-	s.Turn, s.Queue = t, without(s.Queue, ev.Inputs...)
+	s.Turn = t
 }
 
 func (s *State) ended(e Ended) {
@@ -263,7 +204,12 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 		s.Used.Steps++
 	}
 	t.Model, t.Steps, t.Calls, t.called = m, ev.Step, nil, true
-	t.Unseen, t.fresh, t.reserved = without(t.Unseen, ev.Inputs...), nil, nil
+	t.fresh, t.reserved = nil, nil
+	for _, id := range ev.Inputs {
+		if !slices.Contains(t.Inputs, id) {
+			t.Inputs = append(slices.Clip(t.Inputs), id)
+		}
+	}
 	t.final, t.again, t.hooked, t.compacted = nil, false, nil, false
 }
 

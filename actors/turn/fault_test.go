@@ -13,7 +13,7 @@ type fault struct{ Name, Func, Old, New string }
 // around the machine are in the table of package actors.
 var faults = []fault{
 	{"lose the queue on clear", "(*decision).drop",
-		`d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: by, Reason: reason})`, `_, d.s.Queue = reason, d.s.Queue[1:]`},
+		`d.emit(messages.InputDropped{Input: d.s.Inputs.Queued[0].ID, By: by, Reason: reason})`, `_, d.s.Inputs.Queued = reason, d.s.Inputs.Queued[1:]`},
 	{"keep ids over a deletion", "(*State).evolveDeletion",
 		`State{Last: s.Last`, `State{Last: s.Last, processed: s.processed`},
 	{"keep the history over a deletion", "(*State).evolveDeletion",
@@ -62,10 +62,6 @@ var faults = []fault{
 		`case Requested, Gated:`, `case Gated:`},
 	{"drop unseen steered inputs", "(*decision).complete",
 		`d.requeue("its turn ended before a model had seen it")`, ``},
-	{"requeue at the end of the queue", "(*State).requeued",
-		`at := 0`, `at := len(s.Queue)`},
-	{"admit a steered input twice", "(*State).modelRequested",
-		`without(t.Unseen, ev.Inputs...)`, `t.Unseen`},
 	{"take the result of an old attempt", "(*decision).runs",
 		`|| c.Attempt != attempt`, ``},
 	{"a snapshot forgets what is reserved", "(*Turn).restore",
@@ -121,7 +117,7 @@ var faults = []fault{
 	{"try a summary without end", "(*decision).summaryAgain",
 		`c.Attempt >= maxSummaries`, `c.Attempt >= 100*maxSummaries`},
 	{"start with the newest input", "(*decision).startNext",
-		`d.start(d.s.Queue[0])`, `d.start(d.s.Queue[len(d.s.Queue)-1])`},
+		`d.start(d.s.Inputs.Queued[0])`, `d.start(d.s.Inputs.Queued[len(d.s.Inputs.Queued)-1])`},
 	{"leave a child running when its turn ends", "(*decision).settleCalls",
 		`d.stopChild(c, why)`, ``},
 	{"forget to stop a child", "(*State).letters",
@@ -155,6 +151,10 @@ var faults = []fault{
 
 // folded are mistakes in the folds that the machine's state is made of.
 var folded = []fault{
+	{"requeue at the end of the queue", "(*Inputs).requeue",
+		`at := 0`, `at := len(q.Queued)`},
+	{"admit a steered input twice", "(*Inputs).Apply",
+		`case messages.ModelRequested: q.drop(ev.Inputs)`, `case messages.ModelRequested:`},
 	{"part a call from its result", "(*History).cutAt",
 		`&& open == 0`, ``},
 	{"compact the input of the running turn", "(*History).staysIn",

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // hooked records what a hook wants, as far as it wants anything.
@@ -45,7 +46,7 @@ func (d *decision) asked(o HooksAsked) {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	output, answered := d.output()
-	steered, asked := len(t.Unseen) > 0 && t.finish == nil, t.again
+	steered, asked := len(d.s.Inputs.Steered) > 0 && t.finish == nil, t.again
 	failed := d.tell(o.Decisions)
 	switch {
 	case o.Point == TurnEnd && !answered: // by a new definition
@@ -66,12 +67,12 @@ func (d *decision) asked(o HooksAsked) {
 // request, or no limit allows it any more and the turn has its answer.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn
-	if _, answered := d.output(); answered && !t.again && (len(t.Unseen) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
+	if _, answered := d.output(); answered && !t.again && (len(d.s.Inputs.Steered) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
 		d.proceed()
 		return
 	}
 	for _, id := range o.Seen {
-		if o.Request != "" && !slices.ContainsFunc(t.Unseen, func(q Queued) bool { return q.ID == id }) {
+		if o.Request != "" && !slices.ContainsFunc(d.s.Inputs.Steered, func(q projections.Input) bool { return q.ID == id }) {
 			d.request() // they are asked again
 			return
 		}

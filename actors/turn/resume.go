@@ -25,7 +25,7 @@ func (d *decision) resume(c messages.Resume) error {
 	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{}:
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil
-	case len(s.Queue) > 0: // others are about to begin
+	case len(s.Inputs.Queued) > 0: // others are about to begin
 		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can go on")
 	case e == nil:
 		return d.noop(c, "there is no turn to resume")

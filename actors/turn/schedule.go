@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Schedule is an input that is to come later, or again and again.
@@ -82,7 +83,7 @@ func scheduleEnd(timer, input, reply string) int {
 }
 
 func contentSize(c messages.Content) int {
-	size := textSize(c)
+	size := projections.TextSize(c)
 	for i := range c {
 		size += len(c[i].ImageURL)
 	}

@@ -229,11 +229,11 @@ func (s *sim) anyTurn() messages.TurnID {
 // anyInput is usually one that waits.
 func (s *sim) anyInput() string {
 	var ids []string
-	for _, q := range s.live.Queue {
+	for _, q := range s.live.Inputs.Queued {
 		ids = append(ids, q.ID)
 	}
 	if t := s.live.Turn; t != nil {
-		ids = append(ids, t.Inputs...)
+		ids = append(ids, s.live.TurnInputs()...)
 	}
 	if len(ids) == 0 || s.chance(8) {
 		return "id0"

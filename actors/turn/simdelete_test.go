@@ -110,7 +110,7 @@ func count(list []turn.Effect, is func(turn.Effect) bool) (n int) {
 // blank checks that the agent remembers nothing.
 func (c *checker) blank() {
 	if live := c.s.live; c.cmd != nil {
-		c.must(live.Turn == nil && live.Ended == nil && len(live.Queue) == 0 && live.History.Len() == 0 && string(live.Data.JSON()) == "{}" &&
+		c.must(live.Turn == nil && live.Ended == nil && len(live.Inputs.Queued) == 0 && live.History.Len() == 0 && string(live.Data.JSON()) == "{}" &&
 			len(live.Remembered) == 0 && live.Definition == "" && live.Raised == (messages.Limits{}), "a deleted agent remembers something")
 	}
 }

@@ -333,7 +333,7 @@ func (c *checker) effects() {
 	}
 	if o == nil {
 		begins := len(effects) == 1 && effects[0] == turn.Effect{Do: turn.Begin}
-		c.must((len(effects) == 0 || begins) && begins == (len(live.Queue) > 0) && (begins || owes || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
+		c.must((len(effects) == 0 || begins) && begins == (len(live.Inputs.Queued) > 0) && (begins || owes || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
 	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")

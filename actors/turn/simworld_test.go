@@ -240,11 +240,11 @@ func (s *sim) hooksCome(e turn.Effect) turn.HooksAsked {
 	if s.chance(4) {
 		o.Request = "rewritten"
 	}
-	for i := range t.Unseen { // those that were there when the hooks were asked
+	for i := range s.live.Inputs.Steered { // those that were there when the hooks were asked
 		if s.chance(4) {
 			break
 		}
-		o.Seen = append(o.Seen, t.Unseen[i].ID)
+		o.Seen = append(o.Seen, s.live.Inputs.Steered[i].ID)
 	}
 	return o
 }

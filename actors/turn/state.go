@@ -18,8 +18,8 @@ type State struct {
 	Turn *Turn
 	// Ended is the newest turn that ended; nil before the first.
 	Ended *Ended
-	// Queue holds accepted inputs whose turn has not begun, oldest first.
-	Queue   []Queued
+	// Inputs are those that no model has seen.
+	Inputs  projections.Inputs
 	History projections.History
 	Data    projections.State
 	// Remembered are a person's decisions for later calls, by tool. Nil: none.
@@ -61,10 +61,9 @@ type State struct {
 // Turn is a turn that has not ended.
 type Turn struct {
 	ID messages.TurnID
-	// Inputs end with the turn, steered ones included.
+	// Inputs began the turn, or steered it and were seen by a model. They end with it, and so
+	// do those that steer it and were not seen: see State.TurnInputs.
 	Inputs []string
-	// Unseen are the steered inputs that no model call has seen, oldest first.
-	Unseen []Queued
 	Limits messages.Limits
 	// Steps is how many model calls the turn has made, retries not counted,
 	// those of the turns it continues included.
@@ -229,14 +228,6 @@ type Ended struct {
 	toolUsed   bool
 	callers    []messages.Caller
 	children   int
-}
-
-// Queued is an accepted input that waits for its turn.
-type Queued struct {
-	ID      string
-	N       messages.EventNumber // of its input.accepted
-	Size    int                  // of its text, in bytes
-	Options messages.InputOptions
 }
 
 // Definition is what the machine must know of the agent's definition.

@@ -40,7 +40,7 @@ func (d *decision) abort(by, reason, note string) {
 	d.settleCalls("the turn was stopped")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: t.Inputs, By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Usage})
 }
 
 // settleCalls gives every open call an outcome, a model call's reservation
@@ -77,9 +77,9 @@ func (d *decision) drop(by, why string) {
 	if d.s.Turn != nil {
 		d.abort(by, by, "")
 	}
-	reason := each(why, len(d.s.Queue))
-	for len(d.s.Queue) > 0 {
-		d.emit(messages.InputDropped{Input: d.s.Queue[0].ID, By: by, Reason: reason})
+	reason := each(why, len(d.s.Inputs.Queued))
+	for len(d.s.Inputs.Queued) > 0 {
+		d.emit(messages.InputDropped{Input: d.s.Inputs.Queued[0].ID, By: by, Reason: reason})
 	}
 	d.dropSummary("", "the agent was "+past[by])
 	d.cancelSchedules(by, why)
@@ -119,8 +119,8 @@ func (d *decision) cancelInput(c messages.Cancel) error {
 		d.emit(messages.InputCancelled{Input: c.Input, Reason: c.Reason})
 		return nil
 	}
-	if t := d.s.Turn; t != nil && slices.Contains(t.Inputs, c.Input) {
-		return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, t.ID)
+	if slices.Contains(d.s.TurnInputs(), c.Input) {
+		return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, d.s.Turn.ID)
 	}
 	for _, sc := range d.s.Schedules {
 		if sc.Input.ID == c.Input {
@@ -132,16 +132,15 @@ func (d *decision) cancelInput(c messages.Cancel) error {
 
 // waiting returns the ids of the inputs that no model has seen and none is asked about.
 func (s *State) waiting() []string {
-	var ids []string
-	for _, q := range s.Queue {
-		ids = append(ids, q.ID)
+	return slices.Concat(s.Inputs.QueuedIDs(), s.Inputs.SteeredIDs())
+}
+
+// TurnInputs returns the ids of the inputs that would end with the turn now.
+func (s *State) TurnInputs() []string {
+	if s.Turn == nil {
+		return nil
 	}
-	if s.Turn != nil {
-		for _, q := range s.Turn.Unseen {
-			ids = append(ids, q.ID)
-		}
-	}
-	return ids
+	return append(slices.Clip(s.Turn.Inputs), s.Inputs.SteeredIDs()...)
 }
 
 // maxEach is how much of a reason stands with each of several inputs; the whole

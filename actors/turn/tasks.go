@@ -92,7 +92,6 @@ func (s *State) give(g GivenTask) {
 
 // recall takes a task back.
 func (d *decision) recall(c messages.Recall) error {
-	t := d.s.Turn
 	i := slices.IndexFunc(d.s.Tasks, func(task Task) bool { return task.Input == c.Input })
 	_, known := d.s.Came(c.Input)
 	if !known {
@@ -105,7 +104,7 @@ func (d *decision) recall(c messages.Recall) error {
 		d.parent = c.Parent.Agent
 		d.configure()
 		d.emit(messages.InputRecalled{Input: c.Input, Parent: c.Parent, Reason: c.Reason})
-	case t != nil && slices.Contains(t.Inputs, c.Input):
+	case slices.Contains(d.s.TurnInputs(), c.Input):
 		d.abort(c.CommandType(), c.Reason, "")
 		d.startNext()
 	default:
@@ -221,16 +220,20 @@ func endText(ev messages.TurnCompleted) string {
 // noteWaits notes whether the task of the running turn waits for something else
 // than its parent knows of.
 func (s *State) noteWaits() {
-	t := s.Turn
-	if t == nil {
+	if s.Turn == nil {
 		return
 	}
 	waits := s.waitsKey()
 	for i := range s.Tasks {
-		if task := &s.Tasks[i]; task.end == nil && task.waits != waits && slices.Contains(t.Inputs, task.Input) {
+		if task := &s.Tasks[i]; task.end == nil && task.waits != waits && s.worksOn(task.Input) {
 			task.waits, task.changed = waits, s.Last
 		}
 	}
+}
+
+// worksOn reports whether the input ends with the running turn.
+func (s *State) worksOn(input string) bool {
+	return slices.Contains(s.Turn.Inputs, input) || slices.ContainsFunc(s.Inputs.Steered, func(in projections.Input) bool { return in.ID == input })
 }
 
 // waitsKey names everything that the turn waits for. Empty: nothing.

@@ -119,12 +119,10 @@ var ownShows = map[string]func(s *Stage){
 		if t := s.State.Turn; t != nil {
 			fmt.Fprintf(&s.out, " turn=%s steps=%d of %d", t.ID, t.Steps, t.Limits.MaxSteps)
 		}
-		if t := s.State.Turn; t != nil {
-			for _, q := range t.Unseen {
-				fmt.Fprintf(&s.out, " steered=%s", q.ID)
-			}
+		for _, q := range s.State.Inputs.Steered {
+			fmt.Fprintf(&s.out, " steered=%s", q.ID)
 		}
-		for _, q := range s.State.Queue {
+		for _, q := range s.State.Inputs.Queued {
 			fmt.Fprintf(&s.out, " waiting=%s", q.ID)
 		}
 		if due := s.State.Due(); !due.IsZero() {

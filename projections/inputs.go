@@ -1,0 +1,103 @@
+package projections
+
+import (
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Input is an accepted input that no model has seen.
+type Input struct {
+	ID      string
+	N       messages.EventNumber // of its input.accepted
+	Size    int                  // of what a model is shown of its text by default, in bytes
+	Options messages.InputOptions
+	// Parent is the call that the input is the task of. Nil: it came from outside.
+	Parent *messages.Parent
+}
+
+// Inputs are the accepted inputs of an agent that no model has seen, oldest first. The zero
+// value has none.
+type Inputs struct {
+	// Queued wait for a turn of their own, Steered for the next model call of the running turn.
+	Queued, Steered []Input
+}
+
+// Apply folds event number n.
+func (q *Inputs) Apply(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.InputAccepted:
+		in := Input{ID: ev.Input, N: n, Size: TextSize(ev.Content), Options: ev.Options, Parent: ev.Parent}
+		if ev.Disposition == messages.Steered {
+			q.Steered = append(q.Steered, in)
+		} else {
+			q.Queued = append(q.Queued, in)
+		}
+	case messages.InputRequeued:
+		q.requeue(ev.Input)
+	case messages.TurnStarted:
+		q.drop(ev.Inputs)
+	case messages.ModelRequested:
+		q.drop(ev.Inputs)
+	case messages.AgentCleared, messages.AgentDeleted:
+		*q = Inputs{}
+	default:
+		if ended, ends := messages.Ended(ev); ends {
+			q.drop(ended)
+		}
+	}
+}
+
+// requeue puts a steered input back among those that wait, by its age.
+func (q *Inputs) requeue(id string) {
+	i := slices.IndexFunc(q.Steered, func(in Input) bool { return in.ID == id })
+	if i < 0 {
+		return
+	}
+	in := q.Steered[i]
+	q.Steered = withoutInputs(q.Steered, []string{id})
+	at := 0
+	for at < len(q.Queued) && q.Queued[at].N < in.N {
+		at++
+	}
+	q.Queued = slices.Insert(q.Queued, at, in)
+}
+
+func (q *Inputs) drop(ids []string) {
+	if len(ids) > 0 {
+		q.Queued, q.Steered = withoutInputs(q.Queued, ids), withoutInputs(q.Steered, ids)
+	}
+}
+
+// withoutInputs returns what is left of list, nil if nothing is.
+func withoutInputs(list []Input, ids []string) []Input {
+	list = slices.DeleteFunc(list, func(in Input) bool { return slices.Contains(ids, in.ID) })
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// TextSize returns how many bytes of the texts of c a model is shown by default.
+func TextSize(c messages.Content) int {
+	size := 0
+	for i := range c {
+		if size += len(c[i].Text); c[i].Type == "text" {
+			size += sizeOfBlob(c[i].Blob)
+		}
+	}
+	return size
+}
+
+// QueuedIDs returns the ids of Queued.
+func (q *Inputs) QueuedIDs() []string { return idsOf(q.Queued) }
+
+// SteeredIDs returns the ids of Steered.
+func (q *Inputs) SteeredIDs() []string { return idsOf(q.Steered) }
+
+func idsOf(list []Input) (ids []string) {
+	for i := range list {
+		ids = append(ids, list[i].ID)
+	}
+	return ids
+}

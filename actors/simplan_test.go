@@ -176,8 +176,8 @@ func (w *world) decision(a act, id string) messages.Command {
 		return messages.Resume{ID: id, Raised: messages.Raised{MaxSteps: a.n % 3 * 4, MaxTokens: a.n % 2 * 100000}}
 	case "cancel":
 		switch {
-		case len(s.Schedules) > 0 && a.n%4 == 0:
-			return messages.Cancel{ID: id, Timer: s.Schedules[a.n%len(s.Schedules)].Timer}
+		case len(s.Timers.Scheduled) > 0 && a.n%4 == 0:
+			return messages.Cancel{ID: id, Timer: s.Timers.Scheduled[a.n%len(s.Timers.Scheduled)].Timer}
 		case len(s.Inputs.Queued) > 0 && a.n%4 < 3:
 			return messages.Cancel{ID: id, Input: s.Inputs.Queued[a.n%len(s.Inputs.Queued)].ID}
 		}
@@ -300,7 +300,7 @@ func (w *world) help(i int, a messages.AgentID) bool {
 	if s.Turn != nil {
 		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
 	}
-	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Schedules)
+	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Timers.Scheduled)
 	w.mu.Unlock()
 	h, id := w.newest(), fmt.Sprintf("help%d-%d", i, last)
 	if len(later) > 0 { // else it would go on for ever

@@ -2,67 +2,147 @@ package projections
 
 import (
 	"slices"
+	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Timers is the inputs that are to reach an agent later. The zero value has none.
+// What the timers of a turn are for.
+const (
+	ForRetry    = "retry"    // the next attempt at a model call
+	ForApproval = "approval" // the denial of a tool call
+	ForDuration = "duration" // the end of the turn, which has run for as long as it may
+)
+
+// DurationTimer is the id of a turn's timer for its duration.
+const DurationTimer = ForDuration
+
+// TimerID returns the id of a turn's timer for a call.
+func TimerID(what string, call messages.CallID) string { return what + ":" + string(call) }
+
+// Timers are those of an agent that were set and have neither fired nor been cancelled. The
+// zero value has none.
 type Timers struct {
-	list []timer
+	// Turn are those of the running turn, Scheduled those that bring an input.
+	Turn      []TurnTimer
+	Scheduled []Scheduled
 }
 
-type timer struct {
-	messages.Timer
-	input messages.TimedInput
+// TurnTimer is a timer of a turn.
+type TurnTimer struct {
+	ID      string
+	For     string
+	Call    messages.CallID
+	Set, At time.Time
 }
 
-// Apply folds event number n.
+// Scheduled is an input that comes later, or again and again.
+type Scheduled struct {
+	Timer string
+	// N is the timer.set that names the next time.
+	N       messages.EventNumber
+	Set, At time.Time
+	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	Cron, Zone string
+	Input      messages.TimedInput
+}
+
+// Apply folds event number n. A timer with a cron line stays when it has fired: the same
+// frame sets it again or cancels it.
 func (t *Timers) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.TimerSet:
-		if ev.Turn == "" && ev.For == messages.ForInput {
-			t.set(n, ev)
-		}
+		t.set(n, ev)
 	case messages.TimerFired:
-		if i := t.find(ev.Turn, ev.Timer); i >= 0 && t.list[i].Cron == "" {
-			t.list = slices.Delete(t.list, i, i+1)
+		if sc := t.Schedule(ev.Timer); ev.Turn != "" || sc != nil && sc.Cron == "" {
+			t.drop(ev.Turn, ev.Timer)
 		}
 	case messages.TimerCancelled:
-		if i := t.find(ev.Turn, ev.Timer); i >= 0 {
-			t.list = slices.Delete(t.list, i, i+1)
-		}
+		t.drop(ev.Turn, ev.Timer)
+	case messages.TurnStarted, messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+		t.Turn = nil
 	case messages.AgentCleared, messages.AgentDeleted:
-		t.list = nil
+		*t = Timers{}
 	}
-}
-
-func (t *Timers) find(turn messages.TurnID, id string) int {
-	return slices.IndexFunc(t.list, func(x timer) bool { return turn == "" && x.Timer.Timer == id })
 }
 
 func (t *Timers) set(n messages.EventNumber, ev messages.TimerSet) {
-	x := timer{Timer: messages.Timer{Timer: ev.Timer, Next: ev.At, Cron: ev.Cron, Zone: ev.Zone, N: n, Set: ev.Set}}
-	i := t.find("", ev.Timer)
-	switch {
-	case ev.Input != nil:
-		x.input = *ev.Input
-	case i >= 0:
-		x.input = t.list[i].input
-	}
-	x.Input, x.Policy, x.Text = x.input.ID, x.input.Policy, contentText(x.input.Content)
-	if i >= 0 {
-		t.list[i] = x
+	if ev.Turn != "" {
+		t.drop(ev.Turn, ev.Timer)
+		t.Turn = append(t.Turn, TurnTimer{ID: ev.Timer, For: ev.For, Call: ev.Call, Set: ev.Set, At: ev.At})
 		return
 	}
-	t.list = append(t.list, x)
+	sc := Scheduled{Timer: ev.Timer, N: n, Set: ev.Set, At: ev.At, Cron: ev.Cron, Zone: ev.Zone}
+	old := t.Schedule(ev.Timer)
+	if ev.Input != nil {
+		sc.Input = *ev.Input
+	} else if old != nil {
+		sc.Input = old.Input
+	}
+	if old != nil {
+		*old = sc
+		return
+	}
+	t.Scheduled = append(t.Scheduled, sc)
 }
 
-// Lines is the timers of agent a, those that come first before the others.
+func (t *Timers) drop(turn messages.TurnID, id string) {
+	if turn == "" {
+		t.Scheduled = slices.DeleteFunc(t.Scheduled, func(sc Scheduled) bool { return sc.Timer == id })
+	} else {
+		t.Turn = slices.DeleteFunc(t.Turn, func(x TurnTimer) bool { return x.ID == id })
+	}
+	if len(t.Scheduled) == 0 {
+		t.Scheduled = nil
+	}
+	if len(t.Turn) == 0 {
+		t.Turn = nil
+	}
+}
+
+// OfTurn returns the turn's timer with this id, valid until the next event; nil if it is not
+// set.
+func (t *Timers) OfTurn(id string) *TurnTimer {
+	for i := range t.Turn {
+		if t.Turn[i].ID == id {
+			return &t.Turn[i]
+		}
+	}
+	return nil
+}
+
+// Schedule returns the scheduled input of a timer, valid until the next event; nil if there
+// is none.
+func (t *Timers) Schedule(timer string) *Scheduled {
+	for i := range t.Scheduled {
+		if t.Scheduled[i].Timer == timer {
+			return &t.Scheduled[i]
+		}
+	}
+	return nil
+}
+
+// Next returns the scheduled input that comes next, of several at the same time the one that
+// was set first; nil if there is none.
+func (t *Timers) Next() *Scheduled {
+	var next *Scheduled
+	for i := range t.Scheduled {
+		if sc := &t.Scheduled[i]; next == nil || sc.At.Before(next.At) {
+			next = sc
+		}
+	}
+	return next
+}
+
+// Lines returns the scheduled inputs of agent a, sorted by their next time.
 func (t *Timers) Lines(a messages.AgentID) []messages.Timer {
-	lines := make([]messages.Timer, len(t.list))
-	for i := range t.list {
-		lines[i] = t.list[i].Timer
-		lines[i].Agent = a
+	lines := make([]messages.Timer, len(t.Scheduled))
+	for i := range t.Scheduled {
+		sc := &t.Scheduled[i]
+		lines[i] = messages.Timer{
+			Agent: a, Timer: sc.Timer, Next: sc.At, Cron: sc.Cron, Zone: sc.Zone, N: sc.N, Set: sc.Set,
+			Input: sc.Input.ID, Policy: sc.Input.Policy, Text: contentText(sc.Input.Content),
+		}
 	}
 	slices.SortStableFunc(lines, func(x, y messages.Timer) int { return x.Next.Compare(y.Next) })
 	return lines

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Why a turn is paused when it is not for a limit.
@@ -47,13 +48,13 @@ func (d *decision) gate(c *ToolCall, reason string, singled bool) {
 	at := stored(d.env.Now.Add(expiry))
 	ev.ExpiresAt = &at
 	d.emit(ev)
-	d.setTimer(timerID(forApproval, c.ID), forApproval, c.ID, at)
+	d.setTimer(projections.TimerID(projections.ForApproval, c.ID), projections.ForApproval, c.ID, at)
 }
 
 // refuse gives a call a text instead of a result. ev holds what is particular.
 func (d *decision) refuse(c *ToolCall, ev messages.ApprovalDenied) {
 	ev.Turn, ev.Call, ev.Tool = d.s.Turn.ID, c.ID, c.Tool
-	d.cancel(timerID(forApproval, c.ID))
+	d.cancel(projections.TimerID(projections.ForApproval, c.ID))
 	d.emit(ev)
 	d.emit(messages.ToolDenied{Turn: ev.Turn, Call: ev.Call, Message: ev.Text})
 }
@@ -67,7 +68,7 @@ func (d *decision) approve(c messages.Approve) error {
 	if call == nil || err != nil {
 		return err
 	}
-	d.cancel(timerID(forApproval, call.ID))
+	d.cancel(projections.TimerID(projections.ForApproval, call.ID))
 	d.emit(messages.ApprovalGranted{Turn: d.s.Turn.ID, Call: call.ID, Tool: call.Tool, By: "decision", Remember: c.Remember, Reason: c.Reason})
 	d.goOn(c.Reason)
 	return nil

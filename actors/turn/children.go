@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // An agent as a tool. A call of such a tool is started like any other, but runs
@@ -167,7 +168,7 @@ func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 		w := messages.Wait{Agent: self.Full(), Turn: t.ID, Call: c.ID, Tool: c.Tool}
 		switch {
 		case c.Status == Gated:
-			w.Kind, w.ArgsHash, w.ExpiresAt = messages.WaitApproval, messages.HashArguments(c.Arguments), t.expiry(c.ID)
+			w.Kind, w.ArgsHash, w.ExpiresAt = messages.WaitApproval, messages.HashArguments(c.Arguments), s.expiry(c.ID)
 		case c.Status == Unknown:
 			w.Kind = messages.WaitUnknown
 		case c.listsBelow():
@@ -196,8 +197,8 @@ func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 }
 
 // expiry is when a call that waits for approval is denied; nil: never.
-func (t *Turn) expiry(call messages.CallID) *time.Time {
-	if tm := t.timer(timerID(forApproval, call)); tm != nil {
+func (s *State) expiry(call messages.CallID) *time.Time {
+	if tm := s.Timers.OfTurn(projections.TimerID(projections.ForApproval, call)); tm != nil {
 		at := tm.At
 		return &at
 	}
@@ -325,7 +326,7 @@ func (d *decision) share() (share messages.Limits, why string) {
 	}
 	among = max(among, 1)
 	ran := int64(0)
-	if tm := t.timer(durationTimer); tm != nil {
+	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil {
 		ran = d.ran(tm)
 	}
 	for _, l := range [...]struct {

@@ -58,7 +58,7 @@ func (s *State) Effects() []Effect {
 	if c := s.Summary; c != nil {
 		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
 	}
-	if sc := s.nextSchedule(); sc != nil { // one at a time: there may be many
+	if sc := s.Timers.Next(); sc != nil { // one at a time: there may be many
 		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})
 	}
 	return list
@@ -93,7 +93,7 @@ func (s *State) turnEffects(t *Turn) (list []Effect) {
 		}
 		list = append(list, e)
 	}
-	for _, tm := range t.Timers {
+	for _, tm := range s.Timers.Turn {
 		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.ID, Until: tm.At})
 	}
 	return list
@@ -117,13 +117,13 @@ func (s *State) Phase() string {
 // Due is the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
 	var due time.Time
-	if sc := s.nextSchedule(); sc != nil {
+	if sc := s.Timers.Next(); sc != nil {
 		due = sc.At
 	}
 	if s.Turn == nil {
 		return due
 	}
-	for _, tm := range s.Turn.Timers {
+	for _, tm := range s.Timers.Turn {
 		if due.IsZero() || tm.At.Before(due) {
 			due = tm.At
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Apply folds a frame that was read from the log. It never looks at a
@@ -31,8 +32,8 @@ func (s *State) Activate(ev messages.AgentActivated) []messages.Event {
 func (s *State) evolve(ev messages.Event) {
 	s.Last++
 	s.History.Apply(s.Last, ev)
+	s.Timers.Apply(s.Last, ev)
 	if messages.OfAgent(ev) {
-		s.evolveSchedule(ev)
 		return
 	}
 	s.evolveTasks(ev)
@@ -166,8 +167,6 @@ func (s *State) evolveTurn(ev messages.Event) {
 		s.settled(ev)
 	case messages.BudgetExhausted:
 		t.exhausted, t.reached = ev.Limit, ev.Message
-	case messages.TimerSet:
-		t.setTimer(Timer{ID: ev.Timer, For: ev.For, Call: ev.Call, Set: ev.Set, At: ev.At})
 	case messages.TimerFired:
 		s.timerOver(ev.Timer, ev.Ran)
 	case messages.TimerCancelled:
@@ -199,7 +198,6 @@ func (s *State) modelRequested(ev messages.ModelRequested) {
 	if t.Model != nil && ev.Step == t.Steps {
 		m.Failures, m.Restarts = t.Model.Failures, t.Model.Restarts
 		m.Refused, m.Shortened = t.Model.Refused, t.Model.Shortened
-		t.dropTimer(timerID(forRetry, t.Model.ID)) // logs of v0.1.0 do not tell that it fired
 	} else {
 		s.Used.Steps++
 	}
@@ -225,9 +223,8 @@ func (t *Turn) modelFailed(ev messages.ModelFailed) {
 		m.Refused = Refusal{ev.Kind, ev.Message, ev.Status}
 	}
 	m.Due = ev.RetryAt == nil
-	if ev.RetryAt != nil { // logs of v0.1.0 have no timer.set behind it
+	if ev.RetryAt != nil {
 		m.RetryAt = *ev.RetryAt
-		t.setTimer(Timer{ID: timerID(forRetry, m.ID), For: forRetry, Call: m.ID, Set: m.RetryAt, At: m.RetryAt})
 	}
 }
 
@@ -273,46 +270,15 @@ func answer(ev messages.ModelCompleted) *Output {
 	return &Output{Text: strings.Join(text, "\n"), Finish: unusual(ev.Finish)}
 }
 
-// setTimer adds a timer, or replaces the one of its name.
-func (t *Turn) setTimer(tm Timer) {
-	t.dropTimer(tm.ID)
-	t.Timers = append(t.Timers, tm)
-}
-
-func (t *Turn) dropTimer(id string) {
-	t.Timers = slices.DeleteFunc(t.Timers, func(tm Timer) bool { return tm.ID == id })
-	if len(t.Timers) == 0 {
-		t.Timers = nil
-	}
-}
-
-// timer is the timer of that name; nil if it is not set.
-func (t *Turn) timer(id string) *Timer {
-	for i := range t.Timers {
-		if t.Timers[i].ID == id {
-			return &t.Timers[i]
-		}
-	}
-	return nil
-}
-
-// timerOver folds the end of a timer: of a retry the next attempt is due, of
-// the clock what it ran counts.
+// timerOver folds the end of a timer: of a retry the next attempt is due, of the clock what
+// it ran counts.
 func (s *State) timerOver(id string, ran int64) {
-	t := s.Turn
-	tm := t.timer(id)
-	if tm == nil {
-		return
+	if m := s.Turn.Model; m != nil && id == projections.TimerID(projections.ForRetry, m.ID) {
+		m.RetryAt, m.Due = time.Time{}, true
 	}
-	switch tm.For {
-	case forRetry:
-		if m := t.Model; m != nil && m.ID == tm.Call {
-			m.RetryAt, m.Due = time.Time{}, true
-		}
-	case forDuration:
+	if id == projections.DurationTimer {
 		s.count(Used{Ran: ran})
 	}
-	t.dropTimer(id)
 }
 
 // hookDecided folds what a hook wants of the turn; what it wants of a call is

@@ -92,14 +92,10 @@ var faults = []fault{
 		`case m.Due: d.advance()`, `case m.Due: d.request()`},
 	{"a timer outlives a clear", "(*decision).drop",
 		`d.cancelSchedules(by, why)`, ``},
-	{"a scheduled input comes twice", "(*State).evolveSchedule",
-		`sc.Cron == ""`, `sc.Cron == "-"`},
 	{"a cron line fires only once", "(*decision).fire",
 		`!next.IsZero()`, `next.IsZero()`},
 	{"a cron line catches up one by one", "(*decision).nextTime",
 		`!next.IsZero() && !next.After(d.env.Now)`, `next.IsZero()`},
-	{"wait for the latest timer first", "(*State).nextSchedule",
-		`sc.At.Before(next.At)`, `next.At.Before(sc.At)`},
 	{"a scheduled input loses its policy", "(*decision).fire",
 		`Policy: sc.Input.Policy,`, ``},
 	{"a summary without reported usage is free", "(*decision).summarized",
@@ -151,6 +147,10 @@ var faults = []fault{
 
 // folded are mistakes in the folds that the machine's state is made of.
 var folded = []fault{
+	{"a scheduled input comes twice", "(*Timers).Apply",
+		`sc.Cron == ""`, `sc.Cron == "-"`},
+	{"wait for the latest timer first", "(*Timers).Next",
+		`sc.At.Before(next.At)`, `next.At.Before(sc.At)`},
 	{"requeue at the end of the queue", "(*Inputs).requeue",
 		`at := 0`, `at := len(q.Queued)`},
 	{"admit a steered input twice", "(*Inputs).Apply",

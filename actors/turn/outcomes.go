@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // maxRestarts is how often one step's model call may be lost with its process
@@ -20,7 +21,7 @@ func (d *decision) outcome(o any) {
 		return
 	}
 	if due, ok := o.(ScheduleDue); ok {
-		if sc := d.s.nextSchedule(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+		if sc := d.s.Timers.Next(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
 			d.fire(*sc)
 		}
 		return
@@ -265,7 +266,7 @@ func (d *decision) skipWaiting() {
 	t := d.s.Turn
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Status == Requested || c.Status == Gated {
-			d.cancel(timerID(forApproval, c.ID))
+			d.cancel(projections.TimerID(projections.ForApproval, c.ID))
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: a hook ended the turn"})
 		}
 	}
@@ -306,7 +307,7 @@ func (d *decision) erred(o ModelErred) {
 		failed.RetryAt = &at
 		d.emit(failed)
 		d.settleFailed(m, o, failed.Cost)
-		d.setTimer(timerID(forRetry, m.ID), forRetry, m.ID, at)
+		d.setTimer(projections.TimerID(projections.ForRetry, m.ID), projections.ForRetry, m.ID, at)
 		return
 	}
 	d.emit(failed)
@@ -329,7 +330,7 @@ func (d *decision) triesAgain(m *ModelCall, o ModelErred, at time.Time) bool {
 	if !o.Temporary || m.Failures+1 >= d.env.Definition.MaxAttempts {
 		return false
 	}
-	deadline := d.s.Turn.timer(durationTimer)
+	deadline := d.s.Timers.OfTurn(projections.DurationTimer)
 	long := o.RetryAfter > retryMost || deadline != nil && !at.Before(deadline.At)
 	return !long || d.fallback(m.Model) == ""
 }
@@ -388,8 +389,8 @@ func (d *decision) recover() {
 	if t.Paused != "" {
 		return
 	}
-	if tm := t.timer(durationTimer); tm != nil && !d.env.Now.Before(tm.At) {
-		if d.fired(durationTimer); d.s.Turn != t {
+	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil && !d.env.Now.Before(tm.At) {
+		if d.fired(projections.DurationTimer); d.s.Turn != t {
 			return // its time was over
 		}
 	}

@@ -1,23 +1,11 @@
 package turn
 
 import (
-	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
-
-// Schedule is an input that is to come later, or again and again.
-type Schedule struct {
-	Timer string
-	// N is the timer.set that says when it comes next.
-	N       messages.EventNumber
-	Set, At time.Time
-	// Cron is when it comes again, in the time zone Zone. Empty: never.
-	Cron, Zone string
-	Input      messages.TimedInput
-}
 
 // How many inputs may be scheduled for an agent, how many bytes their contents
 // may have together, and how many the ends of all of them: a clear cancels them in
@@ -56,18 +44,18 @@ func (d *decision) whenDue(in messages.Input) (timer string, at time.Time, err e
 
 func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time) error {
 	size, ends := contentSize(in.Content)+len(in.Metadata), scheduleEnd(timer, in.ID, in.Reply)
-	for _, sc := range d.s.Schedules {
+	for _, sc := range d.s.Timers.Scheduled {
 		size += contentSize(sc.Input.Content) + len(sc.Input.Metadata)
 		ends += scheduleEnd(sc.Timer, sc.Input.ID, sc.Input.Reply)
 	}
 	switch {
-	case d.s.scheduled(timer) != nil:
+	case d.s.Timers.Schedule(timer) != nil:
 		return messages.Refuse(messages.Conflict, "agent %s has a timer %q already: cancel it first, or choose another name", d.env.Agent, timer)
 	case in.Deadline != nil && in.Cron != "":
 		return messages.Refuse(messages.BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
 	case in.Deadline != nil && !at.Before(*in.Deadline):
 		return messages.Refuse(messages.Expired, "the deadline %s comes before the input does: choose a later one, or none", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
-	case len(d.s.Schedules) >= maxSchedules:
+	case len(d.s.Timers.Scheduled) >= maxSchedules:
 		return messages.Refuse(messages.QueueFull, "agent %s has %d inputs scheduled, the most there may be: cancel some", d.env.Agent, maxSchedules)
 	case size > maxScheduled:
 		return messages.Refuse(messages.QueueFull, "the inputs scheduled for agent %s would have %d bytes: the limit is %d; cancel some", d.env.Agent, size, maxScheduled)
@@ -96,7 +84,7 @@ const maxMissed = 1000
 // fire brings a scheduled input, whose time has come. However many of its times
 // have passed it comes once. What is said against it is a fact: it does not come
 // later, and the times after it are not lost.
-func (d *decision) fire(sc Schedule) {
+func (d *decision) fire(sc projections.Scheduled) {
 	in := messages.Input{
 		ID: sc.Input.ID, Policy: sc.Input.Policy, Content: sc.Input.Content, Metadata: sc.Input.Metadata,
 		Deadline: sc.Input.Deadline, Reply: sc.Input.Reply, Options: sc.Input.Options,
@@ -127,7 +115,7 @@ func (d *decision) fire(sc Schedule) {
 
 // nextTime is when a cron line comes next, and how many times have passed since
 // the one that it fires for.
-func (d *decision) nextTime(sc Schedule) (next time.Time, missed int) {
+func (d *decision) nextTime(sc projections.Scheduled) (next time.Time, missed int) {
 	c, err := messages.ParseCron(sc.Cron, sc.Zone)
 	if err != nil {
 		return time.Time{}, 0
@@ -142,10 +130,10 @@ func (d *decision) nextTime(sc Schedule) (next time.Time, missed int) {
 
 // cancelTimer cancels a timer that would bring an input.
 func (d *decision) cancelTimer(c messages.Cancel) error {
-	sc := d.s.scheduled(c.Timer)
-	for i := range d.s.Schedules {
-		if sc == nil && d.s.Schedules[i].Input.ID == c.Timer {
-			sc = &d.s.Schedules[i]
+	sc := d.s.Timers.Schedule(c.Timer)
+	for i := range d.s.Timers.Scheduled {
+		if sc == nil && d.s.Timers.Scheduled[i].Input.ID == c.Timer {
+			sc = &d.s.Timers.Scheduled[i]
 		}
 	}
 	if sc == nil {
@@ -157,72 +145,12 @@ func (d *decision) cancelTimer(c messages.Cancel) error {
 
 // cancelSchedules takes all scheduled inputs back.
 func (d *decision) cancelSchedules(by, reason string) {
-	reason = each(reason, len(d.s.Schedules))
-	for len(d.s.Schedules) > 0 {
-		d.cancelSchedule(d.s.Schedules[0], by, reason)
+	reason = each(reason, len(d.s.Timers.Scheduled))
+	for len(d.s.Timers.Scheduled) > 0 {
+		d.cancelSchedule(d.s.Timers.Scheduled[0], by, reason)
 	}
 }
 
-func (d *decision) cancelSchedule(sc Schedule, by, reason string) {
+func (d *decision) cancelSchedule(sc projections.Scheduled, by, reason string) {
 	d.emit(messages.TimerCancelled{Timer: sc.Timer, Ran: max(d.env.Now.Sub(sc.Set).Milliseconds(), 0), By: by, Reason: reason, Input: sc.Input.ID, Reply: sc.Input.Reply})
-}
-
-// scheduled is the schedule of that timer, good until the next event; nil if
-// there is none.
-func (s *State) scheduled(timer string) *Schedule {
-	for i := range s.Schedules {
-		if s.Schedules[i].Timer == timer {
-			return &s.Schedules[i]
-		}
-	}
-	return nil
-}
-
-// nextSchedule is the one that comes next; nil if there is none. Of those that
-// come at the same time it is the one that was set first.
-func (s *State) nextSchedule() *Schedule {
-	var next *Schedule
-	for i := range s.Schedules {
-		if sc := &s.Schedules[i]; next == nil || sc.At.Before(next.At) {
-			next = sc
-		}
-	}
-	return next
-}
-
-// evolveSchedule folds what is said of the agent's own timers. One with a cron
-// line stays when it has fired: it is set again or cancelled by the same frame.
-func (s *State) evolveSchedule(ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.TimerSet:
-		s.set(ev)
-	case messages.TimerFired:
-		if sc := s.scheduled(ev.Timer); sc != nil && sc.Cron == "" {
-			s.unschedule(ev.Timer)
-		}
-	case messages.TimerCancelled:
-		s.unschedule(ev.Timer)
-	}
-}
-
-func (s *State) set(ev messages.TimerSet) {
-	sc := Schedule{Timer: ev.Timer, N: s.Last, Set: ev.Set, At: ev.At, Cron: ev.Cron, Zone: ev.Zone}
-	old := s.scheduled(ev.Timer)
-	if ev.Input != nil {
-		sc.Input = *ev.Input
-	} else if old != nil {
-		sc.Input = old.Input
-	}
-	if old != nil {
-		*old = sc
-		return
-	}
-	s.Schedules = append(s.Schedules, sc)
-}
-
-func (s *State) unschedule(timer string) {
-	s.Schedules = slices.DeleteFunc(s.Schedules, func(sc Schedule) bool { return sc.Timer == timer })
-	if len(s.Schedules) == 0 {
-		s.Schedules = nil
-	}
 }

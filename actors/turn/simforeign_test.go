@@ -34,7 +34,7 @@ func foreign(seed uint64) (err error) {
 	s.dice(drawForeign)
 	other := newSim(s.life)
 	other.pcg, other.r, other.env, other.blind = s.pcg, s.r, s.env, true
-	spoil := []func([]messages.Event) []messages.Event{other.withoutTimers, other.withHoles, other.disordered}[s.r.IntN(3)]
+	spoil := []func([]messages.Event) []messages.Event{other.withHoles, other.disordered}[s.r.IntN(2)]
 	for _, f := range s.log[:s.r.IntN(len(s.log)+1)] {
 		spoiled := *f
 		spoiled.First, spoiled.Events = other.live.Last+1, spoil(f.Events)
@@ -47,18 +47,6 @@ func foreign(seed uint64) (err error) {
 	}
 	other.fromScratch()
 	return nil
-}
-
-// withoutTimers leaves out what logs of v0.1.0 do not have.
-func (s *sim) withoutTimers(events []messages.Event) (kept []messages.Event) {
-	for _, ev := range events {
-		switch ev.(type) {
-		case messages.TimerSet, messages.TimerFired, messages.TimerCancelled:
-		default:
-			kept = append(kept, ev)
-		}
-	}
-	return kept
 }
 
 // withHoles leaves events out.

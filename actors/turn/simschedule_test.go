@@ -32,7 +32,7 @@ func (s *sim) later() messages.Input {
 // anyTimer is usually one that is set.
 func (s *sim) anyTimer() string {
 	var timers []string
-	for _, sc := range s.live.Schedules {
+	for _, sc := range s.live.Timers.Scheduled {
 		timers = append(timers, sc.Timer)
 	}
 	if len(timers) == 0 || s.chance(8) {
@@ -118,7 +118,7 @@ func (f *scheduleFacts) whole(c *checker) {
 
 // wait checks that the next timer is waited for, and gives the other effects.
 func (f *scheduleFacts) wait(c *checker, live *turn.State, effects []turn.Effect) (rest []turn.Effect) {
-	c.must(len(live.Schedules) == len(f.set), "the state has other timers of the agent")
+	c.must(len(live.Timers.Scheduled) == len(f.set), "the state has other timers of the agent")
 	var next time.Time
 	for _, sc := range f.set {
 		if next.IsZero() || sc.At.Before(next) {

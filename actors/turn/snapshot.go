@@ -171,9 +171,6 @@ func (t *Turn) restore(r *kept) {
 			waitsInUTC(c.Waiting)
 		}
 	}
-	for i := range t.Timers {
-		t.Timers[i].Set, t.Timers[i].At = inUTC(t.Timers[i].Set), inUTC(t.Timers[i].At)
-	}
 }
 
 func (e *Ended) restore(w *keptEnded) {
@@ -183,9 +180,12 @@ func (e *Ended) restore(w *keptEnded) {
 
 // inUTC forgets the zone of the machine that decodes, for times that no turn has.
 func (s *State) inUTC() {
-	s.DeletedAt = inUTC(s.DeletedAt)
-	for i := range s.Schedules {
-		sc := &s.Schedules[i]
+	for i := range s.Timers.Turn {
+		tm := &s.Timers.Turn[i]
+		tm.Set, tm.At = inUTC(tm.Set), inUTC(tm.At)
+	}
+	for i := range s.Timers.Scheduled {
+		sc := &s.Timers.Scheduled[i]
 		sc.Set, sc.At = inUTC(sc.Set), inUTC(sc.At)
 		if sc.Input.Deadline != nil {
 			*sc.Input.Deadline = inUTC(*sc.Input.Deadline)

@@ -39,8 +39,7 @@ type State struct {
 	// Passed are decisions that were passed down, each until it is known what became
 	// of it.
 	Passed []messages.ChildDecided
-	// Schedules are inputs that are to come later, as they were set.
-	Schedules []Schedule
+	Timers projections.Timers
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
 	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
@@ -78,8 +77,6 @@ type Turn struct {
 	Model *ModelCall
 	// Calls are the tool calls of the newest step, in the model's order.
 	Calls []ToolCall
-	// Timers are those that have not fired.
-	Timers []Timer
 
 	called     bool              // a model was asked
 	switched   string            // the model that a fallback chose; empty: the definition's
@@ -145,14 +142,6 @@ type Refusal struct {
 
 // underWay says that an answer is awaited.
 func (m *ModelCall) underWay() bool { return m.RetryAt.IsZero() && !m.Due }
-
-// Timer is a timer that has not fired.
-type Timer struct {
-	ID      string
-	For     string
-	Call    messages.CallID
-	Set, At time.Time
-}
 
 // Status is how far a tool call is.
 type Status int

@@ -102,7 +102,7 @@ func (d *decision) takeBack(c messages.Cancel) error {
 // cancelAll cancels every input that waits and every timer that would bring one.
 func (d *decision) cancelAll(c messages.Cancel) error {
 	waiting := d.s.waiting()
-	if len(waiting) == 0 && len(d.s.Schedules) == 0 {
+	if len(waiting) == 0 && len(d.s.Timers.Scheduled) == 0 {
 		return d.noop(c, "no input waits and none is scheduled: there is nothing to cancel")
 	}
 	reason := each(c.Reason, len(waiting))
@@ -122,7 +122,7 @@ func (d *decision) cancelInput(c messages.Cancel) error {
 	if slices.Contains(d.s.TurnInputs(), c.Input) {
 		return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, d.s.Turn.ID)
 	}
-	for _, sc := range d.s.Schedules {
+	for _, sc := range d.s.Timers.Scheduled {
 		if sc.Input.ID == c.Input {
 			return messages.Refuse(messages.Conflict, "input %q does not wait: it is to come later; cancel timer %q", c.Input, sc.Timer)
 		}

@@ -4,19 +4,8 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
-
-// What timers are for.
-const (
-	forRetry    = "retry"
-	forApproval = "approval"
-	forDuration = "duration"
-)
-
-// durationTimer is the one that ends a turn for the time it has run.
-const durationTimer = forDuration
-
-func timerID(what string, call messages.CallID) string { return what + ":" + string(call) }
 
 // setTimer records that something is to happen at a time.
 func (d *decision) setTimer(id, what string, call messages.CallID, at time.Time) {
@@ -28,20 +17,22 @@ func stored(t time.Time) time.Time { return t.Round(0).UTC() }
 
 // cancel takes a timer back, if it is set.
 func (d *decision) cancel(id string) {
-	if tm := d.s.Turn.timer(id); tm != nil {
+	if tm := d.s.Timers.OfTurn(id); tm != nil {
 		d.emit(messages.TimerCancelled{Turn: d.s.Turn.ID, Timer: id, Ran: d.ran(tm)})
 	}
 }
 
 func (d *decision) cancelTimers() {
-	for len(d.s.Turn.Timers) > 0 {
-		d.cancel(d.s.Turn.Timers[0].ID)
+	for len(d.s.Timers.Turn) > 0 {
+		d.cancel(d.s.Timers.Turn[0].ID)
 	}
 }
 
 // ran is for how long a timer has run, never less than nothing: clocks of
 // different nodes differ.
-func (d *decision) ran(tm *Timer) int64 { return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0) }
+func (d *decision) ran(tm *projections.TurnTimer) int64 {
+	return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0)
+}
 
 // startClock sets the timer of the turn's duration, if it has a limit that was
 // not reached before.
@@ -59,31 +50,31 @@ func (d *decision) startClock() {
 		}
 	}
 	if left >= 0 {
-		d.setTimer(durationTimer, forDuration, "", d.env.Now.Add(ms(left)))
+		d.setTimer(projections.DurationTimer, projections.ForDuration, "", d.env.Now.Add(ms(left)))
 	}
 }
 
 // stopClock takes the timer of the turn's duration back; what it ran counts.
-func (d *decision) stopClock() { d.cancel(durationTimer) }
+func (d *decision) stopClock() { d.cancel(projections.DurationTimer) }
 
 // fired is what happens when a timer's time has come.
 func (d *decision) fired(id string) {
 	t := d.s.Turn
-	tm := t.timer(id)
+	tm := d.s.Timers.OfTurn(id)
 	if tm == nil {
 		return
 	}
 	what, call := tm.For, tm.Call
 	d.emit(messages.TimerFired{Turn: t.ID, Timer: id, Ran: d.ran(tm)})
 	switch what {
-	case forRetry:
+	case projections.ForRetry:
 		d.request()
-	case forApproval:
+	case projections.ForApproval:
 		if c := t.call(call); c != nil && c.Status == Gated {
 			d.refuse(c, messages.ApprovalDenied{By: "timeout", Text: "Nobody approved this call in time; it was not run.", Reason: "the approval expired"})
 			d.goOn("an approval expired")
 		}
-	case forDuration:
+	case projections.ForDuration:
 		if o := d.outOfTime(); o.limit != "" {
 			d.exhaust(o)
 		} else {

@@ -70,7 +70,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	// schedule_due TIMER
 	"schedule_due": func(s *Stage, args []string) any {
 		due := turn.ScheduleDue{Timer: args[0], At: s.Env.Now}
-		for _, sc := range s.State.Schedules {
+		for _, sc := range s.State.Timers.Scheduled {
 			if sc.Timer == args[0] {
 				due.At = sc.At
 			}

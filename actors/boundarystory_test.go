@@ -382,7 +382,7 @@ func (s *tale) generate(_ context.Context, r providers.Request, _ func(providers
 // the clear and after, and what became of each input.
 const lived = `
 state {"plan":"free"}
-remembered map[]
+remembered []
 message user sum
 function_call   s1 add {"n":1}
 function_call   s2 until {"n":1}
@@ -455,7 +455,7 @@ message user wait
 function_call   e1 ever {"n":1}
 clear
 state {}
-remembered map[]
+remembered []
 message user hello
 message assistant hello is done after hello
 completed [u1 j1] sum is done after and hurry, 2 steps
@@ -477,7 +477,7 @@ dropped u15
 completed [u16] hello is done after hello, 1 steps
 child 1
 state {}
-remembered map[]
+remembered []
 message user stamp it
 function_call   g1 stamp {"n":1}
 function_call_output   g1   did g1
@@ -485,7 +485,7 @@ message assistant stamp it is done after did g1
 completed its task: stamp it is done after did g1, 2 steps
 child 2
 state {}
-remembered map[]
+remembered []
 aborted message user wait
 aborted function_call   e1 ever {"n":1}
 aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
@@ -503,7 +503,7 @@ func (s *tale) outline() []string {
 
 // outlineOf is what an agent shows.
 func outlineOf(s *turn.State) []string {
-	lines := []string{"state " + string(s.Data.JSON()), fmt.Sprint("remembered ", s.Remembered)}
+	lines := []string{"state " + string(s.Data.JSON()), fmt.Sprint("remembered ", remembered(s))}
 	for _, item := range s.History.View() {
 		lines = append(lines, strings.TrimSpace(fmt.Sprintln(item.Status, item.Type, item.Role, item.Content.Text(), item.CallID, item.Name, item.Arguments, item.Output)))
 	}

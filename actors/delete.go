@@ -116,12 +116,12 @@ func (a *agent) removed(cause messages.Cause, bare bool) {
 		err = a.rt.log.Purge(a.ctx, a.id, a.newest)
 	}
 	if errors.Is(err, eventlog.ErrStays) {
-		del := a.state.Deleted
+		del := a.state.Life.Deleted
 		a.tail, a.state, err = a.rt.entomb(a.ctx, a.id, a.tail, a.epoch, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
 		a.newest = a.tail.Seq
 	}
 	if err == nil || errors.Is(err, eventlog.ErrKept) { // the rest is removed all the same
-		err = errors.Join(a.remove(a.state.Deleted.Upto), err)
+		err = errors.Join(a.remove(a.state.Life.Deleted.Upto), err)
 	}
 	if err != nil {
 		a.rt.limited.warn(a.rt.logger, "a deleted agent cannot be removed from the store now; it is tried again", a.id.LogAttr(a.epoch), "error", err)
@@ -155,7 +155,7 @@ func (a *agent) mine(ctx context.Context) (bool, error) {
 // tombstone is the newest frame all of it belongs to the life before.
 func (a *agent) removeLate() {
 	a.late = nil
-	if a.broken != nil || a.state.Deleted == nil {
+	if a.broken != nil || a.state.Life.Deleted == nil {
 		return
 	}
 	upto, err := a.rt.extent(a.ctx, a.id)

@@ -206,8 +206,8 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	var j *judging
 	if a.def.judges || a.def.around {
 		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs(), denials: make(map[string]int)}
-		for tool, r := range a.state.Remembered {
-			j.denials[tool] = len(r.Text)
+		for _, r := range a.state.Decisions.List {
+			j.denials[r.Tool] = len(r.Text)
 		}
 	}
 	wait, most := a.pace(), a.def.showAtMost()

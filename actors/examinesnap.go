@@ -105,7 +105,7 @@ func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) 
 	if damage := new(eventlog.DamageError); err != nil && !errors.As(err, &damage) {
 		return nil, err
 	}
-	if state == nil || state.Deleted == nil {
+	if state == nil || state.Life.Deleted == nil {
 		return nil, nil // it exists again
 	}
 	return &doctor.Finding{Status: doctor.Fail, Detail: fmt.Sprintf("the agent was deleted, and snapshots of it are stored: %s", strings.Join(names, ", "))}, nil

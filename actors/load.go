@@ -52,7 +52,7 @@ func (a *agent) load() {
 		a.fenced(a.tail.Epoch)
 		return
 	}
-	if del := a.state.Deleted; del != nil && del.N == a.state.Last {
+	if del := a.state.Life.Deleted; del != nil && del.N == a.state.Last {
 		if a.removed(l.last.Cause, l.first == del.N); a.broken != nil {
 			return
 		}

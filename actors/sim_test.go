@@ -195,7 +195,7 @@ func (w *world) reload() {
 func (w *world) buried() {
 	for _, a := range w.agents {
 		w.mu.Lock()
-		d := w.fold(a).state.Deleted
+		d := w.fold(a).state.Life.Deleted
 		w.mu.Unlock()
 		if d == nil {
 			continue

@@ -3,7 +3,6 @@ package actors_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -183,7 +182,7 @@ func (w *world) decision(a act, id string) messages.Command {
 		}
 		return messages.Cancel{ID: id, All: true}
 	case "forget":
-		known := append(slices.Sorted(maps.Keys(s.Remembered)), "pay")
+		known := append(remembered(s), "pay")
 		return messages.Forget{ID: id, Tool: known[0]}
 	case "approve":
 		c := waiting(s, turn.Gated, a.n)
@@ -204,7 +203,7 @@ func asked(s *turn.State, n int) string {
 		return []string{"approve", "approve", "deny"}[n%3]
 	case t != nil && slices.ContainsFunc(t.Calls, func(c turn.ToolCall) bool { return c.Status == turn.Unknown }):
 		return "decide"
-	case len(s.Remembered) > 0 && n%2 == 0:
+	case len(s.Decisions.List) > 0 && n%2 == 0:
 		return "forget"
 	}
 	return "resume"
@@ -328,4 +327,13 @@ func (w *world) help(i int, a messages.AgentID) bool {
 		return true
 	}
 	return true
+}
+
+// remembered returns the tools that the agent remembers a decision about.
+func remembered(s *turn.State) (tools []string) {
+	for _, r := range s.Decisions.List {
+		tools = append(tools, r.Tool)
+	}
+	slices.Sort(tools)
+	return tools
 }

@@ -143,7 +143,7 @@ func (v *view) ends(n messages.EventNumber, f *messages.Frame) {
 		case messages.AgentCreated:
 			return
 		default:
-			if v.state.Deleted != nil {
+			if v.state.Life.Deleted != nil {
 				v.fail(n, "%s of a deleted agent", ev.EventType())
 			}
 		}

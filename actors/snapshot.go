@@ -82,7 +82,7 @@ type savedAs struct {
 // because the log does not hold its tail.
 func (a *agent) save(events, share int) {
 	u := &a.unsaved
-	if a.rt.saves == nil || a.state.Deleted != nil || !u.due(events, share) || !a.rt.may() {
+	if a.rt.saves == nil || a.state.Life.Deleted != nil || !u.due(events, share) || !a.rt.may() {
 		return
 	}
 	select {

@@ -7,15 +7,33 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Decisions is what an agent remembers of decisions about its tools: later
-// calls of them are not asked about. The zero value remembers nothing.
+// The decisions about a call.
+const (
+	Granted = "granted"
+	Denied  = "denied"
+)
+
+// Decisions are the decisions about tools that an agent remembers: they hold for later calls.
+// The zero value remembers none.
 type Decisions struct {
-	at   time.Time
-	by   *messages.Person
-	list []messages.Remembered
+	List []Decision // one for each tool, oldest first
+
+	at time.Time
+	by *messages.Person
 }
 
-// At says when the events that are applied next were recorded.
+// Decision is a decision for all later calls of a tool.
+type Decision struct {
+	Tool string
+	// Decision is Granted or Denied, Text what the model reads of a denial.
+	Decision, Text, Reason string
+	N                      messages.EventNumber // of the event that remembers it
+	// At and Person are set where [Decisions.At] and [Decisions.By] were called.
+	At     time.Time
+	Person *messages.Person
+}
+
+// At sets when the events that are applied next were recorded.
 func (d *Decisions) At(at time.Time) { d.at = at.UTC() }
 
 // By implements [Attributed].
@@ -26,34 +44,46 @@ func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.ApprovalGranted:
 		if ev.Remember {
-			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "granted", Reason: ev.Reason, Person: d.by, N: n, At: d.at})
+			d.remember(Decision{Tool: ev.Tool, Decision: Granted, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
 		}
 	case messages.ApprovalDenied:
 		if ev.Remember {
-			d.remember(messages.Remembered{Tool: ev.Tool, Decision: "denied", Text: ev.Text, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
+			d.remember(Decision{Tool: ev.Tool, Decision: Denied, Text: ev.Text, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
 		}
 	case messages.ApprovalForgotten:
 		d.forget(ev.Tool)
 	case messages.AgentCleared, messages.AgentDeleted:
-		d.list = nil
+		d.List = nil
 	}
 }
 
 func (d *Decisions) forget(tool string) {
-	d.list = slices.DeleteFunc(d.list, func(r messages.Remembered) bool { return r.Tool == tool })
+	d.List = slices.DeleteFunc(d.List, func(r Decision) bool { return r.Tool == tool })
+	if len(d.List) == 0 {
+		d.List = nil
+	}
 }
 
 // remember puts r in the place of an earlier decision about the tool.
-func (d *Decisions) remember(r messages.Remembered) {
+func (d *Decisions) remember(r Decision) {
 	d.forget(r.Tool)
-	d.list = append(d.list, r)
+	d.List = append(d.List, r)
 }
 
-// Remembered is what agent a remembers, one decision a tool, oldest first.
+// Of returns the decision about a tool, and reports whether there is one.
+func (d *Decisions) Of(tool string) (Decision, bool) {
+	i := slices.IndexFunc(d.List, func(r Decision) bool { return r.Tool == tool })
+	if i < 0 {
+		return Decision{}, false
+	}
+	return d.List[i], true
+}
+
+// Remembered returns what agent a remembers, one decision for each tool, oldest first.
 func (d *Decisions) Remembered(a messages.AgentID) []messages.Remembered {
-	list := slices.Clone(d.list)
-	for i := range list {
-		list[i].Agent = a
+	var list []messages.Remembered
+	for _, r := range d.List {
+		list = append(list, messages.Remembered{Agent: a, Tool: r.Tool, Decision: r.Decision, Text: r.Text, Reason: r.Reason, Person: r.Person, N: r.N, At: r.At})
 	}
 	return list
 }

@@ -6,22 +6,30 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// PhaseDeleted is the phase of an agent that was deleted and not created again since.
+// PhaseDeleted is the phase of an agent that was deleted and has not been created again.
 const PhaseDeleted = "deleted"
 
-// Deletion is the end of an agent, as its tombstone records it.
-type Deletion struct {
-	// N is the event that deleted it.
-	N      messages.EventNumber `json:"n"`
-	At     time.Time            `json:"at,omitzero"`
-	Reason string               `json:"reason,omitempty"`
+// Life is what an agent is, from its creation to its deletion. The zero value is an agent
+// without events.
+type Life struct {
+	// Definition is the hash that the agent was last configured with.
+	Definition string
+	// Deleted is set from the agent's end until it is created again. Nil: it exists, or never
+	// did.
+	Deleted *Deleted
+
+	at time.Time
 }
 
-// Life folds whether an agent was deleted. The zero value is an agent that exists, or
-// never did.
-type Life struct {
-	at  time.Time
-	end *Deletion
+// Deleted is the end of an agent, as its tombstone records it.
+type Deleted struct {
+	// N is the number of the tombstone.
+	N messages.EventNumber
+	// At is when the tombstone was written, where [Life.At] was set.
+	At     time.Time
+	Reason string
+	// Upto is how far the removal goes in the streams beside the log.
+	Upto messages.Extent
 }
 
 // At sets when the events that are applied next were recorded.
@@ -31,17 +39,26 @@ func (l *Life) At(at time.Time) { l.at = at.UTC() }
 func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.AgentCreated:
-		l.end = nil
+		l.Deleted = nil
+	case messages.AgentConfigured:
+		l.Definition = ev.Definition
 	case messages.AgentDeleted:
-		l.end = &Deletion{N: n, At: l.at, Reason: ev.Reason}
+		*l = Life{Deleted: &Deleted{N: n, At: l.at, Reason: ev.Reason, Upto: ev.Upto}, at: l.at}
 	}
 }
 
-// End returns how the agent ended; nil if it exists. The caller owns the result.
-func (l *Life) End() *Deletion {
-	if l.end == nil {
-		return nil
+// Deletion is the end of an agent as views show it.
+type Deletion struct {
+	// N is the event that deleted it.
+	N      messages.EventNumber `json:"n"`
+	At     time.Time            `json:"at,omitzero"`
+	Reason string               `json:"reason,omitempty"`
+}
+
+// Deletion returns how the agent ended; nil if it was not deleted.
+func (l *Life) Deletion() *Deletion {
+	if d := l.Deleted; d != nil {
+		return &Deletion{N: d.N, At: d.At, Reason: d.Reason}
 	}
-	end := *l.end
-	return &end
+	return nil
 }

@@ -99,7 +99,7 @@ func (r *Replay) queueText() [5]shown {
 			unknown = append(unknown, "call "+string(w.Call))
 		}
 	}
-	for _, d := range r.Decisions.list {
+	for _, d := range r.Decisions.List {
 		remembered = append(remembered, d.Decision+" for all calls of "+d.Tool)
 	}
 	return [...]shown{

@@ -88,7 +88,7 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 		for _, pair := range [][2]any{
 			{cleared.History.View(), fresh.History.View()}, {cleared.History.Digest(), fresh.History.Digest()}, {cleared.History.Size(), fresh.History.Size()},
 			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs.QueuedIDs(), fresh.Queue.Inputs.QueuedIDs()}, {cleared.Queue.Inputs.SteeredIDs(), fresh.Queue.Inputs.SteeredIDs()},
-			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.list), 0},
+			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.List), 0},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Errorf("after event %d: %v, of a fresh agent %v", 12+i, pair[0], pair[1])

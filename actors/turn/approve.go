@@ -18,19 +18,13 @@ const (
 	pausedHook     = "hook"
 )
 
-// The decisions about a call.
-const (
-	granted = "granted"
-	denied  = "denied"
-)
-
 // gate asks for approval of a call, or finds that a person has decided for all
 // calls of the tool. A remembered grant is not enough for a call that is
 // singled out, by a hook or because it repeats another one.
 func (d *decision) gate(c *ToolCall, reason string, singled bool) {
 	t := d.s.Turn
-	if r, ok := d.s.Remembered[c.Tool]; ok && !(r.Granted && singled) {
-		if r.Granted {
+	if r, ok := d.s.Decisions.Of(c.Tool); ok && !(r.Decision == projections.Granted && singled) {
+		if r.Decision == projections.Granted {
 			d.emit(messages.ApprovalGranted{Turn: t.ID, Call: c.ID, Tool: c.Tool, By: "remembered"})
 		} else {
 			d.refuse(c, messages.ApprovalDenied{By: "remembered", Text: r.Text})
@@ -64,7 +58,7 @@ func (d *decision) approve(c messages.Approve) error {
 	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
 		return err
 	}
-	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, granted)
+	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, projections.Granted)
 	if call == nil || err != nil {
 		return err
 	}
@@ -79,7 +73,7 @@ func (d *decision) deny(c messages.Deny) error {
 	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
 		return err
 	}
-	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, denied)
+	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, projections.Denied)
 	if call == nil || err != nil {
 		return err
 	}
@@ -115,7 +109,7 @@ func (d *decision) undecided(c messages.Command, turn messages.TurnID, id messag
 }
 
 func (d *decision) forget(c messages.Forget) error {
-	if _, ok := d.s.Remembered[c.Tool]; !ok {
+	if _, ok := d.s.Decisions.Of(c.Tool); !ok {
 		return d.noop(c, "no decision about tool %q is remembered", c.Tool)
 	}
 	d.emit(messages.ApprovalForgotten{Tool: c.Tool, Reason: c.Reason})

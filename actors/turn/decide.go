@@ -229,7 +229,7 @@ func (d *decision) configure() {
 	if d.s.unborn() {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
-	if def := d.env.Definition; !def.Unknown && d.s.Definition != def.Digest {
+	if def := d.env.Definition; !def.Unknown && d.s.Life.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
 	}
 }
@@ -267,7 +267,7 @@ func (d *decision) start(q projections.Input) {
 		choice = ""
 	}
 	d.emit(messages.TurnStarted{
-		Turn: turnID(d.next()), Inputs: []string{q.ID}, Definition: d.s.Definition,
+		Turn: turnID(d.next()), Inputs: []string{q.ID}, Definition: d.s.Life.Definition,
 		MaxSteps: max, Limits: limits, ToolChoice: choice,
 	})
 	d.startClock()

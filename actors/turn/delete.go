@@ -2,21 +2,12 @@ package turn
 
 import "github.com/reprise-dev/reprise/messages"
 
-// Deletion is the end of an agent.
-type Deletion struct {
-	Reason string
-	// N is the number of the tombstone.
-	N messages.EventNumber
-	// Upto is how far the removal goes in the streams beside the log.
-	Upto messages.Extent
-}
-
 // unborn reports whether the next input creates the agent.
-func (s *State) unborn() bool { return s.Last == 0 || s.Deleted != nil }
+func (s *State) unborn() bool { return s.Last == 0 || s.Life.Deleted != nil }
 
 // refuseDeleted refuses what a deleted agent cannot do.
 func (d *decision) refuseDeleted(c messages.Command) error {
-	del := d.s.Deleted
+	del := d.s.Life.Deleted
 	if del == nil || creates(c) {
 		return nil
 	}
@@ -43,16 +34,6 @@ func (d *decision) delete(c messages.Delete) error {
 		d.emit(messages.AgentDeleted{Reason: c.Reason, Upto: *d.env.Upto})
 	}
 	return nil
-}
-
-// evolveDeletion folds the beginning and the end of the agent.
-func (s *State) evolveDeletion(ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.AgentCreated:
-		s.Deleted = nil
-	case messages.AgentDeleted:
-		*s = State{Last: s.Last, Deleted: &Deletion{Reason: ev.Reason, N: s.Last, Upto: ev.Upto}}
-	}
 }
 
 // Farewells lists what the agent owes to others: that its children stop, and that its

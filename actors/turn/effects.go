@@ -102,7 +102,7 @@ func (s *State) turnEffects(t *Turn) (list []Effect) {
 // Phase says what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
-	case s.Deleted != nil:
+	case s.Life.Deleted != nil:
 		return "deleted"
 	case s.Turn == nil && len(s.Inputs.Queued) > 0: // the next turn is about to begin
 		return "running"

@@ -36,25 +36,24 @@ func (s *State) evolve(ev messages.Event) {
 	if messages.OfAgent(ev) {
 		return
 	}
+	if s.Life.Apply(s.Last, ev); s.Life.Deleted != nil && s.Life.Deleted.N == s.Last {
+		*s = State{Last: s.Last, Life: s.Life}
+		return
+	}
+	s.Decisions.Apply(s.Last, ev)
 	s.evolveTasks(ev)
 	if len(s.Tasks) > 0 {
 		defer s.noteWaits()
 	}
 	s.Inputs.Apply(s.Last, ev)
 	switch ev := ev.(type) {
-	case messages.AgentConfigured:
-		s.Definition = ev.Definition
 	case messages.StatePatched:
 		s.Data.Apply(s.Last, ev)
-	case messages.AgentCreated, messages.AgentDeleted:
-		s.evolveDeletion(ev)
 	case messages.AgentCleared:
 		s.Data.Apply(s.Last, ev)
-		s.Remembered, s.Ended, s.done = nil, nil, nil
+		s.Ended, s.done = nil, nil
 	case messages.InputAccepted:
 		s.steered(ev.Disposition)
-	case messages.ApprovalForgotten:
-		delete(s.Remembered, ev.Tool)
 	case messages.BudgetRaised:
 		s.raised(ev)
 	case messages.CompactionRequested, messages.CompactionFailed, messages.HistoryCompacted:
@@ -353,11 +352,9 @@ func (s *State) evolveCall(ev messages.Event) {
 	case messages.ApprovalRequested:
 		s.settle(ev.Call, Gated)
 	case messages.ApprovalGranted:
-		s.decided(ev.Call, granted)
-		s.remember(ev.Remember, ev.Tool, Remembered{Granted: true})
+		s.decided(ev.Call, projections.Granted)
 	case messages.ApprovalDenied:
-		s.decided(ev.Call, denied)
-		s.remember(ev.Remember, ev.Tool, Remembered{Text: ev.Text})
+		s.decided(ev.Call, projections.Denied)
 	case messages.ToolStarted:
 		s.toolStarted(ev)
 	case messages.ToolUnknown:
@@ -404,20 +401,10 @@ func (s *State) settle(id messages.CallID, status Status) *ToolCall {
 // decided notes the decision about a call; a granted one may start.
 func (s *State) decided(id messages.CallID, decision string) {
 	if c := s.Turn.call(id); c != nil {
-		if c.Decision = decision; decision == granted {
+		if c.Decision = decision; decision == projections.Granted {
 			c.Status = Requested
 		}
 	}
-}
-
-func (s *State) remember(really bool, tool string, r Remembered) {
-	if !really {
-		return
-	}
-	if s.Remembered == nil {
-		s.Remembered = make(map[string]Remembered)
-	}
-	s.Remembered[tool] = r
 }
 
 // call is the call of the newest step with this id; nil if there is none.

@@ -109,7 +109,7 @@ func (d *decision) continueFailed(c messages.Resume, e *Ended) error {
 	max := limits.MaxSteps
 	limits.MaxSteps = 0
 	d.emit(messages.TurnStarted{
-		Turn: turnID(d.next()), Definition: d.s.Definition, MaxSteps: max, Limits: limits,
+		Turn: turnID(d.next()), Definition: d.s.Life.Definition, MaxSteps: max, Limits: limits,
 		ToolChoice: e.toolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
 	})
 	d.startClock()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // delete orders the agent's end.
@@ -111,7 +112,7 @@ func count(list []turn.Effect, is func(turn.Effect) bool) (n int) {
 func (c *checker) blank() {
 	if live := c.s.live; c.cmd != nil {
 		c.must(live.Turn == nil && live.Ended == nil && len(live.Inputs.Queued) == 0 && live.History.Len() == 0 && string(live.Data.JSON()) == "{}" &&
-			len(live.Remembered) == 0 && live.Definition == "" && live.Raised == (messages.Limits{}), "a deleted agent remembers something")
+			len(live.Decisions.List) == 0 && live.Life.Definition == "" && live.Raised == (messages.Limits{}), "a deleted agent remembers something")
 	}
 }
 

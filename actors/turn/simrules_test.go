@@ -295,7 +295,7 @@ func (c *checker) cleared() {
 	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
 	if c.cmd != nil {
 		live := c.s.live
-		c.must(live.History.Len() == 0 && string(live.Data.JSON()) == "{}" && len(live.Remembered) == 0 && live.Ended == nil, "a cleared agent is not what it was when it was created")
+		c.must(live.History.Len() == 0 && string(live.Data.JSON()) == "{}" && len(live.Decisions.List) == 0 && live.Ended == nil, "a cleared agent is not what it was when it was created")
 	}
 }
 

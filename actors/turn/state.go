@@ -12,18 +12,17 @@ import (
 type State struct {
 	// Last is the number of the newest event; 0 before the first.
 	Last messages.EventNumber
-	// Definition is the hash that the agent was last configured with.
-	Definition string
+	// Life holds the definition, and how far a deletion is.
+	Life projections.Life
 	// Turn is the running or paused turn; nil when idle.
 	Turn *Turn
 	// Ended is the newest turn that ended; nil before the first.
 	Ended *Ended
 	// Inputs are those that no model has seen.
-	Inputs  projections.Inputs
-	History projections.History
-	Data    projections.State
-	// Remembered are a person's decisions for later calls, by tool. Nil: none.
-	Remembered map[string]Remembered
+	Inputs    projections.Inputs
+	History   projections.History
+	Data      projections.State
+	Decisions projections.Decisions
 	// Used is what all turns together have used.
 	Used Used
 	// Raised are limits of the agent that a person has set: they hold in place of
@@ -42,11 +41,6 @@ type State struct {
 	Timers projections.Timers
 	// Summary is being made of the older part of History; nil: none is.
 	Summary *Summary
-	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
-	// before it is for no later life of the agent.
-	DeletedAt time.Time
-	// Deleted is the agent's end, until it is created again. Nil: it exists, or never did.
-	Deleted *Deletion
 
 	// done are the calls, with OnUnknown Pause or Rerun, that the turn, and those it
 	// continues, have started and that may have had their effect.
@@ -189,13 +183,6 @@ type Output struct {
 type doneCall struct {
 	id              messages.CallID
 	tool, arguments string
-}
-
-// Remembered is a decision for all later calls of a tool.
-type Remembered struct {
-	Granted bool
-	// Text is what the model reads of a denial.
-	Text string
 }
 
 // Ended is a turn that ended.

@@ -44,7 +44,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 	if err := exists(a, 0, line.Last); err != nil {
 		return err
 	}
-	line.Deleted = life.End() != nil
+	line.Deleted = life.Deletion() != nil
 	if !line.Deleted {
 		line.Children, line.ChildAgents = family(children.List())
 	}

@@ -359,7 +359,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		row.Phase, row.Turn = string(t.Phase), t.Turn
 	}
 	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children).WithTimers(timers.Lines(a))
-	if status.Deleted = life.End(); status.Deleted != nil {
+	if status.Deleted = life.Deletion(); status.Deleted != nil {
 		status.Phase = projections.PhaseDeleted
 	}
 	p.line(0, status)

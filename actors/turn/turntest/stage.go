@@ -91,7 +91,7 @@ func (s *Stage) Decide(cmd any) {
 	if c, ok := cmd.(messages.Command); ok {
 		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}
 	}
-	if del, ok := cmd.(messages.Delete); ok && s.State.Deleted == nil { // the frame before the tombstone
+	if del, ok := cmd.(messages.Delete); ok && s.State.Life.Deleted == nil { // the frame before the tombstone
 		cause = messages.Cause{Type: del.CommandType(), Door: "client"}
 	}
 	s.append(first, cause, events)

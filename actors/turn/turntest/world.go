@@ -2,13 +2,13 @@ package turntest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // ownSettings are those about the agent itself.
@@ -140,14 +140,16 @@ var ownShows = map[string]func(s *Stage){
 		fmt.Fprintf(&s.out, "  agent: %s\n", usedText(s.State.Used))
 	},
 	"remembered": func(s *Stage) {
-		for _, tool := range slices.Sorted(maps.Keys(s.State.Remembered)) {
-			if r := s.State.Remembered[tool]; r.Granted {
-				fmt.Fprintf(&s.out, "  %s: granted\n", tool)
+		list := slices.Clone(s.State.Decisions.List)
+		slices.SortFunc(list, func(a, b projections.Decision) int { return strings.Compare(a.Tool, b.Tool) })
+		for _, r := range list {
+			if r.Decision == "granted" {
+				fmt.Fprintf(&s.out, "  %s: granted\n", r.Tool)
 			} else {
-				fmt.Fprintf(&s.out, "  %s: denied, %q\n", tool, r.Text)
+				fmt.Fprintf(&s.out, "  %s: denied, %q\n", r.Tool, r.Text)
 			}
 		}
-		if len(s.State.Remembered) == 0 {
+		if len(list) == 0 {
 			s.out.WriteString("  nothing is remembered\n")
 		}
 	},

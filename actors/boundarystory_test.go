@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -77,15 +78,15 @@ func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
 func idle(s *turn.State) bool { return s.Turn == nil }
 
 // at says that a call of the tool has the status.
-func at(status turn.Status, name string) func(*turn.State) bool {
+func at(status projections.Outcome, name string) func(*turn.State) bool {
 	return func(s *turn.State) bool {
-		return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c turn.ToolCall) bool { return c.Tool == name && c.Status == status })
+		return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c projections.CallState) bool { return c.Tool == name && c.Outcome == status })
 	}
 }
 
 // rests says that the turn is paused, and why.
 func rests(reason string) func(*turn.State) bool {
-	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused == reason }
+	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused() == reason }
 }
 
 // awaits reports whether a call below waits for a person.
@@ -104,7 +105,7 @@ func scenes() []scene {
 	steps.Options.MaxSteps = 2
 	return []scene{
 		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that steers the turn
-		{when: at(turn.Executing, "until"), do: under(messages.PolicySteer, "j1", "and hurry")},
+		{when: at(projections.CallRunning, "until"), do: under(messages.PolicySteer, "j1", "and hurry")},
 		{when: idle, do: say("u2", "work")}, // tools of every OnUnknown, one of them gated; a queue
 		{when: rests("approval"), do: say("u3", "again")},
 		{when: rests("approval"), do: say("u4", "never")},
@@ -123,17 +124,17 @@ func scenes() []scene {
 		{when: idle, do: say("u17", "delegate")}, // a child whose call waits for a person, beside a tool
 		{when: awaits, do: messages.Approve{ID: "a17", Call: "g1"}},
 		{when: idle, do: say("u18", "delegate once more")}, // a child that is stopped
-		{when: at(turn.Executing, "ever"), do: messages.Interrupt{ID: "i18", Reason: "no need"}, below: true},
+		{when: at(projections.CallRunning, "ever"), do: messages.Interrupt{ID: "i18", Reason: "no need"}, below: true},
 		{when: idle, do: messages.SetState{ID: "s1", Patch: json.RawMessage(`{"plan":"free"}`)}},
 		{when: idle, do: say("u11", "wait")}, // steering and stopping
-		{when: at(turn.Executing, "ever"), do: under(messages.PolicyInterrupt, "u12", "wait once more")},
-		{when: at(turn.Executing, "ever"), do: messages.Interrupt{ID: "i12", Reason: "enough"}},
+		{when: at(projections.CallRunning, "ever"), do: under(messages.PolicyInterrupt, "u12", "wait once more")},
+		{when: at(projections.CallRunning, "ever"), do: messages.Interrupt{ID: "i12", Reason: "enough"}},
 		{when: idle, do: say("u13", "wait")},
-		{when: at(turn.Executing, "ever"), do: messages.Abort{ID: "a13"}},
+		{when: at(projections.CallRunning, "ever"), do: messages.Abort{ID: "a13"}},
 		{when: idle, do: say("u14", "wait")},
-		{when: at(turn.Executing, "ever"), do: say("u15", "queued")},
-		{when: at(turn.Executing, "ever"), do: under(messages.PolicySteer, "j14", "steered")},
-		{when: at(turn.Executing, "ever"), do: messages.Clear{ID: "c14"}},
+		{when: at(projections.CallRunning, "ever"), do: say("u15", "queued")},
+		{when: at(projections.CallRunning, "ever"), do: under(messages.PolicySteer, "j14", "steered")},
+		{when: at(projections.CallRunning, "ever"), do: messages.Clear{ID: "c14"}},
 		{when: idle, do: say("u16", "hello")},
 	}
 }
@@ -191,7 +192,7 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 	state := &v.state
 	if state.Turn != nil {
 		for _, call := range state.Turn.Calls {
-			if call.Status == turn.Unknown {
+			if call.Outcome == projections.CallUnknown {
 				return s.decide(state.Turn.ID, call), false
 			}
 		}
@@ -217,7 +218,7 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 }
 
 // decide looks into the ledger to say what became of a call. Hold mu.
-func (s *tale) decide(t messages.TurnID, c turn.ToolCall) messages.Command {
+func (s *tale) decide(t messages.TurnID, c projections.CallState) messages.Command {
 	if c.Tool != "mail" && c.Tool != "wire" {
 		s.t.Errorf("a person is asked about %s, which is not of a tool with OnUnknown Pause", c.ID)
 	}

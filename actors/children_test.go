@@ -259,7 +259,7 @@ func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
 	if len(last.Waiting) != messages.MaxWaits || !last.More || len(asked) != calls {
 		t.Fatalf("%d of %d are listed, more %v", len(last.Waiting), len(asked), last.More)
 	}
-	var q projections.Queue
+	var q projections.Work
 	for i, ev := range s.Events(root) {
 		q.Apply(messages.EventNumber(i+1), ev)
 	}

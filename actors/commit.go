@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // commit appends events, which the state has already folded, as one frame, and does
@@ -90,8 +91,8 @@ func Summarize(s *turn.State) eventlog.Summary {
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}
-	if s.Ended != nil && s.Ended.Failed {
-		sum.Failed = s.Ended.Reason
+	if s.Ended != nil && s.Ended.Phase == projections.Failed {
+		sum.Failed = s.Ended.Why()
 	}
 	return sum
 }

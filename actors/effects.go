@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
 	"github.com/reprise-dev/reprise/providers/tool"
@@ -144,7 +145,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 // roomFor waits until there is memory for the copies of a tool's result that are made when it
 // is stored, and returns the result, or the failure of a call for whose result there is
 // none. This is no part of the time that the tool may take.
-func roomFor(ctx context.Context, c turn.ToolCall, result any) any {
+func roomFor(ctx context.Context, c projections.CallState, result any) any {
 	returned, ok := result.(turn.ToolReturned)
 	if !ok {
 		return result
@@ -201,11 +202,11 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	}
 	missing := a.missing
 	a.rewritten, a.missing = nil, nil
-	above := messages.Hearers(a.state.Turn.Callers())
+	above := messages.Hearers(a.state.Turn.Callers)
 	gone := turn.ModelErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine"}
 	var j *judging
 	if a.def.judges || a.def.around {
-		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs(), denials: make(map[string]int)}
+		j = &judging{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs, denials: make(map[string]int)}
 		for _, r := range a.state.Decisions.List {
 			j.denials[r.Tool] = len(r.Text)
 		}
@@ -271,7 +272,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		h.info.Step++
 	}
 	a.rewritten, a.missing = nil, nil
-	atStart, most := t.AtStart(), a.def.showAtMost()
+	atStart, most := !t.Asked, a.def.showAtMost()
 	gone := hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Decisions: []turn.HookDecision{
 		{Hook: "hooks", Point: string(e.Point), Do: turn.HookFailed, Reason: errHookGone.Error()},
 	}}}
@@ -380,23 +381,23 @@ func modelErred(call messages.CallID, err *providers.Error, h *heard) turn.Model
 }
 
 // call is the state's record of the effect's tool call.
-func (a *agent) call(e turn.Effect) turn.ToolCall {
+func (a *agent) call(e turn.Effect) projections.CallState {
 	for _, c := range a.state.Turn.Calls {
 		if c.ID == e.Call {
 			return c
 		}
 	}
-	return turn.ToolCall{ID: e.Call}
+	return projections.CallState{ToolCall: projections.ToolCall{ID: e.Call}}
 }
 
 // erred is a tool's failure, with the text that the model reads.
-func erred(c turn.ToolCall, kind, format string, args ...any) turn.ToolErred {
+func erred(c projections.CallState, kind, format string, args ...any) turn.ToolErred {
 	return turn.ToolErred{Call: c.ID, Attempt: c.Attempt, Kind: kind, Message: printable(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // useTool runs a tool and asks the hooks about its result; h is nil if there are
 // none.
-func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition, h *hooking) any {
+func (a *agent) useTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) any {
 	result := a.runTool(ctx, e, c, def, h)
 	if h == nil || !def.afterTool || ctx.Err() != nil {
 		return result
@@ -416,7 +417,7 @@ func (a *agent) useTool(ctx context.Context, e turn.Effect, c turn.ToolCall, def
 }
 
 // runTool runs a tool within its time limit and gives what came of it.
-func (a *agent) runTool(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition, h *hooking) (result any) {
+func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) (result any) {
 	t, limit := def.tools[c.Tool], def.timeout(c.Tool)
 	if t == nil {
 		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
@@ -469,12 +470,12 @@ func (a *agent) progress(e turn.Effect, text string) {
 	})
 }
 
-func (a *agent) callInfo(e turn.Effect, c turn.ToolCall) tool.Call {
+func (a *agent) callInfo(e turn.Effect, c projections.CallState) tool.Call {
 	return tool.Call{Agent: a.id, Turn: e.Turn, ID: c.ID, Key: c.Key, Attempt: c.Attempt}
 }
 
 // reconcile asks a tool what became of a lost call.
-func (a *agent) reconcile(ctx context.Context, e turn.Effect, c turn.ToolCall, def *definition) (result any) {
+func (a *agent) reconcile(ctx context.Context, e turn.Effect, c projections.CallState, def *definition) (result any) {
 	unsure := turn.ToolReconciled{Call: c.ID}
 	r, ok := def.tools[c.Tool].(tool.Reconciler)
 	if !ok {

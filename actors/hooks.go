@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/tool"
 )
@@ -31,7 +32,7 @@ type hooking struct {
 func (a *agent) hooking() hooking {
 	t := a.state.Turn
 	info := HookInfo{Agent: a.id, Turn: t.ID, Step: t.Steps, Inputs: slices.Clone(a.state.TurnInputs())}
-	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, epoch: a.epoch, passed: t.Hooked()}
+	return hooking{rt: a.rt, hooks: a.def.hooks, info: info, epoch: a.epoch, passed: t.Hooked}
 }
 
 // ask asks every hook at a point until one stops the others: by ending the
@@ -460,7 +461,7 @@ func (h hooking) aroundModel(next func(context.Context, providers.Request) (prov
 }
 
 // aroundTool puts the hooks around a tool's call, the first outermost.
-func (h hooking) aroundTool(c turn.ToolCall, next func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
+func (h hooking) aroundTool(c projections.CallState, next func(context.Context, json.RawMessage) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	for _, hook := range slices.Backward(h.hooks) {
 		if inner := next; hook.AroundTool != nil {
 			next = func(ctx context.Context, arguments json.RawMessage) (string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // act is one thing that somebody does in a life.
@@ -185,13 +186,13 @@ func (w *world) decision(a act, id string) messages.Command {
 		known := append(remembered(s), "pay")
 		return messages.Forget{ID: id, Tool: known[0]}
 	case "approve":
-		c := waiting(s, turn.Gated, a.n)
+		c := waiting(s, projections.CallWaiting, a.n)
 		return messages.Approve{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 < 2}
 	case "deny":
-		c := waiting(s, turn.Gated, a.n)
+		c := waiting(s, projections.CallWaiting, a.n)
 		return messages.Deny{ID: id, Call: c.ID, ArgsHash: hashOf(c, a.n), Remember: a.n%4 < 2}
 	}
-	c := waiting(s, turn.Unknown, a.n)
+	c := waiting(s, projections.CallUnknown, a.n)
 	return messages.Decide{ID: id, Call: c.ID, Outcome: []messages.Outcome{messages.OutcomeCompleted, messages.OutcomeFailed, messages.OutcomeRetry}[a.n%3], Result: "so it was"}
 }
 
@@ -199,9 +200,9 @@ func (w *world) decision(a act, id string) messages.Command {
 func asked(s *turn.State, n int) string {
 	t := s.Turn
 	switch {
-	case t != nil && slices.ContainsFunc(t.Calls, func(c turn.ToolCall) bool { return c.Status == turn.Gated }):
+	case t != nil && slices.ContainsFunc(t.Calls, func(c projections.CallState) bool { return c.Outcome == projections.CallWaiting }):
 		return []string{"approve", "approve", "deny"}[n%3]
-	case t != nil && slices.ContainsFunc(t.Calls, func(c turn.ToolCall) bool { return c.Status == turn.Unknown }):
+	case t != nil && slices.ContainsFunc(t.Calls, func(c projections.CallState) bool { return c.Outcome == projections.CallUnknown }):
 		return "decide"
 	case len(s.Decisions.List) > 0 && n%2 == 0:
 		return "forget"
@@ -210,23 +211,23 @@ func asked(s *turn.State, n int) string {
 }
 
 // waiting is a call of that status; one that is none if there is none.
-func waiting(s *turn.State, status turn.Status, n int) turn.ToolCall {
-	var list []turn.ToolCall
+func waiting(s *turn.State, status projections.Outcome, n int) projections.CallState {
+	var list []projections.CallState
 	if s.Turn != nil {
 		for _, c := range s.Turn.Calls {
-			if c.Status == status {
+			if c.Outcome == status {
 				list = append(list, c)
 			}
 		}
 	}
 	if len(list) == 0 {
-		return turn.ToolCall{ID: "c1"}
+		return projections.CallState{ToolCall: projections.ToolCall{ID: "c1"}}
 	}
 	return list[n%len(list)]
 }
 
 // hashOf is the hash of a call's arguments, none, or another.
-func hashOf(c turn.ToolCall, n int) string {
+func hashOf(c projections.CallState, n int) string {
 	switch n % 5 {
 	case 0:
 		return messages.HashArguments(c.Arguments + " ")
@@ -295,9 +296,9 @@ func (w *world) drain() {
 func (w *world) help(i int, a messages.AgentID) bool {
 	w.mu.Lock()
 	s := &w.fold(a).state
-	last, calls, paused := s.Last, []turn.ToolCall(nil), ""
+	last, calls, paused := s.Last, []projections.CallState(nil), ""
 	if s.Turn != nil {
-		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused
+		calls, paused = slices.Clone(s.Turn.Calls), s.Turn.Paused()
 	}
 	busy, later := s.Turn != nil || s.Open(), slices.Clone(s.Timers.Scheduled)
 	w.mu.Unlock()
@@ -312,11 +313,11 @@ func (w *world) help(i int, a messages.AgentID) bool {
 		return false
 	}
 	for _, c := range calls {
-		switch c.Status {
-		case turn.Gated:
+		switch c.Outcome {
+		case projections.CallWaiting:
 			w.ask(h, a, messages.Approve{ID: id, Call: c.ID})
 			return true
-		case turn.Unknown:
+		case projections.CallUnknown:
 			w.ask(h, a, messages.Decide{ID: id, Call: c.ID, Outcome: messages.OutcomeRetry})
 			w.ask(h, a, messages.Decide{ID: id + "b", Call: c.ID, Outcome: messages.OutcomeFailed})
 		}

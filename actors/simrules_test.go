@@ -177,8 +177,8 @@ func summaryOf(s *turn.State) eventlog.Summary {
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}
-	if s.Ended != nil && s.Ended.Failed {
-		sum.Failed = s.Ended.Reason
+	if s.Ended != nil && s.Ended.Phase == projections.Failed {
+		sum.Failed = s.Ended.Why()
 	}
 	return told(sum)
 }

@@ -98,7 +98,7 @@ func TestPersonIsRecorded(t *testing.T) {
 		by := make(map[messages.CallID]messages.Person)
 		for _, e := range list {
 			if e.Person != nil {
-				by[e.Call] = *e.Person
+				by[e.ID] = *e.Person
 			}
 		}
 		return by

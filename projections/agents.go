@@ -73,35 +73,26 @@ type FailedTurn struct {
 	At      time.Time `json:"at,omitzero"`
 }
 
-// NewAgentStatus joins a row with what the agent has to do.
-func NewAgentStatus(row Agent, q *Queue) AgentStatus {
-	return AgentStatus{Agent: row, Queue: append([]string{}, q.Inputs.QueuedIDs()...), Steered: q.Inputs.SteeredIDs(), Waiting: append([]Waiting{}, q.waiting...), WaitingMore: q.More()}
-}
-
-// WithTimers is the status with the inputs that are to come later.
-func (s AgentStatus) WithTimers(list []messages.Timer) AgentStatus {
-	for _, t := range list {
-		if s.Timers++; s.Next.IsZero() || t.Next.Before(s.Next) {
-			s.Next = t.Next
-		}
+// NewAgentStatus joins a row with what the agent has to do and does.
+func NewAgentStatus(row Agent, w *Work) AgentStatus {
+	s := AgentStatus{Agent: row, Queue: append([]string{}, w.Inputs.QueuedIDs()...), Steered: w.Inputs.SteeredIDs(), Waiting: append([]Waiting{}, w.Waiting()...), WaitingMore: w.More()}
+	if s.Timers = len(w.Timers.Scheduled); s.Timers > 0 {
+		s.Next = w.Timers.Next().At
+	}
+	if t := w.Turn; t != nil && t.Phase == Paused {
+		s.Paused, s.Message, s.Limit = t.Reason, t.Message, t.Reached
+	}
+	if accounts := w.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
+		s.Budget = &accounts
 	}
 	return s
 }
 
-// WithTurn is the status with what its newest turn and its budget tell.
-func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
-	if t, ok := turns.Newest(); ok && t.Phase == Paused {
-		s.Paused, s.Message = t.Reason, t.Message
-		if limit, ok := b.Reached(); ok {
-			s.Limit = &limit
-		}
-	}
+// WithTurns returns the status with the newest turn that ended.
+func (s AgentStatus) WithTurns(turns *Turns) AgentStatus {
 	if t, ok := turns.newestEnded(); ok && t.Phase == Failed && !t.Cleared {
-		s.LastFailed = cmp.Or(t.Kind, t.Reason)
-		s.Failed = &FailedTurn{t.Turn, s.LastFailed, t.Message, t.EndedAt}
-	}
-	if accounts := b.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
-		s.Budget = &accounts
+		s.LastFailed = t.Why()
+		s.Failed = &FailedTurn{t.ID, s.LastFailed, t.Message, t.EndedAt}
 	}
 	return s
 }
@@ -111,7 +102,7 @@ func (s AgentStatus) WithTurn(turns *Turns, b *Budget) AgentStatus {
 func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
 	s.Parent = c.Parent()
 	if t, ok := turns.Newest(); ok {
-		s.Children = slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != t.Turn })
+		s.Children = slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != t.ID })
 	}
 	return s
 }

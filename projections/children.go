@@ -1,8 +1,6 @@
 package projections
 
 import (
-	"slices"
-
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -40,11 +38,17 @@ type Child struct {
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-// Children is the children of an agent, and whom it works for itself. The zero
+// Children are the children of an agent, and whom it works for itself. The zero
 // value has none.
 type Children struct {
 	parent *messages.Caller
-	list   []Child
+	list   []child
+}
+
+// child is a line with what the call knows of its child.
+type child struct {
+	Child
+	call ChildCall
 }
 
 // Apply folds event number n.
@@ -61,48 +65,62 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		if ev.Detached {
 			status = ChildDetached
 		}
-		c.list = append(c.list, Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status})
-	case messages.ChildWaiting:
-		c.change(ev.Turn, ev.Call, func(child *Child) {
-			if child.Status, child.Waiting, child.More = ChildWaits, len(ev.Waiting), ev.More; ev.Busy {
-				child.Status = ChildRunning
-			}
-		})
-	case messages.ChildResumed:
-		c.change(ev.Turn, ev.Call, func(child *Child) { child.Status, child.Waiting, child.More = ChildRunning, 0, false })
+		c.list = append(c.list, child{Child: Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status}})
+	case messages.ChildWaiting, messages.ChildResumed:
+		if x := c.find(ev); x != nil {
+			x.waits(n, ev)
+		}
 	case messages.ChildCompleted:
-		c.end(ev.Turn, ev.Call, ChildCompleted, "", ev.Spent)
+		c.end(ev, ChildCompleted, "", ev.Spent)
 	case messages.ChildFailed:
-		c.end(ev.Turn, ev.Call, ChildFailed, ev.Message, ev.Spent)
+		c.end(ev, ChildFailed, ev.Message, ev.Spent)
 	case messages.ChildAborted:
-		c.end(ev.Turn, ev.Call, ChildStopping, ev.Reason, messages.Spent{})
+		c.end(ev, ChildStopping, ev.Reason, messages.Spent{})
 	case messages.ChildStopped:
-		c.end(ev.Turn, ev.Call, ChildStopped, "", ev.Spent)
+		c.end(ev, ChildStopped, "", ev.Spent)
 	}
 }
 
-func (c *Children) end(turn messages.TurnID, call messages.CallID, status, message string, spent messages.Spent) {
-	c.change(turn, call, func(child *Child) {
-		child.Status, child.Waiting, child.More = status, 0, false
-		child.Usage, child.Cost = spent.Usage, spent.Cost
-		if message != "" {
-			child.Message = message
-		}
-	})
+// waits folds what the child waits for.
+func (x *child) waits(n messages.EventNumber, ev messages.Event) {
+	x.call.apply(origin{n: n}, ev)
+	x.Status, x.Waiting, x.More = ChildRunning, len(x.call.Waiting), x.call.More
+	if x.Waiting > 0 && !x.call.Busy {
+		x.Status = ChildWaits
+	}
 }
 
-// change changes the newest child of a call.
-func (c *Children) change(turn messages.TurnID, call messages.CallID, do func(*Child)) {
+func (c *Children) end(ev messages.Event, status, message string, spent messages.Spent) {
+	x := c.find(ev)
+	if x == nil {
+		return
+	}
+	x.Status, x.Waiting, x.More = status, 0, false
+	x.Usage, x.Cost = spent.Usage, spent.Cost
+	if message != "" {
+		x.Message = message
+	}
+}
+
+// find returns the newest child of the call that an event names; nil if there is none.
+func (c *Children) find(ev messages.Event) *child {
+	turn, call := TurnOf(ev), CallOf(ev)
 	for i := len(c.list) - 1; i >= 0; i-- {
-		if c.list[i].Turn == turn && c.list[i].Call == call {
-			do(&c.list[i])
-			return
+		if x := &c.list[i]; x.Turn == turn && x.Call == call {
+			return x
 		}
 	}
+	return nil
 }
 
-// List is all children, oldest first. It is the caller's.
-func (c *Children) List() []Child { return slices.Clone(c.list) }
+// List returns all children, oldest first. It is the caller's.
+func (c *Children) List() []Child {
+	var list []Child
+	for i := range c.list {
+		list = append(list, c.list[i].Child)
+	}
+	return list
+}
 
-// Parent is the call that the agent works for, or did last; nil if it never did.
+// Parent returns the call that the agent works for, or did last; nil if it never did.
 func (c *Children) Parent() *messages.Caller { return c.parent }

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,12 +40,12 @@ func TestEffects(t *testing.T) { // A33, A43
 		messages.ToolCompleted{Turn: "t1", Call: "c1", Output: "late"}, // of nothing that is known: its own line
 	)
 	want := []Effect{
-		{N: 1, At: second(0), Turn: "t1", Step: 1, Call: "c1", Tool: "look", OnUnknown: messages.ReadOnly, Key: "k1", Arguments: `{"w":1}`, Attempts: 1, Outcome: CallFailed, Kind: "panic",
-			Output: strings.Repeat("é", MaxPreview/2), OutputBytes: 2 * MaxPreview, Started: 4, StartedAt: second(3), Ended: 9, EndedAt: second(8)},
-		{N: 2, At: second(1), Turn: "t1", Step: 1, Call: "c2", Tool: "refund", OnUnknown: messages.Pause, Key: "k2", Arguments: `{"order":9}`, Rewritten: true, Attempts: 2, Outcome: CallCompleted, By: "decision",
-			Output: "paid", OutputBytes: 4, Flagged: "c0", Approval: "granted", ApprovedBy: "decision", Started: 11, StartedAt: second(10), Ended: 14, EndedAt: second(13)},
-		{N: 3, At: second(2), Turn: "t1", Step: 1, Call: "c3", Tool: "refund", Arguments: `{"order":8}`, Outcome: CallWaiting, ArgsHash: "h3", Asked: 8, AskedAt: second(7)},
-		{N: 15, At: second(14), Turn: "t1", Call: "c1", Outcome: CallCompleted, Output: "late", OutputBytes: 4, Ended: 15, EndedAt: second(14)},
+		{N: 1, At: second(0), ToolCall: ToolCall{Turn: "t1", Step: 1, ID: "c1", Tool: "look", OnUnknown: messages.ReadOnly, Key: "k1", Arguments: `{"w":1}`, Attempt: 1, Outcome: CallFailed, Kind: "panic",
+			Output: strings.Repeat("é", MaxPreview/2), OutputBytes: 2 * MaxPreview, Started: 4, StartedAt: second(3), Ended: 9, EndedAt: second(8)}},
+		{N: 2, At: second(1), ToolCall: ToolCall{Turn: "t1", Step: 1, ID: "c2", Tool: "refund", OnUnknown: messages.Pause, Key: "k2", Arguments: `{"order":9}`, Rewritten: true, Attempt: 2, Outcome: CallCompleted, By: "decision",
+			Output: "paid", OutputBytes: 4, Flagged: "c0", Approval: "granted", ApprovedBy: "decision", Started: 11, StartedAt: second(10), Ended: 14, EndedAt: second(13)}},
+		{N: 3, At: second(2), ToolCall: ToolCall{Turn: "t1", Step: 1, ID: "c3", Tool: "refund", Arguments: `{"order":8}`, Outcome: CallWaiting, ArgsHash: "h3", Asked: 8, AskedAt: second(7)}},
+		{N: 15, At: second(14), ToolCall: ToolCall{Turn: "t1", ID: "c1", Outcome: CallCompleted, Output: "late", OutputBytes: 4, Ended: 15, EndedAt: second(14)}},
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !reflect.DeepEqual(got[i], want[i]) {
@@ -67,7 +66,7 @@ func TestEffectsEndWithTheirTurn(t *testing.T) { // A12, A42
 	)
 	var told []string
 	for _, e := range got {
-		told = append(told, string(e.Call)+" "+string(e.Outcome)+" "+e.By)
+		told = append(told, string(e.ID)+" "+string(e.Outcome)+" "+e.By)
 	}
 	if want := []string{"c1 skipped ", "c2 unknown ", "c3 denied timeout", "c4 skipped ", "c1 requested "}; !reflect.DeepEqual(told, want) {
 		t.Errorf("got  %q\nwant %q", told, want)
@@ -118,41 +117,9 @@ func TestEffectsAfter(t *testing.T) { // A80
 	}
 }
 
-// What waits for approval among the effects is what the queue says.
-func TestEffectsAgreeWithApprovals(t *testing.T) { // A43
-	waited := 0
-	for seed := range uint64(200) {
-		var a all
-		for i, ev := range randomStory(seed, 60) {
-			if _, again := ev.(messages.ToolRequested); again && i > 0 && slices.ContainsFunc(a.Effects.List(messages.AgentID{}), func(c Effect) bool { return c.Ended == 0 }) {
-				continue // no agent asks for an open call again
-			}
-			if asked, ok := ev.(messages.ApprovalRequested); ok && asked.Turn == "" {
-				continue // every call has a turn
-			}
-			a.At(second(i))
-			a.Apply(messages.EventNumber(i+1), ev)
-			var waiting []messages.Approval
-			for _, c := range a.Effects.List(messages.AgentID{}) {
-				if w, waits := c.Waits(); waits {
-					waiting = append(waiting, w)
-				}
-			}
-			slices.SortFunc(waiting, func(a, b messages.Approval) int { return int(a.N) - int(b.N) })
-			if want := a.Queue.Approvals(messages.AgentID{}); !reflect.DeepEqual(waiting, want) {
-				t.Fatalf("seed %d, event %d %s\neffects %+v\nqueue   %+v", seed, i+1, ev.EventType(), waiting, want)
-			}
-			waited += len(waiting)
-		}
-	}
-	if waited == 0 {
-		t.Error("nothing ever waited")
-	}
-}
-
 func TestWhere(t *testing.T) {
-	e := Effect{Tool: "refund", Outcome: CallCompleted, At: testTime,
-		Arguments: `{"order":7,"who":{"name":"Ann\nLee","tags":["a","b=c"],"vip":true},"sum":1.50,"none":null,"a=b":"x\\y"}`}
+	e := Effect{At: testTime, ToolCall: ToolCall{Tool: "refund", Outcome: CallCompleted,
+		Arguments: `{"order":7,"who":{"name":"Ann\nLee","tags":["a","b=c"],"vip":true},"sum":1.50,"none":null,"a=b":"x\\y"}`}}
 	yes := []EffectFilter{
 		{}, {Tool: "refund"}, {Outcome: CallCompleted}, {Since: testTime}, {Until: testTime.Add(1)},
 		{Where: map[string]string{"order": "7"}}, {Where: map[string]string{"order": "7", "who.vip": "true"}},

@@ -101,3 +101,13 @@ func idsOf(list []Input) (ids []string) {
 	}
 	return ids
 }
+
+// callers returns the callers above the first of these inputs that is the task of a call.
+func (q *Inputs) callers(ids []string) []messages.Caller {
+	for i := range q.Queued {
+		if in := &q.Queued[i]; in.Parent != nil && slices.Contains(ids, in.ID) {
+			return in.Parent.Chain()
+		}
+	}
+	return nil
+}

@@ -37,9 +37,8 @@ type Replay struct {
 	History   History
 	State     State
 	Turns     Turns
-	Queue     Queue
+	Work      Work
 	Usage     Usage
-	Budget    Budget
 	Decisions Decisions
 }
 
@@ -51,12 +50,12 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	turnBefore, _ := r.Turns.Turn(turnID)
 	stateBefore, queueBefore := r.State.current(), r.queueText()
 	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)
-	removedBefore, agentLimits := r.History.removed, r.Budget.agent.Limits
+	removedBefore, agentLimits := r.History.removed, r.Work.Raised
 
 	r.Turns.At(at)
-	r.Queue.At(at)
+	r.Work.At(at)
 	r.Decisions.At(at)
-	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Queue, &r.Usage, &r.Budget, &r.Decisions} {
+	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Work, &r.Usage, &r.Decisions} {
 		v.Apply(n, ev)
 	}
 	gone, withheld := r.withheld(removedBefore, ev)
@@ -65,10 +64,10 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	if turn, ok := r.Turns.Turn(turnID); ok {
 		c.Turn = turnChanges(turnBefore, turn)
 		if m := turn.Phase; turnBefore.Ended == 0 && (m == Failed || m == Aborted) {
-			c.History = append(c.History, fmt.Sprintf("* items of turn %s are marked %s", turn.Turn, m))
+			c.History = append(c.History, fmt.Sprintf("* items of turn %s are marked %s", turn.ID, m))
 		}
 	}
-	if now := r.Budget.agent.Limits; now != agentLimits {
+	if now := r.Work.Raised; now != agentLimits {
 		c.Turn = append(c.Turn, "limits of the agent: "+limitsText(now))
 	}
 	if compacted, ok := ev.(messages.HistoryCompacted); ok {
@@ -92,7 +91,7 @@ type shown struct {
 // queueText is what the queue holds, in the order in which it is told.
 func (r *Replay) queueText() [5]shown {
 	var approvals, unknown, remembered []string
-	for _, w := range r.Queue.waiting {
+	for _, w := range r.Work.Waiting() {
 		if w.Kind == WaitsForApproval {
 			approvals = append(approvals, "call "+string(w.Call))
 		} else {
@@ -103,8 +102,8 @@ func (r *Replay) queueText() [5]shown {
 		remembered = append(remembered, d.Decision+" for all calls of "+d.Tool)
 	}
 	return [...]shown{
-		{"queued", "left the queue", r.Queue.Inputs.QueuedIDs()},
-		{"steered the turn", "no longer waits to steer", r.Queue.Inputs.SteeredIDs()},
+		{"queued", "left the queue", r.Work.Inputs.QueuedIDs()},
+		{"steered the turn", "no longer waits to steer", r.Work.Inputs.SteeredIDs()},
 		{"waits for approval", "waits for approval no more", approvals},
 		{"waits for a decision", "waits no more", unknown},
 		{"is remembered", "is forgotten", remembered},
@@ -152,8 +151,8 @@ func turnChanges(before, after Turn) []string {
 	if is := turnText(after); is != turnText(before) {
 		lines = append(lines, is)
 	}
-	if after.Limits != before.Limits && before.Turn != "" { // turn.started says what they are at first
-		lines = append(lines, fmt.Sprintf("limits of turn %s: %s", after.Turn, limitsText(after.Limits)))
+	if after.Limits != before.Limits && before.ID != "" { // turn.started says what they are at first
+		lines = append(lines, fmt.Sprintf("limits of turn %s: %s", after.ID, limitsText(after.Limits)))
 	}
 	return lines
 }
@@ -180,7 +179,7 @@ func limitsText(l messages.Limits) string {
 }
 
 func turnText(t Turn) string {
-	text := fmt.Sprintf("turn %s %s", t.Turn, t.Phase)
+	text := fmt.Sprintf("turn %s %s", t.ID, t.Phase)
 	if why := cmp.Or(t.Reason, t.By); why != "" {
 		text += " (" + why + ")"
 	}

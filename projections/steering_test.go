@@ -87,8 +87,8 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 		}
 		for _, pair := range [][2]any{
 			{cleared.History.View(), fresh.History.View()}, {cleared.History.Digest(), fresh.History.Digest()}, {cleared.History.Size(), fresh.History.Size()},
-			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Queue.Inputs.QueuedIDs(), fresh.Queue.Inputs.QueuedIDs()}, {cleared.Queue.Inputs.SteeredIDs(), fresh.Queue.Inputs.SteeredIDs()},
-			{cleared.Queue.Waiting(), fresh.Queue.Waiting()}, {len(cleared.Decided.List), 0},
+			{string(cleared.State.JSON()), string(fresh.State.JSON())}, {cleared.Work.Inputs.QueuedIDs(), fresh.Work.Inputs.QueuedIDs()}, {cleared.Work.Inputs.SteeredIDs(), fresh.Work.Inputs.SteeredIDs()},
+			{cleared.Work.Waiting(), fresh.Work.Waiting()}, {len(cleared.Decided.List), 0},
 		} {
 			if !reflect.DeepEqual(pair[0], pair[1]) {
 				t.Errorf("after event %d: %v, of a fresh agent %v", 12+i, pair[0], pair[1])
@@ -101,7 +101,7 @@ func TestClearedIsAsCreated(t *testing.T) { // A13
 }
 
 func TestQueueOfASteeredAgent(t *testing.T) { // A10
-	var q Queue
+	var q Work
 	for _, step := range []struct {
 		ev              messages.Event
 		queued, steered []string
@@ -128,7 +128,7 @@ func TestQueueOfASteeredAgent(t *testing.T) { // A10
 }
 
 func TestApprovals(t *testing.T) { // A42, A43
-	var q Queue
+	var q Work
 	var d Decisions
 	n := messages.EventNumber(0)
 	apply := func(events ...messages.Event) {
@@ -143,6 +143,10 @@ func TestApprovals(t *testing.T) { // A42, A43
 	expires := testTime.Add(time.Hour)
 	gate := func(call messages.CallID, args string) messages.Event {
 		return messages.ApprovalRequested{Turn: "t", Call: call, Tool: "refund", Arguments: args, ArgsHash: messages.HashArguments(args), Reason: "over 50", ExpiresAt: &expires}
+	}
+	q.Apply(0, messages.TurnStarted{Turn: "t"})
+	for _, call := range []messages.CallID{"b", "c", "d"} {
+		q.Apply(0, messages.ToolRequested{Turn: "t", Call: call, Tool: "refund"})
 	}
 	apply(messages.ToolRequested{Turn: "t", Call: "a", Tool: "refund", Arguments: "1"}, messages.ToolFlagged{Turn: "t", Call: "a", Of: "z"}, gate("a", "1"),
 		gate("b", "2"), messages.ToolFlagged{Turn: "t", Call: "b", Of: "a"}, gate("c", "3"), messages.ToolUnknown{Turn: "t", Call: "d"})
@@ -187,7 +191,8 @@ func TestApprovals(t *testing.T) { // A42, A43
 
 // A call is told with the arguments that it runs with.
 func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
-	var q Queue
+	var q Work
+	q.Apply(0, messages.TurnStarted{Turn: "t"})
 	for i, ev := range []messages.Event{
 		messages.ToolRequested{Turn: "t", Call: "a", Tool: "f", Arguments: "{}"}, messages.HookDecided{Turn: "t", Call: "a", Decision: "rewrite", Arguments: `{"x":1}`},
 		messages.ToolStarted{Turn: "t", Call: "a", Tool: "f"}, messages.ToolUnknown{Turn: "t", Call: "a", Reason: "crash"},
@@ -202,13 +207,13 @@ func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
 			t.Errorf("after event %d: %+v", i+1, q.Waiting())
 		}
 	}
-	if q.Apply(7, messages.ToolCompleted{Turn: "t", Call: "a"}); len(q.Waiting()) != 0 || len(q.calls) != 0 {
+	if q.Apply(7, messages.ToolCompleted{Turn: "t", Call: "a"}); len(q.Waiting()) != 0 {
 		t.Errorf("%+v", q)
 	}
 }
 
 func TestBudget(t *testing.T) { // A17, A52
-	var b Budget
+	var b Work
 	limits := messages.Limits{MaxTokens: 100, MaxDuration: 60_000}
 	usage := func(n int) messages.Usage { return messages.Usage{Input: n, Output: 1} }
 	check := func(n int, turn *Account, agent Account) {
@@ -221,7 +226,7 @@ func TestBudget(t *testing.T) { // A17, A52
 	}
 	events := []messages.Event{
 		messages.TurnStarted{Turn: "t1", MaxSteps: 5, Limits: limits},
-		messages.TimerSet{Turn: "t1", Timer: "d2", For: "duration", Set: testTime},
+		messages.TimerSet{Turn: "t1", Timer: "duration", For: "duration", Set: testTime},
 		messages.TimerSet{Turn: "t1", Timer: "r3", For: "retry", Set: testTime},
 		messages.BudgetReserved{Turn: "t1", Step: 1, Tokens: 50, Cost: 5},
 		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 1, Call: "m5"},
@@ -230,7 +235,7 @@ func TestBudget(t *testing.T) { // A17, A52
 		messages.ModelRequested{Turn: "t1", Step: 1, Attempt: 2, Call: "m8"},
 		messages.ModelCompleted{Turn: "t1", Step: 1, Call: "m8", Usage: usage(20), Cost: 2},
 		messages.BudgetSettled{Turn: "t1", Step: 1, Call: "m8", Tokens: 21, Cost: 2}, // 10: counted already
-		messages.TimerCancelled{Turn: "t1", Timer: "d2", Ran: 1500},
+		messages.TimerCancelled{Turn: "t1", Timer: "duration", Ran: 1500},
 		messages.TimerFired{Turn: "t1", Timer: "r3", Ran: 900},
 		messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxCost: 77}},
 		messages.BudgetRaised{Turn: "t1", Scope: "turn", Limits: messages.Limits{MaxTokens: 300}},
@@ -267,7 +272,7 @@ func TestBudget(t *testing.T) { // A17, A52
 // model call of the agent's and the same step of the turn's; another attempt is
 // neither.
 func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
-	var b Budget
+	var b Work
 	asks := func(turn messages.TurnID, step, attempt int) messages.Event {
 		return messages.ModelRequested{Turn: turn, Step: step, Attempt: attempt, Call: "m"}
 	}
@@ -310,8 +315,7 @@ func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
 // for a decision besides.
 func TestStatusNamesTheLimit(t *testing.T) { // A17
 	var turns Turns
-	var b Budget
-	var q Queue
+	var w Work
 	reached := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
 	pause := func(reason string) messages.Event { return messages.TurnPaused{Turn: "t1", Reason: reason} }
 	raise := func(scope string, l messages.Limits) messages.Event {
@@ -335,10 +339,10 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 		{pause("hook"), false},
 		{messages.TurnAborted{Turn: "t1"}, false},
 	} {
-		for _, v := range []View{&turns, &b} {
+		for _, v := range []View{&turns, &w} {
 			v.Apply(messages.EventNumber(i+1), step.ev)
 		}
-		line, err := json.Marshal(NewAgentStatus(Agent{}, &q).WithTurn(&turns, &b))
+		line, err := json.Marshal(NewAgentStatus(Agent{}, &w).WithTurns(&turns))
 		const limit = `"limit":{"scope":"agent","limit":"max_tokens","message":"100 tokens are used"}`
 		if got := strings.Contains(string(line), limit); err != nil || got != step.told || strings.Contains(string(line), `"limit":`) != step.told {
 			t.Errorf("after event %d: %s, %v", i+1, line, err)
@@ -348,27 +352,27 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 
 func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 	var turns Turns
+	var w Work
 	for i, ev := range []messages.Event{
 		messages.TurnStarted{Turn: "t1", Inputs: []string{"u1"}, MaxSteps: 5},
 		asked("t1", "u1", "u2"),
 		messages.TurnPaused{Turn: "t1", Reason: "approval", Message: "approve it", Calls: []messages.CallID{"c"}},
 	} {
 		turns.Apply(messages.EventNumber(i+1), ev)
+		w.Apply(messages.EventNumber(i+1), ev)
 	}
-	want := Turn{Turn: "t1", Inputs: []string{"u1", "u2"}, Phase: Paused, Reason: "approval", Message: "approve it", Calls: []messages.CallID{"c"}, Started: 1, Limits: messages.Limits{MaxSteps: 5}}
+	want := Turn{ID: "t1", Inputs: []string{"u1", "u2"}, Phase: Paused, Reason: "approval", Message: "approve it", Waiting: []messages.CallID{"c"}, Started: 1, Limits: messages.Limits{MaxSteps: 5}}
 	if got, _ := turns.Newest(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	var q Queue
-	var b Budget
-	b.Apply(1, messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxSteps: 7}})
-	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &q).WithTurn(&turns, &b)
+	w.Apply(4, messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxSteps: 7}})
+	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &w).WithTurns(&turns)
 	line, err := json.Marshal(status)
-	if tail := `"queue":[],"waiting":[],"paused":"approval","message":"approve it","budget":{"agent":{"limits":{"max_steps":7},"used":{"steps":0,"tokens":0}}}}`; err != nil || string(line[len(line)-len(tail):]) != tail {
+	if tail := `"queue":[],"waiting":[],"paused":"approval","message":"approve it","budget":{"turn":{"limits":{"max_steps":5},"used":{"steps":0,"tokens":0}},"agent":{"limits":{"max_steps":7},"used":{"steps":1,"tokens":0}}}}`; err != nil || string(line[len(line)-len(tail):]) != tail {
 		t.Errorf("%s, %v", line, err)
 	}
 	turns.Apply(4, messages.TurnResumed{Turn: "t1", MaxSteps: 9})
-	if got, _ := turns.Newest(); got.Phase != Running || got.Reason+got.Message != "" || got.Calls != nil || got.Limits.MaxSteps != 9 {
+	if got, _ := turns.Newest(); got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
 		t.Errorf("resumed: %+v", got)
 	}
 }

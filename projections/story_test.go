@@ -19,14 +19,13 @@ type all struct {
 	State   State
 	Turns   Turns
 	Usage   Usage
-	Queue   Queue
-	Budget  Budget
+	Work    Work
 	Decided Decisions
 	Effects Effects
 }
 
 func (a *all) views() []View {
-	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Queue, &a.Budget, &a.Decided, &a.Effects}
+	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Work, &a.Decided, &a.Effects}
 }
 
 func (a *all) At(at time.Time) {
@@ -50,8 +49,8 @@ func (a *all) shown(t testing.TB) string {
 		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"), "size": a.History.Size(),
 		"state": a.State.JSON(), "turns": a.Turns.List(),
 		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
-		"inputs": a.Queue.Inputs.QueuedIDs(), "steered": a.Queue.Inputs.SteeredIDs(), "waiting": a.Queue.Waiting(), "approvals": a.Queue.Approvals(messages.AgentID{}),
-		"lines": a.Usage.Lines(), "accounts": a.Budget.Accounts(), "reached": a.Budget.reached, "remembered": a.Decided.Remembered(messages.AgentID{}),
+		"inputs": a.Work.Inputs.QueuedIDs(), "steered": a.Work.Inputs.SteeredIDs(), "waiting": a.Work.Waiting(), "approvals": a.Work.Approvals(messages.AgentID{}),
+		"lines": a.Usage.Lines(), "accounts": a.Work.Accounts(), "remembered": a.Decided.Remembered(messages.AgentID{}),
 		"effects": a.Effects.List(messages.AgentID{}),
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 
 // Turn is one turn as of the newest event.
 type Turn struct {
-	Turn   messages.TurnID `json:"turn"`
+	ID     messages.TurnID `json:"turn"`
 	Inputs []string        `json:"inputs,omitempty"`
 	Phase  Phase           `json:"phase"`
 	// Reason says why it is paused, failed or aborted.
@@ -35,8 +36,8 @@ type Turn struct {
 	Finish string `json:"finish,omitempty"`
 	// By is the command that aborted it.
 	By string `json:"by,omitempty"`
-	// Calls are those that a paused turn waits for.
-	Calls []messages.CallID `json:"calls,omitempty"`
+	// Waiting are the calls that a paused turn waits for.
+	Waiting []messages.CallID `json:"calls,omitempty"`
 	// Continues is the failed turn that this one goes on from.
 	Continues messages.TurnID      `json:"continues,omitempty"`
 	Started   messages.EventNumber `json:"started"`
@@ -71,82 +72,114 @@ func (t *Turns) At(at time.Time) { t.at = at.UTC() }
 // Apply folds event number n. What is said of a turn that never started
 // changes nothing, and the first terminal event of a turn is its last word.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.TurnStarted:
-		if t.find(ev.Turn) == nil {
-			t.turns = append(t.turns, Turn{Turn: ev.Turn, Inputs: slices.Clone(ev.Inputs), Phase: Running, Continues: ev.Continues,
-				Started: n, StartedAt: t.at, Steps: ev.Steps, Limits: ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})})
-		}
-	case messages.TurnPaused:
-		t.phase(ev.Turn, Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Calls: ev.Calls})
-	case messages.TurnResumed:
-		t.phase(ev.Turn, Turn{Phase: Running})
-		t.raise(ev.Turn, messages.Limits{MaxSteps: ev.MaxSteps})
-	case messages.BudgetRaised:
-		if ev.Scope != "agent" {
-			t.raise(ev.Turn, ev.Limits)
-		}
-	case messages.TurnCompleted:
-		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Completed, Finish: ev.Finish, Steps: ev.Steps})
-	case messages.TurnFailed:
-		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Kind: ev.Kind, Status: ev.Status, Message: ev.Message, Steps: ev.Steps})
-	case messages.TurnAborted:
-		t.end(n, ev.Turn, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
-	case messages.ModelRequested:
-		if turn := t.find(ev.Turn); turn != nil && turn.Ended == 0 {
-			turn.Steps = max(turn.Steps, ev.Step)
-			turn.take(ev.Inputs)
-		}
-	case messages.ModelCompleted:
-		t.spent(ev.Turn, ev.Usage, ev.Cost)
-	case messages.ModelFailed:
-		t.spent(ev.Turn, ev.Usage, ev.Cost)
-	case messages.HistoryCompacted:
-		t.summary(ev.Turn, ev.Usage, ev.Cost, ev.Unknown)
-	case messages.CompactionFailed:
-		t.summary(ev.Turn, ev.Usage, ev.Cost, ev.Unknown)
+	id := TurnOf(ev)
+	switch ev.(type) {
 	case messages.AgentDeleted:
 		t.turns = nil
 	case messages.AgentCleared:
 		for i := range t.turns {
 			t.turns[i].Cleared = true
 		}
+	case messages.TurnStarted:
+		if t.find(id) == nil {
+			t.turns = append(t.turns, Turn{ID: id})
+			t.turns[len(t.turns)-1].apply(origin{n: n, at: t.at}, ev)
+		}
+	default:
+		if turn := t.find(id); turn != nil {
+			turn.apply(origin{n: n, at: t.at}, ev)
+		}
 	}
 }
 
 // find looks from the newest turn back: it is nearly always the one.
 func (t *Turns) find(id messages.TurnID) *Turn {
+	if id == "" {
+		return nil
+	}
 	for i := len(t.turns) - 1; i >= 0; i-- {
-		if t.turns[i].Turn == id {
+		if t.turns[i].ID == id {
 			return &t.turns[i]
 		}
 	}
 	return nil
 }
 
-// phase gives a turn that has not ended the phase of p and what goes with it.
-func (t *Turns) phase(id messages.TurnID, p Turn) {
-	if turn := t.find(id); turn != nil && turn.Ended == 0 {
-		turn.Phase, turn.Reason, turn.Message, turn.By = p.Phase, p.Reason, p.Message, p.By
-		turn.Calls = slices.Clone(p.Calls)
+// Why a turn is paused when it is not for a limit.
+const (
+	PausedApproval = "approval"
+	PausedUnknown  = "tool_unknown"
+	PausedHook     = "hook"
+	PausedChild    = "child" // its children wait for a person
+)
+
+// Paused returns why the turn waits for a person, as in turn.paused. Empty: it does not.
+func (t *Turn) Paused() string {
+	if t.Phase == Paused {
+		return t.Reason
+	}
+	return ""
+}
+
+// Why returns the kind of the model's failure, where there is one, else Reason.
+func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
+
+// apply folds an event of the turn. Its end is final, but for what is reported late.
+func (t *Turn) apply(o origin, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ModelCompleted:
+		t.spent(ev.Usage, ev.Cost)
+	case messages.ModelFailed:
+		t.spent(ev.Usage, ev.Cost)
+	case messages.HistoryCompacted:
+		t.summary(ev.Usage, ev.Cost, ev.Unknown)
+	case messages.CompactionFailed:
+		t.summary(ev.Usage, ev.Cost, ev.Unknown)
+	default:
+		if t.Ended == 0 {
+			t.applyPhase(o, ev)
+		}
 	}
 }
 
-func (t *Turns) raise(id messages.TurnID, limits messages.Limits) {
-	if turn := t.find(id); turn != nil && turn.Ended == 0 {
-		turn.Limits = turn.Limits.Raise(limits)
+// applyPhase folds what happens to a turn that has not ended.
+func (t *Turn) applyPhase(o origin, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.TurnStarted:
+		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, o.n, o.at
+		t.Steps, t.Limits = ev.Steps, ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
+	case messages.TurnPaused:
+		t.phase(Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Waiting: ev.Calls})
+	case messages.TurnResumed:
+		t.phase(Turn{Phase: Running})
+		t.Limits = t.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
+	case messages.BudgetRaised:
+		if ev.Scope != "agent" {
+			t.Limits = t.Limits.Raise(ev.Limits)
+		}
+	case messages.ModelRequested:
+		t.Steps = max(t.Steps, ev.Step)
+		t.take(ev.Inputs)
+	case messages.TurnCompleted:
+		t.end(o, ev.Inputs, Turn{Phase: Completed, Finish: ev.Finish, Steps: ev.Steps})
+	case messages.TurnFailed:
+		t.end(o, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Kind: ev.Kind, Status: ev.Status, Message: ev.Message, Steps: ev.Steps})
+	case messages.TurnAborted:
+		t.end(o, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
 	}
 }
 
-func (t *Turns) end(n messages.EventNumber, id messages.TurnID, inputs []string, how Turn) {
-	turn := t.find(id)
-	if turn == nil || turn.Ended != 0 {
-		return
-	}
-	t.phase(id, how)
-	turn.take(inputs)
-	turn.Steps, turn.Ended, turn.EndedAt = how.Steps, n, t.at
-	turn.Kind, turn.Status, turn.Finish = how.Kind, how.Status, how.Finish
+// phase gives the turn the phase of p and what belongs to it.
+func (t *Turn) phase(p Turn) {
+	t.Phase, t.Reason, t.Message, t.By = p.Phase, p.Reason, p.Message, p.By
+	t.Waiting = slices.Clone(p.Waiting)
+}
+
+func (t *Turn) end(o origin, inputs []string, how Turn) {
+	t.phase(how)
+	t.take(inputs)
+	t.Steps, t.Ended, t.EndedAt = how.Steps, o.n, o.at
+	t.Kind, t.Status, t.Finish = how.Kind, how.Status, how.Finish
 }
 
 // take adds inputs that have steered the turn.
@@ -159,17 +192,15 @@ func (t *Turn) take(inputs []string) {
 }
 
 // summary counts what a summary has used, as far as that is known.
-func (t *Turns) summary(id messages.TurnID, u messages.Usage, c messages.Cost, unknown bool) {
+func (t *Turn) summary(u messages.Usage, c messages.Cost, unknown bool) {
 	if unknown {
 		c = 0
 	}
-	t.spent(id, u, c)
+	t.spent(u, c)
 }
 
-func (t *Turns) spent(id messages.TurnID, u messages.Usage, c messages.Cost) {
-	if turn := t.find(id); turn != nil {
-		turn.Usage, turn.Cost = turn.Usage.Add(u), turn.Cost+c
-	}
+func (t *Turn) spent(u messages.Usage, c messages.Cost) {
+	t.Usage, t.Cost = t.Usage.Add(u), t.Cost+c
 }
 
 // Turn is the turn with this id.
@@ -209,6 +240,6 @@ func (t *Turns) List() []Turn {
 
 func (t *Turn) clone() Turn {
 	c := *t
-	c.Inputs, c.Calls = slices.Clone(t.Inputs), slices.Clone(t.Calls)
+	c.Inputs, c.Waiting = slices.Clone(t.Inputs), slices.Clone(t.Waiting)
 	return c
 }

@@ -41,13 +41,13 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		a.Apply(messages.EventNumber(i+1), ev)
 	}
 	want := []Turn{
-		{Turn: "t2", Inputs: []string{"u1"}, Phase: Failed, Reason: "max_steps", Message: "20 steps", Started: 2, StartedAt: testTime.Add(time.Second), Ended: 9, EndedAt: testTime.Add(8 * time.Second), Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}, Cost: 12},
-		{Turn: "t10", Phase: Completed, Continues: "t2", Started: 10, StartedAt: testTime.Add(9 * time.Second), Ended: 15, EndedAt: testTime.Add(14 * time.Second), Steps: 2, Usage: tokens(40)},
+		{ID: "t2", Inputs: []string{"u1"}, Phase: Failed, Reason: "max_steps", Message: "20 steps", Started: 2, StartedAt: testTime.Add(time.Second), Ended: 9, EndedAt: testTime.Add(8 * time.Second), Steps: 1, Usage: messages.Usage{Input: 30, Output: 2}, Cost: 12},
+		{ID: "t10", Phase: Completed, Continues: "t2", Started: 10, StartedAt: testTime.Add(9 * time.Second), Ended: 15, EndedAt: testTime.Add(14 * time.Second), Steps: 2, Usage: tokens(40)},
 	}
 	if got := a.Turns.List(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if newest, ok := a.Turns.Newest(); !ok || newest.Turn != "t10" {
+	if newest, ok := a.Turns.Newest(); !ok || newest.ID != "t10" {
 		t.Errorf("newest is %+v", newest)
 	}
 	calls := []ModelCall{
@@ -63,8 +63,8 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		t.Errorf("total %+v", got)
 	}
 	for _, turn := range want {
-		if got := a.Usage.ByTurn()[turn.Turn]; got.Usage != turn.Usage || got.Cost != turn.Cost {
-			t.Errorf("turn %s: %+v", turn.Turn, got)
+		if got := a.Usage.ByTurn()[turn.ID]; got.Usage != turn.Usage || got.Cost != turn.Cost {
+			t.Errorf("turn %s: %+v", turn.ID, got)
 		}
 	}
 	if got := a.Usage.ByModel(); len(got) != 1 || got["demo"].Usage.Input != 70 || got["demo"].Calls != 4 {
@@ -94,7 +94,7 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 	var a struct {
 		Usage
 		Turns
-		Budget
+		Work
 	}
 	for i, ev := range []messages.Event{
 		started("t1"),
@@ -105,12 +105,12 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 		n := messages.EventNumber(i + 1)
 		a.Usage.Apply(n, ev)
 		a.Turns.Apply(n, ev)
-		a.Budget.Apply(n, ev)
+		a.Work.Apply(n, ev)
 	}
-	if got := a.Total(); got != (Spent{3, 1, usage, 7}) {
+	if got := a.Usage.Total(); got != (Spent{3, 1, usage, 7}) {
 		t.Errorf("usage: %+v", got)
 	}
-	if got, _ := a.Turn("t1"); got.Usage != usage || got.Cost != 7 {
+	if got, _ := a.Turns.Turn("t1"); got.Usage != usage || got.Cost != 7 {
 		t.Errorf("turn: %+v, %d", got.Usage, got.Cost)
 	}
 	if got := a.Accounts(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {
@@ -119,7 +119,7 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 }
 
 func TestQueueAndStatus(t *testing.T) {
-	var q Queue
+	var q Work
 	row := Agent{Agent: messages.AgentID{Tenant: "default", Kind: "assistant", Key: "a1"}, Phase: "paused", Turn: "t2", Events: 9, Epoch: 3, Owner: "n1", Updated: testTime}
 	show := func() string {
 		b, err := json.Marshal(NewAgentStatus(row, &q))
@@ -133,14 +133,14 @@ func TestQueueAndStatus(t *testing.T) {
 		t.Error(got)
 	}
 	for i, ev := range []messages.Event{input("u1", "x"), started("t2", "u1"), input("u3", "y"), input("u4", "z"),
-		messages.ToolStarted{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolUnknown{Turn: "t2", Call: "c", Reason: "crash"}} {
+		messages.ToolRequested{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolStarted{Turn: "t2", Call: "c", Tool: "refund"}, messages.ToolUnknown{Turn: "t2", Call: "c", Reason: "crash"}} {
 		q.Apply(messages.EventNumber(i+1), ev)
 	}
-	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","kind":"unknown","reason":"crash","n":6}]}` {
+	if got := show(); got != head+`["u3","u4"],"waiting":[{"call":"c","turn":"t2","tool":"refund","kind":"unknown","reason":"crash","n":7}],"budget":{"turn":{"limits":{},"used":{"steps":0,"tokens":0}},"agent":{"limits":{},"used":{"steps":0,"tokens":0}}}}` {
 		t.Error(got)
 	}
-	q.Apply(7, messages.ToolCompleted{Turn: "t2", Call: "c"})
-	q.Apply(8, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3"}})
+	q.Apply(8, messages.ToolCompleted{Turn: "t2", Call: "c"})
+	q.Apply(9, messages.TurnAborted{Turn: "t2", Inputs: []string{"u1", "u3"}})
 	if len(q.Waiting()) != 0 || !reflect.DeepEqual(q.Inputs.QueuedIDs(), []string{"u4"}) {
 		t.Errorf("%+v", q)
 	}

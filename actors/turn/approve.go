@@ -11,17 +11,10 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Why a turn is paused when it is not for a limit.
-const (
-	pausedApproval = "approval"
-	pausedUnknown  = "tool_unknown"
-	pausedHook     = "hook"
-)
-
 // gate asks for approval of a call, or finds that a person has decided for all
 // calls of the tool. A remembered grant is not enough for a call that is
 // singled out, by a hook or because it repeats another one.
-func (d *decision) gate(c *ToolCall, reason string, singled bool) {
+func (d *decision) gate(c *projections.CallState, reason string, singled bool) {
 	t := d.s.Turn
 	if r, ok := d.s.Decisions.Of(c.Tool); ok && !(r.Decision == projections.Granted && singled) {
 		if r.Decision == projections.Granted {
@@ -46,7 +39,7 @@ func (d *decision) gate(c *ToolCall, reason string, singled bool) {
 }
 
 // refuse gives a call a text instead of a result. ev holds what is particular.
-func (d *decision) refuse(c *ToolCall, ev messages.ApprovalDenied) {
+func (d *decision) refuse(c *projections.CallState, ev messages.ApprovalDenied) {
 	ev.Turn, ev.Call, ev.Tool = d.s.Turn.ID, c.ID, c.Tool
 	d.cancel(projections.TimerID(projections.ForApproval, c.ID))
 	d.emit(ev)
@@ -88,22 +81,22 @@ func (d *decision) deny(c messages.Deny) error {
 
 // undecided is the call that waits for approval. The same decision once more
 // is a no-op and gives nil; any other call is refused.
-func (d *decision) undecided(c messages.Command, turn messages.TurnID, id messages.CallID, hash, want string) (*ToolCall, error) {
-	var call *ToolCall
+func (d *decision) undecided(c messages.Command, turn messages.TurnID, id messages.CallID, hash, want string) (*projections.CallState, error) {
+	var call *projections.CallState
 	if t := d.s.Turn; t != nil && (turn == "" || turn == t.ID) {
-		call = t.call(id)
+		call = t.Call(id)
 	}
 	switch {
 	case call == nil:
 		return nil, messages.Refuse(messages.NotFound, "no call %q is waiting for approval", id)
 	case hash != "" && hash != messages.HashArguments(call.Arguments):
 		return nil, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
-	case call.Status == Gated:
+	case call.Outcome == projections.CallWaiting:
 		return call, nil
-	case call.Decision == want:
-		return nil, d.noop(c, "call %q was %s before", id, call.Decision)
-	case call.Decision != "":
-		return nil, messages.Refuse(messages.Conflict, "call %q was %s before: that cannot be changed any more", id, call.Decision)
+	case call.Approval == want:
+		return nil, d.noop(c, "call %q was %s before", id, call.Approval)
+	case call.Approval != "":
+		return nil, messages.Refuse(messages.Conflict, "call %q was %s before: that cannot be changed any more", id, call.Approval)
 	}
 	return nil, messages.Refuse(messages.Conflict, "call %q does not wait for approval", id)
 }
@@ -123,26 +116,26 @@ func (d *decision) decide(c messages.Decide) error {
 		return err
 	}
 	t := d.s.Turn
-	var call *ToolCall
+	var call *projections.CallState
 	if t != nil && (c.Turn == "" || c.Turn == t.ID) {
-		call = t.call(c.Call)
+		call = t.Call(c.Call)
 	}
 	switch {
 	case call == nil:
 		return messages.Refuse(messages.NotFound, "no call %q is waiting for a decision", c.Call)
-	case call.Status == Gated:
+	case call.Outcome == projections.CallWaiting:
 		return messages.Refuse(messages.Conflict, "call %q waits for approval: approve or deny it", c.Call)
-	case call.Status != Unknown:
+	case call.Outcome != projections.CallUnknown:
 		return messages.Refuse(messages.Conflict, "call %q is not waiting for a decision", c.Call)
 	case c.Outcome != messages.OutcomeCompleted && c.Outcome != messages.OutcomeFailed && c.Outcome != messages.OutcomeRetry:
 		return messages.Refuse(messages.BadInput, "outcome %q: write completed, failed or retry", c.Outcome)
 	case c.Outcome == messages.OutcomeRetry && d.env.Definition.Tools[call.Tool] == (Tool{}):
 		return messages.Refuse(messages.Conflict, "call %q cannot run again: tool %q is not defined any more", c.Call, call.Tool)
-	case c.Outcome == messages.OutcomeRetry && (t.held != "" || t.exhausted != ""):
+	case c.Outcome == messages.OutcomeRetry && (t.Held != "" || t.Exhausted() != ""):
 		return messages.Refuse(messages.Conflict, "call %q cannot run again while turn %s is paused for another reason: resume it first", c.Call, t.ID)
 	case c.Outcome == messages.OutcomeRetry && d.env.Leaving && d.env.Definition.Tools[call.Tool].mustEnd():
 		return messages.Refuse(messages.Unavailable, "call %q cannot run again yet: its agent is changing hands; try again", c.Call)
-	case c.Outcome == messages.OutcomeRetry && t.running() >= d.env.Definition.Parallel:
+	case c.Outcome == messages.OutcomeRetry && t.UnderWay() >= d.env.Definition.Parallel:
 		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
 	}
 	switch c.Outcome {
@@ -166,8 +159,8 @@ func (d *decision) decide(c messages.Decide) error {
 // now can.
 func (d *decision) goOn(reason string) {
 	t := d.s.Turn
-	if t.Paused != "" {
-		if t.count(Requested) == 0 && t.count(Gated)+t.count(Unknown)+t.waitingBelow() > 0 {
+	if t.Paused() != "" {
+		if t.Count(projections.CallRequested) == 0 && t.Count(projections.CallWaiting)+t.Count(projections.CallUnknown)+t.WaitingBelow() > 0 {
 			return // it waits for more
 		}
 		d.unpause(reason)
@@ -178,7 +171,7 @@ func (d *decision) goOn(reason string) {
 // unpause ends a pause that was for calls; one for another reason goes on.
 func (d *decision) unpause(reason string) {
 	t := d.s.Turn
-	if t.Paused == pausedApproval || t.Paused == pausedUnknown || t.Paused == pausedChild {
+	if t.Paused() == projections.PausedApproval || t.Paused() == projections.PausedUnknown || t.Paused() == projections.PausedChild {
 		d.emit(messages.TurnResumed{Turn: t.ID, Reason: reason})
 		d.startClock()
 	}
@@ -186,13 +179,13 @@ func (d *decision) unpause(reason string) {
 
 // repeats returns the earlier call of the turn that this one asks for again, and the
 // reason to record. It returns none where a repeat does no harm.
-func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
-	if !repeatHurts(d.env.Definition.Tools[c.Tool].OnUnknown) {
+func (d *decision) repeats(c *projections.CallState) (of messages.CallID, reason string) {
+	if !projections.RepeatHurts(d.env.Definition.Tools[c.Tool].OnUnknown) {
 		return "", ""
 	}
-	for _, done := range d.s.done {
-		if done.tool == c.Tool && done.id != c.ID && d.same(done.arguments, c.Arguments) {
-			return done.id, fmt.Sprintf("call %s has done the same, or may have", done.id)
+	for _, done := range d.s.Turn.Done {
+		if done.Tool == c.Tool && done.ID != c.ID && d.same(done.Arguments, c.Arguments) {
+			return done.ID, fmt.Sprintf("call %s has done the same, or may have", done.ID)
 		}
 	}
 	for i := range d.s.Turn.Calls {
@@ -200,7 +193,7 @@ func (d *decision) repeats(c *ToolCall) (of messages.CallID, reason string) {
 		if o.ID == c.ID {
 			break
 		}
-		if o.Tool == c.Tool && o.Status != Settled && d.same(o.Arguments, c.Arguments) {
+		if o.Tool == c.Tool && o.Outcome.Final() == false && d.same(o.Arguments, c.Arguments) {
 			return o.ID, fmt.Sprintf("call %s of the same answer asks for the same", o.ID)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // reached is a limit that does not allow another model call. The zero value is
@@ -42,7 +43,7 @@ func (d *decision) over(turn, agent messages.Limits) reached {
 }
 
 // overWith is over for a turn that has used so much.
-func (d *decision) overWith(used Used, turn, agent messages.Limits) reached {
+func (d *decision) overWith(used projections.Use, turn, agent messages.Limits) reached {
 	all := d.s.Used
 	if t := d.s.Turn; t != nil && t.Model != nil {
 		all.Steps--
@@ -51,7 +52,7 @@ func (d *decision) overWith(used Used, turn, agent messages.Limits) reached {
 	for _, l := range [...]struct {
 		scope  string
 		limits messages.Limits
-		used   Used
+		used   projections.Use
 	}{{"turn", turn, used}, {"agent", agent, all}} {
 		m, u := l.limits, l.used
 		switch {
@@ -61,8 +62,8 @@ func (d *decision) overWith(used Used, turn, agent messages.Limits) reached {
 			return reached{l.scope, "max_tokens", fmt.Sprintf("the %s used %d tokens and the next model call needs about %d: its limit is %d (max_tokens)", l.scope, u.Tokens, need.Tokens, m.MaxTokens)}
 		case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
 			return reached{l.scope, "max_cost", fmt.Sprintf("the %s cost %s and the next model call needs about %s: its limit is %s (max_cost)", l.scope, u.Cost, need.Cost, m.MaxCost)}
-		case m.MaxDuration != 0 && u.Ran >= m.MaxDuration:
-			return reached{l.scope, "max_duration", fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Ran), ms(m.MaxDuration))}
+		case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
+			return reached{l.scope, "max_duration", fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Duration), ms(m.MaxDuration))}
 		}
 	}
 	return reached{}
@@ -90,9 +91,9 @@ func (d *decision) budgeted() bool {
 
 // estimate is what the next model call is expected to use: its input by its
 // size, its answer by the limit that the definition sets. Zero without a budget.
-func (d *decision) estimate() Used {
+func (d *decision) estimate() projections.Use {
 	if !d.budgeted() {
-		return Used{}
+		return projections.Use{}
 	}
 	def := d.env.Definition
 	size := d.s.History.SizeShown(def.ShowAtMost) + def.Overhead
@@ -104,7 +105,7 @@ func (d *decision) estimate() Used {
 		}
 	}
 	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput[model]}
-	return Used{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
+	return projections.Use{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
 }
 
 // reserve sets aside what the next model call is expected to use.
@@ -116,8 +117,8 @@ func (d *decision) reserve(step int) {
 }
 
 // settle replaces the call's reservation by what it used.
-func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
-	if m.reserved != nil {
+func (d *decision) settle(m *projections.PendingModel, u messages.Usage, cost messages.Cost) {
+	if d.s.Turn.Reserved != nil {
 		t := d.s.Turn
 		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: u.Tokens(), Cost: cost})
 	}
@@ -125,7 +126,7 @@ func (d *decision) settle(m *ModelCall, u messages.Usage, cost messages.Cost) {
 
 // settleFailed settles a failed attempt. One that broke off in the middle of its
 // answer has used more than nothing, even if it does not say so.
-func (d *decision) settleFailed(m *ModelCall, o ModelErred, cost messages.Cost) {
+func (d *decision) settleFailed(m *projections.PendingModel, o ModelErred, cost messages.Cost) {
 	if o.Begun && o.Usage == (messages.Usage{}) {
 		d.settleUnknown(m)
 		return
@@ -135,10 +136,10 @@ func (d *decision) settleFailed(m *ModelCall, o ModelErred, cost messages.Cost) 
 
 // settleUnknown counts the reservation of a call as used whose answer will
 // never be known.
-func (d *decision) settleUnknown(m *ModelCall) {
-	if m.reserved != nil {
+func (d *decision) settleUnknown(m *projections.PendingModel) {
+	if d.s.Turn.Reserved != nil {
 		t := d.s.Turn
-		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: m.reserved.Tokens, Cost: m.reserved.Cost, Unknown: true})
+		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: d.s.Turn.Reserved.Tokens, Cost: d.s.Turn.Reserved.Cost, Unknown: true})
 	}
 }
 
@@ -148,8 +149,8 @@ const raiseIt = "; resume it with a higher one to go on"
 // limited pauses or fails a turn that has reached a limit.
 func (d *decision) limited() bool {
 	t := d.s.Turn
-	if t.exhausted != "" {
-		d.pause(t.exhausted, t.reached+raiseIt, nil)
+	if t.Exhausted() != "" {
+		d.pause(t.Exhausted(), t.Reached.Message+raiseIt, nil)
 		return true
 	}
 	o := d.over(t.Limits, d.agentLimits())
@@ -168,7 +169,7 @@ func (d *decision) exhaust(o reached) {
 	switch {
 	case !d.env.Definition.PauseAtLimit:
 		d.fail(o.limit, o.message+raiseIt)
-	case t.hook == "" && (t.Model == nil || t.Model.Due) && t.running() == 0:
+	case d.s.asking() == "" && (t.Model == nil || t.Model.Due) && t.UnderWay() == 0:
 		d.pause(o.limit, o.message+raiseIt, nil)
 	}
 }

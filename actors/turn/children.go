@@ -21,26 +21,6 @@ import (
 //	TakeTask      until the child has ended (child.stopped)
 //	TellParent    until it is stored for the parent (child.reported)
 
-// pausedChild is why a turn is paused whose children wait for a person.
-const pausedChild = "child"
-
-// ChildCall is the agent that a call is the task of.
-type ChildCall struct {
-	Agent string // its full address
-	Input string
-	// Limits are its share of what was left.
-	Limits   messages.Limits
-	Detached bool
-	// N is the child's event as of which Waiting is known.
-	N messages.EventNumber
-	// Waiting is what it and those below it wait for; Busy says that something
-	// goes on there meanwhile.
-	Waiting []messages.Wait
-	Busy    bool
-	// More says that more waits than Waiting holds.
-	More bool
-}
-
 // Stopping is a child that nobody waits for any more and that has not said that
 // it has ended.
 type Stopping struct {
@@ -106,7 +86,7 @@ func (s *State) Letter(self messages.AgentID, e Effect) (Letter, bool) {
 		for i := range s.Tasks {
 			if task := &s.Tasks[i]; task.Input == e.ID && task.owes() {
 				address, l.Command = task.Parent.Agent, s.reportOf(self, task)
-				l.Stored = ParentTold{task.Input, task.changed}
+				l.Stored = ParentTold{task.Input, task.Changed}
 			}
 		}
 	}
@@ -115,9 +95,9 @@ func (s *State) Letter(self messages.AgentID, e Effect) (Letter, bool) {
 	return l, l.Command != nil && err == nil
 }
 
-func (s *State) childCall(e Effect) *ToolCall {
+func (s *State) childCall(e Effect) *projections.CallState {
 	if t := s.Turn; t != nil && t.ID == e.Turn {
-		if c := t.call(e.Call); c != nil && c.Child != nil && c.Status == Executing {
+		if c := t.Call(e.Call); c != nil && c.Child != nil && c.Outcome == projections.CallRunning {
 			return c
 		}
 	}
@@ -126,7 +106,7 @@ func (s *State) childCall(e Effect) *ToolCall {
 
 // taskOf is what a child is given to do: the argument input alone if it is a
 // text and there is no other, else the arguments as they are.
-func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
+func (s *State) taskOf(self messages.AgentID, c *projections.CallState) messages.Task {
 	text := c.Arguments
 	var fields map[string]json.RawMessage
 	var only string
@@ -136,7 +116,7 @@ func (s *State) taskOf(self messages.AgentID, c *ToolCall) messages.Task {
 	t := s.Turn
 	return messages.Task{ID: c.Child.Input, Content: messages.TextContent(text), Parent: messages.Parent{
 		Caller: messages.Caller{Agent: self.Full(), Turn: t.ID, Call: c.ID, Detached: c.Child.Detached},
-		Above:  t.callers, Limits: c.Child.Limits,
+		Above:  t.Callers, Limits: c.Child.Limits,
 	}}
 }
 
@@ -167,11 +147,11 @@ func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 		c := &t.Calls[i]
 		w := messages.Wait{Agent: self.Full(), Turn: t.ID, Call: c.ID, Tool: c.Tool}
 		switch {
-		case c.Status == Gated:
-			w.Kind, w.ArgsHash, w.ExpiresAt = messages.WaitApproval, messages.HashArguments(c.Arguments), s.expiry(c.ID)
-		case c.Status == Unknown:
+		case c.Outcome == projections.CallWaiting:
+			w.Kind, w.ArgsHash, w.ExpiresAt = messages.WaitApproval, c.ArgsHash, expiry(c)
+		case c.Outcome == projections.CallUnknown:
 			w.Kind = messages.WaitUnknown
-		case c.listsBelow():
+		case c.ListsBelow():
 			list, more = append(list, c.Child.Waiting...), more || c.Child.More
 			continue
 		default:
@@ -180,11 +160,11 @@ func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 		w.Arguments, w.Cut = short(c.Arguments)
 		list = append(list, w)
 	}
-	switch t.Paused {
-	case "", pausedApproval, pausedUnknown, pausedChild:
+	switch t.Paused() {
+	case "", projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
 	default:
-		reason := t.Paused
-		if said := t.held + t.reached; said != "" {
+		reason := t.Paused()
+		if said := whyPaused(t); said != "" {
 			reason += ": " + said
 		}
 		reason, _ = short(reason)
@@ -196,13 +176,24 @@ func (s *State) waits(self messages.AgentID) (list []messages.Wait, more bool) {
 	return list, more
 }
 
-// expiry is when a call that waits for approval is denied; nil: never.
-func (s *State) expiry(call messages.CallID) *time.Time {
-	if tm := s.Timers.OfTurn(projections.TimerID(projections.ForApproval, call)); tm != nil {
-		at := tm.At
-		return &at
+// whyPaused returns what is known of the hook or the limit that has paused the turn.
+func whyPaused(t *projections.TurnState) string {
+	switch {
+	case t.Paused() == projections.PausedHook:
+		return t.Held
+	case t.Reached != nil:
+		return t.Reached.Message
 	}
-	return nil
+	return ""
+}
+
+// expiry returns when a call that waits for approval is denied; nil: never.
+func expiry(c *projections.CallState) *time.Time {
+	if c.ExpiresAt.IsZero() {
+		return nil
+	}
+	at := c.ExpiresAt
+	return &at
 }
 
 func short(s string) (text string, cut bool) {
@@ -212,41 +203,20 @@ func short(s string) (text string, cut bool) {
 	return strings.ToValidUTF8(s[:messages.MaxWaitText], ""), true
 }
 
-// listsBelow says that the call is a child with something that a person must
-// settle, waitsBelow that nothing else goes on there.
-func (c *ToolCall) listsBelow() bool {
-	return c.Status == Executing && c.Child != nil && len(c.Child.Waiting) > 0
-}
-
-func (c *ToolCall) waitsBelow() bool { return c.listsBelow() && !c.Child.Busy }
-
-// running is how many calls are under way and wait for nobody.
-func (t *Turn) running() int { return t.count(Executing) - t.waitingBelow() }
-
-func (t *Turn) waitingBelow() int {
-	n := 0
-	for i := range t.Calls {
-		if t.Calls[i].waitsBelow() {
-			n++
-		}
-	}
-	return n
-}
-
 // owesOthers says that another agent is to be told something.
 func (s *State) owesOthers() bool {
 	if len(s.Stopping)+len(s.Passed) > 0 || slices.ContainsFunc(s.Tasks, func(t Task) bool { return t.owes() }) {
 		return true
 	}
-	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c ToolCall) bool {
-		return c.Status == Executing && c.Child != nil && c.Child.Detached
+	return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c projections.CallState) bool {
+		return c.Outcome == projections.CallRunning && c.Child != nil && c.Child.Detached
 	})
 }
 
 // childEffects are those about a call that is a child.
-func (t *Turn) childEffects(list []Effect, c ToolCall) []Effect {
+func childEffects(list []Effect, c *projections.CallState) []Effect {
 	if len(c.Child.Waiting) == 0 {
-		list = append(list, Effect{Do: GiveTask, Turn: t.ID, Call: c.ID, Attempt: c.Attempt})
+		list = append(list, Effect{Do: GiveTask, Turn: c.Turn, Call: c.ID, Attempt: c.Attempt})
 	}
 	return list
 }
@@ -263,7 +233,7 @@ func (s *State) letters(list []Effect) []Effect {
 	}
 	for i := range s.Tasks {
 		if task := &s.Tasks[i]; task.owes() {
-			list = append(list, Effect{Do: TellParent, ID: task.Input, N: task.changed})
+			list = append(list, Effect{Do: TellParent, ID: task.Input, N: task.Changed})
 		}
 	}
 	return list
@@ -277,7 +247,7 @@ func (s *State) stops(turn messages.TurnID, call messages.CallID) bool {
 
 // spawn intends the task of a call, within the bounds of depth, number and
 // budget.
-func (d *decision) spawn(c *ToolCall, reason string) {
+func (d *decision) spawn(c *projections.CallState, reason string) {
 	t, tool := d.s.Turn, d.env.Definition.Tools[c.Tool]
 	limits, why := d.share()
 	most := tool.MaxChildren
@@ -285,9 +255,9 @@ func (d *decision) spawn(c *ToolCall, reason string) {
 		most = messages.MaxChildren
 	}
 	switch {
-	case len(t.callers) >= messages.MaxCallers:
+	case len(t.Callers) >= messages.MaxCallers:
 		why = "there are as many agents above this one as may be: do it without asking another"
-	case t.children >= most:
+	case t.Children >= most:
 		why = "this turn has asked as many agents as it may: go on without"
 	}
 	if why != "" {
@@ -314,14 +284,14 @@ func (d *decision) spawn(c *ToolCall, reason string) {
 // divided: they run side by side. why is said if nothing is left.
 func (d *decision) share() (share messages.Limits, why string) {
 	t := d.s.Turn
-	among, out := 0, Used{}
+	among, out := 0, projections.Use{}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.Status == Requested && d.env.Definition.Tools[c.Tool].Child != "" {
+		if c.Outcome == projections.CallRequested && d.env.Definition.Tools[c.Tool].Child != "" {
 			among++
 		}
-		if c.Status == Executing && c.Child != nil {
-			out = out.add(Used{Tokens: c.Child.Limits.MaxTokens, Cost: c.Child.Limits.MaxCost})
+		if c.Outcome == projections.CallRunning && c.Child != nil {
+			out = out.Add(projections.Use{Tokens: c.Child.Limits.MaxTokens, Cost: c.Child.Limits.MaxCost})
 		}
 	}
 	among = max(among, 1)
@@ -331,8 +301,8 @@ func (d *decision) share() (share messages.Limits, why string) {
 	}
 	for _, l := range [...]struct {
 		limits messages.Limits
-		used   Used
-	}{{t.Limits, t.Used.add(out)}, {d.agentLimits(), d.s.Used.add(out)}} {
+		used   projections.Use
+	}{{t.Limits, t.Used.Add(out)}, {d.agentLimits(), d.s.Used.Add(out)}} {
 		m, left := l.limits, messages.Limits{}
 		if m.MaxTokens != 0 {
 			if left.MaxTokens = (m.MaxTokens - l.used.Tokens) / among; left.MaxTokens <= 0 {
@@ -345,7 +315,7 @@ func (d *decision) share() (share messages.Limits, why string) {
 			}
 		}
 		if m.MaxDuration != 0 {
-			left.MaxDuration = max(m.MaxDuration-l.used.Ran-ran, 1)
+			left.MaxDuration = max(m.MaxDuration-l.used.Duration-ran, 1)
 		}
 		share = tighter(share, left)
 	}
@@ -400,7 +370,7 @@ func (d *decision) report(c messages.Report) error {
 }
 
 // told goes on with what a child has said.
-func (d *decision) told(call *ToolCall, c messages.Report) {
+func (d *decision) told(call *projections.CallState, c messages.Report) {
 	t := d.s.Turn
 	switch c.What {
 	case messages.ReportWaiting:
@@ -439,13 +409,13 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	if t == nil {
 		return false, nil
 	}
-	if own := t.call(id); own != nil && (of == "" || of == t.ID) && (own.Status == Gated || own.Status == Unknown) {
+	if own := t.Call(id); own != nil && (of == "" || of == t.ID) && (own.Outcome == projections.CallWaiting || own.Outcome == projections.CallUnknown) {
 		return false, nil
 	}
 	var found []messages.ChildDecided
 	changed := false
 	for i := range t.Calls {
-		if !t.Calls[i].listsBelow() {
+		if !t.Calls[i].ListsBelow() {
 			continue
 		}
 		for _, w := range t.Calls[i].Child.Waiting {
@@ -509,7 +479,7 @@ func (d *decision) settled(c messages.Settled) error {
 }
 
 // stopChild tells of a call whose child is to stop with its turn.
-func (d *decision) stopChild(c *ToolCall, why string) {
+func (d *decision) stopChild(c *projections.CallState, why string) {
 	if c.Child != nil && !c.Child.Detached {
 		d.emit(messages.ChildAborted{Turn: d.s.Turn.ID, Call: c.ID, Child: c.Child.Agent, Input: c.Child.Input, Reason: why})
 	}
@@ -520,7 +490,7 @@ func (d *decision) stored(o any) {
 	switch o := o.(type) {
 	case ParentTold:
 		for i := range d.s.Tasks {
-			if task := &d.s.Tasks[i]; task.Input == o.Input && task.owes() && task.changed == o.Upto {
+			if task := &d.s.Tasks[i]; task.Input == o.Input && task.owes() && task.Changed == o.Upto {
 				what := d.s.reportOf(d.env.Agent, task).What
 				d.emit(messages.ChildReported{Input: o.Input, Upto: o.Upto, What: what})
 				return
@@ -535,32 +505,6 @@ func (d *decision) stored(o any) {
 			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
 			d.goOn("a child has begun")
 		}
-	}
-}
-
-// evolveChild folds what is told of the turn's children.
-func (s *State) evolveChild(ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ChildSpawned:
-		if c := s.Turn.call(ev.Call); c != nil {
-			c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
-			s.Turn.children++
-		}
-	case messages.ChildWaiting:
-		s.waitsBelow(ev)
-	case messages.ChildResumed:
-		s.waitsBelow(messages.ChildWaiting{Call: ev.Call, N: ev.N})
-	case messages.ChildCompleted:
-		s.usedBelow(ev.Spent)
-	case messages.ChildFailed:
-		s.usedBelow(ev.Spent)
-	}
-}
-
-// waitsBelow notes what a child waits for.
-func (s *State) waitsBelow(ev messages.ChildWaiting) {
-	if c := s.Turn.call(ev.Call); c != nil && c.Child != nil {
-		c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = ev.N, ev.Waiting, ev.More, ev.Busy
 	}
 }
 
@@ -584,10 +528,4 @@ func (s *State) evolvePassed(ev messages.Event) {
 	if s.Passed = slices.DeleteFunc(slices.Clone(s.Passed), over); len(s.Passed) == 0 {
 		s.Passed = nil
 	}
-}
-
-// usedBelow counts what a child has used as the turn's.
-func (s *State) usedBelow(spent messages.Spent) {
-	s.Turn.Usage = s.Turn.Usage.Add(spent.Usage)
-	s.count(Used{Tokens: spent.Tokens, Cost: spent.Cost})
 }

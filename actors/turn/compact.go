@@ -8,25 +8,6 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Summary is one that a model is asked for: of the history up to event Upto.
-type Summary struct {
-	// Turn waits for it. Empty: none does.
-	Turn    messages.TurnID
-	Call    messages.CallID
-	Attempt int
-	Upto    messages.EventNumber
-	// Digest is that of the part of the history that it stands for.
-	Digest messages.Digest
-	Model  string
-	Keep   int
-	// NotBefore is when the attempt may begin. Zero: at once.
-	NotBefore time.Time
-	// Tokens and Cost are what it is expected to use.
-	Tokens int
-	Cost   messages.Cost
-	Reason string
-}
-
 // maxSummaries is how often a summary is tried before the history is cut without.
 const maxSummaries = 3
 
@@ -42,7 +23,7 @@ const worthwhile = 8
 // what is too large after that is sent as it is.
 func (d *decision) compact() (waits bool) {
 	t, def := d.s.Turn, d.env.Definition
-	if def.Compact.AtTokens == 0 || t.compacted || t.exhausted != "" || d.s.Summary != nil {
+	if def.Compact.AtTokens == 0 || t.Compacted || t.Exhausted() != "" || d.s.Summary != nil {
 		return false
 	}
 	size := d.requestSize()
@@ -58,7 +39,7 @@ func (d *decision) compact() (waits bool) {
 		d.window(cut, t.ID, reason)
 		return false
 	}
-	return d.summarize(Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut)
+	return d.summarize(projections.Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut)
 }
 
 // shrink makes room for a model call that was too long, and for another try of it. It reports
@@ -75,7 +56,7 @@ func (d *decision) shrink() bool {
 		d.request()
 		return true
 	}
-	if !d.summarize(Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut) { // it is a window
+	if !d.summarize(projections.Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut) { // it is a window
 		d.request()
 	}
 	return true
@@ -106,7 +87,7 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 
 // affordable says that the turn may make another model call, but for what the
 // compaction is to save.
-func (d *decision) affordable(t *Turn) bool {
+func (d *decision) affordable(t *projections.TurnState) bool {
 	switch d.over(t.Limits, d.agentLimits()).limit {
 	case "", "max_tokens", "max_cost":
 		return true
@@ -145,7 +126,7 @@ func (d *decision) compactHistory(c messages.Compact) error {
 	case d.s.Summary != nil:
 		return messages.Refuse(messages.Busy, "a summary of the history is being made (call %s): wait for it, or compact it with how window", d.s.Summary.Call)
 	default:
-		d.summarize(Summary{Keep: d.keep(c.Keep), Reason: c.Reason}, cut)
+		d.summarize(projections.Summary{Keep: d.keep(c.Keep), Reason: c.Reason}, cut)
 	}
 	return nil
 }
@@ -169,16 +150,16 @@ func because(why, reason string) string {
 
 // summarize intends an attempt at a summary, and says whether it did: one that a
 // limit does not allow becomes a window.
-func (d *decision) summarize(s Summary, cut projections.Cut) bool {
+func (d *decision) summarize(s projections.Summary, cut projections.Cut) bool {
 	def := d.env.Definition
 	s.Model = def.Compact.Model
 	if s.Model == "" {
 		s.Model = def.Model
 	}
-	need := Used{}
+	need := projections.Use{}
 	if d.budgeted() {
 		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput[s.Model]}
-		need = Used{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
+		need = projections.Use{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
 			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
 			return false
@@ -197,8 +178,8 @@ func (d *decision) summarize(s Summary, cut projections.Cut) bool {
 }
 
 // tooMuch says that a limit does not allow so much more.
-func (d *decision) tooMuch(need Used) bool {
-	over := func(l messages.Limits, u Used) bool {
+func (d *decision) tooMuch(need projections.Use) bool {
+	over := func(l messages.Limits, u projections.Use) bool {
 		return l.MaxTokens != 0 && u.Tokens+need.Tokens > l.MaxTokens || l.MaxCost != 0 && u.Cost+need.Cost > l.MaxCost
 	}
 	t := d.s.Turn
@@ -242,7 +223,7 @@ func (d *decision) summaryOutcome(o any) (handled bool) {
 
 // summarized puts a summary in its place, unless that is another one by now: then
 // it is made again.
-func (d *decision) summarized(c Summary, o Summarized) {
+func (d *decision) summarized(c projections.Summary, o Summarized) {
 	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
 	if d.s.History.DigestBefore(c.Upto) != c.Digest {
 		d.summaryFailed(c, SummaryErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
@@ -261,7 +242,7 @@ func (d *decision) summarized(c Summary, o Summarized) {
 	d.afterSummary(c)
 }
 
-func (d *decision) summaryErred(c Summary, o SummaryErred) {
+func (d *decision) summaryErred(c projections.Summary, o SummaryErred) {
 	d.summaryFailed(c, o)
 	if !o.Temporary {
 		c.Attempt = maxSummaries
@@ -270,7 +251,7 @@ func (d *decision) summaryErred(c Summary, o SummaryErred) {
 }
 
 // summaryFailed records what came of an attempt, and what that has used.
-func (d *decision) summaryFailed(c Summary, o SummaryErred) {
+func (d *decision) summaryFailed(c projections.Summary, o SummaryErred) {
 	ev := messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
 		Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage),
@@ -289,7 +270,7 @@ func (d *decision) lostSummary() {
 }
 
 // giveUp records that nobody hears what comes of a summary.
-func (d *decision) giveUp(c Summary, kind, message string) {
+func (d *decision) giveUp(c projections.Summary, kind, message string) {
 	d.emit(messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: kind, Message: message, Unknown: true, Tokens: c.Tokens, Cost: c.Cost,
 	})
@@ -304,7 +285,7 @@ func (d *decision) dropSummary(turn messages.TurnID, why string) {
 
 // summaryAgain tries again what has failed. After the last attempt what would
 // have been summarized is left out.
-func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
+func (d *decision) summaryAgain(c projections.Summary, notBefore time.Time) {
 	cut := d.cut(c.Keep)
 	switch {
 	case cut.Upto == 0:
@@ -322,70 +303,12 @@ func (d *decision) summaryAgain(c Summary, notBefore time.Time) {
 // afterSummary goes on with the turn that has waited for a summary. The model call
 // that it was for may not be due any more: a steered input was cancelled, or
 // the summary has used what was left. A turn that has its answer ends then.
-func (d *decision) afterSummary(c Summary) {
+func (d *decision) afterSummary(c projections.Summary) {
 	switch t := d.s.Turn; {
 	case t == nil || t.ID != c.Turn:
-	case t.again: // whatever it has to answer, a hook wants the call
+	case t.Again: // whatever it has to answer, a hook wants the call
 		d.request()
 	default:
 		d.advance()
-	}
-}
-
-// evolveSummary folds what is said of a compaction.
-func (s *State) evolveSummary(ev messages.Event) {
-	t := s.Turn
-	switch ev := ev.(type) {
-	case messages.CompactionRequested:
-		s.Summary = &Summary{
-			Turn: ev.Turn, Call: ev.Call, Attempt: ev.Attempt, Upto: ev.Upto, Digest: messages.Digest(ev.Digest), Model: ev.Model,
-			Keep: ev.Keep, Tokens: ev.Tokens, Cost: ev.Cost, Reason: ev.Reason,
-		}
-		if ev.NotBefore != nil {
-			s.Summary.NotBefore = *ev.NotBefore
-		}
-		if t != nil && t.ID == ev.Turn {
-			t.compacted = true
-		}
-	case messages.CompactionFailed:
-		s.summaryOver(ev.Call)
-		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
-		if t != nil && t.ID == ev.Turn && ev.Kind == "interrupted" {
-			t.compacted = false
-		}
-	case messages.HistoryCompacted:
-		s.summaryOver(ev.Call)
-		s.useForSummary(ev.Turn, ev.Usage, Used{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost})
-		if t != nil && t.ID == ev.Turn {
-			t.compacted = true
-			t.Model.shortened()
-		}
-	}
-}
-
-// shortened folds a compaction before the next attempt: the request is another one. What a
-// model before refused for another reason is still in it.
-func (m *ModelCall) shortened() {
-	if m == nil || m.Refused.Kind == "" {
-		return
-	}
-	if m.Refused.Kind == contextLength {
-		m.Refused = Refusal{}
-	}
-	m.Failures, m.Shortened = 0, true
-}
-
-func (s *State) summaryOver(call messages.CallID) {
-	if c := s.Summary; c != nil && call != "" && c.Call == call {
-		s.Summary = nil
-	}
-}
-
-// useForSummary counts what a summary has used, for the turn that waited for it
-// and for the agent.
-func (s *State) useForSummary(turn messages.TurnID, u messages.Usage, used Used) {
-	s.Used = s.Used.add(used)
-	if t := s.Turn; t != nil && t.ID == turn {
-		t.Usage, t.Used = t.Usage.Add(u), t.Used.add(used)
 	}
 }

@@ -282,43 +282,42 @@ func (d *decision) proceed() {
 	switch {
 	case !done:
 		d.request()
-	case len(d.s.Inputs.Steered) > 0 && t.finish == nil && d.over(t.Limits, d.agentLimits()).limit == "":
+	case len(d.s.Inputs.Steered) > 0 && t.HookAnswer == nil && d.over(t.Limits, d.agentLimits()).limit == "":
 		d.request()
-	case d.env.Definition.EndHooks && t.hook == "":
-		t.hook = TurnEnd
+	case d.env.Definition.EndHooks && d.s.asking() == "":
+		d.s.ask(TurnEnd)
 	default:
 		d.complete(output)
 	}
 }
 
-func (d *decision) output() (Output, bool) { return d.s.Output(d.env.Definition) }
+func (d *decision) output() (projections.Output, bool) { return d.s.Output(d.env.Definition) }
 
 // Output is what the turn would answer now; false while it has no answer.
-func (s *State) Output(def Definition) (Output, bool) {
+func (s *State) Output(def Definition) (projections.Output, bool) {
 	t := s.Turn
 	switch {
-	case t.finish != nil:
-		return Output{Text: *t.finish}, true
-	case t.final != nil:
-		return *t.final, true
+	case t.HookAnswer != nil:
+		return projections.Output{Text: *t.HookAnswer}, true
+	case t.Answer != nil:
+		return *t.Answer, true
 	}
 	for _, c := range t.Calls {
-		if c.Completed && def.Tools[c.Tool].Stop {
-			return Output{Text: c.Output, Blob: c.Blob}, true
+		if c.Outcome == projections.CallCompleted && def.Tools[c.Tool].Stop {
+			return projections.Output{Text: c.Output, Blob: c.Blob}, true
 		}
 	}
-	return Output{}, false
+	return projections.Output{}, false
 }
 
 // request goes on to the model: to the next step, or to the next attempt at
 // the one that has no answer.
 func (d *decision) request() {
-	t := d.s.Turn
 	if d.compact() || d.limited() {
 		return
 	}
 	if d.env.Definition.ModelHooks {
-		t.hook = BeforeModel
+		d.s.ask(BeforeModel)
 		return
 	}
 	d.requestModel("", d.s.Inputs.SteeredIDs())
@@ -340,14 +339,14 @@ func (d *decision) requestModel(request string, steered []string) {
 		Turn: t.ID, Step: step, Attempt: attempt,
 		Call:  messages.CallID(fmt.Sprintf("m%d", d.next())),
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
-		ToolChoice: choice, Inputs: t.fresh,
+		ToolChoice: choice, Inputs: t.Fresh,
 	}
 	for _, q := range d.s.Inputs.Steered {
 		if slices.Contains(steered, q.ID) {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}
-	if len(ev.Inputs) > len(t.fresh) { // they come into the history with this very event
+	if len(ev.Inputs) > len(t.Fresh) { // they come into the history with this very event
 		d.emit(ev)
 		ev.Request = cmp.Or(request, d.digest(choice))
 		d.events[len(d.events)-1] = ev
@@ -377,18 +376,18 @@ func (d *decision) model() string {
 func (s *State) Asks(def Definition) (model, toolChoice string) {
 	t := s.Turn
 	model = def.Model
-	if t.switched != "" && slices.Contains(def.Fallbacks, t.switched) {
-		model = t.switched
+	if t.Switched != "" && slices.Contains(def.Fallbacks, t.Switched) {
+		model = t.Switched
 	}
-	switch choice := t.toolChoice; choice {
+	switch choice := t.ToolChoice; choice {
 	case "", "none":
 		return model, choice
 	case "required":
-		if !t.toolUsed && len(def.Tools) > 0 {
+		if !t.ToolUsed && len(def.Tools) > 0 {
 			return model, choice
 		}
 	default:
-		if _, ok := def.Tools[choice]; ok && !t.toolUsed {
+		if _, ok := def.Tools[choice]; ok && !t.ToolUsed {
 			return model, choice
 		}
 	}
@@ -396,11 +395,11 @@ func (s *State) Asks(def Definition) (model, toolChoice string) {
 }
 
 // complete ends the turn with an answer and begins the next.
-func (d *decision) complete(output Output) {
+func (d *decision) complete(output projections.Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Total()})
 	d.startNext()
 }
 
@@ -417,7 +416,7 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 	d.requeue("its turn failed before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
-	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, d.s.TurnInputs(), t.Steps, t.Usage
+	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, d.s.TurnInputs(), t.Steps, t.Total()
 	d.emit(ev)
 	d.startNext()
 }

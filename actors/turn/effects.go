@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Effect is something that must be done in the world now that the state is
@@ -72,23 +73,23 @@ func (e Effect) Due() any {
 	return TimerDue{Timer: e.Timer}
 }
 
-func (s *State) turnEffects(t *Turn) (list []Effect) {
-	if t.hook != "" {
-		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: t.hook})
+func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
+	if p := s.asking(); p != "" {
+		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: p})
 	}
-	if m := t.Model; m != nil && m.underWay() {
+	if m := t.Model; m != nil && m.UnderWay() {
 		list = append(list, Effect{Do: CallModel, Turn: t.ID, Call: m.ID, Attempt: m.Attempt})
 	}
 	for _, c := range t.Calls {
-		if c.Status != Executing {
+		if c.Outcome != projections.CallRunning {
 			continue
 		}
 		if c.Child != nil {
-			list = t.childEffects(list, c)
+			list = childEffects(list, &c)
 			continue
 		}
 		e := Effect{Do: RunTool, Turn: t.ID, Call: c.ID, Attempt: c.Attempt}
-		if s.lost[c.ID] {
+		if s.isLost(&c) {
 			e.Do = Reconcile
 		}
 		list = append(list, e)
@@ -108,7 +109,7 @@ func (s *State) Phase() string {
 		return "running"
 	case s.Turn == nil:
 		return "idle"
-	case s.Turn.Paused != "":
+	case s.Turn.Paused() != "":
 		return "paused"
 	}
 	return "running"
@@ -139,7 +140,7 @@ func (s *State) Open() bool {
 	if s.Turn == nil {
 		return len(s.Inputs.Queued) > 0 || s.Summary != nil
 	}
-	return s.Turn.Paused == "" || s.Summary != nil
+	return s.Turn.Paused() == "" || s.Summary != nil
 }
 
 // Waiting is how many calls wait for a person, those of children included.
@@ -150,9 +151,9 @@ func (s *State) Waiting() int {
 	n := 0
 	for i := range s.Turn.Calls {
 		switch c := &s.Turn.Calls[i]; {
-		case c.Status == Unknown || c.Status == Gated:
+		case c.Outcome == projections.CallUnknown || c.Outcome == projections.CallWaiting:
 			n++
-		case c.listsBelow():
+		case c.ListsBelow():
 			n += len(c.Child.Waiting)
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // finishOf returns why an answer ended. A refusal and an empty answer are recognized by their items,
 // also if the server reports calls and there are none.
 func finishOf(finish string, items []messages.Item) string {
-	if unusual(finish) != "" {
+	if projections.UnusualFinish(finish) != "" {
 		return finish
 	}
 	empty := true
@@ -31,16 +32,8 @@ func finishOf(finish string, items []messages.Item) string {
 	return finish
 }
 
-// unusual is finish unless that is how answers ordinarily end.
-func unusual(finish string) string {
-	if finish == messages.FinishStop || finish == messages.FinishCalls {
-		return ""
-	}
-	return finish
-}
-
 // cutOff settles a call of an answer that is incomplete: its arguments may be too.
-func (d *decision) cutOff(c *ToolCall, finish string) {
+func (d *decision) cutOff(c *projections.CallState, finish string) {
 	why := "the answer that asks for it was cut off at the limit of tokens: ask again, with less text"
 	if finish == messages.FinishFilter {
 		why = "the answer that asks for it was cut off by the server's content filter"
@@ -48,22 +41,12 @@ func (d *decision) cutOff(c *ToolCall, finish string) {
 	d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: "cut_off", Message: "not run: " + why})
 }
 
-// refusals are the kinds of error that are about what a request holds. The same request
-// would be refused again.
-var refusals = map[string]bool{"bad_request": true, contextLength: true, contentFilter: true, "unsupported": true}
-
-// Kinds of errors of models, as in package providers.
-const (
-	contextLength = "context_length"
-	contentFilter = "content_filter"
-)
-
 // failModel fails the turn because a model did, or all models of the list did. It is about
 // the request if any of them refused that.
 func (d *decision) failModel(o ModelErred) {
 	r := d.s.Turn.Model.Refused
 	if r.Kind == "" {
-		r = Refusal{o.Kind, o.Message, o.Status}
+		r = projections.Refusal{Kind: o.Kind, Message: o.Message, Status: o.Status}
 	}
 	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
 }
@@ -103,7 +86,7 @@ func withheldNote(kind string, again bool, items []messages.Item, calls []string
 	for _, item := range items {
 		switch {
 		case item.Type != messages.ItemCall:
-		case again || kind == contentFilter:
+		case again || kind == projections.ContentFilter:
 			calls = append(calls, item.Name)
 		default:
 			calls = append(calls, fmt.Sprintf("%s(%s) = %s", item.Name, shorten(item.Arguments), shorten(results[item.CallID])))

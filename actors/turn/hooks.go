@@ -24,7 +24,7 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 	case HookFinish:
 		ev.Answer = h.Text
 	case HookSkip:
-		if h.Point == pointTurnStart || h.Point == string(BeforeModel) {
+		if h.Point == projections.PointTurnStart || h.Point == string(BeforeModel) {
 			ev.Answer = h.Text
 		}
 	case HookRewrite:
@@ -38,15 +38,15 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 // asked goes on after the hooks at a point.
 func (d *decision) asked(o HooksAsked) {
 	t := d.s.Turn
-	if t.hook == "" || t.hook != o.Point {
+	if p := d.s.asking(); p == "" || p != o.Point {
 		return
 	}
-	t.hook = ""
-	if o.Point == TurnEnd && (t.exhausted != "" || d.over(t.Limits, d.agentLimits()).limit != "") {
+	d.s.hook = hookPoint{}
+	if o.Point == TurnEnd && (t.Exhausted() != "" || d.over(t.Limits, d.agentLimits()).limit != "") {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	output, answered := d.output()
-	steered, asked := len(d.s.Inputs.Steered) > 0 && t.finish == nil, t.again
+	steered, asked := len(d.s.Inputs.Steered) > 0 && t.HookAnswer == nil, t.Again
 	failed := d.tell(o.Decisions)
 	switch {
 	case o.Point == TurnEnd && !answered: // by a new definition
@@ -55,7 +55,7 @@ func (d *decision) asked(o HooksAsked) {
 		d.ending(o, output, steered, asked)
 	case failed != "":
 		d.fail("hook", failed)
-	case t.finish != nil || t.held != "":
+	case t.HookAnswer != nil || t.Held != "":
 		d.advance()
 	default:
 		d.askModel(o)
@@ -67,7 +67,7 @@ func (d *decision) asked(o HooksAsked) {
 // request, or no limit allows it any more and the turn has its answer.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn
-	if _, answered := d.output(); answered && !t.again && (len(d.s.Inputs.Steered) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
+	if _, answered := d.output(); answered && !t.Again && (len(d.s.Inputs.Steered) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
 		d.proceed()
 		return
 	}
@@ -96,7 +96,7 @@ func unheeded(list []HookDecision) []HookDecision {
 
 // holdHere pauses the turn because a hook wants a person.
 func (d *decision) holdHere() {
-	d.pause(pausedHook, d.s.Turn.held+"; resume the turn to go on", nil)
+	d.pause(projections.PausedHook, d.s.Turn.Held+"; resume the turn to go on", nil)
 }
 
 // tell records decisions that are about no call, and gives the words of the
@@ -116,7 +116,7 @@ func (d *decision) tell(list []HookDecision) (failed string) {
 // on, or if an input has steered the turn meanwhile and none wants to finish, as far as
 // the limits allow it: that is what bounds it. asked says that a hook asked to
 // go on before and that others have answered in the model's place: not again.
-func (d *decision) ending(o HooksAsked, output Output, steered, asked bool) {
+func (d *decision) ending(o HooksAsked, output projections.Output, steered, asked bool) {
 	t := d.s.Turn
 	again, paused := false, false
 	for _, h := range o.Decisions {
@@ -125,9 +125,9 @@ func (d *decision) ending(o HooksAsked, output Output, steered, asked bool) {
 		steered = steered && h.Do != HookFinish
 	}
 	switch {
-	case paused || t.held != "" && t.finish == nil:
+	case paused || t.Held != "" && t.HookAnswer == nil:
 		d.holdHere()
-	case (again || steered) && t.exhausted == "" && d.over(t.Limits, d.agentLimits()).limit == "":
+	case (again || steered) && t.Exhausted() == "" && d.over(t.Limits, d.agentLimits()).limit == "":
 		d.request()
 	default:
 		if now, done := d.output(); done {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // The outcomes are what the shell feeds back: what came of an effect, or that
@@ -136,16 +137,16 @@ type HookDecision struct {
 }
 
 // HookAction is what a hook may want.
-type HookAction string
+type HookAction = projections.HookAction
 
 // The actions.
 const (
-	HookContinue HookAction = "continue"
-	HookRewrite  HookAction = "rewrite"
-	HookSkip     HookAction = "skip"
-	HookPause    HookAction = "pause"
-	HookFinish   HookAction = "finish"
-	HookFailed   HookAction = "failed" // the hook broke; Reason says how
+	HookContinue = projections.HookContinue
+	HookRewrite  = projections.HookRewrite
+	HookSkip     = projections.HookSkip
+	HookPause    = projections.HookPause
+	HookFinish   = projections.HookFinish
+	HookFailed   = projections.HookFailed
 )
 
 // Point is where the machine waits for hooks.
@@ -154,6 +155,6 @@ type Point string
 // The points. The hooks of other places are asked while the effect they belong
 // to is still under way.
 const (
-	BeforeModel Point = "before_model" // turn_start included, before the first step
-	TurnEnd     Point = "turn_end"
+	BeforeModel Point = projections.PointBeforeModel // turn_start included, before the first step
+	TurnEnd     Point = projections.PointTurnEnd
 )

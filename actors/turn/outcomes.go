@@ -60,7 +60,7 @@ func (d *decision) outcome(o any) {
 	case Recover:
 		d.recover()
 	case Stay:
-		if t := d.s.Turn; t.Model == nil && t.count(Requested) > 0 && d.s.Summary == nil {
+		if t := d.s.Turn; t.Model == nil && t.Count(projections.CallRequested) > 0 && d.s.Summary == nil {
 			d.advance()
 		}
 	}
@@ -69,20 +69,20 @@ func (d *decision) outcome(o any) {
 // awaits says that the model call is the one under way.
 func (d *decision) awaits(call messages.CallID) bool {
 	m := d.s.Turn.Model
-	return m != nil && m.ID == call && m.underWay()
+	return m != nil && m.ID == call && m.UnderWay()
 }
 
 // runs is the tool call if that attempt of it is under way.
-func (d *decision) runs(call messages.CallID, attempt int) *ToolCall {
-	c := d.s.Turn.call(call)
-	if c == nil || c.Status != Executing || c.Attempt != attempt || d.s.lost[call] || c.Child != nil {
+func (d *decision) runs(call messages.CallID, attempt int) *projections.CallState {
+	c := d.s.Turn.Call(call)
+	if c == nil || c.Outcome != projections.CallRunning || c.Attempt != attempt || d.s.isLost(c) || c.Child != nil {
 		return nil
 	}
 	return c
 }
 
 // after records what hooks say of a result, and goes on.
-func (d *decision) after(c *ToolCall, hooks []HookDecision) {
+func (d *decision) after(c *projections.CallState, hooks []HookDecision) {
 	for _, h := range hooks {
 		d.hooked(h, c.ID)
 	}
@@ -92,7 +92,7 @@ func (d *decision) after(c *ToolCall, hooks []HookDecision) {
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
 	m := t.Model
-	items := UniqueCalls(o.Items, t.callIDs)
+	items := UniqueCalls(o.Items, t.CallIDs)
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
 	finish := finishOf(o.Finish, items)
 	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
@@ -105,10 +105,10 @@ func (d *decision) answered(o ModelAnswered) {
 	for _, item := range items {
 		if item.Type == messages.ItemCall {
 			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
-			switch c := t.call(item.CallID); {
+			switch c := t.Call(item.CallID); {
 			case messages.CutOff(finish):
 				d.cutOff(c, finish)
-			case failed == "" && t.finish == nil: // else none of them will run
+			case failed == "" && t.HookAnswer == nil: // else none of them will run
 				d.judge(c, o.Judged[item.CallID])
 			}
 		}
@@ -143,27 +143,16 @@ func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item 
 	return items
 }
 
-// CallIDs are the ids of all tool calls of the turn, and of those it continues,
-// oldest first.
-func (t *Turn) CallIDs() []messages.CallID { return slices.Clone(t.callIDs) }
-
-// AtStart says that the turn has not asked a model yet.
-func (t *Turn) AtStart() bool { return !t.called }
-
-// Hooked are the hooks that have had their say in this step and are not asked
-// again, as point/name.
-func (t *Turn) Hooked() []string { return slices.Clone(t.hooked) }
-
 // judge settles a call that cannot run or must not, and asks for approval of
 // one that wants it.
-func (d *decision) judge(c *ToolCall, j Judgement) {
+func (d *decision) judge(c *projections.CallState, j Judgement) {
 	t := d.s.Turn
 	tool, known := d.env.Definition.Tools[c.Tool]
 	switch {
 	case !known:
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown_tool", Message: fmt.Sprintf("there is no tool named %q", c.Tool)})
 		return
-	case d.s.Turn.toolChoice == "none":
+	case d.s.Turn.ToolChoice == "none":
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "not_allowed", Message: "no tool may be used in this turn: answer without"})
 		return
 	case !json.Valid([]byte(c.Arguments)):
@@ -171,7 +160,7 @@ func (d *decision) judge(c *ToolCall, j Judgement) {
 		return
 	}
 	gate, why := d.heed(c, j.Hooks)
-	if c.Status == Settled || t.finish != nil {
+	if c.Outcome.Final() || t.HookAnswer != nil {
 		return
 	}
 	if j.Misfit != "" {
@@ -191,7 +180,7 @@ func (d *decision) judge(c *ToolCall, j Judgement) {
 
 // heed records what hooks want of a call before it runs: a pause of one call is
 // a wish for its approval.
-func (d *decision) heed(c *ToolCall, hooks []HookDecision) (gate bool, why string) {
+func (d *decision) heed(c *projections.CallState, hooks []HookDecision) (gate bool, why string) {
 	t := d.s.Turn
 	for _, h := range hooks {
 		d.hooked(h, c.ID)
@@ -203,7 +192,7 @@ func (d *decision) heed(c *ToolCall, hooks []HookDecision) (gate bool, why strin
 		case HookFailed:
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "hook", Message: "not run: hook " + h.Hook + " failed: " + h.Reason})
 		}
-		if c.Status == Settled {
+		if c.Outcome.Final() {
 			return false, ""
 		}
 	}
@@ -214,31 +203,31 @@ func (d *decision) heed(c *ToolCall, hooks []HookDecision) (gate bool, why strin
 // an outcome. A turn that a hook or a limit holds starts nothing more.
 func (d *decision) advance() {
 	t := d.s.Turn
-	if t.Paused != "" {
+	if t.Paused() != "" {
 		return
 	}
-	if t.finish != nil {
+	if t.HookAnswer != nil {
 		d.skipWaiting()
-	} else if t.held == "" && t.exhausted == "" {
+	} else if t.Held == "" && t.Exhausted() == "" {
 		d.startCalls()
 	}
 	switch {
-	case t.running() > 0:
+	case t.UnderWay() > 0:
 	case d.left: // to the next owner
-	case t.held != "" && t.finish == nil:
+	case t.Held != "" && t.HookAnswer == nil:
 		d.holdHere()
-	case t.exhausted != "" && t.finish == nil && t.count(Requested)+t.count(Gated) > 0:
+	case t.Exhausted() != "" && t.HookAnswer == nil && t.Count(projections.CallRequested)+t.Count(projections.CallWaiting) > 0:
 		d.limited()
-	case t.count(Gated) > 0:
+	case t.Count(projections.CallWaiting) > 0:
 		message := "a person must approve or deny what waits"
-		if t.count(Unknown) > 0 {
+		if t.Count(projections.CallUnknown) > 0 {
 			message += ", and say what became of what was lost"
 		}
-		d.pause(pausedApproval, message, t.waiting())
-	case t.count(Unknown) > 0:
-		d.pause(pausedUnknown, "a person must say what became of what was lost", t.waiting())
-	case t.waitingBelow() > 0:
-		d.pause(pausedChild, "a person must settle what its children wait for", t.waiting())
+		d.pause(projections.PausedApproval, message, t.Waiting())
+	case t.Count(projections.CallUnknown) > 0:
+		d.pause(projections.PausedUnknown, "a person must say what became of what was lost", t.Waiting())
+	case t.WaitingBelow() > 0:
+		d.pause(projections.PausedChild, "a person must settle what its children wait for", t.Waiting())
 	default:
 		d.proceed()
 	}
@@ -246,16 +235,16 @@ func (d *decision) advance() {
 
 func (d *decision) startCalls() {
 	t := d.s.Turn
-	free := d.env.Definition.Parallel - t.running()
+	free := d.env.Definition.Parallel - t.UnderWay()
 	for i := range t.Calls {
-		if t.Calls[i].Status != Requested || free <= 0 {
+		if t.Calls[i].Outcome != projections.CallRequested || free <= 0 {
 			continue
 		}
 		if d.env.Leaving && d.env.Definition.Tools[t.Calls[i].Tool].mustEnd() {
 			d.left = true
 			continue
 		}
-		if d.startTool(&t.Calls[i], ""); t.Calls[i].Status == Executing { // else it is one too many
+		if d.startTool(&t.Calls[i], ""); t.Calls[i].Outcome == projections.CallRunning { // else it is one too many
 			free--
 		}
 	}
@@ -265,7 +254,7 @@ func (d *decision) startCalls() {
 func (d *decision) skipWaiting() {
 	t := d.s.Turn
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Status == Requested || c.Status == Gated {
+		if c := &t.Calls[i]; c.Outcome == projections.CallRequested || c.Outcome == projections.CallWaiting {
 			d.cancel(projections.TimerID(projections.ForApproval, c.ID))
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: a hook ended the turn"})
 		}
@@ -274,7 +263,7 @@ func (d *decision) skipWaiting() {
 
 // startTool intends the next attempt of a call. Its OnUnknown is the definition's; the
 // call of a tool that is gone keeps the one of the attempt before.
-func (d *decision) startTool(c *ToolCall, reason string) {
+func (d *decision) startTool(c *projections.CallState, reason string) {
 	t := d.s.Turn
 	if d.env.Definition.Tools[c.Tool].Child != "" {
 		d.spawn(c, reason)
@@ -312,7 +301,7 @@ func (d *decision) erred(o ModelErred) {
 	}
 	d.emit(failed)
 	d.settleFailed(m, o, failed.Cost)
-	if o.Kind == contextLength && !m.Shortened && d.shrink() {
+	if o.Kind == projections.ContextLength && !m.Shortened && d.shrink() {
 		return
 	}
 	if next := d.fallback(m.Model); next != "" && !o.Ours {
@@ -326,7 +315,7 @@ func (d *decision) erred(o ModelErred) {
 // triesAgain reports whether a model that has failed is asked again, at a time. If that is
 // beyond the turn's end, or its server asks for a longer wait than we would choose ourselves,
 // a model that can take over does so instead.
-func (d *decision) triesAgain(m *ModelCall, o ModelErred, at time.Time) bool {
+func (d *decision) triesAgain(m *projections.PendingModel, o ModelErred, at time.Time) bool {
 	if !o.Temporary || m.Failures+1 >= d.env.Definition.MaxAttempts {
 		return false
 	}
@@ -367,8 +356,8 @@ func retryDelay(failures int, after time.Duration, jitter float64) time.Duration
 
 func (d *decision) reconciled(o ToolReconciled) {
 	t := d.s.Turn
-	c := t.call(o.Call)
-	if c == nil || c.Status != Executing || !d.s.lost[o.Call] {
+	c := t.Call(o.Call)
+	if c == nil || c.Outcome != projections.CallRunning || !d.s.isLost(c) {
 		return
 	}
 	switch {
@@ -386,7 +375,7 @@ func (d *decision) reconciled(o ToolReconciled) {
 // treated as its OnUnknown says.
 func (d *decision) recover() {
 	t := d.s.Turn
-	if t.Paused != "" {
+	if t.Paused() != "" {
 		return
 	}
 	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil && !d.env.Now.Before(tm.At) {
@@ -400,7 +389,7 @@ func (d *decision) recover() {
 	}
 	if m := t.Model; m != nil {
 		switch {
-		case m.underWay():
+		case m.UnderWay():
 			d.restart(m)
 		case m.Due:
 			d.advance()
@@ -409,7 +398,7 @@ func (d *decision) recover() {
 	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.Status != Executing || c.Child != nil { // what a child does is not lost
+		if c.Outcome != projections.CallRunning || c.Child != nil { // what a child does is not lost
 			continue
 		}
 		switch c.OnUnknown {
@@ -417,9 +406,9 @@ func (d *decision) recover() {
 			d.runAgain(c, "restart")
 		case messages.Reconcile:
 			if d.s.lost == nil {
-				d.s.lost = make(map[messages.CallID]bool)
+				d.s.lost = make(map[lostCall]bool)
 			}
-			d.s.lost[c.ID] = true
+			d.s.lost[lostCall{c.Turn, c.ID, c.Attempt}] = true
 		default:
 			d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran: it may or may not have had its effect"})
 		}
@@ -428,7 +417,7 @@ func (d *decision) recover() {
 }
 
 // runAgain starts a lost call anew, unless it was lost too often.
-func (d *decision) runAgain(c *ToolCall, reason string) {
+func (d *decision) runAgain(c *projections.CallState, reason string) {
 	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.OnUnknown != messages.ReadOnly {
 		d.emit(messages.ToolUnknown{Turn: d.s.Turn.ID, Call: c.ID, Reason: "its process was lost while it ran, and its tool is not defined any more"})
 		return
@@ -443,7 +432,7 @@ func (d *decision) runAgain(c *ToolCall, reason string) {
 	})
 }
 
-func (d *decision) restart(m *ModelCall) {
+func (d *decision) restart(m *projections.PendingModel) {
 	t := d.s.Turn
 	d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "its process was lost before the answer was recorded"})
 	d.settleUnknown(m)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // resume goes on with a paused turn, continues a failed one in a new turn, and
@@ -20,16 +21,16 @@ func (d *decision) resume(c messages.Resume) error {
 	switch {
 	case e != nil && c.Turn != "" && c.Turn != e.ID:
 		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, e.ID)
-	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
+	case (e == nil || e.Phase != projections.Failed) && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
 		return messages.Refuse(messages.Conflict, "no turn waits for new limits: set those of the agent alone (agent_limits)")
-	case (e == nil || !e.Failed) && c.AgentLimits != messages.Raised{}:
+	case (e == nil || e.Phase != projections.Failed) && c.AgentLimits != messages.Raised{}:
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil
 	case len(s.Inputs.Queued) > 0: // others are about to begin
 		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can go on")
 	case e == nil:
 		return d.noop(c, "there is no turn to resume")
-	case !e.Failed:
+	case e.Phase != projections.Failed:
 		return d.noop(c, "turn %s is finished", e.ID)
 	}
 	return d.continueFailed(c, e)
@@ -38,16 +39,16 @@ func (d *decision) resume(c messages.Resume) error {
 func (d *decision) resumeRunning(c messages.Resume) error {
 	t := d.s.Turn
 	raises := c.Raised != messages.Raised{} || c.AgentLimits != messages.Raised{}
-	switch t.Paused {
+	switch t.Paused() {
 	case "":
 		if !raises {
 			return d.noop(c, "turn %s is running", t.ID)
 		}
-	case pausedApproval, pausedUnknown, pausedChild:
+	case projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
 		if !raises {
-			return d.noop(c, "%s", t.waitsFor())
+			return d.noop(c, "%s", waitsFor(t))
 		}
-	case pausedHook: // it may not need another model call
+	case projections.PausedHook: // it may not need another model call
 	default:
 		limits := t.Limits.Raise(c.Raised.Limits())
 		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.limit != "" {
@@ -56,13 +57,13 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 	}
 	d.raise(t.ID, "turn", c.Raised, c.Reason)
 	d.raise(t.ID, "agent", c.AgentLimits, c.Reason)
-	switch t.Paused {
+	switch t.Paused() {
 	case "":
 		if c.MaxDuration != 0 || c.AgentLimits.MaxDuration != 0 {
 			d.stopClock()
 			d.startClock()
 		}
-	case pausedApproval, pausedUnknown, pausedChild:
+	case projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
 	default:
 		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
 		d.startClock()
@@ -72,9 +73,9 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 }
 
 // waitsFor says what a turn that no resume lets go on waits for, and what to do.
-func (t *Turn) waitsFor() string {
+func waitsFor(t *projections.TurnState) string {
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.waitsBelow() {
+		if c := &t.Calls[i]; c.WaitsBelow() {
 			for _, w := range c.Child.Waiting {
 				if w.Kind == messages.WaitPaused {
 					return fmt.Sprintf("turn %s waits for agent %s, whose turn %s is paused (%s): resume that", t.ID, w.Agent, w.Turn, w.Reason)
@@ -82,7 +83,7 @@ func (t *Turn) waitsFor() string {
 			}
 		}
 	}
-	return fmt.Sprintf("turn %s waits for a decision about call %v: decide it", t.ID, t.waiting())
+	return fmt.Sprintf("turn %s waits for a decision about call %v: decide it", t.ID, t.Waiting())
 }
 
 // raise records limits that a person has set, if any.
@@ -92,9 +93,9 @@ func (d *decision) raise(turn messages.TurnID, scope string, r messages.Raised, 
 	}
 }
 
-func (d *decision) continueFailed(c messages.Resume, e *Ended) error {
+func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) error {
 	steps := e.Steps
-	if e.repeat { // a step whose model call failed is made again
+	if e.Model != nil { // a step whose model call failed is made again
 		steps = max(steps-1, 0)
 	}
 	limits := e.Limits.Raise(c.Raised.Limits())
@@ -110,7 +111,7 @@ func (d *decision) continueFailed(c messages.Resume, e *Ended) error {
 	limits.MaxSteps = 0
 	d.emit(messages.TurnStarted{
 		Turn: turnID(d.next()), Definition: d.s.Life.Definition, MaxSteps: max, Limits: limits,
-		ToolChoice: e.toolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
+		ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
 	})
 	d.startClock()
 	d.request()

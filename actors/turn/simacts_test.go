@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // acts are what can happen in a life, and how often.
@@ -242,14 +243,14 @@ func (s *sim) anyInput() string {
 }
 
 // anyCall is usually one of the newest step.
-func (s *sim) anyCall(wanted turn.Status) (messages.CallID, string) {
+func (s *sim) anyCall(wanted projections.Outcome) (messages.CallID, string) {
 	t := s.live.Turn
 	if t == nil || len(t.Calls) == 0 || s.chance(16) {
 		return "c1", "{}"
 	}
 	c := t.Calls[s.r.IntN(len(t.Calls))]
 	for i := range t.Calls {
-		if t.Calls[i].Status == wanted && !s.chance(4) {
+		if t.Calls[i].Outcome == wanted && !s.chance(4) {
 			c = t.Calls[i]
 		}
 	}
@@ -292,7 +293,7 @@ func (s *sim) seenHash(arguments string) string {
 }
 
 func (s *sim) approve() messages.Approve {
-	call, arguments := s.anyCall(turn.Gated)
+	call, arguments := s.anyCall(projections.CallWaiting)
 	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
 		call, arguments = below, "{}"
 	}
@@ -300,7 +301,7 @@ func (s *sim) approve() messages.Approve {
 }
 
 func (s *sim) deny() messages.Deny {
-	call, arguments := s.anyCall(turn.Gated)
+	call, arguments := s.anyCall(projections.CallWaiting)
 	if below, ok := s.waitsBelow(messages.WaitApproval); ok {
 		call, arguments = below, "{}"
 	}
@@ -312,7 +313,7 @@ func (s *sim) deny() messages.Deny {
 }
 
 func (s *sim) settles() messages.Decide {
-	call, _ := s.anyCall(turn.Unknown)
+	call, _ := s.anyCall(projections.CallUnknown)
 	if below, ok := s.waitsBelow(messages.WaitUnknown); ok {
 		call = below
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // decide lets the machine decide, writes the frame, and checks.
@@ -226,15 +227,15 @@ func idle(e turn.Effect) bool { return e.Do == turn.Wait && !strings.HasPrefix(e
 func (s *sim) person() {
 	t, id := s.live.Turn, fmt.Sprint("drain", len(s.log), "-", s.steps)
 	before := len(s.log)
-	switch t.Paused {
+	switch t.Paused() {
 	case "":
 		s.fail("a running turn waits for nothing")
 	case "approval", "tool_unknown":
 		s.decide(s.verdict(id))
 	default:
 		s.decide(messages.Resume{
-			ID: id, Raised: messages.Raised{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Ran)},
-			AgentLimits: messages.Raised{MaxSteps: s.live.Used.Steps + 3, MaxTokens: s.live.Used.Tokens + 5000, MaxCost: float64(s.live.Used.Cost)/1e9 + 1, MaxDuration: more(s.live.Used.Ran)},
+			ID: id, Raised: messages.Raised{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Duration)},
+			AgentLimits: messages.Raised{MaxSteps: s.live.Used.Steps + 3, MaxTokens: s.live.Used.Tokens + 5000, MaxCost: float64(s.live.Used.Cost)/1e9 + 1, MaxDuration: more(s.live.Used.Duration)},
 		})
 	}
 	if len(s.log) == before {
@@ -251,11 +252,11 @@ func more(ran int64) messages.Span {
 func (s *sim) verdict(id string) messages.Command {
 	for _, c := range s.live.Turn.Calls {
 		switch {
-		case c.Status == turn.Gated && s.chance(2):
+		case c.Outcome == projections.CallWaiting && s.chance(2):
 			return messages.Approve{ID: id, Call: c.ID, ArgsHash: messages.HashArguments(c.Arguments), Remember: s.chance(4)}
-		case c.Status == turn.Gated:
+		case c.Outcome == projections.CallWaiting:
 			return messages.Deny{ID: id, Call: c.ID, Remember: s.chance(4)}
-		case c.Status == turn.Unknown:
+		case c.Outcome == projections.CallUnknown:
 			return messages.Decide{ID: id, Call: c.ID, Outcome: messages.Outcome(s.one("completed", "failed"))}
 		}
 	}

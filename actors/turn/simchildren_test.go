@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // kid is a child as the world has it: it reports late, twice, out of order, and
@@ -40,7 +41,7 @@ func (s *sim) kid(turn messages.TurnID, call messages.CallID, agent string, n me
 func (s *sim) awaitedKids() (list []*kid) {
 	if t := s.live.Turn; t != nil {
 		for _, c := range t.Calls {
-			if c.Status == turn.Executing && c.Child != nil && !c.Child.Detached {
+			if c.Outcome == projections.CallRunning && c.Child != nil && !c.Child.Detached {
 				list = append(list, s.kid(t.ID, c.ID, c.Child.Agent, c.Child.N))
 			}
 		}
@@ -294,7 +295,7 @@ func (c *checker) decidedBelow(ev messages.ChildDecided) {
 }
 
 func (c *checker) usedBelow(spent messages.Spent) {
-	u := turn.Used{Tokens: spent.Tokens, Cost: spent.Cost}
+	u := projections.Use{Tokens: spent.Tokens, Cost: spent.Cost}
 	c.open.usage = c.open.usage.Add(spent.Usage)
 	c.open.used.Tokens, c.open.used.Cost = c.open.used.Tokens+u.Tokens, c.open.used.Cost+u.Cost
 	c.used.Tokens, c.used.Cost = c.used.Tokens+u.Tokens, c.used.Cost+u.Cost

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // modelFacts is a model call that has no answer.
@@ -116,22 +117,22 @@ func (c *checker) step(ev messages.ModelRequested) {
 func (c *checker) within(ev messages.ModelRequested) {
 	o := c.open
 	agent := c.agentLimits()
-	need := turn.Used{}
+	need := projections.Use{}
 	if r := o.model.reserved; r != nil {
-		need = turn.Used{Tokens: r.Tokens, Cost: r.Cost}
+		need = projections.Use{Tokens: r.Tokens, Cost: r.Cost}
 		c.must(r.Step == ev.Step, "a reservation for another step")
 	}
 	c.must(o.steps <= o.limits.MaxSteps, "more steps than there may be")
 	c.must(agent.MaxSteps == 0 || c.used.Steps <= agent.MaxSteps, "the agent makes more steps than it may")
 	for _, l := range [...]struct {
 		limits messages.Limits
-		used   turn.Used
+		used   projections.Use
 	}{{o.limits, o.used}, {agent, c.used}} {
 		limited := l.limits.MaxTokens != 0 || l.limits.MaxCost != 0
 		c.must(!limited || o.model.reserved != nil, "a model was asked without a reservation")
 		c.must(l.limits.MaxTokens == 0 || l.used.Tokens+need.Tokens <= l.limits.MaxTokens, "more tokens than there may be")
 		c.must(l.limits.MaxCost == 0 || l.used.Cost+need.Cost <= l.limits.MaxCost, "a higher cost than there may be")
-		c.must(l.limits.MaxDuration == 0 || l.used.Ran < l.limits.MaxDuration, "a turn runs longer than it may")
+		c.must(l.limits.MaxDuration == 0 || l.used.Duration < l.limits.MaxDuration, "a turn runs longer than it may")
 	}
 }
 
@@ -233,8 +234,8 @@ func (c *checker) uses(u messages.Usage, cost messages.Cost, m *modelFacts) {
 }
 
 func (c *checker) count(tokens int, cost messages.Cost, ran int64) {
-	for _, u := range [...]*turn.Used{&c.open.used, &c.used} {
-		u.Tokens, u.Cost, u.Ran = u.Tokens+tokens, u.Cost+cost, u.Ran+ran
+	for _, u := range [...]*projections.Use{&c.open.used, &c.used} {
+		u.Tokens, u.Cost, u.Duration = u.Tokens+tokens, u.Cost+cost, u.Duration+ran
 	}
 }
 
@@ -336,8 +337,8 @@ func (c *checker) effects() {
 		c.must((len(effects) == 0 || begins) && begins == (len(live.Inputs.Queued) > 0) && (begins || owes || c.summary.asked != nil) == live.Open() && (live.Phase() == "running") == begins, "an idle agent has something to do, or inputs wait for it in vain")
 		return
 	}
-	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused == o.paused, "the state has another turn")
-	c.must(live.Turn.Used.Tokens == o.used.Tokens && live.Turn.Used.Cost == o.used.Cost && live.Turn.Used.Ran == o.used.Ran, "the turn's use is miscounted")
+	c.must(live.Turn.ID == o.id && live.Turn.Steps == o.steps && live.Turn.Paused() == o.paused, "the state has another turn")
+	c.must(live.Turn.Used.Tokens == o.used.Tokens && live.Turn.Used.Cost == o.used.Cost && live.Turn.Used.Duration == o.used.Duration, "the turn's use is miscounted")
 	c.must(letters == o.ownLetters(), "a task or a decision is not on its way, or one is twice")
 	works, intended := 0, len(o.timers)
 	for _, call := range o.calls {
@@ -369,7 +370,7 @@ func (c *checker) effects() {
 	c.must(o.model == nil || o.answered == false || o.model.reserved == nil, "a reservation was not settled")
 	_, clock := o.timers["duration"]
 	c.must(clock == false || o.paused == "", "a clock runs while a person is awaited")
-	due := o.limits.MaxDuration != 0 && o.used.Ran < o.limits.MaxDuration && o.exhausted == "" && o.paused == ""
+	due := o.limits.MaxDuration != 0 && o.used.Duration < o.limits.MaxDuration && o.exhausted == "" && o.paused == ""
 	c.must(clock || !due, "no clock runs in a turn that may run only so long")
 }
 

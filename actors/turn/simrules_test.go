@@ -7,6 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/actors/turn/turntest"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // checker knows from the events alone what is allowed, and holds them against
@@ -30,7 +31,7 @@ type checker struct {
 	requeued   int
 	remembered map[string]verdict
 	done       []doneFact // effects of the turn and those it continues
-	used       turn.Used
+	used       projections.Use
 	raised     messages.Limits
 	schedules  scheduleFacts
 	summary    summaryFacts
@@ -54,7 +55,7 @@ type openTurn struct {
 	unseen []string // and those that steered it
 	steps  int
 	limits messages.Limits
-	used   turn.Used
+	used   projections.Use
 	usage  messages.Usage
 	choice string
 	acted  bool // a tool was asked for, in an answer that was not cut off

@@ -159,7 +159,7 @@ func (s *sim) modelComes(e turn.Effect) any {
 	}
 	if t := s.live.Turn; t != nil {
 		o.Judged = map[messages.CallID]turn.Judgement{}
-		for _, item := range turn.UniqueCalls(o.Items, t.CallIDs()) {
+		for _, item := range turn.UniqueCalls(o.Items, t.CallIDs) {
 			if item.Type == messages.ItemCall && !s.chance(4) {
 				o.Judged[item.CallID] = s.judges()
 			}
@@ -215,7 +215,7 @@ func (s *sim) hooks(point string, in int) (list []turn.HookDecision) {
 			h.Do, h.Text = turn.HookAction(s.one("skip", "continue")), "said"
 		}
 		t := s.live.Turn
-		if t == nil || h.Do != turn.HookPause || !slices.Contains(t.Hooked(), point+"/"+h.Hook) {
+		if t == nil || h.Do != turn.HookPause || !slices.Contains(t.Hooked, point+"/"+h.Hook) {
 			list = append(list, h)
 		}
 	}
@@ -233,7 +233,7 @@ func (s *sim) hooksCome(e turn.Effect) turn.HooksAsked {
 	if t == nil {
 		return o // too late
 	}
-	if t.AtStart() {
+	if !t.Asked {
 		o.Decisions = s.hooks("turn_start", 6)
 	}
 	o.Decisions = append(o.Decisions, s.hooks("before_model", 3)...)

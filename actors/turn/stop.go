@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // stop ends the running turn because somebody asked for it.
@@ -40,7 +41,7 @@ func (d *decision) abort(by, reason, note string) {
 	d.settleCalls("the turn was stopped")
 	d.cancelTimers()
 	t := d.s.Turn
-	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Usage})
+	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Total()})
 }
 
 // settleCalls gives every open call an outcome, a model call's reservation
@@ -48,17 +49,17 @@ func (d *decision) abort(by, reason, note string) {
 func (d *decision) settleCalls(why string) {
 	t := d.s.Turn
 	d.dropSummary(t.ID, why)
-	if m := t.Model; m != nil && m.underWay() {
+	if m := t.Model; m != nil && m.UnderWay() {
 		d.settleUnknown(m)
 	}
 	for i := range t.Calls {
-		switch c := &t.Calls[i]; c.Status {
-		case Requested, Gated:
+		switch c := &t.Calls[i]; c.Outcome {
+		case projections.CallRequested, projections.CallWaiting:
 			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
-		case Executing:
+		case projections.CallRunning:
 			d.stopChild(c, why)
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
-		case Unknown:
+		case projections.CallUnknown:
 			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
 		}
 	}
@@ -133,14 +134,6 @@ func (d *decision) cancelInput(c messages.Cancel) error {
 // waiting returns the ids of the inputs that no model has seen and none is asked about.
 func (s *State) waiting() []string {
 	return slices.Concat(s.Inputs.QueuedIDs(), s.Inputs.SteeredIDs())
-}
-
-// TurnInputs returns the ids of the inputs that would end with the turn now.
-func (s *State) TurnInputs() []string {
-	if s.Turn == nil {
-		return nil
-	}
-	return append(slices.Clip(s.Turn.Inputs), s.Inputs.SteeredIDs()...)
 }
 
 // maxEach is how much of a reason stands with each of several inputs; the whole

@@ -16,27 +16,27 @@ type Task struct {
 	Input  string
 	Parent messages.Parent
 
-	waits string // names what it waits for; empty: nothing
-	// changed is the event since which the parent is to be told something else,
-	// told up to which it was.
-	changed, told messages.EventNumber
-	end           *messages.Report // what is told of its end; nil: it has not ended
+	Waits string // names what it waits for; empty: nothing
+	// Changed is the event since which the parent is to be sent another report, Told the
+	// event up to which it was.
+	Changed, Told messages.EventNumber
+	End           *messages.Report // what is reported of its end; nil: it has not ended
 }
 
 func (s *State) reportOf(self messages.AgentID, task *Task) messages.Report {
 	r := messages.Report{What: messages.ReportGoing}
-	if task.end != nil {
-		r = *task.end
-	} else if task.waits != "" {
-		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused == ""
+	if task.End != nil {
+		r = *task.End
+	} else if task.Waits != "" {
+		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused() == ""
 		r.Waiting, r.More = s.waits(self)
 	}
-	r.ID = messages.ReportID(self.Full(), task.Input, task.changed)
-	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.changed
+	r.ID = messages.ReportID(self.Full(), task.Input, task.Changed)
+	r.Turn, r.Call, r.Child, r.N = task.Parent.Turn, task.Parent.Call, self.Full(), task.Changed
 	return r
 }
 
-func (task *Task) owes() bool { return !task.Parent.Detached && task.changed > task.told }
+func (task *Task) owes() bool { return !task.Parent.Detached && task.Changed > task.Told }
 
 // task accepts another agent's call as an input.
 func (d *decision) task(c messages.Task) error {
@@ -98,7 +98,7 @@ func (d *decision) recall(c messages.Recall) error {
 		_, known = d.s.Processed(c.Input) // an id that is no task's
 	}
 	switch {
-	case i < 0 && known, i >= 0 && d.s.Tasks[i].end != nil:
+	case i < 0 && known, i >= 0 && d.s.Tasks[i].End != nil:
 		return d.noop(c, "the task has ended")
 	case i < 0:
 		d.parent = c.Parent.Agent
@@ -125,8 +125,8 @@ func (s *State) evolveTasks(ev messages.Event) {
 	case messages.InputRecalled:
 		s.give(GivenTask{ID: ev.Input, N: s.Last, Recalled: true})
 		s.Tasks = append(s.Tasks, Task{
-			Input: ev.Input, Parent: ev.Parent, changed: s.Last,
-			end: &messages.Report{What: messages.ReportCancelled, Message: ev.Reason},
+			Input: ev.Input, Parent: ev.Parent, Changed: s.Last,
+			End: &messages.Report{What: messages.ReportCancelled, Message: ev.Reason},
 		})
 	case messages.ChildReported:
 		s.reported(ev)
@@ -139,7 +139,6 @@ func (s *State) evolveTasks(ev messages.Event) {
 		if len(s.Stopping) == 0 {
 			s.Stopping = nil
 		}
-		s.Used = s.Used.add(Used{Tokens: ev.Tokens, Cost: ev.Cost})
 	}
 	s.evolvePassed(ev)
 	if len(s.Tasks) > 0 {
@@ -153,8 +152,8 @@ func (s *State) reported(ev messages.ChildReported) {
 		if task.Input != ev.Input {
 			continue
 		}
-		task.told = max(task.told, ev.Upto)
-		if task.end != nil && task.told >= task.changed {
+		task.Told = max(task.Told, ev.Upto)
+		if task.End != nil && task.Told >= task.Changed {
 			s.dropTask(i)
 		}
 		return
@@ -175,21 +174,21 @@ func (s *State) endTasks(ev messages.Event) {
 	}
 	for i := len(s.Tasks) - 1; i >= 0; i-- {
 		task := &s.Tasks[i]
-		if task.end != nil || !slices.Contains(inputs, task.Input) {
+		if task.End != nil || !slices.Contains(inputs, task.Input) {
 			continue
 		}
 		if task.Parent.Detached {
 			s.dropTask(i)
 			continue
 		}
-		task.waits, task.changed, task.end = "", s.Last, s.endOf(ev)
+		task.Waits, task.Changed, task.End = "", s.Last, s.endOf(ev)
 	}
 }
 
 func (s *State) endOf(ev messages.Event) *messages.Report {
 	r := new(messages.Report)
 	if t := s.Turn; t != nil && t.ID == messages.TurnOf(ev) {
-		r.Spent = messages.Spent{Usage: t.Usage, Cost: t.Used.Cost, Tokens: t.Used.Tokens}
+		r.Spent = messages.Spent{Usage: t.Total(), Cost: t.Used.Cost, Tokens: t.Used.Tokens}
 	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:
@@ -225,8 +224,8 @@ func (s *State) noteWaits() {
 	}
 	waits := s.waitsKey()
 	for i := range s.Tasks {
-		if task := &s.Tasks[i]; task.end == nil && task.waits != waits && s.worksOn(task.Input) {
-			task.waits, task.changed = waits, s.Last
+		if task := &s.Tasks[i]; task.End == nil && task.Waits != waits && s.worksOn(task.Input) {
+			task.Waits, task.Changed = waits, s.Last
 		}
 	}
 }
@@ -243,7 +242,7 @@ func (s *State) waitsKey() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(s.Turn.Paused)
+	b.WriteString(s.Turn.Paused())
 	if more {
 		b.WriteString("\x00more")
 	}
@@ -252,20 +251,6 @@ func (s *State) waitsKey() string {
 	}
 	return b.String()
 }
-
-// callersOf are the callers above the turn of these inputs.
-func (s *State) callersOf(inputs []string) []messages.Caller {
-	for i := range s.Tasks {
-		if slices.Contains(inputs, s.Tasks[i].Input) {
-			return s.Tasks[i].Parent.Chain()
-		}
-	}
-	return nil
-}
-
-// Callers are those that the running turn works for, the root's first. Nil:
-// nobody.
-func (t *Turn) Callers() []messages.Caller { return t.callers }
 
 // limitsOf are what a parent has left for the turn of an input.
 func (s *State) limitsOf(input string) messages.Limits {

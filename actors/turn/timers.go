@@ -38,12 +38,12 @@ func (d *decision) ran(tm *projections.TurnTimer) int64 {
 // not reached before.
 func (d *decision) startClock() {
 	t := d.s.Turn
-	if t.exhausted == "max_duration" {
+	if t.Exhausted() == "max_duration" {
 		return
 	}
 	left := int64(-1)
 	for _, l := range [...]struct{ limit, ran int64 }{
-		{t.Limits.MaxDuration, t.Used.Ran}, {d.agentLimits().MaxDuration, d.s.Used.Ran},
+		{t.Limits.MaxDuration, t.Used.Duration}, {d.agentLimits().MaxDuration, d.s.Used.Duration},
 	} {
 		if rest := max(l.limit-l.ran, 0); l.limit != 0 && (left < 0 || rest < left) {
 			left = rest
@@ -70,7 +70,7 @@ func (d *decision) fired(id string) {
 	case projections.ForRetry:
 		d.request()
 	case projections.ForApproval:
-		if c := t.call(call); c != nil && c.Status == Gated {
+		if c := t.Call(call); c != nil && c.Outcome == projections.CallWaiting {
 			d.refuse(c, messages.ApprovalDenied{By: "timeout", Text: "Nobody approved this call in time; it was not run.", Reason: "the approval expired"})
 			d.goOn("an approval expired")
 		}

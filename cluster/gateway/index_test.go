@@ -106,7 +106,7 @@ func TestEffectsAndUsageOfATenant(t *testing.T) {
 		for _, line := range h.tenant(q) {
 			var e projections.Effect
 			h.ok(json.Unmarshal([]byte(line), &e))
-			calls = append(calls, string(e.Call))
+			calls = append(calls, string(e.ID))
 		}
 		return strings.Join(calls, " ")
 	}

@@ -43,7 +43,7 @@ type house struct {
 	client *client.Client
 	came   chan delivered
 	tails  map[messages.AgentID]eventlog.Tail
-	queues map[messages.AgentID]*projections.Queue
+	queues map[messages.AgentID]*projections.Work
 	views  *readers
 	ways   map[string][]nats.Option // of the connections of nodes, by id
 }
@@ -99,7 +99,7 @@ func newHouseOn(t *testing.T, decides func(kind, tool string) bool, cfg embedded
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = srv.Shutdown() })
-	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Queue)}
+	h := &house{t: t, ctx: ctx, log: memlog.New(), read: new(sync.Map), frames: new(atomic.Int64), came: make(chan delivered, 16), tails: make(map[messages.AgentID]eventlog.Tail), queues: make(map[messages.AgentID]*projections.Work)}
 	h.nc = h.connect(srv)
 	agents := new(projections.Agents)
 	doors := h.connect(srv)
@@ -153,7 +153,7 @@ func (h *house) wrote(a messages.AgentID, phase eventlog.Phase, events ...messag
 		Time: tillAt, Cause: messages.Cause{Type: "effect"}, Events: events,
 	}
 	if h.queues[a] == nil {
-		h.queues[a] = new(projections.Queue)
+		h.queues[a] = new(projections.Work)
 	}
 	projections.Fold(f, 0, h.queues[a])
 	waiting := len(h.queues[a].Waiting())

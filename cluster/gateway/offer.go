@@ -68,7 +68,7 @@ type offers struct {
 	g     *Gateway
 	agent messages.AgentID
 	to    *replying
-	queue projections.Queue
+	queue projections.Work
 	// live says that the past has been told: what waits now is asked about.
 	live bool
 

@@ -175,8 +175,8 @@ func (g *Gateway) approvals(p *page, a messages.AgentID, q messages.Query) error
 		var d projections.Decisions
 		return lines(p, a, q, func() []messages.Remembered { return d.Remembered(a) }, &d)
 	}
-	var queue projections.Queue
-	return lines(p, a, q, func() []messages.Approval { return queue.Approvals(a) }, &queue)
+	var work projections.Work
+	return lines(p, a, q, func() []messages.Approval { return work.Approvals(a) }, &work)
 }
 
 // fold folds the agent's events up to n, all of them if n is 0. An agent
@@ -331,12 +331,10 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 }
 
 func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
-	var queue projections.Queue
+	var work projections.Work
 	var turns projections.Turns
-	var budget projections.Budget
 	var children projections.Children
 	var life projections.Life
-	var timers projections.Timers
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.ownerOf(a.Partition())}
 	for rec, err := range g.Log.Read(g.ctx, a, 0) {
 		if err == nil && row.Events == 0 {
@@ -345,7 +343,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &queue, &turns, &budget, &children, &life, &timers)
+		more := projections.Fold(rec.Frame, q.At, &work, &turns, &children, &life)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -355,10 +353,10 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if err := exists(a, q.At, row.Events); err != nil {
 		return err
 	}
-	if t, ok := turns.Newest(); ok && (t.Phase == projections.Running || t.Phase == projections.Paused) {
-		row.Phase, row.Turn = string(t.Phase), t.Turn
+	if t := work.Turn; t != nil {
+		row.Phase, row.Turn = string(t.Phase), t.ID
 	}
-	status := projections.NewAgentStatus(row, &queue).WithTurn(&turns, &budget).WithFamily(&turns, &children).WithTimers(timers.Lines(a))
+	status := projections.NewAgentStatus(row, &work).WithTurns(&turns).WithFamily(&turns, &children)
 	if status.Deleted = life.Deletion(); status.Deleted != nil {
 		status.Phase = projections.PhaseDeleted
 	}

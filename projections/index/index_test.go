@@ -224,7 +224,7 @@ func TestStoreSaysWhatTheFoldsSay(t *testing.T) { // A52, A87
 		for _, e := range w.effects(tenant) {
 			b, _ := json.Marshal(e)
 			want = append(want, string(b))
-			if approval, waits := e.Waits(); waits {
+			if approval, waits := e.AsApproval(); waits {
 				b, _ := json.Marshal(approval)
 				waiting = append(waiting, string(b))
 			}

@@ -152,7 +152,7 @@ func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return Row{}, err
 		}
-		approval, _ := e.Waits()
+		approval, _ := e.AsApproval()
 		return Row{cursor(ofApprovals, at), approval}, nil
 	})
 }

@@ -53,7 +53,7 @@ func (s *Stage) passed(e turn.Effect) string {
 	if e.Do != turn.AskHooks {
 		return ""
 	}
-	if hooked := s.State.Turn.Hooked(); len(hooked) > 0 {
+	if hooked := s.State.Turn.Hooked; len(hooked) > 0 {
 		return ", not again " + strings.Join(hooked, " ")
 	}
 	return ""

@@ -155,8 +155,8 @@ var ownShows = map[string]func(s *Stage){
 	},
 }
 
-func usedText(u turn.Used) string {
-	return fmt.Sprintf("steps=%d tokens=%d cost=%s ran=%s", u.Steps, u.Tokens, u.Cost, time.Duration(u.Ran)*time.Millisecond)
+func usedText(u projections.Use) string {
+	return fmt.Sprintf("steps=%d tokens=%d cost=%s ran=%s", u.Steps, u.Tokens, u.Cost, time.Duration(u.Duration)*time.Millisecond)
 }
 
 // Outputs returns how many tokens each model of the tests may answer with: the

@@ -69,8 +69,8 @@ func (a *app) runEffects(ctx context.Context, tenant string, args []string, q me
 		if e.Person != nil {
 			outcome += ", decided by " + personText(e.Person)
 		}
-		if e.Attempts > 1 {
-			outcome += fmt.Sprintf(", %d attempts", e.Attempts)
+		if e.Attempt > 1 {
+			outcome += fmt.Sprintf(", %d attempts", e.Attempt)
 		}
 		return fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", e.Agent, e.N, e.At.UTC().Format(time.DateTime), projections.Printable(e.Tool, 64), arguments, outcome, outputText(e))
 	})
@@ -145,7 +145,7 @@ func (a *app) runTurns(ctx context.Context, args []string, q messages.Query) err
 		if t.Message != "" {
 			reason += ": " + t.Message
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s", projections.Printable(string(t.Turn), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s", projections.Printable(string(t.ID), 64), t.Phase, t.StartedAt.UTC().Format(time.DateTime), ended,
 			t.Steps, t.Usage.Tokens(), t.Cost, projections.Printable(reason, 100))
 	})
 	if err == nil && rows == 0 && !a.json() {

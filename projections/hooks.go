@@ -1,0 +1,78 @@
+package projections
+
+import "github.com/reprise-dev/reprise/messages"
+
+// HookAction is what a hook may want.
+type HookAction string
+
+// The actions.
+const (
+	HookContinue HookAction = "continue"
+	HookRewrite  HookAction = "rewrite"
+	HookSkip     HookAction = "skip"
+	HookPause    HookAction = "pause"
+	HookFinish   HookAction = "finish"
+	HookFailed   HookAction = "failed" // the hook broke; Reason says how
+)
+
+// Points of hook.decided that a fold tells apart.
+const (
+	PointTurnStart   = "turn_start"
+	PointBeforeModel = "before_model"
+	PointAfterTool   = "after_tool"
+	PointTurnEnd     = "turn_end"
+)
+
+// hookDecided folds what a hook wants of the turn. What it wants of a call is in the events
+// behind it, but for new arguments.
+func (t *TurnState) hookDecided(ev messages.HookDecided) {
+	end := ev.Point == PointTurnEnd
+	t.hooked(ev)
+	switch HookAction(ev.Decision) {
+	case HookPause:
+		t.hold(ev)
+	case HookFinish:
+		if !end {
+			t.HookAnswer = &ev.Answer
+		} else if ev.Answer != "" {
+			t.Answer, t.HookAnswer = &Output{Text: ev.Answer}, nil
+		}
+	case HookSkip:
+		if ev.Point == PointTurnStart || ev.Point == PointBeforeModel {
+			t.HookAnswer = &ev.Answer
+		}
+	case HookRewrite:
+		if end && (ev.Arguments == "" || t.Call(ev.Call) == nil) {
+			t.Answer, t.HookAnswer = &Output{Text: ev.Answer}, nil
+		}
+	case HookContinue:
+		if end && ev.Note != "" {
+			t.Answer, t.HookAnswer, t.Again = nil, nil, true
+			t.Calls = nil // a tool that ends the turn has ended
+		}
+	}
+}
+
+// hold keeps the turn where it is until a person resumes it. The pause of a
+// call before it runs asks for its approval, and holds nothing else.
+func (t *TurnState) hold(ev messages.HookDecided) {
+	if ev.Call != "" && ev.Point != PointAfterTool {
+		return
+	}
+	t.Held = "hook " + ev.Hook + " asked for a person"
+	if ev.Reason != "" {
+		t.Held += ": " + ev.Reason
+	}
+}
+
+// hooked notes the hooks that are not asked again at this point until the next model call or
+// steered input: a turn that one of them has paused comes back to the same place.
+func (t *TurnState) hooked(ev messages.HookDecided) {
+	switch HookAction(ev.Decision) {
+	case HookPause, HookContinue:
+		switch ev.Point {
+		case PointTurnStart, PointBeforeModel, PointTurnEnd:
+			t.Hooked = append(t.Hooked, ev.Point+"/"+ev.Hook)
+		}
+	}
+}

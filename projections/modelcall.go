@@ -1,0 +1,165 @@
+package projections
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// PendingModel is a model call without an answer.
+type PendingModel struct {
+	ID messages.CallID
+	// Model is the one that was asked, as provider/model.
+	Model   string
+	Attempt int
+	// ToolChoice is what it is made to do. Empty: it chooses.
+	ToolChoice string
+	// Failures and Restarts count the attempts that failed and those that were
+	// lost with their process.
+	Failures, Restarts int
+	// Refused is the first failure that was about what the request holds, whichever model of
+	// the list it was. The zero value: none was.
+	Refused Refusal
+	// Shortened reports that the history was compacted because the request was too long.
+	Shortened bool
+	// RetryAt is when the next attempt begins. Zero: one is under way, or Due.
+	RetryAt time.Time
+	// Due reports that the attempt is over and the next one can begin.
+	Due bool
+}
+
+// Refusal is a failure, as in model.failed.
+type Refusal struct {
+	Kind, Message string
+	Status        int
+}
+
+// UnderWay reports whether an answer is awaited.
+func (m *PendingModel) UnderWay() bool { return m.RetryAt.IsZero() && !m.Due }
+
+// Kinds of errors of models, as in package providers.
+const (
+	ContextLength = "context_length"
+	ContentFilter = "content_filter"
+)
+
+// refusals are the kinds of error that are about what a request holds. The same request
+// would be refused again.
+var refusals = map[string]bool{"bad_request": true, ContextLength: true, ContentFilter: true, "unsupported": true}
+
+func (m *PendingModel) apply(ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.ModelFailed:
+		m.failed(ev)
+	case messages.ModelRestarted:
+		m.Restarts++
+		m.Due = true
+	case messages.ModelSwitched:
+		m.Failures, m.Shortened, m.Due = 0, false, true
+	case messages.TimerFired:
+		m.timerOver(ev.Timer)
+	case messages.TimerCancelled:
+		m.timerOver(ev.Timer)
+	case messages.HistoryCompacted:
+		m.shortened()
+	}
+}
+
+func (m *PendingModel) failed(ev messages.ModelFailed) {
+	m.Failures++
+	if m.Refused.Kind == "" && refusals[ev.Kind] {
+		m.Refused = Refusal{ev.Kind, ev.Message, ev.Status}
+	}
+	if m.Due = ev.RetryAt == nil; !m.Due {
+		m.RetryAt = *ev.RetryAt
+	}
+}
+
+func (m *PendingModel) timerOver(timer string) {
+	if timer == TimerID(ForRetry, m.ID) {
+		m.RetryAt, m.Due = time.Time{}, true
+	}
+}
+
+// shortened folds a compaction before the next attempt: the request is another one. What a
+// model before refused for another reason is still in it.
+func (m *PendingModel) shortened() {
+	if m.Refused.Kind == "" {
+		return
+	}
+	if m.Refused.Kind == ContextLength {
+		m.Refused = Refusal{}
+	}
+	m.Failures, m.Shortened = 0, true
+}
+
+// Output is what a turn answers: a text, or the blob that holds it.
+type Output struct {
+	Text string
+	// Blob is nil if Text is the answer.
+	Blob *messages.Blob
+	// Finish is that of turn.completed.
+	Finish string
+}
+
+// answerOf returns the text of an answer that asks for nothing more; nil if it does.
+func answerOf(ev messages.ModelCompleted) *Output {
+	var text []string
+	for i := range ev.Items {
+		switch item := &ev.Items[i]; item.Type {
+		case messages.ItemCall:
+			return nil
+		case messages.ItemMessage, messages.ItemRefusal:
+			text = append(text, item.Content.Text())
+		}
+	}
+	if ev.Blob != nil {
+		return &Output{Blob: ev.Blob, Finish: UnusualFinish(ev.Finish)}
+	}
+	return &Output{Text: strings.Join(text, "\n"), Finish: UnusualFinish(ev.Finish)}
+}
+
+// UnusualFinish returns finish unless that is how answers ordinarily end.
+func UnusualFinish(finish string) string {
+	if finish == messages.FinishStop || finish == messages.FinishCalls {
+		return ""
+	}
+	return finish
+}
+
+// asksForTool reports whether an answer has calls that can run.
+func asksForTool(ev messages.ModelCompleted) bool {
+	return !messages.CutOff(ev.Finish) && slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
+}
+
+// Summary is a summary of the history up to event Upto that a model is asked for.
+type Summary struct {
+	// Turn waits for it. Empty: none does.
+	Turn    messages.TurnID
+	Call    messages.CallID
+	Attempt int
+	Upto    messages.EventNumber
+	// Digest is that of the part of the history that it stands for.
+	Digest messages.Digest
+	Model  string
+	Keep   int
+	// NotBefore is when the attempt may begin. Zero: at once.
+	NotBefore time.Time
+	// Tokens and Cost are what it is expected to use.
+	Tokens int
+	Cost   messages.Cost
+	Reason string
+}
+
+func summaryOf(ev messages.CompactionRequested) *Summary {
+	s := &Summary{
+		Turn: ev.Turn, Call: ev.Call, Attempt: ev.Attempt, Upto: ev.Upto, Digest: messages.Digest(ev.Digest), Model: ev.Model,
+		Keep: ev.Keep, Tokens: ev.Tokens, Cost: ev.Cost, Reason: ev.Reason,
+	}
+	if ev.NotBefore != nil {
+		s.NotBefore = *ev.NotBefore
+	}
+	return s
+}

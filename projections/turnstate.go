@@ -1,0 +1,222 @@
+package projections
+
+import (
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// TurnState is a turn with what decides how it goes on.
+type TurnState struct {
+	Turn // its Inputs are those that a model has seen or is about to
+
+	// Used counts against Limits, the turns it continues and its children included. Its Steps
+	// are not kept: see Turn.Steps.
+	Used Use
+	// Below is what its children have reported.
+	Below messages.Usage
+	// Reserved is set aside for the model call under way, or about to be. Nil: nothing.
+	Reserved *Use
+	// Reached is the limit that allows no other model call, until it is raised or the turn
+	// resumed. Nil: none.
+	Reached *Reached
+
+	// Model is the call that is awaited or waits for its next attempt.
+	Model    *PendingModel
+	Asked    bool   // a model was asked
+	Switched string // the model that a fallback chose; empty: the definition's
+	// ToolChoice is forced until ToolUsed: a tool was asked for, in an answer that was not cut off.
+	ToolChoice string
+	ToolUsed   bool
+	// Compacted reports that the history was compacted for the next model call, or that this
+	// was tried.
+	Compacted bool
+	Fresh     []string // inputs that began the turn and no model call has seen
+	Refused   bool     // it has failed because a model refused what its last request held
+
+	// Answer is the model's when it asks for nothing more, HookAnswer the one that a hook
+	// ends the turn with.
+	Answer     *Output
+	HookAnswer *string
+	// Again reports that at the turn's end a hook has asked for another model call, which was
+	// not made.
+	Again  bool
+	Held   string   // why a hook wants a person, until the turn is resumed
+	Hooked []string // hooks that are not asked again in this step, as point/name
+
+	// Calls are the tool calls of the newest step, in the model's order.
+	Calls []CallState
+	// CallIDs are the ids of all tool calls of the turn and those it continues, Done those
+	// that may have had an effect that must not come twice, and Children how many were given
+	// to other agents.
+	CallIDs  []messages.CallID
+	Done     []DoneCall
+	Children int
+	// Callers are those that the turn works for, the root's first. Nil: none.
+	Callers []messages.Caller
+}
+
+// DoneCall is a call, with OnUnknown Pause or Rerun, that may have had its effect.
+type DoneCall struct {
+	ID              messages.CallID
+	Tool, Arguments string
+}
+
+// continues takes over what holds for all turns that continue one another.
+func (t *TurnState) continues(e *TurnState) {
+	t.Used, t.ToolUsed = e.Used, e.ToolUsed
+	t.CallIDs, t.Done, t.Children, t.Callers = slices.Clip(e.CallIDs), slices.Clip(e.Done), e.Children, e.Callers
+}
+
+// apply folds an event of the turn.
+func (t *TurnState) apply(o origin, ev messages.Event) {
+	if paused, ok := ev.(messages.TurnResumed); ok {
+		t.resumed(paused)
+	}
+	t.Turn.apply(o, ev)
+	t.applyCall(o, ev)
+	if t.Model != nil {
+		t.Model.apply(ev)
+	}
+	switch ev := ev.(type) {
+	case messages.TurnStarted:
+		t.ToolChoice, t.Fresh = ev.ToolChoice, ev.Inputs
+	case messages.TurnFailed:
+		t.Refused = ev.Withheld != 0
+	case messages.InputAccepted:
+		t.Hooked = nil // none of them was asked about it
+	case messages.HookDecided:
+		t.hookDecided(ev)
+	case messages.ModelRequested:
+		t.modelRequested(ev)
+	case messages.ModelSwitched:
+		t.Switched = ev.To
+	case messages.ModelCompleted:
+		t.Model, t.Answer = nil, answerOf(ev)
+		t.ToolUsed = t.ToolUsed || asksForTool(ev)
+	case messages.CompactionRequested, messages.HistoryCompacted:
+		t.Compacted = true
+	case messages.CompactionFailed:
+		t.Compacted = t.Compacted && ev.Kind != "interrupted"
+	case messages.BudgetReserved:
+		t.Reserved = &Use{Tokens: ev.Tokens, Cost: ev.Cost}
+	case messages.BudgetSettled:
+		t.Reserved = nil
+	case messages.BudgetExhausted:
+		t.Reached = &Reached{ev.Scope, ev.Limit, ev.Message}
+	case messages.ChildSpawned:
+		t.Children++
+	case messages.ChildCompleted:
+		t.Below = t.Below.Add(ev.Usage)
+	case messages.ChildFailed:
+		t.Below = t.Below.Add(ev.Usage)
+	}
+}
+
+// resumed folds that a paused turn goes on: past a limit or a hook only if that was what it
+// waited for.
+func (t *TurnState) resumed(messages.TurnResumed) {
+	switch t.Paused() {
+	case PausedHook:
+		t.Held = ""
+	case PausedApproval, PausedUnknown, PausedChild:
+	default:
+		t.Reached = nil
+	}
+}
+
+func (t *TurnState) modelRequested(ev messages.ModelRequested) {
+	m := &PendingModel{ID: ev.Call, Model: ev.Model, Attempt: ev.Attempt, ToolChoice: ev.ToolChoice}
+	if old := t.Model; old != nil && ev.Attempt > 1 {
+		m.Failures, m.Restarts, m.Refused, m.Shortened = old.Failures, old.Restarts, old.Refused, old.Shortened
+	}
+	t.Model, t.Asked, t.Fresh, t.Calls = m, true, nil, nil
+	t.Answer, t.Again, t.Hooked, t.Compacted = nil, false, nil, false
+}
+
+// applyCall folds what concerns the tool calls.
+func (t *TurnState) applyCall(o origin, ev messages.Event) {
+	if ev, ok := ev.(messages.ToolRequested); ok {
+		t.Calls = append(t.Calls, CallState{ToolCall: ToolCall{Turn: t.ID, ID: ev.Call, Outcome: CallRequested}})
+		t.CallIDs = append(t.CallIDs, ev.Call)
+	}
+	c := t.Call(CallOf(ev))
+	if c == nil {
+		return
+	}
+	c.apply(o, ev)
+	switch ev := ev.(type) {
+	case messages.ToolStarted:
+		if RepeatHurts(ev.OnUnknown) && ev.Attempt == 1 {
+			t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})
+		}
+	case messages.ToolFailed:
+		if ev.Kind == "error" || ev.Kind == "bad_arguments" { // by its own word it did nothing
+			t.Done = slices.DeleteFunc(slices.Clone(t.Done), func(d DoneCall) bool { return d.ID == c.ID })
+		}
+	}
+}
+
+// RepeatHurts reports whether a second call with the same arguments may have a second
+// effect that is not wanted: such calls are flagged.
+func RepeatHurts(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Rerun }
+
+// Total returns what the turn and its children have used, as far as that is known.
+func (t *TurnState) Total() messages.Usage { return t.Usage.Add(t.Below) }
+
+// Exhausted returns the limit that was reached; empty: none.
+func (t *TurnState) Exhausted() string {
+	if t.Reached == nil {
+		return ""
+	}
+	return t.Reached.Limit
+}
+
+// Call returns the call of the newest step with this id; nil if there is none.
+func (t *TurnState) Call(id messages.CallID) *CallState {
+	if id == "" {
+		return nil
+	}
+	for i := range t.Calls {
+		if t.Calls[i].ID == id {
+			return &t.Calls[i]
+		}
+	}
+	return nil
+}
+
+// Waiting returns the calls that only a person can decide, or a call below them.
+func (t *TurnState) Waiting() []messages.CallID {
+	var ids []messages.CallID
+	for i := range t.Calls {
+		if c := &t.Calls[i]; c.Outcome == CallUnknown || c.Outcome == CallWaiting || c.WaitsBelow() {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// Count returns how many calls have the outcome.
+func (t *TurnState) Count(outcome Outcome) int {
+	n := 0
+	for i := range t.Calls {
+		if t.Calls[i].Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// WaitingBelow returns how many calls wait for a person below.
+func (t *TurnState) WaitingBelow() int {
+	n := 0
+	for i := range t.Calls {
+		if t.Calls[i].WaitsBelow() {
+			n++
+		}
+	}
+	return n
+}
+
+// UnderWay returns how many calls run and wait for no person.
+func (t *TurnState) UnderWay() int { return t.Count(CallRunning) - t.WaitingBelow() }

@@ -1,0 +1,201 @@
+package projections
+
+import (
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// Work is what an agent has to do, does, and has used: its inputs, its timers, its turn. The
+// zero value is an agent with nothing to do.
+type Work struct {
+	Inputs Inputs
+	Timers Timers
+	// Turn is the running or paused turn; nil when idle.
+	Turn *TurnState
+	// Ended is the newest turn that ended; nil before the first, and after a clear.
+	Ended *TurnState
+	// Used is what all turns together have used.
+	Used Use
+	// Raised are limits of the agent that a person has set: they hold in place of
+	// the definition's.
+	Raised messages.Limits
+	// Summary is being made of the older part of the history; nil: none is.
+	Summary *Summary
+
+	at time.Time
+}
+
+// At sets when the events that are applied next were recorded.
+func (w *Work) At(at time.Time) { w.at = at.UTC() }
+
+// Apply folds event number n.
+func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
+	switch ev := ev.(type) {
+	case messages.TurnStarted:
+		w.start(ev)
+	case messages.BudgetRaised:
+		w.raised(ev)
+	case messages.ModelRequested:
+		if ev.Attempt <= 1 {
+			w.Used.Steps++
+		}
+	case messages.CompactionRequested:
+		w.Summary = summaryOf(ev)
+	case messages.CompactionFailed:
+		w.summaryOver(ev.Call)
+	case messages.HistoryCompacted:
+		w.summaryOver(ev.Call)
+	case messages.AgentCleared:
+		w.Ended = nil
+	case messages.AgentDeleted:
+		*w = Work{at: w.at}
+	}
+	w.Inputs.Apply(n, ev)
+	w.Timers.Apply(n, ev)
+	use := useOf(ev)
+	w.Used = w.Used.Add(use)
+	if t := w.Turn; t != nil && t.ID == TurnOf(ev) {
+		t.Used = t.Used.Add(use)
+		if t.apply(origin{n: n, at: w.at}, ev); t.Ended != 0 {
+			t.Calls, w.Ended, w.Turn = nil, t, nil
+		}
+	}
+}
+
+func (w *Work) start(ev messages.TurnStarted) {
+	t := &TurnState{Turn: Turn{ID: ev.Turn}}
+	if e := w.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
+		t.continues(e)
+	} else {
+		t.Callers = w.Inputs.callers(ev.Inputs)
+	}
+	w.Turn = t
+}
+
+// raised folds limits that a person has set: the turn goes on past one that it has reached.
+func (w *Work) raised(ev messages.BudgetRaised) {
+	if ev.Scope == "agent" {
+		w.Raised = w.Raised.Raise(ev.Limits)
+	}
+	if t := w.Turn; t != nil && sets(ev.Limits, t.Exhausted()) {
+		t.Reached = nil
+	}
+}
+
+func (w *Work) summaryOver(call messages.CallID) {
+	if s := w.Summary; s != nil && call != "" && s.Call == call {
+		w.Summary = nil
+	}
+}
+
+// TurnInputs returns the ids of the inputs that would end with the turn now, those that steer
+// it included.
+func (w *Work) TurnInputs() []string {
+	if w.Turn == nil {
+		return nil
+	}
+	return append(slices.Clip(w.Turn.Inputs), w.Inputs.SteeredIDs()...)
+}
+
+// The kinds of Waiting.
+const (
+	WaitsForApproval = "approval" // may it run: approve or deny
+	WaitsForOutcome  = "unknown"  // what became of it: decide
+	WaitsPaused      = "paused"   // a child's turn that is to be resumed; it has no call
+)
+
+// Waiting is a call that a person must decide.
+type Waiting struct {
+	// Agent is whose call it is, where it is a child's or of one below. Empty: the
+	// agent's own.
+	Agent string          `json:"agent,omitempty"`
+	Call  messages.CallID `json:"call"`
+	Turn  messages.TurnID `json:"turn"`
+	Tool  string          `json:"tool,omitempty"`
+	// Kind is approval or unknown, or paused for a child.
+	Kind string `json:"kind,omitempty"`
+	// Reason is why it waits. Empty: none is known.
+	Reason string `json:"reason"`
+	// Arguments are those it runs with, or would.
+	Arguments string `json:"arguments,omitempty"`
+	// ArgsHash names the arguments in a decision about an approval.
+	ArgsHash string `json:"args_hash,omitempty"`
+	// Flagged is the earlier call that this one repeats. Empty: none is known.
+	Flagged messages.CallID `json:"flagged,omitempty"`
+	// ExpiresAt is when an approval is denied without a decision. Zero: never.
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// N is the event since which it waits, At when that was recorded.
+	N  messages.EventNumber `json:"n,omitempty"`
+	At time.Time            `json:"at,omitzero"`
+}
+
+// Waiting returns the calls that a person must decide, oldest first.
+func (w *Work) Waiting() (list []Waiting) {
+	if w.Turn == nil {
+		return nil
+	}
+	for i := range w.Turn.Calls {
+		switch c := &w.Turn.Calls[i]; {
+		case c.Waits():
+			list = append(list, c.waiting(WaitsForApproval))
+		case c.Outcome == CallUnknown:
+			list = append(list, c.waiting(WaitsForOutcome))
+		case c.ListsBelow():
+			list = c.Child.waiting(list)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Waiting) int { return int(a.N) - int(b.N) })
+	return list
+}
+
+func (c *CallState) waiting(kind string) Waiting {
+	return Waiting{
+		Call: c.ID, Turn: c.Turn, Tool: c.Tool, Kind: kind, Reason: c.Reason, Arguments: c.Arguments, ArgsHash: c.ArgsHash,
+		Flagged: c.Flagged, ExpiresAt: c.ExpiresAt, N: c.Since, At: c.SinceAt,
+	}
+}
+
+func (c *ChildCall) waiting(list []Waiting) []Waiting {
+	for _, b := range c.Waiting {
+		arguments := b.Arguments
+		if b.Cut {
+			arguments += " [cut; agent " + b.Agent + " has them whole]"
+		}
+		w := Waiting{
+			Agent: b.Agent, Turn: b.Turn, Call: b.Call, Tool: b.Tool, Kind: b.Kind, Reason: b.Reason,
+			Arguments: arguments, ArgsHash: b.ArgsHash, N: c.Since, At: c.SinceAt,
+		}
+		if b.ExpiresAt != nil {
+			w.ExpiresAt = *b.ExpiresAt
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// More reports whether more calls wait below the agent than Waiting has: a child lists
+// at most messages.MaxWaits.
+func (w *Work) More() bool {
+	return w.Turn != nil && slices.ContainsFunc(w.Turn.Calls, func(c CallState) bool { return c.ListsBelow() && c.Child.More })
+}
+
+// Approvals returns the calls of agent a, and of those below it, that wait for
+// approval, oldest first.
+func (w *Work) Approvals(a messages.AgentID) []messages.Approval {
+	var list []messages.Approval
+	for _, c := range w.Waiting() {
+		if c.Kind == WaitsForApproval {
+			whose := a
+			if id, err := messages.ParseAgentID(c.Agent); err == nil {
+				whose = id
+			}
+			list = append(list, messages.Approval{
+				Agent: whose, Turn: c.Turn, Call: c.Call, Tool: c.Tool, Arguments: c.Arguments, ArgsHash: c.ArgsHash,
+				Reason: c.Reason, Flagged: c.Flagged, ExpiresAt: c.ExpiresAt, N: c.N, At: c.At,
+			})
+		}
+	}
+	return list
+}

@@ -286,7 +286,8 @@ func TestRetryLongPast(t *testing.T) { // A50
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.InputAccepted{Input: "u1", Content: messages.TextContent("hi"), Disposition: messages.Started, Turn: "t3"},
 		messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 5}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 1, Call: "m4"},
-		messages.ModelFailed{Turn: "t3", Step: 1, Attempt: 1, Call: "m4", Kind: "network", RetryAt: &past})
+		messages.ModelFailed{Turn: "t3", Step: 1, Attempt: 1, Call: "m4", Kind: "network", RetryAt: &past},
+		messages.TimerSet{Turn: "t3", Timer: "retry:m4", For: "retry", Call: "m4", Set: past, At: past})
 	if a := s.Start(config(echo())).Wake(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}

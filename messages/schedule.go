@@ -283,16 +283,3 @@ func fillSchedule(in *Input, header Header) error {
 	}
 	return s.Check()
 }
-
-// OfAgent says that an event is about one of the agent's own timers.
-func OfAgent(ev Event) bool {
-	switch ev := ev.(type) {
-	case TimerSet:
-		return ev.Turn == "" && ev.For == ForInput
-	case TimerFired:
-		return ev.Turn == ""
-	case TimerCancelled:
-		return ev.Turn == ""
-	}
-	return false
-}

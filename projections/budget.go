@@ -12,7 +12,7 @@ type Use struct {
 	Steps  int           `json:"steps"`
 	Tokens int           `json:"tokens"`
 	Cost   messages.Cost `json:"cost_nanos,omitempty"`
-	// Duration is in milliseconds, as far as timers that have ended tell it; it
+	// Duration is in milliseconds, as far as timers that have ended report it; it
 	// is kept only where a limit is set.
 	Duration int64 `json:"duration_ms,omitempty"`
 }

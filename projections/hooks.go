@@ -15,7 +15,7 @@ const (
 	HookFailed   HookAction = "failed" // the hook broke; Reason says how
 )
 
-// Points of hook.decided that a fold tells apart.
+// Points of hook.decided that a fold distinguishes.
 const (
 	PointTurnStart   = "turn_start"
 	PointBeforeModel = "before_model"

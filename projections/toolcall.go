@@ -51,7 +51,7 @@ type ToolCall struct {
 	// By is where the outcome comes from if not from the tool's run: decision for a person,
 	// reconcile, timeout of an approval, or remembered for a decision that holds.
 	By string `json:"by,omitempty"`
-	// Person is who decided about it: approved or denied it, or settled its outcome,
+	// Person is who decided about it: approved or denied it, or decided its outcome,
 	// whichever came last. Nil: no person decided, or no one who is named.
 	Person *messages.Person `json:"person,omitempty"`
 	// Reason is why it waits, is unknown or was skipped.

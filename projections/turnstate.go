@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TurnState is a turn with what decides how it goes on.
+// TurnState is a turn with what decides about its next step.
 type TurnState struct {
 	Turn // its Inputs are those that a model has seen or is about to
 
@@ -70,8 +70,8 @@ func (t *TurnState) continues(e *TurnState) {
 
 // apply folds an event of the turn.
 func (t *TurnState) apply(o origin, ev messages.Event) {
-	if paused, ok := ev.(messages.TurnResumed); ok {
-		t.resumed(paused)
+	if _, ok := ev.(messages.TurnResumed); ok {
+		t.resumed()
 	}
 	t.Turn.apply(o, ev)
 	t.applyCall(o, ev)
@@ -113,9 +113,9 @@ func (t *TurnState) apply(o origin, ev messages.Event) {
 	}
 }
 
-// resumed folds that a paused turn goes on: past a limit or a hook only if that was what it
-// waited for.
-func (t *TurnState) resumed(messages.TurnResumed) {
+// resumed folds the end of a pause, before the phase changes: a limit or a hook is passed only
+// if the turn was paused for it.
+func (t *TurnState) resumed() {
 	switch t.Paused() {
 	case PausedHook:
 		t.Held = ""

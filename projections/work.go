@@ -74,7 +74,7 @@ func (w *Work) start(ev messages.TurnStarted) {
 	w.Turn = t
 }
 
-// raised folds limits that a person has set: the turn goes on past one that it has reached.
+// raised folds limits that a person has set: one of them that was reached no longer holds the turn.
 func (w *Work) raised(ev messages.BudgetRaised) {
 	if ev.Scope == "agent" {
 		w.Raised = w.Raised.Raise(ev.Limits)

@@ -9,19 +9,12 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// reached is a limit that does not allow another model call. The zero value is
-// none.
-type reached struct {
-	scope, limit string // as in budget.exhausted
-	message      string
-}
-
-// option is what a person raises the limit with.
-func (r reached) option() string {
-	if r.scope == "agent" {
-		return r.limit + " of the agent (agent_limits." + r.limit + ", --agent-" + strings.ReplaceAll(r.limit, "_", "-") + ")"
+// option returns what a person raises the limit with.
+func option(r projections.Reached) string {
+	if r.Scope == "agent" {
+		return r.Limit + " of the agent (agent_limits." + r.Limit + ", --agent-" + strings.ReplaceAll(r.Limit, "_", "-") + ")"
 	}
-	return r.limit
+	return r.Limit
 }
 
 // agentLimits are the definition's, but for those that a person has set.
@@ -33,7 +26,7 @@ func (d *decision) raisedAgentLimits(more messages.Limits) messages.Limits {
 }
 
 // over is the limit that forbids the turn's next model call.
-func (d *decision) over(turn, agent messages.Limits) reached {
+func (d *decision) over(turn, agent messages.Limits) projections.Reached {
 	t := d.s.Turn
 	used := t.Used
 	if used.Steps = t.Steps; t.Model != nil {
@@ -43,7 +36,7 @@ func (d *decision) over(turn, agent messages.Limits) reached {
 }
 
 // overWith is over for a turn that has used so much.
-func (d *decision) overWith(used projections.Use, turn, agent messages.Limits) reached {
+func (d *decision) overWith(used projections.Use, turn, agent messages.Limits) projections.Reached {
 	all := d.s.Used
 	if t := d.s.Turn; t != nil && t.Model != nil {
 		all.Steps--
@@ -57,16 +50,16 @@ func (d *decision) overWith(used projections.Use, turn, agent messages.Limits) r
 		m, u := l.limits, l.used
 		switch {
 		case m.MaxSteps != 0 && u.Steps+1 > m.MaxSteps:
-			return reached{l.scope, "max_steps", fmt.Sprintf("the %s made %d model calls, its limit (max_steps)", l.scope, u.Steps)}
+			return projections.Reached{Scope: l.scope, Limit: "max_steps", Message: fmt.Sprintf("the %s made %d model calls, its limit (max_steps)", l.scope, u.Steps)}
 		case m.MaxTokens != 0 && u.Tokens+need.Tokens > m.MaxTokens:
-			return reached{l.scope, "max_tokens", fmt.Sprintf("the %s used %d tokens and the next model call needs about %d: its limit is %d (max_tokens)", l.scope, u.Tokens, need.Tokens, m.MaxTokens)}
+			return projections.Reached{Scope: l.scope, Limit: "max_tokens", Message: fmt.Sprintf("the %s used %d tokens and the next model call needs about %d: its limit is %d (max_tokens)", l.scope, u.Tokens, need.Tokens, m.MaxTokens)}
 		case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
-			return reached{l.scope, "max_cost", fmt.Sprintf("the %s cost %s and the next model call needs about %s: its limit is %s (max_cost)", l.scope, u.Cost, need.Cost, m.MaxCost)}
+			return projections.Reached{Scope: l.scope, Limit: "max_cost", Message: fmt.Sprintf("the %s cost %s and the next model call needs about %s: its limit is %s (max_cost)", l.scope, u.Cost, need.Cost, m.MaxCost)}
 		case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
-			return reached{l.scope, "max_duration", fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Duration), ms(m.MaxDuration))}
+			return projections.Reached{Scope: l.scope, Limit: "max_duration", Message: fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Duration), ms(m.MaxDuration))}
 		}
 	}
-	return reached{}
+	return projections.Reached{}
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -154,7 +147,7 @@ func (d *decision) limited() bool {
 		return true
 	}
 	o := d.over(t.Limits, d.agentLimits())
-	if o.limit == "" {
+	if o.Limit == "" {
 		return false
 	}
 	d.exhaust(o)
@@ -163,13 +156,13 @@ func (d *decision) limited() bool {
 
 // exhaust tells of a limit and does what the definition wants then. A turn
 // that is to pause does so when nothing of it is under way.
-func (d *decision) exhaust(o reached) {
+func (d *decision) exhaust(o projections.Reached) {
 	t := d.s.Turn
-	d.emit(messages.BudgetExhausted{Turn: t.ID, Scope: o.scope, Limit: o.limit, Message: o.message})
+	d.emit(messages.BudgetExhausted{Turn: t.ID, Scope: o.Scope, Limit: o.Limit, Message: o.Message})
 	switch {
 	case !d.env.Definition.PauseAtLimit:
-		d.fail(o.limit, o.message+raiseIt)
+		d.fail(o.Limit, o.Message+raiseIt)
 	case d.s.asking() == "" && (t.Model == nil || t.Model.Due) && t.UnderWay() == 0:
-		d.pause(o.limit, o.message+raiseIt, nil)
+		d.pause(o.Limit, o.Message+raiseIt, nil)
 	}
 }

@@ -88,7 +88,7 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 // affordable says that the turn may make another model call, but for what the
 // compaction is to save.
 func (d *decision) affordable(t *projections.TurnState) bool {
-	switch d.over(t.Limits, d.agentLimits()).limit {
+	switch d.over(t.Limits, d.agentLimits()).Limit {
 	case "", "max_tokens", "max_cost":
 		return true
 	}

@@ -282,7 +282,7 @@ func (d *decision) proceed() {
 	switch {
 	case !done:
 		d.request()
-	case len(d.s.Inputs.Steered) > 0 && t.HookAnswer == nil && d.over(t.Limits, d.agentLimits()).limit == "":
+	case len(d.s.Inputs.Steered) > 0 && t.HookAnswer == nil && d.over(t.Limits, d.agentLimits()).Limit == "":
 		d.request()
 	case d.env.Definition.EndHooks && d.s.asking() == "":
 		d.s.ask(TurnEnd)

@@ -42,7 +42,7 @@ func (d *decision) asked(o HooksAsked) {
 		return
 	}
 	d.s.hook = hookPoint{}
-	if o.Point == TurnEnd && (t.Exhausted() != "" || d.over(t.Limits, d.agentLimits()).limit != "") {
+	if o.Point == TurnEnd && (t.Exhausted() != "" || d.over(t.Limits, d.agentLimits()).Limit != "") {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	output, answered := d.output()
@@ -67,7 +67,7 @@ func (d *decision) asked(o HooksAsked) {
 // request, or no limit allows it any more and the turn has its answer.
 func (d *decision) askModel(o HooksAsked) {
 	t := d.s.Turn
-	if _, answered := d.output(); answered && !t.Again && (len(d.s.Inputs.Steered) == 0 || d.over(t.Limits, d.agentLimits()).limit != "") {
+	if _, answered := d.output(); answered && !t.Again && (len(d.s.Inputs.Steered) == 0 || d.over(t.Limits, d.agentLimits()).Limit != "") {
 		d.proceed()
 		return
 	}
@@ -127,7 +127,7 @@ func (d *decision) ending(o HooksAsked, output projections.Output, steered, aske
 	switch {
 	case paused || t.Held != "" && t.HookAnswer == nil:
 		d.holdHere()
-	case (again || steered) && t.Exhausted() == "" && d.over(t.Limits, d.agentLimits()).limit == "":
+	case (again || steered) && t.Exhausted() == "" && d.over(t.Limits, d.agentLimits()).Limit == "":
 		d.request()
 	default:
 		if now, done := d.output(); done {

@@ -51,8 +51,8 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 	case projections.PausedHook: // it may not need another model call
 	default:
 		limits := t.Limits.Raise(c.Raised.Limits())
-		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.limit != "" {
-			return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", t.ID, o.message, o.option())
+		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.Limit != "" {
+			return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", t.ID, o.Message, option(o))
 		}
 	}
 	d.raise(t.ID, "turn", c.Raised, c.Reason)
@@ -102,8 +102,8 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	used := e.Used
 	used.Steps = steps
 	o := d.overWith(used, limits, d.raisedAgentLimits(c.AgentLimits.Limits()))
-	if o.limit != "" {
-		return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", e.ID, o.message, o.option())
+	if o.Limit != "" {
+		return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", e.ID, o.Message, option(o))
 	}
 	d.configure()
 	d.raise("", "agent", c.AgentLimits, c.Reason)

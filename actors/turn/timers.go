@@ -75,7 +75,7 @@ func (d *decision) fired(id string) {
 			d.goOn("an approval expired")
 		}
 	case projections.ForDuration:
-		if o := d.outOfTime(); o.limit != "" {
+		if o := d.outOfTime(); o.Limit != "" {
 			d.exhaust(o)
 		} else {
 			d.startClock() // its limit was raised meanwhile
@@ -84,7 +84,7 @@ func (d *decision) fired(id string) {
 }
 
 // outOfTime is the limit of duration that the turn has reached.
-func (d *decision) outOfTime() reached {
+func (d *decision) outOfTime() projections.Reached {
 	only := func(l messages.Limits) messages.Limits { return messages.Limits{MaxDuration: l.MaxDuration} }
 	return d.over(only(d.s.Turn.Limits), only(d.agentLimits()))
 }

@@ -62,6 +62,16 @@ type DoneCall struct {
 	Tool, Arguments string
 }
 
+// ended returns what is kept of a turn that has ended.
+func (t *TurnState) ended() *TurnState {
+	e := &TurnState{Turn: t.Turn}
+	if t.Phase == Failed {
+		e.Used, e.Refused, e.Model, e.ToolChoice, e.ToolUsed = t.Used, t.Refused, t.Model, t.ToolChoice, t.ToolUsed
+		e.CallIDs, e.Done, e.Children, e.Callers = t.CallIDs, t.Done, t.Children, t.Callers
+	}
+	return e
+}
+
 // continues takes over what holds for all turns that continue one another.
 func (t *TurnState) continues(e *TurnState) {
 	t.Used, t.ToolUsed = e.Used, e.ToolUsed

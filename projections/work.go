@@ -14,7 +14,8 @@ type Work struct {
 	Timers Timers
 	// Turn is the running or paused turn; nil when idle.
 	Turn *TurnState
-	// Ended is the newest turn that ended; nil before the first, and after a clear.
+	// Ended is the newest turn that ended, with what a turn that continues it needs if it has
+	// failed; nil before the first, and after a clear.
 	Ended *TurnState
 	// Used is what all turns together have used.
 	Used Use
@@ -59,7 +60,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	if t := w.Turn; t != nil && t.ID == TurnOf(ev) {
 		t.Used = t.Used.Add(use)
 		if t.apply(origin{n: n, at: w.at}, ev); t.Ended != 0 {
-			t.Calls, w.Ended, w.Turn = nil, t, nil
+			w.Ended, w.Turn = t.ended(), nil
 		}
 	}
 }

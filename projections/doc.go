@@ -2,6 +2,13 @@
 // see, the state, the list of agents, the story of a stream told event by
 // event. Delete any, replay, and the same answer returns.
 //
+// Each fact has one fold, and no other package interprets events for it. The state of the
+// turn machine is composed of [Work], [Life], [Decisions], [History] and [State]; show,
+// approvals and timers are renderings of the same types. The lists of all turns ([Turns]),
+// tool calls ([Effects]) and children ([Children]) apply the events of one turn, call or
+// child with the same code as the running turn does ([Turn], [ToolCall], [ChildCall]), and
+// add the times and persons that only views show.
+//
 // # Guarantees
 //
 //   - A fold is pure: the same events give the same view, on any machine, at

@@ -193,7 +193,7 @@ func (d *decision) repeats(c *projections.CallState) (of messages.CallID, reason
 		if o.ID == c.ID {
 			break
 		}
-		if o.Tool == c.Tool && o.Outcome.Final() == false && d.same(o.Arguments, c.Arguments) {
+		if o.Tool == c.Tool && !o.Outcome.Final() && d.same(o.Arguments, c.Arguments) {
 			return o.ID, fmt.Sprintf("call %s of the same answer asks for the same", o.ID)
 		}
 	}

@@ -16,6 +16,11 @@ func gated(call messages.CallID, arguments string) messages.ApprovalRequested {
 	return messages.ApprovalRequested{Turn: "t2", Call: call, Tool: "refund", Arguments: arguments, ArgsHash: messages.HashArguments(arguments), Reason: "it is over 50"}
 }
 
+// requested is the event before gated, as the model asked for the call.
+func requested(call messages.CallID, arguments string) messages.ToolRequested {
+	return messages.ToolRequested{Turn: "t2", Call: call, Tool: "refund", Arguments: arguments}
+}
+
 // paused is a turn of input u1 that waits for the approval of calls a and b,
 // and its caller.
 func (h *house) paused() *caller {
@@ -25,9 +30,10 @@ func (h *house) paused() *caller {
 	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}})
 	d.answers <- messages.Answer{N: n}
 	c.hears("input.accepted turn.started")
-	h.wrote(till, eventlog.Paused, messages.ToolFlagged{Turn: "t2", Call: "b", Tool: "refund", Of: "a"}, gated("a", `{"cents":9900}`), gated("b", `{"cents":1}`),
+	h.wrote(till, eventlog.Paused, requested("a", `{"cents":9900}`), requested("b", `{"cents":1}`), messages.ToolFlagged{Turn: "t2", Call: "b", Tool: "refund", Of: "a"},
+		gated("a", `{"cents":9900}`), gated("b", `{"cents":1}`),
 		messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a", "b"}})
-	c.hears("tool.flagged approval.requested approval.requested turn.paused")
+	c.hears("tool.requested tool.requested tool.flagged approval.requested approval.requested turn.paused")
 	return c
 }
 
@@ -94,7 +100,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	h := newHouse(t, anybody)
 	first := h.paused()
 	first.hears("query t2/a/1", "query t2/b/1")
-	second := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderAfter: {"6"}})
+	second := h.prompt(`{"prompt":"hello","id":"u1"}`, nats.Header{messages.HeaderAfter: {"8"}})
 	again := h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
 	second.hears("query t2/a/1", "query t2/b/1") // asked anew, though it knows of all events
@@ -117,11 +123,11 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 	third := h.prompt(`{"prompt":"hello","id":"u1"}`, nil)
 	again = h.next()
 	again.answers <- messages.Answer{N: 1, Duplicate: true}
-	third.hears("input.accepted turn.started", "tool.flagged approval.requested approval.requested turn.paused", "approval.granted", "query t2/b/1") // not a any more
-	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund", By: "timeout"})                                    // elsewhere
-	h.wrote(till, eventlog.Paused, messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "refund"})
+	third.hears("input.accepted turn.started", "tool.requested tool.requested tool.flagged approval.requested approval.requested turn.paused", "approval.granted", "query t2/b/1") // not a any more
+	h.wrote(till, eventlog.Paused, messages.ApprovalDenied{Turn: "t2", Call: "b", Tool: "refund", By: "timeout"})                                                                  // elsewhere
+	h.wrote(till, eventlog.Paused, requested("c", ""), messages.ApprovalRequested{Turn: "t2", Call: "c", Tool: "refund"})
 	for _, c := range []*caller{first, second} {
-		c.hears("approval.denied", "approval.requested", "query t2/c/1")
+		c.hears("approval.denied", "tool.requested approval.requested", "query t2/c/1")
 	}
 	for _, late := range []struct {
 		answer, command string
@@ -298,7 +304,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 		said <- strings.Join(types, " ")
 	}()
 	d := h.next()
-	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, gated("a", "{}"))
+	n := h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}}, requested("a", "{}"), gated("a", "{}"))
 	d.answers <- messages.Answer{N: n}
 	for d = h.next(); d.Command.CommandType() == "input"; d = h.next() { // asked again: no word came in time
 		d.answers <- messages.Answer{N: n, Duplicate: true}
@@ -308,7 +314,7 @@ func TestTheClientAnswersQueries(t *testing.T) {
 	}
 	d.answers <- messages.Answer{N: 4}
 	h.wrote(till, eventlog.Idle, messages.ApprovalGranted{Turn: "t2", Call: "a"}, messages.TurnCompleted{Turn: "t2", Inputs: []string{"u1"}, Output: "paid"})
-	if got := <-said; got != "input.accepted turn.started approval.requested query approval.granted delta turn.completed" {
+	if got := <-said; got != "input.accepted turn.started tool.requested approval.requested query approval.granted delta turn.completed" {
 		t.Errorf("the client said %s", got)
 	}
 }

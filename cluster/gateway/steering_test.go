@@ -153,7 +153,7 @@ func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	n := h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))
 	d.answers <- messages.Answer{N: n, Disposition: messages.Queued}
 	c.hears("input.accepted")
-	h.wrote(till, eventlog.Paused, gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}})
+	h.wrote(till, eventlog.Paused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}})
 	c.hears("turn.paused") // and is not asked about a call of another's turn
 	h.wrote(till, eventlog.Running, messages.TurnResumed{Turn: "t2"}, messages.ApprovalGranted{Turn: "t2", Call: "a", Tool: "refund"})
 	c.hears("turn.resumed")

@@ -20,7 +20,7 @@ func (h *house) waits(a messages.AgentID, calls ...messages.CallID) {
 	h.t.Helper()
 	events := []messages.Event{accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5}}
 	for _, c := range calls {
-		events = append(events, gated(c, string(c)))
+		events = append(events, requested(c, string(c)), gated(c, string(c)))
 	}
 	h.wrote(a, eventlog.Paused, append(events, messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: calls, Message: "approve or deny"})...)
 }
@@ -42,7 +42,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 	h.waits(agent("other", "sales", "x"), "d")
 	h.wrote(agent("default", "sales", "idle"), eventlog.Idle, accepted("u1", messages.Queued, ""))
 	busy := agent("default", "sales", "busy") // runs while a call waits: its row says so
-	h.wrote(busy, eventlog.Running, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
+	h.wrote(busy, eventlog.Running, messages.TurnStarted{Turn: "t"}, messages.ToolRequested{Turn: "t", Call: "e", Tool: "refund"}, messages.ApprovalRequested{Turn: "t", Call: "e", Tool: "refund"})
 	held := agent("default", "sales", "held") // at a limit: no call waits, and its log is not read
 	h.wrote(held, eventlog.Paused, accepted("u1", messages.Started, "t2"), messages.TurnPaused{Turn: "t2", Reason: "max_tokens"})
 	for of, want := range map[string]string{
@@ -74,7 +74,7 @@ func TestApprovalsOfAgentsAndTenants(t *testing.T) {
 		t.Errorf("one is decided, now %s", got)
 	}
 	for r, err := range h.client.Remembered(h.ctx, "support/till") {
-		if want := (messages.Remembered{Agent: till, Tool: "refund", Decision: "granted", Reason: "fine", N: 6, At: tillAt}); err != nil || r != want {
+		if want := (messages.Remembered{Agent: till, Tool: "refund", Decision: "granted", Reason: "fine", N: 8, At: tillAt}); err != nil || r != want {
 			t.Errorf("remembered %+v, %v", r, err)
 		}
 	}
@@ -124,14 +124,14 @@ func TestShowAndUsage(t *testing.T) {
 	usage := messages.Usage{Input: 20, Output: 3}
 	h.wrote(till, eventlog.Running, accepted("u1", messages.Started, "t2"), messages.TurnStarted{Turn: "t2", Inputs: []string{"u1"}, MaxSteps: 5, Limits: messages.Limits{MaxTokens: 100}},
 		messages.ModelRequested{Turn: "t2", Step: 1, Call: "m3", Model: "a/b", Inputs: []string{"u1"}}, messages.ModelCompleted{Turn: "t2", Step: 1, Call: "m3", Usage: usage, Cost: 7})
-	h.wrote(till, eventlog.Paused, gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
+	h.wrote(till, eventlog.Paused, requested("a", "{}"), gated("a", "{}"), messages.TurnPaused{Turn: "t2", Reason: "approval", Calls: []messages.CallID{"a"}, Message: "approve or deny"})
 	h.wrote(till, eventlog.Paused, accepted("u2", messages.Queued, ""), accepted("u3", messages.Steered, "t2"))
 	var got map[string]any
 	h.ok(json.Unmarshal([]byte(h.view("show")[0]), &got))
 	var want map[string]any
-	h.ok(json.Unmarshal([]byte(`{"agent":"support/till","phase":"paused","turn":"t2","events":8,"epoch":1,"owner":"n1","updated":"2026-01-02T03:04:05Z",
+	h.ok(json.Unmarshal([]byte(`{"agent":"support/till","phase":"paused","turn":"t2","events":9,"epoch":1,"owner":"n1","updated":"2026-01-02T03:04:05Z",
 		"queue":["u2"],"steered":["u3"],"paused":"approval","message":"approve or deny",
-		"waiting":[{"call":"a","turn":"t2","tool":"refund","kind":"approval","reason":"it is over 50","arguments":"{}","args_hash":"`+messages.HashArguments("{}")+`","n":5,"at":"2026-01-02T03:04:05Z"}],
+		"waiting":[{"call":"a","turn":"t2","tool":"refund","kind":"approval","reason":"it is over 50","arguments":"{}","args_hash":"`+messages.HashArguments("{}")+`","n":6,"at":"2026-01-02T03:04:05Z"}],
 		"budget":{"turn":{"limits":{"max_steps":5,"max_tokens":100},"used":{"steps":1,"tokens":23,"cost_nanos":7}},"agent":{"limits":{},"used":{"steps":1,"tokens":23,"cost_nanos":7}}}}`), &want))
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("show tells %v, want %v", got, want)

@@ -108,10 +108,10 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
 		}
-		if subject, input := messages.ReplyOf(ev); subject != "" && messages.OfAgent(ev) {
-			list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
-		}
 		if !messages.Is(ev.EventType(), messages.Replied) {
+			if subject, input := messages.ReplyOf(ev); subject != "" { // it comes later
+				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
+			}
 			continue
 		}
 		inputs := messages.InputsOf(ev)

@@ -51,7 +51,7 @@ func (a *agent) delete(d *Deliver, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	ans := messages.Answer{Turn: answerOf(&messages.Frame{Events: events}).Turn}
+	ans := messages.Answer{Turn: messages.AnswerOf(&messages.Frame{Events: events}).Turn}
 	if len(events) > 0 {
 		if a.commit(messages.Cause{Type: c.CommandType(), Door: d.Cause.Door, Reason: c.Reason}, events, nil); a.broken != nil {
 			a.answer(sender, messages.Answer{Err: a.broken})

@@ -27,7 +27,7 @@ func (o *owing) fold(f *messages.Frame) {
 	for _, ev := range f.Events {
 		switch subject, input := messages.ReplyOf(ev); {
 		case subject == "":
-		case messages.OfAgent(ev):
+		case !messages.Is(ev.EventType(), messages.Replied): // an input that is to come later
 			o.scheduled = true
 		default:
 			if o.subjects == nil {

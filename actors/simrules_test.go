@@ -230,7 +230,7 @@ func (v *view) event(n messages.EventNumber, at time.Time, ev messages.Event) {
 			v.fail(n, "%q is no summary of %s", ev.Text, ev.Call)
 		}
 	default:
-		if strings.HasPrefix(ev.EventType(), "timer.") && projections.TurnOf(ev) == "" {
+		if strings.HasPrefix(ev.EventType(), "timer.") && messages.TurnOf(ev) == "" {
 			v.schedule(n, at, ev)
 			return
 		}

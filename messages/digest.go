@@ -41,11 +41,7 @@ func CommandDigest(c Command) string {
 		if e := entryOf(c); e == nil || e.from == FromAgent {
 			return ""
 		}
-		b, err := json.Marshal(WithID(c, ""))
-		if err != nil { // a patch that is no JSON, which is refused
-			return ""
-		}
-		field(string(b))
+		field(string(effectOf(c)))
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }

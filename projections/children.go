@@ -104,7 +104,7 @@ func (c *Children) end(ev messages.Event, status, message string, spent messages
 
 // find returns the newest child of the call that an event names; nil if there is none.
 func (c *Children) find(ev messages.Event) *child {
-	turn, call := TurnOf(ev), CallOf(ev)
+	turn, call := messages.TurnOf(ev), messages.CallOf(ev)
 	for i := len(c.list) - 1; i >= 0; i-- {
 		if x := &c.list[i]; x.Turn == turn && x.Call == call {
 			return x

@@ -53,7 +53,7 @@ func (e *Effects) By(p *messages.Person) { e.by = p }
 func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev.(type) {
 	case messages.HookDecided:
-		if c := e.find(TurnOf(ev), CallOf(ev)); c != nil {
+		if c := e.find(messages.TurnOf(ev), messages.CallOf(ev)); c != nil {
 			c.apply(origin{n, e.at, e.by}, ev)
 		}
 	case messages.ToolRequested, messages.ToolFlagged, messages.ApprovalRequested, messages.ApprovalGranted, messages.ApprovalDenied,
@@ -71,7 +71,7 @@ func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
 
 // applyCall folds an event about a call.
 func (e *Effects) applyCall(n messages.EventNumber, ev messages.Event) {
-	c := e.call(n, TurnOf(ev), CallOf(ev))
+	c := e.call(n, messages.TurnOf(ev), messages.CallOf(ev))
 	if c.apply(origin{n, e.at, e.by}, ev); c.Outcome.Final() {
 		c.Output = beginning(c.Output)
 		e.open = slices.DeleteFunc(e.open, func(i int) bool { return &e.list[i] == c })

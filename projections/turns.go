@@ -72,7 +72,7 @@ func (t *Turns) At(at time.Time) { t.at = at.UTC() }
 // Apply folds event number n. What is said of a turn that never started
 // changes nothing, and the first terminal event of a turn is its last word.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
-	id := TurnOf(ev)
+	id := messages.TurnOf(ev)
 	switch ev.(type) {
 	case messages.AgentDeleted:
 		t.turns = nil

@@ -150,7 +150,7 @@ func (t *TurnState) applyCall(o origin, ev messages.Event) {
 		t.Calls = append(t.Calls, CallState{ToolCall: ToolCall{Turn: t.ID, ID: ev.Call, Outcome: CallRequested}})
 		t.CallIDs = append(t.CallIDs, ev.Call)
 	}
-	c := t.Call(CallOf(ev))
+	c := t.Call(messages.CallOf(ev))
 	if c == nil {
 		return
 	}

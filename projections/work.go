@@ -57,7 +57,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	w.Timers.Apply(n, ev)
 	use := useOf(ev)
 	w.Used = w.Used.Add(use)
-	if t := w.Turn; t != nil && t.ID == TurnOf(ev) {
+	if t := w.Turn; t != nil && t.ID == messages.TurnOf(ev) {
 		t.Used = t.Used.Add(use)
 		if t.apply(origin{n: n, at: w.at}, ev); t.Ended != 0 {
 			w.Ended, w.Turn = t.ended(), nil

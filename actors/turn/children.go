@@ -515,9 +515,6 @@ func (s *State) evolvePassed(ev messages.Event) {
 	case messages.ChildDecided:
 		s.Passed = append(s.Passed, ev)
 		return
-	case messages.AgentClosed: // no one asks what became of them
-		s.Passed = nil
-		return
 	case messages.ChildSettled:
 		over = func(p messages.ChildDecided) bool { return p.ID == ev.ID }
 	case messages.ChildStopped: // so has all that was below, and nobody asks any more

@@ -55,10 +55,10 @@ func (s *State) repeated(id string) *ProcessedError {
 	return &ProcessedError{id, s.processed.events[i], s.processed.digests[i]}
 }
 
-// Record notes the command that a frame processed, and when it deleted the agent. Apply does it for frames from the log,
-// the caller of Decide for the frame that it has made.
+// Record notes the command that a frame processed, and when it deleted the agent. Apply does
+// it for frames from the log, the caller of Decide for the frame that it has made.
 func (s *State) Record(f *messages.Frame) {
-	if s.Deleted != nil && s.Deleted.N == f.Last() {
+	if del := s.Life.Deleted; del != nil && del.N == f.Last() {
 		s.DeletedAt = f.Time
 	}
 	if n, ok := processedBy(f); ok {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
-	"github.com/reprise-dev/reprise/projections"
 )
 
 // delete orders the agent's end.
@@ -36,7 +35,7 @@ func (s *sim) deletes(c messages.Delete) {
 	events, err = s.feed(c)
 	s.redelivered(c, events, err)
 	s.write(first, messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}, events)
-	if s.live.Deleted == nil || s.live.Deleted.Upto != *s.env.Upto {
+	if s.live.Life.Deleted == nil || s.live.Life.Deleted.Upto != *s.env.Upto {
 		s.fail("a tombstone does not record how far the removal goes")
 	}
 }

@@ -13,13 +13,13 @@ const (
 // own data, as that is walked.
 func (s *State) Size() int {
 	size := s.History.Size() + itemBytes*s.History.Len() + idBytes*cap(s.processed.hashes) + s.Data.Size()
-	for _, q := range s.Queue {
-		size += entryBytes + q.Size
+	for _, in := range s.Inputs.Queued {
+		size += entryBytes + in.Size
 	}
 	if t := s.Turn; t != nil {
 		for i := range t.Calls {
 			size += entryBytes + len(t.Calls[i].Arguments) + len(t.Calls[i].Output)
 		}
 	}
-	return size + entryBytes*(len(s.Tasks)+len(s.Stopping)+len(s.Passed)+len(s.Schedules)+len(s.Remembered))
+	return size + entryBytes*(len(s.Tasks)+len(s.Stopping)+len(s.Passed)+len(s.Timers.Scheduled)+len(s.Decisions.List))
 }

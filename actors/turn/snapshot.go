@@ -36,6 +36,7 @@ type kept struct {
 	Stopping  []Stopping              `json:"stopping"`
 	Passed    []messages.ChildDecided `json:"passed"`
 	Given     []GivenTask             `json:"given"`
+	DeletedAt time.Time               `json:"deleted_at"`
 	Processed []byte                  `json:"processed"` // a packed window
 }
 
@@ -44,7 +45,7 @@ type kept struct {
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
 		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
-		Tasks: s.Tasks, Stopping: s.Stopping, Passed: s.Passed, Given: s.Given, Processed: s.processed.pack(),
+		Tasks: s.Tasks, Stopping: s.Stopping, Passed: s.Passed, Given: s.Given, DeletedAt: s.DeletedAt, Processed: s.processed.pack(),
 	})
 	data := s.Data
 	return Image{rest, s.History.Clone(), &data}, err
@@ -71,7 +72,7 @@ func (im *Image) State() (*State, error) {
 	k.inUTC()
 	return &State{
 		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data,
-		Tasks: k.Tasks, Stopping: k.Stopping, Passed: k.Passed, Given: k.Given, processed: processed,
+		Tasks: k.Tasks, Stopping: k.Stopping, Passed: k.Passed, Given: k.Given, DeletedAt: k.DeletedAt, processed: processed,
 	}, nil
 }
 
@@ -86,6 +87,7 @@ func (k *kept) inUTC() {
 		tm := &k.Work.Timers.Turn[i]
 		tm.Set, tm.At = inUTC(tm.Set), inUTC(tm.At)
 	}
+	k.DeletedAt = inUTC(k.DeletedAt)
 	for i := range k.Work.Timers.Scheduled {
 		sc := &k.Work.Timers.Scheduled[i]
 		sc.Set, sc.At = inUTC(sc.Set), inUTC(sc.At)

@@ -27,6 +27,9 @@ type State struct {
 	// Passed are decisions that were passed down, each until it is known what became
 	// of it.
 	Passed []messages.ChildDecided
+	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
+	// before it is for no later life of the agent.
+	DeletedAt time.Time
 
 	processed window
 	// hook is where hooks are being asked. Volatile.

@@ -62,20 +62,14 @@ var switches = map[string]string{
 	"actors/turn/children.go": "decisions that are passed down: one of the outboxes, which become one",
 	"actors/turn/tasks.go":    "tasks and children that are to stop: the other outboxes",
 
-	"actors/commit.go":     "which frames owe a reply about a timer: a trait of the event",
-	"actors/hooks.go":      "which turns have ended without an answer: a trait of the event",
-	"actors/protocol.go":   "what a command is answered with, from the one frame that it caused",
-	"actors/shelf.go":      "which texts of an event are offloaded: a trait of the event",
-	"actors/succession.go": "which events of the newest frame a new owner sends again: a trait of the event",
+	"actors/hooks.go": "which turns have ended without an answer: a trait of the event",
 
-	"cluster/gateway/metrics/commits.go": "counts events by their type and keeps no state of an agent",
-	"cluster/gateway/prompt.go":          "turns the events of one turn into chunks of a stream",
-	"cluster/gateway/speech.go":          "turns the events of one turn into the deltas of a stream",
+	"cluster/gateway/prompt.go": "turns the events of one turn into chunks of a stream",
+	"cluster/gateway/speech.go": "turns the events of one turn into the deltas of a stream",
 
 	"cluster/clustertest/proof.go":  "judges a log without the code that it judges",
 	"cluster/clustertest/stored.go": "judges a log without the code that it judges",
 	"cluster/clustertest/times.go":  "measures a log without the code that it measures",
-	"eventlog/sealed/log.go":        "which events stand alone in their frames and are not encrypted: a trait of the event",
 }
 
 // eventsOf returns the names of the types in package messages that are events.

@@ -84,6 +84,10 @@ func WhyEnded(ev Event) *Error {
 		return Refuse(Conflict, "turn %s was aborted (%s)%s", ev.Turn, ev.By, because(ev.Reason))
 	case InputCancelled:
 		return Refuse(Conflict, "input %q was cancelled before a model had seen it%s", ev.Input, because(ev.Reason))
+	case TimerCancelled:
+		return Refuse(Conflict, "input %q was cancelled (%s) before it was due%s", ev.Input, ev.By, because(ev.Reason))
+	case TimerFired:
+		return Refuse(Conflict, "input %q was refused when it was due%s", ev.Input, because(ev.Refused))
 	case InputDropped:
 		return Refuse(Conflict, "input %q was dropped (%s) before a model had seen it%s", ev.Input, ev.By, because(ev.Reason))
 	}

@@ -96,7 +96,7 @@ var eventTable = []*eventEntry{
 	event[BudgetRaised](0),
 	event[TimerSet](0),
 	event[TimerFired](0),
-	event[TimerCancelled](0),
+	event[TimerCancelled](EndsInput),
 
 	event[CompactionRequested](BeginsModelCall | Summarizes | Indexed).because("the call for a summary is on record before it is paid for, as model.requested is"),
 	event[CompactionFailed](EndsModelCall | Summarizes | Indexed | Failed).because("what a failed summary has used counts"),
@@ -273,7 +273,8 @@ func InputsOf(ev Event) []string {
 // Ended returns the inputs that ev is the terminal event of; false if it is none. A
 // turn that continues a failed one ends without inputs of its own.
 func Ended(ev Event) (inputs []string, ends bool) {
-	if !Is(ev.EventType(), EndsInput) {
+	fired, _ := ev.(TimerFired)
+	if !Is(ev.EventType(), EndsInput) && fired.Refused == "" {
 		return nil, false
 	}
 	return InputsOf(ev), true

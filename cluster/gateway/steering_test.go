@@ -114,12 +114,14 @@ func TestPromptsThatEndWithoutATurn(t *testing.T) {
 	}{
 		{messages.InputCancelled{Input: "u2", Reason: "never mind"}, `error 409 input "u2" was cancelled before a model had seen it: never mind`},
 		{messages.InputDropped{Input: "u2", By: "clear"}, `error 409 input "u2" was dropped (clear) before a model had seen it`},
+		{messages.TimerCancelled{Timer: "u2", Input: "u2", By: "clear"}, `error 409 input "u2" was cancelled (clear) before it was due`},
+		{messages.TimerFired{Timer: "u2", Input: "u2", Refused: "the queue is full"}, `error 409 input "u2" was refused when it was due: the queue is full`},
 	} {
 		c := h.prompt(`{"prompt":"hello","id":"u2"}`, nil)
 		d := h.next()
 		d.answers <- messages.Answer{N: h.wrote(till, eventlog.Running, accepted("u2", messages.Queued, ""))}
 		c.hears("input.accepted")
-		h.wrote(till, eventlog.Running, messages.InputCancelled{Input: "u7"}, messages.InputDropped{Input: "u7"}, tc.end)
+		h.wrote(till, eventlog.Running, messages.InputCancelled{Input: "u7"}, messages.InputDropped{Input: "u7"}, messages.TimerFired{Timer: "u2", Input: "u2"}, messages.TimerCancelled{Turn: "t1", Timer: "d"}, tc.end)
 		c.hears(tc.end.EventType(), tc.told, "end")
 	}
 	ended := make(chan string, 1)

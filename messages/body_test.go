@@ -117,8 +117,8 @@ func hostile() []bodyCase {
 		{"a lone brace", nil, "{", BadInput, "cannot be read"},
 		{"half a JSON", nil, `{"content":"x"`, BadInput, "text/plain"},
 		{"JSON and more", nil, `{"content":"x"}{}`, BadInput, "cannot be read"},
-		{"JSON list", json, `["x"]`, BadInput, "cannot be read"},
-		{"JSON text", json, `"x"`, BadInput, "cannot be read"},
+		{"JSON list", json, `["x"]`, BadInput, "must be an object"},
+		{"JSON text", json, `"x"`, BadInput, "must be an object"},
 		{"JSON that is no UTF-8", nil, "{\"content\":\"\xff\"}", BadInput, "UTF-8"},
 		{"deep JSON", nil, `{"content":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, BadInput, "deeper than 64"},
 		{"very deep JSON", nil, deep[:MaxBody/2], BadInput, "deeper than 64"},
@@ -149,7 +149,7 @@ func hostile() []bodyCase {
 		{"a bad agent", nil, `{"type":"input","content":"x","agent":"a.b/c"}`, BadAddress, "'.'"},
 		{"a long bad agent", nil, `{"type":"input","content":"x","agent":"` + strings.Repeat("/", 100000) + `"}`, BadAddress, "write kind/key"},
 		{"an unknown type", nil, `{"type":"approve\u001b[2J","content":"x"}`, UnknownCommand, `\x1b`},
-		{"a type that is no text", nil, `{"type":5}`, BadInput, "cannot be read"},
+		{"a type that is no text", nil, `{"type":5}`, BadInput, "must be a string"},
 	}
 }
 

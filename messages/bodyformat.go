@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -131,7 +135,56 @@ func unmarshalObject(raw []byte, v any) error {
 	if e := AsError(err); e.Code != Internal {
 		return e
 	}
+	if text := wrongType(err); text != "" {
+		return Refuse(BadInput, "%s", text)
+	}
 	return Refuse(BadInput, "the JSON body cannot be read: %v (to send text that begins with { set Content-Type: text/plain)", err)
+}
+
+// wrongType returns what is wrong with a body that is JSON but has a value of the wrong type,
+// in the words of JSON. Empty: err is another error.
+func wrongType(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return ""
+	}
+	kind, value, _ := strings.Cut(wrong.Value, " ")
+	switch {
+	case value != "":
+		kind = "the number " + value
+	case kind == "array" || kind == "object":
+		kind = "an " + kind
+	default:
+		kind = "a " + kind
+	}
+	path := strings.Split(wrong.Field, ".")
+	path = slices.DeleteFunc(path, func(name string) bool { // of an embedded struct
+		return name == "" || name == "address" || unicode.IsUpper(rune(name[0]))
+	})
+	if len(path) == 0 {
+		return "the JSON body is " + kind + ": it must be an object"
+	}
+	return "the field " + strconv.Quote(strings.Join(path, ".")) + " of the JSON body is " + kind + ": it must be " + jsonKind(wrong.Type)
+}
+
+// jsonKind returns what the values of a type are in JSON.
+func jsonKind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "an object"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Uint64:
+		return "a whole number that is not negative"
+	default:
+		return "a whole number"
+	}
 }
 
 // strictObject reads a JSON object by its exact names. One that says a name twice

@@ -118,7 +118,7 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 		Detail string          `json:"detail"`
 	}
 	if err := json.Unmarshal(b, &parts); err != nil {
-		return Refuse(BadInput, "content: write a string, or a list of {\"type\":\"text\",\"text\":…} and {\"type\":\"image_url\",\"image_url\":…}: %v", err)
+		return Refuse(BadInput, "content: write a string, or a list of {\"type\":\"text\",\"text\":…} and {\"type\":\"image_url\",\"image_url\":…}")
 	}
 	*c = nil
 	for i, p := range parts {

@@ -169,6 +169,9 @@ func ParseQuery(body []byte) (Query, error) {
 		return q, Refuse(BadInput, "the query is %v", err)
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
+		if text := wrongType(err); text != "" {
+			return q, Refuse(BadInput, "%s", text)
+		}
 		return q, Refuse(BadInput, "a query is JSON such as {\"view\":\"history\"}: %v", err)
 	}
 	if err := knownFields(body); err != nil {

@@ -39,7 +39,7 @@ type Definition struct {
 	ModelSettings map[string]providers.Settings
 	// MaxSteps is how many model calls a turn may make. Default 20.
 	MaxSteps int
-	// MaxQueue is how many inputs may wait behind the running turn. Default 1000.
+	// MaxQueue is how many inputs may wait behind the running turn, at most 2,000. Default 1000.
 	MaxQueue int
 	// MaxAttempts is how often a model call that fails for a passing reason is
 	// tried in all. Default 5.
@@ -89,6 +89,10 @@ const (
 	DefaultParallel    = 8
 )
 
+// mostQueued is the largest MaxQueue. Package turn refuses inputs that could not all end in one
+// frame: that many with ids as short as they are made here.
+const mostQueued = 2000
+
 // withDefaults is d with every zero limit replaced by its default.
 func (d Definition) withDefaults() Definition {
 	for _, f := range []struct {
@@ -127,6 +131,9 @@ func (d Definition) Validate(set providers.Set) error {
 		if l.value < 0 {
 			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
 		}
+	}
+	if d.MaxQueue > mostQueued {
+		return fmt.Errorf("agent %s: max_queue is %d: write at most %d, for the inputs that wait must be able to end in one frame", d.Kind, d.MaxQueue, mostQueued)
 	}
 	if err := d.validateSettings(set); err != nil {
 		return err

@@ -79,6 +79,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"p/n refuses or ignores the setting temperature":                       {Model: "p/m", Fallbacks: []string{"p/n"}, ModelSettings: map[string]providers.Settings{"p/n": {Temperature: &half}}},
 		"p/sum refuses or ignores the setting temperatu":                       {Model: "q/m", Compact: actors.Compaction{Model: "p/sum"}, ModelSettings: map[string]providers.Settings{"p/sum": {Temperature: &half}}},
 		"settings for p/other, which is none of its":                           {Model: "p/m", ModelSettings: map[string]providers.Settings{"p/other": {}}},
+		"max_queue is 2001: write at most 2000":                                {Model: "q/m", MaxQueue: 2001},
 		"model q/n is listed twice: keep one of them":                          {Model: "q/m", Fallbacks: []string{"q/n", "q/n"}},
 	} {
 		d.Kind = "k"

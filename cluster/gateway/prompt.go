@@ -244,7 +244,7 @@ func (s *streaming) fact(f fact) (more bool) {
 	if s.text(f); s.err != nil {
 		return false
 	}
-	if f.n > s.after && (over || !s.brief || pauses(f.ev)) {
+	if f.n > s.after && (over || !s.brief || messages.Is(f.ev.EventType(), messages.HoldsTurn)) {
 		s.add(f)
 	}
 	s.offers.apply(f)
@@ -263,15 +263,6 @@ func (s *streaming) fact(f fact) (more bool) {
 		_ = s.to.send(last) // as in tell
 	}
 	s.to.fail(why)
-	return false
-}
-
-// pauses reports whether an event begins or ends a pause.
-func pauses(ev messages.Event) bool {
-	switch ev.(type) {
-	case messages.TurnPaused, messages.TurnResumed:
-		return true
-	}
 	return false
 }
 

@@ -64,7 +64,6 @@ var switches = map[string]string{
 
 	"actors/hooks.go": "which turns have ended without an answer: a trait of the event",
 
-	"cluster/gateway/prompt.go": "turns the events of one turn into chunks of a stream",
 	"cluster/gateway/speech.go": "turns the events of one turn into the deltas of a stream",
 
 	"cluster/clustertest/proof.go":  "judges a log without the code that it judges",

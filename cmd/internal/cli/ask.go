@@ -58,7 +58,7 @@ type inputFlags struct {
 func (f *inputFlags) inputs(cmd *cobra.Command) {
 	f.turns(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.id, "id", "", "idempotency key: the same id has its effect once (default: a new one)")
+	fs.StringVar(&f.id, "id", "", "idempotency key: repeated within the agent's last 4,096 commands or 15 minutes it has no second effect (default: a new one)")
 	fs.StringVar(&f.deadline, "deadline", "", "refuse the input if it is accepted later: a duration such as 30s, or an RFC 3339 time")
 }
 

@@ -15,7 +15,7 @@ import (
 type changeFlags struct{ id, reason string }
 
 func (f *changeFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.id, "id", "", "idempotency key: the same id has its effect once (default: a new one)")
+	cmd.Flags().StringVar(&f.id, "id", "", "idempotency key: repeated within the agent's last 4,096 commands or 15 minutes it has no second effect (default: a new one)")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "why, for those who read the log")
 }
 

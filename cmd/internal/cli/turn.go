@@ -289,7 +289,7 @@ func (t *turn) failed(e messages.TurnFailed) error {
 
 // gone says why the input has no turn and will have none.
 func (t *turn) gone(how, reason string) error {
-	return fail("send it again if it is wanted after all", "the input was %s%s", how, because(reason))
+	return fail("send it again, under another id, if it is wanted after all", "the input was %s%s", how, because(reason))
 }
 
 func (t *turn) followIt() string {

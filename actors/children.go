@@ -8,14 +8,12 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/reprise-dev/reprise/actors/turn"
-	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
 )
 
-// How long an agent waits before it sends once more what nothing was heard of.
-// What is sent is stored for its agent, so this is a second net: for a store that
-// has lost it, or an owner that never came to it.
+// How long an agent waits before it sends a message again that is stored for its agent and
+// has had no effect yet. The store may have lost it.
 const (
 	sendAgain     = time.Minute
 	sendAgainMost = time.Hour
@@ -23,19 +21,18 @@ const (
 
 var errNoPost = errors.New("nothing can be sent to other agents here (Config.Send)")
 
-// send gives a command to another agent. One whose effect ends with its being
-// stored reports that; any other is sent again, now and then.
+// send sends the message of an effect to another agent.
 func (a *agent) send(e turn.Effect) (cancel func()) {
-	l, ok := a.state.Letter(a.id, e)
+	m, ok := a.state.Message(a.id, e)
 	if !ok {
 		return func() {}
 	}
-	l.Command = a.bounded(l.Command)
+	m.Command = a.bounded(m.Command)
 	ctx, cancel := context.WithCancel(a.ctx)
 	a.rt.dispatcher.run(func() {
-		for again := sendAgain; a.deliverTo(ctx, l); again = min(2*again, sendAgainMost) {
-			if l.Stored != nil {
-				a.report(e, l.Stored)
+		for again := sendAgain; a.store(ctx, m); again = min(2*again, sendAgainMost) {
+			if !m.Resend {
+				a.report(e, turn.MessageStored{ID: e.ID})
 				return
 			}
 			select {
@@ -48,15 +45,14 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 	return cancel
 }
 
-// deliverTo tries until the command is stored for its agent; false if ctx ended
-// first.
-func (a *agent) deliverTo(ctx context.Context, l turn.Letter) bool {
+// store tries until the message is stored for its agent. It reports false if ctx ended first.
+func (a *agent) store(ctx context.Context, m turn.Message) bool {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, a.rt.send(ctx, l.To, l.Command) },
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, a.rt.send(ctx, m.To, m.Command) },
 		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-			a.rt.limited.warn(a.rt.logger, "a command for another agent cannot be stored; it is tried until it is",
-				a.id.LogAttr(a.epoch), "to", l.To.String(), "command", l.Command.CommandType(), "error", err)
+			a.rt.limited.warn(a.rt.logger, "a message to another agent cannot be stored; it is tried until it is",
+				a.id.LogAttr(a.epoch), "to", m.To.String(), "command", m.Command.CommandType(), "error", err)
 		}))
 	return err == nil && ctx.Err() == nil
 }
@@ -124,75 +120,27 @@ func (a *agent) fitsPeer(r messages.Report) bool {
 	return err == nil && len(b) <= messages.MaxBody && a.rt.fits(r) == nil
 }
 
-// tellAgain tells the parent of a task that has come again, or is taken back
-// after its end, how it ended, if it has: what was told before may be lost.
-func (a *agent) tellAgain(c messages.Command, n messages.EventNumber) {
+// reportAgain sends the parent of a task that comes again, or is cancelled after its end, how
+// it ended: the report before may be lost.
+func (a *agent) reportAgain(c messages.Command) {
 	input := ""
 	switch c := c.(type) {
 	case messages.Task:
 		input = c.ID
 	case messages.Recall:
 		input = c.Input
-		known, ok := a.state.Came(input)
-		if !ok {
-			return
-		}
-		n = known
-	default:
+	}
+	m, ok := a.state.EndOf(a.id, input)
+	if !ok {
 		return
 	}
-	for i := range a.state.Tasks {
-		if a.state.Tasks[i].Input == input {
-			return // it has yet to end, or is being told of
-		}
-	}
 	rt, id, epoch, partition := a.rt, a.id, a.epoch, a.ctx
+	report := a.bounded(m.Command)
 	rt.dispatcher.run(func() {
 		ctx, cancel := context.WithTimeout(partition, readLimit)
 		defer cancel()
-		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {
-			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
-				rt.limited.warn(rt.logger, "the end of a task cannot be told again", id.LogAttr(epoch), "to", to.String(), "error", err)
-			}
+		if err := rt.send(ctx, m.To, report); err != nil { // it asks again
+			rt.limited.warn(rt.logger, "the end of a task cannot be reported again", id.LogAttr(epoch), "to", m.To.String(), "error", err)
 		}
 	})
-}
-
-// reportOf reads how the task that was accepted at n has ended, by playing the
-// log up to its end.
-func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, epoch messages.Epoch, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
-	if rt.turnToRead(ctx) != nil {
-		return to, r, false
-	}
-	defer func() { <-rt.reading }()
-	var l loading
-	err := replaySafely(&l, id, func(fold func(eventlog.Recorded, error) bool) {
-		for rec, err := range rt.log.Read(ctx, id, 0) {
-			if !fold(rec, err) {
-				return
-			}
-			if rec.Frame.Last() < n {
-				continue
-			}
-			if to, r, ok = ended(&l.state, id, input); ok {
-				return
-			}
-		}
-	})
-	if err != nil {
-		rt.limited.warn(rt.logger, "how a task has ended cannot be read", id.LogAttr(epoch), "error", err)
-	}
-	return to, r, ok
-}
-
-// ended is what a parent is to be told of the end of a task; ok is false if that is
-// not what is to be told now.
-func ended(s *turn.State, id messages.AgentID, input string) (to messages.AgentID, r messages.Report, ok bool) {
-	for _, e := range s.Effects() {
-		letter, is := s.Letter(id, e)
-		if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
-			return letter.To, r, true
-		}
-	}
-	return to, r, false
 }

@@ -662,7 +662,7 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 			node = s.Start(cfg)
 		}
 		<-told
-		node.Must(ada, messages.Recall{ID: messages.RecallID(c), Input: "t1", Parent: parent})
+		node.Must(ada, messages.Recall{ID: messages.CancelID(messages.TaskID(c)), Input: "t1", Parent: parent})
 		s.Until(ada, "command.noop", i+1)
 		if n := count(s.Events(ada), "input.recalled"); n != 0 {
 			t.Fatalf("it was taken for one that has yet to come: %v", s.Types(ada))

@@ -85,10 +85,10 @@ func (a *agent) delete(d *Deliver, sender *actor.PID) {
 func (a *agent) farewell() (upto messages.Extent, err error) {
 	ctx, cancel := context.WithTimeout(a.ctx, deleteLimit)
 	defer cancel()
-	for _, e := range a.state.Farewells() {
-		if l, ok := a.state.Letter(a.id, e); ok {
-			if err := a.rt.send(ctx, l.To, a.bounded(l.Command)); err != nil {
-				return upto, fmt.Errorf("tell %s: %w", l.To, err)
+	for _, e := range a.state.Ends() {
+		if m, ok := a.state.Message(a.id, e); ok {
+			if err := a.rt.send(ctx, m.To, a.bounded(m.Command)); err != nil {
+				return upto, fmt.Errorf("send %s to %s: %w", m.Command.CommandType(), m.To, err)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (a *agent) act() {
 	}
 	effects := a.state.Effects()
 	if a.def.turn.Unknown {
-		effects = turn.Ends(effects)
+		effects = a.state.Ends()
 	}
 	a.cease(effects)
 	for _, e := range effects {
@@ -97,7 +97,7 @@ func (a *agent) begin(e turn.Effect) func() {
 		a.report(e, turn.TurnDue{})
 	case turn.RunTool:
 		return a.beginTool(e)
-	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:
+	case turn.Send:
 		return a.send(e)
 	case turn.Reconcile:
 		call := a.call(e)

@@ -164,7 +164,7 @@ func (l *familyLife) pass(d time.Duration) {
 
 // decide decides, at an agent, whatever that is told of.
 func (l *familyLife) decide(a messages.AgentID, deny bool) {
-	for _, w := range l.state(a).Waits(a) {
+	for _, w := range first(l.state(a).Waits(a)) {
 		id := "p" + strconv.Itoa(l.acts) + string(w.Turn) + w.Agent
 		if deny {
 			l.do(a, messages.Deny{ID: id, Call: w.Call, Turn: w.Turn})

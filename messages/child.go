@@ -376,13 +376,11 @@ func ChildOf(parent AgentID, kind string, turn TurnID, call CallID) AgentID {
 // TaskID is the id of the input that a call gives its child.
 func TaskID(c Caller) string { return Derived("task:", c.Agent, string(c.Turn), string(c.Call)) }
 
-// RecallID is the id of the command that takes the task of a call back.
-func RecallID(c Caller) string { return Derived("recall:", c.Agent, string(c.Turn), string(c.Call)) }
+// CancelID is the id of the command that cancels the task with this id.
+func CancelID(input string) string { return Derived("recall:", input) }
 
-// ReportID is the id of what a child tells as of its event n.
-func ReportID(child, input string, n EventNumber) string {
-	return Derived("report:", child, input, number(n))
-}
+// ReportID is the id of the report about the task with this id as of the child's event n.
+func ReportID(input string, n EventNumber) string { return Derived("report:", input, number(n)) }
 
 func number(n EventNumber) string {
 	b, _ := json.Marshal(n) // a number always can be

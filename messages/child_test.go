@@ -14,8 +14,8 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	parent := Parent{Caller: Caller{Agent: "default/boss/b", Turn: "t3", Call: "c1"}, Above: []Caller{{Agent: "default/root/r", Turn: "t4", Call: "c<1>"}}, Limits: Limits{MaxTokens: 7}}
 	for _, c := range []Command{
 		Task{ID: TaskID(parent.Caller), Content: TextContent("do <it>"), Parent: parent},
-		Recall{ID: RecallID(parent.Caller), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
-		Report{ID: ReportID("default/leaf/l", "i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Spent: Spent{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
+		Recall{ID: CancelID(TaskID(parent.Caller)), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
+		Report{ID: ReportID("i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Spent: Spent{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
 			Waiting: []Wait{{Agent: "default/leaf/l", Turn: "t1", Call: "c", Tool: "pay", Kind: WaitApproval, Arguments: "{}", ArgsHash: "h"}}},
 		Settled{ID: Derived("settled:", "a"), Decision: Derived("for:", "d"), Refused: Conflict, Message: "it was denied before"},
 	} {

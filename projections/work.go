@@ -7,11 +7,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Work is what an agent has to do, does, and has used: its inputs, its timers, its turn. The
-// zero value is an agent with nothing to do.
+// Work is what an agent has to do, does, and has used: its inputs, its timers, its turn, its
+// messages to other agents. The zero value is an agent with nothing to do.
 type Work struct {
 	Inputs Inputs
 	Timers Timers
+	Outbox Outbox
 	// Turn is the running or paused turn; nil when idle.
 	Turn *TurnState
 	// Ended is the newest turn that ended, with what a turn that continues it needs if it has
@@ -55,6 +56,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 	w.Inputs.Apply(n, ev)
 	w.Timers.Apply(n, ev)
+	w.Outbox.apply(n, ev, w.Turn)
 	use := useOf(ev)
 	w.Used = w.Used.Add(use)
 	if t := w.Turn; t != nil && t.ID == messages.TurnOf(ev) {
@@ -63,6 +65,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 			w.Ended, w.Turn = t.ended(), nil
 		}
 	}
+	w.noteWaits(n)
 }
 
 func (w *Work) start(ev messages.TurnStarted) {

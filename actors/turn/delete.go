@@ -35,15 +35,3 @@ func (d *decision) delete(c messages.Delete) error {
 	}
 	return nil
 }
-
-// Farewells lists what the agent owes to others: that its children stop, and that its
-// parents learn how their tasks ended. A tombstone ends these effects, so the caller stores
-// their commands before it lets [State.Decide] write one.
-func (s *State) Farewells() (list []Effect) {
-	for _, e := range s.letters(nil) {
-		if e.Do == TakeTask || e.Do == TellParent {
-			list = append(list, e)
-		}
-	}
-	return list
-}

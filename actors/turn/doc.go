@@ -17,7 +17,7 @@
 //
 // A delete ends what runs and waits, in a frame that has no command as its cause, then
 // the agent itself (agent.deleted, alone in its frame). In between the caller stores what
-// the agent owes to others ([State.Farewells]); after it the caller removes everything
+// the agent owes to others ([State.Ends]); after it the caller removes everything
 // stored before. From there on the agent is one that was never sent anything, but for its
 // numbers.
 //

@@ -20,29 +20,24 @@ type Effect struct {
 	Timer string
 	// Point is where hooks are asked.
 	Point Point
-	// ID and N say which command goes to another agent, where no call does.
+	// ID is that of the message to send.
 	ID string
-	N  messages.EventNumber
 }
 
 // Action says what an Effect is.
 type Action int
 
-// The actions. Each is answered by an outcome that names the call, the timer or
-// the point; of those that send a command to another agent, State.Letter says
-// what and which outcome.
+// The actions. Each is answered by an outcome that names the call, the timer, the
+// point or the message.
 const (
-	CallModel    Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                           // TimerDue, at Until; ScheduleDue for one without a turn
-	RunTool                        // ToolReturned or ToolErred
-	Reconcile                      // ToolReconciled
-	AskHooks                       // HooksAsked
-	Begin                          // TurnDue
-	GiveTask                       // TaskGiven, if the call is detached
-	PassDecision                   // none
-	TakeTask                       // none
-	TellParent                     // ParentTold
-	Summarize                      // Summarized or SummaryErred, not before Until
+	CallModel Action = iota + 1 // ModelAnswered or ModelErred
+	Wait                        // TimerDue, at Until; ScheduleDue for one without a turn
+	RunTool                     // ToolReturned or ToolErred
+	Reconcile                   // ToolReconciled
+	AskHooks                    // HooksAsked
+	Begin                       // TurnDue
+	Send                        // MessageStored, unless the message is sent again
+	Summarize                   // Summarized or SummaryErred, not before Until
 )
 
 // Effects lists what the state wants done, in a stable order.
@@ -55,7 +50,7 @@ func (s *State) Effects() []Effect {
 	if t != nil {
 		list = s.turnEffects(t)
 	}
-	list = s.letters(list)
+	list = append(list, s.sends()...)
 	if c := s.Summary; c != nil {
 		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
 	}
@@ -81,11 +76,7 @@ func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 		list = append(list, Effect{Do: CallModel, Turn: t.ID, Call: m.ID, Attempt: m.Attempt})
 	}
 	for _, c := range t.Calls {
-		if c.Outcome != projections.CallRunning {
-			continue
-		}
-		if c.Child != nil {
-			list = childEffects(list, &c)
+		if c.Outcome != projections.CallRunning || c.Child != nil {
 			continue
 		}
 		e := Effect{Do: RunTool, Turn: t.ID, Call: c.ID, Attempt: c.Attempt}
@@ -134,7 +125,7 @@ func (s *State) Due() time.Time {
 
 // Open says that the agent owes work and must be activated even if nobody asks.
 func (s *State) Open() bool {
-	if s.owesOthers() {
+	if len(s.sends()) > 0 {
 		return true
 	}
 	if s.Turn == nil {

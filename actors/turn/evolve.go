@@ -33,11 +33,7 @@ func (s *State) evolve(ev messages.Event) {
 	}
 	s.Data.Apply(s.Last, ev)
 	s.Decisions.Apply(s.Last, ev)
-	s.evolveTasks(ev)
 	s.Work.Apply(s.Last, ev)
-	if len(s.Tasks) > 0 {
-		s.noteWaits()
-	}
 }
 
 // inlineSize is what the texts of c take in a frame.

@@ -16,7 +16,10 @@ import (
 const maxRestarts = 10
 
 func (d *decision) outcome(o any) {
-	d.stored(o)
+	if stored, ok := o.(MessageStored); ok {
+		d.stored(stored)
+		return
+	}
 	if d.summaryOutcome(o) {
 		return
 	}

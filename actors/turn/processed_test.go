@@ -92,7 +92,7 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 	if _, err := decide(task); err != nil {
 		t.Fatal(err)
 	}
-	came, _ := s.Came(task.ID)
+	came := s.Outbox.Task(task.ID).N
 	if _, err := decide(messages.Recall{ID: "recall:2", Input: later.ID, Parent: parent}); err != nil {
 		t.Fatal(err)
 	}

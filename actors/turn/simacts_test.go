@@ -121,7 +121,7 @@ func (s *sim) reaches(e turn.Effect) bool {
 		if now == e {
 			return true
 		}
-		if now.Do == e.Do && now.Call == e.Call && (now.Attempt == e.Attempt || e.Do == turn.Reconcile) && now.Timer == e.Timer && now.Point == e.Point {
+		if now.Do == e.Do && now.Call == e.Call && now.ID == e.ID && (now.Attempt == e.Attempt || e.Do == turn.Reconcile) && now.Timer == e.Timer && now.Point == e.Point {
 			return false
 		}
 	}
@@ -144,7 +144,8 @@ func (s *sim) late() {
 		return
 	}
 	// What became of a decision may come after its child was told to stop, too.
-	awaited := slices.ContainsFunc(s.live.Passed, func(ev messages.ChildDecided) bool { return g.of.Do == turn.PassDecision && g.of.ID == ev.ID })
+	m := s.live.Outbox.Message(g.of.ID)
+	awaited := m != nil && m.Decision != nil
 	for _, e := range s.live.Effects() {
 		awaited = awaited || e == g.of
 	}

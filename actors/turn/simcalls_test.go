@@ -275,8 +275,8 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that nobody decided")
 	case messages.Report:
 		c.must(ev.By == "" && call.running && call.child != nil && cmd.Call == ev.Call && cmd.What == messages.ReportCompleted && cmd.Output == ev.Output, "a result that no child told")
-	case turn.TaskGiven:
-		c.must(call.running && call.child != nil && call.child.detached && cmd.Call == ev.Call && cmd.Attempt == call.attempt, "a task was given that nobody has")
+	case turn.MessageStored:
+		c.must(call.running && call.child != nil && call.child.detached && cmd.ID == call.child.input, "a task was given that nobody has")
 	default:
 		c.must(false, "a result out of nothing")
 	}

@@ -46,8 +46,10 @@ func (s *sim) awaitedKids() (list []*kid) {
 			}
 		}
 	}
-	for _, st := range s.live.Stopping {
-		list = append(list, s.kid(st.Turn, st.Call, st.Child, 0))
+	for _, m := range s.live.Outbox.Messages {
+		if m.Kind == projections.CancelChild {
+			list = append(list, s.kid(m.Turn, m.Call, m.To, 0))
+		}
 	}
 	return list
 }
@@ -107,19 +109,19 @@ func (s *sim) wild() int {
 }
 
 // sends says that an effect sends a command to another agent.
-func sends(e turn.Effect) bool { return e.Do >= turn.GiveTask && e.Do <= turn.TellParent }
+func sends(e turn.Effect) bool { return e.Do == turn.Send }
 
 // posted is what comes of a command for another agent.
 func (s *sim) posted(e turn.Effect) any {
-	l, ok := s.live.Letter(s.env.Agent, e)
+	m, ok := s.live.Message(s.env.Agent, e)
 	if !ok {
 		return nil
 	}
-	switch c := l.Command.(type) {
+	switch c := m.Command.(type) {
 	case messages.Task:
-		s.kid(e.Turn, e.Call, l.To.Full(), 0)
+		s.kid(e.Turn, e.Call, m.To.Full(), 0)
 	case messages.Recall:
-		s.kid(e.Turn, e.Call, l.To.Full(), 0).taken = true
+		s.kid(e.Turn, e.Call, m.To.Full(), 0).taken = true
 	case messages.Report:
 		if !s.blind && c.N == 0 {
 			s.fail("a report of no event\n%+v", c)
@@ -127,7 +129,10 @@ func (s *sim) posted(e turn.Effect) any {
 	default:
 		return s.settled(c)
 	}
-	return l.Stored
+	if m.Resend {
+		return nil
+	}
+	return turn.MessageStored{ID: e.ID}
 }
 
 // settled is what becomes of a decision that was passed down; often nothing is
@@ -352,40 +357,40 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 	}
 }
 
-// letters checks what goes to other agents, and gives the other effects and how
-// many of the turn's are letters.
-func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
-	takes, tells, owed, passes := 0, 0, 0, 0
+// outbox checks what goes to other agents, and gives the other effects.
+func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
+	takes, tells, owed, passes, tasks := 0, 0, 0, 0, 0
 	for _, e := range effects {
 		if !sends(e) {
 			rest = append(rest, e)
 			continue
 		}
-		l, ok := c.s.live.Letter(c.s.env.Agent, e)
+		msg, ok := c.s.live.Message(c.s.env.Agent, e)
 		c.must(ok, "there is no command for an effect that sends one")
-		switch e.Do {
-		case turn.GiveTask:
+		switch m := c.s.live.Outbox.Message(e.ID); m.Kind {
+		case projections.TaskMessage:
 			call := c.open.call(e.Call)
-			c.must(call != nil && call.running && call.child != nil && len(call.child.waiting) == 0 && l.To.Full() == call.child.agent, "a task goes to no child")
-			if own++; call.child.n == 0 { // it has never told anything
+			c.must(call != nil && call.running && call.child != nil && len(call.child.waiting) == 0 && msg.To.Full() == call.child.agent, "a task goes to no child")
+			if tasks++; call.child.n == 0 { // it has never told anything
 				owed++
 			}
-		case turn.PassDecision:
+		case projections.ForwardDecision:
 			d, passed := c.passed[e.ID]
-			c.must(passed && l.To.Full() == d.Agent && l.Command.CommandType() == d.Command && messages.IDOf(l.Command) == d.ID, "a decision goes down that nobody made, or another")
+			c.must(passed && msg.To.Full() == d.Agent && msg.Command.CommandType() == d.Command && messages.IDOf(msg.Command) == d.ID, "a decision goes down that nobody made, or another")
 			passes++
 			owed++
-		case turn.TakeTask:
-			c.must(c.stopping[placeOf(l.To.Full(), e.Turn, e.Call)], "a task is taken back that is awaited")
+		case projections.CancelChild:
+			c.must(c.stopping[placeOf(msg.To.Full(), e.Turn, e.Call)], "a task is taken back that is awaited")
 			takes++
-		case turn.TellParent:
-			t := c.tasks[e.ID]
-			c.must(t != nil && !t.parent.Detached && !t.over && e.N > t.told, "a parent is told what it knows")
+		case projections.ReportToParent:
+			t := c.tasks[m.Input]
+			c.must(t != nil && !t.parent.Detached && !t.over && m.N > t.told, "a parent is told what it knows")
+			c.must(c.s.live.Outbox.Report(m.Input) == m, "two reports about one task are on their way")
 			tells++
 		}
 	}
 	for _, d := range c.passed {
-		if !slices.ContainsFunc(c.s.live.Stopping, func(st turn.Stopping) bool { return st.Turn == d.Turn && st.Call == d.Call }) {
+		if c.s.live.Outbox.Cancels(d.Turn, d.Call) == nil {
 			passes--
 		}
 	}
@@ -395,16 +400,18 @@ func (c *checker) letters(effects []turn.Effect) (rest []turn.Effect, own int) {
 		c.must(t.ended == "" || t.over || t.parent.Detached || tells > 0, "a parent is not told that its task has ended")
 	}
 	c.must(takes+tells+owed == 0 || c.s.live.Open(), "an agent that owes something to another may be forgotten")
-	return rest, own
+	c.must(tasks == c.open.sendsTasks(), "a task is not on its way, or one is twice")
+	return rest
 }
 
-// ownLetters is how many effects of the turn send something.
-func (o *openTurn) ownLetters() (n int) {
+// sendsTasks is to how many children their task is sent.
+func (o *openTurn) sendsTasks() (n int) {
+	if o == nil {
+		return 0
+	}
 	for _, call := range o.calls {
-		if call.running && call.child != nil {
-			if len(call.child.waiting) == 0 {
-				n++
-			}
+		if call.running && call.child != nil && len(call.child.waiting) == 0 {
+			n++
 		}
 	}
 	return n

@@ -30,7 +30,11 @@ func (s *sim) deletes(c messages.Delete) {
 	if s.chance(5) {
 		return
 	}
-	s.check.farewells = s.live.Farewells()
+	s.check.farewells = nil
+	for _, e := range s.live.Ends() {
+		m, _ := s.live.Message(s.env.Agent, e)
+		s.check.farewells = append(s.check.farewells, m.Command)
+	}
 	c.Last, s.env.Upto, first = 0, &messages.Extent{Blobs: uint64(s.steps)}, s.live.Last+1
 	events, err = s.feed(c)
 	s.redelivered(c, events, err)
@@ -81,16 +85,12 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 func (c *checker) farewell() {
 	clear(c.passed) // decisions that no one asks about any more
 	if c.cmd != nil {
-		for _, e := range c.farewells {
-			if l, ok := c.s.live.Letter(c.s.env.Agent, e); ok {
-				c.must(l.Command == nil, "a tombstone has left something to do")
-			}
-		}
-		takes := func(e turn.Effect) bool { return e.Do == turn.TakeTask }
-		c.must(len(c.stopping) == count(c.farewells, takes), "a child was not asked to stop")
+		c.must(len(c.s.live.Outbox.Messages) == 0, "a tombstone has left something to do")
+		cancels := func(cmd messages.Command) bool { _, is := cmd.(messages.Recall); return is }
+		c.must(len(c.stopping) == count(c.farewells, cancels), "a child was not asked to stop")
 		for id, t := range c.tasks {
-			owed := !t.over && !t.parent.Detached
-			c.must(!owed || slices.ContainsFunc(c.farewells, func(e turn.Effect) bool { return e.Do == turn.TellParent && e.ID == id }), "a parent was not told how its task has ended")
+			reports := func(cmd messages.Command) bool { r, is := cmd.(messages.Report); return is && r.ID == messages.ReportID(id, r.N) && r.What.Ends() }
+			c.must(t.over || t.parent.Detached || count(c.farewells, reports) == 1, "a parent was not told how its task has ended")
 		}
 	}
 	clear(c.stopping)
@@ -98,9 +98,9 @@ func (c *checker) farewell() {
 	c.drained()
 }
 
-func count(list []turn.Effect, is func(turn.Effect) bool) (n int) {
-	for _, e := range list {
-		if is(e) {
+func count(list []messages.Command, is func(messages.Command) bool) (n int) {
+	for _, c := range list {
+		if is(c) {
 			n++
 		}
 	}

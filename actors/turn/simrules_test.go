@@ -23,7 +23,7 @@ type checker struct {
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
 	gone   bool      // deleted
 	// farewells are what was stored for others before the tombstone.
-	farewells []turn.Effect
+	farewells []messages.Command
 	keys      map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string

@@ -21,5 +21,6 @@ func (s *State) Size() int {
 			size += entryBytes + len(t.Calls[i].Arguments) + len(t.Calls[i].Output)
 		}
 	}
-	return size + entryBytes*(len(s.Tasks)+len(s.Stopping)+len(s.Passed)+len(s.Timers.Scheduled)+len(s.Decisions.List))
+	size += s.Outbox.Size()
+	return size + entryBytes*(len(s.Outbox.Messages)+len(s.Outbox.Tasks)+len(s.Timers.Scheduled)+len(s.Decisions.List))
 }

@@ -28,16 +28,12 @@ type Image struct {
 
 // kept are the fields of a state that are packed as they are; what is volatile is left out.
 type kept struct {
-	Last      messages.EventNumber    `json:"last"`
-	Work      projections.Work        `json:"work"`
-	Life      projections.Life        `json:"life"`
-	Decisions projections.Decisions   `json:"decisions"`
-	Tasks     []Task                  `json:"tasks"`
-	Stopping  []Stopping              `json:"stopping"`
-	Passed    []messages.ChildDecided `json:"passed"`
-	Given     []GivenTask             `json:"given"`
-	DeletedAt time.Time               `json:"deleted_at"`
-	Processed []byte                  `json:"processed"` // a packed window
+	Last      messages.EventNumber  `json:"last"`
+	Work      projections.Work      `json:"work"`
+	Life      projections.Life      `json:"life"`
+	Decisions projections.Decisions `json:"decisions"`
+	DeletedAt time.Time             `json:"deleted_at"`
+	Processed []byte                `json:"processed"` // a packed window
 }
 
 // Image returns the state as it is. It takes time for what the turn has become, and
@@ -45,7 +41,7 @@ type kept struct {
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
 		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
-		Tasks: s.Tasks, Stopping: s.Stopping, Passed: s.Passed, Given: s.Given, DeletedAt: s.DeletedAt, Processed: s.processed.pack(),
+		DeletedAt: s.DeletedAt, Processed: s.processed.pack(),
 	})
 	data := s.Data
 	return Image{rest, s.History.Clone(), &data}, err
@@ -72,7 +68,7 @@ func (im *Image) State() (*State, error) {
 	k.inUTC()
 	return &State{
 		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data,
-		Tasks: k.Tasks, Stopping: k.Stopping, Passed: k.Passed, Given: k.Given, DeletedAt: k.DeletedAt, processed: processed,
+		DeletedAt: k.DeletedAt, processed: processed,
 	}, nil
 }
 
@@ -98,11 +94,6 @@ func (k *kept) inUTC() {
 	if c := k.Work.Summary; c != nil {
 		c.NotBefore = inUTC(c.NotBefore)
 	}
-	for i := range k.Tasks {
-		if end := k.Tasks[i].End; end != nil {
-			waitsInUTC(end.Waiting)
-		}
-	}
 }
 
 func turnInUTC(t *projections.TurnState) {
@@ -111,16 +102,14 @@ func turnInUTC(t *projections.TurnState) {
 	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
-		if c.ExpiresAt = inUTC(c.ExpiresAt); c.Child != nil {
-			waitsInUTC(c.Child.Waiting)
+		c.ExpiresAt = inUTC(c.ExpiresAt)
+		if c.Child == nil {
+			continue
 		}
-	}
-}
-
-func waitsInUTC(list []messages.Wait) {
-	for i := range list {
-		if at := list[i].ExpiresAt; at != nil {
-			*at = inUTC(*at)
+		for _, w := range c.Child.Waiting {
+			if w.ExpiresAt != nil {
+				*w.ExpiresAt = inUTC(*w.ExpiresAt)
+			}
 		}
 	}
 }

@@ -17,16 +17,6 @@ type State struct {
 	History   projections.History
 	Data      projections.State
 	Decisions projections.Decisions
-	// Tasks are the inputs that other agents gave it, Stopping the children that
-	// are to end, each until the other side knows.
-	Tasks    []Task
-	Stopping []Stopping
-	// Given are the tasks that came, or were taken back before they came: the newest ones.
-	// They are kept after their end, so that a task which is sent again has no second effect.
-	Given []GivenTask
-	// Passed are decisions that were passed down, each until it is known what became
-	// of it.
-	Passed []messages.ChildDecided
 	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
 	// before it is for no later life of the agent.
 	DeletedAt time.Time

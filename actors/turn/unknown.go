@@ -11,14 +11,3 @@ import "github.com/reprise-dev/reprise/messages"
 func (d *decision) unknown() error {
 	return messages.Refuse(messages.Unavailable, "kind %q is not defined here: this waits for a node that knows it", d.env.Agent.Kind)
 }
-
-// Ends are those of the effects that an agent without a definition has.
-func Ends(effects []Effect) (list []Effect) {
-	for _, e := range effects {
-		switch e.Do {
-		case TakeTask, TellParent:
-			list = append(list, e)
-		}
-	}
-	return list
-}

@@ -22,11 +22,11 @@ var childSettings = map[string]func(s *Stage, args []string){
 
 // childShows are those about children.
 var childShows = map[string]func(s *Stage){
-	// letters: what is sent to other agents now
-	"letters": func(s *Stage) {
+	// outbox: what is sent to other agents now
+	"outbox": func(s *Stage) {
 		for _, e := range s.State.Effects() {
-			if l, ok := s.State.Letter(s.Env.Agent, e); ok {
-				fmt.Fprintf(&s.out, "  to %s: %s\n", shortKey(l.To.String()), letterText(l.Command))
+			if m, ok := s.State.Message(s.Env.Agent, e); ok {
+				fmt.Fprintf(&s.out, "  to %s: %s\n", shortKey(m.To.String()), messageText(m.Command))
 			}
 		}
 	},
@@ -75,14 +75,14 @@ var childCommands = map[string]func(s *Stage, args []string) any{
 			Refused: messages.Code(opts["refused"]), Message: opts["message"],
 		}
 	},
-	// sent: what is to be sent is stored for the other agent
+	// sent: the first message whose storing is awaited is stored for the other agent
 	"sent": func(s *Stage, _ []string) any {
 		for _, e := range s.State.Effects() {
-			if l, ok := s.State.Letter(s.Env.Agent, e); ok && l.Stored != nil {
-				return l.Stored
+			if m, ok := s.State.Message(s.Env.Agent, e); ok && !m.Resend {
+				return turn.MessageStored{ID: e.ID}
 			}
 		}
-		return turn.ParentTold{}
+		return turn.MessageStored{}
 	},
 }
 
@@ -132,7 +132,7 @@ func shortKey(agent string) string {
 	return agent
 }
 
-func letterText(c messages.Command) string {
+func messageText(c messages.Command) string {
 	switch c := c.(type) {
 	case messages.Task:
 		var above []string

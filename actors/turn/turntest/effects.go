@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/projections"
 )
 
-func effectText(e turn.Effect) string {
+func effectText(s *turn.State, e turn.Effect) string {
 	switch e.Do {
 	case turn.CallModel:
 		return fmt.Sprintf("call the model (%s)", e.Call)
@@ -25,16 +26,22 @@ func effectText(e turn.Effect) string {
 		return "begin the next turn"
 	case turn.AskHooks:
 		return fmt.Sprintf("ask the hooks (%s)", e.Point)
-	case turn.GiveTask:
-		return fmt.Sprintf("give the task of %s", e.Call)
-	case turn.PassDecision:
-		return fmt.Sprintf("pass a decision down to %s", e.Call)
-	case turn.TakeTask:
-		return fmt.Sprintf("take the task of %s %s back", e.Turn, e.Call)
-	case turn.TellParent:
-		return fmt.Sprintf("tell the parent of %s, as of %d", e.ID, e.N)
+	case turn.Send:
+		return sendText(s.Outbox.Message(e.ID))
 	}
 	return fmt.Sprintf("ask the tool what became of %s", e.Call)
+}
+
+func sendText(m *projections.OutboxMessage) string {
+	switch m.Kind {
+	case projections.TaskMessage:
+		return fmt.Sprintf("send the task of %s", m.Call)
+	case projections.CancelChild:
+		return fmt.Sprintf("cancel the task of %s %s", m.Turn, m.Call)
+	case projections.ForwardDecision:
+		return fmt.Sprintf("forward a decision to %s", m.Call)
+	}
+	return fmt.Sprintf("report to the parent of %s, as of %d", m.Input, m.N)
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.00") }

@@ -40,7 +40,7 @@ func New(t testing.TB) *Stage {
 func (s *Stage) answer() string {
 	if s.acted {
 		for _, e := range s.State.Effects() {
-			fmt.Fprintf(&s.out, "  do: %s%s\n", effectText(e), s.passed(e))
+			fmt.Fprintf(&s.out, "  do: %s%s\n", effectText(s.State, e), s.passed(e))
 		}
 	}
 	s.acted = false

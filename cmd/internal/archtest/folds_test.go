@@ -59,9 +59,6 @@ func TestFoldsBite(t *testing.T) {
 
 // switches are the files outside of projections that may switch over events.
 var switches = map[string]string{
-	"actors/turn/children.go": "decisions that are passed down: one of the outboxes, which become one",
-	"actors/turn/tasks.go":    "tasks and children that are to stop: the other outboxes",
-
 	"actors/hooks.go": "which turns have ended without an answer: a trait of the event",
 
 	"cluster/gateway/speech.go": "turns the events of one turn into the deltas of a stream",

@@ -1,0 +1,154 @@
+package turn
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// Message is a command for another agent.
+type Message struct {
+	To      messages.AgentID
+	Command messages.Command
+	// Resend reports that the message is sent again, now and then, for as long as its effect
+	// is listed. Else its effect ends with [MessageStored].
+	Resend bool
+}
+
+// MessageStored reports that a message is stored for its agent.
+type MessageStored struct{ ID string }
+
+// sends returns the effects that send messages to other agents: all, or those of some kinds.
+func (s *State) sends(kinds ...projections.MessageKind) (list []Effect) {
+	for i := range s.Outbox.Messages {
+		m := &s.Outbox.Messages[i]
+		if (len(kinds) == 0 || slices.Contains(kinds, m.Kind)) && s.due(m) {
+			list = append(list, Effect{Do: Send, Turn: m.Turn, Call: m.Call, ID: m.ID})
+		}
+	}
+	return list
+}
+
+// due reports whether a message is to be sent now. A child that waits for a person has its
+// task, and one that is to stop decides nothing more.
+func (s *State) due(m *projections.OutboxMessage) bool {
+	switch m.Kind {
+	case projections.TaskMessage:
+		c := s.childCall(m.Turn, m.Call)
+		return c != nil && len(c.Child.Waiting) == 0
+	case projections.ForwardDecision:
+		return s.Outbox.Cancels(m.Turn, m.Call) == nil
+	}
+	return true
+}
+
+// Ends lists those messages to other agents that take no definition and must not be lost with
+// the agent: that children stop, and how the tasks of parents have ended. A tombstone ends
+// them, so the caller stores them before it lets [State.Decide] write one.
+func (s *State) Ends() []Effect {
+	return s.sends(projections.CancelChild, projections.ReportToParent)
+}
+
+// Message returns what an effect sends. It reports false if that is not to be sent any more.
+func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
+	m := s.Outbox.Message(e.ID)
+	if e.Do != Send || m == nil || !s.due(m) {
+		return Message{}, false
+	}
+	to, err := messages.ParseAgentID(m.To)
+	msg := Message{To: to, Resend: true}
+	switch m.Kind {
+	case projections.TaskMessage:
+		c := s.childCall(m.Turn, m.Call)
+		msg.Command, msg.Resend = s.taskOf(self, c), !c.Child.Detached
+	case projections.CancelChild:
+		caller := messages.Caller{Agent: self.Full(), Turn: m.Turn, Call: m.Call}
+		msg.Command = messages.Recall{ID: m.ID, Input: m.Input, Parent: messages.Parent{Caller: caller}, Reason: m.Reason}
+	case projections.ForwardDecision:
+		msg.Command = decisionOf(self, m.Decision)
+	case projections.ReportToParent:
+		msg.Command, msg.Resend = s.report(self, m), false
+	}
+	return msg, err == nil
+}
+
+// taskOf returns what a child is given to do: the argument input alone if it is a text and
+// there is no other, else the arguments as they are.
+func (s *State) taskOf(self messages.AgentID, c *projections.CallState) messages.Task {
+	text := c.Arguments
+	var fields map[string]json.RawMessage
+	var only string
+	if json.Unmarshal([]byte(c.Arguments), &fields) == nil && len(fields) == 1 && json.Unmarshal(fields["input"], &only) == nil {
+		text = only
+	}
+	t := s.Turn
+	return messages.Task{ID: c.Child.Input, Content: messages.TextContent(text), Parent: messages.Parent{
+		Caller: messages.Caller{Agent: self.Full(), Turn: t.ID, Call: c.ID, Detached: c.Child.Detached},
+		Above:  t.Callers, Limits: c.Child.Limits,
+	}}
+}
+
+func decisionOf(self messages.AgentID, ev *messages.ChildDecided) messages.Command {
+	switch ev.Command {
+	case "approve":
+		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+	case "deny":
+		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+	}
+	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+}
+
+// report returns what the parent of a task is to know as of the message.
+func (s *State) report(self messages.AgentID, m *projections.OutboxMessage) messages.Report {
+	task := s.Outbox.Task(m.Input)
+	if task.End != nil {
+		return endReport(self, task)
+	}
+	r := messages.Report{What: messages.ReportGoing, N: m.N}
+	if task.Waits != "" {
+		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused() == ""
+		r.Waiting, r.More = s.Waits(self)
+	}
+	return addressed(r, self, task)
+}
+
+// EndOf returns how a task has ended, to be sent to its parent once more: the report before
+// may be lost. It reports false if the task has not ended, or its report is not stored yet, or
+// no one waits for it.
+func (s *State) EndOf(self messages.AgentID, input string) (Message, bool) {
+	task := s.Outbox.Task(input)
+	if task == nil || task.End == nil || task.Parent.Detached || s.Outbox.Report(input) != nil {
+		return Message{}, false
+	}
+	to, err := messages.ParseAgentID(task.Parent.Agent)
+	return Message{To: to, Command: endReport(self, task)}, err == nil
+}
+
+func endReport(self messages.AgentID, task *projections.Task) messages.Report {
+	return addressed(*task.End, self, task)
+}
+
+// addressed returns the report with the call that it is about.
+func addressed(r messages.Report, self messages.AgentID, task *projections.Task) messages.Report {
+	r.ID = messages.ReportID(task.Input, r.N)
+	r.Turn, r.Call, r.Child = task.Parent.Turn, task.Parent.Call, self.Full()
+	return r
+}
+
+// stored continues when a message is stored for another agent: a report is done with, and so
+// is the call of a child that works detached.
+func (d *decision) stored(o MessageStored) {
+	m := d.s.Outbox.Message(o.ID)
+	switch {
+	case m == nil:
+	case m.Kind == projections.ReportToParent:
+		d.emit(messages.ChildReported{Input: m.Input, Upto: m.N, What: d.s.report(d.env.Agent, m).What})
+	case m.Kind == projections.TaskMessage:
+		if c := d.s.childCall(m.Turn, m.Call); c != nil && c.Child.Detached {
+			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
+			d.goOn("a child has begun")
+		}
+	}
+}

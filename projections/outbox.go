@@ -1,0 +1,233 @@
+package projections
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// MessageKind is what an [OutboxMessage] is.
+type MessageKind string
+
+// The kinds of messages to other agents, each with what ends it.
+const (
+	TaskMessage     MessageKind = "task"     // to a child, until the call has an outcome
+	CancelChild     MessageKind = "cancel"   // to a child, until it has ended (child.stopped)
+	ForwardDecision MessageKind = "decision" // to an agent below, until its effect is known (child.settled)
+	ReportToParent  MessageKind = "report"   // to a parent, until it is stored for it (child.reported)
+)
+
+// OutboxMessage is a message that an agent sends to another one until its log records that
+// this is no longer needed.
+type OutboxMessage struct {
+	Kind MessageKind
+	// ID is that of the command that is sent: the same however often it is.
+	ID string
+	To string // the full address of an agent
+	// N is the event since which it is to be sent.
+	N messages.EventNumber
+	// Turn and Call name the call that the message is about. Empty for a report.
+	Turn messages.TurnID
+	Call messages.CallID
+	// Input is the task that the message is about. Empty for a decision.
+	Input    string
+	Reason   string                 // why a child is cancelled
+	Decision *messages.ChildDecided // what is forwarded; nil for other kinds
+}
+
+// Task is an input that is another agent's call.
+type Task struct {
+	Input  string
+	Parent messages.Parent
+	// N is the event that accepted it. 0: it was cancelled before it came.
+	N messages.EventNumber
+	// Waits names what its turn waits for. Empty: nothing.
+	Waits string
+	// End is how it ended, as its parent is to know, but for the addresses. Nil: it has not.
+	End *messages.Report
+}
+
+// maxTasks is how many of the newest tasks are kept. An agent that a call brings to life has
+// one: its address is made of the call.
+const maxTasks = 64
+
+// Outbox holds the messages that an agent has to send to others, oldest first, and the tasks
+// that it was given, oldest first. Tasks are kept after their end, so that one which is sent
+// again has no second effect and is answered by the same report. The zero value is empty.
+type Outbox struct {
+	Messages []OutboxMessage
+	Tasks    []Task
+}
+
+// apply folds event n, before t, the running turn, does.
+func (o *Outbox) apply(n messages.EventNumber, ev messages.Event, t *TurnState) {
+	switch ev := ev.(type) {
+	case messages.InputAccepted:
+		if ev.Parent != nil {
+			o.given(Task{Input: ev.Input, Parent: *ev.Parent, N: n})
+		}
+	case messages.InputRecalled:
+		o.given(Task{Input: ev.Input, Parent: ev.Parent})
+		o.end(len(o.Tasks)-1, n, messages.Report{What: messages.ReportCancelled, Message: ev.Reason})
+	case messages.ChildSpawned:
+		o.add(OutboxMessage{Kind: TaskMessage, ID: ev.Input, To: ev.Child, N: n, Turn: ev.Turn, Call: ev.Call, Input: ev.Input})
+	case messages.ChildAborted:
+		o.add(OutboxMessage{Kind: CancelChild, ID: messages.CancelID(ev.Input), To: ev.Child, N: n, Turn: ev.Turn, Call: ev.Call, Input: ev.Input, Reason: ev.Reason})
+	case messages.ChildDecided:
+		o.add(OutboxMessage{Kind: ForwardDecision, ID: ev.ID, To: ev.Agent, N: n, Turn: ev.Turn, Call: ev.Call, Decision: &ev})
+	case messages.ChildSettled:
+		o.drop(func(m *OutboxMessage) bool { return m.ID == ev.ID })
+	case messages.ChildStopped: // and what is below it has ended, too
+		o.drop(func(m *OutboxMessage) bool { return m.about(ev.Turn, ev.Call) })
+	case messages.ChildReported:
+		o.drop(func(m *OutboxMessage) bool { return m.reports(ev.Input) && m.N <= ev.Upto })
+	default:
+		o.over(n, ev, t)
+	}
+}
+
+// over folds the end of a call, and that of inputs.
+func (o *Outbox) over(n messages.EventNumber, ev messages.Event, t *TurnState) {
+	if len(o.Messages) > 0 && messages.Is(ev.EventType(), messages.EndsTool) {
+		turn, call := messages.TurnOf(ev), messages.CallOf(ev)
+		o.drop(func(m *OutboxMessage) bool { return m.Kind == TaskMessage && m.about(turn, call) })
+	}
+	if !o.works() {
+		return
+	}
+	inputs, _ := messages.Ended(ev)
+	for i := range o.Tasks {
+		if task := &o.Tasks[i]; task.End == nil && slices.Contains(inputs, task.Input) {
+			o.end(i, n, endOf(ev, t))
+		}
+	}
+}
+
+// add puts a message in the place of those that it supersedes.
+func (o *Outbox) add(m OutboxMessage) {
+	o.drop(func(old *OutboxMessage) bool {
+		return old.ID == m.ID || m.Kind == ReportToParent && old.reports(m.Input)
+	})
+	o.Messages = append(o.Messages, m)
+}
+
+func (o *Outbox) drop(is func(*OutboxMessage) bool) {
+	o.Messages = slices.DeleteFunc(o.Messages, func(m OutboxMessage) bool { return is(&m) })
+	if len(o.Messages) == 0 {
+		o.Messages = nil
+	}
+}
+
+func (m *OutboxMessage) about(turn messages.TurnID, call messages.CallID) bool {
+	return m.Kind != ReportToParent && m.Turn == turn && m.Call == call
+}
+
+func (m *OutboxMessage) reports(input string) bool {
+	return m.Kind == ReportToParent && m.Input == input
+}
+
+// given adds a task, in the place of the oldest of too many that is over.
+func (o *Outbox) given(task Task) {
+	o.Tasks = append(o.Tasks, task)
+	if len(o.Tasks) <= maxTasks {
+		return
+	}
+	if i := slices.IndexFunc(o.Tasks, func(t Task) bool { return t.End != nil && o.Report(t.Input) == nil }); i >= 0 {
+		o.Tasks = slices.Delete(o.Tasks, i, i+1)
+	}
+}
+
+// end notes the end of a task.
+func (o *Outbox) end(i int, n messages.EventNumber, r messages.Report) {
+	r.N = n
+	o.Tasks[i].Waits, o.Tasks[i].End = "", &r
+	o.report(&o.Tasks[i], n)
+}
+
+// report has the parent of a task, if it waits, sent what is so as of event n.
+func (o *Outbox) report(task *Task, n messages.EventNumber) {
+	if !task.Parent.Detached {
+		o.add(OutboxMessage{Kind: ReportToParent, ID: messages.ReportID(task.Input, n), To: task.Parent.Agent, N: n, Input: task.Input})
+	}
+}
+
+// works reports whether a task has not ended.
+func (o *Outbox) works() bool {
+	return slices.ContainsFunc(o.Tasks, func(t Task) bool { return t.End == nil })
+}
+
+// Message returns the message with this id; nil if there is none.
+func (o *Outbox) Message(id string) *OutboxMessage {
+	return o.find(func(m *OutboxMessage) bool { return m.ID == id })
+}
+
+// Report returns the report about a task that is to be sent; nil if there is none.
+func (o *Outbox) Report(input string) *OutboxMessage {
+	return o.find(func(m *OutboxMessage) bool { return m.reports(input) })
+}
+
+// Cancels returns the message that cancels the child of a call; nil if there is none.
+func (o *Outbox) Cancels(turn messages.TurnID, call messages.CallID) *OutboxMessage {
+	return o.find(func(m *OutboxMessage) bool { return m.Kind == CancelChild && m.about(turn, call) })
+}
+
+func (o *Outbox) find(is func(*OutboxMessage) bool) *OutboxMessage {
+	for i := range o.Messages {
+		if m := &o.Messages[i]; is(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Task returns the task with this id; nil if none is kept.
+func (o *Outbox) Task(input string) *Task {
+	for i := range o.Tasks {
+		if task := &o.Tasks[i]; task.Input == input {
+			return task
+		}
+	}
+	return nil
+}
+
+// Size estimates how many bytes the texts of ended tasks take.
+func (o *Outbox) Size() (size int) {
+	for i := range o.Tasks {
+		if end := o.Tasks[i].End; end != nil {
+			size += len(end.Output) + len(end.Message)
+		}
+	}
+	return size
+}
+
+// endOf returns what a parent is to know of the end of a task; t is its turn, or another.
+func endOf(ev messages.Event, t *TurnState) (r messages.Report) {
+	if t != nil && t.ID == messages.TurnOf(ev) {
+		r.Spent = messages.Spent{Usage: t.Total(), Cost: t.Used.Cost, Tokens: t.Used.Tokens}
+	}
+	switch ev := ev.(type) {
+	case messages.TurnCompleted:
+		r.What, r.Output, r.Blob = messages.ReportCompleted, endText(ev), ev.Blob
+	case messages.TurnFailed:
+		r.What, r.Reason, r.Message = messages.ReportFailed, ev.Why(), ev.Message
+	case messages.TurnAborted:
+		r.What, r.Message = messages.ReportAborted, ev.Reason
+	case messages.InputCancelled:
+		r.What, r.Message = messages.ReportCancelled, ev.Reason
+	case messages.InputDropped:
+		r.What, r.Message = messages.ReportDropped, ev.Reason
+	}
+	return r
+}
+
+// endText returns an answer as a parent reads it: with a remark where it is not whole.
+func endText(ev messages.TurnCompleted) string {
+	switch ev.Finish {
+	case messages.FinishLength, messages.FinishFilter, messages.FinishRefusal, messages.FinishEmpty:
+		if ev.Blob == nil {
+			return strings.TrimPrefix(ev.Output+"\n[The answer did not end by itself: "+ev.Finish+"]", "\n")
+		}
+	}
+	return ev.Output
+}

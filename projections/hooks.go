@@ -35,7 +35,7 @@ func (t *TurnState) hookDecided(ev messages.HookDecided) {
 		if !end {
 			t.HookAnswer = &ev.Answer
 		} else if ev.Answer != "" {
-			t.Answer, t.HookAnswer = &Output{Text: ev.Answer}, nil
+			t.answer(ev.Answer)
 		}
 	case HookSkip:
 		if ev.Point == PointTurnStart || ev.Point == PointBeforeModel {
@@ -43,13 +43,29 @@ func (t *TurnState) hookDecided(ev messages.HookDecided) {
 		}
 	case HookRewrite:
 		if end && (ev.Arguments == "" || t.Call(ev.Call) == nil) {
-			t.Answer, t.HookAnswer = &Output{Text: ev.Answer}, nil
+			t.answer(ev.Answer)
 		}
 	case HookContinue:
-		if end && ev.Note != "" {
-			t.Answer, t.HookAnswer, t.Again = nil, nil, true
-			t.Calls = nil // a tool that ends the turn has ended
+		if end && ev.Note != "" && !t.Again {
+			t.again()
 		}
+	}
+}
+
+// answer replaces the answer that the turn has at its end.
+func (t *TurnState) answer(text string) {
+	if t.HookAnswer != nil {
+		t.HookAnswer = &text
+		return
+	}
+	t.Answer = &Output{Text: text}
+}
+
+// again folds the wish for another model call: what the turn has answered holds if it may make
+// none.
+func (t *TurnState) again() {
+	if t.Again = true; t.HookAnswer != nil {
+		t.Answer, t.HookAnswer = &Output{Text: *t.HookAnswer}, nil
 	}
 }
 

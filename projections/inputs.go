@@ -28,9 +28,12 @@ func (q *Inputs) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		in := Input{ID: ev.Input, N: n, Size: TextSize(ev.Content), Options: ev.Options, Parent: ev.Parent}
-		if ev.Disposition == messages.Steered {
+		switch ev.Disposition {
+		case messages.Steered:
 			q.Steered = append(q.Steered, in)
-		} else {
+		case messages.Started: // it goes before those that wait
+			q.Queued = slices.Insert(q.Queued, 0, in)
+		default:
 			q.Queued = append(q.Queued, in)
 		}
 	case messages.InputRequeued:

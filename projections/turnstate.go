@@ -146,7 +146,7 @@ func (t *TurnState) modelRequested(ev messages.ModelRequested) {
 
 // applyCall folds what concerns the tool calls.
 func (t *TurnState) applyCall(o origin, ev messages.Event) {
-	if ev, ok := ev.(messages.ToolRequested); ok {
+	if ev, ok := ev.(messages.ToolRequested); ok && ev.Call != "" && t.Call(ev.Call) == nil {
 		t.Calls = append(t.Calls, CallState{ToolCall: ToolCall{Turn: t.ID, ID: ev.Call, Outcome: CallRequested}})
 		t.CallIDs = append(t.CallIDs, ev.Call)
 	}

@@ -57,7 +57,7 @@ func (d *decision) approve(c messages.Approve) error {
 	}
 	d.cancel(projections.TimerID(projections.ForApproval, call.ID))
 	d.emit(messages.ApprovalGranted{Turn: d.s.Turn.ID, Call: call.ID, Tool: call.Tool, By: "decision", Remember: c.Remember, Reason: c.Reason})
-	d.goOn(c.Reason)
+	d.why = c.Reason
 	return nil
 }
 
@@ -75,7 +75,7 @@ func (d *decision) deny(c messages.Deny) error {
 		text = *c.Text
 	}
 	d.refuse(call, messages.ApprovalDenied{By: "decision", Text: text, Remember: c.Remember, Reason: c.Reason})
-	d.goOn(c.Reason)
+	d.why = c.Reason
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (d *decision) decide(c messages.Decide) error {
 	case c.Outcome == messages.OutcomeRetry && t.UnderWay() >= d.env.Definition.Parallel:
 		return messages.Refuse(messages.Busy, "call %q cannot run again yet: as many tools run as may at once; try again when one has ended", c.Call)
 	}
-	switch c.Outcome {
+	switch d.why = c.Reason; c.Outcome {
 	case messages.OutcomeCompleted:
 		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.Call, Output: c.Result, By: "decision"})
 	case messages.OutcomeFailed:
@@ -148,33 +148,18 @@ func (d *decision) decide(c messages.Decide) error {
 		}
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.Call, Kind: "error", Message: message, By: "decision"})
 	case messages.OutcomeRetry:
-		d.unpause(c.Reason)
+		if t.Paused() != "" {
+			d.unpause()
+		}
 		d.startTool(call, "decision")
 	}
-	d.goOn(c.Reason)
 	return nil
 }
 
-// goOn follows a decision about a call: a turn that waited for it runs on if it
-// now can.
-func (d *decision) goOn(reason string) {
-	t := d.s.Turn
-	if t.Paused() != "" {
-		if t.Count(projections.CallRequested) == 0 && t.Count(projections.CallWaiting)+t.Count(projections.CallUnknown)+t.WaitingBelow() > 0 {
-			return // it waits for more
-		}
-		d.unpause(reason)
-	}
-	d.advance()
-}
-
-// unpause ends a pause that was for calls; one for another reason goes on.
-func (d *decision) unpause(reason string) {
-	t := d.s.Turn
-	if t.Paused() == projections.PausedApproval || t.Paused() == projections.PausedUnknown || t.Paused() == projections.PausedChild {
-		d.emit(messages.TurnResumed{Turn: t.ID, Reason: reason})
-		d.startClock()
-	}
+// unpause ends a pause that was for calls.
+func (d *decision) unpause() {
+	d.emit(messages.TurnResumed{Turn: d.s.Turn.ID, Reason: d.why})
+	d.startClock()
 }
 
 // repeats returns the earlier call of the turn that this one asks for again, and the

@@ -139,30 +139,12 @@ func (d *decision) settleUnknown(m *projections.PendingModel) {
 // raiseIt tells what a person can do about a limit.
 const raiseIt = "; resume it with a higher one to go on"
 
-// limited pauses or fails a turn that has reached a limit.
-func (d *decision) limited() bool {
-	t := d.s.Turn
-	if t.Exhausted() != "" {
-		d.pause(t.Exhausted(), t.Reached.Message+raiseIt, nil)
-		return true
-	}
-	o := d.over(t.Limits, d.agentLimits())
-	if o.Limit == "" {
-		return false
-	}
-	d.exhaust(o)
-	return true
+// withinLimits reports whether the turn may make another model call.
+func (d *decision) withinLimits(t *projections.TurnState) bool {
+	return t.Reached == nil && d.over(t.Limits, d.agentLimits()).Limit == ""
 }
 
-// exhaust tells of a limit and does what the definition wants then. A turn
-// that is to pause does so when nothing of it is under way.
+// exhaust records that the turn has reached a limit.
 func (d *decision) exhaust(o projections.Reached) {
-	t := d.s.Turn
-	d.emit(messages.BudgetExhausted{Turn: t.ID, Scope: o.Scope, Limit: o.Limit, Message: o.Message})
-	switch {
-	case !d.env.Definition.PauseAtLimit:
-		d.fail(o.Limit, o.Message+raiseIt)
-	case d.s.asking() == "" && (t.Model == nil || t.Model.Due) && t.UnderWay() == 0:
-		d.pause(o.Limit, o.Message+raiseIt, nil)
-	}
+	d.emit(messages.BudgetExhausted{Turn: d.s.Turn.ID, Scope: o.Scope, Limit: o.Limit, Message: o.Message})
 }

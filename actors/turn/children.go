@@ -143,24 +143,20 @@ func (d *decision) report(c messages.Report) error {
 	return nil
 }
 
-// told goes on with what a child has said.
+// told records what a child has reported.
 func (d *decision) told(call *projections.CallState, c messages.Report) {
 	t := d.s.Turn
 	switch c.What {
 	case messages.ReportWaiting:
 		d.emit(messages.ChildWaiting{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Waiting: c.Waiting, More: c.More, Busy: c.Busy})
-		if c.Busy {
-			d.unpause("a child goes on")
-		}
-		d.advance()
+		d.why = "a child goes on"
 	case messages.ReportGoing:
 		d.emit(messages.ChildResumed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N})
-		d.unpause("a child goes on")
-		d.advance()
+		d.why = "a child goes on"
 	case messages.ReportCompleted:
 		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Spent: c.Spent})
 		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
-		d.goOn("a child has ended")
+		d.why = "a child has ended"
 	default:
 		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Spent: c.Spent}
 		if ev.Reason == "" {
@@ -172,7 +168,7 @@ func (d *decision) told(call *projections.CallState, c messages.Report) {
 			message += ": " + c.Message
 		}
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: call.ID, Kind: "child", Message: message})
-		d.goOn("a child has ended")
+		d.why = "a child has ended"
 	}
 }
 

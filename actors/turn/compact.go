@@ -18,48 +18,43 @@ const DefaultKeep = 20
 // compaction: one that takes little away would come before each step.
 const worthwhile = 8
 
-// compact makes room before the turn's next model call, if that would be too
-// large, and says whether the turn waits for a summary. It is tried once a step:
-// what is too large after that is sent as it is.
-func (d *decision) compact() (waits bool) {
-	t, def := d.s.Turn, d.env.Definition
-	if def.Compact.AtTokens == 0 || t.Compacted || t.Exhausted() != "" || d.s.Summary != nil {
-		return false
+// tooLarge returns what is to go before the turn's next model call, and why; a zero Cut where that
+// is not too large. It is compacted once a step: what is too large after that is sent as it is.
+func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reason string) {
+	def := d.env.Definition
+	if def.Compact.AtTokens == 0 || t.Compacted || t.Reached != nil || d.s.Summary != nil {
+		return cut, ""
 	}
 	size := d.requestSize()
 	if size <= def.Compact.AtTokens*bytesPerToken || !d.affordable(t) {
-		return false
+		return cut, ""
 	}
-	cut := d.cut(0)
-	if cut.Size*worthwhile < size {
-		return false
+	if cut = d.cut(0); cut.Size*worthwhile < size {
+		return projections.Cut{}, ""
 	}
-	reason := fmt.Sprintf("the next model call would have about %d tokens (at_tokens: %d)", tokensOf(size), def.Compact.AtTokens)
-	if def.Compact.How == messages.CompactWindow {
-		d.window(cut, t.ID, reason)
-		return false
-	}
-	return d.summarize(projections.Summary{Turn: t.ID, Keep: d.keep(0), Reason: reason}, cut)
+	return cut, fmt.Sprintf("the next model call would have about %d tokens (at_tokens: %d)", tokensOf(size), def.Compact.AtTokens)
 }
 
-// shrink makes room for a model call that was too long, and for another try of it. It reports
-// false where nothing is to go.
+// shrink compacts the history after a model call that was too long. It reports false where
+// nothing is to go.
 func (d *decision) shrink() bool {
-	t, def := d.s.Turn, d.env.Definition
 	cut, keep := d.shorter()
-	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable(t) {
+	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable(d.s.Turn) {
 		return false
 	}
-	const reason = "the model call was longer than the model takes"
+	d.compact(cut, keep, "the model call was longer than the model takes")
+	return true
+}
+
+// compact takes the older part of the history away for the turn's next model call, as the
+// definition wants it.
+func (d *decision) compact(cut projections.Cut, keep int, reason string) {
+	t, def := d.s.Turn, d.env.Definition
 	if def.Compact.How == messages.CompactWindow || def.Compact.AtTokens == 0 {
 		d.window(cut, t.ID, reason)
-		d.request()
-		return true
+		return
 	}
-	if !d.summarize(projections.Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut) { // it is a window
-		d.request()
-	}
-	return true
+	d.summarize(projections.Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut)
 }
 
 // shorter returns what is to go from a request that was too long, and how many items are wanted
@@ -148,9 +143,8 @@ func because(why, reason string) string {
 	return why + "; " + reason
 }
 
-// summarize intends an attempt at a summary, and says whether it did: one that a
-// limit does not allow becomes a window.
-func (d *decision) summarize(s projections.Summary, cut projections.Cut) bool {
+// summarize intends an attempt at a summary. One that a limit does not allow becomes a window.
+func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
 	def := d.env.Definition
 	s.Model = def.Compact.Model
 	if s.Model == "" {
@@ -162,11 +156,11 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) bool {
 		need = projections.Use{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
 			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
-			return false
+			return
 		}
 	}
 	ev := messages.CompactionRequested{
-		Turn: s.Turn, Call: messages.CallID(fmt.Sprintf("s%d", d.next())), Attempt: s.Attempt + 1, Upto: cut.Upto, Digest: string(cut.Digest),
+		Turn: s.Turn, Call: messages.CallID(fmt.Sprintf("s%d", d.number())), Attempt: s.Attempt + 1, Upto: cut.Upto, Digest: string(cut.Digest),
 		Model: s.Model, Keep: s.Keep, Tokens: need.Tokens, Cost: need.Cost, Reason: s.Reason,
 	}
 	if !s.NotBefore.IsZero() {
@@ -174,7 +168,6 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) bool {
 		ev.NotBefore = &at
 	}
 	d.emit(ev)
-	return true
 }
 
 // tooMuch says that a limit does not allow so much more.
@@ -199,28 +192,6 @@ func (d *decision) requestSize() int {
 
 func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken }
 
-// summaryOutcome is what came of a summary.
-func (d *decision) summaryOutcome(o any) (handled bool) {
-	c := d.s.Summary
-	switch o := o.(type) {
-	case Summarized:
-		if c != nil && c.Call == o.Call {
-			d.summarized(*c, o)
-		}
-		return true
-	case SummaryErred:
-		if c != nil && c.Call == o.Call {
-			d.summaryErred(*c, o)
-		}
-		return true
-	case Recover:
-		if c != nil && c.Turn == "" {
-			d.lostSummary()
-		}
-	}
-	return false
-}
-
 // summarized puts a summary in its place, unless that is another one by now: then
 // it is made again.
 func (d *decision) summarized(c projections.Summary, o Summarized) {
@@ -239,7 +210,6 @@ func (d *decision) summarized(c projections.Summary, o Summarized) {
 		ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost
 	}
 	d.emit(ev)
-	d.afterSummary(c)
 }
 
 func (d *decision) summaryErred(c projections.Summary, o SummaryErred) {
@@ -262,7 +232,7 @@ func (d *decision) summaryFailed(c projections.Summary, o SummaryErred) {
 	d.emit(ev)
 }
 
-// lostSummary goes on after a summary whose process is gone.
+// lostSummary records that a summary was lost with its process, and tries again.
 func (d *decision) lostSummary() {
 	c := *d.s.Summary
 	d.giveUp(c, "restarted", "its process was lost before the summary was recorded")
@@ -286,29 +256,12 @@ func (d *decision) dropSummary(turn messages.TurnID, why string) {
 // summaryAgain tries again what has failed. After the last attempt what would
 // have been summarized is left out.
 func (d *decision) summaryAgain(c projections.Summary, notBefore time.Time) {
-	cut := d.cut(c.Keep)
-	switch {
+	switch cut := d.cut(c.Keep); {
 	case cut.Upto == 0:
 	case c.Attempt >= maxSummaries:
 		d.window(cut, c.Turn, because("no summary could be made", c.Reason))
 	default:
 		c.NotBefore = notBefore
-		if d.summarize(c, cut) {
-			return
-		}
-	}
-	d.afterSummary(c)
-}
-
-// afterSummary goes on with the turn that has waited for a summary. The model call
-// that it was for may not be due any more: a steered input was cancelled, or
-// the summary has used what was left. A turn that has its answer ends then.
-func (d *decision) afterSummary(c projections.Summary) {
-	switch t := d.s.Turn; {
-	case t == nil || t.ID != c.Turn:
-	case t.Again: // whatever it has to answer, a hook wants the call
-		d.request()
-	default:
-		d.advance()
+		d.summarize(c, cut)
 	}
 }

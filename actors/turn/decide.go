@@ -24,9 +24,10 @@ func (s *State) Decide(env Env, cmd any) ([]messages.Event, error) {
 		if err := d.command(c); err != nil {
 			return nil, err
 		}
-		return d.events, nil
+	} else if !d.outcome(cmd) {
+		return nil, nil
 	}
-	d.outcome(cmd)
+	d.run()
 	return d.events, nil
 }
 
@@ -36,8 +37,10 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
-	// left says that calls which could begin are left to the agent's next owner.
-	left bool
+	// asked is what the hooks that the turn has waited for decided. Its Point is empty: none did.
+	asked HooksAsked
+	// why is the reason for the end of a pause that was for calls.
+	why string
 	// parent is whom an agent that comes to life now works for. Empty: nobody.
 	parent string
 	// spelt are arguments in their one spelling, by how they were written.
@@ -49,8 +52,8 @@ func (d *decision) emit(ev messages.Event) {
 	d.s.evolve(ev)
 }
 
-// next is the number that the next event will have.
-func (d *decision) next() messages.EventNumber { return d.s.Last + 1 }
+// number returns the number that the next event will have.
+func (d *decision) number() messages.EventNumber { return d.s.Last + 1 }
 
 // noop records that a command changed nothing.
 func (d *decision) noop(c messages.Command, format string, args ...any) error {
@@ -131,24 +134,17 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	if parent != nil {
 		d.parent = parent.Agent
 	}
+	if t != nil && in.Policy == messages.PolicyInterrupt {
+		d.abort("input", "a new input interrupted it", interruptNote(""))
+	}
 	switch {
-	case t == nil && len(s.Inputs.Queued) > 0 && in.Policy != messages.PolicyInterrupt: // others are about to begin
-		d.emit(accepted)
-		return
+	case in.Policy == messages.PolicyInterrupt, t == nil && len(s.Inputs.Queued) == 0:
+		d.configure()
+		accepted.Disposition, accepted.Turn = messages.Started, turnID(d.number()+1)
 	case t != nil && in.Policy == messages.PolicySteer:
 		accepted.Disposition, accepted.Turn = messages.Steered, t.ID
-		d.emit(accepted)
-		return
-	case t != nil && in.Policy == messages.PolicyInterrupt:
-		d.abort("input", "a new input interrupted it", interruptNote(""))
-	case t != nil:
-		d.emit(accepted)
-		return
 	}
-	d.configure()
-	accepted.Disposition, accepted.Turn = messages.Started, turnID(d.next()+1)
 	d.emit(accepted)
-	d.start(s.Inputs.Queued[len(s.Inputs.Queued)-1])
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,
@@ -234,21 +230,9 @@ func (d *decision) configure() {
 	}
 }
 
-// maxStarts is how many turns one decision begins. Turns that fail at their start
-// follow one another, and what follows from one command must fit into a frame.
-const maxStarts = 3
-
-// startNext begins the turn of the oldest waiting input, if none runs. What one
-// decision cannot begin is an effect of its own.
-func (d *decision) startNext() {
-	if d.s.Turn == nil && len(d.s.Inputs.Queued) > 0 && d.starts < maxStarts && !d.env.Definition.Unknown {
-		d.start(d.s.Inputs.Queued[0])
-	}
-}
-
 // start begins the turn of a waiting input.
 func (d *decision) start(q projections.Input) {
-	d.starts++
+	d.starts, d.asked = d.starts+1, HooksAsked{}
 	if d.env.Next != nil {
 		d.env.Definition = *d.env.Next
 	}
@@ -267,28 +251,10 @@ func (d *decision) start(q projections.Input) {
 		choice = ""
 	}
 	d.emit(messages.TurnStarted{
-		Turn: turnID(d.next()), Inputs: []string{q.ID}, Definition: d.s.Life.Definition,
+		Turn: turnID(d.number()), Inputs: []string{q.ID}, Definition: d.s.Life.Definition,
 		MaxSteps: max, Limits: limits, ToolChoice: choice,
 	})
 	d.startClock()
-	d.request()
-}
-
-// proceed goes on when every call of the newest step has its outcome: with the
-// next model call, or with the end of the turn.
-func (d *decision) proceed() {
-	t := d.s.Turn
-	output, done := d.output()
-	switch {
-	case !done:
-		d.request()
-	case len(d.s.Inputs.Steered) > 0 && t.HookAnswer == nil && d.over(t.Limits, d.agentLimits()).Limit == "":
-		d.request()
-	case d.env.Definition.EndHooks && d.s.asking() == "":
-		d.s.ask(TurnEnd)
-	default:
-		d.complete(output)
-	}
 }
 
 func (d *decision) output() (projections.Output, bool) { return d.s.Output(d.env.Definition) }
@@ -310,23 +276,14 @@ func (s *State) Output(def Definition) (projections.Output, bool) {
 	return projections.Output{}, false
 }
 
-// request goes on to the model: to the next step, or to the next attempt at
-// the one that has no answer.
-func (d *decision) request() {
-	if d.compact() || d.limited() {
-		return
+// requestModel intends the next step's model call, or the next attempt at the one that has no
+// answer. Of the inputs that steer the turn it lets in those that hooks have seen, if any were
+// asked.
+func (d *decision) requestModel() {
+	request, steered := "", d.s.Inputs.SteeredIDs()
+	if d.asked.Point == BeforeModel {
+		request, steered = d.asked.Request, d.asked.Seen
 	}
-	if d.env.Definition.ModelHooks {
-		d.s.ask(BeforeModel)
-		return
-	}
-	d.requestModel("", d.s.Inputs.SteeredIDs())
-}
-
-// requestModel intends a model call that lets the given steered inputs in.
-// request is the digest of what hooks have made of it; empty: they left it as it
-// was, or there are none.
-func (d *decision) requestModel(request string, steered []string) {
 	d.configure() // the definition may have changed since the turn began
 	t, def := d.s.Turn, d.env.Definition
 	step, attempt := t.Steps+1, 1
@@ -337,7 +294,7 @@ func (d *decision) requestModel(request string, steered []string) {
 	model, choice := d.s.Asks(def)
 	ev := messages.ModelRequested{
 		Turn: t.ID, Step: step, Attempt: attempt,
-		Call:  messages.CallID(fmt.Sprintf("m%d", d.next())),
+		Call:  messages.CallID(fmt.Sprintf("m%d", d.number())),
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
 		ToolChoice: choice, Inputs: t.Fresh,
 	}
@@ -394,16 +351,15 @@ func (s *State) Asks(def Definition) (model, toolChoice string) {
 	return model, ""
 }
 
-// complete ends the turn with an answer and begins the next.
+// complete ends the turn with an answer.
 func (d *decision) complete(output projections.Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
 	t := d.s.Turn
 	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Total()})
-	d.startNext()
 }
 
-// fail ends the turn without an answer and begins the next. Calls that have no
+// fail ends the turn without an answer. Calls that have no
 // outcome get one, with why.
 func (d *decision) fail(reason, message string) {
 	d.failAs(messages.TurnFailed{Reason: reason, Message: message})
@@ -418,7 +374,6 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 	t := d.s.Turn
 	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, d.s.TurnInputs(), t.Steps, t.Total()
 	d.emit(ev)
-	d.startNext()
 }
 
 // requeue gives steered inputs that no model call has seen a turn of their own.
@@ -430,8 +385,8 @@ func (d *decision) requeue(reason string) {
 }
 
 // pause makes the turn wait for a person. The clock of its duration stops.
-func (d *decision) pause(reason, message string, calls []messages.CallID) {
+func (d *decision) pause(st step) {
 	d.dropSummary(d.s.Turn.ID, "the turn was paused")
 	d.stopClock()
-	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
+	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: st.reason, Calls: st.calls, Message: st.message})
 }

@@ -148,7 +148,7 @@ func (d *decision) stored(o MessageStored) {
 	case m.Kind == projections.TaskMessage:
 		if c := d.s.childCall(m.Turn, m.Call); c != nil && c.Child.Detached {
 			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
-			d.goOn("a child has begun")
+			d.why = "a child has begun"
 		}
 	}
 }

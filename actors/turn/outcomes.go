@@ -15,27 +15,45 @@ import (
 // process must not do so for ever.
 const maxRestarts = 10
 
-func (d *decision) outcome(o any) {
-	if stored, ok := o.(MessageStored); ok {
-		d.stored(stored)
-		return
-	}
-	if d.summaryOutcome(o) {
-		return
-	}
-	if due, ok := o.(ScheduleDue); ok {
-		if sc := d.s.Timers.Next(); sc != nil && sc.Timer == due.Timer && sc.At.Equal(due.At) { // else it is not awaited
+// outcome records what came of an effect. It reports false, and changes nothing, if that is not
+// awaited any more.
+func (d *decision) outcome(o any) bool {
+	n := d.s.Last
+	switch o := o.(type) {
+	case Recover:
+		d.recover()
+		return true
+	case TurnDue, Stay:
+		return true
+	case HooksAsked:
+		return d.hooksAsked(o)
+	case MessageStored:
+		d.stored(o)
+	case ScheduleDue:
+		if sc := d.s.Timers.Next(); sc != nil && sc.Timer == o.Timer && sc.At.Equal(o.At) {
 			d.fire(*sc)
 		}
-		return
-	}
-	if d.s.Turn == nil {
-		if _, due := o.(TurnDue); due {
-			d.startNext()
+	case Summarized:
+		if c := d.s.Summary; c != nil && c.Call == o.Call {
+			d.summarized(*c, o)
 		}
-		return
+	case SummaryErred:
+		if c := d.s.Summary; c != nil && c.Call == o.Call {
+			d.summaryErred(*c, o)
+		}
+	default:
+		if d.s.Turn != nil {
+			d.turnOutcome(o)
+		}
 	}
+	return d.s.Last != n
+}
+
+// turnOutcome records what came of an effect of the running turn.
+func (d *decision) turnOutcome(o any) {
 	switch o := o.(type) {
+	case TimerDue:
+		d.fired(o.Timer)
 	case ModelAnswered:
 		if d.awaits(o.Call) {
 			d.answered(o)
@@ -44,38 +62,28 @@ func (d *decision) outcome(o any) {
 		if d.awaits(o.Call) {
 			d.erred(o)
 		}
-	case TimerDue:
-		d.fired(o.Timer)
-	case HooksAsked:
-		d.asked(o)
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolCompleted{Turn: d.s.Turn.ID, Call: c.ID, Output: o.Output, Blob: o.Blob})
-			d.after(c, o.Hooks)
+			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob})
+			d.decidedAbout(c, o.Hooks)
 		}
 	case ToolErred:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: o.Kind, Message: o.Message})
-			d.after(c, o.Hooks)
+			d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: o.Kind, Message: o.Message})
+			d.decidedAbout(c, o.Hooks)
 		}
 	case ToolReconciled:
 		d.reconciled(o)
-	case Recover:
-		d.recover()
-	case Stay:
-		if t := d.s.Turn; t.Model == nil && t.Count(projections.CallRequested) > 0 && d.s.Summary == nil {
-			d.advance()
-		}
 	}
 }
 
-// awaits says that the model call is the one under way.
+// awaits reports whether the model call is the one under way.
 func (d *decision) awaits(call messages.CallID) bool {
 	m := d.s.Turn.Model
 	return m != nil && m.ID == call && m.UnderWay()
 }
 
-// runs is the tool call if that attempt of it is under way.
+// runs returns the tool call if that attempt of it is under way; else nil.
 func (d *decision) runs(call messages.CallID, attempt int) *projections.CallState {
 	c := d.s.Turn.Call(call)
 	if c == nil || c.Outcome != projections.CallRunning || c.Attempt != attempt || d.s.isLost(c) || c.Child != nil {
@@ -84,12 +92,11 @@ func (d *decision) runs(call messages.CallID, attempt int) *projections.CallStat
 	return c
 }
 
-// after records what hooks say of a result, and goes on.
-func (d *decision) after(c *projections.CallState, hooks []HookDecision) {
+// decidedAbout records what hooks decided about the result of a call.
+func (d *decision) decidedAbout(c *projections.CallState, hooks []HookDecision) {
 	for _, h := range hooks {
 		d.hooked(h, c.ID)
 	}
-	d.advance()
 }
 
 func (d *decision) answered(o ModelAnswered) {
@@ -118,9 +125,7 @@ func (d *decision) answered(o ModelAnswered) {
 	}
 	if failed != "" {
 		d.fail("hook", failed)
-		return
 	}
-	d.advance()
 }
 
 // UniqueCalls gives every call an id that no other call of the turn has: some
@@ -202,59 +207,8 @@ func (d *decision) heed(c *projections.CallState, hooks []HookDecision) (gate bo
 	return gate, why
 }
 
-// advance starts the calls that have a slot, and goes on when every call has
-// an outcome. A turn that a hook or a limit holds starts nothing more.
-func (d *decision) advance() {
-	t := d.s.Turn
-	if t.Paused() != "" {
-		return
-	}
-	if t.HookAnswer != nil {
-		d.skipWaiting()
-	} else if t.Held == "" && t.Exhausted() == "" {
-		d.startCalls()
-	}
-	switch {
-	case t.UnderWay() > 0:
-	case d.left: // to the next owner
-	case t.Held != "" && t.HookAnswer == nil:
-		d.holdHere()
-	case t.Exhausted() != "" && t.HookAnswer == nil && t.Count(projections.CallRequested)+t.Count(projections.CallWaiting) > 0:
-		d.limited()
-	case t.Count(projections.CallWaiting) > 0:
-		message := "a person must approve or deny what waits"
-		if t.Count(projections.CallUnknown) > 0 {
-			message += ", and say what became of what was lost"
-		}
-		d.pause(projections.PausedApproval, message, t.Waiting())
-	case t.Count(projections.CallUnknown) > 0:
-		d.pause(projections.PausedUnknown, "a person must say what became of what was lost", t.Waiting())
-	case t.WaitingBelow() > 0:
-		d.pause(projections.PausedChild, "a person must settle what its children wait for", t.Waiting())
-	default:
-		d.proceed()
-	}
-}
-
-func (d *decision) startCalls() {
-	t := d.s.Turn
-	free := d.env.Definition.Parallel - t.UnderWay()
-	for i := range t.Calls {
-		if t.Calls[i].Outcome != projections.CallRequested || free <= 0 {
-			continue
-		}
-		if d.env.Leaving && d.env.Definition.Tools[t.Calls[i].Tool].mustEnd() {
-			d.left = true
-			continue
-		}
-		if d.startTool(&t.Calls[i], ""); t.Calls[i].Outcome == projections.CallRunning { // else it is one too many
-			free--
-		}
-	}
-}
-
-// skipWaiting settles the calls that have not begun when a hook ends the turn.
-func (d *decision) skipWaiting() {
+// skipCalls gives the calls that have not begun an outcome when a hook ends the turn.
+func (d *decision) skipCalls() {
 	t := d.s.Turn
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Outcome == projections.CallRequested || c.Outcome == projections.CallWaiting {
@@ -309,7 +263,6 @@ func (d *decision) erred(o ModelErred) {
 	}
 	if next := d.fallback(m.Model); next != "" && !o.Ours {
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
-		d.request()
 		return
 	}
 	d.failModel(o)
@@ -371,52 +324,50 @@ func (d *decision) reconciled(o ToolReconciled) {
 	default:
 		d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran, and the tool cannot tell what became of it"})
 	}
-	d.advance()
 }
 
-// recover continues the turn after a crash or takeover. A call that was lost is
-// treated as its OnUnknown says.
+// recover records what a crash or takeover has cut off. A call that was lost is treated as its
+// OnUnknown says.
 func (d *decision) recover() {
-	t := d.s.Turn
-	if t.Paused() != "" {
+	t, summary := d.s.Turn, d.s.Summary
+	if summary != nil && summary.Turn == "" {
+		d.lostSummary()
+	}
+	if t == nil || t.Paused() != "" {
 		return
 	}
 	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil && !d.env.Now.Before(tm.At) {
-		if d.fired(projections.DurationTimer); d.s.Turn != t {
-			return // its time was over
+		if d.fired(projections.DurationTimer); t.Reached != nil && !d.env.Definition.PauseAtLimit {
+			return // the turn fails
 		}
 	}
-	if c := d.s.Summary; c != nil && c.Turn == t.ID {
+	if summary != nil && summary.Turn == t.ID && t.Reached == nil { // else the turn is paused without it
 		d.lostSummary()
-		return
 	}
-	if m := t.Model; m != nil {
-		switch {
-		case m.UnderWay():
-			d.restart(m)
-		case m.Due:
-			d.advance()
-		}
+	if t.Model != nil && t.Model.UnderWay() {
+		d.restart(t.Model)
 		return
 	}
 	for i := range t.Calls {
-		c := &t.Calls[i]
-		if c.Outcome != projections.CallRunning || c.Child != nil { // what a child does is not lost
-			continue
-		}
-		switch c.OnUnknown {
-		case messages.ReadOnly, messages.Rerun:
-			d.runAgain(c, "restart")
-		case messages.Reconcile:
-			if d.s.lost == nil {
-				d.s.lost = make(map[lostCall]bool)
-			}
-			d.s.lost[lostCall{c.Turn, c.ID, c.Attempt}] = true
-		default:
-			d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran: it may or may not have had its effect"})
+		if c := &t.Calls[i]; c.Outcome == projections.CallRunning && c.Child == nil { // what a child does is not lost
+			d.lostCall(c)
 		}
 	}
-	d.advance()
+}
+
+// lostCall records the loss of a call that ran.
+func (d *decision) lostCall(c *projections.CallState) {
+	switch c.OnUnknown {
+	case messages.ReadOnly, messages.Rerun:
+		d.runAgain(c, "restart")
+	case messages.Reconcile:
+		if d.s.lost == nil {
+			d.s.lost = make(map[lostCall]bool)
+		}
+		d.s.lost[lostCall{c.Turn, c.ID, c.Attempt}] = true
+	default:
+		d.emit(messages.ToolUnknown{Turn: c.Turn, Call: c.ID, Reason: "its process was lost while it ran: it may or may not have had its effect"})
+	}
 }
 
 // runAgain starts a lost call anew, unless it was lost too often.
@@ -441,7 +392,5 @@ func (d *decision) restart(m *projections.PendingModel) {
 	d.settleUnknown(m)
 	if t.Model.Restarts > maxRestarts {
 		d.fail("restarts", fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
-		return
 	}
-	d.request()
 }

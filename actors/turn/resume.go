@@ -67,7 +67,6 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 	default:
 		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
 		d.startClock()
-		d.advance()
 	}
 	return nil
 }
@@ -110,10 +109,9 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	max := limits.MaxSteps
 	limits.MaxSteps = 0
 	d.emit(messages.TurnStarted{
-		Turn: turnID(d.next()), Definition: d.s.Life.Definition, MaxSteps: max, Limits: limits,
+		Turn: turnID(d.number()), Definition: d.s.Life.Definition, MaxSteps: max, Limits: limits,
 		ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
 	})
 	d.startClock()
-	d.request()
 	return nil
 }

@@ -22,7 +22,6 @@ func (d *decision) stop(c messages.Command, only messages.TurnID, reason string)
 		note = interruptNote(reason)
 	}
 	d.abort(by, reason, note)
-	d.startNext()
 	return nil
 }
 
@@ -36,7 +35,7 @@ func interruptNote(reason string) string {
 }
 
 // abort ends the running turn and its inputs, those included that have steered
-// it and that no model has seen. It does not begin the next.
+// it and that no model has seen.
 func (d *decision) abort(by, reason, note string) {
 	d.settleCalls("the turn was stopped")
 	d.cancelTimers()

@@ -41,7 +41,6 @@ func (d *decision) recall(c messages.Recall) error {
 		d.emit(messages.InputRecalled{Input: c.Input, Parent: c.Parent, Reason: c.Reason})
 	case slices.Contains(d.s.TurnInputs(), c.Input):
 		d.abort(c.CommandType(), c.Reason, "")
-		d.startNext()
 	default:
 		d.emit(messages.InputCancelled{Input: c.Input, Reason: c.Reason})
 	}

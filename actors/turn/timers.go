@@ -59,20 +59,17 @@ func (d *decision) stopClock() { d.cancel(projections.DurationTimer) }
 
 // fired is what happens when a timer's time has come.
 func (d *decision) fired(id string) {
-	t := d.s.Turn
-	tm := d.s.Timers.OfTurn(id)
+	t, tm := d.s.Turn, d.s.Timers.OfTurn(id)
 	if tm == nil {
 		return
 	}
 	what, call := tm.For, tm.Call
 	d.emit(messages.TimerFired{Turn: t.ID, Timer: id, Ran: d.ran(tm)})
 	switch what {
-	case projections.ForRetry:
-		d.request()
 	case projections.ForApproval:
 		if c := t.Call(call); c != nil && c.Outcome == projections.CallWaiting {
 			d.refuse(c, messages.ApprovalDenied{By: "timeout", Text: "Nobody approved this call in time; it was not run.", Reason: "the approval expired"})
-			d.goOn("an approval expired")
+			d.why = "an approval expired"
 		}
 	case projections.ForDuration:
 		if o := d.outOfTime(); o.Limit != "" {

@@ -186,36 +186,3 @@ type SetState struct {
 	Patch  json.RawMessage `json:"patch,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 }
-
-// CommandType is "input".
-func (Input) CommandType() string { return "input" }
-
-// CommandType is "interrupt".
-func (Interrupt) CommandType() string { return "interrupt" }
-
-// CommandType is "abort".
-func (Abort) CommandType() string { return "abort" }
-
-// CommandType is "resume".
-func (Resume) CommandType() string { return "resume" }
-
-// CommandType is "decide".
-func (Decide) CommandType() string { return "decide" }
-
-// CommandType is "clear".
-func (Clear) CommandType() string { return "clear" }
-
-// CommandType is "cancel".
-func (Cancel) CommandType() string { return "cancel" }
-
-// CommandType is "approve".
-func (Approve) CommandType() string { return "approve" }
-
-// CommandType is "deny".
-func (Deny) CommandType() string { return "deny" }
-
-// CommandType is "forget".
-func (Forget) CommandType() string { return "forget" }
-
-// CommandType is "set_state".
-func (SetState) CommandType() string { return "set_state" }

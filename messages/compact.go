@@ -20,9 +20,6 @@ type Compact struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// CommandType is "compact".
-func (Compact) CommandType() string { return "compact" }
-
 func (c Compact) check() error {
 	switch {
 	case c.Keep < 0:
@@ -97,12 +94,3 @@ type HistoryCompacted struct {
 	// that no summary could be made.
 	Reason string `json:"reason,omitempty"`
 }
-
-// EventType is "compaction.requested".
-func (CompactionRequested) EventType() string { return "compaction.requested" }
-
-// EventType is "compaction.failed".
-func (CompactionFailed) EventType() string { return "compaction.failed" }
-
-// EventType is "history.compacted".
-func (HistoryCompacted) EventType() string { return "history.compacted" }

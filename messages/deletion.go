@@ -11,9 +11,6 @@ type Delete struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// CommandType is "delete".
-func (Delete) CommandType() string { return "delete" }
-
 // AgentDeleted is an agent's tombstone, in a frame of its own. Everything stored
 // before it is removed, numbering continues after it, and ids used before are free again.
 type AgentDeleted struct {
@@ -68,6 +65,3 @@ type AgentHoldings struct {
 	// behind them.
 	Waiting int `json:"waiting"`
 }
-
-// EventType is "agent.deleted".
-func (AgentDeleted) EventType() string { return "agent.deleted" }

@@ -323,3 +323,50 @@ func upcast(ups []upcaster, data []byte) ([]byte, error) {
 	}
 	return msgpack.Marshal(fields)
 }
+
+// EventType returns the type of the event, as it is stored.
+func (AgentCreated) EventType() string        { return "agent.created" }
+func (AgentConfigured) EventType() string     { return "agent.configured" }
+func (AgentActivated) EventType() string      { return "agent.activated" }
+func (AgentCleared) EventType() string        { return "agent.cleared" }
+func (AgentDeleted) EventType() string        { return "agent.deleted" }
+func (InputAccepted) EventType() string       { return "input.accepted" }
+func (InputRequeued) EventType() string       { return "input.requeued" }
+func (InputCancelled) EventType() string      { return "input.cancelled" }
+func (InputDropped) EventType() string        { return "input.dropped" }
+func (CommandNoop) EventType() string         { return "command.noop" }
+func (TurnStarted) EventType() string         { return "turn.started" }
+func (TurnPaused) EventType() string          { return "turn.paused" }
+func (TurnResumed) EventType() string         { return "turn.resumed" }
+func (TurnCompleted) EventType() string       { return "turn.completed" }
+func (TurnFailed) EventType() string          { return "turn.failed" }
+func (TurnAborted) EventType() string         { return "turn.aborted" }
+func (ModelRequested) EventType() string      { return "model.requested" }
+func (ModelCompleted) EventType() string      { return "model.completed" }
+func (ModelFailed) EventType() string         { return "model.failed" }
+func (ModelRestarted) EventType() string      { return "model.restarted" }
+func (ModelSwitched) EventType() string       { return "model.switched" }
+func (ToolRequested) EventType() string       { return "tool.requested" }
+func (ToolFlagged) EventType() string         { return "tool.flagged" }
+func (ToolStarted) EventType() string         { return "tool.started" }
+func (ToolCompleted) EventType() string       { return "tool.completed" }
+func (ToolFailed) EventType() string          { return "tool.failed" }
+func (ToolDenied) EventType() string          { return "tool.denied" }
+func (ToolSkipped) EventType() string         { return "tool.skipped" }
+func (ToolUnknown) EventType() string         { return "tool.unknown" }
+func (ApprovalRequested) EventType() string   { return "approval.requested" }
+func (ApprovalGranted) EventType() string     { return "approval.granted" }
+func (ApprovalDenied) EventType() string      { return "approval.denied" }
+func (ApprovalForgotten) EventType() string   { return "approval.forgotten" }
+func (StatePatched) EventType() string        { return "state.patched" }
+func (HookDecided) EventType() string         { return "hook.decided" }
+func (BudgetReserved) EventType() string      { return "budget.reserved" }
+func (BudgetSettled) EventType() string       { return "budget.settled" }
+func (BudgetExhausted) EventType() string     { return "budget.exhausted" }
+func (BudgetRaised) EventType() string        { return "budget.raised" }
+func (TimerSet) EventType() string            { return "timer.set" }
+func (TimerFired) EventType() string          { return "timer.fired" }
+func (TimerCancelled) EventType() string      { return "timer.cancelled" }
+func (CompactionRequested) EventType() string { return "compaction.requested" }
+func (CompactionFailed) EventType() string    { return "compaction.failed" }
+func (HistoryCompacted) EventType() string    { return "history.compacted" }

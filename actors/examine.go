@@ -54,7 +54,7 @@ func foldedTo(ctx context.Context, log eventlog.Reader, a messages.AgentID, last
 		if err != nil {
 			return nil, tail, err
 		}
-		if rec.Frame.Sealed() {
+		if rec.Frame.Encrypted() {
 			return nil, eventlog.Tail{}, nil
 		}
 		state.Apply(rec.Frame)

@@ -92,7 +92,7 @@ func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 			all = append(all, b)
 		}
 	}
-	return all, !f.Sealed()
+	return all, !f.Encrypted()
 }
 
 // unisolated tells of tenants that share the account of those for whom the server

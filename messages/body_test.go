@@ -276,12 +276,12 @@ func TestCommandsAndInputsSurviveTheWire(t *testing.T) {
 	for _, c := range []Command{Input{}, Interrupt{}, Abort{}, Clear{}, Cancel{}, Compact{}, Resume{}, Approve{}, Deny{}, Forget{}, Decide{}, SetState{}} {
 		v := reflect.New(reflect.TypeOf(c))
 		fill(v.Elem(), "x")
-		b, err := Marshal(v.Elem().Interface())
+		b, err := Pack(v.Elem().Interface())
 		if err != nil {
 			t.Fatal(err)
 		}
 		back := reflect.New(reflect.TypeOf(c))
-		if err := Unmarshal(b, back.Interface()); err != nil {
+		if err := UnpackKnown(b, back.Interface()); err != nil {
 			t.Fatal(err)
 		}
 		if in, ok := back.Interface().(*Input); ok {
@@ -325,12 +325,12 @@ func TestErrorsAreBounded(t *testing.T) {
 func TestDepthLimit(t *testing.T) { // A102
 	for _, code := range []byte{0x91, 0x81} {
 		if code == 0x91 {
-			if err := Unmarshal(append(nested(code, maxDepth), 0xc0), new(any)); err != nil {
+			if err := UnpackKnown(append(nested(code, maxDepth), 0xc0), new(any)); err != nil {
 				t.Errorf("%d levels refused: %v", maxDepth, err)
 			}
 		}
 		for _, depth := range []int{maxDepth + 1, 1 << 20} {
-			if err := Unmarshal(append(nested(code, depth), 0xc0), new(any)); err == nil {
+			if err := UnpackKnown(append(nested(code, depth), 0xc0), new(any)); err == nil {
 				t.Errorf("%d levels of 0x%02x were read", depth, code)
 			}
 		}

@@ -10,26 +10,6 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Marshal writes v as events are stored: msgpack, fields named by json tags.
-func Marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	e := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(e)
-	e.Reset(&buf)
-	e.SetCustomStructTag("json")
-	e.UseCompactInts(true)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-// Unmarshal reads what Marshal wrote. Bytes from anywhere are safe: they are
-// refused if malformed or nested too deep.
-func Unmarshal(data []byte, v any) error {
-	return unmarshal(data, v, false)
-}
-
 // strange has fields of kinds that no event has.
 type strange struct {
 	Map   map[string]string `json:"map"`
@@ -88,7 +68,7 @@ func TestPanicsOfTheLibraryAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := samples()["timer.set"]
-	good, err := encode(want)
+	good, err := Pack(want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +85,7 @@ func TestPanicsOfTheLibraryAreErrors(t *testing.T) {
 // What was read is its own: the bytes may be used again.
 func TestReadKeepsNoBytes(t *testing.T) {
 	for name, ev := range samples() {
-		b, err := encode(ev)
+		b, err := Pack(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,12 +94,9 @@ func TestReadKeepsNoBytes(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	f := sampleFrame(SealedEvent{Type: "agent.activated", Version: 1, Data: []byte("sealed")})
-	f.KeyID, f.cause = "key", []byte("cause")
-	b, err := encodeFrame(testAgent, f, sealedFormat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := sampleFrame(EncryptedEvent{Type: "agent.activated", Version: 1, Data: []byte("sealed")})
+	f.KeyID, f.encryptedCause = "key", []byte("cause")
+	b := mustEncode(t, f)
 	got, err := DecodeFrame(testAgent, b)
 	if clear(b); err != nil || !reflect.DeepEqual(got, f) {
 		t.Errorf("%+v, %v", got, errors.Unwrap(err))

@@ -57,7 +57,7 @@ func TestCommandDigest(t *testing.T) { // A8
 }
 
 // Of short texts a digest could be guessed: an encrypted frame does not show it.
-func TestDigestIsSealed(t *testing.T) {
+func TestDigestIsEncrypted(t *testing.T) {
 	a := messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}
 	digest := messages.CommandDigest(messages.Input{Content: messages.TextContent("yes")})
 	f := &messages.Frame{
@@ -65,24 +65,24 @@ func TestDigestIsSealed(t *testing.T) {
 		Cause:  messages.Cause{Type: "input", ID: "u1", Door: "in", Digest: digest},
 		Events: []messages.Event{messages.CommandNoop{Command: "clear"}},
 	}
-	b, err := messages.SealFrame(a, f, "k1", flipping{})
+	b, err := messages.EncryptFrame(a, f, "k1", flipping{})
 	if err != nil || strings.Contains(string(b), digest) {
-		t.Fatalf("the sealed frame shows the digest, or %v", err)
+		t.Fatalf("the encrypted frame shows the digest, or %v", err)
 	}
-	sealed, err := messages.DecodeFrame(a, b)
+	encrypted, err := messages.DecodeFrame(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := sealed.Unseal(a, flipping{})
-	if err != nil || opened.Cause != f.Cause {
-		t.Errorf("opened, the cause is %+v, %v", opened.Cause, err)
+	decrypted, err := encrypted.Decrypt(a, flipping{})
+	if err != nil || decrypted.Cause != f.Cause {
+		t.Errorf("decrypted, the cause is %+v, %v", decrypted.Cause, err)
 	}
 }
 
-// flipping is a Sealer that flips all bits.
+// flipping is a Cipher that flips all bits.
 type flipping struct{}
 
-func (flipping) Seal(plain, _ []byte) []byte {
+func (flipping) Encrypt(plain, _ []byte) []byte {
 	b := make([]byte, len(plain))
 	for i, c := range plain {
 		b[i] = ^c
@@ -90,4 +90,6 @@ func (flipping) Seal(plain, _ []byte) []byte {
 	return b
 }
 
-func (f flipping) Open(sealed, about []byte) ([]byte, error) { return f.Seal(sealed, about), nil }
+func (f flipping) Decrypt(encrypted, context []byte) ([]byte, error) {
+	return f.Encrypt(encrypted, context), nil
+}

@@ -13,7 +13,7 @@ func TestEveryEventIsInTheTable(t *testing.T) {
 		listed = append(listed, reflect.TypeOf(ev).Name())
 	}
 	slices.Sort(listed)
-	types := slices.DeleteFunc(withMethod(t, "EventType"), func(name string) bool { return name == "SealedEvent" })
+	types := slices.DeleteFunc(withMethod(t, "EventType"), func(name string) bool { return name == "EncryptedEvent" })
 	if !slices.Equal(types, listed) {
 		t.Errorf("eventTable lists %v, the package has %v", listed, types)
 	}
@@ -95,7 +95,7 @@ func TestFieldsOfEvents(t *testing.T) {
 	if got := InputsOf(InputDropped{Input: "u1"}); !slices.Equal(got, []string{"u1"}) {
 		t.Errorf("an input alone is %v", got)
 	}
-	if TurnOf(alien{}) != "" || TurnOf(SealedEvent{Type: "turn.started"}) != "" {
+	if TurnOf(alien{}) != "" || TurnOf(EncryptedEvent{Type: "turn.started"}) != "" {
 		t.Error("an event that is not in the table, or is encrypted, names a turn")
 	}
 }

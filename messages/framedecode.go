@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // ErrNewer is wrapped by the errors for frames and events of a newer version.
@@ -50,8 +52,8 @@ func (f *Frame) read(s *source) error {
 	switch {
 	case format == 0:
 		return errors.New("it has no format version")
-	case format == sealedFormat && f.KeyID == "":
-		return fmt.Errorf("format %d without the id of a key: %w", format, ErrNewer)
+	case f.Encrypted() && f.KeyID == "":
+		return errors.New("its events are encrypted and no key is named")
 	}
 	return nil
 }
@@ -89,9 +91,9 @@ func (f *Frame) readEntry(s *source, key []byte, format *int) (err error) {
 	case "k":
 		err = readText(s, &f.KeyID)
 	case "s":
-		f.cause, err = s.DecodeBytes()
+		f.encryptedCause, err = s.DecodeBytes()
 	case "ev":
-		err = f.readEvents(s, *format == sealedFormat && f.KeyID != "")
+		err = f.readEvents(s)
 	default:
 		err = s.Skip()
 	}
@@ -141,22 +143,22 @@ func (c *Cause) read(s *source) error {
 
 func checkFormat(format int) error {
 	switch {
-	case format > sealedFormat:
-		return fmt.Errorf("format %d, this version reads up to %d: %w", format, sealedFormat, ErrNewer)
+	case format > FrameFormat:
+		return fmt.Errorf("format %d, this version reads up to %d: %w", format, FrameFormat, ErrNewer)
 	case format < 1:
 		return fmt.Errorf("format %d: formats begin at 1", format)
 	}
 	return nil
 }
 
-func (f *Frame) readEvents(s *source, encrypted bool) error {
+func (f *Frame) readEvents(s *source) error {
 	n, err := s.DecodeArrayLen()
 	if err != nil {
 		return err
 	}
 	f.Events = slices.Grow(f.Events, max(n, 0))
 	for i := range n {
-		ev, err := readEvent(s, encrypted)
+		ev, err := readEvent(s)
 		if err != nil {
 			return fmt.Errorf("event %d: %w", i, err)
 		}
@@ -166,7 +168,7 @@ func (f *Frame) readEvents(s *source, encrypted bool) error {
 }
 
 // readEvent reads type, version and data of an event.
-func readEvent(s *source, encrypted bool) (Event, error) {
+func readEvent(s *source) (Event, error) {
 	fields, err := s.DecodeArrayLen()
 	if err != nil {
 		return nil, err
@@ -182,9 +184,11 @@ func readEvent(s *source, encrypted bool) (Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its version: %w", err)
 	}
-	if encrypted {
+	if code, err := s.PeekCode(); err != nil {
+		return nil, err
+	} else if msgpcode.IsBin(code) {
 		data, err := s.DecodeBytes()
-		return SealedEvent{Type: string(typ), Version: version, Data: data}, err
+		return EncryptedEvent{Type: string(typ), Version: version, Data: data}, err
 	}
 	if e := eventsByType[string(typ)]; e != nil && version == e.version() {
 		return e.decode(s)

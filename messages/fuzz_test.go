@@ -67,12 +67,12 @@ func FuzzParseCommand(f *testing.F) {
 			}
 			return
 		}
-		wire, err := Marshal(c)
+		wire, err := Pack(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		back := reflect.New(reflect.TypeOf(c))
-		if err := Unmarshal(wire, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c) {
+		if err := UnpackKnown(wire, back.Interface()); err != nil || !reflect.DeepEqual(back.Elem().Interface(), c) {
 			t.Fatalf("%+v, %v, want %+v", back.Elem(), err, c)
 		}
 	})
@@ -117,7 +117,7 @@ func FuzzDecodeFrame(f *testing.F) {
 
 func FuzzUnmarshal(f *testing.F) {
 	for _, ev := range samples() {
-		b, err := Marshal(ev)
+		b, err := Pack(ev)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -127,8 +127,8 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add([]byte{0xdd, 0x7f, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var v any
-		if err := Unmarshal(b, &v); err == nil {
-			if _, err := Marshal(v); err != nil {
+		if err := UnpackKnown(b, &v); err == nil {
+			if _, err := Pack(v); err != nil {
 				t.Fatalf("%#v: %v", v, err)
 			}
 		}
@@ -139,7 +139,7 @@ func FuzzUnmarshal(f *testing.F) {
 			Input
 			List []Item `json:"list"`
 		}
-		_ = Unmarshal(b, &frame) // as above
+		_ = UnpackKnown(b, &frame) // as above
 	})
 }
 

@@ -62,6 +62,7 @@ func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
 // same build reads; what is kept for good has a format of its own.
 func Pack(v any) ([]byte, error) {
 	var buf bytes.Buffer
+	buf.Grow(1024) // most frames fit
 	e := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(e)
 	e.Reset(&buf)

@@ -197,7 +197,7 @@ func (w *writer) frames(ctx context.Context, from Source, a messages.AgentID) er
 			return fmt.Errorf("frame %s is stored in another form than this version writes", rec.Frame.ID)
 		}
 		line := Frame{Frame: stored, First: rec.Frame.First, Last: rec.Frame.Last(), Seq: rec.Seq}
-		if !rec.Frame.Sealed() {
+		if !rec.Frame.Encrypted() {
 			for i, ev := range rec.Frame.Events {
 				e := projections.NewEventJSON(rec.Frame.First+messages.EventNumber(i), rec.Seq, rec.Frame.ID, rec.Frame.Time, ev)
 				e.Person = rec.Frame.Cause.Person()

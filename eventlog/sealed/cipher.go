@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// dataKey is the key of one agent. It is a messages.Sealer, safe for concurrent
+// dataKey is the key of one agent. It is a messages.Cipher, safe for concurrent
 // use.
 type dataKey struct {
 	id     string // 16 hex digits
@@ -21,22 +21,22 @@ func newDataKey(id string, secret []byte) *dataKey {
 	return &dataKey{id: id, secret: secret, aead: newGCM(derive(secret, "seal", 32)), nonces: derive(secret, "nonce", 32)}
 }
 
-// Seal encrypts plain, bound to about; see messages.Sealer.
-func (k *dataKey) Seal(plain, about []byte) []byte {
-	nonce := k.mac(about, plain)[:k.aead.NonceSize()]
+// Encrypt encrypts plain, bound to context; see messages.Cipher.
+func (k *dataKey) Encrypt(plain, context []byte) []byte {
+	nonce := k.mac(context, plain)[:k.aead.NonceSize()]
 	out := make([]byte, 0, len(nonce)+len(plain)+k.aead.Overhead())
-	return k.aead.Seal(append(out, nonce...), nonce, plain, about)
+	return k.aead.Seal(append(out, nonce...), nonce, plain, context)
 }
 
 var errCut = errors.New("the sealed bytes are cut off")
 
-// Open decrypts what Seal made; see messages.Sealer.
-func (k *dataKey) Open(sealed, about []byte) ([]byte, error) {
+// Decrypt decrypts what Encrypt returned; see messages.Cipher.
+func (k *dataKey) Decrypt(sealed, context []byte) ([]byte, error) {
 	n := k.aead.NonceSize()
 	if len(sealed) < n+k.aead.Overhead() {
 		return nil, errCut
 	}
-	return k.aead.Open(nil, sealed[:n], sealed[n:], about)
+	return k.aead.Open(nil, sealed[:n], sealed[n:], context)
 }
 
 // mac is the HMAC of several byte strings, each told apart from the next.

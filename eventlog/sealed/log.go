@@ -62,7 +62,7 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	if err != nil {
 		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
 	}
-	if e.Bytes, err = messages.SealFrame(e.Agent, e.Frame, key.id, key); err != nil {
+	if e.Bytes, err = messages.EncryptFrame(e.Agent, e.Frame, key.id, key); err != nil {
 		return eventlog.Tail{}, err
 	}
 	return l.Log.Append(ctx, e)
@@ -121,7 +121,7 @@ func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, er
 
 // open gives a frame as it was before it was sealed.
 func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messages.Frame) (*messages.Frame, error) {
-	if !f.Sealed() {
+	if !f.Encrypted() {
 		return f, nil
 	}
 	damaged := func(err error) error {
@@ -145,7 +145,7 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	if err != nil {
 		return nil, fmt.Errorf("read event %d of %s: %w", f.First, a, err)
 	}
-	plain, err := f.Unseal(a, key)
+	plain, err := f.Decrypt(a, key)
 	if err != nil {
 		return nil, damaged(err)
 	}

@@ -100,11 +100,11 @@ func TestFramesComeBack(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", &got, e.Frame)
 	}
 	for _, f := range raw(t, inner, ada) {
-		if !f.Sealed() || f.KeyID == "" || strings.Contains(fmt.Sprintf("%+v", f), "launch") {
+		if !f.Encrypted() || f.KeyID == "" || strings.Contains(fmt.Sprintf("%+v", f), "launch") {
 			t.Errorf("beyond the seal stands %+v", f)
 		}
 		for _, ev := range f.Events {
-			if bytes.Contains(ev.(messages.SealedEvent).Data, []byte("launch")) {
+			if bytes.Contains(ev.(messages.EncryptedEvent).Data, []byte("launch")) {
 				t.Errorf("%s is plain", ev.EventType())
 			}
 		}
@@ -123,7 +123,7 @@ func TestEndsAndOwnersStayClear(t *testing.T) { // A108
 	}
 	var clear []bool
 	for _, f := range raw(t, inner, ada) {
-		clear = append(clear, !f.Sealed())
+		clear = append(clear, !f.Encrypted())
 	}
 	if fmt.Sprint(clear) != "[false true true]" {
 		t.Errorf("clear are %v", clear)

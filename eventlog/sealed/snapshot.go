@@ -35,7 +35,7 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 	if err != nil {
 		return err
 	}
-	sealed := append(append(bytes.Clone(begins), id...), key.Seal(snapshot, snapshotAbout(a, name))...)
+	sealed := append(append(bytes.Clone(begins), id...), key.Encrypt(snapshot, snapshotAbout(a, name))...)
 	return l.Log.PutSnapshot(ctx, a, name, sealed)
 }
 
@@ -57,7 +57,7 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	if err != nil {
 		return nil, err
 	}
-	plain, err := key.Open(rest[idSize:], snapshotAbout(a, name))
+	plain, err := key.Decrypt(rest[idSize:], snapshotAbout(a, name))
 	if err != nil {
 		return nil, nil
 	}

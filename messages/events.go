@@ -31,6 +31,9 @@ const (
 	EndsAgent                         // nothing that was before it is the agent's any more
 	Public                            // it holds nothing of what the agent was sent or did
 	Indexed                           // the index of all agents reads it
+	AdmitsInputs                      // a model is shown the inputs that it names
+	OfTool                            // it is about a call of a tool
+	ClearsAgent                       // the agent's inputs, timers, history, state and decisions are dropped
 )
 
 // eventTable holds every type of event that this version can read. Decoding, traits and
@@ -40,8 +43,8 @@ var eventTable = []*eventEntry{
 	event[AgentCreated](0),
 	event[AgentConfigured](0),
 	event[AgentActivated](Public),
-	event[AgentCleared](Indexed),
-	event[AgentDeleted](EndsAgent | Public | Indexed),
+	event[AgentCleared](Indexed | ClearsAgent),
+	event[AgentDeleted](EndsAgent | Public | Indexed | ClearsAgent),
 
 	event[InputAccepted](JoinsTurn | Replied),
 	event[InputRequeued](LeavesTurn),
@@ -50,31 +53,31 @@ var eventTable = []*eventEntry{
 	event[InputRecalled](0).because("a task that its parent has taken back may still be on its way: it must not begin when it comes"),
 	event[CommandNoop](0),
 
-	event[TurnStarted](BeginsTurn | JoinsTurn),
+	event[TurnStarted](BeginsTurn | JoinsTurn | AdmitsInputs),
 	event[TurnPaused](HoldsTurn),
 	event[TurnResumed](HoldsTurn),
 	event[TurnCompleted](EndsTurn | EndsInput | Replied | Indexed),
 	event[TurnFailed](EndsTurn | EndsInput | Replied | Indexed | Failed),
 	event[TurnAborted](EndsTurn | EndsInput | Replied | Indexed),
 
-	event[ModelRequested](BeginsModelCall | Indexed),
+	event[ModelRequested](BeginsModelCall | Indexed | AdmitsInputs),
 	event[ModelCompleted](EndsModelCall | Indexed),
 	event[ModelFailed](EndsModelCall | Indexed | Failed),
 	event[ModelRestarted](EndsModelCall | Indexed | Lost),
 	event[ModelSwitched](0),
 
-	event[ToolRequested](Indexed),
-	event[ToolFlagged](Indexed),
-	event[ToolStarted](BeginsTool | Indexed),
-	event[ToolCompleted](EndsTool | Indexed),
-	event[ToolFailed](EndsTool | Indexed | Failed),
-	event[ToolDenied](EndsTool | Indexed),
-	event[ToolSkipped](EndsTool | Indexed),
-	event[ToolUnknown](EndsTool | Indexed | Lost),
+	event[ToolRequested](Indexed | OfTool),
+	event[ToolFlagged](Indexed | OfTool),
+	event[ToolStarted](BeginsTool | Indexed | OfTool),
+	event[ToolCompleted](EndsTool | Indexed | OfTool),
+	event[ToolFailed](EndsTool | Indexed | Failed | OfTool),
+	event[ToolDenied](EndsTool | Indexed | OfTool),
+	event[ToolSkipped](EndsTool | Indexed | OfTool),
+	event[ToolUnknown](EndsTool | Indexed | Lost | OfTool),
 
-	event[ApprovalRequested](Replied | Indexed),
-	event[ApprovalGranted](Indexed),
-	event[ApprovalDenied](Indexed),
+	event[ApprovalRequested](Replied | Indexed | OfTool),
+	event[ApprovalGranted](Indexed | OfTool),
+	event[ApprovalDenied](Indexed | OfTool),
 	event[ApprovalForgotten](0).because("a person takes a remembered decision back"),
 
 	event[ChildSpawned](0),
@@ -118,7 +121,7 @@ type eventEntry struct {
 	utc       func(reflect.Value) // nil: it has no times
 
 	// The struct's fields of these names; -1 where it has none.
-	turn, step, call, input, inputs, model int
+	turn, step, call, input, inputs, model, kind int
 }
 
 // event returns the entry of type E. Its schema version is one more than it has upcasters.
@@ -129,7 +132,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 		places: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, utc: utcOf(t),
 		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
 		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
-		model: fieldOf[string](t, "Model"),
+		model: fieldOf[string](t, "Model"), kind: fieldOf[string](t, "Kind"),
 	}
 }
 
@@ -204,45 +207,60 @@ func TraitsOf(eventType string) Trait {
 	return 0
 }
 
-// field returns a field of an event. The zero Value: its type has none.
-func field(ev Event, index func(*eventEntry) int) reflect.Value {
-	e := eventsByType[ev.EventType()]
-	if e == nil {
-		return reflect.Value{}
-	}
-	if i := index(e); i >= 0 && reflect.TypeOf(ev) == e.typ { // another type if it is encrypted
-		return reflect.ValueOf(ev).Field(i)
-	}
-	return reflect.Value{}
+// Fields are what an event holds in fields that events of several types have, beside the
+// traits of its type. A field that its type does not have is empty.
+type Fields struct {
+	Traits Trait
+	Turn   TurnID
+	Step   int
+	Call   CallID
+	Model  string
+	Kind   string // of a failure
 }
 
-func textField(ev Event, index func(*eventEntry) int) string {
-	if v := field(ev, index); v.IsValid() {
-		return v.String()
+// FieldsOf returns the fields of an event. An encrypted one has only its traits.
+func FieldsOf(ev Event) Fields {
+	e, v := structOf(ev)
+	if e == nil {
+		return Fields{Traits: TraitsOf(ev.EventType())}
 	}
-	return ""
+	text := func(i int) string {
+		if i < 0 {
+			return ""
+		}
+		return v.Field(i).String()
+	}
+	f := Fields{Traits: e.traits, Turn: TurnID(text(e.turn)), Call: CallID(text(e.call)), Model: text(e.model), Kind: text(e.kind)}
+	if e.step >= 0 {
+		f.Step = int(v.Field(e.step).Int())
+	}
+	return f
 }
+
+// structOf returns the entry of an event's type, and the event as its struct; nil for a type
+// that this version does not know, and for an encrypted event.
+func structOf(ev Event) (*eventEntry, reflect.Value) {
+	e, v := eventsByType[ev.EventType()], reflect.ValueOf(ev)
+	if e == nil || v.Type() != e.typ {
+		return nil, reflect.Value{}
+	}
+	return e, v
+}
+
+// Is reports whether the event has the trait, or one of several.
+func (f Fields) Is(traits Trait) bool { return f.Traits&traits != 0 }
 
 // TurnOf returns the turn that an event names; empty if it names none.
-func TurnOf(ev Event) TurnID {
-	return TurnID(textField(ev, func(e *eventEntry) int { return e.turn }))
-}
+func TurnOf(ev Event) TurnID { return FieldsOf(ev).Turn }
 
 // StepOf returns the step of the turn that an event names; 0 if it names none.
-func StepOf(ev Event) int {
-	if v := field(ev, func(e *eventEntry) int { return e.step }); v.IsValid() {
-		return int(v.Int())
-	}
-	return 0
-}
+func StepOf(ev Event) int { return FieldsOf(ev).Step }
 
 // CallOf returns the call that an event names; empty if it names none.
-func CallOf(ev Event) CallID {
-	return CallID(textField(ev, func(e *eventEntry) int { return e.call }))
-}
+func CallOf(ev Event) CallID { return FieldsOf(ev).Call }
 
 // ModelOf returns the model that an event names; empty if it names none.
-func ModelOf(ev Event) string { return textField(ev, func(e *eventEntry) int { return e.model }) }
+func ModelOf(ev Event) string { return FieldsOf(ev).Model }
 
 // UsedBy returns what a call of a model has used, as the event that ends it says.
 func UsedBy(ev Event) (used Usage, cost Cost) {
@@ -261,11 +279,13 @@ func UsedBy(ev Event) (used Usage, cost Cost) {
 
 // InputsOf returns the inputs that an event names.
 func InputsOf(ev Event) []string {
-	if input := textField(ev, func(e *eventEntry) int { return e.input }); input != "" {
-		return []string{input}
-	}
-	if v := field(ev, func(e *eventEntry) int { return e.inputs }); v.IsValid() {
-		return v.Interface().([]string)
+	e, v := structOf(ev)
+	switch {
+	case e == nil:
+	case e.input >= 0 && v.Field(e.input).Len() > 0:
+		return []string{v.Field(e.input).String()}
+	case e.inputs >= 0:
+		return v.Field(e.inputs).Interface().([]string)
 	}
 	return nil
 }

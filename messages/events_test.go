@@ -84,6 +84,7 @@ func TestFieldsOfEvents(t *testing.T) {
 		same("Step", StepOf(ev))
 		same("Call", CallOf(ev))
 		same("Model", ModelOf(ev))
+		same("Kind", FieldsOf(ev).Kind)
 		if Is(name, EndsModelCall) {
 			same("Usage", usage)
 			same("Cost", cost)

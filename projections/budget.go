@@ -23,40 +23,36 @@ func (u Use) Add(v Use) Use {
 }
 
 // useOf returns what an event counts as used by its turn and the agent, model calls left out.
-// What a lost model call has used is not known: its reservation counts.
-func useOf(ev messages.Event) Use {
-	switch ev := ev.(type) {
-	case messages.ModelCompleted:
-		return Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost}
-	case messages.ModelFailed:
-		return Use{Tokens: ev.Usage.Tokens(), Cost: ev.Cost}
-	case messages.BudgetSettled:
-		if ev.Unknown {
-			return Use{Tokens: ev.Tokens, Cost: ev.Cost}
-		}
-	case messages.HistoryCompacted:
-		return Use{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost}
-	case messages.CompactionFailed:
-		return Use{Tokens: ev.Tokens + ev.Usage.Tokens(), Cost: ev.Cost}
-	case messages.ChildCompleted:
-		return Use{Tokens: ev.Tokens, Cost: ev.Cost}
-	case messages.ChildFailed:
-		return Use{Tokens: ev.Tokens, Cost: ev.Cost}
-	case messages.ChildStopped: // its turn has ended
-		return Use{Tokens: ev.Tokens, Cost: ev.Cost}
-	case messages.TimerFired:
-		return ran(ev.Turn, ev.Timer, ev.Ran)
-	case messages.TimerCancelled:
-		return ran(ev.Turn, ev.Timer, ev.Ran)
+func useOf(e *event) Use {
+	if end := childEndOf(e.Event); end.status != "" {
+		return Use{Tokens: end.spent.Tokens, Cost: end.spent.Cost}
 	}
-	return Use{}
+	if timer := timerOver(e.Event); timer.id == DurationTimer && e.Turn != "" {
+		return Use{Duration: timer.ran}
+	}
+	usage, cost, expected := modelUse(e.Event)
+	return Use{Tokens: usage.Tokens() + expected.Tokens, Cost: cost + expected.Cost}
 }
 
-func ran(turn messages.TurnID, timer string, ms int64) Use {
-	if turn == "" || timer != DurationTimer {
-		return Use{}
+// modelUse returns what a call of a model has used, as far as its event reports it, and what the
+// call was expected to use where that counts because it is not known.
+func modelUse(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
+	usage, cost = messages.UsedBy(ev)
+	unknown := false
+	switch ev := ev.(type) {
+	case messages.BudgetSettled: // of a call that was lost; else model.completed or model.failed reports it
+		if ev.Unknown {
+			expected = Use{Tokens: ev.Tokens, Cost: ev.Cost}
+		}
+	case messages.HistoryCompacted:
+		expected.Tokens, unknown = ev.Tokens, ev.Unknown
+	case messages.CompactionFailed:
+		expected.Tokens, unknown = ev.Tokens, ev.Unknown
 	}
-	return Use{Duration: ms}
+	if unknown {
+		expected.Cost, cost = cost, 0
+	}
+	return usage, cost, expected
 }
 
 // Account is a budget: what may be used and what is.

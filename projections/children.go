@@ -1,6 +1,8 @@
 package projections
 
 import (
+	"slices"
+
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -42,13 +44,7 @@ type Child struct {
 // value has none.
 type Children struct {
 	parent *messages.Caller
-	list   []child
-}
-
-// child is a line with what the call knows of its child.
-type child struct {
-	Child
-	call ChildCall
+	list   []Child
 }
 
 // Apply folds event number n.
@@ -65,46 +61,73 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		if ev.Detached {
 			status = ChildDetached
 		}
-		c.list = append(c.list, child{Child: Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status}})
-	case messages.ChildWaiting, messages.ChildResumed:
-		if x := c.find(ev); x != nil {
-			x.waits(n, ev)
+		c.list = append(c.list, Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status})
+	default:
+		if w, ok := childWaits(ev); ok {
+			c.waits(w)
+		} else if end := childEndOf(ev); end.status != "" {
+			c.end(ev, end)
 		}
-	case messages.ChildCompleted:
-		c.end(ev, ChildCompleted, "", ev.Spent)
-	case messages.ChildFailed:
-		c.end(ev, ChildFailed, ev.Message, ev.Spent)
-	case messages.ChildAborted:
-		c.end(ev, ChildStopping, ev.Reason, messages.Spent{})
-	case messages.ChildStopped:
-		c.end(ev, ChildStopped, "", ev.Spent)
 	}
 }
 
-// waits folds what the child waits for.
-func (x *child) waits(n messages.EventNumber, ev messages.Event) {
-	x.call.apply(origin{n: n}, ev)
-	x.Status, x.Waiting, x.More = ChildRunning, len(x.call.Waiting), x.call.More
-	if x.Waiting > 0 && !x.call.Busy {
+// childWaits returns what a child waits for from here on; false if the event reports none.
+func childWaits(ev messages.Event) (messages.ChildWaiting, bool) {
+	switch ev := ev.(type) {
+	case messages.ChildWaiting:
+		return ev, true
+	case messages.ChildResumed:
+		return messages.ChildWaiting{Turn: ev.Turn, Call: ev.Call, N: ev.N}, true
+	}
+	return messages.ChildWaiting{}, false
+}
+
+// childEnd is how a child has ended, or that it is to.
+type childEnd struct {
+	status, message string
+	spent           messages.Spent
+}
+
+// childEndOf returns what an event reports of the end of a child; no status: nothing.
+func childEndOf(ev messages.Event) childEnd {
+	switch ev := ev.(type) {
+	case messages.ChildCompleted:
+		return childEnd{ChildCompleted, "", ev.Spent}
+	case messages.ChildFailed:
+		return childEnd{ChildFailed, ev.Message, ev.Spent}
+	case messages.ChildAborted:
+		return childEnd{ChildStopping, ev.Reason, messages.Spent{}}
+	case messages.ChildStopped:
+		return childEnd{ChildStopped, "", ev.Spent}
+	}
+	return childEnd{}
+}
+
+func (c *Children) waits(w messages.ChildWaiting) {
+	x := c.find(w.Turn, w.Call)
+	if x == nil {
+		return
+	}
+	x.Status, x.Waiting, x.More = ChildRunning, len(w.Waiting), w.More
+	if x.Waiting > 0 && !w.Busy {
 		x.Status = ChildWaits
 	}
 }
 
-func (c *Children) end(ev messages.Event, status, message string, spent messages.Spent) {
-	x := c.find(ev)
+func (c *Children) end(ev messages.Event, end childEnd) {
+	x := c.find(messages.TurnOf(ev), messages.CallOf(ev))
 	if x == nil {
 		return
 	}
-	x.Status, x.Waiting, x.More = status, 0, false
-	x.Usage, x.Cost = spent.Usage, spent.Cost
-	if message != "" {
-		x.Message = message
+	x.Status, x.Waiting, x.More = end.status, 0, false
+	x.Usage, x.Cost = end.spent.Usage, end.spent.Cost
+	if end.message != "" {
+		x.Message = end.message
 	}
 }
 
-// find returns the newest child of the call that an event names; nil if there is none.
-func (c *Children) find(ev messages.Event) *child {
-	turn, call := messages.TurnOf(ev), messages.CallOf(ev)
+// find returns the newest child of a call; nil if there is none.
+func (c *Children) find(turn messages.TurnID, call messages.CallID) *Child {
 	for i := len(c.list) - 1; i >= 0; i-- {
 		if x := &c.list[i]; x.Turn == turn && x.Call == call {
 			return x
@@ -114,13 +137,7 @@ func (c *Children) find(ev messages.Event) *child {
 }
 
 // List returns all children, oldest first. It is the caller's.
-func (c *Children) List() []Child {
-	var list []Child
-	for i := range c.list {
-		list = append(list, c.list[i].Child)
-	}
-	return list
-}
+func (c *Children) List() []Child { return slices.Clone(c.list) }
 
 // Parent returns the call that the agent works for, or did last; nil if it never did.
 func (c *Children) Parent() *messages.Caller { return c.parent }

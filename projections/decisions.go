@@ -18,8 +18,7 @@ const (
 type Decisions struct {
 	List []Decision // one for each tool, oldest first
 
-	at time.Time
-	by *messages.Person
+	origin
 }
 
 // Decision is a decision for all later calls of a tool.
@@ -28,16 +27,10 @@ type Decision struct {
 	// Decision is Granted or Denied, Text what the model reads of a denial.
 	Decision, Text, Reason string
 	N                      messages.EventNumber // of the event that remembers it
-	// At and Person are set where [Decisions.At] and [Decisions.By] were called.
+	// At and Person are set where [Decisions.At] was called.
 	At     time.Time
 	Person *messages.Person
 }
-
-// At sets when the events that are applied next were recorded.
-func (d *Decisions) At(at time.Time) { d.at = at.UTC() }
-
-// By implements [Attributed].
-func (d *Decisions) By(p *messages.Person) { d.by = p }
 
 // Apply folds event number n.
 func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {

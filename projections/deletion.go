@@ -18,7 +18,7 @@ type Life struct {
 	// did.
 	Deleted *Deleted
 
-	at time.Time
+	origin
 }
 
 // Deleted is the end of an agent, as its tombstone records it.
@@ -32,9 +32,6 @@ type Deleted struct {
 	Upto messages.Extent
 }
 
-// At sets when the events that are applied next were recorded.
-func (l *Life) At(at time.Time) { l.at = at.UTC() }
-
 // Apply folds event number n.
 func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
@@ -43,7 +40,7 @@ func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentConfigured:
 		l.Definition = ev.Definition
 	case messages.AgentDeleted:
-		*l = Life{Deleted: &Deleted{N: n, At: l.at, Reason: ev.Reason, Upto: ev.Upto}, at: l.at}
+		*l = Life{Deleted: &Deleted{N: n, At: l.at, Reason: ev.Reason, Upto: ev.Upto}, origin: l.origin}
 	}
 }
 

@@ -27,8 +27,7 @@ type Effect struct {
 // of by tool.requested; what is said of another call of the same name, once the
 // first has ended, is another call's.
 type Effects struct {
-	at   time.Time
-	by   *messages.Person
+	origin
 	list []Effect
 	open []int // indexes in list of calls that may still change
 }
@@ -43,36 +42,34 @@ func EffectsAfter(open []Effect) *Effects {
 	return e
 }
 
-// At says when the events that are applied next were recorded.
-func (e *Effects) At(at time.Time) { e.at = at.UTC() }
-
-// By implements [Attributed].
-func (e *Effects) By(p *messages.Person) { e.by = p }
-
 // Apply folds event number n.
 func (e *Effects) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev.(type) {
-	case messages.HookDecided:
-		if c := e.find(messages.TurnOf(ev), messages.CallOf(ev)); c != nil {
-			c.apply(origin{n, e.at, e.by}, ev)
+	x := e.event(n, ev)
+	switch {
+	case x.Is(messages.OfTool):
+		e.applyCall(x)
+	case x.Is(messages.EndsTurn):
+		e.giveUp(x, func(c *Effect) bool { return c.Turn == x.Turn })
+	case x.Is(messages.EndsAgent):
+		*e = Effects{origin: e.origin}
+	case x.Is(messages.ClearsAgent):
+		e.giveUp(x, func(*Effect) bool { return true })
+	default: // a hook may give a call other arguments
+		if c := e.find(x.Turn, x.Call); c != nil {
+			c.apply(x)
 		}
-	case messages.ToolRequested, messages.ToolFlagged, messages.ApprovalRequested, messages.ApprovalGranted, messages.ApprovalDenied,
-		messages.ToolStarted, messages.ToolUnknown, messages.ToolCompleted, messages.ToolFailed, messages.ToolDenied, messages.ToolSkipped:
-		e.applyCall(n, ev)
-	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
-		turn := messages.TurnOf(ev)
-		e.giveUp(n, func(c *Effect) bool { return c.Turn == turn })
-	case messages.AgentCleared:
-		e.giveUp(n, func(*Effect) bool { return true })
-	case messages.AgentDeleted:
-		*e = Effects{at: e.at}
 	}
 }
 
-// applyCall folds an event about a call.
-func (e *Effects) applyCall(n messages.EventNumber, ev messages.Event) {
-	c := e.call(n, messages.TurnOf(ev), messages.CallOf(ev))
-	if c.apply(origin{n, e.at, e.by}, ev); c.Outcome.Final() {
+// applyCall folds an event about a call. It is the first one of a call that is not known.
+func (e *Effects) applyCall(x *event) {
+	c := e.find(x.Turn, x.Call)
+	if c == nil {
+		e.open = append(e.open, len(e.list))
+		e.list = append(e.list, Effect{N: x.n, At: x.at, ToolCall: ToolCall{Turn: x.Turn, ID: x.Call, Outcome: CallRequested}})
+		c = &e.list[len(e.list)-1]
+	}
+	if c.apply(x); c.Outcome.Final() {
 		c.Output = beginning(c.Output)
 		e.open = slices.DeleteFunc(e.open, func(i int) bool { return &e.list[i] == c })
 	}
@@ -89,16 +86,6 @@ func (e *Effects) find(turn messages.TurnID, call messages.CallID) *Effect {
 	return nil
 }
 
-// call is find; a call that is not known begins with event n.
-func (e *Effects) call(n messages.EventNumber, turn messages.TurnID, call messages.CallID) *Effect {
-	if c := e.find(turn, call); c != nil {
-		return c
-	}
-	e.open = append(e.open, len(e.list))
-	e.list = append(e.list, Effect{N: n, At: e.at, ToolCall: ToolCall{Turn: turn, ID: call, Outcome: CallRequested}})
-	return &e.list[len(e.list)-1]
-}
-
 // beginning is what an Effect shows of an output.
 func beginning(s string) string {
 	if len(s) <= MaxPreview {
@@ -112,7 +99,7 @@ func beginning(s string) string {
 }
 
 // giveUp ends chosen calls that have no outcome when their turn ends.
-func (e *Effects) giveUp(n messages.EventNumber, chosen func(*Effect) bool) {
+func (e *Effects) giveUp(x *event, chosen func(*Effect) bool) {
 	rest := e.open[:0]
 	for _, i := range e.open {
 		c := &e.list[i]
@@ -125,7 +112,7 @@ func (e *Effects) giveUp(n messages.EventNumber, chosen func(*Effect) bool) {
 			outcome = CallUnknown
 		}
 		c.leave(outcome)
-		c.Reason, c.Ended, c.EndedAt = "its turn ended without a word of it", n, e.at
+		c.Reason, c.Ended, c.EndedAt = "its turn ended without a word of it", x.n, x.at
 	}
 	e.open = rest
 }

@@ -12,7 +12,7 @@ import (
 func effectsOf(events ...messages.Event) []Effect {
 	var e Effects
 	for i, ev := range events {
-		e.At(second(i))
+		e.At(second(i), nil)
 		e.Apply(messages.EventNumber(i+1), ev)
 	}
 	return e.List(messages.AgentID{})

@@ -13,30 +13,21 @@ type View interface {
 	Apply(n messages.EventNumber, ev messages.Event)
 }
 
-// Timed is a View that shows times. At says when the events that are applied
-// next were recorded.
+// Timed is a View that shows when events were recorded, or who asked for them.
 type Timed interface {
 	View
-	At(at time.Time)
-}
-
-// Attributed is a View that shows who asked.
-type Attributed interface {
-	View
-	// By sets whose command recorded the events that are applied next. Nil: no one is named.
-	By(p *messages.Person)
+	// At sets when the events that are applied next were recorded, and whose command
+	// recorded them. Nil: no one is named.
+	At(at time.Time, by *messages.Person)
 }
 
 // Fold applies a frame's events to every view, those after event number upto
 // left out; upto 0 means all. It reports whether a later frame may hold more:
-// to see an agent as of event n, fold its frames until Fold says false.
+// to see an agent as of event n, fold its frames until Fold returns false.
 func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more bool) {
 	for _, v := range views {
 		if t, ok := v.(Timed); ok {
-			t.At(f.Time)
-		}
-		if b, ok := v.(Attributed); ok {
-			b.By(f.Cause.Person())
+			t.At(f.Time, f.Cause.Person())
 		}
 	}
 	for i, ev := range f.Events {
@@ -49,4 +40,26 @@ func Fold(f *messages.Frame, upto messages.EventNumber, views ...View) (more boo
 		}
 	}
 	return upto == 0 || f.Last() < upto
+}
+
+// origin is embedded in every Timed view of this package.
+type origin struct {
+	at time.Time
+	by *messages.Person
+}
+
+// At implements [Timed].
+func (o *origin) At(at time.Time, by *messages.Person) { o.at, o.by = at.UTC(), by }
+
+// event is an event with all that several folds read of it.
+type event struct {
+	messages.Event
+	messages.Fields
+	origin
+	n messages.EventNumber
+}
+
+// event returns event number n with its fields and origin.
+func (o *origin) event(n messages.EventNumber, ev messages.Event) *event {
+	return &event{ev, messages.FieldsOf(ev), *o, n}
 }

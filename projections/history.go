@@ -112,21 +112,12 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.InputAccepted:
 		h.waiting = append(h.waiting, waitingInput{ev.Input, ev.Content})
-	case messages.InputCancelled:
-		h.take(ev.Input)
-	case messages.InputDropped:
-		h.take(ev.Input)
 	case messages.TurnStarted:
 		h.started(n, ev)
 	case messages.ModelRequested:
 		h.admit(n, ev.Turn, ev.Inputs)
 	case messages.ModelCompleted:
 		h.answered(n, ev)
-	case messages.TurnCompleted:
-		h.ended(ev.Turn, unmarked)
-		for _, id := range ev.Inputs {
-			h.take(id)
-		}
 	case messages.TurnFailed:
 		h.withhold(n, ev)
 		h.admit(n, ev.Turn, ev.Inputs)
@@ -143,21 +134,14 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.HistoryCompacted:
 		h.compact(n, ev)
 	default:
-		h.outcome(n, ev)
-	}
-}
-
-// outcome gives a call what the model reads as its result.
-func (h *History) outcome(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ToolCompleted:
-		h.settleWith(n, ev.Turn, ev.Call, ev.Output, ev.Blob)
-	case messages.ToolFailed:
-		h.settle(n, ev.Turn, ev.Call, ev.Message)
-	case messages.ToolDenied:
-		h.settle(n, ev.Turn, ev.Call, ev.Message)
-	case messages.ToolSkipped:
-		h.settle(n, ev.Turn, ev.Call, ev.Reason)
+		if r := resultOf(ev); r.outcome != "" {
+			h.settle(n, messages.TurnOf(ev), messages.CallOf(ev), r)
+			return
+		}
+		inputs, _ := messages.Ended(ev) // an answered turn has shown them, no other turn will
+		for _, id := range inputs {
+			h.take(id)
+		}
 	}
 }
 
@@ -275,22 +259,18 @@ func (h *History) waitsFor(turn messages.TurnID, call messages.CallID) int {
 	return slices.IndexFunc(h.open, func(o openCall) bool { return o.turn == turn && o.call == call })
 }
 
-func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call messages.CallID, output string) {
-	h.settleWith(n, turn, call, output, nil)
-}
-
-// settleWith gives a call its result, or the blob that holds it.
-func (h *History) settleWith(n messages.EventNumber, turn messages.TurnID, call messages.CallID, output string, blob *messages.Blob) {
+// settle gives a call its result, or the blob that holds it.
+func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call messages.CallID, r toolResult) {
 	i := h.waitsFor(turn, call)
 	if i < 0 {
 		return
 	}
 	e := &h.entries[h.open[i].index]
-	e.n, e.text = n, output
-	if blob != nil {
-		e.form, e.call, e.item = whole, "", &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: blob}
+	e.n, e.text = n, r.text
+	if r.blob != nil {
+		e.form, e.call, e.item = whole, "", &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: r.blob}
 	}
-	h.size += len(output) + sizeOfBlob(blob)
+	h.size += len(r.text) + sizeOfBlob(r.blob)
 	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {
 		h.open = nil
 	}
@@ -298,9 +278,6 @@ func (h *History) settleWith(n messages.EventNumber, turn messages.TurnID, call 
 
 // ended marks the turn's items.
 func (h *History) ended(turn messages.TurnID, m mark) {
-	if m == unmarked {
-		return
-	}
 	for i := range h.entries {
 		if e := &h.entries[len(h.entries)-1-i]; e.turn == turn {
 			if e.mark != noted {

@@ -23,11 +23,10 @@ type Inputs struct {
 	Queued, Steered []Input
 }
 
-// Apply folds event number n.
-func (q *Inputs) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
+func (q *Inputs) apply(e *event) {
+	switch ev := e.Event.(type) {
 	case messages.InputAccepted:
-		in := Input{ID: ev.Input, N: n, Size: TextSize(ev.Content), Options: ev.Options, Parent: ev.Parent}
+		in := Input{ID: ev.Input, N: e.n, Size: TextSize(ev.Content), Options: ev.Options, Parent: ev.Parent}
 		switch ev.Disposition {
 		case messages.Steered:
 			q.Steered = append(q.Steered, in)
@@ -38,15 +37,9 @@ func (q *Inputs) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	case messages.InputRequeued:
 		q.requeue(ev.Input)
-	case messages.TurnStarted:
-		q.drop(ev.Inputs)
-	case messages.ModelRequested:
-		q.drop(ev.Inputs)
-	case messages.AgentCleared, messages.AgentDeleted:
-		*q = Inputs{}
 	default:
-		if ended, ends := messages.Ended(ev); ends {
-			q.drop(ended)
+		if e.Is(messages.AdmitsInputs | messages.EndsInput) {
+			q.drop(messages.InputsOf(ev))
 		}
 	}
 }

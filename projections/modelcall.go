@@ -58,12 +58,12 @@ func (m *PendingModel) apply(ev messages.Event) {
 		m.Due = true
 	case messages.ModelSwitched:
 		m.Failures, m.Shortened, m.Due = 0, false, true
-	case messages.TimerFired:
-		m.timerOver(ev.Timer)
-	case messages.TimerCancelled:
-		m.timerOver(ev.Timer)
 	case messages.HistoryCompacted:
 		m.shortened()
+	default:
+		if timer := timerOver(ev); timer.id == TimerID(ForRetry, m.ID) {
+			m.RetryAt, m.Due = time.Time{}, true
+		}
 	}
 }
 
@@ -74,12 +74,6 @@ func (m *PendingModel) failed(ev messages.ModelFailed) {
 	}
 	if m.Due = ev.RetryAt == nil; !m.Due {
 		m.RetryAt = *ev.RetryAt
-	}
-}
-
-func (m *PendingModel) timerOver(timer string) {
-	if timer == TimerID(ForRetry, m.ID) {
-		m.RetryAt, m.Due = time.Time{}, true
 	}
 }
 

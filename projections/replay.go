@@ -52,9 +52,9 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)
 	removedBefore, agentLimits := r.History.removed, r.Work.Raised
 
-	r.Turns.At(at)
-	r.Work.At(at)
-	r.Decisions.At(at)
+	for _, v := range [...]Timed{&r.Turns, &r.Work, &r.Decisions} {
+		v.At(at, nil)
+	}
 	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Work, &r.Usage, &r.Decisions} {
 		v.Apply(n, ev)
 	}

@@ -135,7 +135,7 @@ func TestApprovals(t *testing.T) { // A42, A43
 		for _, ev := range events {
 			n++
 			for _, v := range []Timed{&q, &d} {
-				v.At(testTime)
+				v.At(testTime, nil)
 				v.Apply(n, ev)
 			}
 		}

@@ -28,10 +28,10 @@ func (a *all) views() []View {
 	return []View{&a.History, &a.State, &a.Turns, &a.Usage, &a.Work, &a.Decided, &a.Effects}
 }
 
-func (a *all) At(at time.Time) {
+func (a *all) At(at time.Time, by *messages.Person) {
 	for _, v := range a.views() {
 		if v, ok := v.(Timed); ok {
-			v.At(at)
+			v.At(at, by)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestViewsAsOfAnyEvent(t *testing.T) { // A80
 		var live all
 		var then []string // what was shown when event i+1 was the newest
 		for _, f := range frames(events) {
-			live.At(f.Time)
+			live.At(f.Time, nil)
 			for i, ev := range f.Events {
 				live.Apply(f.First+messages.EventNumber(i), ev)
 				then = append(then, live.shown(t))

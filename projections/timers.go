@@ -47,22 +47,39 @@ type Scheduled struct {
 	Input      messages.TimedInput
 }
 
-// Apply folds event number n. A timer with a cron line stays when it has fired: the same
-// frame sets it again or cancels it.
-func (t *Timers) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.TimerSet:
-		t.set(n, ev)
-	case messages.TimerFired:
-		if sc := t.Schedule(ev.Timer); ev.Turn != "" || sc != nil && sc.Cron == "" {
-			t.drop(ev.Turn, ev.Timer)
-		}
-	case messages.TimerCancelled:
-		t.drop(ev.Turn, ev.Timer)
-	case messages.TurnStarted, messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+func (t *Timers) apply(e *event) {
+	if ev, ok := e.Event.(messages.TimerSet); ok {
+		t.set(e.n, ev)
+	} else if timer := timerOver(e.Event); timer.id != "" {
+		t.over(e.Turn, timer)
+	} else if e.Is(messages.BeginsTurn | messages.EndsTurn) {
 		t.Turn = nil
-	case messages.AgentCleared, messages.AgentDeleted:
-		*t = Timers{}
+	}
+}
+
+// endedTimer is a timer that has fired or was cancelled.
+type endedTimer struct {
+	id    string
+	ran   int64 // for how long, in milliseconds
+	fired bool
+}
+
+// timerOver returns the timer that an event ends; no id: none.
+func timerOver(ev messages.Event) endedTimer {
+	switch ev := ev.(type) {
+	case messages.TimerFired:
+		return endedTimer{ev.Timer, ev.Ran, true}
+	case messages.TimerCancelled:
+		return endedTimer{ev.Timer, ev.Ran, false}
+	}
+	return endedTimer{}
+}
+
+// over drops a timer. One with a cron line stays when it has fired: the same frame sets it
+// again or cancels it.
+func (t *Timers) over(turn messages.TurnID, timer endedTimer) {
+	if sc := t.Schedule(timer.id); turn != "" || sc == nil || sc.Cron == "" || !timer.fired {
+		t.drop(turn, timer.id)
 	}
 }
 

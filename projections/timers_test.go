@@ -14,7 +14,7 @@ func TestTimersView(t *testing.T) {
 		return &messages.TimedInput{ID: id, Content: messages.TextContent(text)}
 	}
 	a := messages.AgentID{Tenant: "default", Kind: "k", Key: "a"}
-	var v Timers
+	var v Work
 	for i, tc := range []struct {
 		ev   messages.Event
 		want string
@@ -34,7 +34,7 @@ func TestTimersView(t *testing.T) {
 	} {
 		v.Apply(messages.EventNumber(i+1), tc.ev)
 		got := ""
-		for _, line := range v.Lines(a) {
+		for _, line := range v.Timers.Lines(a) {
 			got += fmt.Sprintf("%s@%d %s; ", line.Timer, line.Next.Hour(), line.Text)
 			if line.Agent != a || line.N == 0 {
 				t.Errorf("%+v", line)

@@ -80,17 +80,9 @@ type ToolCall struct {
 	EndedAt time.Time            `json:"ended_at,omitzero"`
 }
 
-// origin is where an event comes from: its number, and for views when it was recorded and who
-// asked for it.
-type origin struct {
-	n  messages.EventNumber
-	at time.Time
-	by *messages.Person
-}
-
 // apply folds an event about the call.
-func (c *ToolCall) apply(o origin, ev messages.Event) {
-	switch ev := ev.(type) {
+func (c *ToolCall) apply(e *event) {
+	switch ev := e.Event.(type) {
 	case messages.ToolRequested:
 		c.Step, c.Tool, c.Arguments = ev.Step, ev.Tool, ev.Arguments
 	case messages.HookDecided:
@@ -100,34 +92,46 @@ func (c *ToolCall) apply(o origin, ev messages.Event) {
 	case messages.ToolFlagged:
 		c.Flagged = ev.Of
 	case messages.ApprovalRequested:
-		c.ask(o, ev)
+		c.ask(e, ev)
 	case messages.ApprovalGranted:
-		if c.decide(o, Granted, ev.By); c.Outcome == CallWaiting {
+		if c.decide(e, Granted, ev.By); c.Outcome == CallWaiting {
 			c.leave(CallRequested)
 		}
 	case messages.ApprovalDenied: // it waits until its tool.denied
-		c.decide(o, Denied, ev.By)
+		c.decide(e, Denied, ev.By)
 	case messages.ToolStarted:
-		c.start(o, ev)
+		c.start(e, ev)
 	case messages.ToolUnknown:
 		c.leave(CallUnknown)
 		c.Reason = ev.Reason
-	case messages.ToolCompleted:
-		c.end(o, ToolCall{Outcome: CallCompleted, By: ev.By, Output: ev.Output, OutputBytes: bytesOf(ev.Blob)})
-	case messages.ToolFailed:
-		c.end(o, ToolCall{Outcome: CallFailed, Kind: ev.Kind, By: ev.By, Output: ev.Message})
-	case messages.ToolDenied:
-		c.end(o, ToolCall{Outcome: CallDenied, By: c.ApprovedBy, Output: ev.Message})
-	case messages.ToolSkipped:
-		c.end(o, ToolCall{Outcome: CallSkipped, Reason: ev.Reason, Output: ev.Reason})
+	default:
+		if r := resultOf(ev); r.outcome != "" {
+			c.end(e, r)
+		}
 	}
 }
 
-func bytesOf(b *messages.Blob) int {
-	if b == nil {
-		return 0
+// toolResult is the final outcome of a call.
+type toolResult struct {
+	outcome  Outcome
+	kind, by string
+	text     string         // that the model reads
+	blob     *messages.Blob // that holds it; nil: text does
+}
+
+// resultOf returns the final outcome that an event gives its call; without an outcome: none.
+func resultOf(ev messages.Event) toolResult {
+	switch ev := ev.(type) {
+	case messages.ToolCompleted:
+		return toolResult{outcome: CallCompleted, by: ev.By, text: ev.Output, blob: ev.Blob}
+	case messages.ToolFailed:
+		return toolResult{outcome: CallFailed, kind: ev.Kind, by: ev.By, text: ev.Message}
+	case messages.ToolDenied:
+		return toolResult{outcome: CallDenied, text: ev.Message}
+	case messages.ToolSkipped:
+		return toolResult{outcome: CallSkipped, text: ev.Reason}
 	}
-	return int(b.Size)
+	return toolResult{}
 }
 
 // rewrite gives the call other arguments, unless it waits: a decision is about
@@ -144,11 +148,11 @@ func (c *ToolCall) leave(to Outcome) {
 	c.Outcome, c.Reason, c.ArgsHash, c.Asked, c.AskedAt, c.ExpiresAt = to, "", "", 0, time.Time{}, time.Time{}
 }
 
-func (c *ToolCall) ask(o origin, ev messages.ApprovalRequested) {
+func (c *ToolCall) ask(e *event, ev messages.ApprovalRequested) {
 	c.leave(CallWaiting)
 	c.Rewritten = c.Rewritten || c.Tool != "" && c.Arguments != ev.Arguments
 	c.Tool, c.Arguments = ev.Tool, ev.Arguments
-	c.Reason, c.ArgsHash, c.Asked, c.AskedAt = ev.Reason, ev.ArgsHash, o.n, o.at
+	c.Reason, c.ArgsHash, c.Asked, c.AskedAt = ev.Reason, ev.ArgsHash, e.n, e.at
 	if ev.ExpiresAt != nil {
 		c.ExpiresAt = *ev.ExpiresAt
 	}
@@ -157,32 +161,42 @@ func (c *ToolCall) ask(o origin, ev messages.ApprovalRequested) {
 // byDecision is By of an event that a person has decided.
 const byDecision = "decision"
 
-func (c *ToolCall) decide(o origin, approval, by string) {
+func (c *ToolCall) decide(e *event, approval, by string) {
 	c.Approval, c.ApprovedBy = approval, by
 	if by == byDecision {
-		c.Person = o.by
+		c.Person = e.by
 	}
 }
 
-func (c *ToolCall) start(o origin, ev messages.ToolStarted) {
+func (c *ToolCall) start(e *event, ev messages.ToolStarted) {
 	c.leave(CallRunning)
 	c.Tool, c.OnUnknown, c.Key, c.Attempt = ev.Tool, ev.OnUnknown, ev.Key, max(ev.Attempt, c.Attempt+1)
 	if ev.Arguments != "" {
 		c.rewrite(ev.Arguments)
 	}
 	if c.Started == 0 {
-		c.Started, c.StartedAt = o.n, o.at
+		c.Started, c.StartedAt = e.n, e.at
 	}
 }
 
 // end gives the call its final outcome.
-func (c *ToolCall) end(o origin, how ToolCall) {
-	c.leave(how.Outcome)
-	c.Kind, c.By, c.Reason, c.Output, c.OutputBytes = how.Kind, how.By, how.Reason, how.Output, max(how.OutputBytes, len(how.Output))
-	if how.By == byDecision && how.Outcome != CallDenied {
-		c.Person = o.by
+func (c *ToolCall) end(e *event, r toolResult) {
+	c.leave(r.outcome)
+	c.Kind, c.By, c.Output, c.OutputBytes = r.kind, r.by, r.text, len(r.text)
+	if r.blob != nil {
+		c.OutputBytes = max(c.OutputBytes, int(r.blob.Size))
 	}
-	c.Ended, c.EndedAt = o.n, o.at
+	switch r.outcome {
+	case CallDenied:
+		c.By = c.ApprovedBy
+	case CallSkipped:
+		c.Reason = r.text
+	default:
+		if r.by == byDecision {
+			c.Person = e.by
+		}
+	}
+	c.Ended, c.EndedAt = e.n, e.at
 }
 
 // Waits reports whether a person must approve or deny the call.
@@ -201,18 +215,19 @@ type CallState struct {
 	SinceAt time.Time
 }
 
-func (c *CallState) apply(o origin, ev messages.Event) {
-	c.ToolCall.apply(o, ev)
-	switch ev := ev.(type) {
+func (c *CallState) apply(e *event) {
+	c.ToolCall.apply(e)
+	switch ev := e.Event.(type) {
 	case messages.ApprovalRequested, messages.ToolUnknown:
-		c.Since, c.SinceAt = o.n, o.at
+		c.Since, c.SinceAt = e.n, e.at
 	case messages.ToolCompleted:
 		c.Blob = ev.Blob
 	case messages.ChildSpawned:
 		c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
 	default:
-		if c.Child != nil {
-			c.Child.apply(o, ev)
+		if w, ok := childWaits(ev); ok && c.Child != nil {
+			c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = w.N, w.Waiting, w.More, w.Busy
+			c.Child.Since, c.Child.SinceAt = e.n, e.at
 		}
 	}
 }
@@ -243,14 +258,4 @@ type ChildCall struct {
 	// Since is the event that brought Waiting, SinceAt when that was recorded, as in [Work.At].
 	Since   messages.EventNumber
 	SinceAt time.Time
-}
-
-func (c *ChildCall) apply(o origin, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ChildWaiting:
-		c.N, c.Waiting, c.More, c.Busy = ev.N, ev.Waiting, ev.More, ev.Busy
-		c.Since, c.SinceAt = o.n, o.at
-	case messages.ChildResumed:
-		c.N, c.Waiting, c.More, c.Busy = ev.N, nil, false, false
-	}
 }

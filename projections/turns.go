@@ -63,32 +63,26 @@ type Turn struct {
 // value has none.
 type Turns struct {
 	turns []Turn // as they started
-	at    time.Time
+	origin
 }
-
-// At says when the events that are applied next were recorded.
-func (t *Turns) At(at time.Time) { t.at = at.UTC() }
 
 // Apply folds event number n. What is said of a turn that never started
 // changes nothing, and the first terminal event of a turn is its last word.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
-	id := messages.TurnOf(ev)
-	switch ev.(type) {
-	case messages.AgentDeleted:
+	e := t.event(n, ev)
+	turn := t.find(e.Turn)
+	switch {
+	case e.Is(messages.EndsAgent):
 		t.turns = nil
-	case messages.AgentCleared:
+	case e.Is(messages.ClearsAgent):
 		for i := range t.turns {
 			t.turns[i].Cleared = true
 		}
-	case messages.TurnStarted:
-		if t.find(id) == nil {
-			t.turns = append(t.turns, Turn{ID: id})
-			t.turns[len(t.turns)-1].apply(origin{n: n, at: t.at}, ev)
-		}
-	default:
-		if turn := t.find(id); turn != nil {
-			turn.apply(origin{n: n, at: t.at}, ev)
-		}
+	case turn == nil && e.Is(messages.BeginsTurn):
+		t.turns = append(t.turns, Turn{ID: e.Turn})
+		t.turns[len(t.turns)-1].apply(e)
+	case turn != nil && !e.Is(messages.BeginsTurn):
+		turn.apply(e)
 	}
 }
 
@@ -125,28 +119,15 @@ func (t *Turn) Paused() string {
 func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
 
 // apply folds an event of the turn. Its end is final, but for what is reported late.
-func (t *Turn) apply(o origin, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ModelCompleted:
-		t.spent(ev.Usage, ev.Cost)
-	case messages.ModelFailed:
-		t.spent(ev.Usage, ev.Cost)
-	case messages.HistoryCompacted:
-		t.summary(ev.Usage, ev.Cost, ev.Unknown)
-	case messages.CompactionFailed:
-		t.summary(ev.Usage, ev.Cost, ev.Unknown)
-	default:
-		if t.Ended == 0 {
-			t.applyPhase(o, ev)
-		}
+func (t *Turn) apply(e *event) {
+	usage, cost, _ := modelUse(e.Event)
+	t.Usage, t.Cost = t.Usage.Add(usage), t.Cost+cost
+	if t.Ended != 0 {
+		return
 	}
-}
-
-// applyPhase folds what happens to a turn that has not ended.
-func (t *Turn) applyPhase(o origin, ev messages.Event) {
-	switch ev := ev.(type) {
+	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
-		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, o.n, o.at
+		t.Phase, t.Inputs, t.Continues, t.Started, t.StartedAt = Running, slices.Clone(ev.Inputs), ev.Continues, e.n, e.at
 		t.Steps, t.Limits = ev.Steps, ev.Limits.Raise(messages.Limits{MaxSteps: ev.MaxSteps})
 	case messages.TurnPaused:
 		t.phase(Turn{Phase: Paused, Reason: ev.Reason, Message: ev.Message, Waiting: ev.Calls})
@@ -161,11 +142,11 @@ func (t *Turn) applyPhase(o origin, ev messages.Event) {
 		t.Steps = max(t.Steps, ev.Step)
 		t.take(ev.Inputs)
 	case messages.TurnCompleted:
-		t.end(o, ev.Inputs, Turn{Phase: Completed, Finish: ev.Finish, Steps: ev.Steps})
+		t.end(e, ev.Inputs, Turn{Phase: Completed, Finish: ev.Finish, Steps: ev.Steps})
 	case messages.TurnFailed:
-		t.end(o, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Kind: ev.Kind, Status: ev.Status, Message: ev.Message, Steps: ev.Steps})
+		t.end(e, ev.Inputs, Turn{Phase: Failed, Reason: ev.Reason, Kind: ev.Kind, Status: ev.Status, Message: ev.Message, Steps: ev.Steps})
 	case messages.TurnAborted:
-		t.end(o, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
+		t.end(e, ev.Inputs, Turn{Phase: Aborted, Reason: ev.Reason, By: ev.By, Steps: ev.Steps})
 	}
 }
 
@@ -175,10 +156,10 @@ func (t *Turn) phase(p Turn) {
 	t.Waiting = slices.Clone(p.Waiting)
 }
 
-func (t *Turn) end(o origin, inputs []string, how Turn) {
+func (t *Turn) end(e *event, inputs []string, how Turn) {
 	t.phase(how)
 	t.take(inputs)
-	t.Steps, t.Ended, t.EndedAt = how.Steps, o.n, o.at
+	t.Steps, t.Ended, t.EndedAt = how.Steps, e.n, e.at
 	t.Kind, t.Status, t.Finish = how.Kind, how.Status, how.Finish
 }
 
@@ -189,18 +170,6 @@ func (t *Turn) take(inputs []string) {
 			t.Inputs = append(t.Inputs, id)
 		}
 	}
-}
-
-// summary counts what a summary has used, as far as that is known.
-func (t *Turn) summary(u messages.Usage, c messages.Cost, unknown bool) {
-	if unknown {
-		c = 0
-	}
-	t.spent(u, c)
-}
-
-func (t *Turn) spent(u messages.Usage, c messages.Cost) {
-	t.Usage, t.Cost = t.Usage.Add(u), t.Cost+c
 }
 
 // Turn is the turn with this id.

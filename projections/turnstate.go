@@ -79,16 +79,16 @@ func (t *TurnState) continues(e *TurnState) {
 }
 
 // apply folds an event of the turn.
-func (t *TurnState) apply(o origin, ev messages.Event) {
-	if _, ok := ev.(messages.TurnResumed); ok {
+func (t *TurnState) apply(e *event) {
+	if _, ok := e.Event.(messages.TurnResumed); ok {
 		t.resumed()
 	}
-	t.Turn.apply(o, ev)
-	t.applyCall(o, ev)
+	t.Turn.apply(e)
+	t.applyCall(e)
 	if t.Model != nil {
-		t.Model.apply(ev)
+		t.Model.apply(e.Event)
 	}
-	switch ev := ev.(type) {
+	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
 		t.ToolChoice, t.Fresh = ev.ToolChoice, ev.Inputs
 	case messages.TurnFailed:
@@ -116,10 +116,10 @@ func (t *TurnState) apply(o origin, ev messages.Event) {
 		t.Reached = &Reached{ev.Scope, ev.Limit, ev.Message}
 	case messages.ChildSpawned:
 		t.Children++
-	case messages.ChildCompleted:
-		t.Below = t.Below.Add(ev.Usage)
-	case messages.ChildFailed:
-		t.Below = t.Below.Add(ev.Usage)
+	default:
+		if end := childEndOf(ev); end.status == ChildCompleted || end.status == ChildFailed {
+			t.Below = t.Below.Add(end.spent.Usage)
+		}
 	}
 }
 
@@ -145,17 +145,17 @@ func (t *TurnState) modelRequested(ev messages.ModelRequested) {
 }
 
 // applyCall folds what concerns the tool calls.
-func (t *TurnState) applyCall(o origin, ev messages.Event) {
-	if ev, ok := ev.(messages.ToolRequested); ok && ev.Call != "" && t.Call(ev.Call) == nil {
+func (t *TurnState) applyCall(e *event) {
+	if ev, ok := e.Event.(messages.ToolRequested); ok && ev.Call != "" && t.Call(ev.Call) == nil {
 		t.Calls = append(t.Calls, CallState{ToolCall: ToolCall{Turn: t.ID, ID: ev.Call, Outcome: CallRequested}})
 		t.CallIDs = append(t.CallIDs, ev.Call)
 	}
-	c := t.Call(messages.CallOf(ev))
+	c := t.Call(e.Call)
 	if c == nil {
 		return
 	}
-	c.apply(o, ev)
-	switch ev := ev.(type) {
+	c.apply(e)
+	switch ev := e.Event.(type) {
 	case messages.ToolStarted:
 		if RepeatHurts(ev.OnUnknown) && ev.Attempt == 1 {
 			t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})

@@ -61,47 +61,32 @@ type Usage struct {
 
 // Apply folds event number n.
 func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ModelRequested:
-		u.take(ev.Call)
-		u.asked = append(u.asked, ModelCall{Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: ev.Model})
-	case messages.ModelRestarted:
-		u.lose(n, func(c ModelCall) bool { return c.Call == ev.Call })
-	case messages.ModelCompleted:
-		asked := u.take(ev.Call).Model
-		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: cmp.Or(asked, ev.Model), Answered: ev.Model, Usage: ev.Usage, Cost: ev.Cost})
-	case messages.ModelFailed:
-		u.add(ModelCall{N: n, Turn: ev.Turn, Step: ev.Step, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost})
-	case messages.TurnCompleted, messages.TurnFailed, messages.TurnAborted:
+	switch f := messages.FieldsOf(ev); {
+	case f.Is(messages.BeginsModelCall):
+		u.take(f.Call)
+		u.asked = append(u.asked, ModelCall{Turn: f.Turn, Step: f.Step, Call: f.Call, Model: f.Model})
+	case f.Is(messages.EndsModelCall) && f.Is(messages.Lost):
+		u.lose(n, func(c ModelCall) bool { return c.Call == f.Call })
+	case f.Is(messages.EndsModelCall) && f.Call != "": // a history may be compacted without a call
+		u.ended(n, f, ev)
+	case f.Is(messages.EndsTurn):
 		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
-	case messages.AgentDeleted:
+	case f.Is(messages.EndsAgent):
 		*u = Usage{}
-	default:
-		u.applySummary(n, ev)
 	}
 }
 
-// applySummary folds what is said of summaries of the history.
-func (u *Usage) applySummary(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.CompactionRequested:
-		u.asked = append(u.asked, ModelCall{Turn: ev.Turn, Call: ev.Call, Model: ev.Model})
-	case messages.CompactionFailed:
-		c := ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: u.take(ev.Call).Model, Failed: ev.Kind, Usage: ev.Usage, Cost: ev.Cost}
-		if ev.Unknown {
-			c.Failed, c.Lost, c.Cost = "", true, 0
-		}
-		u.add(c)
-	case messages.HistoryCompacted:
-		if ev.Call != "" {
-			u.take(ev.Call)
-			c := ModelCall{N: n, Turn: ev.Turn, Call: ev.Call, Model: ev.Model, Usage: ev.Usage, Cost: ev.Cost}
-			if ev.Unknown {
-				c.Cost = 0
-			}
-			u.add(c)
-		}
+// ended adds a call that has ended.
+func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Event) {
+	c := ModelCall{N: n, Turn: f.Turn, Step: f.Step, Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, f.Model), Failed: f.Kind}
+	c.Usage, c.Cost, _ = modelUse(ev)
+	if !f.Is(messages.Summarizes) {
+		c.Answered = f.Model
 	}
+	if failed, ok := ev.(messages.CompactionFailed); ok && failed.Unknown {
+		c.Failed, c.Lost = "", true
+	}
+	u.add(c)
 }
 
 // UsageAfter is the fold of what comes after asked: calls without an outcome,

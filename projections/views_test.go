@@ -37,7 +37,7 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 		messages.TurnCompleted{Turn: "t10", Steps: 2, Usage: tokens(40)},
 		messages.TurnAborted{Turn: "t10", Reason: "too late"}, messages.TurnPaused{Turn: "nobody"},
 	} {
-		a.At(testTime.Add(time.Duration(i) * time.Second))
+		a.At(testTime.Add(time.Duration(i)*time.Second), nil)
 		a.Apply(messages.EventNumber(i+1), ev)
 	}
 	want := []Turn{

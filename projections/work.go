@@ -26,14 +26,12 @@ type Work struct {
 	// Summary is being made of the older part of the history; nil: none is.
 	Summary *Summary
 
-	at time.Time
+	origin
 }
-
-// At sets when the events that are applied next were recorded.
-func (w *Work) At(at time.Time) { w.at = at.UTC() }
 
 // Apply folds event number n.
 func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
+	e := w.event(n, ev)
 	switch ev := ev.(type) {
 	case messages.TurnStarted:
 		w.start(ev)
@@ -45,27 +43,34 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 	case messages.CompactionRequested:
 		w.Summary = summaryOf(ev)
-	case messages.CompactionFailed:
-		w.summaryOver(ev.Call)
-	case messages.HistoryCompacted:
-		w.summaryOver(ev.Call)
-	case messages.AgentCleared:
-		w.Ended = nil
-	case messages.AgentDeleted:
-		*w = Work{at: w.at}
+	default:
+		w.drop(e)
 	}
-	w.Inputs.Apply(n, ev)
-	w.Timers.Apply(n, ev)
-	w.Outbox.apply(n, ev, w.Turn)
-	use := useOf(ev)
+	w.Inputs.apply(e)
+	w.Timers.apply(e)
+	w.Outbox.apply(e.n, e.Event, w.Turn)
+	use := useOf(e)
 	w.Used = w.Used.Add(use)
-	if t := w.Turn; t != nil && t.ID == messages.TurnOf(ev) {
+	if t := w.Turn; t != nil && t.ID == e.Turn {
 		t.Used = t.Used.Add(use)
-		if t.apply(origin{n: n, at: w.at}, ev); t.Ended != 0 {
+		if t.apply(e); t.Ended != 0 {
 			w.Ended, w.Turn = t.ended(), nil
 		}
 	}
-	w.noteWaits(n)
+	w.noteWaits(e.n)
+}
+
+// drop folds the end of what was: of the summary that is being made, of what a clear drops, or
+// of all.
+func (w *Work) drop(e *event) {
+	switch {
+	case e.Is(messages.EndsAgent):
+		*w = Work{origin: w.origin}
+	case e.Is(messages.ClearsAgent):
+		w.Inputs, w.Timers, w.Ended = Inputs{}, Timers{}, nil
+	case e.Is(messages.Summarizes) && w.Summary != nil && w.Summary.Call == e.Call:
+		w.Summary = nil
+	}
 }
 
 func (w *Work) start(ev messages.TurnStarted) {
@@ -85,12 +90,6 @@ func (w *Work) raised(ev messages.BudgetRaised) {
 	}
 	if t := w.Turn; t != nil && sets(ev.Limits, t.Exhausted()) {
 		t.Reached = nil
-	}
-}
-
-func (w *Work) summaryOver(call messages.CallID) {
-	if s := w.Summary; s != nil && call != "" && s.Call == call {
-		w.Summary = nil
 	}
 }
 

@@ -107,7 +107,7 @@ func (o *offers) catchUp(n messages.EventNumber) error {
 // apply takes notice of a fact of the turn.
 func (o *offers) apply(f fact) {
 	if o != nil {
-		o.queue.At(f.at)
+		o.queue.At(f.at, f.by)
 		o.queue.Apply(f.n, f.ev)
 	}
 }

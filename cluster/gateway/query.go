@@ -128,8 +128,8 @@ func (g *Gateway) view(p *page, a messages.AgentID, q messages.Query) error {
 		var c projections.Children
 		return lines(p, a, q, c.List, &c)
 	case "timers":
-		var t projections.Timers
-		return lines(p, a, q, func() []messages.Timer { return t.Lines(a) }, &t)
+		var w projections.Work
+		return lines(p, a, q, func() []messages.Timer { return w.Timers.Lines(a) }, &w)
 	case "replay":
 		return g.replay(p, a, q)
 	case "show":

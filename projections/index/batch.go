@@ -207,13 +207,12 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 }
 
 func (f *folding) apply(frame *messages.Frame) {
-	f.effects.At(frame.Time)
-	f.effects.By(frame.Cause.Person())
+	f.effects.At(frame.Time, frame.Cause.Person())
 	for i, ev := range frame.Events {
 		n := frame.First + messages.EventNumber(i)
 		if ends(ev.EventType()) {
 			f.delete()
-			f.effects.At(frame.Time)
+			f.effects.At(frame.Time, frame.Cause.Person())
 		}
 		f.effects.Apply(n, ev)
 		f.usage.Apply(n, ev)

@@ -172,7 +172,7 @@ const (
 // tail gives messages as they are stored.
 func (f *follower) tail(ctx context.Context) error {
 	breaks := f.c.breaks()
-	r := reader{follower: f}
+	r := reader{follower: f, quiet: quietRounds}
 	defer r.close()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// quietRounds is how many fetches must have brought nothing but our own frames before
-	// the stream's end is asked for in their place.
+	// quietRounds is how many fetches in a row must have brought nothing but our own frames
+	// before the stream's end is asked for in their place, once another node has written.
 	quietRounds = 4
 	// readerExpires is how long the server keeps a consumer that nothing is fetched from.
 	readerExpires = time.Minute
@@ -50,7 +50,7 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && n < r.atOnce {
+	if err == nil && more && n < r.atOnce && !r.late {
 		r.at = max(r.at, r.goal) // the rest is of other partitions
 	}
 	return n, more, err

@@ -3,8 +3,6 @@ package projections
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"hash"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -25,47 +23,41 @@ func (h *History) Digest(parts ...string) messages.Digest {
 			last = chain(last, h.entries[i].asItem(part))
 		}
 	}
-	sum := sha256.New()
-	sum.Write(last[:])
+	text := append(make([]byte, 0, 1024), last[:]...)
 	for _, p := range parts {
-		writeText(sum, p)
+		text = appendSized(text, p)
 	}
-	return messages.Digest(hex.EncodeToString(sum.Sum(nil)))
+	return messages.DigestOf(text)
 }
 
-func chain(prev [sha256.Size]byte, item messages.Item) (next [sha256.Size]byte) {
-	sum := sha256.New()
-	sum.Write(prev[:])
+// chain returns the digest of a history that ends with item, by the one before it.
+func chain(prev [sha256.Size]byte, item messages.Item) [sha256.Size]byte {
+	text := append(make([]byte, 0, 1024), prev[:]...)
 	for _, s := range [...]string{string(item.Type), item.Role, string(item.CallID), item.Name, item.Arguments, item.Output, item.ID, string(item.Raw)} {
-		writeText(sum, s)
+		text = appendSized(text, s)
 	}
 	for _, p := range item.Content {
 		for _, s := range [...]string{p.Type, p.Text, p.ImageURL, p.Detail} {
-			writeText(sum, s)
+			text = appendSized(text, s)
 		}
-		writeBlob(sum, "part", p.Blob)
+		text = appendBlob(text, "part", p.Blob)
 	}
-	writeBlob(sum, "output", item.Blob)
-	writeBlob(sum, "raw", item.RawBlob)
-	sum.Sum(next[:0])
-	return next
+	text = appendBlob(text, "output", item.Blob)
+	return sha256.Sum256(appendBlob(text, "raw", item.RawBlob))
 }
 
-// writeBlob writes the hash of a blob, with what it is the payload of; nothing for
+// appendBlob appends the hash of a blob, with what it is the payload of; nothing for
 // none, so that a history without blobs has the digest that it always had. No part
 // has such a type.
-func writeBlob(h hash.Hash, of string, b *messages.Blob) {
-	if b != nil {
-		writeText(h, "blob of "+of)
-		writeText(h, string(b.SHA256))
+func appendBlob(text []byte, of string, b *messages.Blob) []byte {
+	if b == nil {
+		return text
 	}
+	return appendSized(appendSized(text, "blob of "+of), string(b.SHA256))
 }
 
-// writeText writes s with its length before it, so that no two lists of texts
+// appendSized appends s with its length before it, so that no two lists of texts
 // hash alike.
-func writeText(h hash.Hash, s string) {
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-	h.Write(n[:])
-	h.Write([]byte(s))
+func appendSized(text []byte, s string) []byte {
+	return append(binary.BigEndian.AppendUint64(text, uint64(len(s))), s...)
 }

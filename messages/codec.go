@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
+	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
 // maxDepth is how deep maps and lists may nest in anything decoded here.
@@ -34,6 +35,18 @@ func (s *source) text() ([]byte, error) {
 		return nil, err
 	}
 	return s.all[at : at+n], nil
+}
+
+// DecodeMapLen reads the head of a map. The library's own takes the head of an extension for
+// a part of it, and would read what [checkMsgpack] has not looked into.
+func (s *source) DecodeMapLen() (int, error) {
+	switch c, err := s.PeekCode(); {
+	case err != nil:
+		return 0, err
+	case msgpcode.IsExt(c):
+		return 0, errors.New("an extension is in the place of a map")
+	}
+	return s.Decoder.DecodeMapLen()
 }
 
 var sources = sync.Pool{New: func() any { return &source{Decoder: msgpack.NewDecoder(nil)} }}

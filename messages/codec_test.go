@@ -5,6 +5,8 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -60,6 +62,26 @@ func TestBombsAreRefused(t *testing.T) { // A102
 		}
 	}
 }
+
+// The library reads a map from inside an extension, whose bytes nothing has checked.
+func TestExtensionsAreNoMaps(t *testing.T) {
+	frame := mustEncode(t, sampleFrame(StatePatched{}))
+	cause, err := encode(&Cause{Type: "input"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string][]byte{
+		"frame": append(extension(len(frame)), frame[:len(frame)-sumSize]...), // sealed adds the sum
+		"cause": slices.Concat([]byte{0x82, 0xa1, 'c'}, extension(len(cause)), cause),
+	} {
+		if f, err := DecodeFrame(testAgent, sealed(b)); err == nil || !strings.Contains(err.Error(), "extension") {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+	}
+}
+
+// extension returns the head of an extension of n bytes.
+func extension(n int) []byte { return []byte{0xc8, byte(n >> 8), byte(n), 5} }
 
 // The library panics for nil where a time is to be.
 func TestPanicsOfTheLibraryAreErrors(t *testing.T) {

@@ -55,6 +55,10 @@ func TestTraits(t *testing.T) {
 		EndsModelCall:   "model.completed model.failed model.restarted compaction.failed history.compacted",
 		Failed:          "turn.failed model.failed tool.failed compaction.failed",
 		Lost:            "model.restarted tool.unknown",
+		Summarizes:      "compaction.requested compaction.failed history.compacted",
+		Replied:         "input.accepted input.cancelled input.dropped turn.completed turn.failed turn.aborted approval.requested",
+		EndsAgent:       "agent.deleted",
+		Public:          "agent.activated agent.deleted", // stored as they are where all others are encrypted
 	} {
 		if got := EventTypes(trait); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%b: %v, want %s", trait, got, want)

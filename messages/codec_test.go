@@ -66,7 +66,7 @@ func TestBombsAreRefused(t *testing.T) { // A102
 // The library reads a map from inside an extension, whose bytes nothing has checked.
 func TestExtensionsAreNoMaps(t *testing.T) {
 	frame := mustEncode(t, sampleFrame(StatePatched{}))
-	cause, err := encode(&Cause{Type: "input"})
+	cause, err := Pack(&Cause{Type: "input"})
 	if err != nil {
 		t.Fatal(err)
 	}

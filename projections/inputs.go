@@ -12,8 +12,6 @@ type Input struct {
 	N       messages.EventNumber // of its input.accepted
 	Size    int                  // of what a model is shown of its text by default, in bytes
 	Options messages.InputOptions
-	// Parent is the call that the input is the task of. Nil: it came from outside.
-	Parent *messages.Parent
 }
 
 // Inputs are the accepted inputs of an agent that no model has seen, oldest first. The zero
@@ -26,7 +24,7 @@ type Inputs struct {
 func (q *Inputs) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.InputAccepted:
-		in := Input{ID: ev.Input, N: e.n, Size: TextSize(ev.Content), Options: ev.Options, Parent: ev.Parent}
+		in := Input{ID: ev.Input, N: e.n, Size: TextSize(ev.Content), Options: ev.Options}
 		switch ev.Disposition {
 		case messages.Steered:
 			q.Steered = append(q.Steered, in)
@@ -96,14 +94,4 @@ func idsOf(list []Input) (ids []string) {
 		ids = append(ids, list[i].ID)
 	}
 	return ids
-}
-
-// callers returns the callers above the first of these inputs that is the task of a call.
-func (q *Inputs) callers(ids []string) []messages.Caller {
-	for i := range q.Queued {
-		if in := &q.Queued[i]; in.Parent != nil && slices.Contains(ids, in.ID) {
-			return in.Parent.Chain()
-		}
-	}
-	return nil
 }

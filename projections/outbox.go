@@ -191,6 +191,16 @@ func (o *Outbox) Task(input string) *Task {
 	return nil
 }
 
+// callers returns the callers above the first of these inputs that is a task.
+func (o *Outbox) callers(inputs []string) []messages.Caller {
+	for _, id := range inputs {
+		if task := o.Task(id); task != nil {
+			return task.Parent.Chain()
+		}
+	}
+	return nil
+}
+
 // Size estimates how many bytes the texts of ended tasks take.
 func (o *Outbox) Size() (size int) {
 	for i := range o.Tasks {

@@ -78,7 +78,7 @@ func (w *Work) start(ev messages.TurnStarted) {
 	if e := w.Ended; ev.Continues != "" && e != nil && e.ID == ev.Continues {
 		t.continues(e)
 	} else {
-		t.Callers = w.Inputs.callers(ev.Inputs)
+		t.Callers = w.Outbox.callers(ev.Inputs)
 	}
 	w.Turn = t
 }

@@ -22,8 +22,7 @@ func (s *State) childCall(turn messages.TurnID, call messages.CallID) *projectio
 	return nil
 }
 
-// spawn intends the task of a call, within the bounds of depth, number and
-// budget.
+// spawn intends the task of a call, within the bounds of depth, number and budget.
 func (d *decision) spawn(c *projections.CallState, reason string) {
 	t, tool := d.s.Turn, d.env.Definition.Tools[c.Tool]
 	limits, why := d.share()
@@ -114,14 +113,14 @@ func lower[N int | int64 | messages.Cost](a, b N) N {
 	return min(a, b)
 }
 
-// Awaits says that a report is of a child that a call waits for, and newer than what
+// Awaits reports whether a report is of a child that a call waits for, and newer than what
 // is known.
 func (s *State) Awaits(r messages.Report) bool {
 	c := s.childCall(r.Turn, r.Call)
 	return c != nil && c.Child.Agent == r.Child && !c.Child.Detached && r.N > c.Child.N
 }
 
-// report hears what became of a child.
+// report takes what a child reports.
 func (d *decision) report(c messages.Report) error {
 	if m := d.s.Outbox.Cancels(c.Turn, c.Call); m != nil && m.To == c.Child {
 		if !c.What.Ends() {
@@ -139,12 +138,12 @@ func (d *decision) report(c messages.Report) error {
 	case d.env.Definition.Unknown:
 		return d.unknown()
 	}
-	d.told(call, c)
+	d.reported(call, c)
 	return nil
 }
 
-// told records what a child has reported.
-func (d *decision) told(call *projections.CallState, c messages.Report) {
+// reported records what the child of a call reports.
+func (d *decision) reported(call *projections.CallState, c messages.Report) {
 	t := d.s.Turn
 	switch c.What {
 	case messages.ReportWaiting:
@@ -172,8 +171,8 @@ func (d *decision) told(call *projections.CallState, c messages.Report) {
 	}
 }
 
-// passDown gives a decision to the call below that waits for it. done says that
-// there is one, or that the decision is refused.
+// passDown forwards a decision to the call below that waits for it. It reports whether there
+// is one, or the decision is refused.
 func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.CallID, kind string, ev messages.ChildDecided) (done bool, err error) {
 	t := d.s.Turn
 	if t == nil {
@@ -182,41 +181,44 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	if own := t.Call(id); own != nil && (of == "" || of == t.ID) && (own.Outcome == projections.CallWaiting || own.Outcome == projections.CallUnknown) {
 		return false, nil
 	}
-	var found []messages.ChildDecided
-	changed := false
-	for i := range t.Calls {
-		if !t.Calls[i].ListsBelow() {
-			continue
-		}
-		for _, w := range t.Calls[i].Child.Waiting {
-			if w.Call != id || of != "" && w.Turn != of || w.Kind != kind {
-				continue
-			}
-			if ev.ArgsHash != "" && ev.ArgsHash != w.ArgsHash {
-				changed = true
-				continue
-			}
-			hit := ev
-			hit.Turn, hit.Call, hit.Agent, hit.Of, hit.Waits = t.ID, t.Calls[i].ID, w.Agent, w.Turn, w.Call
-			hit.ArgsHash = w.ArgsHash
-			found = append(found, hit)
-		}
-	}
+	found, others := waitingBelow(t, messages.Wait{Turn: of, Call: id, Kind: kind, ArgsHash: ev.ArgsHash}, ev)
 	switch {
 	case len(found) > 1:
 		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", id, found[0].Agent, found[1].Agent)
-	case len(found) == 1:
-		ev = found[0]
-		ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), messages.IDOf(c)), d.env.Person
-		if slices.ContainsFunc(d.s.Outbox.Messages, func(m projections.OutboxMessage) bool { return m.Decision != nil && saysSame(*m.Decision, ev) }) {
-			return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
-		}
-		d.emit(ev)
-		return true, nil
-	case changed:
+	case len(found) == 0 && others:
 		return true, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
+	case len(found) == 0:
+		return false, nil
 	}
-	return false, nil
+	ev = found[0]
+	ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), messages.IDOf(c)), d.env.Person
+	if slices.ContainsFunc(d.s.Outbox.Messages, func(m projections.OutboxMessage) bool { return m.Decision != nil && saysSame(*m.Decision, ev) }) {
+		return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
+	}
+	d.emit(ev)
+	return true, nil
+}
+
+// waitingBelow returns a decision for each call below the turn that waits as sought, and
+// reports whether others do with other arguments. An empty turn or hash fits all.
+func waitingBelow(t *projections.TurnState, sought messages.Wait, ev messages.ChildDecided) (found []messages.ChildDecided, others bool) {
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		if !c.ListsBelow() {
+			continue
+		}
+		for _, w := range c.Child.Waiting {
+			switch {
+			case w.Call != sought.Call || w.Kind != sought.Kind || sought.Turn != "" && w.Turn != sought.Turn:
+			case sought.ArgsHash != "" && sought.ArgsHash != w.ArgsHash:
+				others = true
+			default:
+				ev.Turn, ev.Call, ev.Agent, ev.Of, ev.Waits, ev.ArgsHash = t.ID, c.ID, w.Agent, w.Turn, w.Call, w.ArgsHash
+				found = append(found, ev)
+			}
+		}
+	}
+	return found, others
 }
 
 // saysSame reports whether two decisions are one but for their ids, reasons and persons.
@@ -234,7 +236,7 @@ func saysSame(a, b messages.ChildDecided) bool {
 	return a == b
 }
 
-// settled hears what became of a decision that was passed down.
+// settled records what became of a decision that was forwarded.
 func (d *decision) settled(c messages.Settled) error {
 	m := d.s.Outbox.Message(c.Decision)
 	if m == nil || m.Decision == nil {
@@ -248,7 +250,7 @@ func (d *decision) settled(c messages.Settled) error {
 	return nil
 }
 
-// stopChild tells of a call whose child is to stop with its turn.
+// stopChild cancels the child of a call, if the call waits for it.
 func (d *decision) stopChild(c *projections.CallState, why string) {
 	if c.Child != nil && !c.Child.Detached {
 		d.emit(messages.ChildAborted{Turn: d.s.Turn.ID, Call: c.ID, Child: c.Child.Agent, Input: c.Child.Input, Reason: why})

@@ -89,7 +89,10 @@ func (c *checker) farewell() {
 		cancels := func(cmd messages.Command) bool { _, is := cmd.(messages.Recall); return is }
 		c.must(len(c.stopping) == count(c.farewells, cancels), "a child was not asked to stop")
 		for id, t := range c.tasks {
-			reports := func(cmd messages.Command) bool { r, is := cmd.(messages.Report); return is && r.ID == messages.ReportID(id, r.N) && r.What.Ends() }
+			reports := func(cmd messages.Command) bool {
+				r, is := cmd.(messages.Report)
+				return is && r.ID == messages.ReportID(id, r.N) && r.What.Ends()
+			}
 			c.must(t.over || t.parent.Detached || count(c.farewells, reports) == 1, "a parent was not told how its task has ended")
 		}
 	}

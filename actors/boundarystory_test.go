@@ -90,7 +90,7 @@ func rests(reason string) func(*turn.State) bool {
 }
 
 // awaits reports whether a call below waits for a person.
-func awaits(s *turn.State) bool { return s.Turn != nil && s.Waiting() > 0 }
+func awaits(s *turn.State) bool { return s.Turn != nil && len(s.Waiting()) > 0 }
 
 // under is what somebody says, with its policy.
 func under(p messages.Policy, id, text string) messages.Input {

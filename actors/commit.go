@@ -87,7 +87,7 @@ func (a *agent) stalled(sender *actor.PID, err error) {
 
 // Summarize is what the headers of a frame say of the agent's state.
 func Summarize(s *turn.State) eventlog.Summary {
-	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: s.Waiting()}
+	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}

@@ -173,7 +173,7 @@ func (v *view) holds(id string) bool {
 
 // summaryOf is what headers must say of the state.
 func summaryOf(s *turn.State) eventlog.Summary {
-	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: s.Waiting()}
+	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
 		sum.Turn = s.Turn.ID
 	}

@@ -133,20 +133,3 @@ func (s *State) Open() bool {
 	}
 	return s.Turn.Paused() == "" || s.Summary != nil
 }
-
-// Waiting is how many calls wait for a person, those of children included.
-func (s *State) Waiting() int {
-	if s.Turn == nil {
-		return 0
-	}
-	n := 0
-	for i := range s.Turn.Calls {
-		switch c := &s.Turn.Calls[i]; {
-		case c.Outcome == projections.CallUnknown || c.Outcome == projections.CallWaiting:
-			n++
-		case c.ListsBelow():
-			n += len(c.Child.Waiting)
-		}
-	}
-	return n
-}

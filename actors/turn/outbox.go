@@ -69,7 +69,7 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 	case projections.ForwardDecision:
 		msg.Command = decisionOf(self, m.Decision)
 	case projections.ReportToParent:
-		msg.Command, msg.Resend = s.report(self, m), false
+		msg.Command, msg.Resend = s.report(self, s.Outbox.Task(m.Input), m.N), false
 	}
 	return msg, err == nil
 }
@@ -100,18 +100,19 @@ func decisionOf(self messages.AgentID, ev *messages.ChildDecided) messages.Comma
 	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
 }
 
-// report returns what the parent of a task is to know as of the message.
-func (s *State) report(self messages.AgentID, m *projections.OutboxMessage) messages.Report {
-	task := s.Outbox.Task(m.Input)
-	if task.End != nil {
-		return endReport(self, task)
-	}
-	r := messages.Report{What: messages.ReportGoing, N: m.N}
-	if task.Waits != "" {
+// report returns what the parent of a task is to know as of event n, or of its end.
+func (s *State) report(self messages.AgentID, task *projections.Task, n messages.EventNumber) messages.Report {
+	r := messages.Report{What: messages.ReportGoing, N: n}
+	switch {
+	case task.End != nil:
+		r = *task.End
+	case task.Waits != "":
 		r.What, r.Busy = messages.ReportWaiting, s.Turn.Paused() == ""
 		r.Waiting, r.More = s.Waits(self)
 	}
-	return addressed(r, self, task)
+	r.ID = messages.ReportID(task.Input, r.N)
+	r.Turn, r.Call, r.Child = task.Parent.Turn, task.Parent.Call, self.Full()
+	return r
 }
 
 // EndOf returns how a task has ended, to be sent to its parent once more: the report before
@@ -123,18 +124,7 @@ func (s *State) EndOf(self messages.AgentID, input string) (Message, bool) {
 		return Message{}, false
 	}
 	to, err := messages.ParseAgentID(task.Parent.Agent)
-	return Message{To: to, Command: endReport(self, task)}, err == nil
-}
-
-func endReport(self messages.AgentID, task *projections.Task) messages.Report {
-	return addressed(*task.End, self, task)
-}
-
-// addressed returns the report with the call that it is about.
-func addressed(r messages.Report, self messages.AgentID, task *projections.Task) messages.Report {
-	r.ID = messages.ReportID(task.Input, r.N)
-	r.Turn, r.Call, r.Child = task.Parent.Turn, task.Parent.Call, self.Full()
-	return r
+	return Message{To: to, Command: s.report(self, task, 0)}, err == nil
 }
 
 // stored continues when a message is stored for another agent: a report is done with, and so
@@ -144,7 +134,7 @@ func (d *decision) stored(o MessageStored) {
 	switch {
 	case m == nil:
 	case m.Kind == projections.ReportToParent:
-		d.emit(messages.ChildReported{Input: m.Input, Upto: m.N, What: d.s.report(d.env.Agent, m).What})
+		d.emit(messages.ChildReported{Input: m.Input, Upto: m.N, What: d.s.report(d.env.Agent, d.s.Outbox.Task(m.Input), m.N).What})
 	case m.Kind == projections.TaskMessage:
 		if c := d.s.childCall(m.Turn, m.Call); c != nil && c.Child.Detached {
 			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})

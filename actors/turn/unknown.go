@@ -2,10 +2,9 @@ package turn
 
 import "github.com/reprise-dev/reprise/messages"
 
-// An agent whose kind is not defined here, because its definition is gone or has
-// yet to come, ends what it is told to end: it can be deleted, its tasks can be
-// taken back, and it hears what becomes of children that are to stop. What it
-// could only go on with waits for a node that knows the kind.
+// An agent whose kind is not defined here, because its definition is gone or has yet to come,
+// can be deleted, its tasks can be cancelled, and it takes the reports of children that are to
+// stop. What takes a definition waits for a node that knows the kind.
 
 // unknown holds a command back until the kind is defined.
 func (d *decision) unknown() error {

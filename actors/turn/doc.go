@@ -2,9 +2,32 @@
 // input arrives, a model answers, a tool fails, a person interrupts, a process
 // comes back.
 //
-// It has no clock, no context, no goroutine and no door. [State.Decide] turns a
+// It has no clock, no context, no goroutine and no I/O. [State.Decide] turns a
 // command or an outcome into events; [State.Apply] folds events that were read
 // from the log; [State.Effects] lists what must now be done in the world.
+//
+// # What the caller does, in this order
+//
+//  1. Load: [State.Apply] every frame of the agent's log, or those after a snapshot
+//     ([Image.State]). No effect of what was read is under way.
+//  2. After a takeover, append what [State.Activate] returns, and in the same frame
+//     what [State.Decide] returns for [Recover]: calls that were cut off run again or are
+//     unknown. Under the same epoch decide Recover alone.
+//  3. Decide a command or an outcome. An error is a refusal, and changes nothing.
+//  4. Append the events as one frame, then [State.Record] that. If the append fails, or its
+//     outcome is not known, drop the state and load it again: it is ahead of the log.
+//  5. Compare [State.Effects] with the effects under way: begin those that are new, cancel
+//     those that are listed no more.
+//  6. Decide the outcome of each effect, as in 3. Outcomes that come together may share a
+//     frame.
+//
+// A delete ends what runs and waits, in a frame that has no command as its cause, then
+// the agent itself (agent.deleted, alone in its frame). In between the caller stores what
+// the agent owes to others ([State.Farewells]); after it the caller removes everything
+// stored before. From there on the agent is one that was never sent anything, but for its
+// numbers.
+//
+// # The states of a turn
 //
 //	        input                 no more calls, a stop tool, a hook
 //	idle ──────────▶ running ───────────────────▶ completed
@@ -15,11 +38,41 @@
 //	                  ▼ │ approve, deny, decide, resume, or an expiry
 //	                paused  (approval, unknown outcome, hook, limit, a child that waits)
 //
-// A delete ends what runs and waits, in a frame that has no command as its cause, then
-// the agent itself (agent.deleted, alone in its frame). In between the caller stores what
-// the agent owes to others ([State.Ends]); after it the caller removes everything
-// stored before. From there on the agent is one that was never sent anything, but for its
-// numbers.
+// Within a step of a running turn:
+//
+//	  ┌────────────────────────────────────────────────────────────────────────────────┐
+//	  ▼                                                                                │
+//	(summary) ─▶ (hooks before the model) ─▶ model ─▶ calls, up to Parallel at once ───┤
+//	                                           ▲ │                                     │
+//	                                           └─┘ retry, fallback     no more calls   ▼
+//	                                                      completed ◀─ (hooks at the end)
+//
+// # What comes next
+//
+// A command or an outcome records its own events alone. Then Decide takes one step after
+// the other, the first of this table that applies, until the agent waits:
+//
+//	if                                               then
+//	the definition is unknown                        wait
+//	no turn runs, and inputs are queued              start the turn of the first one
+//	the turn is paused for calls that can go on      resume it
+//	the turn is paused                               wait
+//	a limit is reached, and the definition fails it  fail the turn
+//	a model or hooks are asked                       wait
+//	a summary is being made                          wait, or pause if a limit is reached
+//	a hook has ended the turn                        skip the calls that have not begun
+//	a call may start                                 start it
+//	a call runs                                      wait
+//	a hook wants a person                            pause
+//	a limit is reached, and calls have not begun     pause
+//	calls are left to the agent's next owner         wait
+//	calls wait for a person, here or below           pause
+//	the turn has its answer, and nothing or no limit
+//	lets it make another model call                  ask the hooks at its end, then complete it
+//	the next request is too large                    compact the history
+//	a limit is reached                               record that; then fail or pause
+//	hooks want to see the request                    ask them
+//	else                                             request the model call
 //
 // # Guarantees
 //

@@ -94,7 +94,7 @@ func (a *agent) begin(e turn.Effect) func() {
 	case turn.AskHooks:
 		return a.beginHooks(e)
 	case turn.Begin:
-		a.report(e, turn.TurnDue{})
+		a.report(e, turn.Continue{})
 	case turn.RunTool:
 		return a.beginTool(e)
 	case turn.Send:
@@ -272,7 +272,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		h.info.Step++
 	}
 	a.rewritten, a.missing = nil, nil
-	atStart, most := !t.Asked, a.def.showAtMost()
+	atStart, most := !t.Asked(), a.def.showAtMost()
 	gone := hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Decisions: []turn.HookDecision{
 		{Hook: "hooks", Point: string(e.Point), Do: turn.HookFailed, Reason: errHookGone.Error()},
 	}}}
@@ -491,7 +491,8 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c projections.Call
 		a.rt.logger.Warn("a tool could not tell what became of a call", a.id.LogAttr(a.epoch), "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
-	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.shelf.most)}
+	outcomes := map[tool.Found]messages.Outcome{tool.Done: messages.OutcomeCompleted, tool.NotDone: messages.OutcomeRetry}
+	return turn.ToolReconciled{Call: c.ID, Outcome: outcomes[found], Output: printable(output, a.rt.shelf.most)}
 }
 
 // maxMessage is the longest text of an error that is kept, in bytes.

@@ -506,7 +506,7 @@ func sound(items []messages.Item) error {
 
 // tellEnded tells the hooks of turns in the frame that have failed or were aborted.
 func (a *agent) tellEnded(f *messages.Frame) {
-	if !a.def.turn.EndHooks {
+	if !a.def.turn.HooksAt(turn.TurnEnd) {
 		return
 	}
 	for _, ev := range f.Events {

@@ -46,8 +46,8 @@ func (t *TurnState) hookDecided(ev messages.HookDecided) {
 			t.answer(ev.Answer)
 		}
 	case HookContinue:
-		if end && ev.Note != "" && !t.Again {
-			t.again()
+		if end && ev.Note != "" && t.Again == "" {
+			t.again(ev.Hook)
 		}
 	}
 }
@@ -61,10 +61,10 @@ func (t *TurnState) answer(text string) {
 	t.Answer = &Output{Text: text}
 }
 
-// again folds the wish for another model call: what the turn has answered holds if it may make
-// none.
-func (t *TurnState) again() {
-	if t.Again = true; t.HookAnswer != nil {
+// again folds a hook's wish for another model call: what the turn has answered holds if it may
+// make none.
+func (t *TurnState) again(hook string) {
+	if t.Again = hook; t.HookAnswer != nil {
 		t.Answer, t.HookAnswer = &Output{Text: *t.HookAnswer}, nil
 	}
 }

@@ -24,11 +24,18 @@ type PendingModel struct {
 	Refused Refusal
 	// Shortened reports that the history was compacted because the request was too long.
 	Shortened bool
-	// RetryAt is when the next attempt begins. Zero: one is under way, or Due.
-	RetryAt time.Time
-	// Due reports that the attempt is over and the next one can begin.
-	Due bool
+	Phase     ModelPhase
 }
+
+// ModelPhase is where a model call is between two attempts.
+type ModelPhase int
+
+// The phases.
+const (
+	ModelUnderWay ModelPhase = iota // its answer is awaited
+	ModelWaits                      // for the time of the next attempt
+	ModelDue                        // the next attempt can begin
+)
 
 // Refusal is a failure, as in model.failed.
 type Refusal struct {
@@ -37,7 +44,7 @@ type Refusal struct {
 }
 
 // UnderWay reports whether an answer is awaited.
-func (m *PendingModel) UnderWay() bool { return m.RetryAt.IsZero() && !m.Due }
+func (m *PendingModel) UnderWay() bool { return m.Phase == ModelUnderWay }
 
 // Kinds of errors of models, as in package providers.
 const (
@@ -55,14 +62,14 @@ func (m *PendingModel) apply(ev messages.Event) {
 		m.failed(ev)
 	case messages.ModelRestarted:
 		m.Restarts++
-		m.Due = true
+		m.Phase = ModelDue
 	case messages.ModelSwitched:
-		m.Failures, m.Shortened, m.Due = 0, false, true
+		m.Failures, m.Shortened, m.Phase = 0, false, ModelDue
 	case messages.HistoryCompacted:
 		m.shortened()
 	default:
 		if timer := timerOver(ev); timer.id == TimerID(ForRetry, m.ID) {
-			m.RetryAt, m.Due = time.Time{}, true
+			m.Phase = ModelDue
 		}
 	}
 }
@@ -72,8 +79,8 @@ func (m *PendingModel) failed(ev messages.ModelFailed) {
 	if m.Refused.Kind == "" && refusals[ev.Kind] {
 		m.Refused = Refusal{ev.Kind, ev.Message, ev.Status}
 	}
-	if m.Due = ev.RetryAt == nil; !m.Due {
-		m.RetryAt = *ev.RetryAt
+	if m.Phase = ModelDue; ev.RetryAt != nil {
+		m.Phase = ModelWaits
 	}
 }
 

@@ -23,7 +23,6 @@ type TurnState struct {
 
 	// Model is the call that is awaited or waits for its next attempt.
 	Model    *PendingModel
-	Asked    bool   // a model was asked
 	Switched string // the model that a fallback chose; empty: the definition's
 	// ToolChoice is forced until ToolUsed: a tool was asked for, in an answer that was not cut off.
 	ToolChoice string
@@ -32,17 +31,19 @@ type TurnState struct {
 	// was tried.
 	Compacted bool
 	Fresh     []string // inputs that began the turn and no model call has seen
-	Refused   bool     // it has failed because a model refused what its last request held
+	// Withheld is what was new in its last request, from this event on, as a model has refused
+	// that and it has failed. 0: no model has.
+	Withheld messages.EventNumber
+	// Before is the number of steps of the turns that it continues.
+	Before int
 
 	// Answer is the model's when it asks for nothing more, HookAnswer the one that a hook
 	// ends the turn with.
 	Answer     *Output
 	HookAnswer *string
-	// Again reports that at the turn's end a hook has asked for another model call, which was
-	// not made.
-	Again  bool
-	Held   string   // why a hook wants a person, until the turn is resumed
-	Hooked []string // hooks that are not asked again in this step, as point/name
+	Again      string   // the hook that at the turn's end asked for a model call that is not made yet
+	Held       string   // why a hook wants a person, until the turn is resumed
+	Hooked     []string // hooks that are not asked again in this step, as point/name
 
 	// Calls are the tool calls of the newest step, in the model's order.
 	Calls []CallState
@@ -66,7 +67,7 @@ type DoneCall struct {
 func (t *TurnState) ended() *TurnState {
 	e := &TurnState{Turn: t.Turn}
 	if t.Phase == Failed {
-		e.Used, e.Refused, e.Model, e.ToolChoice, e.ToolUsed = t.Used, t.Refused, t.Model, t.ToolChoice, t.ToolUsed
+		e.Used, e.Withheld, e.Model, e.ToolChoice, e.ToolUsed = t.Used, t.Withheld, t.Model, t.ToolChoice, t.ToolUsed
 		e.CallIDs, e.Done, e.Children, e.Callers = t.CallIDs, t.Done, t.Children, t.Callers
 	}
 	return e
@@ -90,9 +91,9 @@ func (t *TurnState) apply(e *event) {
 	}
 	switch ev := e.Event.(type) {
 	case messages.TurnStarted:
-		t.ToolChoice, t.Fresh = ev.ToolChoice, ev.Inputs
+		t.ToolChoice, t.Fresh, t.Before = ev.ToolChoice, ev.Inputs, ev.Steps
 	case messages.TurnFailed:
-		t.Refused = ev.Withheld != 0
+		t.Withheld = ev.Withheld
 	case messages.InputAccepted:
 		t.Hooked = nil // none of them was asked about it
 	case messages.HookDecided:
@@ -140,8 +141,8 @@ func (t *TurnState) modelRequested(ev messages.ModelRequested) {
 	if old := t.Model; old != nil && ev.Attempt > 1 {
 		m.Failures, m.Restarts, m.Refused, m.Shortened = old.Failures, old.Restarts, old.Refused, old.Shortened
 	}
-	t.Model, t.Asked, t.Fresh, t.Calls = m, true, nil, nil
-	t.Answer, t.Again, t.Hooked, t.Compacted = nil, false, nil, false
+	t.Model, t.Fresh, t.Calls = m, nil, nil
+	t.Answer, t.Again, t.Hooked, t.Compacted = nil, "", nil, false
 }
 
 // applyCall folds what concerns the tool calls.
@@ -170,6 +171,9 @@ func (t *TurnState) applyCall(e *event) {
 // RepeatHurts reports whether a second call with the same arguments may have a second
 // effect that is not wanted: such calls are flagged.
 func RepeatHurts(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Rerun }
+
+// Asked reports whether a model was asked in this turn.
+func (t *TurnState) Asked() bool { return t.Steps > t.Before }
 
 // Total returns what the turn and its children have used, as far as that is known.
 func (t *TurnState) Total() messages.Usage { return t.Usage.Add(t.Below) }

@@ -23,7 +23,7 @@ func BenchmarkTurn(b *testing.B) {
 			d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly, Approval: "asked"}}
 		}},
 		{"limits", func(d *turn.Definition) { d.TurnLimits = messages.Limits{MaxTokens: 1 << 30, MaxDuration: 1 << 40} }},
-		{"hooks", func(d *turn.Definition) { d.ModelHooks, d.EndHooks = true, true }},
+		{"hooks", func(d *turn.Definition) { d.Hooks = []turn.Point{turn.BeforeModel, turn.TurnEnd} }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			env := turn.Env{
@@ -40,7 +40,7 @@ func BenchmarkTurn(b *testing.B) {
 				if _, err := s.Decide(env, cmd); err != nil {
 					b.Fatal(err)
 				}
-				if !env.Definition.ModelHooks {
+				if len(env.Definition.Hooks) == 0 {
 					return
 				}
 				if e := s.Effects(); len(e) > 0 && e[0].Do == turn.AskHooks {

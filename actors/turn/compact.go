@@ -67,7 +67,7 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 	keep, least := d.keep(0), size/worthwhile
 	if d.env.Definition.Compact.AtTokens == 0 {
 		all := d.cut(1).Size
-		if e := d.s.Ended; e == nil || !e.Refused || size > 3*all {
+		if e := d.s.Ended; e == nil || e.Withheld == 0 || size > 3*all {
 			return projections.Cut{}, 0
 		}
 		keep, least = h.Len()/2, all/2

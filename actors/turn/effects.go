@@ -35,7 +35,7 @@ const (
 	RunTool                     // ToolReturned or ToolErred
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
-	Begin                       // TurnDue
+	Begin                       // Continue
 	Send                        // MessageStored, unless the message is sent again
 	Summarize                   // Summarized or SummaryErred, not before Until
 )

@@ -69,7 +69,7 @@ var faults = []fault{
 	{"lose a lost call's reservation", "(*decision).restart",
 		`d.settleUnknown(m)`, ``},
 	{"ask hooks again without end", "(*decision).nextRequest",
-		`d.env.Definition.ModelHooks && !d.modelHooksAsked()`, `d.env.Definition.ModelHooks`},
+		`d.env.Definition.HooksAt(BeforeModel) && !d.modelHooksAsked()`, `d.env.Definition.HooksAt(BeforeModel)`},
 	{"ask a model in place of the answer of a hook", "(*decision).wantsAnotherCall",
 		`t.HookAnswer == nil && (`, `(`},
 	{"a timer outlives a clear", "(*decision).drop",
@@ -123,7 +123,7 @@ var faults = []fault{
 // folded are mistakes in the folds that the machine's state is made of.
 var folded = []fault{
 	{"hooks continue a turn without end", "(*TurnState).hookDecided",
-		`ev.Note != "" && !t.Again`, `ev.Note != ""`},
+		`ev.Note != "" && t.Again == ""`, `ev.Note != ""`},
 	{"start a gated call ungranted", "(*ToolCall).ask",
 		`c.leave(CallWaiting)`, `c.leave(CallRequested)`},
 	{"count a reservation beside the use", "modelUse",

@@ -93,7 +93,7 @@ func (d *decision) next() step {
 		return step{move: resumeTurn}
 	case t.Reached != nil && !d.env.Definition.PauseAtLimit:
 		return step{move: failTurn}
-	case t.Model != nil && !t.Model.Due, s.asking() != "":
+	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking() != "":
 		return step{}
 	case s.Summary != nil && s.Summary.Turn == t.ID && t.Reached != nil:
 		return pauseForLimit(t)
@@ -150,7 +150,7 @@ func (d *decision) nextRequest(t *projections.TurnState) step {
 	output, answered := d.output()
 	switch {
 	case answered && !(d.wantsAnotherCall(t) && d.withinLimits(t)):
-		if d.env.Definition.EndHooks && d.asked.Point != TurnEnd {
+		if d.env.Definition.HooksAt(TurnEnd) && d.asked.Point != TurnEnd {
 			return step{move: askHooks, point: TurnEnd}
 		}
 		return step{move: completeTurn, output: output}
@@ -165,7 +165,7 @@ func (d *decision) nextRequest(t *projections.TurnState) step {
 	if o := d.over(t.Limits, d.agentLimits()); o.Limit != "" {
 		return step{move: reachLimit, reached: o}
 	}
-	if d.env.Definition.ModelHooks && !d.modelHooksAsked() {
+	if d.env.Definition.HooksAt(BeforeModel) && !d.modelHooksAsked() {
 		return step{move: askHooks, point: BeforeModel}
 	}
 	return step{move: requestModel}
@@ -175,7 +175,7 @@ func (d *decision) nextRequest(t *projections.TurnState) step {
 // hook at its end, or for inputs that steer it. The answer of a hook, and a hook at the end that
 // finishes the turn, leave such inputs to a turn of their own.
 func (d *decision) wantsAnotherCall(t *projections.TurnState) bool {
-	return t.HookAnswer == nil && (t.Again || len(d.s.Inputs.Steered) > 0 && !d.endHooksWant(HookFinish))
+	return t.HookAnswer == nil && (t.Again != "" || len(d.s.Inputs.Steered) > 0 && !d.endHooksWant(HookFinish))
 }
 
 // endHooksWant reports whether a hook at the turn's end has just decided for the action.

@@ -98,18 +98,17 @@ type (
 	// ToolReconciled is what a tool that reconciles knows of a lost call.
 	ToolReconciled struct {
 		Call messages.CallID
-		// Done: Output is the result. NotDone: it may run. Neither: unknown.
-		Done, NotDone bool
-		Output        string
-		Blob          *messages.Blob
+		// Outcome is messages.OutcomeCompleted if Output or Blob is the result, OutcomeRetry if
+		// the call may run. Empty: the tool cannot tell.
+		Outcome messages.Outcome
+		Output  string
+		Blob    *messages.Blob
 	}
-	// TurnDue says that the next turn can begin.
-	TurnDue struct{}
 	// Recover says that whatever ran is gone with its process.
 	Recover struct{}
-	// Stay says that the agent is not about to go to another owner after all: calls
-	// that waited for the next one begin here.
-	Stay struct{}
+	// Continue has the agent do what it has left: begin the next turn, or calls that waited for
+	// another owner, which does not come after all.
+	Continue struct{}
 )
 
 // Judgement is what is known of a call before it runs. The zero value lets it,

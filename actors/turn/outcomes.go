@@ -23,7 +23,7 @@ func (d *decision) outcome(o any) bool {
 	case Recover:
 		d.recover()
 		return true
-	case TurnDue, Stay:
+	case Continue:
 		return true
 	case HooksAsked:
 		return d.hooksAsked(o)
@@ -316,10 +316,10 @@ func (d *decision) reconciled(o ToolReconciled) {
 	if c == nil || c.Outcome != projections.CallRunning || !d.s.isLost(c) {
 		return
 	}
-	switch {
-	case o.Done:
+	switch o.Outcome {
+	case messages.OutcomeCompleted:
 		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
-	case o.NotDone:
+	case messages.OutcomeRetry:
 		d.runAgain(c, "reconcile")
 	default:
 		d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran, and the tool cannot tell what became of it"})

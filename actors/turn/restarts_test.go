@@ -25,7 +25,7 @@ func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 			s.State = state
 			s.Decide(turn.Recover{})
 			if tool == "ship" {
-				s.Decide(turn.ToolReconciled{Call: "c1", NotDone: true})
+				s.Decide(turn.ToolReconciled{Call: "c1", Outcome: messages.OutcomeRetry})
 			}
 		}
 		failed := false

@@ -270,7 +270,7 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 	case turn.ToolReturned:
 		c.must(ev.By == "" && call.running && cmd.Call == ev.Call && cmd.Attempt == call.attempt && cmd.Output == ev.Output, "a result of another call or attempt")
 	case turn.ToolReconciled:
-		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Done && call.onUnknown == messages.Reconcile, "a result that no tool told")
+		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted && call.onUnknown == messages.Reconcile, "a result that no tool told")
 	case messages.Decide:
 		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that nobody decided")
 	case messages.Report:

@@ -52,10 +52,14 @@ func (s *sim) define() {
 		def.ToolChoice = s.one("required", "none", "add", "mail", "gone")
 	}
 	if s.has(withHooks, 3) {
-		def.ModelHooks = !s.chance(4)
-		def.EndHooks = !def.ModelHooks || s.chance(2)
+		if !s.chance(4) {
+			def.Hooks = append(def.Hooks, turn.BeforeModel)
+		}
+		if len(def.Hooks) == 0 || s.chance(2) {
+			def.Hooks = append(def.Hooks, turn.TurnEnd)
+		}
 		if s.eager = s.chance(2); s.eager {
-			def.ModelHooks, def.EndHooks = true, true
+			def.Hooks = []turn.Point{turn.BeforeModel, turn.TurnEnd}
 		}
 	}
 	def.Compact = s.compactions()
@@ -127,11 +131,11 @@ func (s *sim) comes(e turn.Effect) any {
 	case turn.AskHooks:
 		return s.hooksCome(e)
 	case turn.Begin:
-		return turn.TurnDue{}
+		return turn.Continue{}
 	case turn.Summarize:
 		return s.summaryComes(e)
 	case turn.Reconcile:
-		return turn.ToolReconciled{Call: e.Call, Done: s.chance(3), NotDone: s.chance(3), Output: "found"}
+		return turn.ToolReconciled{Call: e.Call, Outcome: messages.Outcome(s.one("", "completed", "retry")), Output: "found"}
 	}
 	if sends(e) {
 		return s.posted(e)
@@ -199,7 +203,7 @@ func (s *sim) items() (items []messages.Item) {
 // hooks are what hooks at a point decide, once in so many times.
 func (s *sim) hooks(point string, in int) (list []turn.HookDecision) {
 	def := s.env.Definition
-	if !def.ModelHooks && !def.EndHooks || s.tame {
+	if len(def.Hooks) == 0 || s.tame {
 		return nil
 	}
 	if s.eager {
@@ -233,7 +237,7 @@ func (s *sim) hooksCome(e turn.Effect) turn.HooksAsked {
 	if t == nil {
 		return o // too late
 	}
-	if !t.Asked {
+	if !t.Asked() {
 		o.Decisions = s.hooks("turn_start", 6)
 	}
 	o.Decisions = append(o.Decisions, s.hooks("before_model", 3)...)

@@ -97,9 +97,6 @@ func (k *kept) inUTC() {
 }
 
 func turnInUTC(t *projections.TurnState) {
-	if m := t.Model; m != nil {
-		m.RetryAt = inUTC(m.RetryAt)
-	}
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		c.ExpiresAt = inUTC(c.ExpiresAt)

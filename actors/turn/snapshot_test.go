@@ -78,7 +78,7 @@ func TestImageForgetsZone(t *testing.T) { // A27
 	sc := got.Timers.Scheduled[0]
 	for name, at := range map[string]time.Time{
 		"set": sc.Set, "at": sc.At, "deadline": *sc.Input.Deadline, "summary": got.Summary.NotBefore,
-		"retry": got.Turn.Model.RetryAt, "timer": got.Timers.Turn[0].At, "expiry": *got.Turn.Calls[0].Child.Waiting[0].ExpiresAt,
+		"timer": got.Timers.Turn[0].At, "expiry": *got.Turn.Calls[0].Child.Waiting[0].ExpiresAt,
 	} {
 		if at.Location() != time.UTC {
 			t.Errorf("%s is in %s", name, at.Location())

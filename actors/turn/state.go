@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -92,10 +93,12 @@ type Definition struct {
 	ShowAtMost int
 	// Compact says when and how a history is compacted.
 	Compact Compact
-	// ModelHooks and EndHooks say that hooks must be asked before each model
-	// call, and before a turn completes.
-	ModelHooks, EndHooks bool
+	// Hooks are the points at which hooks must be asked.
+	Hooks []Point
 }
+
+// HooksAt reports whether hooks must be asked at a point.
+func (d *Definition) HooksAt(p Point) bool { return slices.Contains(d.Hooks, p) }
 
 // Compact says when and how a history is compacted. The zero value does not before a model
 // has refused a request for its length.
@@ -163,6 +166,6 @@ type Env struct {
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
 	// Leaving says that the agent is about to go to another owner: calls that must not
-	// be cut off are not begun, so that its next owner does, or this one after Stay.
+	// be cut off are not begun, so that its next owner does, or this one at Continue.
 	Leaving bool
 }

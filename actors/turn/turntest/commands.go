@@ -224,7 +224,8 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	},
 	// reconciled CALL done|notdone|unsure [RESULT]
 	"reconciled": func(_ *Stage, args []string) any {
-		return turn.ToolReconciled{Call: messages.CallID(args[0]), Done: args[1] == "done", NotDone: args[1] == "notdone", Output: at(args, 2)}
+		found := map[string]messages.Outcome{"done": messages.OutcomeCompleted, "notdone": messages.OutcomeRetry}
+		return turn.ToolReconciled{Call: messages.CallID(args[0]), Outcome: found[args[1]], Output: at(args, 2)}
 	},
 	"recover": func(*Stage, []string) any { return turn.Recover{} },
 }

@@ -61,7 +61,12 @@ var ownSettings = map[string]func(s *Stage, args []string){
 			"fallbacks":  func(v string) { d.Fallbacks = strings.Split(v, ",") },
 			"max_output": func(v string) { d.MaxOutput = Outputs(number(v)) },
 			"hooks": func(v string) {
-				d.ModelHooks, d.EndHooks = strings.Contains(v, "model"), strings.Contains(v, "end")
+				d.Hooks = nil
+				for word, point := range map[string]turn.Point{"model": turn.BeforeModel, "end": turn.TurnEnd} {
+					if strings.Contains(v, word) {
+						d.Hooks = append(d.Hooks, point)
+					}
+				}
 			},
 		} {
 			if v, ok := opts[name]; ok {

@@ -109,7 +109,7 @@ func (d *decision) forget(c messages.Forget) error {
 	return nil
 }
 
-// decide settles a call whose outcome is unknown.
+// decide gives a call whose outcome is unknown the one that a person knows.
 func (d *decision) decide(c messages.Decide) error {
 	below := messages.ChildDecided{Outcome: c.Outcome, Result: c.Result, Reason: c.Reason}
 	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitUnknown, below); done {
@@ -185,8 +185,8 @@ func (d *decision) repeats(c *projections.CallState) (of messages.CallID, reason
 	return "", ""
 }
 
-// same says whether two texts are the same JSON value. What a decision has read
-// once it remembers: an answer may hold many calls.
+// same reports whether two texts are the same JSON value. Each text is parsed once in a decision:
+// an answer may hold many calls.
 func (d *decision) same(a, b string) bool { return a == b || d.canonical(a) == d.canonical(b) }
 
 func (d *decision) canonical(s string) string {

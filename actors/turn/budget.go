@@ -68,7 +68,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 // prose has with the usual tokenizers.
 const bytesPerToken = 4
 
-// budgeted says that tokens or money are limited, so that reservations are made.
+// budgeted reports whether tokens or money are limited, so that reservations are made.
 func (d *decision) budgeted() bool {
 	limits := [...]messages.Limits{d.env.Definition.TurnLimits, d.agentLimits()}
 	if t := d.s.Turn; t != nil {
@@ -97,7 +97,7 @@ func (d *decision) estimate() projections.Use {
 			size += q.Size
 		}
 	}
-	u := messages.Usage{Input: (size + bytesPerToken - 1) / bytesPerToken, Output: def.MaxOutput[model]}
+	u := messages.Usage{Input: tokensOf(size), Output: def.MaxOutput[model]}
 	return projections.Use{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
 }
 
@@ -109,34 +109,24 @@ func (d *decision) reserve(step int) {
 	}
 }
 
-// settle replaces the call's reservation by what it used.
-func (d *decision) settle(m *projections.PendingModel, u messages.Usage, cost messages.Cost) {
-	if d.s.Turn.Reserved != nil {
-		t := d.s.Turn
-		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: u.Tokens(), Cost: cost})
-	}
-}
-
-// settleFailed settles a failed attempt. One that broke off in the middle of its
-// answer has used more than nothing, even if it does not say so.
-func (d *decision) settleFailed(m *projections.PendingModel, o ModelErred, cost messages.Cost) {
-	if o.Begun && o.Usage == (messages.Usage{}) {
-		d.settleUnknown(m)
+// settle replaces the reservation of a model call by what the call used. If that is not known,
+// the reservation counts.
+func (d *decision) settle(m *projections.PendingModel, u messages.Usage, cost messages.Cost, unknown bool) {
+	t := d.s.Turn
+	if t.Reserved == nil {
 		return
 	}
-	d.settle(m, o.Usage, cost)
-}
-
-// settleUnknown counts the reservation of a call as used whose answer will
-// never be known.
-func (d *decision) settleUnknown(m *projections.PendingModel) {
-	if d.s.Turn.Reserved != nil {
-		t := d.s.Turn
-		d.emit(messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: d.s.Turn.Reserved.Tokens, Cost: d.s.Turn.Reserved.Cost, Unknown: true})
+	ev := messages.BudgetSettled{Turn: t.ID, Step: t.Steps, Call: m.ID, Tokens: u.Tokens(), Cost: cost}
+	if unknown {
+		ev.Tokens, ev.Cost, ev.Unknown = t.Reserved.Tokens, t.Reserved.Cost, true
 	}
+	d.emit(ev)
 }
 
-// raiseIt tells what a person can do about a limit.
+// settleLost settles a model call whose answer will never be known.
+func (d *decision) settleLost(m *projections.PendingModel) { d.settle(m, messages.Usage{}, 0, true) }
+
+// raiseIt is what a person can do about a limit.
 const raiseIt = "; resume it with a higher one to go on"
 
 // withinLimits reports whether the turn may make another model call.

@@ -11,7 +11,7 @@ import (
 // maxSummaries is how often a summary is tried before the history is cut without.
 const maxSummaries = 3
 
-// DefaultKeep is how many items a compaction keeps that nobody has told.
+// DefaultKeep is how many items a compaction keeps by default.
 const DefaultKeep = 20
 
 // worthwhile is which part of a request that is too large must go for a
@@ -80,7 +80,7 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 	return projections.Cut{}, 0
 }
 
-// affordable says that the turn may make another model call, but for what the
+// affordable reports whether the turn may make another model call, but for what the
 // compaction is to save.
 func (d *decision) affordable(t *projections.TurnState) bool {
 	switch d.over(t.Limits, d.agentLimits()).Limit {
@@ -106,7 +106,7 @@ func (d *decision) cut(keep int) projections.Cut {
 	return d.s.History.Cut(d.keep(keep), d.env.Definition.ShowAtMost)
 }
 
-// compactHistory is what a person asks for.
+// compactHistory compacts the history as a command wants it.
 func (d *decision) compactHistory(c messages.Compact) error {
 	how := c.How
 	if how == "" {
@@ -126,7 +126,7 @@ func (d *decision) compactHistory(c messages.Compact) error {
 	return nil
 }
 
-// window lets a line stand for what is left out.
+// window replaces the older part of the history by a line.
 func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason string) {
 	d.emit(messages.HistoryCompacted{
 		Turn: turn, Upto: cut.Upto, Dropped: cut.Dropped, Kept: cut.Kept, How: messages.CompactWindow,
@@ -135,8 +135,8 @@ func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason stri
 	})
 }
 
-// because is why a window is in the place of a summary that was wanted for a reason.
-func because(why, reason string) string {
+// windowReason returns why a window takes the place of a summary that was made for a reason.
+func windowReason(why, reason string) string {
 	if reason == "" {
 		return why
 	}
@@ -155,7 +155,7 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
 		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput[s.Model]}
 		need = projections.Use{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
-			d.window(cut, s.Turn, because("a limit does not allow a summary", s.Reason))
+			d.window(cut, s.Turn, windowReason("a limit does not allow a summary", s.Reason))
 			return
 		}
 	}
@@ -170,7 +170,7 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
 	d.emit(ev)
 }
 
-// tooMuch says that a limit does not allow so much more.
+// tooMuch reports whether a limit does not allow so much more.
 func (d *decision) tooMuch(need projections.Use) bool {
 	over := func(l messages.Limits, u projections.Use) bool {
 		return l.MaxTokens != 0 && u.Tokens+need.Tokens > l.MaxTokens || l.MaxCost != 0 && u.Cost+need.Cost > l.MaxCost
@@ -192,8 +192,8 @@ func (d *decision) requestSize() int {
 
 func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken }
 
-// summarized puts a summary in its place, unless that is another one by now: then
-// it is made again.
+// summarized puts a summary in its place, unless the history is another one by now: then it is
+// made again.
 func (d *decision) summarized(c projections.Summary, o Summarized) {
 	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
 	if d.s.History.DigestBefore(c.Upto) != c.Digest {
@@ -239,7 +239,7 @@ func (d *decision) lostSummary() {
 	d.summaryAgain(c, time.Time{})
 }
 
-// giveUp records that nobody hears what comes of a summary.
+// giveUp records that what comes of a summary is not awaited any more.
 func (d *decision) giveUp(c projections.Summary, kind, message string) {
 	d.emit(messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: kind, Message: message, Unknown: true, Tokens: c.Tokens, Cost: c.Cost,
@@ -259,7 +259,7 @@ func (d *decision) summaryAgain(c projections.Summary, notBefore time.Time) {
 	switch cut := d.cut(c.Keep); {
 	case cut.Upto == 0:
 	case c.Attempt >= maxSummaries:
-		d.window(cut, c.Turn, because("no summary could be made", c.Reason))
+		d.window(cut, c.Turn, windowReason("no summary could be made", c.Reason))
 	default:
 		c.NotBefore = notBefore
 		d.summarize(c, cut)

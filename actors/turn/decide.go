@@ -41,7 +41,7 @@ type decision struct {
 	asked HooksAsked
 	// why is the reason for the end of a pause that was for calls.
 	why string
-	// parent is whom an agent that comes to life now works for. Empty: nobody.
+	// parent is the agent that a new agent works for. Empty: none.
 	parent string
 	// spelt are arguments in their one spelling, by how they were written.
 	spelt map[string]string
@@ -123,8 +123,8 @@ func (d *decision) input(in messages.Input) error {
 	return nil
 }
 
-// accept takes an input that was not refused; parent is the call that it is the
-// task of, nil for one from outside.
+// accept records an input that was not refused; parent is the call that it is the task of, nil
+// for one from outside.
 func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	s, t := d.s, d.s.Turn
 	accepted := messages.InputAccepted{
@@ -148,7 +148,7 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 }
 
 // maxEnds is how many bytes the ends of all inputs that an agent holds may take,
-// and endSize how many one takes beside its id: a clear ends them in one frame.
+// and endSize how many one takes without its id: a clear ends them in one frame.
 const (
 	maxEnds = 256 << 10
 	endSize = 120
@@ -197,7 +197,7 @@ func (d *decision) refuseInput(in messages.Input) error {
 	return d.refuseOptions(in.Options)
 }
 
-// refuseOptions holds that who may talk to an agent cannot take its bounds away.
+// refuseOptions refuses options that would lift the bounds of the definition.
 func (d *decision) refuseOptions(o messages.InputOptions) error {
 	def := d.env.Definition
 	if o.MaxSteps > def.MaxSteps {
@@ -220,7 +220,7 @@ func turnID(n messages.EventNumber) messages.TurnID {
 	return messages.TurnID(fmt.Sprintf("t%d", n))
 }
 
-// configure tells of the agent's birth and of a definition it has not met.
+// configure records that the agent is created, and a definition that is new to it.
 func (d *decision) configure() {
 	if d.s.unborn() {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})

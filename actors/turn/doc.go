@@ -67,8 +67,8 @@
 //	a limit is reached, and calls have not begun     pause
 //	calls are left to the agent's next owner         wait
 //	calls wait for a person, here or below           pause
-//	the turn has its answer, and nothing or no limit
-//	lets it make another model call                  ask the hooks at its end, then complete it
+//	the turn has its answer, and no other model
+//	call is wanted, or allowed by its limits         ask the hooks at its end, then complete it
 //	the next request is too large                    compact the history
 //	a limit is reached                               record that; then fail or pause
 //	hooks want to see the request                    ask them

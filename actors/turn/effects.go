@@ -24,7 +24,7 @@ type Effect struct {
 	ID string
 }
 
-// Action says what an Effect is.
+// Action is what an Effect does.
 type Action int
 
 // The actions. Each is answered by an outcome that names the call, the timer, the
@@ -91,7 +91,7 @@ func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 	return list
 }
 
-// Phase says what the agent is doing, in the words of its headers.
+// Phase returns what the agent is doing, in the words of its headers.
 func (s *State) Phase() string {
 	switch {
 	case s.Life.Deleted != nil:
@@ -123,7 +123,7 @@ func (s *State) Due() time.Time {
 	return due
 }
 
-// Open says that the agent owes work and must be activated even if nobody asks.
+// Open reports whether the agent owes work and must be activated even without a command.
 func (s *State) Open() bool {
 	if len(s.sends()) > 0 {
 		return true

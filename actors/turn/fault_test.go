@@ -67,7 +67,7 @@ var faults = []fault{
 	{"run paused tools again after a crash", "(*decision).lostCall",
 		`case messages.ReadOnly, messages.Rerun:`, `case messages.ReadOnly, messages.Rerun, messages.Pause:`},
 	{"lose a lost call's reservation", "(*decision).restart",
-		`d.settleUnknown(m)`, ``},
+		`d.settleLost(m)`, ``},
 	{"ask hooks again without end", "(*decision).nextRequest",
 		`d.env.Definition.HooksAt(BeforeModel) && !d.modelHooksAsked()`, `d.env.Definition.HooksAt(BeforeModel)`},
 	{"ask a model in place of the answer of a hook", "(*decision).wantsAnotherCall",

@@ -32,7 +32,7 @@ func finishOf(finish string, items []messages.Item) string {
 	return finish
 }
 
-// cutOff settles a call of an answer that is incomplete: its arguments may be too.
+// cutOff fails a call of an answer that is incomplete: its arguments may be too.
 func (d *decision) cutOff(c *projections.CallState, finish string) {
 	why := "the answer that asks for it was cut off at the limit of tokens: ask again, with less text"
 	if finish == messages.FinishFilter {
@@ -51,7 +51,7 @@ func (d *decision) failModel(o ModelErred) {
 	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
 }
 
-// withhold makes a failed turn's event say that what a model's server refused is not shown to
+// withhold adds to a failed turn's event that what a model's server refused is not shown to
 // it again, unless the turn is resumed.
 func (d *decision) withhold(ev *messages.TurnFailed) {
 	m := d.s.Turn.Model

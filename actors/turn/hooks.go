@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// hooked records what a hook wants, as far as it wants anything.
+// hooked records what a hook decided, unless that is nothing.
 func (d *decision) hooked(h HookDecision, call messages.CallID) {
 	if h.Do == "" || h.Do == HookContinue && h.Reason == "" && h.Text == "" {
 		return
@@ -46,14 +46,14 @@ func (d *decision) hooksAsked(o HooksAsked) bool {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	d.asked = o
-	if failed := d.tell(o.Decisions); failed != "" && o.Point == BeforeModel {
+	if failed := d.decidedAboutTurn(o.Decisions); failed != "" && o.Point == BeforeModel {
 		d.fail("hook", failed)
 	}
 	return true
 }
 
-// unheeded is the decisions at the end of a turn that can make no model call
-// any more: what a hook would have the model read is left out.
+// unheeded returns the decisions at the end of a turn that can make no model call any more: what a
+// hook would have the model read is left out.
 func unheeded(list []HookDecision) []HookDecision {
 	list = slices.Clone(list)
 	for i := range list {
@@ -64,9 +64,16 @@ func unheeded(list []HookDecision) []HookDecision {
 	return list
 }
 
-// tell records decisions that are about no call, and gives the words of the
-// first hook that broke.
-func (d *decision) tell(list []HookDecision) (failed string) {
+// decidedAboutCall records what hooks decided about the result of a call.
+func (d *decision) decidedAboutCall(c *projections.CallState, hooks []HookDecision) {
+	for _, h := range hooks {
+		d.hooked(h, c.ID)
+	}
+}
+
+// decidedAboutTurn records what hooks decided about no call, and returns the message of the
+// first one that broke.
+func (d *decision) decidedAboutTurn(list []HookDecision) (failed string) {
 	for _, h := range list {
 		d.hooked(h, "")
 		if h.Do == HookFailed && failed == "" {

@@ -36,17 +36,16 @@ type (
 		Temporary bool
 		// RetryAfter is what the server asked for.
 		RetryAfter time.Duration
-		// Begun reports whether a part of the answer had come, Shown that it was streamed to
-		// somebody.
+		// Begun reports whether a part of the answer had come, Shown whether it was streamed to
+		// a caller.
 		Begun, Shown bool
 		Usage        messages.Usage
-		// Ours says that the request could not be made: no other model would do
-		// better.
+		// Ours reports that the request could not be made: no other model would do better.
 		Ours bool
 	}
-	// TimerDue says that a Wait is over.
+	// TimerDue reports that a Wait is over.
 	TimerDue struct{ Timer string }
-	// ScheduleDue says that the Wait for a scheduled input is over; At is its Until.
+	// ScheduleDue reports that the Wait for a scheduled input is over; At is its Until.
 	ScheduleDue struct {
 		Timer string
 		At    time.Time
@@ -65,7 +64,7 @@ type (
 		Temporary  bool
 		RetryAfter time.Duration
 		Usage      messages.Usage
-		// Unknown says that it may have used more than it says.
+		// Unknown reports that it may have used more than Usage.
 		Unknown bool
 	}
 	// HooksAsked is what the hooks at a point decided.
@@ -104,7 +103,7 @@ type (
 		Output  string
 		Blob    *messages.Blob
 	}
-	// Recover says that whatever ran is gone with its process.
+	// Recover reports that what ran is gone with its process.
 	Recover struct{}
 	// Continue has the agent do what it has left: begin the next turn, or calls that waited for
 	// another owner, which does not come after all.
@@ -117,7 +116,7 @@ type Judgement struct {
 	Hooks []HookDecision
 	// Misfit says why the arguments cannot be used. Empty: they can.
 	Misfit string
-	// Free says that a tool whose approval is asked wants none for this call.
+	// Free reports that a tool whose approval is asked needs none for this call.
 	Free bool
 }
 

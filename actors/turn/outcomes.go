@@ -65,12 +65,12 @@ func (d *decision) turnOutcome(o any) {
 	case ToolReturned:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
 			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob})
-			d.decidedAbout(c, o.Hooks)
+			d.decidedAboutCall(c, o.Hooks)
 		}
 	case ToolErred:
 		if c := d.runs(o.Call, o.Attempt); c != nil {
 			d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: o.Kind, Message: o.Message})
-			d.decidedAbout(c, o.Hooks)
+			d.decidedAboutCall(c, o.Hooks)
 		}
 	case ToolReconciled:
 		d.reconciled(o)
@@ -92,13 +92,6 @@ func (d *decision) runs(call messages.CallID, attempt int) *projections.CallStat
 	return c
 }
 
-// decidedAbout records what hooks decided about the result of a call.
-func (d *decision) decidedAbout(c *projections.CallState, hooks []HookDecision) {
-	for _, h := range hooks {
-		d.hooked(h, c.ID)
-	}
-}
-
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
 	m := t.Model
@@ -106,12 +99,8 @@ func (d *decision) answered(o ModelAnswered) {
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
 	finish := finishOf(o.Finish, items)
 	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
-	if o.Usage == (messages.Usage{}) { // the server does not say
-		d.settleUnknown(m)
-	} else {
-		d.settle(m, o.Usage, cost)
-	}
-	failed := d.tell(o.Hooks)
+	d.settle(m, o.Usage, cost, o.Usage == messages.Usage{})
+	failed := d.decidedAboutTurn(o.Hooks)
 	for _, item := range items {
 		if item.Type == messages.ItemCall {
 			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
@@ -151,8 +140,8 @@ func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item 
 	return items
 }
 
-// judge settles a call that cannot run or must not, and asks for approval of
-// one that wants it.
+// judge gives a call that cannot run or must not its outcome, and asks for approval of one that
+// needs it.
 func (d *decision) judge(c *projections.CallState, j Judgement) {
 	t := d.s.Turn
 	tool, known := d.env.Definition.Tools[c.Tool]
@@ -167,7 +156,7 @@ func (d *decision) judge(c *projections.CallState, j Judgement) {
 		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: "the arguments are not valid JSON"})
 		return
 	}
-	gate, why := d.heed(c, j.Hooks)
+	gate, why := d.beforeCall(c, j.Hooks)
 	if c.Outcome.Final() || t.HookAnswer != nil {
 		return
 	}
@@ -186,9 +175,9 @@ func (d *decision) judge(c *projections.CallState, j Judgement) {
 	}
 }
 
-// heed records what hooks want of a call before it runs: a pause of one call is
-// a wish for its approval.
-func (d *decision) heed(c *projections.CallState, hooks []HookDecision) (gate bool, why string) {
+// beforeCall records what hooks decided about a call before it runs: a pause of one call is a
+// wish for its approval.
+func (d *decision) beforeCall(c *projections.CallState, hooks []HookDecision) (gate bool, why string) {
 	t := d.s.Turn
 	for _, h := range hooks {
 		d.hooked(h, c.ID)
@@ -251,21 +240,19 @@ func (d *decision) erred(o ModelErred) {
 	at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
 	if d.triesAgain(m, o, at) {
 		failed.RetryAt = &at
-		d.emit(failed)
-		d.settleFailed(m, o, failed.Cost)
-		d.setTimer(projections.TimerID(projections.ForRetry, m.ID), projections.ForRetry, m.ID, at)
-		return
 	}
 	d.emit(failed)
-	d.settleFailed(m, o, failed.Cost)
-	if o.Kind == projections.ContextLength && !m.Shortened && d.shrink() {
-		return
-	}
-	if next := d.fallback(m.Model); next != "" && !o.Ours {
+	d.settle(m, o.Usage, failed.Cost, o.Begun && o.Usage == messages.Usage{}) // one that broke off has used something
+	next := d.fallback(m.Model)
+	switch {
+	case failed.RetryAt != nil:
+		d.setTimer(projections.TimerID(projections.ForRetry, m.ID), projections.ForRetry, m.ID, at)
+	case o.Kind == projections.ContextLength && !m.Shortened && d.shrink():
+	case next != "" && !o.Ours:
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
-		return
+	default:
+		d.failModel(o)
 	}
-	d.failModel(o)
 }
 
 // triesAgain reports whether a model that has failed is asked again, at a time. If that is
@@ -370,7 +357,7 @@ func (d *decision) lostCall(c *projections.CallState) {
 	}
 }
 
-// runAgain starts a lost call anew, unless it was lost too often.
+// runAgain starts a lost call once more, unless it was lost too often.
 func (d *decision) runAgain(c *projections.CallState, reason string) {
 	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.OnUnknown != messages.ReadOnly {
 		d.emit(messages.ToolUnknown{Turn: d.s.Turn.ID, Call: c.ID, Reason: "its process was lost while it ran, and its tool is not defined any more"})
@@ -389,7 +376,7 @@ func (d *decision) runAgain(c *projections.CallState, reason string) {
 func (d *decision) restart(m *projections.PendingModel) {
 	t := d.s.Turn
 	d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "its process was lost before the answer was recorded"})
-	d.settleUnknown(m)
+	d.settleLost(m)
 	if t.Model.Restarts > maxRestarts {
 		d.fail("restarts", fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// resume goes on with a paused turn, continues a failed one in a new turn, and
+// resume ends the pause of a turn, continues a failed turn in a new one, and
 // sets new limits, also of a turn that runs.
 func (d *decision) resume(c messages.Resume) error {
 	s := d.s
@@ -71,7 +71,7 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 	return nil
 }
 
-// waitsFor says what a turn that no resume lets go on waits for, and what to do.
+// waitsFor returns what a turn waits for whose pause no resume ends, and what to do.
 func waitsFor(t *projections.TurnState) string {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.WaitsBelow() {

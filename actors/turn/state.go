@@ -61,13 +61,13 @@ func (s *State) isLost(c *projections.CallState) bool {
 
 // Definition is what the machine must know of the agent's definition.
 type Definition struct {
-	// Unknown says that there is none here: the agent ends what it does when it is
-	// told to, and begins nothing.
+	// Unknown reports that there is none here: the agent ends what it does on command, and
+	// begins nothing.
 	Unknown bool
 
 	Digest string
 	Model  string
-	// Fallbacks are asked in order when a model fails for good.
+	// Fallbacks are asked in order when a model has failed and is not tried again.
 	Fallbacks    []string
 	Instructions string // hash of the rendered text
 	MaxSteps     int
@@ -120,7 +120,7 @@ type Tool struct {
 	Approval string
 	// Repeats wants approval for calls that repeat another one.
 	Repeats bool
-	// Expiry denies a call that nobody has decided about. Zero: never.
+	// Expiry is when a call without a decision is denied. Zero: never.
 	Expiry time.Duration
 	// Stop ends the turn with the tool's result.
 	Stop bool
@@ -132,13 +132,13 @@ type Tool struct {
 	MaxChildren int
 }
 
-// mustEnd says that a call of the tool must not be cut off: what became of it would
+// mustEnd reports whether a call of the tool must not be cut off: what became of it would
 // have to be found out by its tool, or by a person.
 func (t Tool) mustEnd() bool { return t.Child == "" && mustEnd(t.OnUnknown) }
 
 func mustEnd(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Reconcile }
 
-// MustEnd says that a call runs that must not be cut off.
+// MustEnd reports whether a call runs that must not be cut off.
 func (s *State) MustEnd() bool {
 	if s.Turn == nil {
 		return false
@@ -165,7 +165,7 @@ type Env struct {
 	Person *messages.Person
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
-	// Leaving says that the agent is about to go to another owner: calls that must not
+	// Leaving reports that the agent is about to go to another owner: calls that must not
 	// be cut off are not begun, so that its next owner does, or this one at Continue.
 	Leaving bool
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// stop ends the running turn because somebody asked for it.
+// stop ends the running turn for an interrupt or an abort.
 func (d *decision) stop(c messages.Command, only messages.TurnID, reason string) error {
 	t, by := d.s.Turn, c.CommandType()
 	switch {
@@ -49,7 +49,7 @@ func (d *decision) settleCalls(why string) {
 	t := d.s.Turn
 	d.dropSummary(t.ID, why)
 	if m := t.Model; m != nil && m.UnderWay() {
-		d.settleUnknown(m)
+		d.settleLost(m)
 	}
 	for i := range t.Calls {
 		switch c := &t.Calls[i]; c.Outcome {

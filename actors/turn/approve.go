@@ -1,12 +1,6 @@
 package turn
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
-
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -154,105 +148,4 @@ func (d *decision) decide(c messages.Decide) error {
 		d.startTool(call, "decision")
 	}
 	return nil
-}
-
-// unpause ends a pause that was for calls.
-func (d *decision) unpause() {
-	d.emit(messages.TurnResumed{Turn: d.s.Turn.ID, Reason: d.why})
-	d.startClock()
-}
-
-// repeats returns the earlier call of the turn that this one asks for again, and the
-// reason to record. It returns none where a repeat does no harm.
-func (d *decision) repeats(c *projections.CallState) (of messages.CallID, reason string) {
-	if !projections.RepeatHurts(d.env.Definition.Tools[c.Tool].OnUnknown) {
-		return "", ""
-	}
-	for _, done := range d.s.Turn.Done {
-		if done.Tool == c.Tool && done.ID != c.ID && d.same(done.Arguments, c.Arguments) {
-			return done.ID, fmt.Sprintf("call %s has done the same, or may have", done.ID)
-		}
-	}
-	for i := range d.s.Turn.Calls {
-		o := &d.s.Turn.Calls[i]
-		if o.ID == c.ID {
-			break
-		}
-		if o.Tool == c.Tool && !o.Outcome.Final() && d.same(o.Arguments, c.Arguments) {
-			return o.ID, fmt.Sprintf("call %s of the same answer asks for the same", o.ID)
-		}
-	}
-	return "", ""
-}
-
-// same reports whether two texts are the same JSON value. Each text is parsed once in a decision:
-// an answer may hold many calls.
-func (d *decision) same(a, b string) bool { return a == b || d.canonical(a) == d.canonical(b) }
-
-func (d *decision) canonical(s string) string {
-	c, ok := d.spelt[s]
-	if !ok {
-		if d.spelt == nil {
-			d.spelt = make(map[string]string)
-		}
-		c = canonical(s)
-		d.spelt[s] = c
-	}
-	return c
-}
-
-// canonical is JSON with sorted keys and without spaces, each number in one
-// spelling. What is no JSON stays as it is.
-func canonical(s string) string {
-	dec := json.NewDecoder(strings.NewReader(s))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return s
-	}
-	b, err := json.Marshal(spell(v))
-	if err != nil {
-		return s
-	}
-	return string(b)
-}
-
-// spell writes every number in v as digits that neither begin nor end with 0 and
-// a power of ten: 1, 1.0 and 10e-1 are one.
-func spell(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k := range v {
-			v[k] = spell(v[k])
-		}
-	case []any:
-		for i := range v {
-			v[i] = spell(v[i])
-		}
-	case json.Number:
-		return json.Number(spellNumber(string(v)))
-	}
-	return v
-}
-
-// spellNumber takes a JSON number apart as text: its size does not matter.
-func spellNumber(s string) string {
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(s), "e")
-	power, err := strconv.Atoi(cmp.Or(exponent, "0"))
-	if err != nil {
-		return s // a power that no number has
-	}
-	mantissa, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	power -= len(fraction)
-	short := strings.TrimRight(digits, "0")
-	power += len(digits) - len(short)
-	switch {
-	case short == "":
-		return "0"
-	case negative:
-		short = "-" + short
-	}
-	return short + "e" + strconv.Itoa(power)
 }

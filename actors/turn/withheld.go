@@ -8,49 +8,6 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// finishOf returns why an answer ended. A refusal and an empty answer are recognized by their items,
-// also if the server reports calls and there are none.
-func finishOf(finish string, items []messages.Item) string {
-	if projections.UnusualFinish(finish) != "" {
-		return finish
-	}
-	empty := true
-	for _, item := range items {
-		switch item.Type {
-		case messages.ItemRefusal:
-			return messages.FinishRefusal
-		case messages.ItemReasoning:
-		case messages.ItemMessage:
-			empty = empty && item.Content.Text() == "" && !item.HasBlob()
-		default:
-			empty = false
-		}
-	}
-	if empty {
-		return messages.FinishEmpty
-	}
-	return finish
-}
-
-// cutOff fails a call of an answer that is incomplete: its arguments may be too.
-func (d *decision) cutOff(c *projections.CallState, finish string) {
-	why := "the answer that asks for it was cut off at the limit of tokens: ask again, with less text"
-	if finish == messages.FinishFilter {
-		why = "the answer that asks for it was cut off by the server's content filter"
-	}
-	d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: "cut_off", Message: "not run: " + why})
-}
-
-// failModel fails the turn because a model did, or all models of the list did. It is about
-// the request if any of them refused that.
-func (d *decision) failModel(o ModelErred) {
-	r := d.s.Turn.Model.Refused
-	if r.Kind == "" {
-		r = projections.Refusal{Kind: o.Kind, Message: o.Message, Status: o.Status}
-	}
-	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
-}
-
 // withhold adds to a failed turn's event that what a model's server refused is not shown to
 // it again, unless the turn is resumed.
 func (d *decision) withhold(ev *messages.TurnFailed) {

@@ -1,0 +1,263 @@
+package turn
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+// requestModel intends the next step's model call, or the next attempt at the one that has no
+// answer. Of the inputs that steer the turn it lets in those that hooks have seen, if any were
+// asked.
+func (d *decision) requestModel() {
+	request, steered := "", d.s.Inputs.SteeredIDs()
+	if d.asked.Point == BeforeModel {
+		request, steered = d.asked.Request, d.asked.Seen
+	}
+	d.configure() // the definition may have changed since the turn began
+	t, def := d.s.Turn, d.env.Definition
+	step, attempt := t.Steps+1, 1
+	if t.Model != nil {
+		step, attempt = t.Steps, t.Model.Attempt+1
+	}
+	d.reserve(step)
+	model, choice := d.s.Asks(def)
+	ev := messages.ModelRequested{
+		Turn: t.ID, Step: step, Attempt: attempt,
+		Call:  messages.CallID(fmt.Sprintf("m%d", d.number())),
+		Model: model, Definition: def.Digest, Instructions: def.Instructions,
+		ToolChoice: choice, Inputs: t.Fresh,
+	}
+	for _, q := range d.s.Inputs.Steered {
+		if slices.Contains(steered, q.ID) {
+			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
+		}
+	}
+	if len(ev.Inputs) > len(t.Fresh) { // they come into the history with this very event
+		d.emit(ev)
+		ev.Request = cmp.Or(request, d.digest(choice))
+		d.events[len(d.events)-1] = ev
+		return
+	}
+	ev.Request = cmp.Or(request, d.digest(choice))
+	d.emit(ev)
+}
+
+// digest is the hash of a request that no hook has changed.
+func (d *decision) digest(choice string) string {
+	def := d.env.Definition
+	if choice == "" {
+		return string(d.s.History.Digest(def.Digest, def.Instructions))
+	}
+	return string(d.s.History.Digest(def.Digest, def.Instructions, choice))
+}
+
+// model is the model to ask.
+func (d *decision) model() string {
+	model, _ := d.s.Asks(d.env.Definition)
+	return model
+}
+
+// Asks is which model the turn's next call asks, as provider/model, and what it
+// is made to do, as in model.requested.
+func (s *State) Asks(def Definition) (model, toolChoice string) {
+	t := s.Turn
+	model = def.Model
+	if t.Switched != "" && slices.Contains(def.Fallbacks, t.Switched) {
+		model = t.Switched
+	}
+	switch choice := t.ToolChoice; choice {
+	case "", "none":
+		return model, choice
+	case "required":
+		if !t.ToolUsed && len(def.Tools) > 0 {
+			return model, choice
+		}
+	default:
+		if _, ok := def.Tools[choice]; ok && !t.ToolUsed {
+			return model, choice
+		}
+	}
+	return model, ""
+}
+
+// Output is what the turn would answer now; false while it has no answer.
+func (s *State) Output(def Definition) (projections.Output, bool) {
+	t := s.Turn
+	switch {
+	case t.HookAnswer != nil:
+		return projections.Output{Text: *t.HookAnswer}, true
+	case t.Answer != nil:
+		return *t.Answer, true
+	}
+	for _, c := range t.Calls {
+		if c.Outcome == projections.CallCompleted && def.Tools[c.Tool].Stop {
+			return projections.Output{Text: c.Output, Blob: c.Blob}, true
+		}
+	}
+	return projections.Output{}, false
+}
+
+func (d *decision) output() (projections.Output, bool) { return d.s.Output(d.env.Definition) }
+
+func (d *decision) answered(o ModelAnswered) {
+	t := d.s.Turn
+	m := t.Model
+	items := UniqueCalls(o.Items, t.CallIDs)
+	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
+	finish := finishOf(o.Finish, items)
+	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
+	d.settle(m, o.Usage, cost, o.Usage == messages.Usage{})
+	failed := d.decidedAboutTurn(o.Hooks)
+	for _, item := range items {
+		if item.Type == messages.ItemCall {
+			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
+			switch c := t.Call(item.CallID); {
+			case messages.CutOff(finish):
+				d.cutOff(c, finish)
+			case failed == "" && t.HookAnswer == nil: // else none of them will run
+				d.judge(c, o.Judged[item.CallID])
+			}
+		}
+	}
+	if failed != "" {
+		d.fail("hook", failed)
+	}
+}
+
+// UniqueCalls gives every call an id that no other call of the turn has: some
+// servers leave it empty or count from zero in each answer. used are the ids of
+// the turn so far. Calls whose ids are unique keep them.
+func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item {
+	used = slices.Clone(used)
+	items = slices.Clone(items)
+	for i := range items {
+		if items[i].Type != messages.ItemCall {
+			continue
+		}
+		id := items[i].CallID
+		if id == "" {
+			id = "call"
+		}
+		for n, base := 2, id; slices.Contains(used, id) || items[i].CallID == "" && id == "call"; n++ {
+			id = messages.CallID(fmt.Sprintf("%s_%d", base, n-1))
+		}
+		items[i].CallID = id
+		used = append(used, id)
+	}
+	return items
+}
+
+// finishOf returns why an answer ended. A refusal and an empty answer are recognized by their items,
+// also if the server reports calls and there are none.
+func finishOf(finish string, items []messages.Item) string {
+	if projections.UnusualFinish(finish) != "" {
+		return finish
+	}
+	empty := true
+	for _, item := range items {
+		switch item.Type {
+		case messages.ItemRefusal:
+			return messages.FinishRefusal
+		case messages.ItemReasoning:
+		case messages.ItemMessage:
+			empty = empty && item.Content.Text() == "" && !item.HasBlob()
+		default:
+			empty = false
+		}
+	}
+	if empty {
+		return messages.FinishEmpty
+	}
+	return finish
+}
+
+func (d *decision) erred(o ModelErred) {
+	t := d.s.Turn
+	m, def := t.Model, d.env.Definition
+	failed := messages.ModelFailed{
+		Turn: t.ID, Step: t.Steps, Attempt: m.Attempt, Call: o.Call, Kind: o.Kind, Message: o.Message,
+		Status: o.Status, Shown: o.Shown, Usage: o.Usage, Cost: def.Prices[m.Model].Cost(o.Usage),
+	}
+	at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
+	if d.triesAgain(m, o, at) {
+		failed.RetryAt = &at
+	}
+	d.emit(failed)
+	d.settle(m, o.Usage, failed.Cost, o.Begun && o.Usage == messages.Usage{}) // one that broke off has used something
+	next := d.fallback(m.Model)
+	switch {
+	case failed.RetryAt != nil:
+		d.setTimer(projections.TimerID(projections.ForRetry, m.ID), projections.ForRetry, m.ID, at)
+	case o.Kind == projections.ContextLength && !m.Shortened && d.shrink():
+	case next != "" && !o.Ours:
+		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})
+	default:
+		d.failModel(o)
+	}
+}
+
+// triesAgain reports whether a model that has failed is asked again, at a time. If that is
+// beyond the turn's end, or its server asks for a longer wait than we would choose ourselves,
+// a model that can take over does so instead.
+func (d *decision) triesAgain(m *projections.PendingModel, o ModelErred, at time.Time) bool {
+	if !o.Temporary || m.Failures+1 >= d.env.Definition.MaxAttempts {
+		return false
+	}
+	deadline := d.s.Timers.OfTurn(projections.DurationTimer)
+	long := o.RetryAfter > retryMost || deadline != nil && !at.Before(deadline.At)
+	return !long || d.fallback(m.Model) == ""
+}
+
+// fallback returns the model to ask after one that is not tried again: the next of the list
+// that does not stand before the failed one, too. Empty: none.
+func (d *decision) fallback(failed string) string {
+	def := d.env.Definition
+	chain := append([]string{def.Model}, def.Fallbacks...)
+	at := slices.Index(chain, failed)
+	for _, next := range chain[at+1:] {
+		if at >= 0 && !slices.Contains(chain[:at+1], next) {
+			return next
+		}
+	}
+	return ""
+}
+
+// Retries of model calls: exponential with equal jitter (half of the delay is
+// spread), never earlier than the server asked for, unless that is later than minutes: no
+// server may stop an agent for longer.
+// See M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+const (
+	retryBase = 500 * time.Millisecond
+	retryMost = 30 * time.Second
+	retryCap  = 5 * time.Minute
+)
+
+func retryDelay(failures int, after time.Duration, jitter float64) time.Duration {
+	delay := min(retryBase<<min(failures-1, 16), retryMost)
+	delay = delay/2 + time.Duration(jitter*float64(delay/2))
+	return min(max(delay, after), retryCap)
+}
+
+// failModel fails the turn because a model did, or all models of the list did. It is about
+// the request if any of them refused that.
+func (d *decision) failModel(o ModelErred) {
+	r := d.s.Turn.Model.Refused
+	if r.Kind == "" {
+		r = projections.Refusal{Kind: o.Kind, Message: o.Message, Status: o.Status}
+	}
+	d.failAs(messages.TurnFailed{Reason: "model", Kind: r.Kind, Status: r.Status, Message: r.Message})
+}
+
+func (d *decision) restart(m *projections.PendingModel) {
+	t := d.s.Turn
+	d.emit(messages.ModelRestarted{Turn: t.ID, Step: t.Steps, Call: m.ID, Reason: "its process was lost before the answer was recorded"})
+	d.settleLost(m)
+	if t.Model.Restarts > maxRestarts {
+		d.fail("restarts", fmt.Sprintf("the model call was lost with its process %d times", t.Model.Restarts))
+	}
+}

@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"fmt"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
+
+func turnID(n messages.EventNumber) messages.TurnID {
+	return messages.TurnID(fmt.Sprintf("t%d", n))
+}
+
+// configure records that the agent is created, and a definition that is new to it.
+func (d *decision) configure() {
+	if d.s.unborn() {
+		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
+	}
+	if def := d.env.Definition; !def.Unknown && d.s.Life.Definition != def.Digest {
+		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
+	}
+}
+
+// start begins the turn of a waiting input.
+func (d *decision) start(q projections.Input) {
+	d.starts, d.asked = d.starts+1, HooksAsked{}
+	if d.env.Next != nil {
+		d.env.Definition = *d.env.Next
+	}
+	d.configure()
+	def := d.env.Definition
+	max, limits, choice := q.Options.MaxSteps, def.TurnLimits, q.Options.ToolChoice
+	if max == 0 {
+		max = def.MaxSteps
+	}
+	limits = tighter(limits, d.s.limitsOf(q.ID))
+	limits.MaxSteps = 0
+	if choice == "" {
+		choice = def.ToolChoice
+	}
+	if choice == "auto" {
+		choice = ""
+	}
+	d.emit(messages.TurnStarted{
+		Turn: turnID(d.number()), Inputs: []string{q.ID}, Definition: d.s.Life.Definition,
+		MaxSteps: max, Limits: limits, ToolChoice: choice,
+	})
+	d.startClock()
+}
+
+// complete ends the turn with an answer.
+func (d *decision) complete(output projections.Output) {
+	d.requeue("its turn ended before a model had seen it")
+	d.cancelTimers()
+	t := d.s.Turn
+	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Total()})
+}
+
+// fail ends the turn without an answer. Calls that have no
+// outcome get one, with why.
+func (d *decision) fail(reason, message string) {
+	d.failAs(messages.TurnFailed{Reason: reason, Message: message})
+}
+
+// failAs is fail with the reason and what goes with it.
+func (d *decision) failAs(ev messages.TurnFailed) {
+	d.withhold(&ev)
+	d.settleCalls("the turn failed")
+	d.requeue("its turn failed before a model had seen it")
+	d.cancelTimers()
+	t := d.s.Turn
+	ev.Turn, ev.Inputs, ev.Steps, ev.Usage = t.ID, d.s.TurnInputs(), t.Steps, t.Total()
+	d.emit(ev)
+}
+
+// requeue gives steered inputs that no model call has seen a turn of their own.
+func (d *decision) requeue(reason string) {
+	t := d.s.Turn
+	for len(d.s.Inputs.Steered) > 0 {
+		d.emit(messages.InputRequeued{Input: d.s.Inputs.Steered[0].ID, Turn: t.ID, Reason: reason})
+	}
+}
+
+// pause makes the turn wait for a person. The clock of its duration stops.
+func (d *decision) pause(st step) {
+	d.dropSummary(d.s.Turn.ID, "the turn was paused")
+	d.stopClock()
+	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: st.reason, Calls: st.calls, Message: st.message})
+}
+
+// unpause ends a pause that was for calls.
+func (d *decision) unpause() {
+	d.emit(messages.TurnResumed{Turn: d.s.Turn.ID, Reason: d.why})
+	d.startClock()
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -138,11 +139,9 @@ func (b *Batch) add(ctx context.Context, shard int, m Message) error {
 	case unread != nil && slices.ContainsFunc(m.Types, ends): // its only use was to end the agent
 		f.delete()
 	case unread != nil:
-		f.bad++
-		b.s.leftOut(m.Agent, "a frame cannot be read; the index leaves it out", "shard", shard, "sequence", m.Seq, "error", unread)
+		f.leftOut(b.s.logger, m, "a frame cannot be read; the index leaves it out", "error", unread)
 	case frame.First <= f.last:
-		f.bad++
-		b.s.leftOut(m.Agent, "a frame repeats events that were applied; the index leaves it out", "shard", shard, "sequence", m.Seq, "event", frame.First)
+		f.leftOut(b.s.logger, m, "a frame repeats events that were applied; the index leaves it out", "event", frame.First)
 	default:
 		f.apply(frame)
 		b.hold(frame)
@@ -159,27 +158,14 @@ func (b *Batch) hold(frame *messages.Frame) {
 	}
 }
 
-// blindness is what the index does not have of an agent.
-type blindness struct {
-	agent messages.AgentID
-	what  string
-}
-
-// mostBlind is how many of them are remembered.
-const mostBlind = 1000
-
-// leftOut warns of a frame that the index leaves out, once for each agent; the others of
-// that agent are logged at debug level.
-func (s *Store) leftOut(a messages.AgentID, what string, args ...any) {
-	warn, this := s.logger.Warn, blindness{a, what}
-	if s.blind[this] {
-		warn = s.logger.Debug
+// leftOut counts a frame that the index leaves out. It warns of the first one of each agent.
+func (f *folding) leftOut(logger *slog.Logger, m Message, what string, args ...any) {
+	level := slog.LevelWarn
+	if f.bad > 0 {
+		level = slog.LevelDebug
 	}
-	if len(s.blind) >= mostBlind {
-		clear(s.blind)
-	}
-	s.blind[this] = true
-	warn(what, append([]any{"agent", a.String()}, args...)...)
+	f.bad++
+	logger.Log(context.Background(), level, what, append([]any{"agent", m.Agent.String(), "shard", f.shard, "sequence", m.Seq}, args...)...)
 }
 
 // folding returns the agent's projections as of the batch.
@@ -271,7 +257,7 @@ func (b *Batch) commit(ctx context.Context) error {
 	for shard, at := range b.shards {
 		at.Applied = now
 		b.shards[shard] = at
-		w.position(shard, b.s.shards[shard].Seq, at)
+		w.position(shard, at)
 	}
 	if w.err != nil {
 		return w.err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -40,27 +39,21 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	if err != nil {
 		return h, err
 	}
-	if h.Effects, err = heldEffects(ctx, tx, id); err != nil {
+	err = each(ctx, tx, func(r *sql.Rows) error {
+		var line []byte
+		err := r.Scan(&line)
+		h.Effects = append(h.Effects, line)
+		return err
+	}, `SELECT line FROM effects WHERE agent = ? ORDER BY n`, id)
+	if err != nil {
 		return h, err
 	}
-	err = tx.QueryRowContext(ctx, `SELECT coalesce(sum(calls), 0), coalesce(sum(lost), 0), coalesce(sum(input), 0), coalesce(sum(output), 0),
-		coalesce(sum(cached), 0), coalesce(sum(reasoning), 0), coalesce(sum(cost), 0) FROM usage WHERE agent = ?`, id).
-		Scan(&h.Used.Calls, &h.Used.Lost, &h.Used.Usage.Input, &h.Used.Usage.Output, &h.Used.Usage.Cached, &h.Used.Usage.Reasoning, &h.Used.Cost)
-	return h, err
-}
-
-func heldEffects(ctx context.Context, tx *sql.Tx, agent int64) (list []json.RawMessage, err error) {
-	found, err := tx.QueryContext(ctx, `SELECT line FROM effects WHERE agent = ? ORDER BY n`, agent)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, found.Close()) }()
-	for found.Next() {
-		var line []byte
-		if err := found.Scan(&line); err != nil {
-			return nil, fmt.Errorf("%w: %w", errStrange, err)
+	err = each(ctx, tx, func(r *sql.Rows) error {
+		total, err := sum(r, UsageQuery{By: "total"})
+		if err == nil {
+			h.Used = total.Line.(UsageLine).Spent
 		}
-		list = append(list, line)
-	}
-	return list, found.Err()
+		return err
+	}, `SELECT '', '', 0, `+sums+` FROM usage u WHERE agent = ?`, id)
+	return h, err
 }

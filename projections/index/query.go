@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/base64"
@@ -10,7 +11,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -38,12 +38,12 @@ type Query struct {
 
 // statement is an SQL query under way.
 type statement struct {
-	text strings.Builder
+	text string
 	args []any
 }
 
 func (s *statement) add(text string, args ...any) {
-	s.text.WriteString(text)
+	s.text += text
 	s.args = append(s.args, args...)
 }
 
@@ -53,33 +53,28 @@ func (s *statement) limit(n int) {
 	}
 }
 
-// effectsAfter is the position of a row among effects.
-type effectsAfter struct {
-	At        int64
+// position is that of a row in the order of its view.
+type position struct {
+	At        int64 `json:",omitempty"` // or an hour or day of usage
 	Kind, Key string
-	N         int64
+	N         int64 `json:",omitempty"`
 }
 
 // Effects yields the calls of tools that q chooses, oldest first by when they
 // were asked for.
 func (s *Store) Effects(ctx context.Context, q Query) iter.Seq2[Row, error] {
 	st, err := q.effects()
-	return s.rows(ctx, st, err, func(r *sql.Rows) (Row, error) {
-		var at effectsAfter
-		var line []byte
-		err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &line)
-		if err == nil && !json.Valid(line) {
-			err = errStrange
+	return s.calls(ctx, st, err, ofEffects, func(line []byte) (any, error) {
+		if !json.Valid(line) {
+			return nil, errStrange
 		}
-		return Row{cursor(ofEffects, at), json.RawMessage(line)}, err
+		return json.RawMessage(line), nil
 	})
 }
 
 // effects is the statement of Effects. Its index returns the rows in their order,
 // except those of the same time, so that a page costs only the rows that it passes.
-func (q Query) effects() (st statement, err error) {
-	var after effectsAfter
-	err = readCursor(q.After, ofEffects, &after)
+func (q Query) effects() (statement, error) {
 	index := "effects_at"
 	switch {
 	case q.Tool != "":
@@ -87,8 +82,9 @@ func (q Query) effects() (st statement, err error) {
 	case q.Outcome != "" && q.Outcome != projections.CallCompleted:
 		index = "effects_outcome"
 	}
-	st.add(`SELECT e.at, a.kind, a.key, e.n, e.line FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
-	st.calls(q)
+	var after position
+	err := readCursor(q.After, ofEffects, &after)
+	st := q.calls(`e.at`, index)
 	if q.After != "" {
 		st.add(` AND e.at >= ? AND (e.at, a.kind, a.key, e.n) > (?, ?, ?, ?)`, after.At, after.At, after.Kind, after.Key, after.N)
 	}
@@ -97,8 +93,44 @@ func (q Query) effects() (st statement, err error) {
 	return st, err
 }
 
-// calls adds the filter's conditions on a call.
-func (s *statement) calls(q Query) {
+// Approvals yields the calls that wait for a person's approval, agent by agent,
+// as messages.Approval. The filter's times bound when the call was asked for.
+func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
+	var after position
+	err := readCursor(q.After, ofApprovals, &after)
+	q.Outcome = projections.CallWaiting
+	st := q.calls(`0`, "effects_outcome")
+	if q.After != "" {
+		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
+	}
+	st.add(` ORDER BY a.kind, a.key, e.n`)
+	st.limit(q.Limit)
+	return s.calls(ctx, st, err, ofApprovals, func(line []byte) (any, error) {
+		var e projections.Effect
+		err := json.Unmarshal(line, &e)
+		approval, _ := e.AsApproval()
+		return approval, err
+	})
+}
+
+// calls runs a statement of [Query.calls]. line reads the line of a row.
+func (s *Store) calls(ctx context.Context, st statement, err error, of string, line func([]byte) (any, error)) iter.Seq2[Row, error] {
+	return s.rows(ctx, st, err, func(r *sql.Rows) (row Row, err error) {
+		var at position
+		var raw []byte
+		if err := r.Scan(&at.At, &at.Kind, &at.Key, &at.N, &raw); err != nil {
+			return Row{}, err
+		}
+		row.Cursor = cursor(of, at)
+		row.Line, err = line(raw)
+		return row, err
+	})
+}
+
+// calls begins the statement for calls that the filter chooses, without their order. at is
+// the time by which they are ordered, index the one to search.
+func (q Query) calls(at, index string) (s statement) {
+	s.add(`SELECT `+at+`, a.kind, a.key, e.n, e.line FROM effects e INDEXED BY `+index+` CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
 	if q.Kind != "" {
 		s.add(` AND e.kind = ?`, q.Kind)
 	}
@@ -120,41 +152,7 @@ func (s *statement) calls(q Query) {
 	for _, path := range slices.Sorted(maps.Keys(q.Where)) {
 		s.add(` AND instr(e.leaves, ?) > 0`, projections.Leaf(path, q.Where[path]))
 	}
-}
-
-// approvalsAfter is the position of a row among approvals.
-type approvalsAfter struct {
-	Kind, Key string
-	N         int64
-}
-
-// Approvals yields the calls that wait for a person's approval, agent by agent,
-// as messages.Approval. The filter's times bound when the call was asked for.
-func (s *Store) Approvals(ctx context.Context, q Query) iter.Seq2[Row, error] {
-	var after approvalsAfter
-	err := readCursor(q.After, ofApprovals, &after)
-	q.Outcome = projections.CallWaiting
-	var st statement
-	st.add(`SELECT a.kind, a.key, e.n, e.line FROM effects e INDEXED BY effects_outcome CROSS JOIN agents a ON a.id = e.agent WHERE e.tenant = ?`, q.Tenant)
-	st.calls(q)
-	if q.After != "" {
-		st.add(` AND (a.kind, a.key, e.n) > (?, ?, ?)`, after.Kind, after.Key, after.N)
-	}
-	st.add(` ORDER BY a.kind, a.key, e.n`)
-	st.limit(q.Limit)
-	return s.rows(ctx, st, err, func(r *sql.Rows) (Row, error) {
-		var at approvalsAfter
-		var line []byte
-		var e projections.Effect
-		if err := r.Scan(&at.Kind, &at.Key, &at.N, &line); err != nil {
-			return Row{}, err
-		}
-		if err := json.Unmarshal(line, &e); err != nil {
-			return Row{}, err
-		}
-		approval, _ := e.AsApproval()
-		return Row{cursor(ofApprovals, at), approval}, nil
-	})
+	return s
 }
 
 // rows runs a query, unless err says why it must not. A row that cannot be scanned
@@ -165,7 +163,7 @@ func (s *Store) rows(ctx context.Context, st statement, err error, scan func(*sq
 			yield(Row{}, err)
 			return
 		}
-		found, err := s.read.QueryContext(ctx, st.text.String(), st.args...)
+		found, err := s.read.QueryContext(ctx, st.text, st.args...)
 		if err != nil {
 			yield(Row{}, s.met(ctx, err))
 			return
@@ -246,12 +244,6 @@ type UsageLine struct {
 // By lists what usage can be summed by.
 var By = []string{"agent", "kind", "model", "day", "hour"}
 
-// usageAfter is the position of a row among sums.
-type usageAfter struct {
-	Kind, Key string
-	Number    int64
-}
-
 // sums are the columns of what was used, summed; a cost in two parts, so that
 // no sum is too large.
 const sums = `sum(u.calls), sum(u.failed), sum(u.lost), sum(u.input), sum(u.output), sum(u.cached), sum(u.reasoning), sum(u.cost / 1000000000), sum(u.cost % 1000000000)`
@@ -259,7 +251,7 @@ const sums = `sum(u.calls), sum(u.failed), sum(u.lost), sum(u.input), sum(u.outp
 // Usage yields the sums, in the order of what they are of, and behind the last
 // of them the total over all, which is there even if nothing was called.
 func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
-	var after usageAfter
+	var after position
 	err := readCursor(q.After, ofUsage+q.By, &after)
 	var st statement
 	if q.By == "agent" {
@@ -281,7 +273,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 		}
 		var total statement
 		total.add(`SELECT '', '', 0, ` + sums + ` FROM hours u`)
-		total.usage(q)
+		total.where(q, "u")
 		for row, err := range s.rows(ctx, total, nil, func(r *sql.Rows) (Row, error) { return sum(r, UsageQuery{By: "total"}) }) {
 			yield(row, err)
 		}
@@ -290,7 +282,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) iter.Seq2[Row, error] {
 
 // byAgent walks the agents in their order and sums what each used, so that a
 // page costs only its own rows.
-func (s *statement) byAgent(q UsageQuery, after usageAfter) {
+func (s *statement) byAgent(q UsageQuery, after position) {
 	s.add(`SELECT a.kind, a.key, 0, ` + sums + ` FROM agents a CROSS JOIN usage u ON u.agent = a.id`)
 	s.where(q, "a")
 	if q.After != "" {
@@ -300,17 +292,15 @@ func (s *statement) byAgent(q UsageQuery, after usageAfter) {
 }
 
 // byHours sums the sums of all agents.
-func (s *statement) byHours(q UsageQuery, after usageAfter) {
+func (s *statement) byHours(q UsageQuery, after position) {
 	key := map[string]string{"kind": `u.kind, '', 0`, "model": `u.model, '', 0`, "day": `'', '', u.hour / 24`, "hour": `'', '', u.hour`}[q.By]
 	s.add(`SELECT ` + key + `, ` + sums + ` FROM hours u`)
-	s.usage(q)
+	s.where(q, "u")
 	if q.After != "" {
-		s.add(` AND (`+key+`) > (?, ?, ?)`, after.Kind, after.Key, after.Number)
+		s.add(` AND (`+key+`) > (?, ?, ?)`, after.Kind, after.Key, after.At)
 	}
 	s.add(` GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`)
 }
-
-func (s *statement) usage(q UsageQuery) { s.where(q, "u") }
 
 // where adds the conditions of q; of is the table with tenant and kind.
 func (s *statement) where(q UsageQuery, of string) {
@@ -331,9 +321,9 @@ func (s *statement) where(q UsageQuery, of string) {
 
 // sum reads a row of sums.
 func sum(r *sql.Rows, q UsageQuery) (Row, error) {
-	var at usageAfter
+	var at position
 	var n [9]sql.NullInt64 // there are none if nothing was called
-	scan := []any{&at.Kind, &at.Key, &at.Number}
+	scan := []any{&at.Kind, &at.Key, &at.At}
 	for i := range n {
 		scan = append(scan, &n[i])
 	}
@@ -355,9 +345,9 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 	case "model":
 		l.Model = at.Kind
 	case "day":
-		l.From = time.Unix(at.Number*24*3600, 0).UTC()
+		l.From = time.Unix(at.At*24*3600, 0).UTC()
 	case "hour":
-		l.From = time.Unix(at.Number*3600, 0).UTC()
+		l.From = time.Unix(at.At*3600, 0).UTC()
 	}
 	return Row{cursor(ofUsage+q.By, at), l}, nil
 }
@@ -382,23 +372,33 @@ type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// count counts the frames that could not be read, by tenant.
-func count(ctx context.Context, q queryer) (*map[string]int, error) {
-	rows, err := q.QueryContext(ctx, `SELECT tenant, sum(bad) FROM agents WHERE bad > 0 GROUP BY tenant`)
+// each calls scan with every row of a query. A row that it cannot read is none that this
+// program wrote, unless ctx has ended.
+func each(ctx context.Context, q queryer, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
-	bad := make(map[string]int)
 	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return cmp.Or(ctx.Err(), fmt.Errorf("%w: %w", errStrange, err))
+		}
+	}
+	return rows.Err()
+}
+
+// count counts the frames that could not be read, by tenant.
+func count(ctx context.Context, q queryer) (*map[string]int, error) {
+	bad := make(map[string]int)
+	err := each(ctx, q, func(r *sql.Rows) error {
 		var tenant string
 		var frames int
-		if err := rows.Scan(&tenant, &frames); err != nil {
-			return nil, err
-		}
+		err := r.Scan(&tenant, &frames)
 		bad[tenant] = frames
-	}
-	return &bad, rows.Err()
+		return err
+	}, `SELECT tenant, sum(bad) FROM agents WHERE bad > 0 GROUP BY tenant`)
+	return &bad, err
 }
 
 // Shards is how far each shard was read, by its number.
@@ -409,20 +409,14 @@ func (s *Store) Shards(ctx context.Context) (map[int]Shard, error) {
 
 func (s *Store) positions(ctx context.Context) (map[int]Shard, error) {
 	list := make(map[int]Shard)
-	found, err := s.read.QueryContext(ctx, `SELECT shard, seq, agent, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
-	if err != nil {
-		return nil, err
-	}
-	defer found.Close()
-	for found.Next() {
+	err := each(ctx, s.read, func(r *sql.Rows) error {
 		var shard int
 		var stored, applied int64
 		var at Shard
-		if err := found.Scan(&shard, &at.Seq, &at.Agent, &stored, &applied, &at.Unreadable); err != nil {
-			return nil, fmt.Errorf("%w: %w", errStrange, err)
-		}
+		err := r.Scan(&shard, &at.Seq, &at.Agent, &stored, &applied, &at.Unreadable)
 		at.Stored, at.Applied = time.Unix(0, stored), time.Unix(0, applied)
 		list[shard] = at
-	}
-	return list, found.Err()
+		return err
+	}, `SELECT shard, seq, agent, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
+	return list, err
 }

@@ -84,7 +84,6 @@ type Store struct {
 	find   *sql.Stmt                      // of write: an agent
 	shards map[int]Shard                  // as committed; of the goroutine that applies
 	bad    atomic.Pointer[map[string]int] // frames that could not be read, by tenant
-	blind  map[blindness]bool             // what was warned of; of that goroutine, too
 	// untidy reports whether what SQLite has yet to write back may hold something of a
 	// deleted agent.
 	untidy bool
@@ -102,7 +101,7 @@ type Store struct {
 // the index is in memory and gone when the store is closed; queries then wait
 // for a batch that is being applied.
 func Open(ctx context.Context, path string, logger *slog.Logger) (_ *Store, err error) {
-	s := &Store{path: path, logger: logger, blind: make(map[blindness]bool), damaged: make(chan struct{})}
+	s := &Store{path: path, logger: logger, damaged: make(chan struct{})}
 	if path != "" {
 		if s.lock, err = hold(path); err != nil {
 			return nil, err
@@ -294,11 +293,13 @@ func (s *Store) Reset(ctx context.Context, shard int) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	rows, err := tx.QueryContext(ctx, `SELECT id FROM agents WHERE shard = ?`, shard)
-	if err != nil {
+	var ids []int64
+	err = each(ctx, tx, func(r *sql.Rows) error {
+		var id int64
+		err := r.Scan(&id)
+		ids = append(ids, id)
 		return err
-	}
-	ids, err := numbers(rows)
+	}, `SELECT id FROM agents WHERE shard = ?`, shard)
 	if err != nil {
 		return err
 	}
@@ -320,18 +321,6 @@ func (s *Store) Reset(ctx context.Context, shard int) error {
 	s.bad.Store(bad)
 	delete(s.shards, shard)
 	return nil
-}
-
-func numbers(rows *sql.Rows) (list []int64, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, err
-		}
-		list = append(list, n)
-	}
-	return list, rows.Err()
 }
 
 // forget deletes an agent's rows.

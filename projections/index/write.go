@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -37,17 +36,10 @@ func (w *writer) prepared(statement string) *sql.Stmt {
 	return prepared
 }
 
-func (w *writer) do(statement string, args ...any) (changed int64) {
-	prepared := w.prepared(statement)
-	if w.err != nil {
-		return 0
+func (w *writer) do(statement string, args ...any) {
+	if prepared := w.prepared(statement); w.err == nil {
+		_, w.err = prepared.ExecContext(w.ctx, args...)
 	}
-	result, err := prepared.ExecContext(w.ctx, args...)
-	if err == nil {
-		changed, err = result.RowsAffected()
-	}
-	w.err = err
-	return changed
 }
 
 // agent writes the results of an agent's frames.
@@ -128,19 +120,8 @@ func (s used) plus(t used) used {
 	return used{projections.Spent{Calls: s.Calls + t.Calls, Lost: s.Lost + t.Lost, Usage: s.Usage.Add(t.Usage), Cost: s.Cost.Plus(t.Cost)}, s.failed + t.failed}
 }
 
-// errMoved is the error of a file that another process writes to.
-var errMoved = errors.New("another process writes to the file of the index: give each node a folder of its own")
-
-// position moves a shard on, if it is still where this process left it.
-func (w *writer) position(shard int, from uint64, at Shard) {
-	values := []any{int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano(), shard}
-	changed := int64(0)
-	if from == 0 {
-		changed = w.do(`INSERT INTO shards (seq, agent, stored, applied, shard) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`, values...)
-	} else {
-		changed = w.do(`UPDATE shards SET seq = ?, agent = ?, stored = ?, applied = ? WHERE shard = ? AND seq = ?`, append(values, int64(from))...)
-	}
-	if w.err == nil && changed != 1 {
-		w.err = errMoved
-	}
+// position records how far a shard was read.
+func (w *writer) position(shard int, at Shard) {
+	w.do(`INSERT OR REPLACE INTO shards (shard, seq, agent, stored, applied) VALUES (?, ?, ?, ?, ?)`,
+		shard, int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano())
 }

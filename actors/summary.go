@@ -82,7 +82,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 		if wait(ctx) != nil {
 			return gone // nobody listens any more
 		}
-		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxTold-leftOut)
+		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxSummarized-leftOut)
 		if err != nil {
 			return summaryErred(e.Call, providers.AsError(err), false)
 		}
@@ -111,7 +111,7 @@ func transcript(items []messages.Item) string {
 	var b strings.Builder
 	b.WriteString("This is the conversation to shorten.\n")
 	for _, item := range items {
-		text, most := "", projections.MaxTold
+		text, most := "", projections.MaxSummarized
 		switch item.Type {
 		case messages.ItemMessage, messages.ItemRefusal:
 			role := item.Role

@@ -225,7 +225,7 @@ func TestSummaryOfABlob(t *testing.T) { // A36, A86
 	s.Until(ada, "history.compacted")
 	requests := model.Requests()
 	got := requests[len(requests)-1].Items[0].Content.Text()
-	if !strings.Contains(got, "user: in the beginning") || !strings.Contains(got, " and in the end\n") || len(got) > 2*projections.MaxTold+300 {
+	if !strings.Contains(got, "user: in the beginning") || !strings.Contains(got, " and in the end\n") || len(got) > 2*projections.MaxSummarized+300 {
 		t.Errorf("%d bytes that end with %q", len(got), got[max(0, len(got)-300):])
 	}
 }

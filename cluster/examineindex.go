@@ -80,11 +80,11 @@ func (v *agentsIndex) upTo(ctx context.Context, s doctor.Subject) (*index.Store,
 }
 
 // replayed folds an agent's frames as the index does, which drops a deleted agent.
-func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Spent, error) {
+func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]projections.Effect, projections.Used, error) {
 	effects, usage := new(projections.Effects), new(projections.Usage)
 	for rec, err := range log.Read(ctx, a, 0) {
 		if err != nil {
-			return nil, projections.Spent{}, err
+			return nil, projections.Used{}, err
 		}
 		if eventlog.Ends(rec.Frame) {
 			effects, usage = new(projections.Effects), new(projections.Usage)
@@ -95,7 +95,7 @@ func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID) ([]p
 }
 
 // differs returns how the index differs from what a replay gives; empty if it does not.
-func differs(held index.Indexed, effects []projections.Effect, spent projections.Spent) (string, error) {
+func differs(held index.Indexed, effects []projections.Effect, spent projections.Used) (string, error) {
 	if len(held.Effects) != len(effects) {
 		return fmt.Sprintf("this node's index has %d of its tool calls, its events have %d", len(held.Effects), len(effects)), nil
 	}

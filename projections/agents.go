@@ -25,30 +25,30 @@ type Agent struct {
 	// Events is the number of its newest event.
 	Events messages.EventNumber `json:"events"`
 	Epoch  messages.Epoch       `json:"epoch"`
-	// Owner is the node that acts for it; empty if nobody does.
+	// Owner is the node that acts for it; empty if none does.
 	Owner   string    `json:"owner,omitempty"`
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// AgentStatus is one agent as `reprise show` tells of it. Lists are empty, not
-// null, in its JSON if made by NewAgentStatus.
+// AgentStatus is one agent as `reprise show` prints it. Lists are empty, not null, in its JSON
+// if [NewAgentStatus] made it.
 type AgentStatus struct {
 	Agent
-	// Queue is the inputs that wait for a turn, Steered those that the running
-	// turn has taken in and no model has seen.
+	// Queue is the inputs that wait for a turn, Steered those that wait for the next model
+	// call of the running turn.
 	Queue   []string `json:"queue"`
 	Steered []string `json:"steered,omitempty"`
-	// Waiting takes the place of the row's number.
+	// Waiting is the calls that a person must decide, in place of their number in the row.
 	Waiting []Waiting `json:"waiting"`
-	// WaitingMore says that more calls wait below than Waiting has.
+	// WaitingMore reports whether more calls wait below than Waiting has.
 	WaitingMore bool `json:"waiting_more,omitempty"`
 	// Paused is why the turn is paused, as in turn.paused; Message what to do.
 	Paused  string `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Failed is the newest turn that ended, if it has failed. Nil: it has not.
 	Failed *FailedTurn `json:"failed,omitempty"`
-	// Limit is the limit that a paused turn has reached. It may wait for a person
-	// besides: it does not go on before the limit is raised. Nil: none.
+	// Limit is the limit that a paused turn has reached, whatever else it waits for. It must be
+	// raised before the turn can continue. Nil: none.
 	Limit *Reached `json:"limit,omitempty"`
 	// Parent is the call that the agent works for, or did last. Nil: it never did.
 	// Children are those of its newest turn.
@@ -57,10 +57,10 @@ type AgentStatus struct {
 	// Timers is how many inputs are to come later, Next when the first of them does.
 	Timers int       `json:"timers,omitempty"`
 	Next   time.Time `json:"next,omitzero"`
-	// Budget is what bounds the agent and its turn. Nil: it is idle, and nobody
-	// has set a limit of the agent.
+	// Budget is what bounds the agent and its turn. Nil: it is idle, and has no limit that a
+	// person has set.
 	Budget *Accounts `json:"budget,omitempty"`
-	// Deleted is the end of the agent. Nil: it lives.
+	// Deleted is the end of the agent. Nil: it exists.
 	Deleted *Deletion `json:"deleted,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type FailedTurn struct {
 	At      time.Time `json:"at,omitzero"`
 }
 
-// NewAgentStatus joins a row with what the agent has to do and does.
+// NewAgentStatus returns the status of an agent with this row and this work.
 func NewAgentStatus(row Agent, w *Work) AgentStatus {
 	s := AgentStatus{Agent: row, Queue: append([]string{}, w.Inputs.QueuedIDs()...), Steered: w.Inputs.SteeredIDs(), Waiting: append([]Waiting{}, w.Waiting()...), WaitingMore: w.More()}
 	if s.Timers = len(w.Timers.Scheduled); s.Timers > 0 {
@@ -97,8 +97,8 @@ func (s AgentStatus) WithTurns(turns *Turns) AgentStatus {
 	return s
 }
 
-// WithFamily is the status with whom the agent works for, and the children of its
-// newest turn.
+// WithFamily returns the status with the call that the agent works for, and the children of
+// its newest turn.
 func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
 	s.Parent = c.Parent()
 	if t, ok := turns.Newest(); ok {
@@ -107,8 +107,8 @@ func (s AgentStatus) WithFamily(turns *Turns, c *Children) AgentStatus {
 	return s
 }
 
-// AgentFilter chooses rows of a list. Empty fields choose all but what is left
-// of deleted agents: those are chosen by their phase, or with Deleted.
+// AgentFilter chooses rows of a list. Empty fields choose all but deleted agents, which Phase or
+// Deleted chooses.
 type AgentFilter struct {
 	Tenant, Kind, Phase string
 	Deleted             bool
@@ -116,9 +116,9 @@ type AgentFilter struct {
 	Failed bool
 	// After leaves out everything up to this agent in the list's order.
 	After messages.AgentID
-	// Since leaves out agents that nothing has happened to since then.
+	// Since leaves out agents without an event since then.
 	Since time.Time
-	// Limit is the most rows to give; 0 means all.
+	// Limit is the most rows to return; 0 means all.
 	Limit int
 }
 
@@ -137,7 +137,7 @@ func compareAgents(a, b messages.AgentID) int {
 type Agents struct {
 	mu    sync.RWMutex
 	rows  map[messages.AgentID]agentRow
-	order []messages.AgentID // all but those in added, sorted; some may be gone
+	order []messages.AgentID // all but those in added, sorted; some may have been removed
 	added []messages.AgentID // in no order
 	names map[string]string  // tenants, kinds, phases, owners and reasons, each once in memory
 	// in is how many agents each partition has, deleted ones left out.
@@ -155,8 +155,8 @@ type agentRow struct {
 	updated      int64 // ns since 1970; 0: never
 }
 
-// Apply puts row in its place and reports whether it did: a row with fewer
-// events than the one kept has come late and changes nothing.
+// Apply replaces the row of an agent and reports whether it did: a row with fewer events than
+// the one that is kept has come late and changes nothing.
 func (l *Agents) Apply(row Agent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +194,7 @@ func (l *Agents) name(s string) string {
 	return known
 }
 
-// Remove takes an agent off the list.
+// Remove drops an agent from the list.
 func (l *Agents) Remove(a messages.AgentID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,7 +202,7 @@ func (l *Agents) Remove(a messages.AgentID) {
 	delete(l.rows, a)
 }
 
-// count notes that an agent has come or gone. l.mu is held.
+// count counts an agent that was added, removed or deleted. l.mu is held.
 func (l *Agents) count(a messages.AgentID, was, is bool) {
 	switch {
 	case is && !was:
@@ -212,21 +212,21 @@ func (l *Agents) count(a messages.AgentID, was, is bool) {
 	}
 }
 
-// In is how many agents a partition has, deleted ones left out.
+// In returns how many agents a partition has, deleted ones left out.
 func (l *Agents) In(p messages.Partition) int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.in[p]
 }
 
-// Len is the number of agents on the list.
+// Len returns the number of agents on the list.
 func (l *Agents) Len() int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return len(l.rows)
 }
 
-// Agent is the row of one agent.
+// Agent returns the row of one agent, and reports whether there is one.
 func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -237,14 +237,7 @@ func (l *Agents) Agent(a messages.AgentID) (Agent, bool) {
 	return r.row(a), true
 }
 
-// Newest is the number of an agent's newest event; 0 if it is not on the list.
-func (l *Agents) Newest(a messages.AgentID) messages.EventNumber {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.rows[a].events
-}
-
-// List is the chosen rows, sorted by tenant, kind and key. It is the caller's.
+// List returns the chosen rows, sorted by tenant, kind and key. It is the caller's.
 func (l *Agents) List(f AgentFilter) (list []Agent) {
 	l.sort()
 	l.mu.RLock()
@@ -277,10 +270,10 @@ func (l *Agents) sort() {
 	l.order = slices.DeleteFunc(append(l.order, l.added...), func(a messages.AgentID) bool { _, ok := l.rows[a]; return !ok })
 	l.added = nil
 	slices.SortFunc(l.order, compareAgents)
-	l.order = slices.Compact(l.order) // one that was taken off may have come back
+	l.order = slices.Compact(l.order) // one that was removed may have come back
 }
 
-// lives says that the row is there and its agent is not deleted.
+// lives reports whether there is a row and its agent is not deleted.
 func (r agentRow) lives() bool { return r.phase != "" && r.phase != PhaseDeleted }
 
 func (r agentRow) row(a messages.AgentID) Agent {

@@ -11,7 +11,7 @@ import (
 // say, in bytes.
 const DefaultShow = 1 << 20
 
-// sizeOfBlob is what a model is shown of a blob by default; 0 for none.
+// sizeOfBlob returns how many bytes of a blob a model is shown by default; 0 for none.
 func sizeOfBlob(b *messages.Blob) int {
 	if b == nil {
 		return 0
@@ -27,9 +27,9 @@ const (
 	ShowBriefly = 4 << 10
 )
 
-// SizeShown is Size where a model is shown at most so many bytes of each blob, 0
-// is the default, and of all of them as much as a request shows. Unlike Size it is
-// counted, if most is another or there is much to show.
+// SizeShown returns Size where a model is shown at most so many bytes of each blob, 0 for the
+// default, and of all of them as much as a request shows. Unlike Size it walks the history, if
+// most is not the default or there is much to show.
 func (h *History) SizeShown(most int) int {
 	size := h.size
 	if most == 0 {
@@ -46,7 +46,7 @@ func (h *History) SizeShown(most int) int {
 	return size - h.brief(most)
 }
 
-// brief is by how much less is shown because the older texts are brief.
+// brief returns how many bytes less are shown because the older texts are brief.
 func (h *History) brief(most int) (less int) {
 	left := int64(max(ShowInAll, most))
 	for i := len(h.entries) - 1; i >= 0; i-- {
@@ -63,7 +63,7 @@ func (h *History) brief(most int) (less int) {
 	return less
 }
 
-// blobs are those whose text is shown.
+// blobs yields the blobs whose text is shown.
 func (h *History) blobs() iter.Seq[*messages.Blob] {
 	return func(yield func(*messages.Blob) bool) {
 		for i := range h.entries {
@@ -76,7 +76,7 @@ func (h *History) blobs() iter.Seq[*messages.Blob] {
 	}
 }
 
-// blobs are those of the entry whose text is shown.
+// blobs yields the blobs of the entry whose text is shown.
 func (e *entry) blobs() iter.Seq[*messages.Blob] {
 	if e.item == nil {
 		return func(func(*messages.Blob) bool) {}
@@ -84,7 +84,7 @@ func (e *entry) blobs() iter.Seq[*messages.Blob] {
 	return textsOf(e.item)
 }
 
-// textsOf are the blobs of an item whose text is shown.
+// textsOf yields the blobs of an item whose text is shown.
 func textsOf(item *messages.Item) iter.Seq[*messages.Blob] {
 	return func(yield func(*messages.Blob) bool) {
 		if item.Blob != nil && !yield(item.Blob) {
@@ -98,8 +98,7 @@ func textsOf(item *messages.Item) iter.Seq[*messages.Blob] {
 	}
 }
 
-// moreShown is what a model is shown of an item's blobs beyond what it is by
-// default.
+// moreShown returns how many bytes of an item's blobs a model is shown beyond the default.
 func moreShown(item *messages.Item, most int) (size int) {
 	if most == 0 {
 		return 0
@@ -110,12 +109,12 @@ func moreShown(item *messages.Item, most int) (size int) {
 	return size
 }
 
-// shownOf is what a model is shown of a blob beyond what it is by default.
+// shownOf returns how many bytes of a blob a model is shown beyond the default.
 func shownOf(b *messages.Blob, most int) int {
 	return int(min(b.Size, int64(most))) - sizeOfBlob(b)
 }
 
-// blobText names a blob for a person.
+// blobText returns a blob as a person reads it.
 func blobText(b *messages.Blob) string {
 	return fmt.Sprintf("%d bytes, kept as blob %s", b.Size, b.SHA256)
 }

@@ -25,18 +25,18 @@ func (u Use) Add(v Use) Use {
 // useOf returns what an event counts as used by its turn and the agent, model calls left out.
 func useOf(e *event) Use {
 	if end := childEndOf(e.Event); end.status != "" {
-		return Use{Tokens: end.spent.Tokens, Cost: end.spent.Cost}
+		return Use{Tokens: end.used.Tokens, Cost: end.used.Cost}
 	}
 	if timer := timerOver(e.Event); timer.id == DurationTimer && e.Turn != "" {
 		return Use{Duration: timer.ran}
 	}
-	usage, cost, expected := modelUse(e.Event)
+	usage, cost, expected := usedBy(e.Event)
 	return Use{Tokens: usage.Tokens() + expected.Tokens, Cost: cost + expected.Cost}
 }
 
-// modelUse returns what a call of a model has used, as far as its event reports it, and what the
+// usedBy returns what a call of a model has used, as far as its event reports it, and what the
 // call was expected to use where that counts because it is not known.
-func modelUse(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
+func usedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
 	usage, cost = messages.UsedBy(ev)
 	unknown := false
 	switch ev := ev.(type) {
@@ -57,12 +57,11 @@ func modelUse(ev messages.Event) (usage messages.Usage, cost messages.Cost, expe
 
 // Account is a budget: what may be used and what is.
 type Account struct {
-	// Limits of an agent are those that a person has set; they hold in place of
-	// its definition's. What its definition limits is not in its events, and not
-	// here.
+	// Limits of an agent are those that a person has set: they hold in place of its
+	// definition's, which its events do not have.
 	Limits messages.Limits `json:"limits"`
 	Used   Use             `json:"used"`
-	// Reserved is set aside for the model call under way, on top of Used.
+	// Reserved is what the model call under way is expected to use, on top of Used.
 	Reserved Use `json:"reserved,omitzero"`
 	// RunningSince is when the clock of a limited duration was started. Zero: it
 	// does not run.

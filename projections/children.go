@@ -12,13 +12,12 @@ const (
 	ChildWaits     = "waiting" // for a person
 	ChildCompleted = "completed"
 	ChildFailed    = "failed"
-	ChildStopping  = "stopping" // nobody waits for it any more
+	ChildStopping  = "stopping" // its call has ended
 	ChildStopped   = "stopped"
-	ChildDetached  = "detached" // it goes on by itself
+	ChildDetached  = "detached" // its call does not wait for it
 )
 
-// Child is an agent that a tool call has brought to life: a line of the view
-// children.
+// Child is an agent that does the task of a tool call: a line of the view children.
 type Child struct {
 	// N is its child.spawned.
 	N     messages.EventNumber `json:"n"`
@@ -28,20 +27,19 @@ type Child struct {
 	Tool  string               `json:"tool"`
 	// Status is one of the words above.
 	Status string `json:"status"`
-	// Waiting is how many calls wait for a person there and below, as far as it
-	// lists them; More says that there are more.
+	// Waiting is how many calls wait for a person there and below, as far as it lists them;
+	// More reports whether there are more.
 	Waiting int  `json:"waiting,omitempty"`
 	More    bool `json:"more,omitempty"`
 	// Message is why it failed.
 	Message string `json:"message,omitempty"`
-	// Usage and Cost are what it and those below it have used; known once it has
-	// ended.
+	// Usage and Cost are what it and those below it have used, set once it has ended.
 	Usage messages.Usage `json:"usage,omitzero"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-// Children are the children of an agent, and whom it works for itself. The zero
-// value has none.
+// Children are the children of an agent, and the call that it works for itself. The zero value
+// has none.
 type Children struct {
 	parent *messages.Caller
 	list   []Child
@@ -85,7 +83,7 @@ func childWaits(ev messages.Event) (messages.ChildWaiting, bool) {
 // childEnd is how a child has ended, or that it is to.
 type childEnd struct {
 	status, message string
-	spent           messages.Spent
+	used            messages.Spent
 }
 
 // childEndOf returns what an event reports of the end of a child; no status: nothing.
@@ -120,7 +118,7 @@ func (c *Children) end(ev messages.Event, end childEnd) {
 		return
 	}
 	x.Status, x.Waiting, x.More = end.status, 0, false
-	x.Usage, x.Cost = end.spent.Usage, end.spent.Cost
+	x.Usage, x.Cost = end.used.Usage, end.used.Cost
 	if end.message != "" {
 		x.Message = end.message
 	}

@@ -7,23 +7,23 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// MaxTold is how many bytes of one item a summary is made of, at most.
-const MaxTold = 8 << 10
+// MaxSummarized is the most bytes of one item that a summary is made of.
+const MaxSummarized = 8 << 10
 
-// Cut is where a compaction may take the older part of a history away.
+// Cut is where a compaction may drop the older part of a history.
 type Cut struct {
 	// Upto is the newest event of that part. Zero: nothing can go.
 	Upto messages.EventNumber
-	// Dropped is how many items go, beside the message that stands for those that
-	// went before, Kept how many stay, Size how many bytes less a model is shown.
+	// Dropped is how many items go, beside the message in place of those that went before,
+	// Kept how many stay, Size how many bytes less a model is shown.
 	Dropped, Kept, Size int
-	// Told is how many bytes a summary of it is made of.
-	Told int
+	// Summarized is how many bytes a summary of it is made of.
+	Summarized int
 	// Digest is the hash of what goes.
 	Digest messages.Digest
 }
 
-// Cut finds what can go if so many of the newest items, at least one, are to
+// Cut returns what can go if so many of the newest items, at least one, are to
 // stay: all before the newest turn that can stay whole or, where that is less than
 // half of what could go, all before one of its steps. A call and its result are never parted, nor are the
 // items of one answer. Inputs of a turn that is cut through stay. A model is shown at
@@ -44,11 +44,11 @@ func (h *History) Cut(keep, most int) Cut {
 		e := &h.entries[i]
 		item := e.asItem(part)
 		sum = chain(sum, item)
-		if i < h.standIn() { // another one takes its place, and is made of all of it
-			c.Told += sizeOf(item)
+		if i < h.standIn() { // the next one replaces it, and is made of all of it
+			c.Summarized += sizeOf(item)
 			continue
 		}
-		c.Told += min(sizeOf(item), MaxTold)
+		c.Summarized += min(sizeOf(item), MaxSummarized)
 		if !h.staysIn(e, turn) {
 			c.Size += sizeOf(item) + moreShown(&item, most)
 		}
@@ -60,7 +60,7 @@ func (h *History) Cut(keep, most int) Cut {
 	return c
 }
 
-// cutAt is the last place to cut that is no later than most; 0: there is none.
+// cutAt returns the last entry, no later than most, that can be the first to stay; 0: none.
 func (h *History) cutAt(most int) int {
 	step, turn, open := 0, 0, 0
 	size, stays, toStep, toTurn := 0, 0, 0, 0 // in bytes; stays is the inputs of the turn at hand
@@ -94,8 +94,8 @@ func (h *History) cutAt(most int) int {
 	return step
 }
 
-// maxCalls is how far back the newest event before an item is looked for: results
-// stand in the order of their calls, not of their events.
+// maxCalls is how many entries back the newest event before an item is searched: results are in
+// the order of their calls, not of their events.
 const maxCalls = 256
 
 func upto(entries []entry) messages.EventNumber {
@@ -106,8 +106,8 @@ func upto(entries []entry) messages.EventNumber {
 	return newest
 }
 
-// staysIn says that the entry is an input of the turn, or of one that it goes on
-// with: it stays where that is cut through.
+// staysIn reports whether the entry is an input of the turn, or of one that it continues: it
+// stays where that turn is cut through.
 func (h *History) staysIn(e *entry, turn messages.TurnID) bool {
 	if !h.together(e.turn, turn) {
 		return false
@@ -115,8 +115,8 @@ func (h *History) staysIn(e *entry, turn messages.TurnID) bool {
 	return e.form == userText || e.form == whole && e.item.Type == messages.ItemMessage && e.item.Role == messages.RoleUser
 }
 
-// standIn is 1 if the first entry stands for others, which went before: it goes
-// with what follows it, though its event may be a later one.
+// standIn returns 1 if the first entry stands for others, which went before: it goes with what
+// follows it, though its event may be a later one. Else it returns 0.
 func (h *History) standIn() int {
 	if h.compacted != 0 && len(h.entries) > 0 && h.entries[0].n == h.compacted {
 		return 1
@@ -124,7 +124,7 @@ func (h *History) standIn() int {
 	return 0
 }
 
-// prefix is how many entries stand for events up to n, and nothing else.
+// prefix returns how many entries stand for events up to n alone.
 func (h *History) prefix(n messages.EventNumber) int {
 	at := h.standIn()
 	for at < len(h.entries) && h.entries[at].n != 0 && h.entries[at].n <= n {
@@ -133,13 +133,13 @@ func (h *History) prefix(n messages.EventNumber) int {
 	return at
 }
 
-// Before is the items that stand for events up to n, oldest first, on the terms
-// of Items.
+// Before returns the items that stand for events up to n, oldest first, on the terms of
+// [History.Items].
 func (h *History) Before(n messages.EventNumber) []messages.Item {
 	return extend(nil, h.entries[:h.prefix(n)])
 }
 
-// DigestBefore is Cut.Digest of the items that stand for events up to n.
+// DigestBefore returns Cut.Digest of the items that stand for events up to n.
 func (h *History) DigestBefore(n messages.EventNumber) messages.Digest {
 	var sum [sha256.Size]byte
 	part := make([]messages.Part, 1)
@@ -149,7 +149,7 @@ func (h *History) DigestBefore(n messages.EventNumber) messages.Digest {
 	return messages.Digest(hex.EncodeToString(sum[:]))
 }
 
-// Drops is Cut.Dropped and Cut.Kept of a compaction up to event n.
+// Drops returns Cut.Dropped and Cut.Kept of a compaction up to event n.
 func (h *History) Drops(n messages.EventNumber) (dropped, kept int) {
 	at := h.prefix(n)
 	kept = h.Len()
@@ -164,8 +164,7 @@ func (h *History) Drops(n messages.EventNumber) (dropped, kept int) {
 	return dropped, kept
 }
 
-// Omitted is how many items are not shown any more, because a message stands for
-// them.
+// Omitted returns how many items are not shown any more, because a message stands for them.
 func (h *History) Omitted() int { return h.omitted }
 
 // compact folds event number n.

@@ -111,7 +111,7 @@ func TestCompactedHistoryGoesOn(t *testing.T) { // A86
 	}
 	h.Apply(n+7, messages.HistoryCompacted{Upto: n + 3, Text: strings.Repeat("long ", 5000)})
 	h.Apply(n+8, messages.ModelCompleted{Turn: "t3", Items: []messages.Item{messages.Text(messages.RoleAssistant, "said")}})
-	if last := h.Cut(1, 0); last.Size != 1 || last.Told != 25_000+1+len("u3") {
+	if last := h.Cut(1, 0); last.Size != 1 || last.Summarized != 25_000+1+len("u3") {
 		t.Errorf("what stands for the rest is no gain: %+v", last)
 	}
 	same := &History{}
@@ -136,7 +136,7 @@ func TestCutBehindABlob(t *testing.T) { // A36, A86
 		n += 2
 	}
 	for most, want := range map[int]int{0: 2<<20 + 8, 100: 2*100 + 8, 4 << 20: 2<<20 + 8} {
-		if cut := h.Cut(2, most); cut.Size != want || cut.Told != 2*MaxTold+10 {
+		if cut := h.Cut(2, most); cut.Size != want || cut.Summarized != 2*MaxSummarized+10 {
 			t.Errorf("%d bytes of each are shown: %+v, want %d", most, cut, want)
 		}
 	}

@@ -35,19 +35,35 @@ type Decision struct {
 // Apply folds event number n.
 func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
-	case messages.ApprovalGranted:
-		if ev.Remember {
-			d.remember(Decision{Tool: ev.Tool, Decision: Granted, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
-		}
-	case messages.ApprovalDenied:
-		if ev.Remember {
-			d.remember(Decision{Tool: ev.Tool, Decision: Denied, Text: ev.Text, Reason: ev.Reason, Person: d.by, N: n, At: d.at})
-		}
 	case messages.ApprovalForgotten:
 		d.forget(ev.Tool)
 	case messages.AgentCleared, messages.AgentDeleted:
 		d.List = nil
+	default:
+		if given := decisionOf(ev); given.remember {
+			d.forget(given.Tool)
+			given.N, given.At, given.Person = n, d.at, d.by
+			d.List = append(d.List, given.Decision)
+		}
 	}
+}
+
+// givenDecision is a decision about one call.
+type givenDecision struct {
+	Decision
+	by       string // as in the event
+	remember bool   // it holds for later calls of the tool, too
+}
+
+// decisionOf returns the decision that an event reports; the zero value: none.
+func decisionOf(ev messages.Event) givenDecision {
+	switch ev := ev.(type) {
+	case messages.ApprovalGranted:
+		return givenDecision{Decision{Tool: ev.Tool, Decision: Granted, Reason: ev.Reason}, ev.By, ev.Remember}
+	case messages.ApprovalDenied:
+		return givenDecision{Decision{Tool: ev.Tool, Decision: Denied, Text: ev.Text, Reason: ev.Reason}, ev.By, ev.Remember}
+	}
+	return givenDecision{}
 }
 
 func (d *Decisions) forget(tool string) {
@@ -55,12 +71,6 @@ func (d *Decisions) forget(tool string) {
 	if len(d.List) == 0 {
 		d.List = nil
 	}
-}
-
-// remember puts r in the place of an earlier decision about the tool.
-func (d *Decisions) remember(r Decision) {
-	d.forget(r.Tool)
-	d.List = append(d.List, r)
 }
 
 // Of returns the decision about a tool, and reports whether there is one.

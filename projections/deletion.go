@@ -23,13 +23,17 @@ type Life struct {
 
 // Deleted is the end of an agent, as its tombstone records it.
 type Deleted struct {
-	// N is the number of the tombstone.
-	N messages.EventNumber
-	// At is when the tombstone was written, where [Life.At] was set.
-	At     time.Time
-	Reason string
+	Deletion
 	// Upto is how far the removal goes in the streams beside the log.
 	Upto messages.Extent
+}
+
+// Deletion is the end of an agent as views show it.
+type Deletion struct {
+	// N is the number of the tombstone, At when it was written, where [Life.At] was called.
+	N      messages.EventNumber `json:"n"`
+	At     time.Time            `json:"at,omitzero"`
+	Reason string               `json:"reason,omitempty"`
 }
 
 // Apply folds event number n.
@@ -40,22 +44,15 @@ func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentConfigured:
 		l.Definition = ev.Definition
 	case messages.AgentDeleted:
-		*l = Life{Deleted: &Deleted{N: n, At: l.at, Reason: ev.Reason, Upto: ev.Upto}, origin: l.origin}
+		*l = Life{Deleted: &Deleted{Deletion: Deletion{N: n, At: l.at, Reason: ev.Reason}, Upto: ev.Upto}, origin: l.origin}
 	}
-}
-
-// Deletion is the end of an agent as views show it.
-type Deletion struct {
-	// N is the event that deleted it.
-	N      messages.EventNumber `json:"n"`
-	At     time.Time            `json:"at,omitzero"`
-	Reason string               `json:"reason,omitempty"`
 }
 
 // Deletion returns how the agent ended; nil if it was not deleted.
 func (l *Life) Deletion() *Deletion {
-	if d := l.Deleted; d != nil {
-		return &Deletion{N: d.N, At: d.At, Reason: d.Reason}
+	if l.Deleted == nil {
+		return nil
 	}
-	return nil
+	end := l.Deleted.Deletion
+	return &end
 }

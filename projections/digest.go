@@ -7,10 +7,10 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Digest is a SHA-256, in hex, over the history and the given parts of a
-// request. Equal histories give equal digests, in whatever order results came
-// in. Each item is hashed once, so that a long history costs no more than a
-// short one; only items behind a call that has no result yet are hashed anew.
+// Digest returns a SHA-256, in hex, over the history and the given parts of a request. Equal
+// histories give equal digests, in whatever order results came in. Each item is hashed once, so
+// that a long history costs no more than a short one; only items behind a call that has no
+// result yet are hashed again.
 func (h *History) Digest(parts ...string) messages.Digest {
 	part := make([]messages.Part, 1)
 	for h.digested < len(h.entries) && h.entries[h.digested].n != 0 {
@@ -46,8 +46,7 @@ func chain(prev [sha256.Size]byte, item messages.Item) [sha256.Size]byte {
 	return sha256.Sum256(appendBlob(text, "raw", item.RawBlob))
 }
 
-// appendBlob appends the hash of a blob, with what it is the payload of; nothing for
-// none, so that a history without blobs has the digest that it always had. No part
+// appendBlob appends the hash of a blob, with what it is the payload of; nothing for none. No part
 // has such a type.
 func appendBlob(text []byte, of string, b *messages.Blob) []byte {
 	if b == nil {

@@ -1,6 +1,6 @@
-// Package projections folds an agent's events into views: what a model would
-// see, the state, the list of agents, the story of a stream told event by
-// event. Delete any, replay, and the same answer returns.
+// Package projections folds an agent's events into views: what a model would see, the state,
+// the turns, the list of agents, what each event of a log changed. Delete any, replay, and the
+// same answer returns.
 //
 // Each fact has one fold, and no other package interprets events for it. The state of the
 // turn machine is composed of [Work], [Life], [Decisions], [History] and [State]; show,
@@ -14,9 +14,9 @@
 //   - A fold is pure: the same events give the same view, on any machine, at
 //     any time, and folding up to event n gives the view as it was when n was
 //     the newest event.
-//   - Folds never look at a definition, a clock or the world.
+//   - Folds never read a definition or a clock, and do no I/O.
 //   - A fold never fails and never panics: what makes no sense changes nothing.
 //   - Views are not safe for concurrent use and not to be copied once something
-//     was applied; values they return belong to the caller. Where it is
-//     otherwise, it is said.
+//     was applied; values they return belong to the caller, unless a
+//     method says otherwise.
 package projections

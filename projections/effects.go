@@ -23,17 +23,16 @@ type Effect struct {
 }
 
 // Effects lists every call of a tool that an agent's models asked for, those
-// before it was cleared included. The zero value has none. A call is first told
-// of by tool.requested; what is said of another call of the same name, once the
-// first has ended, is another call's.
+// before it was cleared included. The zero value has none. A call begins with its
+// tool.requested; an event about a call that has ended begins another one of the same name.
 type Effects struct {
 	origin
 	list []Effect
 	open []int // indexes in list of calls that may still change
 }
 
-// EffectsAfter is the fold of what comes after open: calls without a final
-// outcome, as another Effects told them.
+// EffectsAfter returns the fold of what comes after open: calls without a final outcome, as
+// another Effects has listed them.
 func EffectsAfter(open []Effect) *Effects {
 	e := &Effects{list: slices.Clone(open)}
 	for i := range open {
@@ -86,7 +85,7 @@ func (e *Effects) find(turn messages.TurnID, call messages.CallID) *Effect {
 	return nil
 }
 
-// beginning is what an Effect shows of an output.
+// beginning returns what an Effect shows of an output.
 func beginning(s string) string {
 	if len(s) <= MaxPreview {
 		return s
@@ -117,7 +116,7 @@ func (e *Effects) giveUp(x *event, chosen func(*Effect) bool) {
 	e.open = rest
 }
 
-// List is every call of agent a, as the model asked for them.
+// List returns every call of agent a, in the order in which models asked for them.
 func (e *Effects) List(a messages.AgentID) []Effect {
 	list := slices.Clone(e.list)
 	for i := range list {

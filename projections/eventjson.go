@@ -32,35 +32,31 @@ func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at
 	if err != nil {
 		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
 	}
-	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: messages.TurnOf(ev), Step: messages.StepOf(ev), At: at.UTC(), Data: data}
+	f := messages.FieldsOf(ev)
+	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: f.Turn, Step: f.Step, At: at.UTC(), Data: data}
 }
 
-// AppendJSON appends the event as its JSON object, encoding its data once. A nil person is
-// left out.
-func AppendJSON(b []byte, n messages.EventNumber, seq uint64, frame messages.FrameID, at time.Time, person *messages.Person, ev messages.Event) []byte {
-	data, err := json.Marshal(ev)
-	if err != nil {
-		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
-	}
+// Append appends the event as its JSON object, as json.Marshal would write it.
+func (e EventJSON) Append(b []byte) []byte {
 	b = append(b, `{"n":`...)
-	b = strconv.AppendUint(b, uint64(n), 10)
+	b = strconv.AppendUint(b, uint64(e.N), 10)
 	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, seq, 10)
-	b = appendText(append(b, `,"frame":`...), string(frame))
-	b = appendText(append(b, `,"type":`...), ev.EventType())
-	if turn := messages.TurnOf(ev); turn != "" {
-		b = appendText(append(b, `,"turn":`...), string(turn))
+	b = strconv.AppendUint(b, e.Seq, 10)
+	b = appendText(append(b, `,"frame":`...), string(e.Frame))
+	b = appendText(append(b, `,"type":`...), e.Type)
+	if e.Turn != "" {
+		b = appendText(append(b, `,"turn":`...), string(e.Turn))
 	}
-	if step := messages.StepOf(ev); step != 0 {
-		b = strconv.AppendInt(append(b, `,"step":`...), int64(step), 10)
+	if e.Step != 0 {
+		b = strconv.AppendInt(append(b, `,"step":`...), int64(e.Step), 10)
 	}
 	b = append(b, `,"at":"`...)
-	b = append(at.UTC().AppendFormat(b, time.RFC3339Nano), '"')
-	if person != nil {
-		who, _ := json.Marshal(person) // texts encode
+	b = append(e.At.UTC().AppendFormat(b, time.RFC3339Nano), '"')
+	if e.Person != nil {
+		who, _ := json.Marshal(e.Person) // texts encode
 		b = append(append(b, `,"person":`...), who...)
 	}
-	return append(append(append(b, `,"data":`...), data...), '}')
+	return append(append(append(b, `,"data":`...), e.Data...), '}')
 }
 
 // appendText appends a JSON string; names made here need no escaping.

@@ -7,17 +7,15 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// History is what a model sees of an agent: its messages, calls and results,
-// oldest first. The zero value is an agent that nothing has happened to. A
-// History is kept for every active agent. Beside its packed entries it keeps the items that a
-// model was last shown, so that the next call does not build them again. It must not be
-// copied once something was applied.
+// History is what a model sees of an agent: its messages, calls and results, oldest first. The
+// zero value is that of an agent without events. A History is kept for every active agent. Beside
+// its packed entries it keeps the items that a model was last shown, so that the next call does
+// not build them again. It must not be copied once something was applied.
 //
-// A call has its result behind it once that is recorded, in the order in which
-// the calls were asked for; that every call of a finished turn has one is the
-// turn machine's promise. A result belongs to the call of its own turn: one
-// that comes after the turn ended takes its place there, or is ignored if the
-// call already has one.
+// A call has its result behind it once that is recorded, in the order of the calls; that every
+// call of a finished turn has one is the turn machine's promise. A result belongs to the call of
+// its own turn: one that comes after the turn ended is put there, or is ignored if the call has
+// one.
 type History struct {
 	entries []entry
 	waiting []waitingInput // accepted inputs that no model has seen, oldest first
@@ -72,6 +70,9 @@ const (
 	developerText
 )
 
+// roles are those of the forms that are a message of one text.
+var roles = [...]string{userText: messages.RoleUser, assistantText: messages.RoleAssistant, developerText: messages.RoleDeveloper}
+
 type mark uint8
 
 const (
@@ -94,7 +95,7 @@ type openCall struct {
 	index int // of the entry that waits for the result
 }
 
-// HistoryItem is an item of history with its place in the stream.
+// HistoryItem is an item of history with the event that it comes from.
 type HistoryItem struct {
 	messages.Item
 	// N is the event that brought it into history.
@@ -135,7 +136,7 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 		h.compact(n, ev)
 	default:
 		if r := resultOf(ev); r.outcome != "" {
-			h.settle(n, messages.TurnOf(ev), messages.CallOf(ev), r)
+			h.outcome(n, messages.TurnOf(ev), messages.CallOf(ev), r)
 			return
 		}
 		inputs, _ := messages.Ended(ev) // an answered turn has shown them, no other turn will
@@ -165,8 +166,8 @@ func (h *History) started(n messages.EventNumber, ev messages.TurnStarted) {
 	}
 }
 
-// together says that a turn is the other one, or that the newest turn goes on with
-// both: what was asked of one is asked of the other.
+// together reports whether two turns are the same one, or the newest turn continues both: what
+// was asked of one is asked of the other.
 func (h *History) together(a, b messages.TurnID) bool {
 	return a == b || slices.Contains(h.continued, a) && slices.Contains(h.continued, b)
 }
@@ -192,7 +193,7 @@ func (h *History) say(n messages.EventNumber, turn messages.TurnID, role, text s
 	}
 }
 
-// take gives the content of a waiting input and forgets it.
+// take drops a waiting input and returns its content; false if it does not wait.
 func (h *History) take(id string) (messages.Content, bool) {
 	i := slices.IndexFunc(h.waiting, func(w waitingInput) bool { return w.id == id })
 	if i < 0 {
@@ -219,7 +220,7 @@ func (h *History) add(n messages.EventNumber, turn messages.TurnID, item message
 	h.entries = append(h.entries, e)
 }
 
-// formOf says whether item is nothing but a role and one text.
+// formOf returns the form that holds all of an item.
 func formOf(item messages.Item) form {
 	if item.Type != messages.ItemMessage || len(item.Content) != 1 ||
 		item.Content[0] != (messages.Part{Type: "text", Text: item.Content[0].Text}) ||
@@ -227,20 +228,16 @@ func formOf(item messages.Item) form {
 		item.ID != "" || item.Raw != nil || item.Provider != "" || item.Model != "" || item.HasBlob() {
 		return whole
 	}
-	switch item.Role {
-	case messages.RoleUser:
-		return userText
-	case messages.RoleAssistant:
-		return assistantText
-	case messages.RoleDeveloper:
-		return developerText
+	for f := userText; int(f) < len(roles); f++ {
+		if roles[f] == item.Role {
+			return f
+		}
 	}
 	return whole
 }
 
-// answered adds a model's items, and behind them a place for the result of
-// each call, so that results stand in the order of the calls whichever ends
-// first.
+// answered adds a model's items, and behind them an entry for the result of each call, so that
+// results are in the order of the calls whichever ends first.
 func (h *History) answered(n messages.EventNumber, ev messages.ModelCompleted) {
 	h.accepted, h.removed = n, nil
 	for _, item := range ev.Items {
@@ -254,13 +251,13 @@ func (h *History) answered(n messages.EventNumber, ev messages.ModelCompleted) {
 	}
 }
 
-// waitsFor is the place in open of a turn's call, or -1.
+// waitsFor returns the index in open of a turn's call, or -1.
 func (h *History) waitsFor(turn messages.TurnID, call messages.CallID) int {
 	return slices.IndexFunc(h.open, func(o openCall) bool { return o.turn == turn && o.call == call })
 }
 
-// settle gives a call its result, or the blob that holds it.
-func (h *History) settle(n messages.EventNumber, turn messages.TurnID, call messages.CallID, r toolResult) {
+// outcome gives a call its result, or the blob that holds it.
+func (h *History) outcome(n messages.EventNumber, turn messages.TurnID, call messages.CallID, r toolResult) {
 	i := h.waitsFor(turn, call)
 	if i < 0 {
 		return
@@ -289,36 +286,43 @@ func (h *History) ended(turn messages.TurnID, m mark) {
 	}
 }
 
-// asItem is the entry as a model is given it; part is a place for its text.
+// asItem returns the entry as a model is given it; part holds its text.
 func (e *entry) asItem(part []messages.Part) messages.Item {
-	role := messages.RoleUser
 	switch e.form {
 	case whole:
 		return *e.item
 	case result:
 		return messages.Item{Type: messages.ItemCallOutput, CallID: e.call, Output: e.text}
-	case assistantText:
-		role = messages.RoleAssistant
-	case developerText:
-		role = messages.RoleDeveloper
 	}
 	part[0] = messages.Part{Type: "text", Text: e.text}
-	return messages.Item{Type: messages.ItemMessage, Role: role, Content: part}
+	return messages.Item{Type: messages.ItemMessage, Role: roles[e.form], Content: part}
 }
 
-// Items is the history in the form a model is given it. Results that have not
-// come yet are left out. Neither the slice nor what its items refer to is to be
-// changed; it stays as it is while History goes on.
+// Items returns the history in the form a model is given it. Results that have not come yet are
+// left out. Neither the slice nor what its items refer to may be changed; events that are applied
+// later do not change it.
 func (h *History) Items() []messages.Item {
-	settled := len(h.entries)
+	final := len(h.entries)
 	if len(h.open) > 0 {
-		settled = h.open[0].index // results may fill in from here on
+		final = h.open[0].index // results may fill in from here on
 	}
-	h.shown = extend(h.shown, h.entries[len(h.shown):settled])
-	if settled == len(h.entries) {
-		return h.shown[:settled:settled]
+	h.shown = extend(h.shown, h.entries[len(h.shown):final])
+	if final == len(h.entries) {
+		return h.shown[:final:final]
 	}
-	return extend(h.shown[:settled:settled], h.entries[settled:])
+	return extend(h.shown[:final:final], h.entries[final:])
+}
+
+// ItemsWith returns Items with the given inputs, which wait, as if a model call had admitted
+// them, on the terms of [History.Items].
+func (h *History) ItemsWith(inputs []string) []messages.Item {
+	items := slices.Clip(h.Items())
+	for _, id := range inputs {
+		if i := slices.IndexFunc(h.waiting, func(w waitingInput) bool { return w.id == id }); i >= 0 {
+			items = append(items, userItem(h.waiting[i].content))
+		}
+	}
+	return items
 }
 
 // extend adds the items of entries whose results have come.
@@ -342,13 +346,12 @@ func extend(items []messages.Item, entries []entry) []messages.Item {
 	return items
 }
 
-// Len is the number of items.
+// Len returns the number of items.
 func (h *History) Len() int { return len(h.entries) - len(h.open) }
 
-// Size is how much text the items hold, in bytes: messages, arguments and
-// results, and the raw form of items that have none of these. Of a blob it counts
-// what a model is shown by default. It is kept, not counted, and good for a guess
-// at tokens.
+// Size returns how much text the items hold, in bytes: messages, arguments and results, and the
+// raw form of items that have none of these. Of a blob it counts what a model is shown by
+// default. It is good for an estimate of tokens, and costs nothing.
 func (h *History) Size() int { return h.size }
 
 func sizeOf(item messages.Item) int {
@@ -365,7 +368,7 @@ func sizeOf(item messages.Item) int {
 	return size
 }
 
-// View is the history with places and marks, on the terms of Items.
+// View returns the items with their events and marks, on the terms of [History.Items].
 func (h *History) View() []HistoryItem {
 	view := make([]HistoryItem, 0, h.Len())
 	for i := range h.entries {

@@ -12,7 +12,7 @@ const (
 	HookSkip     HookAction = "skip"
 	HookPause    HookAction = "pause"
 	HookFinish   HookAction = "finish"
-	HookFailed   HookAction = "failed" // the hook broke; Reason says how
+	HookFailed   HookAction = "failed" // the hook broke; Reason is why
 )
 
 // Points of hook.decided that a fold distinguishes.
@@ -81,8 +81,8 @@ func (t *TurnState) hold(ev messages.HookDecided) {
 	}
 }
 
-// hooked notes the hooks that are not asked again at this point until the next model call or
-// steered input: a turn that one of them has paused comes back to the same place.
+// hooked records the hooks that are not asked again at this point until the next model call or
+// steered input: a turn that one of them has paused comes back to the same point.
 func (t *TurnState) hooked(ev messages.HookDecided) {
 	switch HookAction(ev.Decision) {
 	case HookPause, HookContinue:

@@ -109,10 +109,11 @@ type Output struct {
 func answerOf(ev messages.ModelCompleted) *Output {
 	var text []string
 	for i := range ev.Items {
-		switch item := &ev.Items[i]; item.Type {
-		case messages.ItemCall:
+		item := &ev.Items[i]
+		if item.Type == messages.ItemCall {
 			return nil
-		case messages.ItemMessage, messages.ItemRefusal:
+		}
+		if item.Type == messages.ItemMessage || item.Type == messages.ItemRefusal {
 			text = append(text, item.Content.Text())
 		}
 	}

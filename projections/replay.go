@@ -12,9 +12,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Change is what one event did to an agent. Its lines are whole and hold what
-// users and models wrote, as they wrote it: show them with WriteText, or
-// through Printable.
+// Change is what one event changed of an agent. Its lines hold what users and models wrote, as
+// they wrote it: show them with WriteText, or through Printable.
 type Change struct {
 	N       messages.EventNumber `json:"n"`
 	Seq     uint64               `json:"seq"`
@@ -24,15 +23,15 @@ type Change struct {
 	// History begins each line with + for a new item and * for a mark.
 	History []string `json:"history,omitempty"`
 	State   []string `json:"state,omitempty"` // as path: old -> new
-	// Turn tells of the turn and of its limits and the agent's.
+	// Turn is about the turn, its limits and the agent's.
 	Turn []string `json:"turn,omitempty"`
-	// Queue tells of inputs, of calls that wait for a person, and of decisions
-	// that hold for later calls.
+	// Queue is about inputs, calls that wait for a person, and decisions that hold for later
+	// calls.
 	Queue []string `json:"queue,omitempty"`
 }
 
-// Replay tells the story of one agent event by event. Its views are as of the
-// last event that was told. The zero value begins before the first.
+// Replay folds the events of one agent one by one and reports what each changed. Its views are
+// as of the newest event. The zero value begins before the first.
 type Replay struct {
 	History   History
 	State     State
@@ -42,8 +41,8 @@ type Replay struct {
 	Decisions Decisions
 }
 
-// Step folds event number n, recorded at a time under a sequence of the log,
-// and says what it changed. It acts on nothing.
+// Step folds event number n, recorded at a time under a sequence of the log, and returns what it
+// changed.
 func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messages.Event) Change {
 	c := Change{N: n, Seq: seq, At: at.UTC(), Type: ev.EventType(), Summary: summarize(ev)}
 	turnID := messages.TurnOf(ev)
@@ -82,13 +81,13 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	return c
 }
 
-// shown is a list with what is said of those that come and go.
+// shown is a list, with the words for what is new in it and for what has left it.
 type shown struct {
 	came, went string
 	list       []string
 }
 
-// queueText is what the queue holds, in the order in which it is told.
+// queueText returns what the queue holds, in the order of [Change.Queue].
 func (r *Replay) queueText() [5]shown {
 	var approvals, unknown, remembered []string
 	for _, w := range r.Work.Waiting() {
@@ -126,8 +125,8 @@ func (r *Replay) withheld(before *withheld, ev messages.Event) (gone int, lines 
 	return 0, nil
 }
 
-// newItems is what event n added: entries at the end, and a result in the
-// place that was kept for it.
+// newItems returns what event n added: entries at the end, and a result in the entry that was
+// kept for it.
 func (r *Replay) newItems(n messages.EventNumber, before int, open []openCall) []string {
 	var lines []string
 	for _, o := range open {
@@ -151,13 +150,13 @@ func turnChanges(before, after Turn) []string {
 	if is := turnText(after); is != turnText(before) {
 		lines = append(lines, is)
 	}
-	if after.Limits != before.Limits && before.ID != "" { // turn.started says what they are at first
+	if after.Limits != before.Limits && before.ID != "" { // turn.started has the first ones
 		lines = append(lines, fmt.Sprintf("limits of turn %s: %s", after.ID, limitsText(after.Limits)))
 	}
 	return lines
 }
 
-// limitsText is limits as a person writes them.
+// limitsText returns limits as a person writes them.
 func limitsText(l messages.Limits) string {
 	var parts []string
 	if l.MaxSteps != 0 {
@@ -198,7 +197,7 @@ func turnText(t Turn) string {
 	return text
 }
 
-// stateChanges compares two states that share what did not change.
+// stateChanges returns how two states differ. They share what did not change.
 func stateChanges(lines []string, path string, before, after any) []string {
 	old, wasObject := before.(map[string]any)
 	now, isObject := after.(map[string]any)
@@ -244,7 +243,7 @@ func listChanges(came, went string, before, after []string) []string {
 	return append(missing(before, after, went), missing(after, before, came)...)
 }
 
-// missing says of each entry of list that is not in other what it did.
+// missing returns the entries of list that are not in other, each with what it did.
 func missing(list, other []string, did string) (lines []string) {
 	known := make(map[string]bool, len(other))
 	for _, s := range other {

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Clone is a History that stays as it is while h goes on. It shares with h what
-// neither changes: the texts and the items.
+// Clone returns a copy that events applied to h do not change. It shares with h what neither
+// changes: the texts and the items.
 func (h *History) Clone() *History {
 	c := *h
 	c.entries, c.waiting, c.open = slices.Clone(h.entries), slices.Clone(h.waiting), slices.Clone(h.open)
@@ -37,7 +37,7 @@ type storedHistory struct {
 	Waiting []storedInput   `json:"waiting"`
 	Open    []storedCall    `json:"open"`
 	Size    int             `json:"size"`
-	// Compacted and Omitted tell of the first entry, Continued of the newest turn.
+	// Compacted and Omitted are about the first entry, Continued about the newest turn.
 	Compacted messages.EventNumber `json:"compacted"`
 	Omitted   int                  `json:"omitted"`
 	Continued []messages.TurnID    `json:"continued"`
@@ -69,7 +69,7 @@ const (
 // plainCall is a form of binary histories only: one that is read holds the item.
 const plainCall = developerText + 1
 
-// isPlainCall says whether an item is a call as nearly all are.
+// isPlainCall reports whether an item is a call without anything that few calls have.
 func isPlainCall(item *messages.Item) bool {
 	return item.Type == messages.ItemCall && item.Role == "" && item.Content == nil && item.Output == "" &&
 		item.Raw == nil && item.Provider == "" && item.Model == "" && !item.HasBlob()
@@ -127,8 +127,8 @@ func (h *History) MarshalBinary() ([]byte, error) {
 	return messages.Pack(&s)
 }
 
-// packed is about how many bytes the entries take. It is not their size: what is
-// kept as a blob is shown and not held.
+// packed estimates how many bytes the entries take. It is not their size: a blob is shown and
+// not held.
 func (h *History) packed() int {
 	n := 16 * len(h.entries)
 	for i := range h.entries {
@@ -141,7 +141,7 @@ func packText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// errHistory says that bytes are no history.
+// errHistory is the error of bytes that are no history.
 var errHistory = errors.New("the bytes hold no history")
 
 // UnmarshalBinary reads what MarshalBinary has written. An error leaves h as it
@@ -229,8 +229,7 @@ func (h *History) unpack(s *storedHistory) error {
 	return nil
 }
 
-// packedReader reads from the front of b. Past its end it gives zeros, and is
-// short.
+// packedReader reads from the front of b. Past its end it returns zeros, and is short.
 type packedReader struct {
 	b     []byte
 	short bool
@@ -256,8 +255,7 @@ func (r *packedReader) varint() int64 {
 	return v
 }
 
-// call reads a plain call. One that has a name in common with the call before it
-// has the same string.
+// call reads a plain call. One with the name of the call before it shares its string.
 func (r *packedReader) call(before *messages.Item) *messages.Item {
 	item := &messages.Item{Type: messages.ItemCall, CallID: messages.CallID(r.text()), Name: r.text(), Arguments: r.text(), ID: r.text()}
 	if item.Name == before.Name {

@@ -18,8 +18,7 @@ type State struct {
 	patched bool
 }
 
-// Apply folds event number n. A patch that is no JSON changes nothing; no door
-// lets one in.
+// Apply folds event number n. A patch that is no JSON changes nothing; no endpoint accepts one.
 func (s *State) Apply(_ messages.EventNumber, ev messages.Event) {
 	switch ev := ev.(type) {
 	case messages.StatePatched:
@@ -38,8 +37,8 @@ func (s *State) current() any {
 	return s.value
 }
 
-// JSON is the state in its canonical form: keys sorted, no spaces, numbers as
-// they were written. It belongs to the caller.
+// JSON returns the state in its canonical form: keys sorted, no spaces, numbers as they were
+// written. It belongs to the caller.
 func (s *State) JSON() json.RawMessage { return encodeJSON(s.current()) }
 
 // decodeJSON reads one JSON value without losing digits of its numbers.
@@ -64,7 +63,7 @@ func encodeJSON(v any) json.RawMessage {
 	return bytes.TrimSpace(buf.Bytes())
 }
 
-// mergePatch is MergePatch of RFC 7396, section 2. It leaves target as it is.
+// mergePatch implements MergePatch of RFC 7396, section 2. It does not change target.
 func mergePatch(target, patch any) any {
 	members, ok := patch.(map[string]any)
 	if !ok {
@@ -81,4 +80,29 @@ func mergePatch(target, patch any) any {
 		}
 	}
 	return merged
+}
+
+// valueBytes is about what a value of the state takes in memory beside its text, in bytes.
+const valueBytes = 48
+
+// Size estimates how many bytes of memory the state takes, by walking all of it.
+func (s *State) Size() int { return sizeOfValue(s.value) }
+
+func sizeOfValue(v any) int {
+	size := valueBytes
+	switch v := v.(type) {
+	case string:
+		size += len(v)
+	case json.Number:
+		size += len(v)
+	case []any:
+		for _, e := range v {
+			size += sizeOfValue(e)
+		}
+	case map[string]any:
+		for name, e := range v {
+			size += len(name) + sizeOfValue(e)
+		}
+	}
+	return size
 }

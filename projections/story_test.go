@@ -48,7 +48,7 @@ func (a *all) shown(t testing.TB) string {
 	b, err := json.Marshal(map[string]any{
 		"items": a.History.Items(), "view": a.History.View(), "len": a.History.Len(), "digest": a.History.Digest("x"), "size": a.History.Size(),
 		"state": a.State.JSON(), "turns": a.Turns.List(),
-		"calls": a.Usage.Calls(), "total": a.Usage.Total(), "byTurn": a.Usage.ByTurn(), "byModel": a.Usage.ByModel(),
+		"calls": a.Usage.Calls(), "total": a.Usage.Total(),
 		"inputs": a.Work.Inputs.QueuedIDs(), "steered": a.Work.Inputs.SteeredIDs(), "waiting": a.Work.Waiting(), "approvals": a.Work.Approvals(messages.AgentID{}),
 		"lines": a.Usage.Lines(), "accounts": a.Work.Accounts(), "remembered": a.Decided.Remembered(messages.AgentID{}),
 		"effects": a.Effects.List(messages.AgentID{}),
@@ -293,10 +293,10 @@ func checkStory(t *testing.T, a *all) {
 // checkUsage compares the sums by turn and by model with the total.
 func checkUsage(t *testing.T, u *Usage) { // A52
 	t.Helper()
-	sums := make(map[string]Spent)
+	sums := make(map[string]Used)
 	for _, l := range u.Lines() {
 		sum := sums[l.Type]
-		sums[l.Type] = Spent{sum.Calls + l.Calls, sum.Lost + l.Lost, sum.Usage.Add(l.Usage), sum.Cost + l.Cost}
+		sums[l.Type] = Used{sum.Calls + l.Calls, sum.Lost + l.Lost, sum.Usage.Add(l.Usage), sum.Cost + l.Cost}
 	}
 	for kind, sum := range sums {
 		if sum != u.Total() {

@@ -12,10 +12,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Printable is s on one line and safe on a terminal: whatever is not a visible
-// character or a space is written as Go writes it in a string, such as \n or
-// \x1b. What is longer than limit bytes is cut, and says by how much; limit 0
-// cuts nothing.
+// Printable returns s on one line and safe on a terminal: all but visible characters and spaces
+// is written as Go writes it in a string, such as \n or \x1b. More than limit bytes are cut, and
+// their number is written in their place; limit 0 cuts nothing.
 func Printable(s string, limit int) string {
 	rest := 0
 	if limit > 0 && len(s) > limit {
@@ -45,8 +44,7 @@ func Printable(s string, limit int) string {
 	return b.String()
 }
 
-// summarize is an event's fields as name=value, those that say nothing left
-// out. Texts are whole.
+// summarize returns an event's fields as name=value, zero values left out. Texts are whole.
 func summarize(ev messages.Event) string {
 	v := reflect.Indirect(reflect.ValueOf(ev))
 	if v.Kind() != reflect.Struct {
@@ -56,7 +54,7 @@ func summarize(ev messages.Event) string {
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
 		if v.Type().Field(i).Type == reflect.TypeFor[messages.Cost]() {
-			name = strings.TrimSuffix(name, "_nanos") // it is told in whole units
+			name = strings.TrimSuffix(name, "_nanos") // it is written in whole units
 		}
 		if f := v.Field(i); name != "" && !f.IsZero() {
 			fields = append(fields, name+"="+fieldText(f.Interface()))
@@ -106,7 +104,7 @@ func fieldText(value any) string {
 	return fmt.Sprint(value)
 }
 
-// itemText is an item of history as a person reads it.
+// itemText returns an item of history as a person reads it.
 func itemText(item messages.Item) string {
 	switch item.Type {
 	case messages.ItemMessage:
@@ -122,7 +120,7 @@ func itemText(item messages.Item) string {
 	return string(item.Type) + ": " + contentText(item.Content)
 }
 
-// contentText is the text of a content, its images by address.
+// contentText returns the text of a content, its images by address.
 func contentText(c messages.Content) string {
 	parts := make([]string, len(c))
 	for i, p := range c {

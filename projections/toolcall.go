@@ -93,12 +93,6 @@ func (c *ToolCall) apply(e *event) {
 		c.Flagged = ev.Of
 	case messages.ApprovalRequested:
 		c.ask(e, ev)
-	case messages.ApprovalGranted:
-		if c.decide(e, Granted, ev.By); c.Outcome == CallWaiting {
-			c.leave(CallRequested)
-		}
-	case messages.ApprovalDenied: // it waits until its tool.denied
-		c.decide(e, Denied, ev.By)
 	case messages.ToolStarted:
 		c.start(e, ev)
 	case messages.ToolUnknown:
@@ -107,6 +101,8 @@ func (c *ToolCall) apply(e *event) {
 	default:
 		if r := resultOf(ev); r.outcome != "" {
 			c.end(e, r)
+		} else if d := decisionOf(ev); d.by != "" {
+			c.decide(e, d)
 		}
 	}
 }
@@ -161,10 +157,14 @@ func (c *ToolCall) ask(e *event, ev messages.ApprovalRequested) {
 // byDecision is By of an event that a person has decided.
 const byDecision = "decision"
 
-func (c *ToolCall) decide(e *event, approval, by string) {
-	c.Approval, c.ApprovedBy = approval, by
-	if by == byDecision {
+// decide folds a decision. A denied call waits until its tool.denied.
+func (c *ToolCall) decide(e *event, d givenDecision) {
+	c.Approval, c.ApprovedBy = d.Decision.Decision, d.by
+	if d.by == byDecision {
 		c.Person = e.by
+	}
+	if c.Approval == Granted && c.Outcome == CallWaiting {
+		c.leave(CallRequested)
 	}
 }
 
@@ -220,12 +220,12 @@ func (c *CallState) apply(e *event) {
 	switch ev := e.Event.(type) {
 	case messages.ApprovalRequested, messages.ToolUnknown:
 		c.Since, c.SinceAt = e.n, e.at
-	case messages.ToolCompleted:
-		c.Blob = ev.Blob
 	case messages.ChildSpawned:
 		c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
 	default:
-		if w, ok := childWaits(ev); ok && c.Child != nil {
+		if r := resultOf(ev); r.outcome != "" {
+			c.Blob = r.blob
+		} else if w, ok := childWaits(ev); ok && c.Child != nil {
 			c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = w.N, w.Waiting, w.More, w.Busy
 			c.Child.Since, c.Child.SinceAt = e.n, e.at
 		}

@@ -25,7 +25,7 @@ type Turn struct {
 	ID     messages.TurnID `json:"turn"`
 	Inputs []string        `json:"inputs,omitempty"`
 	Phase  Phase           `json:"phase"`
-	// Reason says why it is paused, failed or aborted.
+	// Reason is why it is paused, has failed or was aborted.
 	Reason string `json:"reason,omitempty"`
 	// Message is the same for a person; of a paused turn, with what to do.
 	Message string `json:"message,omitempty"`
@@ -38,7 +38,7 @@ type Turn struct {
 	By string `json:"by,omitempty"`
 	// Waiting are the calls that a paused turn waits for.
 	Waiting []messages.CallID `json:"calls,omitempty"`
-	// Continues is the failed turn that this one goes on from.
+	// Continues is the failed turn that this one continues.
 	Continues messages.TurnID      `json:"continues,omitempty"`
 	Started   messages.EventNumber `json:"started"`
 	StartedAt time.Time            `json:"started_at,omitzero"`
@@ -54,8 +54,8 @@ type Turn struct {
 	// included.
 	Usage messages.Usage `json:"usage"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
-	// Cleared says that the agent was cleared since: its history and state know
-	// nothing of the turn.
+	// Cleared reports whether the agent was cleared since: its history and state have nothing
+	// of the turn.
 	Cleared bool `json:"cleared,omitempty"`
 }
 
@@ -66,8 +66,8 @@ type Turns struct {
 	origin
 }
 
-// Apply folds event number n. What is said of a turn that never started
-// changes nothing, and the first terminal event of a turn is its last word.
+// Apply folds event number n. Events of a turn that never started change nothing, and the
+// first terminal event of a turn is final.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	e := t.event(n, ev)
 	turn := t.find(e.Turn)
@@ -86,7 +86,7 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 }
 
-// find looks from the newest turn back: it is nearly always the one.
+// find returns the turn with this id; nil if there is none. It is nearly always the newest.
 func (t *Turns) find(id messages.TurnID) *Turn {
 	if id == "" {
 		return nil
@@ -120,7 +120,7 @@ func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
 
 // apply folds an event of the turn. Its end is final, but for what is reported late.
 func (t *Turn) apply(e *event) {
-	usage, cost, _ := modelUse(e.Event)
+	usage, cost, _ := usedBy(e.Event)
 	t.Usage, t.Cost = t.Usage.Add(usage), t.Cost+cost
 	if t.Ended != 0 {
 		return
@@ -172,7 +172,7 @@ func (t *Turn) take(inputs []string) {
 	}
 }
 
-// Turn is the turn with this id.
+// Turn returns the turn with this id, and reports whether there is one.
 func (t *Turns) Turn(id messages.TurnID) (Turn, bool) {
 	if turn := t.find(id); turn != nil {
 		return turn.clone(), true
@@ -180,7 +180,7 @@ func (t *Turns) Turn(id messages.TurnID) (Turn, bool) {
 	return Turn{}, false
 }
 
-// Newest is the turn that started last; false if none has.
+// Newest returns the turn that started last, and reports whether there is one.
 func (t *Turns) Newest() (Turn, bool) {
 	if len(t.turns) == 0 {
 		return Turn{}, false
@@ -188,7 +188,7 @@ func (t *Turns) Newest() (Turn, bool) {
 	return t.turns[len(t.turns)-1].clone(), true
 }
 
-// newestEnded returns the turn that ended last. It reports whether there is one.
+// newestEnded returns the turn that ended last, and reports whether there is one.
 func (t *Turns) newestEnded() (Turn, bool) {
 	for i := len(t.turns) - 1; i >= 0; i-- {
 		if t.turns[i].Ended != 0 {
@@ -198,7 +198,7 @@ func (t *Turns) newestEnded() (Turn, bool) {
 	return Turn{}, false
 }
 
-// List is every turn, oldest first.
+// List returns every turn, oldest first.
 func (t *Turns) List() []Turn {
 	list := make([]Turn, len(t.turns))
 	for i := range t.turns {

@@ -119,7 +119,7 @@ func (t *TurnState) apply(e *event) {
 		t.Children++
 	default:
 		if end := childEndOf(ev); end.status == ChildCompleted || end.status == ChildFailed {
-			t.Below = t.Below.Add(end.spent.Usage)
+			t.Below = t.Below.Add(end.used.Usage)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (t *TurnState) applyCall(e *event) {
 			t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})
 		}
 	case messages.ToolFailed:
-		if ev.Kind == "error" || ev.Kind == "bad_arguments" { // by its own word it did nothing
+		if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it reports that it did nothing
 			t.Done = slices.DeleteFunc(slices.Clone(t.Done), func(d DoneCall) bool { return d.ID == c.ID })
 		}
 	}

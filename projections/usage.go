@@ -10,52 +10,52 @@ import (
 
 // ModelCall is what one attempt at a model call consumed.
 type ModelCall struct {
-	// N is the event that says how it ended.
+	// N is the event that ended it.
 	N messages.EventNumber `json:"n"`
 	// Turn is empty for a summary of the history that no turn has waited for.
 	Turn messages.TurnID `json:"turn"`
 	Step int             `json:"step"`
 	Call messages.CallID `json:"call"`
-	// Model is the one that was asked, as the definition names it: provider/model;
-	// Answered where no event tells who was asked.
+	// Model is the one that was asked, as the definition names it: provider/model; Answered
+	// where no event names it.
 	Model string `json:"model,omitempty"`
 	// Answered is the one that answered, as its provider named it.
 	Answered string `json:"answered,omitempty"`
 	// Failed is the kind of a failed attempt; empty if it was answered.
 	Failed string `json:"failed,omitempty"`
-	// Lost says that nobody heard the answer: the process died, or the turn
-	// ended first. What the call consumed is not known, and its Usage is zero.
+	// Lost reports whether the answer was lost: the process died, or the turn ended first.
+	// What the call consumed is not known, and its Usage is zero.
 	Lost  bool           `json:"lost,omitempty"`
 	Usage messages.Usage `json:"usage"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-// Spent is what some model calls consumed.
-type Spent struct {
-	// Calls is how many there were, failed and lost ones included; Lost how many
-	// of them nobody knows the usage of.
+// Used is what some model calls consumed.
+type Used struct {
+	// Calls is how many there were, failed and lost ones included; Lost how many of them have
+	// an unknown usage.
 	Calls int            `json:"calls"`
 	Lost  int            `json:"lost,omitempty"`
 	Usage messages.Usage `json:"usage"`
 	Cost  messages.Cost  `json:"cost_nanos,omitempty"`
 }
 
-// With is the sum with one more call.
-func (s Spent) With(c ModelCall) Spent {
-	if s.Calls++; c.Lost {
-		s.Lost++
+// With returns the sum with one more call.
+func (u Used) With(c ModelCall) Used {
+	if u.Calls++; c.Lost {
+		u.Lost++
 	}
-	s.Usage, s.Cost = s.Usage.Add(c.Usage), s.Cost.Plus(c.Cost)
-	return s
+	u.Usage, u.Cost = u.Usage.Add(c.Usage), u.Cost.Plus(c.Cost)
+	return u
 }
 
 // Usage lists what an agent's model calls consumed, failed attempts included,
 // each once: totals in the events of a turn are sums of the same calls and are
-// not added. Calls from before the agent was cleared count. The zero value has
-// no call.
+// not added. Calls from before the agent was cleared count. The zero value has no
+// call.
 type Usage struct {
 	calls []ModelCall
-	total Spent
+	total Used
 	asked []ModelCall // calls without an outcome
 }
 
@@ -79,7 +79,7 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 // ended adds a call that has ended.
 func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Event) {
 	c := ModelCall{N: n, Turn: f.Turn, Step: f.Step, Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, f.Model), Failed: f.Kind}
-	c.Usage, c.Cost, _ = modelUse(ev)
+	c.Usage, c.Cost, _ = usedBy(ev)
 	if !f.Is(messages.Summarizes) {
 		c.Answered = f.Model
 	}
@@ -89,14 +89,14 @@ func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Eve
 	u.add(c)
 }
 
-// UsageAfter is the fold of what comes after asked: calls without an outcome,
-// as another Usage told them. It counts what ends from then on.
+// UsageAfter returns the fold of what comes after asked: calls without an outcome, as another
+// Usage has listed them. It counts what ends from then on.
 func UsageAfter(asked []ModelCall) *Usage { return &Usage{asked: slices.Clone(asked)} }
 
-// Asked is the model calls that have no outcome yet, oldest first.
+// Asked returns the model calls that have no outcome yet, oldest first.
 func (u *Usage) Asked() []ModelCall { return slices.Clone(u.asked) }
 
-// take gives a call that was asked and forgets it.
+// take drops a call that was asked and returns it.
 func (u *Usage) take(call messages.CallID) (asked ModelCall) {
 	u.asked = slices.DeleteFunc(u.asked, func(c ModelCall) bool {
 		if c.Call == call {
@@ -107,7 +107,7 @@ func (u *Usage) take(call messages.CallID) (asked ModelCall) {
 	return asked
 }
 
-// lose says of chosen calls without an outcome that they will not have one.
+// lose adds chosen calls without an outcome as lost ones.
 func (u *Usage) lose(n messages.EventNumber, chosen func(ModelCall) bool) {
 	rest := u.asked[:0]
 	for _, c := range u.asked {
@@ -126,24 +126,15 @@ func (u *Usage) add(c ModelCall) {
 	u.total = u.total.With(c)
 }
 
-// Calls is every model call that has ended, oldest first.
+// Calls returns every model call that has ended, oldest first.
 func (u *Usage) Calls() []ModelCall { return slices.Clone(u.calls) }
 
-// Total is the sum over Calls.
-func (u *Usage) Total() Spent { return u.total }
+// Total returns the sum over Calls.
+func (u *Usage) Total() Used { return u.total }
 
-// ByTurn sums Calls for each turn.
-func (u *Usage) ByTurn() map[messages.TurnID]Spent {
-	return sumBy(u.calls, func(c ModelCall) messages.TurnID { return c.Turn })
-}
-
-// ByModel sums Calls for each model.
-func (u *Usage) ByModel() map[string]Spent {
-	return sumBy(u.calls, func(c ModelCall) string { return c.Model })
-}
-
-func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
-	sums := make(map[K]Spent)
+// sumBy sums calls by a key of theirs.
+func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Used {
+	sums := make(map[K]Used)
 	for _, c := range calls {
 		sums[key(c)] = sums[key(c)].With(c)
 	}
@@ -152,7 +143,7 @@ func sumBy[K comparable](calls []ModelCall, key func(ModelCall) K) map[K]Spent {
 
 // UsageLine is a line of `reprise usage -o json`: first one for each model
 // call, then one for each turn, in the order of their first calls (one without a
-// turn is of summaries that none has waited for), one for each
+// turn is of summaries that no turn has waited for), one for each
 // model, by name, and the total. Its names are promises.
 type UsageLine struct {
 	// Type is call, turn, model or total.
@@ -166,25 +157,25 @@ type UsageLine struct {
 	Answered string               `json:"answered,omitempty"`
 	Failed   string               `json:"failed,omitempty"`
 	// Calls is 1 for a call.
-	Spent
+	Used
 }
 
-// Lines is the whole as `reprise usage` prints it; the total is there even if
-// nothing was called.
+// Lines returns all lines of `reprise usage`; the total is there even if nothing was called.
 func (u *Usage) Lines() []UsageLine {
 	lines := make([]UsageLine, 0, len(u.calls)+8)
 	for _, c := range u.calls {
-		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Answered, c.Failed, Spent{}.With(c)})
+		lines = append(lines, UsageLine{"call", c.N, c.Turn, c.Step, c.Call, c.Model, c.Answered, c.Failed, Used{}.With(c)})
 	}
-	byTurn, byModel := u.ByTurn(), u.ByModel()
+	byTurn := sumBy(u.calls, func(c ModelCall) messages.TurnID { return c.Turn })
+	byModel := sumBy(u.calls, func(c ModelCall) string { return c.Model })
 	for _, c := range u.calls {
-		if spent, first := byTurn[c.Turn]; first {
-			lines = append(lines, UsageLine{Type: "turn", Turn: c.Turn, Spent: spent})
+		if used, first := byTurn[c.Turn]; first {
+			lines = append(lines, UsageLine{Type: "turn", Turn: c.Turn, Used: used})
 			delete(byTurn, c.Turn)
 		}
 	}
 	for _, m := range slices.Sorted(maps.Keys(byModel)) {
-		lines = append(lines, UsageLine{Type: "model", Model: m, Spent: byModel[m]})
+		lines = append(lines, UsageLine{Type: "model", Model: m, Used: byModel[m]})
 	}
-	return append(lines, UsageLine{Type: "total", Spent: u.total})
+	return append(lines, UsageLine{Type: "total", Used: u.total})
 }

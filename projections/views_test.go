@@ -59,16 +59,25 @@ func TestTurnsAndUsage(t *testing.T) { // A52
 	if got := a.Usage.Calls(); !reflect.DeepEqual(got, calls) {
 		t.Errorf("got  %+v\nwant %+v", got, calls)
 	}
-	if got := a.Usage.Total(); got != (Spent{4, 1, messages.Usage{Input: 70, Output: 3}, 12}) {
+	if got := a.Usage.Total(); got != (Used{4, 1, messages.Usage{Input: 70, Output: 3}, 12}) {
 		t.Errorf("total %+v", got)
 	}
+	byTurn, byModel := make(map[messages.TurnID]Used), make(map[string]Used)
+	for _, l := range a.Usage.Lines() {
+		switch l.Type {
+		case "turn":
+			byTurn[l.Turn] = l.Used
+		case "model":
+			byModel[l.Model] = l.Used
+		}
+	}
 	for _, turn := range want {
-		if got := a.Usage.ByTurn()[turn.ID]; got.Usage != turn.Usage || got.Cost != turn.Cost {
+		if got := byTurn[turn.ID]; got.Usage != turn.Usage || got.Cost != turn.Cost {
 			t.Errorf("turn %s: %+v", turn.ID, got)
 		}
 	}
-	if got := a.Usage.ByModel(); len(got) != 1 || got["demo"].Usage.Input != 70 || got["demo"].Calls != 4 {
-		t.Errorf("by model %+v", got)
+	if len(byModel) != 1 || byModel["demo"].Usage.Input != 70 || byModel["demo"].Calls != 4 {
+		t.Errorf("by model %+v", byModel)
 	}
 }
 
@@ -107,7 +116,7 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 		a.Turns.Apply(n, ev)
 		a.Work.Apply(n, ev)
 	}
-	if got := a.Usage.Total(); got != (Spent{3, 1, usage, 7}) {
+	if got := a.Usage.Total(); got != (Used{3, 1, usage, 7}) {
 		t.Errorf("usage: %+v", got)
 	}
 	if got, _ := a.Turns.Turn("t1"); got.Usage != usage || got.Cost != 7 {
@@ -264,7 +273,7 @@ func TestEventJSON(t *testing.T) {
 	}
 }
 
-func TestAppendJSON(t *testing.T) {
+func TestEventJSONAppend(t *testing.T) {
 	at := testTime.In(time.FixedZone("", 3600))
 	for i, ev := range append(randomStory(1, 300), unencodable{}, new(messages.TurnStarted), messages.TurnStarted{Turn: "a\"b<\x1b\u2028\xff"}) {
 		for _, frame := range []messages.FrameID{"01JZX4", "", "\"},{\n<é"} {
@@ -273,7 +282,7 @@ func TestAppendJSON(t *testing.T) {
 				e.Person = &messages.Person{Name: "a\"<\u2028é", Claimed: i%3 == 1, Endpoint: "ctl"}
 			}
 			want, err := json.Marshal(e)
-			if got := AppendJSON(nil, messages.EventNumber(i), 9, frame, at, e.Person, ev); err != nil || string(got) != string(want) {
+			if got := e.Append(nil); err != nil || string(got) != string(want) {
 				t.Fatalf("%s\nwant %s, %v", got, want, err)
 			}
 		}

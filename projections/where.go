@@ -19,7 +19,7 @@ type EffectFilter struct {
 	Where map[string]string
 }
 
-// Admits says whether the filter chooses c.
+// Admits reports whether the filter chooses c.
 func (f EffectFilter) Admits(c *Effect) bool {
 	if f.Tool != "" && f.Tool != c.Tool || f.Outcome != "" && f.Outcome != c.Outcome ||
 		!f.Since.IsZero() && c.At.Before(f.Since) || !f.Until.IsZero() && !c.At.Before(f.Until) {
@@ -43,11 +43,10 @@ const (
 	maxLeaves = 64 << 10 // bytes of all
 )
 
-// Leaves is the values in a JSON text that are neither objects nor arrays, one a
-// line: a path of names and of indexes from 0, with dots between, and the value
-// as it reads, without quotes. [Leaf] is the line to look for. Values longer
-// than a kilobyte, and what exceeds 64 KiB, are left out; a text that is no JSON
-// has none.
+// Leaves returns the values in a JSON text that are neither objects nor arrays, one a line: a
+// path of names and of indexes from 0, with dots between, and the value without quotes. [Leaf]
+// is the line to search for. Values longer than a kilobyte, and what exceeds 64 KiB, are left
+// out; a text that is no JSON has none.
 func Leaves(text string) string {
 	v, ok := decodeJSON([]byte(text))
 	if !ok {
@@ -58,7 +57,7 @@ func Leaves(text string) string {
 	return string(l.text)
 }
 
-// Leaf is the line of a value in [Leaves].
+// Leaf returns the line of a value in [Leaves].
 func Leaf(path, value string) string {
 	return "\n" + pathEscapes.Replace(path) + "=" + lineEscapes.Replace(value) + "\n"
 }
@@ -90,8 +89,8 @@ func (l *leaves) walk(path []byte, v any) {
 	}
 }
 
-// below is path with a name behind it. It shares no memory that another name
-// could be written to.
+// below returns path with a name behind it. It shares no memory that another name could be
+// written to.
 func below(path []byte, name string) []byte {
 	if len(path) == 0 {
 		return []byte(name)

@@ -38,8 +38,8 @@ func (h *History) Refused(turn messages.TurnID) (since messages.EventNumber, ite
 	return since, items, calls
 }
 
-// withhold takes out what the failed turn's server refused, with the notes of turns before, and
-// puts one note in its place.
+// withhold replaces what the failed turn's server refused, and the notes of turns before, by one
+// note.
 func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 	if ev.Withheld == 0 || len(h.open) > 0 { // the turn machine leaves no call open
 		return
@@ -67,8 +67,8 @@ func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 	}
 }
 
-// restore brings back what was withheld of the turn that now goes on, in place of its note.
-// Any other turn begins without it.
+// restore brings back what was withheld of the turn that is resumed, in place of its note. Any
+// other turn begins without it.
 func (h *History) restore(turn messages.TurnID) {
 	back := h.removed
 	if back == nil {
@@ -101,7 +101,7 @@ func (h *History) restore(turn messages.TurnID) {
 	h.replace(kept)
 }
 
-// replace puts other entries in the place of all. None of them waits for a result.
+// replace replaces all entries. None of the new ones waits for a result.
 func (h *History) replace(entries []entry) {
 	h.entries, h.shown, h.digested, h.sum = entries, nil, 0, [len(h.sum)]byte{}
 }

@@ -152,7 +152,7 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
 	}
 	need := projections.Use{}
 	if d.budgeted() {
-		u := messages.Usage{Input: tokensOf(cut.Told), Output: def.MaxOutput[s.Model]}
+		u := messages.Usage{Input: tokensOf(cut.Summarized), Output: def.MaxOutput[s.Model]}
 		need = projections.Use{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
 		if d.tooMuch(need) {
 			d.window(cut, s.Turn, windowReason("a limit does not allow a summary", s.Reason))

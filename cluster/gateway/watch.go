@@ -38,9 +38,7 @@ func (f fact) json() projections.EventJSON {
 }
 
 // append appends the fact as a JSON object.
-func (f fact) append(b []byte) []byte {
-	return projections.AppendJSON(b, f.n, f.seq, f.frame, f.at, f.by, f.ev)
-}
+func (f fact) append(b []byte) []byte { return f.json().Append(b) }
 
 // turn is the turn that the event names; empty if it names none.
 func (f fact) turn() messages.TurnID { return messages.TurnOf(f.ev) }

@@ -86,7 +86,7 @@ type usedAt struct {
 
 // used is what some model calls used.
 type used struct {
-	projections.Spent
+	projections.Used
 	failed int
 }
 
@@ -213,7 +213,7 @@ func (f *folding) count(at time.Time) {
 	for _, c := range calls[f.seen:] {
 		key := usedAt{c.Model, at.Unix() / 3600}
 		s := f.used[key]
-		s.Spent = s.With(c)
+		s.Used = s.With(c)
 		if c.Failed != "" {
 			s.failed++
 		}

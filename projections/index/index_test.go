@@ -255,9 +255,9 @@ func sameUsage(t *testing.T, w *world, s *Store, tenant string) {
 		if a.Tenant != tenant {
 			continue
 		}
-		l := UsageLine{Type: "agent", Agent: &a, Spent: u.Total()}
+		l := UsageLine{Type: "agent", Agent: &a, Used: u.Total()}
 		for _, c := range u.Calls() {
-			want.Spent = want.With(c)
+			want.Used = want.With(c)
 			if c.Failed != "" {
 				l.Failed++
 				want.Failed++

@@ -15,7 +15,7 @@ type Indexed struct {
 	// Effects are the lines of its tool calls, in the order of their events.
 	Effects []json.RawMessage
 	// Used is the sum of what its model calls used.
-	Used projections.Spent
+	Used projections.Used
 }
 
 // Indexed returns what the file holds of an agent now; nothing if it has none.
@@ -51,7 +51,7 @@ func (s *Store) holds(ctx context.Context, a messages.AgentID) (Indexed, error) 
 	err = each(ctx, tx, func(r *sql.Rows) error {
 		total, err := sum(r, UsageQuery{By: "total"})
 		if err == nil {
-			h.Used = total.Line.(UsageLine).Spent
+			h.Used = total.Line.(UsageLine).Used
 		}
 		return err
 	}, `SELECT '', '', 0, `+sums+` FROM usage u WHERE agent = ?`, id)

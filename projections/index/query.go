@@ -238,7 +238,7 @@ type UsageLine struct {
 	From time.Time `json:"from,omitzero"`
 	// Failed is how many of Calls failed.
 	Failed int `json:"failed,omitempty"`
-	projections.Spent
+	projections.Used
 }
 
 // By lists what usage can be summed by.
@@ -330,7 +330,7 @@ func sum(r *sql.Rows, q UsageQuery) (Row, error) {
 	if err := r.Scan(scan...); err != nil {
 		return Row{}, err
 	}
-	l := UsageLine{Type: q.By, Failed: int(n[1].Int64), Spent: projections.Spent{
+	l := UsageLine{Type: q.By, Failed: int(n[1].Int64), Used: projections.Used{
 		Calls: int(n[0].Int64), Lost: int(n[2].Int64),
 		Usage: messages.Usage{Input: int(n[3].Int64), Output: int(n[4].Int64), Cached: int(n[5].Int64), Reasoning: int(n[6].Int64)},
 		Cost:  wholeCost(n[7].Int64, n[8].Int64),

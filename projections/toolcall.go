@@ -101,7 +101,7 @@ func (c *ToolCall) apply(e *event) {
 	default:
 		if r := resultOf(ev); r.outcome != "" {
 			c.end(e, r)
-		} else if d := decisionOf(ev); d.by != "" {
+		} else if d := decisionOf(ev); d.Decision.Decision != "" {
 			c.decide(e, d)
 		}
 	}

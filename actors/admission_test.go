@@ -3,7 +3,6 @@ package actors_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -62,14 +61,12 @@ func (l *gated) waits() int {
 	return l.waiting
 }
 
-func (l *gated) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	return func(yield func(eventlog.Recorded, error) bool) {
-		if err := l.wait(ctx, a); err != nil {
-			yield(eventlog.Recorded{}, err)
-			return
-		}
-		l.Log.Read(ctx, a, from)(yield)
+// Tail is what an activation asks for first.
+func (l *gated) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	if err := l.wait(ctx, a); err != nil {
+		return eventlog.Tail{}, err
 	}
+	return l.Log.Tail(ctx, a)
 }
 
 // gatedAppends is gated in its appends alone.
@@ -82,8 +79,8 @@ func (l gatedAppends) Append(ctx context.Context, e eventlog.Entry) (eventlog.Ta
 	return l.Log.Append(ctx, e)
 }
 
-func (l gatedAppends) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	return l.Log.Read(ctx, a, from)
+func (l gatedAppends) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
+	return l.Log.Tail(ctx, a)
 }
 
 // TestBacklogIsBounded holds that an agent whose append takes long is sent so many commands

@@ -110,7 +110,10 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 		snapshot.n, snapshot.seq, snapshot.at = l.tail.Last, l.tail.Seq, l.tail.Time
 		err := replaySafely(l, id, rt.log.ReadFrom(ctx, id, l.tail))
 		if err == nil {
-			err = rt.atTail(ctx, id, l)
+			var tail eventlog.Tail
+			if tail, err = rt.log.Tail(ctx, id); err == nil {
+				err = l.reach(id, tail)
+			}
 		}
 		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.owing.any() {
 			l.last, err = rt.frameAt(ctx, id, l.tail.Last, l.newest) // to be sent again
@@ -129,16 +132,25 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 
 // replay folds all of the agent's frames.
 func (rt *Runtime) replay(ctx context.Context, id messages.AgentID) (*loading, error) {
-	l := &loading{}
-	err := replaySafely(l, id, rt.log.Read(ctx, id, 0))
+	l, err := rt.replayToTail(ctx, id)
 	if damage := new(eventlog.DamageError); errors.As(err, &damage) && rt.uncover(ctx, id) {
-		l = &loading{}
-		err = replaySafely(l, id, rt.log.Read(ctx, id, 0))
+		return rt.replayToTail(ctx, id)
 	}
-	if err != nil {
+	return l, err
+}
+
+// replayToTail folds the agent's frames up to the tail, which is asked for first: the log of
+// a new agent is not read.
+func (rt *Runtime) replayToTail(ctx context.Context, id messages.AgentID) (*loading, error) {
+	l := &loading{}
+	tail, err := rt.log.Tail(ctx, id)
+	if err != nil || tail.Seq == 0 {
+		return l, err
+	}
+	if err := replaySafely(l, id, rt.log.Read(ctx, id, 0)); err != nil {
 		return nil, err
 	}
-	return l, rt.atTail(ctx, id, l)
+	return l, l.reach(id, tail)
 }
 
 // replaySafely folds frames, and takes a panic for damage: events that cannot be
@@ -158,19 +170,14 @@ func replaySafely(l *loading, id messages.AgentID, frames iter.Seq2[eventlog.Rec
 	return nil
 }
 
-// atTail checks that the frames read are all up to the tail that the log's leader
-// names, plus what no head can be: a foreign message behind it, which the fence
-// must count.
-func (rt *Runtime) atTail(ctx context.Context, id messages.AgentID, l *loading) error {
-	tail, err := rt.log.Tail(ctx, id)
-	if err != nil {
-		return err
+// reach checks that the frames read are all up to the tail that the log's leader names, and
+// takes from it what no head can be: a foreign message behind it, which the fence must count.
+func (l *loading) reach(id messages.AgentID, tail eventlog.Tail) error {
+	if tail.Frame != l.tail.Frame {
+		return messages.Refuse(messages.Unavailable, "agent %s was written to while it was being loaded: try again", id)
 	}
-	if tail.Frame == l.tail.Frame {
-		l.tail.Seq = tail.Seq
-		return nil
-	}
-	return messages.Refuse(messages.Unavailable, "agent %s was written to while it was being loaded: try again", id)
+	l.tail.Seq = tail.Seq
+	return nil
 }
 
 // takeOver fences the agent against whoever wrote its newest frame, and goes on in

@@ -3,7 +3,6 @@ package actors_test
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -24,11 +23,12 @@ type readings struct {
 	keys []string
 }
 
-func (l *readings) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+// Tail is what an activation asks for first.
+func (l *readings) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	l.mu.Lock()
 	l.keys = append(l.keys, a.Key)
 	l.mu.Unlock()
-	return l.Log.Read(ctx, a, from)
+	return l.Log.Tail(ctx, a)
 }
 
 // take returns which agents were read since it was called last.

@@ -25,12 +25,16 @@ func (l *counting) Read(ctx context.Context, a messages.AgentID, from messages.E
 }
 
 // Messages that come again, by the thousand after a consumer was lost, cost the log nothing:
-// no one waits for their first answer. Other content is refused all the same.
+// no one waits for their first answer. Other content is refused all the same. Nor is the log
+// of a new agent read, which has no tail.
 func TestUnaskedRepetition(t *testing.T) { // A8
 	log := &counting{Log: memlog.New()}
 	s := actorstest.New(t, log)
 	node := s.Start(config(echo()))
 	first := node.Must(ada, say("u1", "one"))
+	if n := log.reads.Load(); n != 0 {
+		t.Errorf("the log of a new agent was read %d times behind its tail", n)
+	}
 	s.Until(ada, "turn.completed")
 	deliver := func(in messages.Input) messages.Answer {
 		return node.Deliver(&actors.Deliver{Agent: ada, Command: in, Cause: messages.Cause{Door: "in"}, Unasked: true})

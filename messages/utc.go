@@ -5,6 +5,17 @@ import (
 	"time"
 )
 
+// UTC returns what makes UTC of the times in the exported fields of a T, for what is decoded
+// holds them in the zone of the machine.
+func UTC[T any]() func(*T) {
+	in := utcOf(reflect.TypeFor[T]())
+	return func(v *T) {
+		if in != nil {
+			in(reflect.ValueOf(v).Elem())
+		}
+	}
+}
+
 // utcOf returns what makes UTC of the times in a value of type t, for messages are the
 // same on every machine. Nil: it has none.
 func utcOf(t reflect.Type) func(reflect.Value) {
@@ -37,6 +48,9 @@ func utcOf(t reflect.Type) func(reflect.Value) {
 func utcOfFields(t reflect.Type) func(reflect.Value) {
 	var fields []func(reflect.Value)
 	for i := range t.NumField() {
+		if !t.Field(i).IsExported() {
+			continue
+		}
 		if in := utcOf(t.Field(i).Type); in != nil {
 			fields = append(fields, func(v reflect.Value) { in(v.Field(i)) })
 		}

@@ -36,6 +36,9 @@ type kept struct {
 	Processed []byte                `json:"processed"` // a packed window
 }
 
+// inUTC forgets the zone of the machine that decodes.
+var inUTC = messages.UTC[kept]()
+
 // Image returns the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
@@ -65,56 +68,9 @@ func (im *Image) State() (*State, error) {
 	if !ok {
 		return nil, errImage
 	}
-	k.inUTC()
+	inUTC(&k)
 	return &State{
 		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data,
 		DeletedAt: k.DeletedAt, processed: processed,
 	}, nil
-}
-
-// inUTC forgets the zone of the machine that decodes.
-func (k *kept) inUTC() {
-	for _, t := range [...]*projections.TurnState{k.Work.Turn, k.Work.Ended} {
-		if t != nil {
-			turnInUTC(t)
-		}
-	}
-	for i := range k.Work.Timers.Turn {
-		tm := &k.Work.Timers.Turn[i]
-		tm.Set, tm.At = inUTC(tm.Set), inUTC(tm.At)
-	}
-	k.DeletedAt = inUTC(k.DeletedAt)
-	for i := range k.Work.Timers.Scheduled {
-		sc := &k.Work.Timers.Scheduled[i]
-		sc.Set, sc.At = inUTC(sc.Set), inUTC(sc.At)
-		if sc.Input.Deadline != nil {
-			*sc.Input.Deadline = inUTC(*sc.Input.Deadline)
-		}
-	}
-	if c := k.Work.Summary; c != nil {
-		c.NotBefore = inUTC(c.NotBefore)
-	}
-}
-
-func turnInUTC(t *projections.TurnState) {
-	for i := range t.Calls {
-		c := &t.Calls[i]
-		c.ExpiresAt = inUTC(c.ExpiresAt)
-		if c.Child == nil {
-			continue
-		}
-		for _, w := range c.Child.Waiting {
-			if w.ExpiresAt != nil {
-				*w.ExpiresAt = inUTC(*w.ExpiresAt)
-			}
-		}
-	}
-}
-
-// inUTC keeps the zero time what it is.
-func inUTC(at time.Time) time.Time {
-	if at.IsZero() {
-		return time.Time{}
-	}
-	return at.UTC()
 }

@@ -75,15 +75,36 @@ func TestImageForgetsZone(t *testing.T) { // A27
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc := got.Timers.Scheduled[0]
-	for name, at := range map[string]time.Time{
-		"set": sc.Set, "at": sc.At, "deadline": *sc.Input.Deadline, "summary": got.Summary.NotBefore,
-		"timer": got.Timers.Turn[0].At, "expiry": *got.Turn.Calls[0].Child.Waiting[0].ExpiresAt,
-	} {
-		if at.Location() != time.UTC {
-			t.Errorf("%s is in %s", name, at.Location())
+	if local := zoned("state", reflect.ValueOf(got).Elem()); len(local) > 0 {
+		t.Errorf("these are not in UTC: %q", local)
+	}
+}
+
+// zoned returns the times below v that are not in UTC; volatile fields are left out.
+func zoned(name string, v reflect.Value) (list []string) {
+	switch v.Kind() {
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			if at := timeOf(v); at.Location() != time.UTC {
+				list = append(list, name)
+			}
+			return list
+		}
+		for i := range v.NumField() {
+			if f := v.Type().Field(i).Name; !volatile[f] {
+				list = append(list, zoned(name+"."+f, v.Field(i))...)
+			}
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			list = zoned(name, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			list = append(list, zoned(name, v.Index(i))...)
 		}
 	}
+	return list
 }
 
 // fullState is a state without a zero value in it; each list and map has one

@@ -1,5 +1,7 @@
 package turn
 
+import "github.com/reprise-dev/reprise/projections"
+
 // What parts of a state take in memory beside the text that they hold, in bytes, measured
 // roughly: an item of history with the form in which models are shown it, a processed id, and
 // an entry of any list.
@@ -12,15 +14,16 @@ const (
 // Size estimates how many bytes of memory the state takes. It is in proportion to the agent's
 // own data, as that is walked.
 func (s *State) Size() int {
-	size := s.History.Size() + itemBytes*s.History.Len() + idBytes*cap(s.processed.hashes) + s.Data.Size()
-	for _, in := range s.Inputs.Queued {
-		size += entryBytes + in.Size
-	}
+	size := s.History.Held() + itemBytes*s.History.Len() + idBytes*cap(s.processed.hashes) + s.Data.Size()
 	if t := s.Turn; t != nil {
 		for i := range t.Calls {
 			size += entryBytes + len(t.Calls[i].Arguments) + len(t.Calls[i].Output)
 		}
 	}
-	size += s.Outbox.Size()
-	return size + entryBytes*(len(s.Outbox.Messages)+len(s.Outbox.Tasks)+len(s.Timers.Scheduled)+len(s.Decisions.List))
+	for i := range s.Timers.Scheduled {
+		in := &s.Timers.Scheduled[i].Input
+		size += projections.Held(in.Content) + len(in.Metadata)
+	}
+	lists := len(s.Inputs.Queued) + len(s.Inputs.Steered) + len(s.Timers.Scheduled) + len(s.Outbox.Messages) + len(s.Outbox.Tasks) + len(s.Decisions.List)
+	return size + s.Outbox.Size() + entryBytes*lists
 }

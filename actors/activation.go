@@ -2,9 +2,14 @@ package actors
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // How many agents are activated at the same time: on a node, and of them in one partition, so
@@ -61,4 +66,125 @@ func (t tokens) taken(ctx context.Context) (release func()) {
 		stop()
 		once()
 	}
+}
+
+// enqueue has an agent activated as soon as there is a token, unless it is active.
+func (p *partition) enqueue(ctx actor.Context, a messages.AgentID, c *child) {
+	if c.pid == nil && !c.queued {
+		c.queued = true
+		p.queue = append(p.queue, a)
+	}
+	p.activate(ctx)
+}
+
+// activate activates agents that wait, for as long as there are tokens, and has the next
+// token waited for if there are not.
+func (p *partition) activate(ctx actor.Context) {
+	for len(p.queue) > 0 && !p.awaiting && p.ctx.Err() == nil {
+		release, ok := p.tokens.try(p.ctx)
+		if !ok {
+			p.awaitToken(ctx)
+			return
+		}
+		p.activateWith(ctx, release)
+	}
+}
+
+// activateWith activates the agent that has waited longest, or releases the token.
+func (p *partition) activateWith(ctx actor.Context, release func()) {
+	if len(p.queue) == 0 || p.ctx.Err() != nil {
+		release()
+		return
+	}
+	a := p.queue[0]
+	p.queue = p.queue[1:]
+	p.spawn(ctx, a, release)
+}
+
+func (p *partition) awaitToken(ctx actor.Context) {
+	p.awaiting = true
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	p.rt.dispatcher.run(func() {
+		if release, err := p.tokens.take(p.ctx); err == nil {
+			root.Send(self, token{release}) // should the partition have stopped, the end of ctx releases it
+		}
+	})
+}
+
+// spawn activates an agent and sends it what was held for it.
+func (p *partition) spawn(ctx actor.Context, id messages.AgentID, release func()) {
+	c := p.agents[id]
+	kind := p.rt.kinds[id.Kind]
+	if kind == nil {
+		kind = undefined
+	}
+	letters := &deadLetters{refusal: func() *messages.Error { return stoppedHere(id) }}
+	a := &agent{
+		rt: p.rt, ctx: p.ctx, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(),
+		letters: letters, tip: c.tip, backlog: c.backlog, activated: release,
+	}
+	if p.handover != nil {
+		a.drain = draining
+	}
+	c.pid = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(p.rt.dispatcher), letters.mailbox()))
+	c.queued, c.tip, c.spawned = false, nil, time.Now()
+	p.byPID[c.pid.Id] = id
+	ctx.Watch(c.pid)
+	for _, h := range p.release(c) {
+		ctx.RequestWithCustomSender(c.pid, h.message, h.sender)
+	}
+}
+
+// gone removes an agent that has stopped. If commands are held for it, if it failed, or if it
+// stopped without a reason, it is activated again.
+func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
+	id, ok := p.byPID[m.Who.Id]
+	if !ok || p.ctx.Err() != nil {
+		return
+	}
+	c := p.agents[id]
+	delete(p.byPID, m.Who.Id)
+	p.agentDrained(ctx, id)
+	gone := c.backlog.ended() == left
+	if gone && len(c.held) == 0 {
+		delete(p.agents, id)
+		return
+	}
+	if gone || time.Since(c.spawned) > mostPause {
+		c.failing = failing{}
+	}
+	if !gone {
+		c.failing = c.more()
+	}
+	c.pid, c.backlog = nil, &backlog{}
+	for _, h := range c.held {
+		_, _ = c.backlog.admit(id, h.size) // it was admitted
+	}
+	if len(c.held) > 0 {
+		p.enqueue(ctx, id, c)
+		return
+	}
+	p.reviveLater(ctx, id, c)
+}
+
+func (f failing) more() failing {
+	if f.failures++; f.failures == 1 {
+		f.since = time.Now()
+	}
+	return f
+}
+
+// pause is how long an agent waits before it is activated again: as long as it has been failing,
+// so that pauses that are kept double, and those that are cut short by commands do not add up to
+// more than what it fails of has lasted.
+func (f failing) pause() time.Duration { return min(firstPause+time.Since(f.since), mostPause) }
+
+// reviveLater activates an agent that failed after a pause.
+func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, c *child) {
+	pause := c.pause()
+	p.rt.logger.Warn("an agent that failed is activated again from its log",
+		id.LogAttr(p.epoch), slog.Int("times", c.failures), slog.Duration("after", pause))
+	again := revive{id, c.failures}
+	self, root := ctx.Self(), ctx.ActorSystem().Root
+	time.AfterFunc(pause, func() { root.Send(self, again) })
 }

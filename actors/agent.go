@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -46,7 +47,7 @@ type agent struct {
 	state   turn.State
 	tail    eventlog.Tail
 	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
-	owing   owing
+	replies replies
 	unsaved unsaved
 
 	outcomes outcomes
@@ -54,14 +55,12 @@ type agent struct {
 	broken *messages.Error
 	phase  phase
 	drain  drain
-	// asking is the sender of the command at hand, for a panic in its handling.
-	asking *actor.PID
 
 	// late removes what was stored late of a deleted agent. Nil: nothing is to be.
 	late *time.Timer
 
-	running   map[turn.Effect]func() // cancels what was begun
-	succeeded succession
+	running    map[turn.Effect]func() // cancels what was begun
+	succession succession
 	// recovered reports that the next model call is one that an earlier activation
 	// may have begun, or what follows from that.
 	recovered bool
@@ -93,15 +92,26 @@ type (
 	removeLate struct{}
 )
 
-// Receive handles one message.
+// log returns a logger that names the agent.
+func (a *agent) log() *slog.Logger { return a.rt.logger.With(a.id.LogAttr(a.epoch)) }
+
+// warn logs a warning that names the agent.
+func (a *agent) warn(message string, args ...any) { a.log().Warn(message, args...) }
+
+// Receive handles one message. The command whose handling panics is refused.
 func (a *agent) Receive(ctx actor.Context) {
 	defer a.handled(ctx)
-	defer a.survive()
+	if _, err := protect(a.log, func() (any, error) { a.receive(ctx); return nil, nil }); err != nil {
+		a.panicked(err, ctx.Sender())
+	}
+}
+
+func (a *agent) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		a.start(ctx)
 	case *actor.Stopping:
-		a.rest(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
+		a.save(a.rt.saveAtEnd, snapshotShare*snapshotShareAtEnd)
 		a.stop()
 		a.phase = ending
 	case *actor.Stopped:
@@ -109,14 +119,12 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.letters.stopped(ctx.ActorSystem().Root)
 	case *Deliver:
 		defer a.backlog.release(commandSize(m.Command))
-		a.asking = ctx.Sender()
 		a.deliver(m, ctx.Sender())
-		a.asking = nil
 	case *Wake:
 		defer a.backlog.release(0)
-		a.wake(ctx.Sender())
+		a.activate(ctx.Sender())
 	case outcomesWait:
-		a.settle(a.outcomes.take(a.rt.maxResult()))
+		a.apply(a.outcomes.take(a.rt.maxResult()))
 		if a.outcomes.more() {
 			a.root.Send(a.self, outcomesWait{})
 		}
@@ -173,14 +181,14 @@ func (a *agent) memory() int64 {
 	return int64(agentBytes + a.size + a.grown)
 }
 
-// wake answers once the agent has gone on. Only an agent with events is fenced
-// against its former owner: one without may have been given some by it since it
-// was loaded, so it looks again first.
-func (a *agent) wake(sender *actor.PID) {
+// activate answers once the agent has continued its work. Only an agent with events is fenced
+// against its former owner: one without may have been given some by it since it was loaded, so it
+// is loaded again first.
+func (a *agent) activate(sender *actor.PID) {
 	if a.tail.Frame == "" && a.broken == nil {
 		a.load()
 	}
-	for e := range a.running { // clocks jump; those that count from a start do not notice
+	for e := range a.running { // clocks jump; timers that count from a start do not notice
 		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
 			a.report(e, e.Due())
 		}
@@ -188,7 +196,7 @@ func (a *agent) wake(sender *actor.PID) {
 	a.answer(sender, messages.Answer{N: a.state.Last, Err: a.broken})
 }
 
-// env is what a decision depends on. Between two turns the definition is the newest; a turn
+// env returns what a decision depends on. Between two turns the definition is the newest; a turn
 // keeps the one that it began with.
 func (a *agent) env() turn.Env {
 	a.next = a.kind.now.Load()
@@ -198,9 +206,9 @@ func (a *agent) env() turn.Env {
 	return turn.Env{Agent: a.id, Definition: a.def.turn, Next: &a.next.turn, Now: time.Now(), Jitter: rand.Float64(), Leaving: a.drain != serving}
 }
 
-// judge gives the machine a command or an outcome. A turn that begins with it, behind
-// another one, has the next definition.
-func (a *agent) judge(env turn.Env, what any) ([]messages.Event, error) {
+// decide gives the machine a command or an outcome. A turn that begins with it, behind another
+// one, has the next definition.
+func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	before := a.state.Turn
 	events, err := a.state.Decide(env, what)
 	if t := a.state.Turn; before != nil && t != nil && t.ID != before.ID {
@@ -209,45 +217,50 @@ func (a *agent) judge(env turn.Env, what any) ([]messages.Event, error) {
 	return events, err
 }
 
+// deliver applies a command, or refuses it.
 func (a *agent) deliver(d *Deliver, sender *actor.PID) {
-	if a.ctx.Err() != nil { // what is not begun must not be applied
-		a.answer(sender, messages.Answer{Err: changingHands(a.id.Partition())})
-		return
-	}
-	if !d.Deadline.IsZero() && !time.Now().Before(d.Deadline) {
-		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "the time for this %s was over (%s) when agent %s came to it: ask again with the same id", d.Command.CommandType(), d.Deadline.UTC().Format(time.RFC3339), a.id)})
-		return
-	}
-	if gone := a.state.DeletedAt; !d.Sent.IsZero() && d.Sent.Before(gone) {
-		a.answer(sender, messages.Answer{N: a.state.Last, Err: messages.Refuse(messages.Unavailable, "agent %s was deleted (%s), and this %s may have been sent before that: ask again with the same id if it is still wanted", a.id, gone.UTC().Format(time.RFC3339Nano), d.Command.CommandType())})
-		return
-	}
-	if a.broken != nil {
-		if deletesAnyhow(d.Command) && a.phase == damaged {
+	del, deletes := d.Command.(messages.Delete)
+	if err := a.refuses(d); err != nil {
+		if err == a.broken && a.phase == damaged && deletes && del.Last == 0 {
 			a.deleteDamaged(d, sender)
 			return
 		}
-		a.answer(sender, messages.Answer{Err: a.broken})
-		return
-	}
-	if err := a.rt.fits(d.Command); err != nil {
-		a.answer(sender, messages.Answer{Err: err})
+		a.answer(sender, messages.Answer{N: a.state.Last, Err: err})
 		return
 	}
 	d, err := a.offloaded(d)
-	if err != nil {
+	switch {
+	case err != nil:
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-		return
+	case deletes:
+		a.delete(d, del, sender)
+	default:
+		a.execute(d, sender)
 	}
-	a.decide(d, sender)
 }
 
-// offloaded is d with what is too large for a frame stored beside the log. A command that is
+// refuses returns why a command cannot be given to the machine. Nil: it can.
+func (a *agent) refuses(d *Deliver) *messages.Error {
+	name := d.Command.CommandType()
+	switch deleted := a.state.DeletedAt; {
+	case a.ctx.Err() != nil: // what is not begun must not be applied
+		return changingHands(a.id.Partition())
+	case !d.Deadline.IsZero() && !time.Now().Before(d.Deadline):
+		return messages.Refuse(messages.Unavailable, "the time for this %s was over (%s) when agent %s came to it: ask again with the same id", name, d.Deadline.UTC().Format(time.RFC3339), a.id)
+	case !d.Sent.IsZero() && d.Sent.Before(deleted):
+		return messages.Refuse(messages.Unavailable, "agent %s was deleted (%s), and this %s may have been sent before that: ask again with the same id if it is still wanted", a.id, deleted.UTC().Format(time.RFC3339Nano), name)
+	case a.broken != nil:
+		return a.broken
+	}
+	return a.rt.fits(d.Command)
+}
+
+// offloaded returns d with what is too large for a frame stored beside the log. A command that is
 // refused, or not awaited, is left as it is.
 func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 	switch c := d.Command.(type) {
 	case messages.Input:
-		if a.rt.spills(c) && a.state.Refuses(a.env(), c) == nil {
+		if a.rt.offloads(c) && a.state.Refuses(a.env(), c) == nil {
 			return a.offloadInput(d, c)
 		}
 	case messages.Report:
@@ -258,15 +271,11 @@ func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 	return d, nil
 }
 
-// decide gives a command to the machine and appends what follows.
-func (a *agent) decide(d *Deliver, sender *actor.PID) {
-	if _, ok := d.Command.(messages.Delete); ok {
-		a.delete(d, sender)
-		return
-	}
+// execute gives a command to the machine and appends what follows.
+func (a *agent) execute(d *Deliver, sender *actor.PID) {
 	env := a.env()
 	env.Person = d.Cause.Person()
-	events, err := a.judge(env, a.succeeded.bind(d))
+	events, err := a.decide(env, a.succession.bind(d))
 	if err != nil {
 		a.refuse(d, sender, err)
 		return
@@ -289,8 +298,8 @@ func (a *agent) refuse(d *Deliver, sender *actor.PID, err error) {
 	a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 }
 
-// settle feeds outcomes to the machine and appends what follows.
-func (a *agent) settle(batch []outcome) {
+// apply gives outcomes to the machine and appends what follows.
+func (a *agent) apply(batch []outcome) {
 	if a.broken != nil || len(batch) == 0 {
 		return
 	}
@@ -301,15 +310,18 @@ func (a *agent) settle(batch []outcome) {
 			continue
 		}
 		a.done(o.of)
-		more, err := a.judge(a.env(), a.told(o.result))
+		if done, ok := o.result.(hooksDone); ok { // a request that hooks have made stays here
+			a.rewritten, a.missing, o.result = done.request, done.missing, done.HooksAsked
+		}
+		more, err := a.decide(a.env(), o.result)
 		if err != nil {
-			a.rt.logger.Error("an outcome was refused", a.id.LogAttr(a.epoch), "error", err)
+			a.log().Error("an outcome was refused", "error", err)
 			continue
 		}
 		events = append(events, more...)
 		cause.ID = string(o.of.Call)
 		if len(batch) > 1 {
-			a.cease(a.state.Effects()) // the rest of it may have come of what nobody awaits any more
+			a.cease(a.state.Effects()) // the rest of it may have come of what is no longer awaited
 		}
 	}
 	if len(events) > 0 {
@@ -319,25 +331,8 @@ func (a *agent) settle(batch []outcome) {
 	a.act() // hooks may be asked now, which takes no event
 }
 
-// told is what the machine is told of a result; a request that hooks have made
-// stays here.
-func (a *agent) told(result any) any {
-	if done, ok := result.(hooksDone); ok {
-		a.rewritten, a.missing = done.request, done.missing
-		return done.HooksAsked
-	}
-	return result
-}
-
 func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
 	if sender != nil {
 		a.root.Send(sender, &ans)
-	}
-}
-
-// rest leaves a snapshot, if it is worth it, of an agent that writes nothing now.
-func (a *agent) rest(events, share int) {
-	if a.broken == nil {
-		a.save(events, share)
 	}
 }

@@ -24,11 +24,17 @@ type backlog struct {
 	commands, bytes int
 	// stalled is why the agent cannot write to its log now; nil: it can.
 	stalled *messages.Error
-	// closed reports that the activation is ending: what comes now is for the next one.
-	closed bool
-	// failed reports that it ends because of a failure, and may owe work.
-	failed bool
+	end     end
 }
+
+// end is how an activation ends. What comes after its end is for the next one.
+type end uint8
+
+const (
+	running end = iota // it has not ended, or stopped without a reason
+	left               // with nothing to do, or for the agent's next owner
+	failed             // it may owe work
+)
 
 // admit counts a command. It returns a refusal if the agent's log takes nothing, or if too
 // much waits. If open is false, the command must not be sent to this activation.
@@ -43,7 +49,7 @@ func (b *backlog) admit(a messages.AgentID, bytes int) (open bool, refusal *mess
 			b.commands, b.bytes, a, backlogCommands, backlogBytes)
 	}
 	b.commands, b.bytes = b.commands+1, b.bytes+bytes
-	return !b.closed, nil
+	return b.end == running, nil
 }
 
 // release counts a command as handled.
@@ -72,27 +78,27 @@ func (b *backlog) empty() bool {
 func (b *backlog) closeEmpty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed = b.closed || b.commands == 0
-	return b.closed
+	if b.end == running && b.commands == 0 {
+		b.end = left
+	}
+	return b.end != running
 }
 
-// fail ends admission to the activation because it failed; again reports whether it may owe
-// work.
-func (b *backlog) fail(again bool) {
+// close ends admission to the activation.
+func (b *backlog) close(how end) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.closed, b.failed = true, again
+	b.end = how
 }
 
-// ended reports whether the activation ended by itself, and whether it failed and may owe
-// work.
-func (b *backlog) ended() (closed, failed bool) {
+// ended returns how the activation has ended.
+func (b *backlog) ended() end {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.closed, b.failed
+	return b.end
 }
 
-// commandSize is how much of a command is stored, and waits in memory, in bytes. What is small in
+// commandSize returns how much of a command is stored, and waits in memory, in bytes. What is small in
 // any case counts as nothing.
 func commandSize(c messages.Command) int {
 	switch c := c.(type) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -45,15 +43,11 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 	return cancel
 }
 
-// store tries until the message is stored for its agent. It reports false if ctx ended first.
-func (a *agent) store(ctx context.Context, m turn.Message) bool {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = 50*time.Millisecond, 5*time.Second
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, a.rt.send(ctx, m.To, m.Command) },
-		backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-			a.rt.limited.warn(a.rt.logger, "a message to another agent cannot be stored; it is tried until it is",
-				a.id.LogAttr(a.epoch), "to", m.To.String(), "command", m.Command.CommandType(), "error", err)
-		}))
+// deliverTo tries until the command is stored for its agent; false if ctx ended
+// first.
+func (a *agent) deliverTo(ctx context.Context, l turn.Letter) bool {
+	err := a.rt.retry(ctx, func() error { return a.rt.send(ctx, l.To, l.Command) }, "a command for another agent cannot be stored; it is tried until it is",
+		a.id.LogAttr(a.epoch), "to", l.To.String(), "command", l.Command.CommandType())
 	return err == nil && ctx.Err() == nil
 }
 
@@ -88,7 +82,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 // the report is decided upon. A large answer has more time, for however often it comes it
 // is as large.
 func (a *agent) copyAnswer(d *Deliver, r messages.Report) (*Deliver, error) {
-	ctx, cancel := context.WithTimeout(a.ctx, storeLimit+time.Duration(r.Blob.Size>>20)*time.Second)
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit+time.Duration(r.Blob.Size>>20)*time.Second)
 	defer cancel()
 	r, err := a.rt.fetched(ctx, a.id, a.epoch, r)
 	return a.stored(d, r, err)
@@ -101,7 +95,7 @@ func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, epoch messa
 	if err != nil {
 		return r, err
 	}
-	b, err := rt.shelf.copy(ctx, id, epoch, child, *r.Blob)
+	b, err := rt.blobs.copy(ctx, id, epoch, child, *r.Blob)
 	if err == nil {
 		r.Blob = b
 		return r, nil
@@ -137,10 +131,51 @@ func (a *agent) reportAgain(c messages.Command) {
 	rt, id, epoch, partition := a.rt, a.id, a.epoch, a.ctx
 	report := a.bounded(m.Command)
 	rt.dispatcher.run(func() {
-		ctx, cancel := context.WithTimeout(partition, readLimit)
+		ctx, cancel := context.WithTimeout(partition, sideLimit)
 		defer cancel()
-		if err := rt.send(ctx, m.To, report); err != nil { // it asks again
-			rt.limited.warn(rt.logger, "the end of a task cannot be reported again", id.LogAttr(epoch), "to", m.To.String(), "error", err)
+		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {
+			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
+				rt.warn("the end of a task cannot be told again", id.LogAttr(epoch), "to", to.String(), "error", err)
+			}
 		}
 	})
+}
+
+// reportOf reads how the task that was accepted at n has ended, by playing the
+// log up to its end.
+func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, epoch messages.Epoch, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
+	if rt.turnToRead(ctx) != nil {
+		return to, r, false
+	}
+	defer func() { <-rt.reading }()
+	var l loading
+	err := l.apply(id, 0, func(fold func(eventlog.Recorded, error) bool) {
+		for rec, err := range rt.log.Read(ctx, id, 0) {
+			if !fold(rec, err) {
+				return
+			}
+			if rec.Frame.Last() < n {
+				continue
+			}
+			if to, r, ok = ended(&l.state, id, input); ok {
+				return
+			}
+		}
+	})
+	if err != nil {
+		rt.warn("how a task has ended cannot be read", id.LogAttr(epoch), "error", err)
+	}
+	return to, r, ok
+}
+
+// ended is what a parent is to be told of the end of a task; ok is false if that is
+// not what is to be told now.
+func ended(s *turn.State, id messages.AgentID, input string) (to messages.AgentID, r messages.Report, ok bool) {
+	for _, e := range s.Effects() {
+		letter, is := s.Letter(id, e)
+		if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
+			return letter.To, r, true
+		}
+	}
+	return to, r, false
 }

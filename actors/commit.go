@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,9 +18,9 @@ import (
 func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *actor.PID) {
 	f := nextFrame(a.tail, a.epoch, cause, events)
 	a.state.Record(f)
-	a.owing.fold(f)
+	a.replies.fold(f)
 	a.cease(a.state.Effects())
-	replies := a.repliesTo(f)
+	owed := a.repliesTo(f)
 	tail := a.tail
 	b, err := messages.EncodeFrame(a.id, f)
 	if err == nil {
@@ -30,7 +28,7 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 	}
 	if err == nil {
 		entry := eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&a.state)}
-		entry.Summary.Replies = len(replies) > 0
+		entry.Summary.Replies = len(owed) > 0
 		tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) {
 			a.stalled(sender, err)
 			sender = nil
@@ -42,10 +40,10 @@ func (a *agent) commit(cause messages.Cause, events []messages.Event, sender *ac
 		return
 	}
 	a.tail, a.newest = tail, tail.Seq
-	a.appended(f, len(b), replies, sender)
+	a.appended(f, len(b), owed, sender)
 }
 
-// nextFrame is the frame that follows tail.
+// nextFrame returns the frame that follows tail.
 func nextFrame(tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, events []messages.Event) *messages.Frame {
 	now := time.Now().UTC()
 	if now.Before(tail.Time) {
@@ -62,14 +60,14 @@ func nextFrame(tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, e
 // the reason.
 const stallAfter = 3 * time.Second
 
-// stalls calls tell when an append has been tried again for a while, and now
-// and then from there on.
-func stalls(tell func(error)) func(error) {
+// stalls returns what calls report when an append has been tried again for a while, and now and
+// then from there on.
+func stalls(report func(error)) func(error) {
 	next := time.Now().Add(stallAfter)
 	return func(err error) {
 		if time.Now().After(next) {
 			next = time.Now().Add(10 * stallAfter)
-			tell(err)
+			report(err)
 		}
 	}
 }
@@ -79,13 +77,13 @@ func stalls(tell func(error)) func(error) {
 // again.
 func (a *agent) stalled(sender *actor.PID, err error) {
 	a.activated() // its activation must not keep others waiting
-	a.rt.limited.warn(a.rt.logger, "the log does not take a frame; it is tried until it does", a.id.LogAttr(a.epoch), "error", err)
+	a.warn("the log does not take a frame; it is tried until it does", "error", err)
 	why := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, err)
 	a.backlog.stall(why)
 	a.answer(sender, messages.Answer{Err: why})
 }
 
-// Summarize is what the headers of a frame say of the agent's state.
+// Summarize returns what the headers of a frame hold of the agent's state.
 func Summarize(s *turn.State) eventlog.Summary {
 	sum := eventlog.Summary{Phase: eventlog.Phase(s.Phase()), Open: s.Open(), Due: s.Due(), Waiting: len(s.Waiting())}
 	if s.Turn != nil {
@@ -97,14 +95,14 @@ func Summarize(s *turn.State) eventlog.Summary {
 	return sum
 }
 
-// repliesTo lists what the frame's events, which are folded, owe to subjects that
-// inputs named.
+// repliesTo returns what the frame's events, which are folded, owe to subjects that inputs
+// named.
 func (a *agent) repliesTo(f *messages.Frame) []Reply {
 	var list []Reply
 	for i, ev := range f.Events {
 		n := f.First + messages.EventNumber(i)
 		owe := func(input string) {
-			if subject, ok := a.owing.subjects[input]; ok {
+			if subject, ok := a.replies.subjects[input]; ok {
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
 		}
@@ -126,17 +124,17 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 }
 
 // appended does what follows from a frame that is now in the log.
-func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *actor.PID) {
+func (a *agent) appended(f *messages.Frame, size int, owed []Reply, sender *actor.PID) {
 	a.unsaved.add(f, size)
 	a.grown += size
-	a.succeeded.fold(f)
+	a.succession.fold(f)
 	a.save(a.rt.saveEvery, snapshotShare)
 	now := Summarize(&a.state)
-	a.tell(func(o Observer) {
+	a.observe(func(o Observer) {
 		o.Committed(Commit{Agent: a.id, Seq: a.newest, Frame: f, Phase: string(now.Phase), Turn: now.Turn, Waiting: now.Waiting, Failed: now.Failed})
 	})
-	a.owe(replies)
-	a.tellEnded(f)
+	a.owe(owed)
+	a.notifyEnded(f)
 	if sender != nil {
 		a.answer(sender, messages.AnswerOf(f))
 	}
@@ -146,23 +144,21 @@ func (a *agent) appended(f *messages.Frame, size int, replies []Reply, sender *a
 // resend hands over the replies of the newest frame again: the owner before us
 // may have died between the append and the sending.
 func (a *agent) resend(f *messages.Frame) {
-	if f != nil { // else nobody waits
+	if f != nil { // else no reply is owed
 		a.owe(a.repliesTo(f))
 	}
 }
 
 func (a *agent) owe(replies []Reply) {
 	if len(replies) > 0 {
-		a.tell(func(o Observer) { o.Owed(replies) })
+		a.observe(func(o Observer) { o.Owed(replies) })
 	}
 }
 
-// tell calls the observer; its panic is logged and goes no further.
-func (a *agent) tell(what func(Observer)) {
-	defer func() {
-		if p := recover(); p != nil {
-			a.rt.logger.Error("an observer panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		}
-	}()
-	what(a.rt.observer)
+// observe calls the observer; its panic is logged and goes no further.
+func (a *agent) observe(what func(Observer)) {
+	_, _ = protect(a.log, func() (any, error) {
+		what(a.rt.observer)
+		return nil, nil
+	})
 }

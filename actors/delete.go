@@ -39,14 +39,10 @@ type Purger interface {
 // still store something of it.
 const DefaultLease = 5 * time.Second
 
-// deleteLimit bounds what a delete waits for before its tombstone.
-const deleteLimit = 20 * time.Second
-
 // delete ends the agent and removes what is stored of it.
-func (a *agent) delete(d *Deliver, sender *actor.PID) {
-	c := d.Command.(messages.Delete)
+func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 	env := a.env()
-	events, err := a.judge(env, c)
+	events, err := a.decide(env, c)
 	if err != nil {
 		a.refuse(d, sender, err)
 		return
@@ -59,13 +55,13 @@ func (a *agent) delete(d *Deliver, sender *actor.PID) {
 		}
 		c.Last = 0 // it was checked
 	}
-	upto, err := a.farewell()
+	upto, err := a.lastMessages()
 	if err != nil {
 		a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s is not deleted yet: %v; send the delete again with the same id", a.id, err)})
 		return
 	}
 	env.Upto = &upto
-	if events, err = a.judge(env, c); err != nil {
+	if events, err = a.decide(env, c); err != nil {
 		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
 		return
 	}
@@ -80,15 +76,15 @@ func (a *agent) delete(d *Deliver, sender *actor.PID) {
 	a.answer(sender, ans)
 }
 
-// farewell stores what the agent owes to others and waits for what this node still stores of
+// lastMessages stores what the agent owes to others and waits for what this node still stores of
 // it. It returns how far a removal has to go.
-func (a *agent) farewell() (upto messages.Extent, err error) {
-	ctx, cancel := context.WithTimeout(a.ctx, deleteLimit)
+func (a *agent) lastMessages() (upto messages.Extent, err error) {
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
-	for _, e := range a.state.Ends() {
-		if m, ok := a.state.Message(a.id, e); ok {
-			if err := a.rt.send(ctx, m.To, a.bounded(m.Command)); err != nil {
-				return upto, fmt.Errorf("send %s to %s: %w", m.Command.CommandType(), m.To, err)
+	for _, e := range a.state.Farewells() {
+		if l, ok := a.state.Letter(a.id, e); ok {
+			if err := a.rt.send(ctx, l.To, a.bounded(l.Command)); err != nil {
+				return upto, fmt.Errorf("send to %s: %w", l.To, err)
 			}
 		}
 	}
@@ -117,16 +113,16 @@ func (a *agent) removed(cause messages.Cause, bare bool) {
 	}
 	if errors.Is(err, eventlog.ErrStays) {
 		del := a.state.Life.Deleted
-		a.tail, a.state, err = a.rt.entomb(a.ctx, a.id, a.tail, a.epoch, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
+		a.tail, a.state, err = a.rt.appendTombstone(a.ctx, a.id, a.tail, a.epoch, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
 		a.newest = a.tail.Seq
 	}
 	if err == nil || errors.Is(err, eventlog.ErrKept) { // the rest is removed all the same
 		err = errors.Join(a.remove(a.state.Life.Deleted.Upto), err)
 	}
 	if err != nil {
-		a.rt.limited.warn(a.rt.logger, "a deleted agent cannot be removed from the store now; it is tried again", a.id.LogAttr(a.epoch), "error", err)
+		a.warn("a deleted agent cannot be removed from the store now; it is tried again", "error", err)
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: %v; try again with the same id", a.id, err)
-		a.leave(true)
+		a.leave(failed)
 		return
 	}
 	if pause := time.Until(a.tail.Time.Add(a.rt.lease)); pause >= 0 {
@@ -167,53 +163,53 @@ func (a *agent) removeLate() {
 		err = a.remove(upto)
 	}
 	if err != nil {
-		a.rt.limited.warn(a.rt.logger, "what may have been stored late of a deleted agent cannot be removed; reprise doctor names it", a.id.LogAttr(a.epoch), "error", err)
+		a.warn("what may have been stored late of a deleted agent cannot be removed; reprise doctor names it", "error", err)
 	}
 }
 
 // deleteDamaged deletes an agent whose log cannot be read. What it did cannot be ended in
-// order, and its children and its parents are not told.
+// order, and its children and its parents are not notified.
 func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
-	ctx, cancel := context.WithTimeout(a.ctx, deleteLimit)
+	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
 	var ans messages.Answer
-	if tail, upto, err := a.rt.bury(ctx, a.id, a.epoch, d.cause(), d.Command.(messages.Delete).Reason); err != nil {
+	if tail, upto, err := a.rt.deleteUnread(ctx, a.id, a.epoch, d.cause(), d.Command.(messages.Delete).Reason); err != nil {
 		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is damaged and could not be deleted now: %v; try again with the same id", a.id, err)
 	} else if a.tail, a.newest = tail, tail.Seq; a.remove(upto) != nil {
 		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: try again with the same id", a.id)
 	} else {
 		ans.N = tail.Last
-		a.rt.logger.Warn("a damaged agent was deleted", a.id.LogAttr(a.epoch), "event", tail.Last)
+		a.log().Warn("a damaged agent was deleted", "event", tail.Last)
 	}
 	a.answer(sender, ans)
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id", a.id)
-	a.leave(true)
+	a.leave(failed)
 }
 
-// bury appends a tombstone after the agent's newest frame, whatever that holds, and removes
+// deleteUnread appends a tombstone after the agent's newest frame, whatever that holds, and removes
 // the log before it.
-func (rt *Runtime) bury(ctx context.Context, id messages.AgentID, epoch messages.Epoch, cause messages.Cause, reason string) (tail eventlog.Tail, upto messages.Extent, err error) {
+func (rt *Runtime) deleteUnread(ctx context.Context, id messages.AgentID, epoch messages.Epoch, cause messages.Cause, reason string) (tail eventlog.Tail, upto messages.Extent, err error) {
 	if upto, err = rt.extent(ctx, id); err == nil {
 		tail, err = rt.log.TailByHead(ctx, id)
 	}
 	ev := messages.AgentDeleted{Reason: reason, Upto: upto}
 	if err == nil {
-		tail, _, err = rt.entomb(ctx, id, tail, epoch, cause, ev)
+		tail, _, err = rt.appendTombstone(ctx, id, tail, epoch, cause, ev)
 	}
 	if err == nil {
 		err = rt.log.Purge(ctx, id, tail.Seq)
 	}
 	if errors.Is(err, eventlog.ErrStays) {
-		tail, _, err = rt.entomb(ctx, id, tail, epoch, cause, ev)
+		tail, _, err = rt.appendTombstone(ctx, id, tail, epoch, cause, ev)
 	}
 	if errors.Is(err, eventlog.ErrKept) {
-		err = nil // the next activation says so
+		err = nil // the next activation reports it
 	}
 	return tail, upto, err
 }
 
-// entomb appends a tombstone, and returns the new tail and the state behind it.
-func (rt *Runtime) entomb(ctx context.Context, id messages.AgentID, tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, ev messages.AgentDeleted) (eventlog.Tail, turn.State, error) {
+// appendTombstone appends a tombstone, and returns the new tail and the state behind it.
+func (rt *Runtime) appendTombstone(ctx context.Context, id messages.AgentID, tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, ev messages.AgentDeleted) (eventlog.Tail, turn.State, error) {
 	state := turn.State{Last: tail.Last}
 	f := nextFrame(tail, epoch, cause, []messages.Event{ev})
 	b, err := messages.EncodeFrame(id, f)
@@ -224,9 +220,9 @@ func (rt *Runtime) entomb(ctx context.Context, id messages.AgentID, tail eventlo
 	return tail, state, err
 }
 
-// uncover removes what lies before a tombstone that is the agent's newest frame, and reports
+// purgeDeleted removes what lies before a tombstone that is the agent's newest frame, and reports
 // whether it did: damage before that does not matter.
-func (rt *Runtime) uncover(ctx context.Context, id messages.AgentID) bool {
+func (rt *Runtime) purgeDeleted(ctx context.Context, id messages.AgentID) bool {
 	tail, err := rt.log.TailByHead(ctx, id)
 	if err != nil {
 		return false

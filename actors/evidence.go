@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Evidence is what is known of agents' logs from elsewhere than the logs: a log
+// Evidence is what is known of agents' logs from other sources than the logs: a log
 // that lost its end looks like one that never was longer. Its methods are called
 // from many goroutines and must not block.
 type Evidence interface {
@@ -26,7 +25,7 @@ type Evidence interface {
 	Counts(a messages.AgentID, seq uint64, at time.Time) bool
 }
 
-// seen is an event that an agent had, by what says so.
+// seen is an event that an agent had, by its source.
 type seen struct {
 	source string
 	n      messages.EventNumber
@@ -60,19 +59,4 @@ func (rt *Runtime) whole(id messages.AgentID, tail eventlog.Tail, all ...seen) e
 		}
 	}
 	return nil
-}
-
-// loadWhole loads the agent. A log that is shorter than it was is read again after
-// rt.settle, for a leader that has been deposed may have answered.
-func (rt *Runtime) loadWhole(ctx context.Context, id messages.AgentID, epoch messages.Epoch, known seen) (*loading, error) {
-	l, err := rt.load(ctx, id, epoch, known)
-	if rt.settle == 0 || !errors.Is(err, errShortened) {
-		return l, err
-	}
-	select {
-	case <-time.After(rt.settle):
-		return rt.load(ctx, id, epoch, known)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

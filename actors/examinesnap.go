@@ -14,15 +14,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// ExamineSnapshots sees that an agent's snapshot can be read and knows of no
-// event that its log has not, and, if it is to look deep, that a replay gives the
-// same; and that none is left of an agent that was deleted. It removes a bad one if
+// ExamineSnapshots checks that an agent's snapshot can be read and has no event that
+// its log lacks, and, if it is to look deep, that a replay gives the same; and that
+// none is left of an agent that was deleted. It removes a bad one if
 // it is to repair: a snapshot is a cache. One that shows that events were lost stays.
-func ExamineSnapshots(log interface {
-	eventlog.Reader
-	eventlog.Snapshots
-}) doctor.Check {
-	return func(ctx context.Context, s doctor.Subject, o doctor.Options, tell func(doctor.Finding)) error {
+func ExamineSnapshots(log snapshotLog) doctor.Check {
+	return func(ctx context.Context, s doctor.Subject, o doctor.Options, report func(doctor.Finding)) error {
 		examine := examineSnapshot
 		if s.Summary.Phase == eventlog.Gone {
 			examine = leftBehind
@@ -33,17 +30,17 @@ func ExamineSnapshots(log interface {
 		}
 		f.Check, f.Agent = "snapshot", s.Agent
 		if f.Remedy != "" { // it is evidence
-			tell(*f)
+			report(*f)
 			return nil
 		}
-		f.Remedy = "it is a cache: doctor --repair removes it, and it is made again of the log; an agent in memory keeps what it has until it sleeps"
+		f.Remedy = "it is a cache: doctor --repair removes it, and it is made again of the log; an agent in memory keeps what it has until it leaves memory"
 		if o.Repair {
 			if err := log.RemoveSnapshots(ctx, s.Agent); err != nil {
 				return err
 			}
 			f.Repaired, f.Remedy = true, ""
 		}
-		tell(*f)
+		report(*f)
 		return nil
 	}
 }
@@ -74,25 +71,35 @@ func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, dee
 	if upTo > s.Tail.Last {
 		tail, err := log.Tail(ctx, s.Agent)
 		if err != nil || upTo <= tail.Last {
-			return nil, err // it has gone on meanwhile
+			return nil, err // it has been written to meanwhile
 		}
 		return &doctor.Finding{Status: doctor.Fail, Event: tail.Last + 1, Remedy: outlived, Detail: fmt.Sprintf("a snapshot was made at event %d and the log ends with %d: events were lost at its end, or an older copy of the log was put in place", upTo, tail.Last)}, nil
 	}
 	if !deep {
 		return nil, nil
 	}
-	replayed, tail, err := foldedTo(ctx, log, s.Agent, upTo)
-	var damage *eventlog.DamageError
-	switch {
-	case errors.As(err, &damage):
-		return nil, nil // which the examination of heads tells
-	case err != nil || replayed == nil:
+	l, err := replayed(ctx, log, s.Agent, upTo)
+	if l == nil {
 		return nil, err
 	}
-	if tail.Frame == kept.Tail.Frame && tail.Digest == kept.Tail.Digest && same(s.Agent, replayed, &kept.Image) {
+	if l.tail.Frame == kept.Tail.Frame && l.tail.Digest == kept.Tail.Digest && same(s.Agent, &l.state, &kept.Image) {
 		return nil, nil
 	}
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
+}
+
+// replayed folds the agent's frames up to the one that ends with event upto. It returns nil if
+// they are damaged, which ExamineHeads reports, or encrypted.
+func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
+	l := &loading{}
+	err := l.apply(a, upto, log.Read(ctx, a, 0))
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, errSealed) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 // leftBehind reports snapshots of an agent that was deleted.
@@ -101,18 +108,15 @@ func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) 
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	state, _, err := foldedTo(ctx, log, s.Agent, 0)
-	if damage := new(eventlog.DamageError); err != nil && !errors.As(err, &damage) {
+	l, err := replayed(ctx, log, s.Agent, 0)
+	if l == nil || l.state.Life.Deleted == nil { // it exists again
 		return nil, err
-	}
-	if state == nil || state.Life.Deleted == nil {
-		return nil, nil // it exists again
 	}
 	return &doctor.Finding{Status: doctor.Fail, Detail: fmt.Sprintf("the agent was deleted, and snapshots of it are stored: %s", strings.Join(names, ", "))}, nil
 }
 
-// unreadable tells of a snapshot that is stored, though what is read of it is
-// nothing. An agent that has never had cause to write one is not asked about it.
+// unreadable reports a snapshot that is stored, though what is read of it is nothing. An agent
+// that had no cause to write one is not examined.
 func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, name string) (*doctor.Finding, error) {
 	if s.Tail.Last < snapshotAtEnd {
 		return nil, nil
@@ -127,8 +131,7 @@ func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, n
 	return &doctor.Finding{Status: doctor.Warn, Detail: fmt.Sprintf("snapshot %s is not whole and is passed over", name)}, nil
 }
 
-// same says whether a state, once it is kept and read again, is what a snapshot
-// has.
+// same reports whether a state, once it is stored and read again, is what a snapshot has.
 func same(a messages.AgentID, state *turn.State, snapshot *turn.Image) bool {
 	image, err := state.Image()
 	var again turn.Image
@@ -146,12 +149,12 @@ func same(a messages.AgentID, state *turn.State, snapshot *turn.Image) bool {
 	if err != nil {
 		return false
 	}
-	one.History.Digest() // which is kept, once it was asked for
+	one.History.Digest() // which is kept from the first call on
 	two.History.Digest()
 	return reflect.DeepEqual(one, two)
 }
 
-// rewritten is an image after it was kept and read again.
+// rewritten returns an image after it was stored and read again.
 func rewritten(a messages.AgentID, image *turn.Image) (again turn.Image, err error) {
 	b, err := messages.EncodeSnapshot(a, turn.SnapshotName(), image)
 	if err == nil {

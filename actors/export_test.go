@@ -29,13 +29,13 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Act
 	if whole {
 		l, err = r.replay(ctx, a)
 	} else {
-		l, err = r.load(ctx, a, 0, seen{})
+		l, err = r.load(ctx, a, 0, nil)
 	}
 	if err != nil {
 		return Activation{}, err
 	}
 	return Activation{
-		State: &l.state, Tail: l.tail, Replies: l.owing.subjects, Ended: l.owing.ended, Scheduled: l.owing.scheduled,
+		State: &l.state, Tail: l.tail, Replies: l.replies.subjects, Ended: l.replies.ended, Scheduled: l.replies.scheduled,
 		Resumed: l.unsaved.size > 0,
 	}, nil
 }
@@ -70,12 +70,12 @@ func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
 		if err != nil {
 			return err
 		}
-		l.apply(rec)
-		s, err := snapshotOf(&l.state, l.tail, &l.owing)
+		l.add(rec)
+		s, err := snapshotOf(&l.state, l.tail, &l.replies)
 		if err != nil {
 			return err
 		}
-		if _, err := r.saves.put(ctx, a, turn.SnapshotName(), s); err != nil {
+		if _, err := r.putSnapshot(ctx, a, s); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,8 @@
 package actors
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -11,36 +10,28 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// fail answers everything from now on with why the agent cannot act. Damage
-// stays until somebody mends it; anything else is tried again by the next
-// activation.
+// fail refuses everything from now on with why the agent cannot act. Damage stays until it is
+// repaired; anything else is tried again by the next activation.
 func (a *agent) fail(err error) {
 	var damage *eventlog.DamageError
 	switch {
 	case a.ctx.Err() != nil:
 		a.broken = changingHands(a.id.Partition())
-		a.leave(false)
+		a.leave(left)
 	case errors.As(err, &damage):
 		a.broken, a.phase = messages.Refuse(messages.Damaged, "%v; the agent is left untouched", err), damaged
 		if errors.Is(err, messages.ErrNewer) {
 			a.phase = newer
 		}
-		a.rt.logger.Error("an agent's log is damaged; it is left untouched", a.id.LogAttr(a.epoch), "error", err)
-	case errors.Is(err, messages.ErrLocked): // a delete may be what waits in the mailbox
-		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
-		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
-		a.leave(true)
-		a.phase = damaged
+		a.log().Error("an agent's log is damaged; it is left untouched", "error", err)
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be loaded: %v", a.id, err)
-		a.rt.limited.warn(a.rt.logger, "an agent could not be loaded; it is tried again", a.id.LogAttr(a.epoch), "error", err)
-		a.leave(true)
+		a.warn("an agent could not be loaded; it is tried again", "error", err)
+		a.leave(failed)
+		if errors.Is(err, messages.ErrLocked) { // a delete may be what waits in the mailbox
+			a.phase = damaged
+		}
 	}
-}
-
-func deletesAnyhow(c messages.Command) bool {
-	d, is := c.(messages.Delete)
-	return is && d.Last == 0
 }
 
 // notAppended gives the agent up: its state holds events that the log does
@@ -51,11 +42,11 @@ func (a *agent) notAppended(sender *actor.PID, size int, err error) {
 	var refusal *messages.Error
 	switch {
 	case errors.As(err, &conflict) && conflict.Actual.Epoch > a.epoch:
-		a.rt.logger.Warn("a write was refused: another node owns the agent; its work here stops", a.id.LogAttr(a.epoch), "newer", conflict.Actual.Epoch)
+		a.log().Warn("a write was refused: another node owns the agent; its work here stops", "newer", conflict.Actual.Epoch)
 		a.fenced(conflict.Actual.Epoch)
 	case a.ctx.Err() != nil:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s is changing hands and may have applied this or not: try again with the same id", a.id)
-		a.leave(false)
+		a.leave(left)
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
 		if errors.Is(err, eventlog.ErrTooLarge) {
@@ -67,45 +58,34 @@ func (a *agent) notAppended(sender *actor.PID, size int, err error) {
 		if size == 0 || errors.As(err, &damage) { // it would be no frame, each time
 			refusal = messages.Refuse(messages.Internal, "agent %s cannot record what follows from this: %v", a.id, err)
 		}
-		a.rt.limited.warn(a.rt.logger, "an append was refused; the agent is loaded again", a.id.LogAttr(a.epoch), "error", err)
-		a.leave(true)
+		a.warn("an append was refused; the agent is loaded again", "error", err)
+		a.leave(failed)
 	}
-	if refusal == nil {
-		refusal = a.broken
-	}
-	a.answer(sender, messages.Answer{Err: refusal})
+	a.answer(sender, messages.Answer{Err: cmp.Or(refusal, a.broken)})
 }
 
-// fenced stops an agent that somebody else owns.
+// fenced stops an agent that another node owns.
 func (a *agent) fenced(newer messages.Epoch) {
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s is owned by another node now (epoch %d): try again", a.id, newer)
-	a.tell(func(o Observer) { o.Fenced(a.id, newer) })
-	a.leave(false)
+	a.observe(func(o Observer) { o.Fenced(a.id, newer) })
+	a.leave(left)
 }
 
-// survive ends a panic in the handling of a message, which is a mistake of
-// ours: the command at hand is refused, and the agent is loaded again, for its
-// state may be half changed.
-func (a *agent) survive() {
-	p := recover()
-	if p == nil {
-		return
-	}
-	a.rt.logger.Error("an agent panicked; it is loaded again", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	a.answer(a.asking, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, p)})
-	a.asking = nil
+// panicked refuses the command at hand, whose handling failed by a mistake of this package, and
+// has the agent loaded again, for its state may be half changed.
+func (a *agent) panicked(err error, sender *actor.PID) {
+	a.answer(sender, messages.Answer{Err: messages.Refuse(messages.Internal, "agent %s failed inside while it handled this: %v", a.id, err)})
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s failed inside and is loaded again: try again", a.id)
-	a.leave(true)
+	a.leave(failed)
 }
 
-// leave cancels all work and stops the agent behind what is in its mailbox. The next
-// command activates it again; with again, the partition does so by itself, because the agent
-// may owe work.
-func (a *agent) leave(again bool) {
+// leave cancels all work and stops the agent behind what is in its mailbox. The next command
+// activates it again; if it failed, the partition does so by itself.
+func (a *agent) leave(how end) {
 	a.stop()
 	if a.phase != ending {
 		a.phase = ending
-		a.backlog.fail(again)
+		a.backlog.close(how)
 		a.root.Poison(a.self)
 	}
 }

@@ -48,43 +48,34 @@ var faults = []fault{
 		`for _, cancel := range a.running { cancel() }`, ``},
 	{"let work run on that is not awaited", "(*agent).cease",
 		`cancel()`, `_ = cancel`},
-	{"take a late result of cancelled work", "(*agent).settle",
+	{"take a late result of cancelled work", "(*agent).apply",
 		`_, listed := a.running[o.of]; !listed`, `a.broken != nil`},
 	{"continue after a takeover as if nothing was lost", "(*agent).takeOver",
 		`append(events, a.recovery()...)`, `events`},
 	{"do not continue after an append", "(*agent).appended",
 		`a.act()`, ``},
 	{"do not continue after a failed append", "(*agent).notAppended",
-		`a.leave(true)`, `a.leave(false)`},
+		`a.leave(failed)`, `a.leave(left)`},
 	{"keep the state of an append that failed", "(*agent).notAppended",
-		`a.leave(true)`, `a.broken = nil`},
-	{"wait for an event before hooks are asked", "(*agent).settle",
+		`a.leave(failed)`, `a.broken = nil`},
+	{"wait for an event before hooks are asked", "(*agent).apply",
 		`a.act()`, ``},
 	{"answer a repeated command without its first answer", "(*Runtime).firstAnswer",
 		`messages.AnswerOf(f)`, `messages.Answer{N: f.Last()}`},
-	{"skip an event after a snapshot", "(*Runtime).load",
+	{"skip an event after a snapshot", "(*Runtime).loadOnce",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
 		`tail := a.tail`, `tail := a.tail
 	a.tail.Last = f.Last()
-	a.save(0, snapshotShare, true)
+	a.save(0, snapshotShare)
 	a.tail.Last = f.First - 1`},
-	{"append before the blob is stored", "(*shelf).keep",
-		`return s.put(ctx, a, epoch, strings.NewReader(payload))`, `b := messages.Blob{SHA256: messages.DigestOf([]byte(payload)), Size: int64(len(payload))}
-		go func() { _, _ = s.log.PutBlob(context.WithoutCancel(ctx), a, strings.NewReader(payload)) }()
-		return &b, nil`},
-	{"keep the text in the history", "(*agent).spill",
-		`		r.Output, r.Blob = "", b
-			}
-		}
-		return r
-	case turn.ToolReconciled:`, `		r.Blob = b
-			}
-		}
-		return r
-	case turn.ToolReconciled:`},
+	{"append before the blob is stored", "(*agent).offloadText",
+		`b, err := a.rt.blobs.put(ctx, a.id, a.epoch, strings.NewReader(text))`, `b, err := &messages.Blob{SHA256: messages.DigestOf([]byte(text)), Size: int64(len(text))}, error(nil)
+		go func() { _, _ = a.rt.log.PutBlob(context.WithoutCancel(ctx), a.id, strings.NewReader(text)) }()`},
+	{"keep the text in the history", "(*agent).offloadText",
+		`return "", b`, `return text, b`},
 	{"show a model only the beginning of a blob", "excerpt",
-		`fromRune(tail)`, `nil`},
+		`strings.ToValidUTF8(string(tail), "")`, `""`},
 	{"passivate with work to do", "(*agent).idle",
 		`&& (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)`, ``},
 }

@@ -87,7 +87,7 @@ func (a *agent) stay() {
 	if a.broken != nil || a.def.turn.Unknown {
 		return
 	}
-	events, err := a.judge(a.env(), turn.Continue{})
+	events, err := a.decide(a.env(), turn.Stay{})
 	if err == nil && len(events) > 0 {
 		a.commit(messages.Cause{Type: "effect"}, events, nil)
 	}

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,7 +15,8 @@ import (
 // agents. What cannot be sent yet it holds. It never waits for an agent.
 type partition struct {
 	rt *Runtime
-	// ctx bounds all that its agents do.
+	// ctx bounds all that its agents do. Agents that end once it has ended are not activated
+	// again.
 	ctx    context.Context
 	number messages.Partition
 	epoch  messages.Epoch
@@ -31,8 +31,6 @@ type partition struct {
 	held, heldBytes int
 	// handover is the drain under way; nil: there is none.
 	handover *handover
-	// stopping reports that agents that end now do so because the partition does.
-	stopping bool
 	letters  *deadLetters
 }
 
@@ -49,13 +47,6 @@ type child struct {
 	failing
 }
 
-// held is a command that is not sent yet.
-type held struct {
-	message any
-	sender  *actor.PID
-	size    int
-}
-
 // failing is how often in a row an agent failed without living long in between, and since
 // when.
 type failing struct {
@@ -63,18 +54,11 @@ type failing struct {
 	since    time.Time
 }
 
-func (f failing) more() failing {
-	if f.failures++; f.failures == 1 {
-		f.since = time.Now()
-	}
-	return f
-}
-
-// pause is how long the agent rests: as long as it has been failing, so that pauses that
-// are kept double, and those that others cut short by asking for the agent do not add up
-// to more than what it fails of has lasted.
-func (f failing) pause() time.Duration {
-	return min(reviveAfter+time.Since(f.since), reviveMost)
+// held is a command that is not sent yet.
+type held struct {
+	message any
+	sender  *actor.PID
+	size    int
 }
 
 // Partition returns the props of the actor that hosts partition p under epoch. The caller
@@ -125,7 +109,7 @@ func (p *partition) Receive(ctx actor.Context) {
 		p.activateWith(ctx, m.release)
 		p.activate(ctx)
 	case revive:
-		if c := p.agents[m.agent]; c != nil && c.failures == m.failures && !p.stopping { // else it was asked for meanwhile
+		if c := p.agents[m.agent]; c != nil && c.failures == m.failures { // else it was asked for meanwhile
 			p.enqueue(ctx, m.agent, c)
 		}
 	case *actor.Terminated:
@@ -134,7 +118,7 @@ func (p *partition) Receive(ctx actor.Context) {
 }
 
 func (p *partition) refuse(a messages.AgentID, m any) error {
-	if p.stopping || p.ctx.Err() != nil {
+	if p.ctx.Err() != nil {
 		return changingHands(p.number)
 	}
 	if a.Partition() != p.number {
@@ -202,73 +186,6 @@ func measure(m any) (size int, tip *eventlog.Tip) {
 	return 0, nil
 }
 
-// enqueue has an agent activated as soon as there is a token, unless it is active.
-func (p *partition) enqueue(ctx actor.Context, a messages.AgentID, c *child) {
-	if c.pid == nil && !c.queued {
-		c.queued = true
-		p.queue = append(p.queue, a)
-	}
-	p.activate(ctx)
-}
-
-// activate activates agents that wait, for as long as there are tokens, and has the next
-// token waited for if there are not.
-func (p *partition) activate(ctx actor.Context) {
-	for len(p.queue) > 0 && !p.awaiting && !p.stopping {
-		release, ok := p.tokens.try(p.ctx)
-		if !ok {
-			p.awaitToken(ctx)
-			return
-		}
-		p.activateWith(ctx, release)
-	}
-}
-
-// activateWith activates the agent that has waited longest, or releases the token.
-func (p *partition) activateWith(ctx actor.Context, release func()) {
-	if len(p.queue) == 0 || p.stopping {
-		release()
-		return
-	}
-	a := p.queue[0]
-	p.queue = p.queue[1:]
-	p.spawn(ctx, a, release)
-}
-
-func (p *partition) awaitToken(ctx actor.Context) {
-	p.awaiting = true
-	self, root := ctx.Self(), ctx.ActorSystem().Root
-	p.rt.dispatcher.run(func() {
-		if release, err := p.tokens.take(p.ctx); err == nil {
-			root.Send(self, token{release}) // should the partition have stopped, the end of ctx releases it
-		}
-	})
-}
-
-// spawn activates an agent and sends it what was held for it.
-func (p *partition) spawn(ctx actor.Context, id messages.AgentID, release func()) {
-	c := p.agents[id]
-	kind := p.rt.kinds[id.Kind]
-	if kind == nil {
-		kind = undefined
-	}
-	letters := &deadLetters{refusal: func() *messages.Error { return stoppedHere(id) }}
-	a := &agent{
-		rt: p.rt, ctx: p.ctx, id: id, epoch: p.epoch, kind: kind, def: kind.now.Load(),
-		letters: letters, tip: c.tip, backlog: c.backlog, activated: release,
-	}
-	if p.handover != nil {
-		a.drain = draining
-	}
-	c.pid = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(p.rt.dispatcher), letters.mailbox()))
-	c.queued, c.tip, c.spawned = false, nil, time.Now()
-	p.byPID[c.pid.Id] = id
-	ctx.Watch(c.pid)
-	for _, h := range p.release(c) {
-		ctx.RequestWithCustomSender(c.pid, h.message, h.sender)
-	}
-}
-
 // stoppedHere refuses a command that came to an activation that has ended.
 func stoppedHere(a messages.AgentID) *messages.Error {
 	return messages.Refuse(messages.Unavailable, "agent %s has stopped here: try again with the same id", a)
@@ -284,59 +201,9 @@ func (p *partition) release(c *child) []held {
 	return list
 }
 
-// gone forgets an agent that has stopped. If commands are held for it, if it failed, or if it
-// stopped without a reason, it is activated again.
-func (p *partition) gone(ctx actor.Context, m *actor.Terminated) {
-	id, ok := p.byPID[m.Who.Id]
-	if !ok || p.stopping {
-		return
-	}
-	c := p.agents[id]
-	delete(p.byPID, m.Who.Id)
-	p.agentDrained(ctx, id)
-	if time.Since(c.spawned) > reviveMost {
-		c.failing = failing{}
-	}
-	closed, failed := c.backlog.ended()
-	failed = failed || !closed
-	if !failed && len(c.held) == 0 {
-		delete(p.agents, id)
-		return
-	}
-	c.pid, c.backlog = nil, &backlog{}
-	for _, h := range c.held {
-		_, _ = c.backlog.admit(id, h.size) // it was admitted
-	}
-	if failed {
-		c.failing = c.more()
-	} else {
-		c.failing = failing{}
-	}
-	if len(c.held) > 0 {
-		p.enqueue(ctx, id, c)
-		return
-	}
-	p.reviveLater(ctx, id, c.failing)
-}
-
-// The pauses before an agent that failed is activated again: they double.
-const (
-	reviveAfter = 100 * time.Millisecond
-	reviveMost  = 30 * time.Second
-)
-
-func (p *partition) reviveLater(ctx actor.Context, id messages.AgentID, f failing) {
-	pause := f.pause()
-	p.rt.logger.Warn("an agent that failed is activated again from its log",
-		id.LogAttr(p.epoch), slog.Int("times", f.failures), slog.Duration("after", pause))
-	self, root := ctx.Self(), ctx.ActorSystem().Root
-	time.AfterFunc(pause, func() { root.Send(self, revive{id, f.failures}) })
-}
-
-// stop ends the partition. Its agents stop with it and answer those who wait
-// there; what is held here is answered here.
+// stop ends the partition. Its agents stop with it and answer the senders of what waits there;
+// what is held here is answered here.
 func (p *partition) stop(ctx actor.Context) {
-	p.stopping = true
 	for _, c := range p.agents {
 		for _, h := range p.release(c) {
 			if h.sender != nil {

@@ -11,7 +11,7 @@ import (
 func TestPausesOfAFailingAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f failing
-		for _, want := range []time.Duration{100, 200, 400, 800} {
+		for _, want := range []time.Duration{50, 100, 200, 400} {
 			f = f.more()
 			if got := f.pause(); got != want*time.Millisecond {
 				t.Errorf("after failure %d it rests %v", f.failures, got)
@@ -19,7 +19,7 @@ func TestPausesOfAFailingAgent(t *testing.T) {
 			<-time.After(f.pause())
 		}
 		<-time.After(time.Hour)
-		if got := f.more().pause(); got != reviveMost {
+		if got := f.more().pause(); got != mostPause {
 			t.Errorf("after an hour it rests %v", got)
 		}
 		f = failing{}
@@ -27,7 +27,7 @@ func TestPausesOfAFailingAgent(t *testing.T) {
 			f = f.more()
 			<-time.After(10 * time.Millisecond)
 		}
-		if got := f.more().pause(); got != reviveAfter+time.Second {
+		if got := f.more().pause(); got != firstPause+time.Second {
 			t.Errorf("it rests %v after a second of failures", got)
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
-	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/providers"
@@ -118,9 +117,8 @@ type Runtime struct {
 	// reading bounds how many first answers are read from the log at once: a crowd
 	// that asks again must not take its connection from those who work.
 	reading chan struct{}
-	limited limited
 	writers writers
-	shelf   shelf
+	blobs   blobs
 	memory  *memory.Bound
 	// node and host are those of events of takeovers.
 	node, host string
@@ -128,41 +126,18 @@ type Runtime struct {
 	// its size; 0: none.
 	tooLarge atomic.Int64
 
-	saves                *saves // nil: no snapshots
-	saveEvery, saveAtEnd int    // in events
-	saving               chan struct{}
+	saves                bool // reports that snapshots are written and read
+	saveEvery, saveAtEnd int  // in events
+	saving               *semaphore.Weighted
 	// pace is that of model calls of turns that are recovered.
 	pace *rate.Limiter
 }
 
 func pace(perSecond int) *rate.Limiter {
-	switch {
-	case perSecond < 0:
+	if perSecond < 0 {
 		return rate.NewLimiter(rate.Inf, 0)
-	case perSecond == 0:
-		perSecond = DefaultRecoverRate
 	}
 	return rate.NewLimiter(rate.Limit(perSecond), perSecond)
-}
-
-// definition is a Definition made ready to run.
-type definition struct {
-	Definition
-	turn   turn.Definition
-	models map[string]model // by provider/model
-	tools  map[string]tool.Tool
-	specs  []providers.ToolSpec
-	hooks  []Hook // as they are asked
-	// judges says that answers are looked at before they are recorded, around
-	// that hooks stand around calls, afterTool that they are asked about results.
-	judges, around, afterTool bool
-}
-
-// model is where a model is reached.
-type model struct {
-	provider providers.Provider
-	name     string // without the provider
-	settings providers.Settings
 }
 
 // NewRuntime checks the definitions and stores each by its hash.
@@ -170,12 +145,12 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
-		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), logger: cfg.Logger, saving: make(chan struct{}, savesAtOnce),
+		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
+		saves: cfg.SnapshotEvery >= 0, saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}
-	r.snapshots(cfg)
-	r.pace = pace(cfg.RecoverRate)
+	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
 	if r.observer == nil {
-		r.observer = nobody{}
+		r.observer = unobserved{}
 	}
 	if r.send == nil {
 		r.send = func(context.Context, messages.AgentID, messages.Command) error { return errNoPost }
@@ -183,13 +158,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	if r.may == nil {
 		r.may = func() bool { return true }
 	}
-	if r.logger == nil {
-		r.logger = slog.Default()
-	}
-	r.shelf = shelf{log: cfg.Log, writers: &r.writers, most: cfg.MaxPayload, logger: r.logger, limited: &r.limited}
-	if r.shelf.most == 0 {
-		r.shelf.most = DefaultMaxPayload
-	}
+	r.blobs = blobs{rt: r, most: cmp.Or(cfg.MaxPayload, DefaultMaxPayload)}
 	if cfg.MaxFrame > 0 {
 		r.refused(cfg.MaxFrame - frameRest)
 	}
@@ -212,86 +181,6 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		r.kinds[d.Kind] = k
 	}
 	return r, nil
-}
-
-func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error) {
-	d = d.withDefaults()
-	encoded, err := d.encode()
-	if err != nil {
-		return nil, fmt.Errorf("agent %s: %w", d.Kind, err)
-	}
-	digest, err := cfg.Log.PutDefinition(ctx, encoded)
-	if err != nil {
-		return nil, fmt.Errorf("agent %s: store its definition: %w", d.Kind, err)
-	}
-	def := &definition{Definition: d, models: make(map[string]model), tools: make(map[string]tool.Tool), hooks: sortHooks(d.Hooks)}
-	maxOutput := make(map[string]int)
-	for _, m := range append(d.models(), d.Compact.Model) {
-		if m == "" {
-			continue
-		}
-		provider, name, err := cfg.Providers.Split(m)
-		if err != nil {
-			return nil, err
-		}
-		settings, _ := d.settings(provider, m, name)
-		def.models[m] = model{provider, name, settings}
-		maxOutput[m] = settings.MaxOutputTokens
-	}
-	choice := d.ToolChoice
-	if choice == "auto" {
-		choice = ""
-	}
-	def.turn = turn.Definition{
-		Digest: string(digest), Model: d.Model, Fallbacks: d.Fallbacks, Instructions: string(messages.DigestOf([]byte(d.Instructions))),
-		MaxSteps: d.MaxSteps, MaxQueue: d.MaxQueue, MaxAttempts: d.MaxAttempts, Parallel: d.Parallel, ToolChoice: choice,
-		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
-		Compact:    turn.Compact{AtTokens: d.Compact.AtTokens, Keep: d.Compact.Keep, How: d.Compact.How, Model: d.Compact.Model},
-		ShowAtMost: d.showAtMost(), Overhead: len(d.Instructions), MaxOutput: maxOutput, Tools: make(map[string]turn.Tool),
-	}
-	if has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }) {
-		def.turn.Hooks = append(def.turn.Hooks, turn.BeforeModel)
-	}
-	if has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }) {
-		def.turn.Hooks = append(def.turn.Hooks, turn.TurnEnd)
-	}
-	def.judges = has(d.Hooks, func(h Hook) bool { return h.AfterModel != nil || h.BeforeTools != nil || h.BeforeTool != nil })
-	def.around = has(d.Hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })
-	def.afterTool = has(d.Hooks, func(h Hook) bool { return h.AfterTool != nil })
-	for _, t := range d.Tools {
-		def.add(t)
-	}
-	return def, nil
-}
-
-// add makes a tool known to the machine and to models.
-func (def *definition) add(t tool.Tool) {
-	spec := t.Spec()
-	def.tools[spec.Name] = t
-	def.specs = append(def.specs, providers.ToolSpec{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
-	def.turn.Overhead += len(spec.Name) + len(spec.Description) + len(spec.Parameters)
-	expiry := spec.ApprovalTimeout
-	if expiry == 0 {
-		expiry = def.ApprovalTimeout
-	}
-	def.turn.Tools[spec.Name] = asChild(t, turn.Tool{
-		OnUnknown: onUnknown(spec), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
-		Expiry: expiry, Stop: slices.Contains(def.StopOn, spec.Name),
-	})
-	_, child := t.(*AgentTool)
-	def.judges = def.judges || child || spec.Approval != tool.Never || spec.ApproveRepeats
-}
-
-// snapshots takes over what the configuration says of them.
-func (r *Runtime) snapshots(cfg Config) {
-	if cfg.SnapshotEvery >= 0 {
-		r.saves = &saves{cfg.Log}
-	}
-	r.saveEvery = cfg.SnapshotEvery
-	if r.saveEvery == 0 {
-		r.saveEvery = DefaultSnapshotEvery
-	}
-	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
 }
 
 // InMemory returns how many agents are in memory.
@@ -328,62 +217,9 @@ func (r *Runtime) Serves(kind string) error {
 // readAtOnce is how many first answers are read from the log at the same time.
 const readAtOnce = 8
 
-// frameRest is what a frame holds beside an input's content: its own fields and
-// those of the other events.
-const frameRest = 4 << 10
+type unobserved struct{}
 
-// refused notes that the log refused a frame of so many bytes for its size.
-func (r *Runtime) refused(size int) {
-	for {
-		old := r.tooLarge.Load()
-		if old != 0 && old <= int64(size) || r.tooLarge.CompareAndSwap(old, int64(size)) {
-			return
-		}
-	}
-}
-
-// maxResult is the largest result of a tool or model, in bytes, that fits into
-// a frame with what follows from it.
-func (r *Runtime) maxResult() int {
-	if size := r.tooLarge.Load(); size != 0 {
-		return min(maxResult, int(size)/3)
-	}
-	return maxResult
-}
-
-// fits refuses a command that the log is known not to take: finding out once
-// more would stop what the agent is doing.
-func (r *Runtime) fits(c messages.Command) *messages.Error {
-	if err := messages.Bounded(c); err != nil {
-		return messages.AsError(err)
-	}
-	size := commandSize(c)
-	switch c := c.(type) {
-	case messages.Input:
-		var least int
-		if size, least = inputSize(c); size > r.shelf.most {
-			return messages.Refuse(messages.TooLarge, "the input has %d bytes: the limit is %d", size, r.shelf.most)
-		}
-		if r.spills(c) {
-			size = least
-		}
-		if size > messages.MaxBody {
-			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
-		}
-	case messages.Decide:
-		if limit := r.maxResult(); size > limit {
-			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, limit)
-		}
-	}
-	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
-		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)
-	}
-	return nil
-}
-
-type nobody struct{}
-
-func (nobody) Committed(Commit)                        {}
-func (nobody) Owed([]Reply)                            {}
-func (nobody) Delta(Delta)                             {}
-func (nobody) Fenced(messages.AgentID, messages.Epoch) {}
+func (unobserved) Committed(Commit)                        {}
+func (unobserved) Owed([]Reply)                            {}
+func (unobserved) Delta(Delta)                             {}
+func (unobserved) Fenced(messages.AgentID, messages.Epoch) {}

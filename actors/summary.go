@@ -1,12 +1,11 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -63,31 +62,39 @@ const (
 	leftOut = 256
 )
 
-// beginSummary asks a model for a summary of the older part of the history.
+// beginSummary asks a model for a summary of the older part of the history, not before its time.
 func (a *agent) beginSummary(e turn.Effect) func() {
 	s := a.state.Summary
 	m := a.def.models[s.Model]
-	instructions := a.def.Compact.Instructions
-	if instructions == "" {
-		instructions = SummaryInstructions
-	}
 	items := texts(a.state.History.Before(s.Upto))
 	req := providers.Request{
-		Model: m.name, Instructions: instructions, Agent: a.id, Call: e.Call, Settings: m.settings,
+		Model: m.name, Instructions: cmp.Or(a.def.Compact.Instructions, SummaryInstructions), Agent: a.id, Call: e.Call, Settings: m.settings,
 	}
 	req.Settings.HostedTools = nil
-	gone := turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider ended its goroutine", Unknown: true}
-	wait := a.pace()
-	return a.run(e, gone, func(ctx context.Context) any {
-		if wait(ctx) != nil {
-			return gone // nobody listens any more
+	c := &modelCall{a: a, effect: e, provider: m.provider}
+	// An attempt that broke off in the middle of its answer has used more than nothing, even if
+	// it does not report that.
+	c.failed = func(err *providers.Error) any {
+		return turn.SummaryErred{
+			Call: e.Call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Temporary: err.Temporary,
+			RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(), Unknown: c.begun.Load() || err == errLost,
 		}
-		shown, err := a.rt.shelf.show(ctx, a.id, items, projections.MaxSummarized-leftOut)
+	}
+	wait := a.pace()
+	return a.run(e, c.lost, func(ctx context.Context) any {
+		if wait(ctx) != nil || pause(ctx, time.Until(e.Until)) != nil {
+			return nil // its outcome is not awaited
+		}
+		shown, err := a.rt.blobs.show(ctx, a.id, items, projections.MaxTold-leftOut)
 		if err != nil {
-			return summaryErred(e.Call, providers.AsError(err), false)
+			return c.failed(providers.AsError(err))
 		}
 		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
-		return a.callSummary(ctx, e, m.provider, req)
+		resp, failure := c.generate(ctx, req)
+		if failure != nil {
+			return c.failed(failure)
+		}
+		return summarized(e.Call, resp)
 	})
 }
 
@@ -131,49 +138,6 @@ func transcript(items []messages.Item) string {
 	return b.String()
 }
 
-// callSummary calls the model once, not before its time.
-func (a *agent) callSummary(ctx context.Context, e turn.Effect, p providers.Provider, req providers.Request) (result any) {
-	defer func() {
-		if r := recover(); r != nil {
-			a.rt.logger.Error("a model provider panicked", a.id.LogAttr(a.epoch), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			result = turn.SummaryErred{Call: e.Call, Kind: string(providers.BadAnswer), Message: "the provider panicked", Unknown: true}
-		}
-	}()
-	if wait := time.Until(e.Until); wait > 0 {
-		due := time.NewTimer(wait)
-		defer due.Stop()
-		select {
-		case <-due.C:
-		case <-ctx.Done():
-			return nil // nobody awaits it
-		}
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var begun atomic.Bool
-	silent := &providers.Error{Kind: providers.Network, Message: errSilent.Error(), Temporary: true}
-	silence := time.AfterFunc(modelSilence, func() {
-		cancel(errSilent)
-		time.AfterFunc(grace, func() { a.report(e, summaryErred(e.Call, silent, begun.Load())) }) // too late if it has ended
-	})
-	defer silence.Stop()
-	var resp providers.Response
-	err := a.mayAct(ctx)
-	if err == nil {
-		resp, err = p.Generate(ctx, req, func(providers.Delta) {
-			silence.Reset(modelSilence)
-			begun.Store(true)
-		})
-	}
-	if context.Cause(ctx) == errSilent {
-		err = silent
-	}
-	if err != nil {
-		return summaryErred(e.Call, providers.AsError(err), begun.Load())
-	}
-	return summarized(e.Call, resp)
-}
-
 // summarized is what came of an answer. One that is cut off or declined is no summary: it would
 // stand for the history all the same.
 func summarized(call messages.CallID, resp providers.Response) any {
@@ -195,13 +159,4 @@ func summarized(call messages.CallID, resp providers.Response) any {
 		return turn.Summarized{Call: call, Text: printable(text, maxSummary), Usage: resp.Usage.Clamped()}
 	}
 	return failed
-}
-
-// summaryErred is a failed attempt. One that broke off in the middle of its answer
-// has used more than nothing, even if it does not say so.
-func summaryErred(call messages.CallID, err *providers.Error, begun bool) turn.SummaryErred {
-	return turn.SummaryErred{
-		Call: call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Temporary: err.Temporary,
-		RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(), Unknown: begun,
-	}
 }

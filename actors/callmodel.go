@@ -1,0 +1,215 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+)
+
+// modelSilence is how long a model may send nothing before its call is given up and, as after a
+// broken connection, tried again. Models that think without output take minutes.
+const modelSilence = 10 * time.Minute
+
+var errSilent = &providers.Error{Kind: providers.Network, Message: fmt.Sprintf("the model said nothing for %v", modelSilence), Temporary: true}
+
+// errLost is why a model's call failed whose provider panicked or ended its goroutine.
+var errLost = &providers.Error{Kind: providers.BadAnswer, Message: "the provider panicked or ended its goroutine"}
+
+// modelCall is one call of a model. Its flags report whether the answer has begun, if only with
+// pieces of a call, and whether any of it was shown.
+type modelCall struct {
+	a            *agent
+	effect       turn.Effect
+	provider     providers.Provider
+	begun, shown atomic.Bool
+	// failed returns the outcome of a call that failed.
+	failed func(*providers.Error) any
+	// shows is given the pieces of the answer. Nil: they are not shown.
+	shows func(providers.Delta)
+	// around stands around the call. Nil: nothing does.
+	around func(calling[providers.Request, providers.Response]) calling[providers.Request, providers.Response]
+}
+
+// lost returns the outcome of a call that did not return.
+func (c *modelCall) lost() any { return c.failed(errLost) }
+
+// generate calls the model. A call that is silent for too long is cancelled, and if it does not
+// notice, its failure is reported without it.
+func (c *modelCall) generate(ctx context.Context, req providers.Request) (providers.Response, *providers.Error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(modelSilence, func() {
+		cancel(errSilent)
+		time.AfterFunc(grace, func() { c.a.report(c.effect, c.failed(errSilent)) }) // too late if it has ended
+	})
+	defer silence.Stop()
+	call := func(within context.Context, req providers.Request) (providers.Response, error) {
+		if err := c.a.mayAct(ctx); err != nil { // a hook may give the call another context
+			return providers.Response{}, err
+		}
+		return c.provider.Generate(within, req, func(d providers.Delta) {
+			silence.Reset(modelSilence)
+			c.begun.Store(true)
+			if d.Text != "" && c.shows != nil {
+				c.shown.Store(true)
+				c.shows(d)
+			}
+		})
+	}
+	if c.around != nil {
+		call = c.around(call)
+	}
+	resp, err := call(ctx, req)
+	switch {
+	case context.Cause(ctx) == error(errSilent): // what came too late is dropped
+		return resp, errSilent
+	case err != nil:
+		return resp, providers.AsError(err)
+	}
+	return resp, nil
+}
+
+// beginModel calls the model that the state names, with the request that hooks have made, if
+// they have.
+func (a *agent) beginModel(e turn.Effect) func() {
+	asked := a.state.Turn.Model
+	m := a.def.models[asked.Model]
+	req := a.request(e, m, nil, asked.ToolChoice)
+	if a.def.around {
+		req = copyRequest(req)
+	}
+	if a.rewritten != nil {
+		req = *a.rewritten
+		req.Agent, req.Call = a.id, e.Call
+	}
+	missing := a.missing
+	a.rewritten, a.missing = nil, nil
+	above := messages.Hearers(a.state.Turn.Callers)
+	c := &modelCall{a: a, effect: e, provider: m.provider}
+	c.failed = func(err *providers.Error) any { return c.erred(err) }
+	c.shows = func(d providers.Delta) {
+		a.observe(func(o Observer) {
+			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
+		})
+	}
+	r := a.review()
+	if r != nil {
+		c.around = r.aroundModel
+	}
+	wait, most := a.pace(), a.def.show()
+	return a.run(e, c.lost, func(ctx context.Context) any {
+		if wait(ctx) != nil {
+			return nil // its outcome is not awaited
+		}
+		if missing == nil {
+			req.Items, missing = a.rt.blobs.show(ctx, a.id, req.Items, most)
+		}
+		if missing != nil { // it could not be made
+			failed := c.erred(providers.AsError(missing))
+			failed.Ours = true
+			return failed
+		}
+		return c.answer(ctx, req, r)
+	})
+}
+
+// answer calls the model and returns what came of it, and what hooks and tools make of that; r is
+// nil if there are none to ask.
+func (c *modelCall) answer(ctx context.Context, req providers.Request, r *review) any {
+	resp, failure := c.generate(ctx, req)
+	if failure == nil && r != nil && r.def.around {
+		if err := validAnswer(resp.Items); err != nil {
+			failure = providers.AsError(err)
+		}
+	}
+	if failure != nil {
+		return c.erred(failure)
+	}
+	answered := turn.ModelAnswered{Call: c.effect.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage.Clamped()}
+	more := 0
+	if r != nil {
+		r.answered = &answered
+		r.answer(ctx)
+		more = r.remembered()
+	}
+	err := c.a.offloadAnswer(ctx, &answered, more)
+	if size, limit := resultSize(answered)+more, c.a.rt.maxResult(); err == nil && size > limit {
+		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
+	}
+	if err != nil {
+		return turn.ModelErred{Call: c.effect.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Begun: true, Shown: c.shown.Load(), Message: err.Error()}
+	}
+	return answered
+}
+
+func (c *modelCall) erred(err *providers.Error) turn.ModelErred {
+	return turn.ModelErred{
+		Call: c.effect.Call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
+		RetryAfter: err.RetryAfter, Begun: c.begun.Load(), Shown: c.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
+	}
+}
+
+// pace returns what waits until a model may be called: the first call of a turn that is
+// recovered is delayed, so that agents that were taken over together do not call the provider
+// all at once.
+func (a *agent) pace() func(context.Context) error {
+	if !a.recovered {
+		return func(context.Context) error { return nil }
+	}
+	a.recovered = false
+	return a.rt.pace.Wait
+}
+
+// request returns what a model is sent; inputs are those that it would be the first to see
+// beside the history.
+func (a *agent) request(e turn.Effect, m model, inputs []string, choice string) providers.Request {
+	return providers.Request{
+		Model: m.name, Instructions: a.def.Instructions, Items: a.state.History.ItemsWith(inputs),
+		Tools: a.def.specs, ToolChoice: choice, Agent: a.id, Call: e.Call, Settings: m.settings,
+	}
+}
+
+// beginHooks asks the hooks at a point of the turn.
+func (a *agent) beginHooks(e turn.Effect) func() {
+	h := a.hooking()
+	if e.Point == turn.TurnEnd {
+		output, _ := a.state.Output(a.def.turn)
+		return a.run(e, func() any { return turn.HooksAsked{Point: turn.TurnEnd} }, func(ctx context.Context) any {
+			if b := output.Blob; b != nil {
+				var err error
+				if output.Text, err = a.rt.blobs.text(ctx, a.id, *b, math.MaxInt); err != nil {
+					return hooksFailed(turn.TurnEnd, err)
+				}
+			}
+			return h.turnEnd(ctx, HookedEnd{Status: "completed", Output: output.Text})
+		})
+	}
+	var seen []string
+	for _, q := range a.state.Inputs.Steered {
+		seen = append(seen, q.ID)
+	}
+	name, choice := a.state.Asks(a.def.turn)
+	req := copyRequest(a.request(e, a.def.models[name], seen, choice))
+	if a.state.Turn.Model == nil {
+		h.info.Step++
+	}
+	a.rewritten, a.missing = nil, nil
+	atStart, most := !a.state.Turn.Asked, a.def.show()
+	lost := func() any { return hooksDone{HooksAsked: hooksFailed(e.Point, errHookGone)} }
+	return a.run(e, lost, func(ctx context.Context) any {
+		items, err := a.rt.blobs.show(ctx, a.id, req.Items, most)
+		if err != nil { // the call cannot be made: that is its own failure, and no hook's
+			return hooksDone{HooksAsked: turn.HooksAsked{Point: e.Point, Seen: seen}, missing: err}
+		}
+		req.Items = items
+		done := h.beforeModel(ctx, req, atStart)
+		done.Seen = seen
+		return done
+	})
+}

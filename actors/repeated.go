@@ -1,0 +1,95 @@
+package actors
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// answerAgain answers a command whose id was processed at event n as it was answered then. If
+// that was another command, or the same with other content, this one is refused: it was not
+// applied.
+func (a *agent) answerAgain(sender *actor.PID, d *Deliver, processed *turn.ProcessedError) {
+	n := processed.N
+	switch {
+	case sender == nil:
+		return
+	case d.Unasked && processed.Same(d.cause().Digest):
+		a.answer(sender, messages.Answer{N: n, Duplicate: true})
+		return
+	}
+	root, rt, id, parent := a.root, a.rt, a.id, a.ctx
+	rt.dispatcher.run(func() {
+		ctx, cancel := context.WithTimeout(parent, sideLimit)
+		defer cancel()
+		ans := rt.firstAnswer(ctx, id, d, n)
+		root.Send(sender, &ans)
+	})
+}
+
+func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deliver, n messages.EventNumber) messages.Answer {
+	if err := rt.turnToRead(ctx); err != nil {
+		return messages.Answer{Err: err}
+	}
+	defer func() { <-rt.reading }()
+	f, err := rt.frameAt(ctx, id, n, 0)
+	if err != nil {
+		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
+	}
+	if err := sameCommand(f.Cause, d.cause(), n); err != nil {
+		return messages.Answer{Err: err}
+	}
+	ans := messages.AnswerOf(f)
+	ans.Duplicate = true
+	return ans
+}
+
+// sameCommand refuses a command that is not the one which was processed under its id at
+// event n.
+func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error {
+	switch {
+	case was.ID != is.ID:
+		return messages.Refuse(messages.Conflict, "the id %q cannot be told from %q, which was processed at event %d: choose another id", is.ID, was.ID, n)
+	case was.Type != is.Type:
+		return messages.Refuse(messages.Conflict, "the id %q was used by another command (%s), at event %d: this %s was not applied; choose another id", is.ID, was.Type, n, is.Type)
+	case was.Digest != "" && is.Digest != "" && was.Digest != is.Digest:
+		return messages.Refuse(messages.Conflict, "the id %q was used with other content, policy or schedule, at event %d: this %s was not applied; choose another id", is.ID, n, is.Type)
+	}
+	return nil
+}
+
+// turnToRead waits until few enough read beside the work.
+func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
+	select {
+	case rt.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")
+	}
+}
+
+// frameAt reads the frame that holds event n: at sequence seq, or, if it is not there or seq is
+// 0, by the number.
+func (rt *Runtime) frameAt(ctx context.Context, id messages.AgentID, n messages.EventNumber, seq uint64) (*messages.Frame, error) {
+	if seq > 0 {
+		if rec, err := rt.log.FrameAt(ctx, id, seq); err == nil && holds(rec.Frame, n) {
+			return rec.Frame, nil
+		}
+	}
+	for rec, err := range rt.log.Read(ctx, id, n) {
+		if err != nil {
+			return nil, err
+		}
+		if holds(rec.Frame, n) {
+			return rec.Frame, nil
+		}
+		break // it was purged
+	}
+	return nil, errors.New("the log does not hold it any more")
+}
+
+func holds(f *messages.Frame, n messages.EventNumber) bool { return f.First <= n && n <= f.Last() }

@@ -1,0 +1,151 @@
+package actors
+
+import (
+	"strings"
+
+	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// maxResult is the largest result of a tool or model, in bytes, that fits into
+// a frame with what follows from it.
+const maxResult = 192 << 10
+
+// maxMessage is the longest text of an error that is kept, in bytes.
+const maxMessage = 16 << 10
+
+// printable makes text that JSON and msgpack can carry, bad bytes shown, and
+// cuts it where it is longer than most.
+func printable(s string, most int) string {
+	if s = valid(s); len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + " [cut]"
+	}
+	return s
+}
+
+// eventSize is more than an event takes beside the texts it holds.
+const eventSize = 512
+
+// resultSize estimates how many bytes an outcome adds to a frame, with the
+// events that follow from it.
+func resultSize(result any) int {
+	switch r := result.(type) {
+	case turn.ToolReturned:
+		return eventSize + len(r.Output) + decisionsSize(r.Hooks)
+	case turn.ToolErred:
+		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
+	case turn.Summarized:
+		return eventSize + len(r.Text)
+	case turn.SummaryErred:
+		return eventSize + len(r.Message)
+	case turn.ToolReconciled:
+		return eventSize + len(r.Output)
+	case turn.HooksAsked:
+		return eventSize + decisionsSize(r.Decisions)
+	case hooksDone:
+		return eventSize + decisionsSize(r.Decisions)
+	case turn.ModelAnswered:
+		size := eventSize + len(r.Model) + len(r.Finish) + 2*refsSize(r.Blob)
+		for _, item := range r.Items {
+			size += itemSize(item)
+		}
+		for _, j := range r.Judged {
+			size += len(j.Misfit) + decisionsSize(j.Hooks)
+		}
+		return size + decisionsSize(r.Hooks)
+	}
+	return eventSize
+}
+
+// decisionsSize counts what hooks have said, new arguments also where their
+// approval is asked and where they run.
+func decisionsSize(list []turn.HookDecision) int {
+	size := 0
+	for _, d := range list {
+		size += eventSize + len(d.Reason) + 2*len(d.Text) + 3*len(d.Arguments)
+	}
+	return size
+}
+
+// itemSize counts what stands in the answer and once more in what follows from
+// it: the text in the turn's output, a call in its request, start and failure.
+func itemSize(item messages.Item) int {
+	size := 2*contentSize(item.Content) + 2*len(item.Arguments) + 3*len(item.Name) + 6*len(item.CallID) +
+		len(item.Output) + len(item.Raw) + len(item.Type) + len(item.Role) + len(item.ID) + len(item.Provider) +
+		refsSize(item.Blob, item.RawBlob)
+	if item.Type == messages.ItemCall {
+		return size + eventSize
+	}
+	return size + 64
+}
+
+// refsSize is what references to blobs take.
+func refsSize(list ...*messages.Blob) (size int) {
+	for _, b := range list {
+		if b != nil {
+			size += refSize
+		}
+	}
+	return size
+}
+
+func contentSize(c messages.Content) int {
+	size := 0
+	for _, p := range c {
+		size += len(p.Type) + len(p.Text) + len(p.ImageURL) + len(p.Detail) + 32 + refsSize(p.Blob)
+	}
+	return size
+}
+
+// frameRest is what a frame holds beside an input's content: its own fields and
+// those of the other events.
+const frameRest = 4 << 10
+
+// refused notes that the log refused a frame of so many bytes for its size.
+func (r *Runtime) refused(size int) {
+	for {
+		old := r.tooLarge.Load()
+		if old != 0 && old <= int64(size) || r.tooLarge.CompareAndSwap(old, int64(size)) {
+			return
+		}
+	}
+}
+
+// maxResult is the largest result of a tool or model, in bytes, that fits into
+// a frame with what follows from it.
+func (r *Runtime) maxResult() int {
+	if size := r.tooLarge.Load(); size != 0 {
+		return min(maxResult, int(size)/3)
+	}
+	return maxResult
+}
+
+// fits refuses a command that the log is known not to take: finding out once
+// more would stop what the agent is doing.
+func (r *Runtime) fits(c messages.Command) *messages.Error {
+	if err := messages.Bounded(c); err != nil {
+		return messages.AsError(err)
+	}
+	size := commandSize(c)
+	switch c := c.(type) {
+	case messages.Input:
+		var least int
+		if size, least = inputSize(c); size > r.blobs.most {
+			return messages.Refuse(messages.TooLarge, "the input has %d bytes: the limit is %d", size, r.blobs.most)
+		}
+		if r.offloads(c) {
+			size = least
+		}
+		if size > messages.MaxBody {
+			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
+		}
+	case messages.Decide:
+		if limit := r.maxResult(); size > limit {
+			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, limit)
+		}
+	}
+	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
+		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)
+	}
+	return nil
+}

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/reprise-dev/reprise/actors/turn"
@@ -148,16 +147,5 @@ func sortHooks(hooks []Hook) []Hook {
 	return sorted
 }
 
-func validateHooks(kind string, hooks []Hook) error {
-	seen := make(map[string]bool)
-	for _, h := range hooks {
-		if h.Name == "" || seen[h.Name] {
-			return fmt.Errorf("agent %s: hook %q is named twice or not at all", kind, h.Name)
-		}
-		seen[h.Name] = true
-	}
-	return nil
-}
-
-// has says whether any hook is asked at a point.
+// has reports whether any hook is asked at a point.
 func has(hooks []Hook, asked func(Hook) bool) bool { return slices.ContainsFunc(hooks, asked) }

@@ -125,8 +125,8 @@ func (d Definition) gathered(sources []tool.Source, logger *slog.Logger) Definit
 			logger.Error("a tool is left out, because its name is taken; give its source a prefix", "agent", d.Kind, "tool", name)
 		case child:
 			logger.Error("a tool is left out, because no source may have agents as tools", "agent", d.Kind, "tool", name)
-		case alone.validateTools() != nil:
-			logger.Error("a tool is left out", "agent", d.Kind, "error", alone.validateTools())
+		case alone.validateTools(nil) != nil:
+			logger.Error("a tool is left out", "agent", d.Kind, "error", alone.validateTools(nil))
 		case bytes > left:
 			large++
 		default:

@@ -3,7 +3,6 @@ package actors
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,22 +37,6 @@ type Compaction struct {
 const SummaryInstructions = `You shorten a conversation between a user and an assistant for the assistant, which goes on with it and sees only your text of what was said before.
 Keep what it needs: what the user wants and has decided, names, numbers, addresses and other facts, what tools were called for and what came of it, what was promised and is not done yet.
 Leave out greetings, repetition and detours. Write plain text in the language of the conversation, at most 500 words, and nothing else.`
-
-func (c Compaction) validate(kind string, set providers.Set) error {
-	switch {
-	case c.AtTokens < 0 || c.Keep < 0:
-		return fmt.Errorf("agent %s: at_tokens and keep of compact must be positive", kind)
-	case c.How != "" && c.How != messages.CompactSummary && c.How != messages.CompactWindow:
-		return fmt.Errorf("agent %s: compact how %q: write summary or window", kind, c.How)
-	}
-	if c.Model == "" {
-		return nil
-	}
-	if _, _, err := set.Split(c.Model); err != nil {
-		return fmt.Errorf("agent %s: compact: %w", kind, err)
-	}
-	return nil
-}
 
 const (
 	// maxSummary is the longest summary, in bytes.

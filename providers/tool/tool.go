@@ -101,22 +101,22 @@ type Gated interface {
 
 // Spec describes a tool.
 type Spec struct {
-	Name        string
-	Description string
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
 	// Parameters is the JSON schema of the arguments: an object.
-	Parameters json.RawMessage
-	OnUnknown  OnUnknown
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	OnUnknown  OnUnknown       `json:"on_unknown,omitempty"`
 	// Timeout ends a call that takes longer. Zero: DefaultTimeout.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// Approval says which calls wait for a person. A tool that says Asked is
 	// Gated.
-	Approval Approval
+	Approval Approval `json:"approval,omitempty"`
 	// ApproveRepeats wants approval, whatever Approval says, for a call with the
 	// arguments of another one in the same turn. OnUnknown is Pause or Rerun.
-	ApproveRepeats bool
+	ApproveRepeats bool `json:"approve_repeats,omitempty"`
 	// ApprovalTimeout denies a call that nobody has decided about. Zero: the
 	// definition's.
-	ApprovalTimeout time.Duration
+	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 }
 
 // DefaultTimeout is how long a call may take when its tool does not say.

@@ -1,0 +1,159 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/providers"
+	"github.com/reprise-dev/reprise/providers/tool"
+)
+
+// Validate returns what is wrong with the definition, in the names of reprise.yaml.
+func (d Definition) Validate(set providers.Set) error {
+	if err := messages.ValidateToken("kind", d.Kind); err != nil {
+		return err
+	}
+	if d.Model == "" {
+		return fmt.Errorf("agent %s: model is missing: write provider/model, such as openai/gpt-5.5", d.Kind)
+	}
+	models := d.models()
+	for i, model := range models {
+		if _, _, err := set.Split(model); err != nil {
+			return fmt.Errorf("agent %s: %w", d.Kind, err)
+		}
+		if slices.Contains(models[:i], model) {
+			return fmt.Errorf("agent %s: model %s is listed twice: keep one of them", d.Kind, model)
+		}
+	}
+	for _, l := range []struct {
+		name  string
+		value int
+	}{{"max_steps", d.MaxSteps}, {"max_queue", d.MaxQueue}, {"max_attempts", d.MaxAttempts}, {"parallel", d.Parallel}, {"show_at_most", d.ShowAtMost}} {
+		if l.value < 0 {
+			return fmt.Errorf("agent %s: %s is %d: it must be positive", d.Kind, l.name, l.value)
+		}
+	}
+	for _, validate := range []func(providers.Set) error{d.validateSettings, d.validateLimits, d.validateTools, d.validateCompact, d.validateHooks} {
+		if err := validate(set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateSettings returns an error for settings of models that the agent does not have, and
+// for each of those that a model refuses although they were set for it.
+func (d Definition) validateSettings(set providers.Set) error {
+	models := append(d.models(), d.Compact.Model)
+	for _, model := range slices.Sorted(maps.Keys(d.ModelSettings)) {
+		if !slices.Contains(models, model) {
+			return fmt.Errorf("agent %s: it has settings for %s, which is none of its models", d.Kind, model)
+		}
+	}
+	if d.Compact.Model == "" {
+		models = d.models()
+	}
+	var found []error
+	for _, model := range models {
+		p, name, _ := set.Split(model) // it has been checked
+		settings, refused := d.settings(p, model, name)
+		for _, setting := range settings.Names() {
+			if slices.Contains(refused, setting) {
+				found = append(found, fmt.Errorf("agent %s: %s refuses or ignores the setting %s: remove it, or set the provider's api if its other API has it", d.Kind, model, setting))
+			}
+		}
+	}
+	return errors.Join(found...)
+}
+
+// settings returns the settings of a model, and which ones its provider refuses.
+func (d Definition) settings(p providers.Provider, model, name string) (s providers.Settings, refused []string) {
+	if r, ok := p.(providers.Refuser); ok {
+		refused = r.Refuses(name)
+	}
+	s = d.Settings
+	if model != d.Model {
+		s = s.Without(refused)
+	}
+	if provider, _, _ := strings.Cut(d.Model, "/"); !strings.HasPrefix(model, provider+"/") {
+		s.ExtraBody = nil
+	}
+	return d.ModelSettings[model].Or(s), refused
+}
+
+func (d Definition) validateLimits(providers.Set) error {
+	if d.Retain < 0 {
+		return fmt.Errorf("agent %s: retain is %s: it must be positive", d.Kind, d.Retain)
+	}
+	if d.ApprovalTimeout < 0 {
+		return fmt.Errorf("agent %s: approval_timeout is %s: it must be positive", d.Kind, d.ApprovalTimeout)
+	}
+	if d.TurnLimits.MaxSteps != 0 {
+		return fmt.Errorf("agent %s: a turn's steps are limited by max_steps, not by its budget", d.Kind)
+	}
+	for _, l := range []messages.Limits{d.TurnLimits, d.AgentLimits} {
+		if l.MaxSteps < 0 || l.MaxTokens < 0 || l.MaxCost < 0 || l.MaxDuration < 0 {
+			return fmt.Errorf("agent %s: a limit of its budget is negative: it must be positive", d.Kind)
+		}
+	}
+	return nil
+}
+
+func (d Definition) validateTools(providers.Set) error {
+	words := []string{"auto", "required", "none"} // of tool_choice
+	names := make(map[string]bool)
+	for _, t := range d.Tools {
+		spec := t.Spec()
+		if spec.Name == "" || names[spec.Name] {
+			return fmt.Errorf("agent %s: tool %q is named twice or not at all", d.Kind, spec.Name)
+		}
+		if slices.Contains(words, spec.Name) {
+			return fmt.Errorf("agent %s: a tool cannot be named %s: that is a word of tool_choice", d.Kind, spec.Name)
+		}
+		names[spec.Name] = true
+		if _, gated := t.(tool.Gated); spec.Approval == tool.Asked && !gated {
+			return fmt.Errorf("agent %s: tool %s is to be asked which calls want approval, but has no NeedsApproval", d.Kind, spec.Name)
+		}
+	}
+	for _, name := range d.StopOn {
+		if !names[name] {
+			return fmt.Errorf("agent %s: stop_on names %q, which is none of its tools", d.Kind, name)
+		}
+	}
+	if c := d.ToolChoice; c != "" && !names[c] && !slices.Contains(words, c) {
+		return fmt.Errorf("agent %s: tool_choice %q: write auto, required, none or the name of one of its tools", d.Kind, c)
+	}
+	return nil
+}
+
+func (d Definition) validateCompact(set providers.Set) error {
+	c, kind := d.Compact, d.Kind
+	switch {
+	case c.AtTokens < 0 || c.Keep < 0:
+		return fmt.Errorf("agent %s: at_tokens and keep of compact must be positive", kind)
+	case c.How != "" && c.How != messages.CompactSummary && c.How != messages.CompactWindow:
+		return fmt.Errorf("agent %s: compact how %q: write summary or window", kind, c.How)
+	}
+	if c.Model == "" {
+		return nil
+	}
+	if _, _, err := set.Split(c.Model); err != nil {
+		return fmt.Errorf("agent %s: compact: %w", kind, err)
+	}
+	return nil
+}
+
+func (d Definition) validateHooks(providers.Set) error {
+	seen := make(map[string]bool)
+	for _, h := range d.Hooks {
+		if h.Name == "" || seen[h.Name] {
+			return fmt.Errorf("agent %s: hook %q is named twice or not at all", d.Kind, h.Name)
+		}
+		seen[h.Name] = true
+	}
+	return nil
+}

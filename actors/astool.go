@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// AgentTool is a tool that is done by an agent of its own: each call brings one
-// to life, as a child of the agent that called. Make it with [AsTool].
+// AgentTool is a tool that is done by an agent of its own: each call creates
+// one, as a child of the agent that called. Make it with [AsTool].
 //
 //   - The same call finds the same child, however often it is tried; after a
 //     crash of either side it ends once.
@@ -42,22 +42,22 @@ type AgentTool struct {
 // taskParameters is the schema of a tool that was given none.
 const taskParameters = `{"type":"object","properties":{"input":{"type":"string","description":"What to do, with everything needed to do it."}},"required":["input"],"additionalProperties":false}`
 
-// AsTool is a tool that asks an agent of that kind, and is named as it. Its one
-// argument, input, is what the child is told.
+// AsTool returns a tool that asks an agent of that kind, and is named as it. Its one
+// argument, input, is the child's input.
 func AsTool(kind, description string) *AgentTool {
 	t := &AgentTool{kind: kind, spec: tool.Spec{Name: kind, Description: description}}
 	return t.Parameters(json.RawMessage(taskParameters))
 }
 
-// Named is the same tool under another name.
+// Named returns the same tool under another name.
 func (t *AgentTool) Named(name string) *AgentTool {
 	c := *t
 	c.spec.Name = name
 	return &c
 }
 
-// Parameters is the same tool with the JSON schema of other arguments: the child
-// is told them as they are, as JSON. It panics if schema is none, which is a
+// Parameters returns the same tool with the JSON schema of other arguments: the child
+// gets them as they are, as JSON. It panics if schema is none, which is a
 // mistake in the program and not in its input.
 func (t *AgentTool) Parameters(schema json.RawMessage) *AgentTool {
 	var s jsonschema.Schema
@@ -73,8 +73,8 @@ func (t *AgentTool) Parameters(schema json.RawMessage) *AgentTool {
 	return &c
 }
 
-// Detached is the same tool without an answer: the call is over when its child is
-// sure to begin. Such a child goes on by itself: nobody stops it, and what it uses
+// Detached returns the same tool without an answer: the call is over when its child is
+// sure to begin. Such a child continues by itself: it is not stopped, and what it uses
 // does not count as the caller's, of whose budget its share bounds it.
 func (t *AgentTool) Detached() *AgentTool {
 	c := *t
@@ -82,7 +82,7 @@ func (t *AgentTool) Detached() *AgentTool {
 	return &c
 }
 
-// MaxChildren is the same tool with a limit to how many agents a turn may ask in
+// MaxChildren returns the same tool with a limit to how many agents a turn may ask in
 // all, through this tool or others, before this one refuses. 0:
 // messages.MaxChildren.
 func (t *AgentTool) MaxChildren(n int) *AgentTool {
@@ -91,14 +91,14 @@ func (t *AgentTool) MaxChildren(n int) *AgentTool {
 	return &c
 }
 
-// ApproveAlways is the same tool with a person's approval before each call.
+// ApproveAlways returns the same tool with a person's approval before each call.
 func (t *AgentTool) ApproveAlways() *AgentTool {
 	c := *t
 	c.spec.Approval = tool.Always
 	return &c
 }
 
-// ApprovalTimeout is the same tool, whose calls are denied when nobody has decided
+// ApprovalTimeout returns the same tool, whose calls are denied when no one has decided
 // about them for so long. Zero: the definition's.
 func (t *AgentTool) ApprovalTimeout(d time.Duration) *AgentTool {
 	c := *t
@@ -106,10 +106,10 @@ func (t *AgentTool) ApprovalTimeout(d time.Duration) *AgentTool {
 	return &c
 }
 
-// Spec says what the tool is.
+// Spec returns the tool's description.
 func (t *AgentTool) Spec() tool.Spec { return t.spec }
 
-// Kind is the kind of agent that does it.
+// Kind returns the kind of agent that does it.
 func (t *AgentTool) Kind() string { return t.kind }
 
 // Call is never used: the call runs in an agent of its own.
@@ -117,7 +117,7 @@ func (t *AgentTool) Call(context.Context, json.RawMessage) (string, error) {
 	return "", errors.New("this tool is an agent and cannot be called as a function")
 }
 
-// NeedsApproval checks the arguments and says whether the call waits for a
+// NeedsApproval checks the arguments and reports whether the call waits for a
 // person.
 func (t *AgentTool) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	if err := tool.Validate(t.schema, arguments); err != nil {
@@ -126,7 +126,7 @@ func (t *AgentTool) NeedsApproval(arguments json.RawMessage) (bool, error) {
 	return t.spec.Approval == tool.Always, nil
 }
 
-// checkAgentTools says of whom an agent cannot be a tool.
+// checkAgentTools returns why an agent cannot be a tool of another.
 func checkAgentTools(cfg Config) error {
 	kinds := make(map[string]bool)
 	for _, d := range cfg.Definitions {
@@ -149,7 +149,7 @@ func checkAgentTools(cfg Config) error {
 	return nil
 }
 
-// asChild makes what the machine knows of a tool that is an agent.
+// asChild returns what the machine knows of a tool, if it is an agent.
 func asChild(t tool.Tool, known turn.Tool) turn.Tool {
 	if child, ok := t.(*AgentTool); ok {
 		known.OnUnknown, known.Child, known.Detached, known.MaxChildren = "", child.kind, child.detached, child.maxChildren

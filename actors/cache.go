@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"container/list"
 	"sync"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -10,13 +9,13 @@ import (
 // cacheSize is how many bytes of the blobs that models are shown stay in memory.
 const cacheSize = 64 << 20
 
-// cache keeps the texts that were used last, as many as fit into cacheSize. The
-// zero value is ready. Safe for concurrent use.
+// cache holds texts of at most cacheSize bytes together. When the next one does not fit, all are
+// dropped: each is read again by the next call that shows it. The zero value is ready. Safe for
+// concurrent use.
 type cache struct {
 	mu    sync.Mutex
 	size  int
-	order list.List // of *shownText, the newest first
-	texts map[shownKey]*list.Element
+	texts map[shownKey]string
 }
 
 type shownKey struct {
@@ -25,36 +24,22 @@ type shownKey struct {
 	most  int
 }
 
-type shownText struct {
-	key  shownKey
-	text string
-}
-
 func (c *cache) get(key shownKey) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.texts[key]
-	if e == nil {
-		return "", false
-	}
-	c.order.MoveToFront(e)
-	return e.Value.(*shownText).text, true
+	text, ok := c.texts[key]
+	return text, ok
 }
 
-// put keeps a text, unless it would take more than a quarter of the room.
+// put holds a text, unless it takes more than a quarter of the cache.
 func (c *cache) put(key shownKey, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(text) > cacheSize/4 || c.texts[key] != nil {
+	if len(text) > cacheSize/4 {
 		return
 	}
-	if c.texts == nil {
-		c.texts = make(map[shownKey]*list.Element)
+	if c.size += len(text) - len(c.texts[key]); c.texts == nil || c.size > cacheSize {
+		c.texts, c.size = make(map[shownKey]string), len(text)
 	}
-	c.texts[key] = c.order.PushFront(&shownText{key, text})
-	for c.size += len(text); c.size > cacheSize; {
-		oldest := c.order.Remove(c.order.Back()).(*shownText)
-		delete(c.texts, oldest.key)
-		c.size -= len(oldest.text)
-	}
+	c.texts[key] = text
 }

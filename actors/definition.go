@@ -18,14 +18,14 @@ type Definition struct {
 	// Model is provider/model, such as openai/gpt-5.5.
 	Model string `json:"model"`
 	// Fallbacks are asked in order, for the rest of a turn, when a model has
-	// failed for good. Each is provider/model.
+	// failed and is not tried again. Each is provider/model.
 	Fallbacks []string `json:"fallbacks,omitempty"`
 	// Instructions come before the history in every model call.
 	Instructions string      `json:"instructions"`
 	Tools        []tool.Tool `json:"-"`
 	// Sources have further tools, which may come and go while the runtime watches them
 	// ([Runtime.Watch]): a turn has those that there are when it begins. An agent that is loaded in the
-	// middle of a turn goes on with those that there are then. StopOn and ToolChoice name none
+	// middle of a turn continues with those that there are then. StopOn and ToolChoice name none
 	// of them. A name that several have, or one of Tools, belongs to none of them.
 	Sources  []tool.Source      `json:"-"`
 	Settings providers.Settings `json:"settings,omitzero"`
@@ -47,7 +47,7 @@ type Definition struct {
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// StopOn are tools whose result is the turn's output.
 	StopOn []string `json:"stop_on,omitempty"`
-	// ApprovalTimeout denies a call that nobody has decided about; a tool's own
+	// ApprovalTimeout denies a call that no one has decided about; a tool's own
 	// comes first. Zero: it waits for ever.
 	ApprovalTimeout time.Duration `json:"approval_timeout,omitempty"`
 	// TurnLimits bound a turn beside MaxSteps; AgentLimits bound all turns of an
@@ -60,7 +60,7 @@ type Definition struct {
 	// ShowAtMost is how many bytes a model is shown of a text that is kept beside
 	// the log, because it was too large for it. Of a longer one it is shown the
 	// first three quarters and the last quarter of as many bytes, with a line
-	// between them that says how much is left out. Zero: projections.DefaultShow, 1 MiB.
+	// between them that names how much is left out. Zero: projections.DefaultShow, 1 MiB.
 	// Of all such texts of one request together it is shown at most 32 MiB, or
 	// ShowAtMost if that is more: the newest ones, and 4 KiB of each older one.
 	ShowAtMost int `json:"show_at_most,omitempty"`
@@ -69,10 +69,10 @@ type Definition struct {
 	PauseAtLimit bool `json:"pause_at_limit,omitempty"`
 	// Compact says when and how what a model sees of the past is made shorter.
 	Compact Compaction `json:"compact,omitzero"`
-	// Retain is how long an agent may rest, with nothing to do and nothing to wait
-	// for, before it is archived and deleted. Zero: for ever. An owner that takes
+	// Retain is how long an agent may have nothing to do and nothing to wait
+	// for before it is archived and deleted. Zero: for ever. An owner that takes
 	// an agent over counts as a sign of life. One whose turn waits for a person does
-	// not rest: ApprovalTimeout bounds that.
+	// not count: ApprovalTimeout bounds that.
 	Retain time.Duration `json:"-"`
 	// Hooks are asked at points of every turn.
 	Hooks []Hook `json:"-"`

@@ -1,5 +1,5 @@
-// Package actors brings agents to life: it replays an agent's events, asks
-// actors/turn what follows from a command, appends that, and only then acts.
+// Package actors runs agents: it replays an agent's events, asks actors/turn what
+// follows from a command, appends that, and only then acts.
 //
 // # Guarantees
 //
@@ -19,9 +19,9 @@
 //   - An agent that loses its fence stops at once and cancels what it began;
 //     nothing it does afterwards reaches the log.
 //   - An agent whose log is damaged answers with the damage and is left
-//     untouched; its neighbours go on.
+//     untouched; its neighbours continue.
 //   - No message is lost to passivation: a partition keeps those that arrive
-//     while an agent falls asleep and hands them to the next activation.
+//     while an agent leaves memory and hands them to the next activation.
 //   - Every command is answered: also by an agent that stops, that fails to be
 //     loaded or written to, or that panics. An agent that failed and may owe work
 //     is activated again by itself, after pauses that grow to half a minute.

@@ -56,8 +56,8 @@ type Hook struct {
 	// TurnEnd is asked before a turn completes. Continue with a Text makes
 	// another model call that reads it, if the limits allow one; Rewrite and a
 	// Finish with a Text change the output; Pause waits for resume. It is also
-	// told of turns that failed or were aborted, once they have: what it wants
-	// then is not heeded, it is not told again after a crash, and a node that
+	// called for turns that failed or were aborted, once they have: its verdict
+	// has no effect then, it is not called again after a crash, and a node that
 	// closes does not wait for it.
 	TurnEnd func(context.Context, HookInfo, HookedEnd) (Verdict, error)
 
@@ -70,7 +70,7 @@ type Hook struct {
 	AroundTool  func(ctx context.Context, in HookInfo, c HookedCall, next func(context.Context) (string, error)) (string, error)
 }
 
-// HookInfo says where in its life the agent is.
+// HookInfo is where in its turn an agent is.
 type HookInfo struct {
 	Agent  messages.AgentID
 	Turn   messages.TurnID
@@ -113,10 +113,10 @@ const (
 	Finish   = turn.HookFinish
 )
 
-// Verdict is a hook's decision. The zero value lets everything go on as it is.
+// Verdict is a hook's decision. The zero value changes nothing.
 type Verdict struct {
 	Do Action
-	// Reason is kept in the log. Nobody but readers of the log sees it.
+	// Reason is kept in the log, for its readers.
 	Reason string
 	// Text is what the points say it is; with Continue it is a note that the model
 	// reads from then on.
@@ -140,7 +140,7 @@ const (
 	atTurnEnd     = string(turn.TurnEnd)
 )
 
-// sortHooks is the hooks in the order in which they are asked.
+// sortHooks returns the hooks in the order in which they are asked.
 func sortHooks(hooks []Hook) []Hook {
 	sorted := slices.Clone(hooks)
 	slices.SortStableFunc(sorted, func(a, b Hook) int { return a.Order - b.Order })

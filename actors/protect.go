@@ -28,7 +28,7 @@ func protect[R any](log func() *slog.Logger, f func() (R, error)) (r R, err erro
 	return f()
 }
 
-// The pauses between attempts double from the first to the longest.
+// The pauses before an agent that failed is activated again double from the first to the longest.
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = 30 * time.Second
@@ -50,7 +50,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // logged with message and args.
 func (rt *Runtime) retry(ctx context.Context, f func() error, message string, args ...any) error {
 	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = firstPause, mostPause/6
+	pauses.InitialInterval, pauses.MaxInterval = firstPause, 5*time.Second
 	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, f() },
 		backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 			rt.warn(message, append(args, "error", err)...)

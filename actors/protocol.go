@@ -13,7 +13,7 @@ import (
 type Deliver struct {
 	Agent   messages.AgentID
 	Command messages.Command
-	// Cause says who asks, and through which door; its Type and ID are taken
+	// Cause is who asks, and through which endpoint; its Type and ID are taken
 	// from Command.
 	Cause messages.Cause
 	// Deadline is when the endpoint gives the command up, by its clock: an owner that
@@ -30,7 +30,7 @@ type Deliver struct {
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
 	Came time.Time
 
-	// Unasked reports that no one is waiting for the answer but to know that there is one: the
+	// Unasked reports that no one waits for the answer but to know that there is one: the
 	// first answer to a command that is repeated is not read again then.
 	Unasked bool
 
@@ -57,9 +57,9 @@ func (d *Deliver) LogValue() slog.Value {
 	return slog.StringValue("deliver " + d.Cause.Type + " " + d.Cause.ID + " to " + d.Agent.String())
 }
 
-// Wake asks a partition to activate an agent that owes work, or whose newest
-// frame somebody must be told of again. It is answered by a messages.Answer once the
-// agent has gone on.
+// Wake asks a partition to activate an agent that owes work, or whose newest frame has
+// replies that must be sent again. It is answered by a messages.Answer once the agent has
+// continued.
 type Wake struct {
 	Agent messages.AgentID
 	// Tip is the agent's, if it has been read ahead: an agent that is not in memory
@@ -82,7 +82,7 @@ type Commit struct {
 	Failed string
 }
 
-// Reply is a fact that an input's sender asked to be told.
+// Reply is a fact for the subject that an input's sender named.
 type Reply struct {
 	Agent   messages.AgentID
 	Subject string
@@ -103,12 +103,12 @@ type Delta struct {
 	// Child is the agent whose answer it is, where Agent is one above it: Turn and
 	// Call are then Agent's, and Kind is child.text or child.reasoning.
 	Child string `json:"child,omitempty"`
-	// Above are the callers that hear of it, the nearest last. Nil: nobody but the
-	// agent's own followers.
+	// Above are the callers that get it, too, the nearest last. Nil: only the
+	// agent's own followers do.
 	Above []messages.Caller `json:"-"`
 }
 
-// Observer is told what agents do. Its methods are called from many
+// Observer is notified of what agents do. Its methods are called from many
 // goroutines, those for one agent's commits in order; they must not block. A
 // panic in one is logged and changes nothing.
 type Observer interface {
@@ -117,6 +117,6 @@ type Observer interface {
 	// handed over again.
 	Owed([]Reply)
 	Delta(Delta)
-	// Fenced says that an agent met a newer owner than this node.
+	// Fenced reports that an agent met a newer owner than this node.
 	Fenced(a messages.AgentID, newer messages.Epoch)
 }

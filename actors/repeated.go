@@ -53,7 +53,7 @@ func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deli
 func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error {
 	switch {
 	case was.ID != is.ID:
-		return messages.Refuse(messages.Conflict, "the id %q cannot be told from %q, which was processed at event %d: choose another id", is.ID, was.ID, n)
+		return messages.Refuse(messages.Conflict, "the id %q has the hash of %q, which was processed at event %d: choose another id", is.ID, was.ID, n)
 	case was.Type != is.Type:
 		return messages.Refuse(messages.Conflict, "the id %q was used by another command (%s), at event %d: this %s was not applied; choose another id", is.ID, was.Type, n, is.Type)
 	case was.Digest != "" && is.Digest != "" && was.Digest != is.Digest:

@@ -27,7 +27,7 @@ type Config struct {
 	// Prices are what model calls cost, by provider/model. A call of a model that
 	// is not in it costs nothing.
 	Prices map[string]messages.Price
-	// Observer is told of commits and deltas. Nil: nobody.
+	// Observer is notified of commits and deltas. Nil: none is.
 	Observer Observer
 	// MaxPayload is the largest payload of a result, an answer or an input that
 	// is kept, in Log or as one of its blobs, in bytes: what is larger is a typed
@@ -43,7 +43,7 @@ type Config struct {
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.
 	Purger Purger
-	// MayAct says whether this node may act as its agents' owner now: it is asked
+	// MayAct reports whether this node may act as its agents' owner now: it is asked
 	// right before each call of a tool or a model, which waits until it may, for as
 	// long as the call may take. Between the append that a call follows and the call
 	// the process may have been stopped, and the agent taken over. Before it says yes
@@ -66,7 +66,7 @@ type Config struct {
 	// and every activation reads the agent's whole log.
 	SnapshotEvery int
 	// RecoverRate is how many model calls that were lost with an owner are begun
-	// anew in a second, after as many at once. Zero: DefaultRecoverRate; negative:
+	// again in a second, after as many at once. Zero: DefaultRecoverRate; negative:
 	// they all begin at once.
 	RecoverRate int
 	// Evidence is what is known of the agents' logs from elsewhere. Nil: nothing is.
@@ -80,11 +80,11 @@ type Config struct {
 	// Node and Host name this node and its machine in the events of takeovers. Empty: those
 	// name neither.
 	Node, Host string
-	// Logger receives what an operator must know. Nil: slog.Default.
+	// Logger receives what an operator must know. Its handler bounds floods of alike warnings. Nil: slog.Default.
 	Logger *slog.Logger
 }
 
-// DefaultRecoverRate is how many lost model calls are begun anew in a second.
+// DefaultRecoverRate is how many lost model calls are begun again in a second.
 const DefaultRecoverRate = 200
 
 // DefaultMaxAgents returns the bounds on agents in memory of a node that is not given any: an
@@ -186,7 +186,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 // InMemory returns how many agents are in memory.
 func (r *Runtime) InMemory() int { return r.residents.inMemory() }
 
-// Kinds are the kinds that agents here may be of, sorted.
+// Kinds returns the kinds that agents here may be of, sorted.
 func (r *Runtime) Kinds() []string {
 	kinds := make([]string, 0, len(r.kinds))
 	for k := range r.kinds {
@@ -196,7 +196,7 @@ func (r *Runtime) Kinds() []string {
 	return kinds
 }
 
-// Digests are the hashes of the newest definitions, by kind.
+// Digests returns the hashes of the newest definitions, by kind.
 func (r *Runtime) Digests() map[string]string {
 	digests := make(map[string]string, len(r.kinds))
 	for name, k := range r.kinds {
@@ -205,7 +205,7 @@ func (r *Runtime) Digests() map[string]string {
 	return digests
 }
 
-// Serves says whether kind is defined here; if not, the refusal names those
+// Serves returns nil if kind is defined here; if not, the refusal names those
 // that are.
 func (r *Runtime) Serves(kind string) error {
 	if r.kinds[kind] == nil {

@@ -15,7 +15,7 @@ func TestSameCommand(t *testing.T) { // A8
 		refusal string // empty: the same
 	}{
 		{messages.Cause{ID: "u1", Type: "input", Digest: "d1"}, ""},
-		{messages.Cause{ID: "u2", Type: "input", Digest: "d1"}, `"u2" cannot be told from "u1"`}, // equal hashes
+		{messages.Cause{ID: "u2", Type: "input", Digest: "d1"}, `"u2" has the hash of "u1"`}, // equal hashes
 		{messages.Cause{ID: "u1", Type: "clear", Digest: "d1"}, "used by another command (input)"},
 		{messages.Cause{ID: "u1", Type: "input", Digest: "d2"}, "used with other content"},
 		{messages.Cause{ID: "u1", Type: "input"}, ""}, // given by another agent: no digest

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-dev/reprise/providers"
 )
 
-// Compaction says when and how the history that a model sees is made shorter. The
+// Compaction is when and how the history that a model sees is made shorter. The
 // log keeps everything. The zero value does so when a person asks for it, and with the older half
 // where a model has refused two turns in a row, the newest one because its request was too long.
 type Compaction struct {
@@ -24,24 +24,24 @@ type Compaction struct {
 	// Keep is how many of the newest items stay, at least, unless a model refuses a request
 	// with so many for its length. Default 20.
 	Keep int `json:"keep,omitempty"`
-	// How is messages.CompactSummary, the default: a model says what was said; or
-	// messages.CompactWindow: a line says that something was left out.
+	// How is messages.CompactSummary, the default: a model sums up what is left out; or
+	// messages.CompactWindow: a line stands for it.
 	How string `json:"how,omitempty"`
 	// Model is asked for summaries, as provider/model. Default: the agent's.
 	Model string `json:"model,omitempty"`
-	// Instructions are what it is told to do. Default: SummaryInstructions.
+	// Instructions are those of that model. Default: SummaryInstructions.
 	Instructions string `json:"instructions,omitempty"`
 }
 
-// SummaryInstructions are what a model is told that makes a summary.
-const SummaryInstructions = `You shorten a conversation between a user and an assistant for the assistant, which goes on with it and sees only your text of what was said before.
+// SummaryInstructions are the instructions of a model that makes a summary.
+const SummaryInstructions = `You shorten a conversation between a user and an assistant for the assistant, which continues it and sees only your text of what was said before.
 Keep what it needs: what the user wants and has decided, names, numbers, addresses and other facts, what tools were called for and what came of it, what was promised and is not done yet.
 Leave out greetings, repetition and detours. Write plain text in the language of the conversation, at most 500 words, and nothing else.`
 
 const (
 	// maxSummary is the longest summary, in bytes.
 	maxSummary = 32 << 10
-	// leftOut is more than the line takes that says what of a blob is left out.
+	// leftOut is more than the line takes that stands for what of a blob is left out.
 	leftOut = 256
 )
 
@@ -81,7 +81,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	})
 }
 
-// texts is the items without what no transcript has: images, and what only a
+// texts returns the items without what no transcript has: images, and what only a
 // provider can read, may be large and may be gone.
 func texts(items []messages.Item) []messages.Item {
 	items = slices.Clone(items)
@@ -95,7 +95,7 @@ func texts(items []messages.Item) []messages.Item {
 	return items
 }
 
-// transcript is a conversation as a text: a model that is given calls as items
+// transcript returns a conversation as a text: a model that is given calls as items
 // wants the tools, too, and may use them.
 func transcript(items []messages.Item) string {
 	var b strings.Builder
@@ -121,7 +121,7 @@ func transcript(items []messages.Item) string {
 	return b.String()
 }
 
-// summarized is what came of an answer. One that is cut off or declined is no summary: it would
+// summarized returns what came of an answer. One that is cut off or declined is no summary: it would
 // stand for the history all the same.
 func summarized(call messages.CallID, resp providers.Response) any {
 	failed := turn.SummaryErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}

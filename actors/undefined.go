@@ -9,14 +9,13 @@ import (
 var undefined = fixed(&definition{turn: turn.Definition{Unknown: true}})
 
 // takes refuses what an agent whose kind is not defined here cannot do. It can be
-// ended, for whoever operates the cluster must always be able to delete it, and a
-// parent to stop it. What other agents tell it beside that is held, and not
-// refused: the kind is known where they are, and so will be here, or was, and
-// comes back. A person is told at once.
+// ended, for an operator must always be able to delete it, and a parent to stop it.
+// Other commands of other agents are held, and not refused: the kind is known where
+// they are, and so will be here, or was, and comes back. A person is refused at once.
 func (r *Runtime) takes(a messages.AgentID, m any) error {
 	err := r.Serves(a.Kind)
 	d, is := m.(*Deliver)
-	if err == nil || !is { // a Wake: the agent goes on as far as it can
+	if err == nil || !is { // a Wake: the agent continues as far as it can
 		return nil
 	}
 	switch d.Command.(type) {

@@ -7,17 +7,16 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// writers knows who is storing something of an agent beside its log, a blob or a
-// snapshot, which may go on after the agent has gone: a purge waits for them, or
-// they would leave something behind it. The zero value is ready. Safe for
-// concurrent use.
+// writers counts what is being stored of each agent beside its log, a blob or a snapshot, which
+// may take longer than the agent lives: a purge waits for that, or something would be left behind
+// it. The zero value is ready. Safe for concurrent use.
 type writers struct {
-	mu   sync.Mutex
-	of   map[messages.AgentID]int
-	left chan struct{} // closed when one has ended; nil: nobody waits
+	mu    sync.Mutex
+	of    map[messages.AgentID]int
+	ended chan struct{} // closed when one has ended; nil: nothing waits
 }
 
-// begin says that somebody stores something of the agent from now until end.
+// begin counts something that is stored of the agent, until end.
 func (w *writers) begin(a messages.AgentID) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,13 +33,13 @@ func (w *writers) end(a messages.AgentID) {
 	if w.of[a]--; w.of[a] == 0 {
 		delete(w.of, a)
 	}
-	if w.left != nil {
-		close(w.left)
-		w.left = nil
+	if w.ended != nil {
+		close(w.ended)
+		w.ended = nil
 	}
 }
 
-// wait returns once nobody stores anything of the agent, or ctx has ended.
+// wait returns once nothing is being stored of the agent, or ctx has ended.
 func (w *writers) wait(ctx context.Context, a messages.AgentID) error {
 	for {
 		w.mu.Lock()
@@ -48,13 +47,13 @@ func (w *writers) wait(ctx context.Context, a messages.AgentID) error {
 			w.mu.Unlock()
 			return nil
 		}
-		if w.left == nil {
-			w.left = make(chan struct{})
+		if w.ended == nil {
+			w.ended = make(chan struct{})
 		}
-		left := w.left
+		ended := w.ended
 		w.mu.Unlock()
 		select {
-		case <-left:
+		case <-ended:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -217,87 +216,6 @@ func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	return events, err
 }
 
-// deliver applies a command, or refuses it.
-func (a *agent) deliver(d *Deliver, sender *actor.PID) {
-	del, deletes := d.Command.(messages.Delete)
-	if err := a.refuses(d); err != nil {
-		if err == a.broken && a.phase == damaged && deletes && del.Last == 0 {
-			a.deleteDamaged(d, sender)
-			return
-		}
-		a.answer(sender, messages.Answer{N: a.state.Last, Err: err})
-		return
-	}
-	d, err := a.offloaded(d)
-	switch {
-	case err != nil:
-		a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-	case deletes:
-		a.delete(d, del, sender)
-	default:
-		a.execute(d, sender)
-	}
-}
-
-// refuses returns why a command cannot be given to the machine. Nil: it can.
-func (a *agent) refuses(d *Deliver) *messages.Error {
-	name := d.Command.CommandType()
-	switch deleted := a.state.DeletedAt; {
-	case a.ctx.Err() != nil: // what is not begun must not be applied
-		return changingHands(a.id.Partition())
-	case !d.Deadline.IsZero() && !time.Now().Before(d.Deadline):
-		return messages.Refuse(messages.Unavailable, "the time for this %s was over (%s) when agent %s came to it: ask again with the same id", name, d.Deadline.UTC().Format(time.RFC3339), a.id)
-	case !d.Sent.IsZero() && d.Sent.Before(deleted):
-		return messages.Refuse(messages.Unavailable, "agent %s was deleted (%s), and this %s may have been sent before that: ask again with the same id if it is still wanted", a.id, deleted.UTC().Format(time.RFC3339Nano), name)
-	case a.broken != nil:
-		return a.broken
-	}
-	return a.rt.fits(d.Command)
-}
-
-// offloaded returns d with what is too large for a frame stored beside the log. A command that is
-// refused, or not awaited, is left as it is.
-func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
-	switch c := d.Command.(type) {
-	case messages.Input:
-		if a.rt.offloads(c) && a.state.Refuses(a.env(), c) == nil {
-			return a.offloadInput(d, c)
-		}
-	case messages.Report:
-		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown {
-			return a.copyAnswer(d, c)
-		}
-	}
-	return d, nil
-}
-
-// execute gives a command to the machine and appends what follows.
-func (a *agent) execute(d *Deliver, sender *actor.PID) {
-	env := a.env()
-	env.Person = d.Cause.Person()
-	events, err := a.decide(env, a.succession.bind(d))
-	if err != nil {
-		a.refuse(d, sender, err)
-		return
-	}
-	a.commit(d.cause(), events, sender)
-	if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
-		a.reportAgain(d.Command)
-	}
-}
-
-// refuse answers a command with the machine's error: one that was processed before as it was
-// answered then.
-func (a *agent) refuse(d *Deliver, sender *actor.PID, err error) {
-	var processed *turn.ProcessedError
-	if errors.As(err, &processed) {
-		a.answerAgain(sender, d, processed)
-		a.reportAgain(d.Command)
-		return
-	}
-	a.answer(sender, messages.Answer{Err: messages.AsError(err)})
-}
-
 // apply gives outcomes to the machine and appends what follows.
 func (a *agent) apply(batch []outcome) {
 	if a.broken != nil || len(batch) == 0 {
@@ -329,10 +247,4 @@ func (a *agent) apply(batch []outcome) {
 		return
 	}
 	a.act() // hooks may be asked now, which takes no event
-}
-
-func (a *agent) answer(sender *actor.PID, ans messages.Answer) {
-	if sender != nil {
-		a.root.Send(sender, &ans)
-	}
 }

@@ -79,7 +79,7 @@ func (s *blobs) show(ctx context.Context, a messages.AgentID, items []messages.I
 	return items, nil
 }
 
-// longFrom is the oldest item whose texts are not brief.
+// longFrom returns the oldest item whose texts are not brief.
 func longFrom(items []messages.Item, most int) int {
 	left := int64(max(projections.ShowInAll, most))
 	for i := len(items) - 1; i >= 0; i-- {
@@ -90,7 +90,7 @@ func longFrom(items []messages.Item, most int) int {
 	return 0
 }
 
-// shownOf is how many bytes of its blobs' texts an item shows, if they are not brief.
+// shownOf returns how many bytes of its blobs' texts an item shows, if they are not brief.
 func shownOf(item *messages.Item, most int) (size int64) {
 	if item.Blob != nil {
 		size = min(item.Blob.Size, int64(most))
@@ -103,8 +103,8 @@ func shownOf(item *messages.Item, most int) (size int64) {
 	return size
 }
 
-// text is a blob whole, or, if it has more than most bytes, an excerpt. Its error
-// is a *providers.Error that says where the blob belongs and what to do.
+// text returns a blob whole, or, if it has more than most bytes, an excerpt. Its error
+// is a *providers.Error that names the event of the blob and what to do.
 func (s *blobs) text(ctx context.Context, a messages.AgentID, b messages.Blob, most int) (string, error) {
 	key := shownKey{a, b.SHA256, most}
 	if text, ok := s.shown.get(key); ok {

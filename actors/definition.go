@@ -67,7 +67,7 @@ type Definition struct {
 	// PauseAtLimit makes a turn that reaches a limit, MaxSteps included, wait for
 	// a person; else it fails. Either can be resumed with higher ones.
 	PauseAtLimit bool `json:"pause_at_limit,omitempty"`
-	// Compact says when and how what a model sees of the past is made shorter.
+	// Compact is when and how what a model sees of the past is made shorter.
 	Compact Compaction `json:"compact,omitzero"`
 	// Retain is how long an agent may have nothing to do and nothing to wait
 	// for before it is archived and deleted. Zero: for ever. An owner that takes

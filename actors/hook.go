@@ -118,7 +118,7 @@ type Verdict struct {
 	Do Action
 	// Reason is kept in the log, for its readers.
 	Reason string
-	// Text is what the points say it is; with Continue it is a note that the model
+	// Text is what is documented at the points; with Continue it is a note that the model
 	// reads from then on.
 	Text string
 	// Request replaces a model's, Response what it answered.

@@ -46,7 +46,7 @@ type Config struct {
 	// MayAct reports whether this node may act as its agents' owner now: it is asked
 	// right before each call of a tool or a model, which waits until it may, for as
 	// long as the call may take. Between the append that a call follows and the call
-	// the process may have been stopped, and the agent taken over. Before it says yes
+	// the process may have been stopped, and the agent taken over. Before it reports true
 	// again, the partitions that went elsewhere meanwhile must have stopped here. It
 	// is called from many goroutines and must not block. Nil: always.
 	MayAct func() bool
@@ -114,8 +114,8 @@ type Runtime struct {
 	// activations are the node's tokens for activations.
 	activations *semaphore.Weighted
 	residents   residents
-	// reading bounds how many first answers are read from the log at once: a crowd
-	// that asks again must not take its connection from those who work.
+	// reading bounds how many first answers are read from the log at once: many callers
+	// that ask again must not take its connection from agents at work.
 	reading chan struct{}
 	writers writers
 	blobs   blobs

@@ -57,7 +57,7 @@ func resultSize(result any) int {
 	return eventSize
 }
 
-// decisionsSize counts what hooks have said, new arguments also where their
+// decisionsSize counts the decisions of hooks, new arguments also where their
 // approval is asked and where they run.
 func decisionsSize(list []turn.HookDecision) int {
 	size := 0
@@ -79,7 +79,7 @@ func itemSize(item messages.Item) int {
 	return size + 64
 }
 
-// refsSize is what references to blobs take.
+// refsSize returns what references to blobs take.
 func refsSize(list ...*messages.Blob) (size int) {
 	for _, b := range list {
 		if b != nil {

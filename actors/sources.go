@@ -30,8 +30,8 @@ func fixed(def *definition) *kind {
 	return k
 }
 
-// begin prepares the first definition. Without the tools of its sources if they are why it cannot be
-// stored: what others offer must not keep the node from starting.
+// begin prepares the first definition, without the tools of its sources if they are why it cannot
+// be stored: what others offer must not keep the node from starting.
 func (k *kind) begin(ctx context.Context) error {
 	err := k.renew(ctx)
 	if err == nil || len(k.sources) == 0 {
@@ -60,11 +60,8 @@ func (k *kind) renew(ctx context.Context) error {
 }
 
 const (
-	// renewPause is how long a definition that could not be stored waits for the next try.
-	renewPause = time.Second
-	// A source that keeps changing renews a definition renewBurst times, and then once in renewEvery:
-	// each renewal may leave a definition in the log for ever.
-	renewEvery = time.Minute
+	// renewBurst is how often a source that keeps changing renews a definition at once; then it
+	// does so once a minute: each renewal may leave a definition in the log permanently.
 	renewBurst = 5
 	// maxGathered is how many bytes of names, descriptions and schemas the tools of sources may have
 	// together. A definition must fit into a message of NATS.
@@ -77,24 +74,19 @@ func (r *Runtime) Watch(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, k := range r.kinds {
 		for _, s := range k.sources {
-			wg.Go(func() { k.follow(ctx, s) })
+			wg.Go(func() { k.follow(ctx, r, s) })
 		}
 	}
 	wg.Wait()
 }
 
 // follow renews the definition when a source has changed, until ctx ends.
-func (k *kind) follow(ctx context.Context, s tool.Source) {
-	for pace := rate.NewLimiter(rate.Every(renewEvery), renewBurst); pace.Wait(ctx) == nil; {
+func (k *kind) follow(ctx context.Context, r *Runtime, s tool.Source) {
+	for pace := rate.NewLimiter(rate.Every(time.Minute), renewBurst); pace.Wait(ctx) == nil; {
 		_, changed := s.Tools()
-		var again <-chan time.Time
-		if err := k.renew(ctx); err != nil && ctx.Err() == nil {
-			k.logger.Warn("a definition with other tools could not be stored", "error", err)
-			again = time.After(renewPause)
-		}
+		_ = r.retry(ctx, func() error { return k.renew(ctx) }, "a definition with other tools could not be stored")
 		select {
 		case <-changed:
-		case <-again:
 		case <-ctx.Done():
 		}
 	}
@@ -140,7 +132,7 @@ func (d Definition) gathered(sources []tool.Source, logger *slog.Logger) Definit
 	return d
 }
 
-// size is how many bytes of a definition a tool takes by what its source says of it.
+// size returns how many bytes of a definition a tool takes with what its source describes.
 func size(s tool.Spec) int {
 	encoded, _ := json.Marshal([]any{s.Name, s.Description, s.Parameters})
 	return len(encoded)

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ func TestRenewalsArePaced(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		k.follow(ctx, restless{})
+		k.follow(ctx, &Runtime{logger: slog.Default()}, restless{})
 		if renewals < 60 || renewals > 60+renewBurst {
 			t.Errorf("in an hour the definition was renewed %d times", renewals)
 		}

@@ -126,7 +126,7 @@ func (p *partition) spawn(ctx actor.Context, id messages.AgentID, release func()
 	if p.handover != nil {
 		a.drain = draining
 	}
-	c.pid = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }, actor.WithDispatcher(p.rt.dispatcher), letters.mailbox()))
+	c.pid = ctx.Spawn(letters.props(p.rt.dispatcher, func() actor.Actor { return a }))
 	c.queued, c.tip, c.spawned = false, nil, time.Now()
 	p.byPID[c.pid.Id] = id
 	ctx.Watch(c.pid)

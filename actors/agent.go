@@ -131,9 +131,9 @@ func (a *agent) receive(ctx actor.Context) {
 		a.saved(m)
 	case removeLate:
 		a.removeLate()
-	case drainAgent:
+	case Drain:
 		a.drain = draining
-	case stayAgent:
+	case Stay:
 		a.stay()
 	case passivate:
 		if a.rt.residents.asks(&a.resident) && a.backlog.closeEmpty() {

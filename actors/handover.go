@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Drain asks a partition that is about to go to another owner to begin no calls that
-// must not be cut off, those of tools with OnUnknown Pause and Reconcile. Everything else
-// continues. It is answered by Drained when none of them runs.
+// Drain asks a partition that is about to go to another owner, and its agents, to begin no
+// calls that must not be cut off, those of tools with OnUnknown Pause and Reconcile. Everything
+// else continues. It is answered by Drained when none of them runs.
 type Drain struct{}
 
 // Drained answers Drain: stopped now, the partition leaves nothing behind that its
@@ -34,18 +34,14 @@ const (
 	quiet          // and has reported that none runs
 )
 
-// What a partition and its agents send one another about a drain.
-type (
-	drainAgent struct{}                         // to an agent
-	stayAgent  struct{}                         // to an agent: the drain is over
-	drained    struct{ agent messages.AgentID } // from an agent: no call runs that must not be cut off
-)
+// drained reports to a partition that no call of an agent runs that must not be cut off.
+type drained struct{ agent messages.AgentID }
 
 func (p *partition) drain(ctx actor.Context) {
 	p.handover = &handover{asked: ctx.Sender(), busy: make(map[messages.AgentID]struct{}, len(p.byPID))}
 	for _, id := range p.byPID {
 		p.handover.busy[id] = struct{}{}
-		ctx.Send(p.agents[id].pid, drainAgent{})
+		ctx.Send(p.agents[id].pid, Drain{})
 	}
 	p.reportDrained(ctx)
 }
@@ -68,7 +64,7 @@ func (p *partition) reportDrained(ctx actor.Context) {
 func (p *partition) stay(ctx actor.Context) {
 	p.handover = nil
 	for _, id := range p.byPID {
-		ctx.Send(p.agents[id].pid, stayAgent{})
+		ctx.Send(p.agents[id].pid, Stay{})
 	}
 }
 

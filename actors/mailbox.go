@@ -9,8 +9,8 @@ import (
 )
 
 // mailbox is an unbounded mailbox that answers the senders of what is still in it, or comes
-// to it, when its actor has stopped: protoactor drops that, and their senders would wait in
-// vain.
+// to it, when its actor has stopped: protoactor drops that, and their senders would get no
+// answer.
 type mailbox struct {
 	actor.Mailbox
 	letters *deadLetters
@@ -25,9 +25,15 @@ type deadLetters struct {
 // stopped notes that the actor handles nothing from now on.
 func (l *deadLetters) stopped(root *actor.RootContext) { l.root.Store(root) }
 
-func (l *deadLetters) mailbox() actor.PropsOption {
-	return actor.WithMailbox(func() actor.Mailbox { return &mailbox{actor.Unbounded()(), l} })
+// props returns those of an actor with such a mailbox.
+func (l *deadLetters) props(d dispatcher, producer actor.Producer) *actor.Props {
+	return actor.PropsFromProducer(producer, actor.WithSupervisor(stopOnPanic), actor.WithDispatcher(d),
+		actor.WithMailbox(func() actor.Mailbox { return &mailbox{actor.Unbounded()(), l} }))
 }
+
+// stopOnPanic stops an agent whose panic it could not handle itself: its next
+// activation replays the log, which a restart in place would not.
+var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
 // RegisterHandlers puts invoker behind the mailbox.
 func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {

@@ -32,6 +32,8 @@ type partition struct {
 	// handover is the drain under way; nil: there is none.
 	handover *handover
 	letters  *deadLetters
+	// damaged is why no agent can be activated here; nil: they can.
+	damaged *messages.Error
 }
 
 // child is an agent that is active, or to be activated.
@@ -66,17 +68,20 @@ type held struct {
 // partition's owner any more: appends, models and tools of its agents are cut off then.
 func (r *Runtime) Partition(ctx context.Context, p messages.Partition, epoch messages.Epoch) *actor.Props {
 	letters := &deadLetters{refusal: func() *messages.Error { return changingHands(p) }}
-	return actor.PropsFromProducer(func() actor.Actor {
+	return letters.props(r.dispatcher, func() actor.Actor {
 		return &partition{
 			rt: r, ctx: ctx, number: p, epoch: epoch, letters: letters, tokens: newTokens(r.activations),
 			agents: make(map[messages.AgentID]*child), byPID: make(map[string]messages.AgentID),
 		}
-	}, actor.WithSupervisor(stopOnPanic), actor.WithDispatcher(r.dispatcher), letters.mailbox())
+	})
 }
 
-// stopOnPanic stops an agent whose panic it could not handle itself: its next
-// activation replays the log, which a restart in place would not.
-var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+// DamagedPartition returns the props of an actor for a partition whose log has lost messages: it
+// refuses every command with why. It reads and writes nothing.
+func DamagedPartition(why *messages.Error) *actor.Props {
+	letters := &deadLetters{refusal: func() *messages.Error { return why }}
+	return letters.props(newDispatcher(), func() actor.Actor { return &partition{ctx: context.Background(), letters: letters, damaged: why} })
+}
 
 // What a partition is sent beside commands.
 type (
@@ -118,6 +123,9 @@ func (p *partition) Receive(ctx actor.Context) {
 }
 
 func (p *partition) refuse(a messages.AgentID, m any) error {
+	if p.damaged != nil {
+		return p.damaged
+	}
 	if p.ctx.Err() != nil {
 		return changingHands(p.number)
 	}

@@ -15,14 +15,13 @@ type residents struct {
 	mostBytes int64
 	idleAfter time.Duration
 
-	mu    sync.Mutex
-	count int
-	bytes int64
-	idle  list.List // of *resident, least recently used first
-	// asked are those of count that were asked to leave, askedBytes what they take.
-	asked      int
-	askedBytes int64
-	timer      *time.Timer // for the first of idle; nil: none is
+	mu sync.Mutex
+	// memory is how many agents are in memory; count and bytes leave out those that were asked
+	// to leave.
+	memory, count int
+	bytes         int64
+	idle          list.List   // of *resident, least recently used first
+	timer         *time.Timer // for the first of idle; nil: none is
 }
 
 // newResidents returns the bounds that cfg sets, or the default ones.
@@ -43,6 +42,7 @@ type resident struct {
 // enter counts an agent more.
 func (s *residents) enter() {
 	s.mu.Lock()
+	s.memory++
 	s.count++
 	leaving := s.surplus()
 	s.mu.Unlock()
@@ -54,6 +54,7 @@ func (s *residents) exit(r *resident) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unlist(r)
+	s.memory--
 	s.count--
 	s.bytes -= r.bytes
 }
@@ -86,7 +87,7 @@ func (s *residents) asks(r *resident) bool {
 func (s *residents) inMemory() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.count
+	return s.memory
 }
 
 // unlist takes an agent out of the list, or back from those that were asked. Hold mu.
@@ -97,8 +98,8 @@ func (s *residents) unlist(r *resident) {
 	}
 	if r.asked {
 		r.asked = false
-		s.asked--
-		s.askedBytes -= r.bytes
+		s.count++
+		s.bytes += r.bytes
 	}
 }
 
@@ -109,14 +110,14 @@ func (s *residents) surplus() (leaving []*resident) {
 	for first := s.idle.Front(); first != nil; first = s.idle.Front() {
 		r := first.Value.(*resident)
 		expires := r.used.Add(s.idleAfter)
-		if s.count-s.asked <= s.most && s.bytes-s.askedBytes <= s.mostBytes && now.Before(expires) {
+		if s.count <= s.most && s.bytes <= s.mostBytes && now.Before(expires) {
 			s.wait(expires.Sub(now))
 			return leaving
 		}
 		s.unlist(r)
 		r.asked = true
-		s.asked++
-		s.askedBytes += r.bytes
+		s.count--
+		s.bytes -= r.bytes
 		leaving = append(leaving, r)
 	}
 	return leaving

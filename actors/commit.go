@@ -102,7 +102,7 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 	for i, ev := range f.Events {
 		n := f.First + messages.EventNumber(i)
 		owe := func(input string) {
-			if subject, ok := a.replies.subjects[input]; ok {
+			if subject, ok := a.replies.Subjects[input]; ok {
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
 		}

@@ -35,7 +35,7 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Act
 		return Activation{}, err
 	}
 	return Activation{
-		State: &l.state, Tail: l.tail, Replies: l.replies.subjects, Ended: l.replies.ended, Scheduled: l.replies.scheduled,
+		State: &l.state, Tail: l.tail, Replies: l.replies.Subjects, Ended: l.replies.Ended, Scheduled: l.replies.Scheduled,
 		Resumed: l.unsaved.size > 0,
 	}, nil
 }

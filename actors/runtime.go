@@ -126,8 +126,7 @@ type Runtime struct {
 	// its size; 0: none.
 	tooLarge atomic.Int64
 
-	saves                bool // reports that snapshots are written and read
-	saveEvery, saveAtEnd int  // in events
+	saveEvery, saveAtEnd int // in events; negative: snapshots are neither written nor read
 	saving               *semaphore.Weighted
 	// pace is that of model calls of turns that are recovered.
 	pace *rate.Limiter
@@ -146,7 +145,7 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
-		saves: cfg.SnapshotEvery >= 0, saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
+		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}
 	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
 	if r.observer == nil {

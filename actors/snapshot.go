@@ -13,12 +13,9 @@ import (
 // saved is a snapshot of an agent: what a replay of its frames up to Tail builds up. It is never
 // trusted more than the log: one that does not fit is rebuilt.
 type saved struct {
-	Tail    eventlog.Tail     `json:"tail"`
-	Image   turn.Image        `json:"image"`
-	Replies map[string]string `json:"replies"`
-	Ended   []string          `json:"ended"`
-	// Scheduled is that of replies.
-	Scheduled bool `json:"scheduled"`
+	Tail    eventlog.Tail `json:"tail"`
+	Image   turn.Image    `json:"image"`
+	Replies replies       `json:"replies"`
 }
 
 const (
@@ -79,7 +76,7 @@ type savedAs struct {
 // because the log does not hold its tail.
 func (a *agent) save(events, share int) {
 	u := &a.unsaved
-	if a.broken != nil || !a.rt.saves || a.state.Life.Deleted != nil || !u.due(events, share) || !a.rt.may() || !a.rt.saving.TryAcquire(1) {
+	if a.broken != nil || a.rt.saveEvery < 0 || a.state.Life.Deleted != nil || !u.due(events, share) || !a.rt.may() || !a.rt.saving.TryAcquire(1) {
 		return
 	}
 	tail := a.tail
@@ -104,7 +101,7 @@ func (a *agent) save(events, share int) {
 // snapshotOf returns a snapshot that shares with the state only what does not change.
 func snapshotOf(state *turn.State, tail eventlog.Tail, r *replies) (*saved, error) {
 	im, err := state.Image()
-	return &saved{Tail: tail, Image: im, Replies: maps.Clone(r.subjects), Ended: r.ended, Scheduled: r.scheduled}, err
+	return &saved{tail, im, replies{maps.Clone(r.Subjects), r.Ended, r.Scheduled}}, err
 }
 
 // putSnapshot stores a snapshot and returns its size in bytes.
@@ -129,7 +126,7 @@ func (a *agent) saved(m savedAs) {
 // restore begins a loading with the newest snapshot, and reports whether there is one that can
 // be read. One that cannot is only logged at debug: the log has everything.
 func (rt *Runtime) restore(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (l *loading, ok bool) {
-	if !rt.saves {
+	if rt.saveEvery < 0 {
 		return nil, false
 	}
 	b, err := rt.log.Snapshot(ctx, id, turn.SnapshotName())
@@ -161,6 +158,6 @@ func decodeSnapshot(id messages.AgentID, b []byte) (*loading, error) {
 	}
 	return &loading{
 		state: *state, tail: s.Tail, newest: s.Tail.Seq,
-		replies: replies{s.Replies, s.Ended, s.Scheduled}, unsaved: unsaved{size: len(b)},
+		replies: s.Replies, unsaved: unsaved{size: len(b)},
 	}, nil
 }

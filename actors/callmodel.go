@@ -200,7 +200,7 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		h.info.Step++
 	}
 	a.rewritten, a.missing = nil, nil
-	atStart, most := !a.state.Turn.Asked, a.def.show()
+	atStart, most := !a.state.Turn.Asked(), a.def.show()
 	lost := func() any { return hooksDone{HooksAsked: hooksFailed(e.Point, errHookGone)} }
 	return a.run(e, lost, func(ctx context.Context) any {
 		items, err := a.rt.blobs.show(ctx, a.id, req.Items, most)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors/turn"
+	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
 	"github.com/reprise-dev/reprise/providers/memory"
@@ -170,7 +171,8 @@ func (a *agent) reconcile(ctx context.Context, e turn.Effect, c projections.Call
 		a.log().Warn("a tool could not report what became of a call", "tool", c.Tool, "call", string(c.ID), "error", err)
 		return unsure
 	}
-	return turn.ToolReconciled{Call: c.ID, Done: found == tool.Done, NotDone: found == tool.NotDone, Output: printable(output, a.rt.blobs.most)}
+	outcomes := map[tool.Found]messages.Outcome{tool.Done: messages.OutcomeCompleted, tool.NotDone: messages.OutcomeRetry}
+	return turn.ToolReconciled{Call: c.ID, Outcome: outcomes[found], Output: printable(output, a.rt.blobs.most)}
 }
 
 // errMayNotAct is the error of a call that was not made, because ownership of the agent was in

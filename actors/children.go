@@ -43,11 +43,10 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 	return cancel
 }
 
-// deliverTo tries until the command is stored for its agent; false if ctx ended
-// first.
-func (a *agent) deliverTo(ctx context.Context, l turn.Letter) bool {
-	err := a.rt.retry(ctx, func() error { return a.rt.send(ctx, l.To, l.Command) }, "a command for another agent cannot be stored; it is tried until it is",
-		a.id.LogAttr(a.epoch), "to", l.To.String(), "command", l.Command.CommandType())
+// store tries until the message is stored for its agent. It reports false if ctx ended first.
+func (a *agent) store(ctx context.Context, m turn.Message) bool {
+	err := a.rt.retry(ctx, func() error { return a.rt.send(ctx, m.To, m.Command) }, "a message to another agent cannot be stored; it is tried until it is",
+		a.id.LogAttr(a.epoch), "to", m.To.String(), "command", m.Command.CommandType())
 	return err == nil && ctx.Err() == nil
 }
 
@@ -133,49 +132,8 @@ func (a *agent) reportAgain(c messages.Command) {
 	rt.dispatcher.run(func() {
 		ctx, cancel := context.WithTimeout(partition, sideLimit)
 		defer cancel()
-		if to, r, ok := rt.reportOf(ctx, id, epoch, input, n); ok {
-			if err := rt.send(ctx, to, a.bounded(r)); err != nil { // it asks again
-				rt.warn("the end of a task cannot be told again", id.LogAttr(epoch), "to", to.String(), "error", err)
-			}
+		if err := rt.send(ctx, m.To, report); err != nil { // it asks again
+			rt.warn("the end of a task cannot be reported again", id.LogAttr(epoch), "to", m.To.String(), "error", err)
 		}
 	})
-}
-
-// reportOf reads how the task that was accepted at n has ended, by playing the
-// log up to its end.
-func (rt *Runtime) reportOf(ctx context.Context, id messages.AgentID, epoch messages.Epoch, input string, n messages.EventNumber) (to messages.AgentID, r messages.Report, ok bool) {
-	if rt.turnToRead(ctx) != nil {
-		return to, r, false
-	}
-	defer func() { <-rt.reading }()
-	var l loading
-	err := l.apply(id, 0, func(fold func(eventlog.Recorded, error) bool) {
-		for rec, err := range rt.log.Read(ctx, id, 0) {
-			if !fold(rec, err) {
-				return
-			}
-			if rec.Frame.Last() < n {
-				continue
-			}
-			if to, r, ok = ended(&l.state, id, input); ok {
-				return
-			}
-		}
-	})
-	if err != nil {
-		rt.warn("how a task has ended cannot be read", id.LogAttr(epoch), "error", err)
-	}
-	return to, r, ok
-}
-
-// ended is what a parent is to be told of the end of a task; ok is false if that is
-// not what is to be told now.
-func ended(s *turn.State, id messages.AgentID, input string) (to messages.AgentID, r messages.Report, ok bool) {
-	for _, e := range s.Effects() {
-		letter, is := s.Letter(id, e)
-		if r, report := letter.Command.(messages.Report); is && report && e.ID == input && r.What.Ends() {
-			return letter.To, r, true
-		}
-	}
-	return to, r, false
 }

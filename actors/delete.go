@@ -81,10 +81,10 @@ func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 func (a *agent) lastMessages() (upto messages.Extent, err error) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
-	for _, e := range a.state.Farewells() {
-		if l, ok := a.state.Letter(a.id, e); ok {
-			if err := a.rt.send(ctx, l.To, a.bounded(l.Command)); err != nil {
-				return upto, fmt.Errorf("send to %s: %w", l.To, err)
+	for _, e := range a.state.Ends() {
+		if m, ok := a.state.Message(a.id, e); ok {
+			if err := a.rt.send(ctx, m.To, a.bounded(m.Command)); err != nil {
+				return upto, fmt.Errorf("send %s to %s: %w", m.Command.CommandType(), m.To, err)
 			}
 		}
 	}

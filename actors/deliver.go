@@ -75,7 +75,7 @@ func (a *agent) execute(d *Deliver, sender *actor.PID) {
 	}
 	a.commit(d.cause(), events, sender)
 	if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
-		a.tellAgain(d.Command, 0)
+		a.reportAgain(d.Command)
 	}
 }
 
@@ -85,7 +85,7 @@ func (a *agent) refuse(d *Deliver, sender *actor.PID, err error) {
 	var processed *turn.ProcessedError
 	if errors.As(err, &processed) {
 		a.answerAgain(sender, d, processed)
-		a.tellAgain(d.Command, processed.N)
+		a.reportAgain(d.Command)
 		return
 	}
 	a.answer(sender, messages.Answer{Err: messages.AsError(err)})

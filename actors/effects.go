@@ -73,7 +73,7 @@ func (a *agent) begin(e turn.Effect) func() {
 		return a.beginTool(e)
 	case turn.Reconcile:
 		return a.beginReconcile(e)
-	case turn.GiveTask, turn.PassDecision, turn.TakeTask, turn.TellParent:
+	case turn.Send:
 		return a.send(e)
 	}
 	return func() {}

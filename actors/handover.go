@@ -83,7 +83,7 @@ func (a *agent) stay() {
 	if a.broken != nil || a.def.turn.Unknown {
 		return
 	}
-	events, err := a.decide(a.env(), turn.Stay{})
+	events, err := a.decide(a.env(), turn.Continue{})
 	if err == nil && len(events) > 0 {
 		a.commit(messages.Cause{Type: "effect"}, events, nil)
 	}

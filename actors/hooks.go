@@ -272,7 +272,7 @@ func (h hooking) aroundTool(c projections.CallState, next calling[json.RawMessag
 
 // notifyEnded calls the hooks for turns in the frame that have failed or were aborted.
 func (a *agent) notifyEnded(f *messages.Frame) {
-	if !a.def.turn.EndHooks {
+	if !a.def.turn.HooksAt(turn.TurnEnd) {
 		return
 	}
 	for _, ev := range f.Events {

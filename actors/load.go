@@ -35,7 +35,7 @@ func (l *loading) apply(id messages.AgentID, upto messages.EventNumber, frames i
 			if err != nil {
 				return nil, err
 			}
-			if rec.Frame.Sealed() {
+			if rec.Frame.Encrypted() {
 				return nil, errSealed
 			}
 			if l.add(rec); l.tail.Last == upto {
@@ -164,11 +164,9 @@ func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch mess
 // replay folds all of the agent's frames. Damage before a tombstone that is its newest frame
 // does not matter, and is removed.
 func (rt *Runtime) replay(ctx context.Context, id messages.AgentID) (*loading, error) {
-	l := &loading{}
-	err := l.apply(id, 0, rt.log.Read(ctx, id, 0))
+	l, err := rt.replayToTail(ctx, id)
 	if damage := new(eventlog.DamageError); errors.As(err, &damage) && rt.purgeDeleted(ctx, id) {
-		l = &loading{}
-		err = l.apply(id, 0, rt.log.Read(ctx, id, 0))
+		return rt.replayToTail(ctx, id)
 	}
 	return l, err
 }
@@ -181,18 +179,17 @@ func (rt *Runtime) replayToTail(ctx context.Context, id messages.AgentID) (*load
 	if err != nil || tail.Seq == 0 {
 		return l, err
 	}
-	if err := replaySafely(l, id, rt.log.Read(ctx, id, 0)); err != nil {
+	if err := l.apply(id, 0, rt.log.Read(ctx, id, 0)); err != nil {
 		return nil, err
 	}
 	return l, l.reach(id, tail)
 }
 
-// atTail checks that the frames read are all up to the tail that the log's leader returns, plus
-// a foreign message behind it, which has no head but counts for the fence.
-func (rt *Runtime) atTail(ctx context.Context, id messages.AgentID, l *loading) error {
-	tail, err := rt.log.Tail(ctx, id)
-	if err != nil {
-		return err
+// reach checks that the frames read are all up to the tail that the log's leader names, and
+// takes from it what no head can be: a foreign message behind it, which the fence must count.
+func (l *loading) reach(id messages.AgentID, tail eventlog.Tail) error {
+	if tail.Frame != l.tail.Frame {
+		return messages.Refuse(messages.Unavailable, "agent %s was written to while it was being loaded: try again", id)
 	}
 	l.tail.Seq = tail.Seq
 	return nil

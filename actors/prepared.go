@@ -63,8 +63,12 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		TurnLimits: d.TurnLimits, AgentLimits: d.AgentLimits, PauseAtLimit: d.PauseAtLimit, Prices: cfg.Prices,
 		Compact:    turn.Compact{AtTokens: d.Compact.AtTokens, Keep: d.Compact.Keep, How: d.Compact.How, Model: d.Compact.Model},
 		ShowAtMost: d.show(), Overhead: len(d.Instructions), MaxOutput: maxOutput, Tools: make(map[string]turn.Tool),
-		ModelHooks: has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }),
-		EndHooks:   has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }),
+	}
+	if has(d.Hooks, func(h Hook) bool { return h.TurnStart != nil || h.BeforeModel != nil }) {
+		def.turn.Hooks = append(def.turn.Hooks, turn.BeforeModel)
+	}
+	if has(d.Hooks, func(h Hook) bool { return h.TurnEnd != nil }) {
+		def.turn.Hooks = append(def.turn.Hooks, turn.TurnEnd)
 	}
 	def.reviews = has(d.Hooks, func(h Hook) bool { return h.AfterModel != nil || h.BeforeTools != nil || h.BeforeTool != nil })
 	def.around = has(d.Hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })

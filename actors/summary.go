@@ -68,7 +68,7 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 		if wait(ctx) != nil || pause(ctx, time.Until(e.Until)) != nil {
 			return nil // its outcome is not awaited
 		}
-		shown, err := a.rt.blobs.show(ctx, a.id, items, projections.MaxTold-leftOut)
+		shown, err := a.rt.blobs.show(ctx, a.id, items, projections.MaxSummarized-leftOut)
 		if err != nil {
 			return c.failed(providers.AsError(err))
 		}

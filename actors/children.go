@@ -107,7 +107,7 @@ func (rt *Runtime) fetched(ctx context.Context, id messages.AgentID, epoch messa
 	return r, nil
 }
 
-// fitsPeer says that a report can be sent, and that the log takes what it says.
+// fitsPeer reports whether a report can be sent, and whether the log takes what it reports.
 func (a *agent) fitsPeer(r messages.Report) bool {
 	b, err := messages.Body(r)
 	return err == nil && len(b) <= messages.MaxBody && a.rt.fits(r) == nil

@@ -35,7 +35,7 @@ type Definition struct {
 	ModelSettings map[string]providers.Settings `json:"model_settings,omitempty"`
 	// MaxSteps is how many model calls a turn may make. Default 20.
 	MaxSteps int `json:"max_steps"`
-	// MaxQueue is how many inputs may wait behind the running turn. Default 1000.
+	// MaxQueue is how many inputs may wait behind the running turn, at most 2,000. Default 1000.
 	MaxQueue int `json:"max_queue"`
 	// MaxAttempts is how often a model call that fails for a passing reason is
 	// tried in all. Default 5.

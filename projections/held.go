@@ -2,8 +2,8 @@ package projections
 
 import "github.com/reprise-dev/reprise/messages"
 
-// Held returns how many bytes the history holds in memory, by walking all of it. Other than
-// [History.Size] it counts images and what only a provider reads, and nothing of a blob.
+// Held returns how many bytes of payload the history holds in memory, by walking all of it.
+// Unlike [History.Size] it counts images and what only a provider reads, and no blobs.
 func (h *History) Held() int {
 	held := heldBy(h.entries)
 	if h.removed != nil {

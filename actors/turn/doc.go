@@ -70,8 +70,8 @@
 //	the turn has its answer, and no other model
 //	call is wanted, or allowed by its limits         ask the hooks at its end, then complete it
 //	the next request is too large                    compact the history
-//	a limit is reached                               record that; then fail or pause
-//	hooks want to see the request                    ask them
+//	a limit is reached, or is now                    record that; then fail or pause
+//	hooks must see the request                       ask them
 //	else                                             request the model call
 //
 // # Guarantees

@@ -76,8 +76,8 @@ func (d *decision) take(st step) {
 // follow one another, and what follows from one command must fit into a frame.
 const maxStarts = 3
 
-// next returns the one thing that the agent must do now. Its cases, and those of nextCall and
-// nextRequest, stand in the order of their priorities: package turn has them as a table.
+// next returns the one thing that the agent must do now. Its cases, then those of nextCall,
+// nextRequest and nextModelCall, stand in the order of the table in the package's documentation.
 func (d *decision) next() step {
 	s, t := d.s, d.s.Turn
 	switch {
@@ -144,17 +144,24 @@ func (d *decision) startable(t *projections.TurnState) *projections.CallState {
 	return nil
 }
 
-// nextRequest returns what to do when every call has its outcome: the next model call, or the
-// end of the turn.
+// nextRequest returns what to do when every call has its outcome: what leads to the next model
+// call, or to the end of the turn.
 func (d *decision) nextRequest(t *projections.TurnState) step {
 	output, answered := d.output()
 	switch {
-	case answered && !(d.wantsAnotherCall(t) && d.withinLimits(t)):
-		if d.env.Definition.HooksAt(TurnEnd) && d.asked.Point != TurnEnd {
-			return step{move: askHooks, point: TurnEnd}
-		}
-		return step{move: completeTurn, output: output}
-	case !d.modelHooksAsked():
+	case !answered, d.wantsAnotherCall(t) && d.withinLimits(t):
+		return d.nextModelCall(t)
+	case d.env.Definition.HooksAt(TurnEnd) && d.asked.Point != TurnEnd:
+		return step{move: askHooks, point: TurnEnd}
+	}
+	return step{move: completeTurn, output: output}
+}
+
+// nextModelCall returns what to do for the next model call. Hooks that were asked about it have
+// seen its request, which is not compacted after that.
+func (d *decision) nextModelCall(t *projections.TurnState) step {
+	asked := d.modelHooksAsked()
+	if !asked {
 		if cut, reason := d.tooLarge(t); cut.Upto != 0 {
 			return step{move: compactHistory, cut: cut, reason: reason}
 		}
@@ -165,7 +172,7 @@ func (d *decision) nextRequest(t *projections.TurnState) step {
 	if o := d.over(t.Limits, d.agentLimits()); o.Limit != "" {
 		return step{move: reachLimit, reached: o}
 	}
-	if d.env.Definition.HooksAt(BeforeModel) && !d.modelHooksAsked() {
+	if d.env.Definition.HooksAt(BeforeModel) && !asked {
 		return step{move: askHooks, point: BeforeModel}
 	}
 	return step{move: requestModel}

@@ -235,21 +235,14 @@ func (d *decision) summaryFailed(c projections.Summary, o SummaryErred) {
 // lostSummary records that a summary was lost with its process, and tries again.
 func (d *decision) lostSummary() {
 	c := *d.s.Summary
-	d.giveUp(c, "restarted", "its process was lost before the summary was recorded")
+	d.summaryFailed(c, SummaryErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Unknown: true})
 	d.summaryAgain(c, time.Time{})
-}
-
-// giveUp records that what comes of a summary is not awaited any more.
-func (d *decision) giveUp(c projections.Summary, kind, message string) {
-	d.emit(messages.CompactionFailed{
-		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: kind, Message: message, Unknown: true, Tokens: c.Tokens, Cost: c.Cost,
-	})
 }
 
 // dropSummary gives up the summary that the turn waits for; of no turn, any.
 func (d *decision) dropSummary(turn messages.TurnID, why string) {
 	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
-		d.giveUp(*c, "interrupted", why)
+		d.summaryFailed(*c, SummaryErred{Kind: "interrupted", Message: why, Unknown: true})
 	}
 }
 

@@ -69,8 +69,8 @@ func (e Effect) Due() any {
 }
 
 func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
-	if p := s.asking(); p != "" {
-		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: p})
+	if s.asking != "" {
+		list = append(list, Effect{Do: AskHooks, Turn: t.ID, Point: s.asking})
 	}
 	if m := t.Model; m != nil && m.UnderWay() {
 		list = append(list, Effect{Do: CallModel, Turn: t.ID, Call: m.ID, Attempt: m.Attempt})

@@ -33,7 +33,9 @@ func (s *State) evolve(ev messages.Event) {
 	}
 	s.Data.Apply(s.Last, ev)
 	s.Decisions.Apply(s.Last, ev)
-	s.Work.Apply(s.Last, ev)
+	if s.Work.Apply(s.Last, ev); s.Turn == nil {
+		s.asking = ""
+	}
 }
 
 // inlineSize is what the texts of c take in a frame.

@@ -38,10 +38,10 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 // hooksAsked records what the hooks at a point decided. One that broke fails the turn, but for
 // those at its end. It reports false if the turn does not wait for them.
 func (d *decision) hooksAsked(o HooksAsked) bool {
-	if p := d.s.asking(); p == "" || p != o.Point {
+	if o.Point == "" || o.Point != d.s.asking {
 		return false
 	}
-	d.s.hook = hookPoint{}
+	d.s.asking = ""
 	if o.Point == TurnEnd && !d.withinLimits(d.s.Turn) {
 		o.Decisions = unheeded(o.Decisions)
 	}

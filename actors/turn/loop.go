@@ -66,7 +66,7 @@ func (d *decision) take(st step) {
 	case reachLimit:
 		d.exhaust(st.reached)
 	case askHooks:
-		d.s.ask(st.point)
+		d.s.asking = st.point
 	case requestModel:
 		d.requestModel()
 	}
@@ -93,7 +93,7 @@ func (d *decision) next() step {
 		return step{move: resumeTurn}
 	case t.Reached != nil && !d.env.Definition.PauseAtLimit:
 		return step{move: failTurn}
-	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking() != "":
+	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking != "":
 		return step{}
 	case s.Summary != nil && s.Summary.Turn == t.ID && t.Reached != nil:
 		return pauseForLimit(t)

@@ -23,17 +23,12 @@ type State struct {
 	DeletedAt time.Time
 
 	processed window
-	// hook is where hooks are being asked. Volatile.
-	hook hookPoint
+	// asking is the point of the running turn at which hooks are being asked. Empty: none are.
+	// Volatile.
+	asking Point
 	// lost holds running calls with OnUnknown Reconcile whose process is gone and whose
 	// tool is being asked what became of them. Volatile: set by Recover.
 	lost map[lostCall]bool
-}
-
-// hookPoint is a point of a turn.
-type hookPoint struct {
-	turn  messages.TurnID
-	point Point
 }
 
 // lostCall is an attempt of a call.
@@ -42,17 +37,6 @@ type lostCall struct {
 	call    messages.CallID
 	attempt int
 }
-
-// asking returns the point of the turn at which hooks are being asked. Empty: they are not.
-func (s *State) asking() Point {
-	if t := s.Turn; t != nil && t.ID == s.hook.turn {
-		return s.hook.point
-	}
-	return ""
-}
-
-// ask has hooks asked at a point of the turn.
-func (s *State) ask(p Point) { s.hook = hookPoint{s.Turn.ID, p} }
 
 // isLost reports whether the tool of a running call is asked what became of it.
 func (s *State) isLost(c *projections.CallState) bool {

@@ -33,6 +33,7 @@ const (
 	Indexed                           // the index of all agents reads it
 	AdmitsInputs                      // a model is shown the inputs that it names
 	OfTool                            // it is about a call of a tool
+	CountsUse                         // it counts against the budgets of its turn and the agent
 	ClearsAgent                       // the agent's inputs, timers, history, state and decisions are dropped
 )
 
@@ -61,8 +62,8 @@ var eventTable = []*eventEntry{
 	event[TurnAborted](EndsTurn | EndsInput | Replied | Indexed),
 
 	event[ModelRequested](BeginsModelCall | Indexed | AdmitsInputs),
-	event[ModelCompleted](EndsModelCall | Indexed),
-	event[ModelFailed](EndsModelCall | Indexed | Failed),
+	event[ModelCompleted](EndsModelCall | Indexed | CountsUse),
+	event[ModelFailed](EndsModelCall | Indexed | Failed | CountsUse),
 	event[ModelRestarted](EndsModelCall | Indexed | Lost),
 	event[ModelSwitched](0),
 
@@ -85,25 +86,25 @@ var eventTable = []*eventEntry{
 	event[ChildResumed](0).because("what child.waiting listed waits no more"),
 	event[ChildDecided](0).because("a decision made at the root is sent to the call below, also after a crash"),
 	event[ChildSettled](0).because("a person learns whether a forwarded decision had its effect"),
-	event[ChildCompleted](0),
-	event[ChildFailed](0),
+	event[ChildCompleted](CountsUse),
+	event[ChildFailed](CountsUse),
 	event[ChildAborted](0),
-	event[ChildStopped](0).because("what an aborted child has used counts against its parent's budget"),
+	event[ChildStopped](CountsUse).because("what an aborted child has used counts against its parent's budget"),
 	event[ChildReported](0).because("a child knows, also after a crash, what its parent has yet to receive"),
 
 	event[StatePatched](0),
 	event[HookDecided](Indexed),
 	event[BudgetReserved](0),
-	event[BudgetSettled](0),
+	event[BudgetSettled](CountsUse),
 	event[BudgetExhausted](0),
 	event[BudgetRaised](0),
 	event[TimerSet](0),
-	event[TimerFired](0),
-	event[TimerCancelled](EndsInput),
+	event[TimerFired](CountsUse),
+	event[TimerCancelled](EndsInput | CountsUse),
 
 	event[CompactionRequested](BeginsModelCall | Summarizes | Indexed).because("the call for a summary is on record before it is paid for, as model.requested is"),
-	event[CompactionFailed](EndsModelCall | Summarizes | Indexed | Failed).because("what a failed summary has used counts"),
-	event[HistoryCompacted](EndsModelCall | Summarizes | Indexed),
+	event[CompactionFailed](EndsModelCall | Summarizes | Indexed | Failed | CountsUse).because("what a failed summary has used counts"),
+	event[HistoryCompacted](EndsModelCall | Summarizes | Indexed | CountsUse),
 }
 
 // upcaster lifts an event's stored fields from one schema version to the next.
@@ -207,15 +208,12 @@ func TraitsOf(eventType string) Trait {
 	return 0
 }
 
-// Fields are what an event holds in fields that events of several types have, beside the
-// traits of its type. A field that its type does not have is empty.
+// Fields are the turn and the call that an event names, beside the traits of its type. Either is
+// empty if it names none.
 type Fields struct {
 	Traits Trait
 	Turn   TurnID
-	Step   int
 	Call   CallID
-	Model  string
-	Kind   string // of a failure
 }
 
 // FieldsOf returns the fields of an event. An encrypted one has only its traits.
@@ -224,15 +222,12 @@ func FieldsOf(ev Event) Fields {
 	if e == nil {
 		return Fields{Traits: TraitsOf(ev.EventType())}
 	}
-	text := func(i int) string {
-		if i < 0 {
-			return ""
-		}
-		return v.Field(i).String()
+	f := Fields{Traits: e.traits}
+	if e.turn >= 0 {
+		f.Turn = TurnID(v.Field(e.turn).String())
 	}
-	f := Fields{Traits: e.traits, Turn: TurnID(text(e.turn)), Call: CallID(text(e.call)), Model: text(e.model), Kind: text(e.kind)}
-	if e.step >= 0 {
-		f.Step = int(v.Field(e.step).Int())
+	if e.call >= 0 {
+		f.Call = CallID(v.Field(e.call).String())
 	}
 	return f
 }
@@ -254,13 +249,31 @@ func (f Fields) Is(traits Trait) bool { return f.Traits&traits != 0 }
 func TurnOf(ev Event) TurnID { return FieldsOf(ev).Turn }
 
 // StepOf returns the step of the turn that an event names; 0 if it names none.
-func StepOf(ev Event) int { return FieldsOf(ev).Step }
+func StepOf(ev Event) int {
+	if e, v := structOf(ev); e != nil && e.step >= 0 {
+		return int(v.Field(e.step).Int())
+	}
+	return 0
+}
 
 // CallOf returns the call that an event names; empty if it names none.
 func CallOf(ev Event) CallID { return FieldsOf(ev).Call }
 
 // ModelOf returns the model that an event names; empty if it names none.
-func ModelOf(ev Event) string { return FieldsOf(ev).Model }
+func ModelOf(ev Event) string {
+	if e, v := structOf(ev); e != nil && e.model >= 0 {
+		return v.Field(e.model).String()
+	}
+	return ""
+}
+
+// KindOf returns the kind of the failure that an event reports; empty if it reports none.
+func KindOf(ev Event) string {
+	if e, v := structOf(ev); e != nil && e.kind >= 0 {
+		return v.Field(e.kind).String()
+	}
+	return ""
+}
 
 // UsedBy returns what a call of a model has used, as the event that ends it says.
 func UsedBy(ev Event) (used Usage, cost Cost) {

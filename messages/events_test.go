@@ -88,7 +88,7 @@ func TestFieldsOfEvents(t *testing.T) {
 		same("Step", StepOf(ev))
 		same("Call", CallOf(ev))
 		same("Model", ModelOf(ev))
-		same("Kind", FieldsOf(ev).Kind)
+		same("Kind", KindOf(ev))
 		if Is(name, EndsModelCall) {
 			same("Usage", usage)
 			same("Cost", cost)

@@ -24,6 +24,9 @@ func (u Use) Add(v Use) Use {
 
 // useOf returns what an event counts as used by its turn and the agent, model calls left out.
 func useOf(e *event) Use {
+	if !e.Is(messages.CountsUse) {
+		return Use{}
+	}
 	if end := childEndOf(e.Event); end.status != "" {
 		return Use{Tokens: end.used.Tokens, Cost: end.used.Cost}
 	}

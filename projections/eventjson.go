@@ -32,8 +32,7 @@ func NewEventJSON(n messages.EventNumber, seq uint64, frame messages.FrameID, at
 	if err != nil {
 		data, _ = json.Marshal(map[string]string{"unreadable": err.Error()}) // a string encodes
 	}
-	f := messages.FieldsOf(ev)
-	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: f.Turn, Step: f.Step, At: at.UTC(), Data: data}
+	return EventJSON{N: n, Seq: seq, Frame: frame, Type: ev.EventType(), Turn: messages.TurnOf(ev), Step: messages.StepOf(ev), At: at.UTC(), Data: data}
 }
 
 // Append appends the event as its JSON object, as json.Marshal would write it.

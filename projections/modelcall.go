@@ -68,7 +68,7 @@ func (m *PendingModel) apply(ev messages.Event) {
 	case messages.HistoryCompacted:
 		m.shortened()
 	default:
-		if timer := timerOver(ev); timer.id == TimerID(ForRetry, m.ID) {
+		if timer := timerOver(ev); timer.id != "" && timer.id == TimerID(ForRetry, m.ID) {
 			m.Phase = ModelDue
 		}
 	}

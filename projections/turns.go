@@ -120,8 +120,10 @@ func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
 
 // apply folds an event of the turn. Its end is final, but for what is reported late.
 func (t *Turn) apply(e *event) {
-	usage, cost, _ := usedBy(e.Event)
-	t.Usage, t.Cost = t.Usage.Add(usage), t.Cost+cost
+	if e.Is(messages.EndsModelCall) {
+		usage, cost, _ := usedBy(e.Event)
+		t.Usage, t.Cost = t.Usage.Add(usage), t.Cost+cost
+	}
 	if t.Ended != 0 {
 		return
 	}

@@ -64,7 +64,7 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 	switch f := messages.FieldsOf(ev); {
 	case f.Is(messages.BeginsModelCall):
 		u.take(f.Call)
-		u.asked = append(u.asked, ModelCall{Turn: f.Turn, Step: f.Step, Call: f.Call, Model: f.Model})
+		u.asked = append(u.asked, ModelCall{Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: messages.ModelOf(ev)})
 	case f.Is(messages.EndsModelCall) && f.Is(messages.Lost):
 		u.lose(n, func(c ModelCall) bool { return c.Call == f.Call })
 	case f.Is(messages.EndsModelCall) && f.Call != "": // a history may be compacted without a call
@@ -78,10 +78,11 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 
 // ended adds a call that has ended.
 func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Event) {
-	c := ModelCall{N: n, Turn: f.Turn, Step: f.Step, Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, f.Model), Failed: f.Kind}
+	model := messages.ModelOf(ev)
+	c := ModelCall{N: n, Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, model), Failed: messages.KindOf(ev)}
 	c.Usage, c.Cost, _ = usedBy(ev)
 	if !f.Is(messages.Summarizes) {
-		c.Answered = f.Model
+		c.Answered = model
 	}
 	if failed, ok := ev.(messages.CompactionFailed); ok && failed.Unknown {
 		c.Failed, c.Lost = "", true

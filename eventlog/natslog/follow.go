@@ -29,8 +29,8 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 		var hidden hidden
 		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
-		f.own = &l.own[Shard(p)]
-		f.giveOwn = func(head eventlog.Head) bool { return head.Agent.Partition() != p || yield(head, nil) }
+		f.own, f.partition = &l.own[Shard(p)], p
+		f.giveOwn = func(head eventlog.Head) bool { return yield(head, nil) }
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
 			if ok && !f.told {
@@ -62,16 +62,17 @@ type follower struct {
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
 	// own are the frames that this node appends itself to the stream, of which giveOwn
-	// gives the heads. Nil: all are read from the stream.
-	own     *own
-	giveOwn func(eventlog.Head) (more bool)
-	idle    func() (more bool) // is called when nothing more is there now; nil: not
-	pause   *backoff.ExponentialBackOff
-	at      uint64 // sequence up to which all was given
-	past    uint64 // the past is told once at has come this far
-	known   bool   // past is known
-	told    bool
-	since   int // how many were given since rest was called last
+	// gives the heads of a partition. Nil: all are read from the stream.
+	own       *own
+	partition messages.Partition
+	giveOwn   func(eventlog.Head) (more bool)
+	idle      func() (more bool) // is called when nothing more is there now; nil: not
+	pause     *backoff.ExponentialBackOff
+	at        uint64 // sequence up to which all was given
+	past      uint64 // the past is told once at has come this far
+	known     bool   // past is known
+	told      bool
+	since     int // how many were given since rest was called last
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends

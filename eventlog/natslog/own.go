@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/messages"
 )
 
 const (
@@ -22,11 +23,16 @@ const (
 // Safe for concurrent use.
 type own struct {
 	mu    sync.Mutex
-	heads []eventlog.Head // the one with sequence n is at n modulo ownKept
+	heads []ownHead // the one with sequence n is at n modulo ownKept
 
 	endMu sync.Mutex
 	end   uint64
 	asked time.Time
+}
+
+type ownHead struct {
+	eventlog.Head
+	of messages.Partition
 }
 
 // add remembers a frame that was stored at seq.
@@ -34,23 +40,27 @@ func (o *own) add(e eventlog.Entry, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.heads == nil {
-		o.heads = make([]eventlog.Head, ownKept)
+		o.heads = make([]ownHead, ownKept)
 	}
 	f := e.Frame
 	if h := &o.heads[seq%ownKept]; h.Seq < seq {
-		*h = eventlog.Head{Agent: e.Agent, Seq: seq, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
+		h.of = e.Agent.Partition()
+		h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
 	}
 }
 
-// behind appends to list the heads that follow sequence at without a gap.
-func (o *own) behind(at uint64, list []eventlog.Head) []eventlog.Head {
+// behind returns the heads of a partition among those that follow sequence at without a gap,
+// and the sequence of the last of all.
+func (o *own) behind(at uint64, p messages.Partition) (list []eventlog.Head, last uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.heads != nil && o.heads[(at+1)%ownKept].Seq == at+1 {
-		at++
-		list = append(list, o.heads[at%ownKept])
+	for last = at; o.heads != nil && o.heads[(last+1)%ownKept].Seq == last+1; {
+		last++
+		if h := &o.heads[last%ownKept]; h.of == p {
+			list = append(list, h.Head)
+		}
 	}
-	return list
+	return list, last
 }
 
 // has reports whether the frame at seq was appended by this Log, as far as it is remembered.

@@ -61,7 +61,8 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 	agents := agentsOf(0, 2)
 	neighbour := agentsOf(1, 1)[0] // of another partition of the same stream
 	next := followed(t, l, 0)
-	var mine, theirs eventlog.Tail
+	beside := agentsOf(2, 1)[0] // of this node, in a partition that is not followed here
+	var mine, theirs, besides eventlog.Tail
 	wants := func(a messages.AgentID, tail eventlog.Tail) {
 		t.Helper()
 		if head := next(); head.Agent != a || head.Seq != tail.Seq || head.Last != tail.Last || head.Foreign {
@@ -77,6 +78,7 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 		t.Helper()
 		before := fetches.Load()
 		for range 3 {
+			besides = grow(t, l, beside, besides, 1)[0]
 			own()
 		}
 		if n := fetches.Load() - before; n != 0 {

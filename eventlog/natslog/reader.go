@@ -68,11 +68,13 @@ func (r *reader) count() {
 
 // takeOwn gives the frames that this node appended behind those that were given.
 func (r *reader) takeOwn() (more bool) {
-	for _, head := range r.own.behind(r.at, nil) {
+	list, last := r.own.behind(r.at, r.partition)
+	for _, head := range list {
 		if r.at = head.Seq; !r.giveOwn(head) {
 			return false
 		}
 	}
+	r.at = last
 	return true
 }
 

@@ -1,0 +1,79 @@
+package messages
+
+import (
+	"cmp"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+func init() {
+	for _, e := range eventTable {
+		msgpack.Register(e.zero, encodeStruct, nil)
+	}
+	for _, part := range []any{Cause{}, Item{}, Part{}, Usage{}} {
+		msgpack.Register(part, encodeStruct, nil)
+	}
+}
+
+// encodeStruct encodes a struct as the library does. The library copies the value of each field
+// that may be left out to the heap, to find out whether it is empty: 80 objects a turn.
+func encodeStruct(e *msgpack.Encoder, v reflect.Value) error {
+	all := fieldsOf(v.Type())
+	var left [64]bool // those left out; no struct has more fields
+	n := 0
+	for i := range all {
+		if left[i] = all[i].omitEmpty && isEmpty(v.FieldByIndex(all[i].index)); !left[i] {
+			n++
+		}
+	}
+	err := e.EncodeMapLen(n)
+	for i := 0; i < len(all) && err == nil; i++ {
+		if left[i] {
+			continue
+		}
+		if err = e.EncodeString(all[i].name); err == nil {
+			err = e.EncodeValue(v.FieldByIndex(all[i].index))
+		}
+	}
+	return err
+}
+
+// isEmpty reports whether the library leaves a field out. A value that has IsZero is asked.
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	case reflect.Struct:
+		if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+			return z.IsZero()
+		}
+	}
+	return v.IsZero()
+}
+
+// structField is how a field of a struct is encoded.
+type structField struct {
+	name      string
+	index     []int
+	omitEmpty bool
+}
+
+var structFields sync.Map // of []structField, by reflect.Type
+
+func fieldsOf(t reflect.Type) []structField {
+	if all, ok := structFields.Load(t); ok {
+		return all.([]structField)
+	}
+	var all []structField
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && !f.Anonymous && name != "-" {
+			all = append(all, structField{name: cmp.Or(name, f.Name), index: f.Index, omitEmpty: strings.Contains(options, "omitempty")})
+		}
+	}
+	structFields.Store(t, all)
+	return all
+}

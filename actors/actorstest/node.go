@@ -2,6 +2,7 @@ package actorstest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -61,6 +62,9 @@ func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 		result, err := future.Result()
 		if answer, ok := result.(*messages.Answer); ok {
 			return *answer
+		}
+		if errors.Is(err, actor.ErrDeadLetter) && n.gone() { // it stopped before the command came to its partition
+			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
 		}
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
 	}

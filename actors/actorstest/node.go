@@ -63,8 +63,8 @@ func (n *Node) ask(a messages.AgentID, m any) func() messages.Answer {
 		if answer, ok := result.(*messages.Answer); ok {
 			return *answer
 		}
-		if errors.Is(err, actor.ErrDeadLetter) && n.gone() { // it stopped before the command came to its partition
-			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the node has stopped")}
+		if errors.Is(err, actor.ErrDeadLetter) { // its actor stopped while the command was on its way: nodes ask again
+			return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s has stopped here", a)}
 		}
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "agent %s did not answer: %v, %v", a, result, err)}
 	}

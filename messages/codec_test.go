@@ -28,7 +28,6 @@ func readers() map[string]func([]byte) error {
 		"unpack":   func(b []byte) error { return Unpack(b, new(strange)) },
 		"known":    func(b []byte) error { return UnpackKnown(b, new(strange)) },
 		"command":  func(b []byte) error { _, err := UnpackCommand("report", b); return err },
-		"envelope": func(b []byte) error { _, err := DecodeEnvelope(b); return err },
 		"input": func(b []byte) error {
 			_, err := ParseInput(testAgent, headers("Content-Type", "application/msgpack"), b)
 			return err

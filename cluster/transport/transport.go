@@ -21,6 +21,7 @@
 package transport
 
 import (
+	"errors"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -167,18 +168,31 @@ func (remote) SendSystemMessage(*actor.PID, any) {}
 // Stop does nothing.
 func (remote) Stop(*actor.PID) {}
 
+// envelope is a message between the processes of two nodes, as it is sent.
+type envelope struct {
+	// To is the process on the node that receives it.
+	To string `json:"t"`
+	// From and Node are the process that is answered and the node that it is on.
+	// Empty: no process is.
+	From string `json:"f,omitempty"`
+	Node string `json:"n,omitempty"`
+	// Type names what Body is.
+	Type string `json:"y"`
+	Body []byte `json:"b,omitempty"`
+}
+
 func (t *Transport) send(to, from *actor.PID, m any) error {
 	name, body, err := t.cfg.Types.encode(m)
 	if err != nil {
 		return err
 	}
-	e := &messages.Envelope{To: to.Id, Type: name, Body: body}
+	e := &envelope{To: to.Id, Type: name, Body: body}
 	msg := &nats.Msg{Subject: t.subject(NodeOf(to))}
 	if from != nil {
 		e.From, e.Node = from.Id, NodeOf(from)
 		msg.Reply = t.returns + "." + hex.EncodeToString([]byte(from.Id))
 	}
-	if msg.Data, err = messages.EncodeEnvelope(e); err != nil {
+	if msg.Data, err = messages.Pack(e); err != nil {
 		return err
 	}
 	return t.cfg.Conn.PublishMsg(msg)
@@ -209,7 +223,11 @@ func (t *Transport) tell(sender *actor.PID, what any) {
 
 // receive hands a message of another node to its process.
 func (t *Transport) receive(data []byte) {
-	e, err := messages.DecodeEnvelope(data)
+	e := new(envelope)
+	err := messages.UnpackKnown(data, e)
+	if err == nil && (e.To == "" || e.Type == "") {
+		err = errors.New("an envelope names a process and a type")
+	}
 	if err != nil {
 		t.cfg.Logger.Warn("what came from another node cannot be read; it is left out", "error", err)
 		return
@@ -237,7 +255,7 @@ func (t *Transport) receive(data []byte) {
 
 // dead answers a message that has no process here. A dead letter that is told of one
 // is not answered: two nodes would do nothing else.
-func (t *Transport) dead(e *messages.Envelope, from *actor.PID) {
+func (t *Transport) dead(e *envelope, from *actor.PID) {
 	if from != nil && e.Type != deadLetter {
 		t.tell(from, &actor.DeadLetterResponse{Target: PID(t.cfg.Self, e.To)})
 	}

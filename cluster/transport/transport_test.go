@@ -118,7 +118,7 @@ func TestUndeliverableIsTold(t *testing.T) {
 		"no node":    func() { both[0].Send(transport.PID("n3", "ear"), me, &hello{}) },
 		"no process": func() { both[0].Send(transport.PID("n2", "nobody"), me, &hello{}) },
 		"no type": func() {
-			b, err := messages.EncodeEnvelope(&messages.Envelope{To: "ear", From: me.Id, Node: "n1", Type: "of tomorrow", Body: []byte("x")})
+			b, err := messages.Pack(&envelope{To: "ear", From: me.Id, Node: "n1", Type: "of tomorrow", Body: []byte("x")})
 			if err != nil {
 				t.Error(err)
 			}
@@ -143,19 +143,28 @@ func TestUndeliverableIsTold(t *testing.T) {
 	}
 }
 
+// envelope is a message as it is sent from node to node.
+type envelope struct {
+	To   string `json:"t"`
+	From string `json:"f,omitempty"`
+	Node string `json:"n,omitempty"`
+	Type string `json:"y"`
+	Body []byte `json:"b,omitempty"`
+}
+
 // What cannot be read harms nobody: the next message comes.
 func TestGarbageHarmsNobody(t *testing.T) {
 	both := sides(t, "n1", "n2")
 	_, heard := both[1].hears("ear")
 	garbage := [][]byte{nil, {0xc1}, bytes.Repeat([]byte{0x91}, 1000), []byte("hello"), []byte(`{"t":"ear"}`)}
-	for _, e := range []messages.Envelope{
+	for _, e := range []envelope{
 		{To: "ear", Type: "hello", Body: []byte{0xc1}},
 		{To: "ear", Type: "hello", Body: []byte{0x81, 0xa1, 'n', 0xa1, 'x'}},
 		{To: "ear", Type: "dead", From: "x", Node: "n1"},
 		{To: "nobody", Type: "dead", From: "ear", Node: "n2"},
 		{To: "ear", Type: "hello", From: "x", Node: "a b>*", Body: []byte{0x81, 0xa1, 'n', 0x07}},
 	} {
-		b, err := messages.EncodeEnvelope(&e)
+		b, err := messages.Pack(&e)
 		if err != nil {
 			t.Fatal(err)
 		}

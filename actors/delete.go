@@ -49,7 +49,7 @@ func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 	}
 	ans := messages.Answer{Turn: messages.AnswerOf(&messages.Frame{Events: events}).Turn}
 	if len(events) > 0 {
-		if a.commit(messages.Cause{Type: c.CommandType(), Door: d.Cause.Door, Reason: c.Reason}, events, nil); a.broken != nil {
+		if a.commit(messages.Cause{Type: c.CommandType(), Endpoint: d.Cause.Endpoint, Reason: c.Reason}, events, nil); a.broken != nil {
 			a.answer(sender, messages.Answer{Err: a.broken})
 			return
 		}
@@ -98,7 +98,7 @@ func (rt *Runtime) extent(ctx context.Context, id messages.AgentID) (upto messag
 	}
 	upto, err = rt.log.Extent(ctx, id)
 	if err == nil && rt.purger != nil {
-		upto.Letters, err = rt.purger.Extent(ctx)
+		upto.DeadLetters, err = rt.purger.Extent(ctx)
 	}
 	return upto, err
 }
@@ -135,7 +135,7 @@ func (a *agent) removed(cause messages.Cause, bare bool) {
 func (a *agent) remove(upto messages.Extent) error {
 	err := a.rt.log.PurgeUpto(a.ctx, a.id, upto)
 	if err == nil && a.rt.purger != nil {
-		err = a.rt.purger.Purge(a.ctx, a.id, upto.Letters, a.mine)
+		err = a.rt.purger.Purge(a.ctx, a.id, upto.DeadLetters, a.mine)
 	}
 	return err
 }

@@ -598,7 +598,7 @@ func TestCommandPastItsDeadline(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
 		node := s.Start(config(echo()))
-		prompt := &actors.Deliver{Agent: ada, Command: say("u1", "hello"), Cause: messages.Cause{Door: "prompt"}, Deadline: time.Now().Add(30 * time.Second)}
+		prompt := &actors.Deliver{Agent: ada, Command: say("u1", "hello"), Cause: messages.Cause{Endpoint: "prompt"}, Deadline: time.Now().Add(30 * time.Second)}
 		if a := node.Deliver(prompt); a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -625,7 +625,7 @@ func TestCommandOfAnEarlierLife(t *testing.T) { // A108
 		s := actorstest.New(t, nil)
 		node := s.Start(config(echo()))
 		prompt := func(id, text string, sent time.Time) messages.Answer {
-			return node.Deliver(&actors.Deliver{Agent: ada, Command: say(id, text), Cause: messages.Cause{Door: "prompt"}, Sent: sent, Deadline: sent.Add(30 * time.Second)})
+			return node.Deliver(&actors.Deliver{Agent: ada, Command: say(id, text), Cause: messages.Cause{Endpoint: "prompt"}, Sent: sent, Deadline: sent.Add(30 * time.Second)})
 		}
 		early := time.Now()
 		if a := prompt("u1", "one", early); a.Err != nil {

@@ -46,8 +46,8 @@ func (d *Deliver) cause() messages.Cause {
 	if c.Digest == "" {
 		c.Digest = messages.CommandDigest(d.Command)
 	}
-	if c.Door == "" {
-		c.Door = "client"
+	if c.Endpoint == "" {
+		c.Endpoint = "client"
 	}
 	return c
 }

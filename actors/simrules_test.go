@@ -451,4 +451,4 @@ func (w *world) readAll(a messages.AgentID, v *view) error {
 }
 
 // isCommand reports whether a command is the frame's cause.
-func isCommand(f *messages.Frame) bool { return f.Cause.Door != "" && f.Cause.ID != "" }
+func isCommand(f *messages.Frame) bool { return f.Cause.Endpoint != "" && f.Cause.ID != "" }

@@ -37,7 +37,7 @@ func TestUnaskedRepetition(t *testing.T) { // A8
 	}
 	s.Until(ada, "turn.completed")
 	deliver := func(in messages.Input) messages.Answer {
-		return node.Deliver(&actors.Deliver{Agent: ada, Command: in, Cause: messages.Cause{Door: "in"}, Unasked: true})
+		return node.Deliver(&actors.Deliver{Agent: ada, Command: in, Cause: messages.Cause{Endpoint: "in"}, Unasked: true})
 	}
 	before := log.reads.Load()
 	if a := deliver(say("u1", "one")); !a.Duplicate || a.N != first.N || a.Err != nil {

@@ -22,7 +22,7 @@ func (r *Runtime) takes(a messages.AgentID, m any) error {
 	case messages.Delete, messages.Recall, messages.Report, messages.Task:
 		return nil
 	}
-	if d.Cause.Door == "peer" {
+	if d.Cause.Endpoint == "peer" {
 		return messages.Refuse(messages.Unavailable, "%v", err)
 	}
 	return err

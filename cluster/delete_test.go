@@ -84,7 +84,7 @@ func TestDeletedForGood(t *testing.T) { // A108
 	w.ok(w.nc.Publish("reprise.in.default.assistant.a", []byte(`{"id":"u3","content":"and again `+secret+`"}`)))
 	w.ok(w.nc.Flush()) // the delete goes over another connection
 	held := w.holdings(c, "assistant/a")
-	if held.Letters != 1 || held.Frames < 3 || held.Events < 9 || held.Bytes == 0 || held.Deleted || held.Sealed {
+	if held.DeadLetters != 1 || held.Frames < 3 || held.Events < 9 || held.Bytes == 0 || held.Deleted || held.Encrypted {
 		t.Errorf("it holds %+v", held)
 	}
 	answer, err := c.Do(w.ctx, "assistant/a", messages.Delete{ID: "d1", Reason: "she asked for it"})
@@ -188,7 +188,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	}
 	w.ok(n.Close())
 	n = w.node(under(key(2)))
-	if s := w.holdings(n.Client(), "assistant/a"); !s.Sealed {
+	if s := w.holdings(n.Client(), "assistant/a"); !s.Encrypted {
 		t.Errorf("it holds %+v", s)
 	}
 	_, err = n.Client().Do(w.ctx, "assistant/a", messages.Delete{})
@@ -270,7 +270,7 @@ func TestDeletedWithoutItsKey(t *testing.T) { // A108
 	w.ok(err)
 	n = w.node(under(key(1)))
 	for _, a := range []string{"gone", "spoilt"} {
-		if held := w.holdings(n.Client(), "assistant/"+a); held.Damaged == "" || held.Last == 0 || held.Sealed != (a == "spoilt") {
+		if held := w.holdings(n.Client(), "assistant/"+a); held.Damaged == "" || held.Last == 0 || held.Encrypted != (a == "spoilt") {
 			t.Errorf("%s holds %+v", a, held)
 		}
 		_, err = n.Client().Do(w.ctx, "assistant/"+a, messages.Delete{Reason: "its key is gone"})

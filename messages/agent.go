@@ -12,9 +12,9 @@ const DefaultTenant = "default"
 // maxToken is the longest token of an address, in bytes.
 const maxToken = 128
 
-// AgentID is the address of one agent: which tenant it belongs to, which
-// definition it follows (Kind) and which instance of it it is (Key).
-// The zero value addresses nothing. Values compare with ==.
+// AgentID is the address of one agent: its tenant, the definition that it follows (Kind)
+// and the instance of that definition (Key). The zero value addresses nothing. Values
+// compare with ==.
 type AgentID struct {
 	Tenant string `json:"tenant"`
 	Kind   string `json:"kind"`
@@ -22,7 +22,7 @@ type AgentID struct {
 }
 
 // ParseAgentID reads kind/key or tenant/kind/key. The error names the first
-// character that may not stand in an address.
+// character that an address may not have.
 func ParseAgentID(s string) (AgentID, error) {
 	parts := strings.Split(s, "/")
 	var a AgentID
@@ -40,7 +40,7 @@ func ParseAgentID(s string) (AgentID, error) {
 	return a, nil
 }
 
-// Validate says whether every token of the address may stand in a subject.
+// Validate returns an error unless every token of the address may be used in a subject.
 func (a AgentID) Validate() error {
 	for _, t := range [...]struct{ what, token string }{{"tenant", a.Tenant}, {"kind", a.Kind}, {"key", a.Key}} {
 		if err := ValidateToken(t.what, t.token); err != nil {
@@ -50,8 +50,8 @@ func (a AgentID) Validate() error {
 	return nil
 }
 
-// ValidateToken says whether token is 1 to 128 bytes of A-Z a-z 0-9 _ = -.
-// The error shows the offending character.
+// ValidateToken returns an error unless token is 1 to 128 bytes of A-Z a-z 0-9 _ = -. The
+// error shows the offending character.
 func ValidateToken(what, token string) error {
 	if token == "" {
 		return Refuse(BadAddress, "%s is empty: use 1 to %d of A-Z a-z 0-9 _ = -", what, maxToken)
@@ -71,7 +71,7 @@ func tokenRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '=' || r == '-'
 }
 
-// String is the address as a person writes it: the default tenant is left out.
+// String returns the address as a person writes it: without the default tenant.
 func (a AgentID) String() string {
 	if a.Tenant == DefaultTenant {
 		return a.Kind + "/" + a.Key
@@ -79,10 +79,10 @@ func (a AgentID) String() string {
 	return a.Full()
 }
 
-// Full is the address with its tenant, always three tokens.
+// Full returns the address with its tenant, always three tokens.
 func (a AgentID) Full() string { return a.Tenant + "/" + a.Kind + "/" + a.Key }
 
-// MarshalText writes the address as String does.
+// MarshalText returns the address as String does.
 func (a AgentID) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText reads what ParseAgentID reads.
@@ -99,11 +99,12 @@ func (a *AgentID) UnmarshalText(b []byte) error {
 // part of every stored subject and never changes.
 const Partitions = 64
 
-// Partition is the place of an agent among the partitions, 0 to 63.
+// Partition is the number of a partition, 0 to 63.
 type Partition uint8
 
-// Partition is FNV-1a 32 over tenant, kind and key without separators, modulo
-// 64: what the subject transform partition(64,…) of nats-server computes.
+// Partition returns the agent's partition: FNV-1a 32 over tenant, kind and key without
+// separators, modulo 64. The subject transform partition(64,…) of nats-server computes
+// the same.
 func (a AgentID) Partition() Partition {
 	h := fnv.New32a()
 	for _, t := range [...]string{a.Tenant, a.Kind, a.Key} {
@@ -112,15 +113,15 @@ func (a AgentID) Partition() Partition {
 	return Partition(h.Sum32() % Partitions)
 }
 
-// String is the partition as it stands in a subject.
+// String returns the partition as it is written in a subject.
 func (p Partition) String() string { return fmt.Sprint(uint8(p)) }
 
-// Epoch numbers the owners of a partition. A frame of a lower epoch than the
-// newest owner's was written by somebody who has been replaced. Zero: nobody.
+// Epoch numbers the owners of a partition. A frame of an epoch below the newest owner's
+// was written by an owner that has been replaced. Zero: no owner.
 type Epoch uint64
 
-// EventNumber is the place of an event in its agent's stream: 1, 2, 3 …
-// without gaps. Zero: before the first.
+// EventNumber is the number of an event in its agent's log: 1, 2, 3 … without gaps. Zero:
+// before the first.
 type EventNumber uint64
 
 // TurnID names a turn within its agent: "t" and the number of its

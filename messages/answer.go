@@ -1,30 +1,29 @@
 package messages
 
-// Answer is what became of a command. As JSON it is what its reply subject is
-// told.
+// Answer is the outcome of a command. It is published as JSON to the reply subject.
 type Answer struct {
-	// N is the event that tells of it: for an input its input.accepted.
+	// N is the event that records the outcome: for an input its input.accepted.
 	N    EventNumber `json:"n"`
 	Turn TurnID      `json:"turn,omitempty"`
 	// Disposition is what became of an input.
 	Disposition Disposition `json:"disposition,omitempty"`
-	// Timer is the one that an input for later has set.
+	// Timer is the timer that a scheduled input has set.
 	Timer string `json:"timer,omitempty"`
-	// PassedTo is the agent below, by its full address, that a decision was passed
-	// down to. Whether it has its effect there child.settled tells.
+	// PassedTo is the full address of the descendant that a decision was forwarded to.
+	// A later child.settled reports whether it had its effect there.
 	PassedTo string `json:"passed_to,omitempty"`
-	// Noop says why an applied command changed nothing. Empty: it did.
+	// Noop is why an applied command changed nothing. Empty: it changed something.
 	Noop string `json:"noop,omitempty"`
-	// Duplicate says that the id was applied before and this is its first answer.
+	// Duplicate reports whether the id was applied before. This is then its first answer.
 	Duplicate bool `json:"duplicate,omitempty"`
-	// Err is the refusal; nil if the command was applied.
+	// Err is the refusal. Nil: the command was applied.
 	Err *Error `json:"error,omitempty"`
 }
 
 // AnswerOf returns the answer to a command whose events are f.
 func AnswerOf(f *Frame) Answer {
 	a := Answer{N: f.First}
-	for i, ev := range f.Events { // an input that interrupts has a turn's end before it
+	for i, ev := range f.Events { // an input that interrupts comes after the end of a turn
 		if in, ok := ev.(InputAccepted); ok {
 			a.N, a.Turn, a.Disposition = f.First+EventNumber(i), in.Turn, in.Disposition
 			return a
@@ -50,8 +49,8 @@ func AnswerOf(f *Frame) Answer {
 	return a
 }
 
-// ReplyOf returns the subject that an input's sender has named, as an event of that input
-// or of its timer says, and the input. Empty: the event names none.
+// ReplyOf returns the reply subject that an event of an input or of its timer names, and
+// the id of the input. Empty: the event names none.
 func ReplyOf(ev Event) (subject, input string) {
 	switch ev := ev.(type) {
 	case InputAccepted:
@@ -68,8 +67,8 @@ func ReplyOf(ev Event) (subject, input string) {
 	return "", ""
 }
 
-// WhyEnded returns what the sender of an input is refused with if ev, its terminal event,
-// brings no answer. Nil: it brings one.
+// WhyEnded returns why ev, the terminal event of an input, has no answer for its sender.
+// Nil: it has one.
 func WhyEnded(ev Event) *Error {
 	because := func(reason string) string {
 		if reason == "" {

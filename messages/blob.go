@@ -2,18 +2,18 @@ package messages
 
 import "slices"
 
-// Blob names a payload that is kept beside the log, because it is too large for
-// a frame. It belongs to one agent. Where an event or an item has one, the field
-// that it is the payload of is empty.
+// Blob refers to a payload that is stored outside the log because it is too large for a
+// frame. It belongs to one agent. The field of the event or item whose payload it is, is
+// empty.
 type Blob struct {
 	SHA256 Digest `json:"sha256"` // of its bytes, in hex
 	Size   int64  `json:"size"`   // in bytes
-	// Stored is the SHA-256 of what is kept, if that is sealed. Empty: it is kept
-	// as it is, under SHA256.
+	// Stored is the SHA-256 of the encrypted bytes. Empty: the blob is not encrypted, and
+	// stored under SHA256.
 	Stored Digest `json:"stored,omitempty"`
 }
 
-// Kept is the hash under which a store lists and removes the blob.
+// Kept returns the hash under which a store lists and removes the blob.
 func (b Blob) Kept() Digest {
 	if b.Stored != "" {
 		return b.Stored
@@ -21,7 +21,7 @@ func (b Blob) Kept() Digest {
 	return b.SHA256
 }
 
-// BlobForm is what a blob's bytes are.
+// BlobForm is the format of a blob's bytes.
 type BlobForm int
 
 // The forms.
@@ -31,17 +31,17 @@ const (
 	BlobJSON                  // one JSON value on one line
 )
 
-// BlobFill gives the bytes of a blob, or what is to stand in their place.
+// BlobFill returns the bytes of a blob, or a replacement for them.
 type BlobFill func(b Blob, form BlobForm) (string, error)
 
-// visit is called for each payload of a message that is kept as a blob: the field that it
-// is the payload of, nil if another field of the event has it too, its reference and its
-// form. It may change field and reference.
+// visit is called for each payload of a message that is stored as a blob, with the field
+// that the payload belongs to, the reference and the form. The field is nil if another
+// field of the event has the same payload. A visit may change field and reference.
 type visit func(payload *string, b **Blob, form BlobForm) error
 
-// offloaded is implemented by each event that may name blobs. What v changes is in the
-// event that visited returns; what the receiver refers to is left as it is. The first
-// error of v ends it.
+// offloaded is implemented by each event that may refer to blobs. visited returns the event
+// as v has changed it, and leaves the receiver's slices and pointers unchanged. It stops at
+// the first error of v.
 type offloaded interface {
 	visited(v visit) (Event, error)
 }
@@ -124,7 +124,7 @@ func (v visit) one(payload *string, b **Blob, form BlobForm) error {
 	return v(payload, b, form)
 }
 
-// filling returns a visit that puts what fill returns in the place of each payload.
+// filling returns a visit that replaces each payload by what fill returns.
 func filling(fill BlobFill) visit {
 	return func(payload *string, b **Blob, form BlobForm) (err error) {
 		if payload != nil {
@@ -139,9 +139,9 @@ func removed(_ *string, b **Blob, _ BlobForm) error {
 	return nil
 }
 
-// Whole returns the event with what fill returns in the place of each payload that is
-// kept as a blob; the references stay. Its first error ends it. What ev refers to
-// is left as it is.
+// Whole returns the event with each payload that is stored as a blob replaced by what fill
+// returns. The references stay. It stops at the first error, and leaves the slices and
+// pointers of ev unchanged.
 func Whole(ev Event, fill BlobFill) (Event, error) {
 	if e, ok := ev.(offloaded); ok {
 		return e.visited(filling(fill))
@@ -149,8 +149,8 @@ func Whole(ev Event, fill BlobFill) (Event, error) {
 	return ev, nil
 }
 
-// BlobsOf returns the blobs that an event names, in the order of its fields. One may
-// come twice.
+// BlobsOf returns the blobs that an event refers to, in the order of its fields. A blob may
+// be listed twice.
 func BlobsOf(ev Event) (list []Blob) {
 	if e, ok := ev.(offloaded); ok {
 		_, _ = e.visited(func(_ *string, b **Blob, _ BlobForm) error { // never fails
@@ -161,8 +161,9 @@ func BlobsOf(ev Event) (list []Blob) {
 	return list
 }
 
-// WithoutBlobs returns the event without its references to blobs, for one whose payloads
-// were put back. What ev refers to is left as it is.
+// WithoutBlobs returns the event without its references to blobs. It is for an event
+// whose payloads are in its fields again, and leaves the slices and pointers of ev
+// unchanged.
 func WithoutBlobs(ev Event) Event {
 	if e, ok := ev.(offloaded); ok {
 		ev, _ = e.visited(removed) // never fails
@@ -170,13 +171,12 @@ func WithoutBlobs(ev Event) Event {
 	return ev
 }
 
-// HasBlob reports whether a payload of the item is kept as a blob.
+// HasBlob reports whether a payload of the item is stored as a blob.
 func (it *Item) HasBlob() bool {
 	return it.Blob != nil || it.RawBlob != nil || it.Content.HasBlob()
 }
 
-// Whole returns the item with what fill returns in the place of each payload that is
-// kept as a blob, as [Whole] does.
+// Whole returns the item with its payloads in place, as [Whole] does for an event.
 func (it Item) Whole(fill BlobFill) (Item, error) { return it.visited(filling(fill)) }
 
 // WithoutBlobs returns the item without its references to blobs.
@@ -185,7 +185,7 @@ func (it Item) WithoutBlobs() Item {
 	return it
 }
 
-// HasBlob reports whether a part's payload is kept as a blob.
+// HasBlob reports whether the payload of a part is stored as a blob.
 func (c Content) HasBlob() bool {
 	for i := range c {
 		if c[i].Blob != nil {

@@ -12,13 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// The headers that a body may come with. A field of the body wins over its header.
+// The headers of an input or command. A field of the body overrides its header.
 const (
 	HeaderID          = "Reprise-Id"
 	HeaderDeadline    = "Reprise-Deadline"
 	HeaderReply       = "Reprise-Reply"
 	HeaderPolicy      = "Reprise-Policy"
-	HeaderIn          = "Reprise-In" // these five are the fields of a Schedule
+	HeaderIn          = "Reprise-In" // from here on: the fields of a Schedule
 	HeaderAt          = "Reprise-At"
 	HeaderCron        = "Reprise-Cron"
 	HeaderZone        = "Reprise-Tz"
@@ -27,20 +27,20 @@ const (
 	HeaderMsgID       = "Nats-Msg-Id"
 )
 
-// MaxBody is the largest body of a command, in bytes, and the most that an input
-// may have beside its content: what fits into a frame beside the events it causes.
+// MaxBody is the largest body of a command, in bytes, and the largest size of an input
+// without its content: it fits into a frame together with the events that it causes.
 const MaxBody = 384 << 10
 
-// MaxInput is the largest body of an input, in bytes: what NATS takes at most. A
-// server's own limit (max_payload) is usually lower.
+// MaxInput is the largest body of an input, in bytes: the largest payload of NATS. The
+// limit of a server (max_payload) is usually lower.
 const MaxInput = 64 << 20
 
-// Header looks up a header of a message; an absent one is empty.
+// Header returns the value of a header of a message; empty if it has none.
 type Header func(name string) string
 
-// ParseInput reads what was published to an agent's input subject: plain text,
-// JSON or msgpack, told apart by Content-Type, else by the first byte.
-// The id is left empty when neither body nor headers have one.
+// ParseInput reads a body that was published to an agent's input subject: plain text, JSON
+// or msgpack, as the Content-Type or else the first byte shows. The id is empty if neither
+// body nor headers have one.
 func ParseInput(a AgentID, header Header, body []byte) (Input, error) {
 	if err := checkBody(body, MaxInput); err != nil {
 		return Input{}, err
@@ -100,7 +100,7 @@ func inputOf(a AgentID, raw []byte) (Input, error) {
 	return body.Input, nil
 }
 
-// address is what a body may say about whom it is for.
+// address is the address that a body may name.
 type address struct {
 	Agent  string `json:"agent"`
 	Tenant string `json:"tenant"`
@@ -108,22 +108,22 @@ type address struct {
 	Key    string `json:"key"`
 }
 
-// check refuses a body that names another agent than its subject does: the
-// subject is what permissions were checked against.
-func (said address) check(a AgentID) error {
-	if said.Agent != "" {
-		named, err := ParseAgentID(said.Agent)
+// check refuses a body that names another agent than its subject, because permissions
+// were checked for the subject.
+func (named address) check(a AgentID) error {
+	if named.Agent != "" {
+		id, err := ParseAgentID(named.Agent)
 		if err != nil {
 			return err
 		}
-		whole := address{Tenant: named.Tenant, Kind: named.Kind, Key: named.Key}
+		whole := address{Tenant: id.Tenant, Kind: id.Kind, Key: id.Key}
 		if err := whole.check(a); err != nil {
 			return err
 		}
 	}
-	for _, t := range [...]struct{ what, said, is string }{{"tenant", said.Tenant, a.Tenant}, {"kind", said.Kind, a.Kind}, {"key", said.Key, a.Key}} {
-		if t.said != "" && t.said != t.is {
-			return Refuse(BadInput, "the body names %s %q, its subject belongs to %s: leave the address to the subject", t.what, t.said, a)
+	for _, t := range [...]struct{ what, body, subject string }{{"tenant", named.Tenant, a.Tenant}, {"kind", named.Kind, a.Kind}, {"key", named.Key, a.Key}} {
+		if t.body != "" && t.body != t.subject {
+			return Refuse(BadInput, "the body names %s %q, its subject belongs to %s: leave the address to the subject", t.what, t.body, a)
 		}
 	}
 	return nil
@@ -165,11 +165,11 @@ func fillID(id *string, header Header) {
 // MaxID is the longest idempotency key, in bytes.
 const MaxID = 256
 
-// derivedIDs begin the ids of commands between agents. Like those of streamID they
-// can be guessed: nobody else may give one.
+// derivedIDs are the prefixes of the ids of commands between agents. Such ids can be
+// guessed, as those of StreamInputID can, and are refused from outside.
 var derivedIDs = []string{"task:", "recall:", "report:", "settled:"}
 
-// checkGivenID refuses an id that somebody outside may not give.
+// checkGivenID refuses an id that is reserved for the runtime.
 func checkGivenID(id string) error {
 	for _, prefix := range derivedIDs {
 		if strings.HasPrefix(id, prefix) {
@@ -194,11 +194,10 @@ func checkID(id string) error {
 	return nil
 }
 
-// addressed are the names that every body may have.
+// addressed are the names of the fields that every body may have.
 var addressed = []string{"type", "agent", "tenant", "kind", "key"}
 
-// fields are the names that a struct's fields have in JSON, with those of the
-// objects below them.
+// fields are the JSON names of a struct's fields, with those of nested objects.
 type fields map[string]fields
 
 func fieldsBelow(t reflect.Type) fields {
@@ -218,22 +217,22 @@ func fieldsBelow(t reflect.Type) fields {
 	return known
 }
 
-// check refuses an object with a field that is not known, comes twice, or is
-// spelt otherwise: what a person has bound a decision to must not be left out
-// for a slip of the pen.
+// check refuses an object with a field that is unknown, is there twice, or differs in
+// case: a misspelt field must not be ignored, because a person may have bound a decision
+// to its value.
 func (known fields) check(raw []byte) error {
 	object, err := strictObject(raw)
 	var refused *Error
 	if errors.As(err, &refused) {
 		return Refuse(BadInput, "the command cannot be read: %v", refused)
 	}
-	for _, name := range slices.Sorted(maps.Keys(object)) { // none of what is no object: decoding tells
-		below, is := known[name]
-		if !is {
+	for _, name := range slices.Sorted(maps.Keys(object)) { // empty if raw is no object, which decoding reports
+		nested, ok := known[name]
+		if !ok {
 			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
-		if below != nil {
-			if err := below.check(object[name]); err != nil {
+		if nested != nil {
+			if err := nested.check(object[name]); err != nil {
 				return err
 			}
 		}
@@ -241,13 +240,13 @@ func (known fields) check(raw []byte) error {
 	return nil
 }
 
-// ParseCommand reads what was published to an agent's command subject: JSON or
-// msgpack with a type. The id is left empty when nobody gave one.
+// ParseCommand reads a body that was published to an agent's command subject: JSON or
+// msgpack with a type. The id is empty if neither body nor headers have one.
 func ParseCommand(a AgentID, header Header, body []byte) (Command, error) {
 	return parseCommandOf(a, header, body, false)
 }
 
-// parseCommandOf reads a command, of another agent too if that may be.
+// parseCommandOf reads a command. peer allows the commands that only agents send.
 func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, error) {
 	if err := checkBody(body, MaxBody); err != nil {
 		return nil, err
@@ -276,7 +275,7 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 	case e.from == FromInput:
 		return nil, Refuse(UnknownCommand, "inputs are published to the in subject, not to ctl")
 	case e.from == FromAgent && !peer:
-		return nil, Refuse(BadInput, "command type %q is one that agents give one another: nobody else can", head.Type)
+		return nil, Refuse(BadInput, "command type %q is one that agents give one another: no other sender can give it", head.Type)
 	}
 	c, err := e.parse(raw, header)
 	if err == nil && e.from == FromCtl {
@@ -288,13 +287,13 @@ func parseCommandOf(a AgentID, header Header, body []byte, peer bool) (Command, 
 	return c, nil
 }
 
-// checkGiven refuses a command of a person that says what only agents may.
+// checkGiven refuses a command of a person with fields that only agents may set.
 func checkGiven(c Command, peer bool) error {
 	if err := checkGivenID(IDOf(c)); err != nil {
 		return err
 	}
 	if !peer && (PassedBy(c) != "" || personOf(c) != nil) {
-		return Refuse(BadInput, "\"for\" names the agent that passes a decision down, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
+		return Refuse(BadInput, "\"for\" names the agent that forwards a decision, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
 	}
 	return nil
 }
@@ -309,13 +308,12 @@ func checkBody(body []byte, most int) error {
 	return nil
 }
 
-// streamID begins the ids of StreamInputID. Nobody may give one: they can be
-// guessed, and spent before their input comes.
+// streamID is the prefix of the ids of StreamInputID. It is refused from outside: such an
+// id can be guessed, and be used before its input arrives.
 const streamID = "in:"
 
-// StreamInputID is the idempotency key of an input that came without one
-// through a stream: the same message gives the same id, however often it is
-// delivered.
+// StreamInputID returns the idempotency key of an input that a stream delivered without
+// one: the same for each delivery of the same message.
 func StreamInputID(streamCreated time.Time, sequence uint64) string {
 	return fmt.Sprintf("%s%d:%d", streamID, streamCreated.UnixMilli(), sequence)
 }

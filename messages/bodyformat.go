@@ -17,7 +17,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// object gives the body as a JSON object, if it is one in JSON or msgpack.
+// object returns the body as a JSON object; ok reports whether it is one, in JSON or msgpack.
 func object(header Header, body []byte) (raw []byte, ok bool, err error) {
 	ct, _, _ := strings.Cut(header(HeaderContentType), ";")
 	ct = strings.ToLower(strings.TrimSpace(ct))
@@ -43,9 +43,8 @@ func object(header Header, body []byte) (raw []byte, ok bool, err error) {
 	return nil, false, Refuse(BadInput, "Content-Type %q: send text/plain, application/json or application/msgpack", ct)
 }
 
-// beginsMsgpackMap says whether body begins as a msgpack map does. Thaana and
-// N'Ko text begins with the same bytes as a map of more than 32767 entries,
-// which no body is.
+// beginsMsgpackMap reports whether body begins with a msgpack map. Thaana and N'Ko text
+// begins with the same bytes as a map of more than 32767 entries, which no body has.
 func beginsMsgpackMap(body []byte) bool {
 	switch first := body[0]; {
 	case first >= 0x80 && first <= 0x8f:
@@ -80,7 +79,7 @@ func msgpackToJSON(body []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// onceEach decodes a map and refuses a key that comes twice.
+// onceEach decodes a map and refuses a key that it has twice.
 func onceEach(d *msgpack.Decoder) (any, error) {
 	n, err := d.DecodeMapLen()
 	if err != nil || n < 0 {
@@ -102,7 +101,7 @@ func onceEach(d *msgpack.Decoder) (any, error) {
 	return m, nil
 }
 
-// checkTexts refuses what would silently become another text in JSON.
+// checkTexts refuses values that JSON would silently change.
 func checkTexts(v any) (err error) {
 	switch v := v.(type) {
 	case []byte:
@@ -187,8 +186,8 @@ func jsonKind(t reflect.Type) string {
 	}
 }
 
-// strictObject reads a JSON object by its exact names. One that says a name twice
-// is refused.
+// strictObject returns the fields of a JSON object by their exact names. It refuses a name
+// that the object has twice.
 func strictObject(object []byte) (map[string]json.RawMessage, error) {
 	if err := checkJSONDepth(object); err != nil {
 		return nil, err

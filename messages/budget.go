@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// Cost is money in billionths of the unit that the price table is written in,
-// usually a dollar. A whole number, so that sums do not depend on their order.
+// Cost is money in billionths of the unit of the price table, usually a dollar. It is a
+// whole number, so that sums do not depend on their order.
 type Cost int64
 
-// CostOf is an amount in whole units, such as 0.25; at most a thousand million.
+// CostOf returns the cost of an amount in whole units, such as 0.25; at most a thousand
+// million.
 func CostOf(amount float64) Cost {
 	return Cost(math.Round(min(max(amount, -maxCost), maxCost) * 1e9))
 }
 
-// maxCost is little enough for nine such amounts to be added.
+// maxCost allows nine such amounts to be added.
 const maxCost = 1e9
 
-// Plus is the sum, as far as there are numbers: what servers report may be absurd.
+// Plus returns the sum, or the largest Cost: servers may report absurd numbers.
 func (c Cost) Plus(d Cost) Cost {
 	if d > 0 && c > math.MaxInt64-d {
 		return math.MaxInt64
@@ -27,21 +28,21 @@ func (c Cost) Plus(d Cost) Cost {
 	return c + d
 }
 
-// String is the amount in whole units.
+// String returns the amount in whole units.
 func (c Cost) String() string { return strconv.FormatFloat(float64(c)/1e9, 'f', -1, 64) }
 
-// Limits bound what a turn or an agent may use. Zero values are no limit.
+// Limits bound what a turn or an agent may use. A zero value is no limit.
 type Limits struct {
 	// MaxSteps is in model calls, attempts not counted.
 	MaxSteps  int  `json:"max_steps,omitempty"`
 	MaxTokens int  `json:"max_tokens,omitempty"` // input and output together
 	MaxCost   Cost `json:"max_cost_nanos,omitempty"`
-	// MaxDuration is how long it may run, in milliseconds. Time spent waiting for
-	// a person or in the queue is not counted; time in which no node ran it is.
+	// MaxDuration is how long it may run, in milliseconds. Waiting for a person or in the
+	// queue does not count; time in which no node ran it does.
 	MaxDuration int64 `json:"max_duration_ms,omitempty"`
 }
 
-// Raise is l with every limit that r sets.
+// Raise returns l with every limit that r sets.
 func (l Limits) Raise(r Limits) Limits {
 	if r.MaxSteps != 0 {
 		l.MaxSteps = r.MaxSteps
@@ -67,7 +68,7 @@ type Raised struct {
 	MaxDuration Span    `json:"max_duration,omitempty"`
 }
 
-// Limits is r in the units of events.
+// Limits returns r in the units of events.
 func (r Raised) Limits() Limits {
 	return Limits{r.MaxSteps, r.MaxTokens, CostOf(r.MaxCost), time.Duration(r.MaxDuration).Milliseconds()}
 }
@@ -108,17 +109,17 @@ func (s *Span) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Price is what a model's tokens cost, in whole units for a million.
+// Price is the price of a model's tokens, in whole units for a million.
 type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// Cached is for the part of the input that the server had kept, CacheWrite for the part that
-	// it keeps from then on. Nil: Input.
+	// Cached is the price of input that the server had cached, CacheWrite that of input that it
+	// caches. Nil: Input.
 	Cached     *float64 `json:"cached,omitempty"`
 	CacheWrite *float64 `json:"cache_write,omitempty"`
 }
 
-// Cost is the price of a usage.
+// Cost returns the price of a usage.
 func (p Price) Cost(u Usage) Cost {
 	cached, written := p.Input, p.Input
 	if p.Cached != nil {
@@ -132,9 +133,8 @@ func (p Price) Cost(u Usage) Cost {
 	return CostOf(perMillion / 1e6)
 }
 
-// HashArguments is what a decision names the arguments by: the digest of their
-// bytes.
+// HashArguments returns the digest by which a decision names the arguments of a call.
 func HashArguments(arguments string) string { return string(DigestOf([]byte(arguments))) }
 
-// Tokens is all tokens together.
+// Tokens returns the sum of input and output.
 func (u Usage) Tokens() int { return u.Input + u.Output }

@@ -46,7 +46,7 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	}
 }
 
-// Only an agent says that it passes a decision down; whoever does is told what
+// Only an agent says that it forwards a decision; whoever does is told what
 // becomes of it, and nobody of one that may yet have its effect.
 func TestPassedDecisions(t *testing.T) { // A45, A103
 	text := "no"
@@ -73,7 +73,7 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 				t.Errorf("a sender gives %s: %v", alone, err)
 			}
 		}
-		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "passes a decision down") {
+		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "forwards a decision") {
 			t.Errorf("as a person's command: %v", err)
 		}
 		for _, told := range []struct {

@@ -17,14 +17,14 @@ const maxDepth = 64
 
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
-// source is bytes and a decoder of them that names fields by their json tags.
+// source is a decoder of bytes that names fields by their json tags.
 type source struct {
 	*msgpack.Decoder
 	all  []byte
-	left bytes.Reader // which the decoder reads without a buffer of its own
+	left bytes.Reader // the decoder reads it without a buffer
 }
 
-// text reads a text or bytes without a copy: they are valid as long as what is decoded.
+// text reads a string or bytes without a copy. The result is valid as long as all.
 func (s *source) text() ([]byte, error) {
 	n, err := s.DecodeBytesLen()
 	if err != nil || n <= 0 {
@@ -53,7 +53,7 @@ var sources = sync.Pool{New: func() any { return &source{Decoder: msgpack.NewDec
 
 // decode checks b, which must be one msgpack value, and has read decode it. The library
 // recurses and panics for some values that do not fit: the first is bounded, the second
-// an error.
+// returned as an error.
 func decode(b []byte, read func(*source) error) (err error) {
 	if err := checkMsgpack(b); err != nil {
 		return err
@@ -83,9 +83,9 @@ func unmarshal(b []byte, v any, strict bool) error {
 	})
 }
 
-// checkMsgpack walks one msgpack value without decoding it and refuses what
-// is truncated, followed by more bytes, or nested too deep. It keeps its own
-// stack, so no input can exhaust the goroutine's.
+// checkMsgpack walks one msgpack value without decoding it and refuses one that is
+// truncated, followed by more bytes, or nested too deep. It has a stack of its own, so that
+// no input can exhaust the goroutine's.
 // The format: https://github.com/msgpack/msgpack/blob/master/spec.md
 func checkMsgpack(b []byte) error {
 	var pending [maxDepth + 1]uint64 // values still to come at each depth
@@ -129,8 +129,8 @@ func checkMsgpack(b []byte) error {
 	}
 }
 
-// msgpackHead tells how many bytes the value at b takes without its children,
-// and how many children follow.
+// msgpackHead returns how many bytes the value at b has without its children, and how many
+// children follow.
 func msgpackHead(b []byte) (size, children uint64, err error) {
 	if len(b) == 0 {
 		return 0, 0, errors.New("the value is cut off")

@@ -23,11 +23,11 @@ type strange struct {
 // readers are all ways in which bytes from elsewhere are decoded.
 func readers() map[string]func([]byte) error {
 	return map[string]func([]byte) error{
-		"frame":    func(b []byte) error { _, err := DecodeFrame(testAgent, sealed(b)); return err },
-		"event":    func(b []byte) error { _, err := decodeEvent("model.completed", 1, b); return err },
-		"unpack":   func(b []byte) error { return Unpack(b, new(strange)) },
-		"known":    func(b []byte) error { return UnpackKnown(b, new(strange)) },
-		"command":  func(b []byte) error { _, err := UnpackCommand("report", b); return err },
+		"frame":   func(b []byte) error { _, err := DecodeFrame(testAgent, sealed(b)); return err },
+		"event":   func(b []byte) error { _, err := decodeEvent("model.completed", 1, b); return err },
+		"unpack":  func(b []byte) error { return Unpack(b, new(strange)) },
+		"known":   func(b []byte) error { return UnpackKnown(b, new(strange)) },
+		"command": func(b []byte) error { _, err := UnpackCommand("report", b); return err },
 		"input": func(b []byte) error {
 			_, err := ParseInput(testAgent, headers("Content-Type", "application/msgpack"), b)
 			return err

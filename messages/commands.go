@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Source is who may send a command of some type.
+// Source is which senders may send the commands of a type.
 type Source int
 
 // The sources.
 const (
-	FromInput Source = iota // whoever may publish to the agent's input subject
-	FromCtl                 // whoever may publish to its command subject
+	FromInput Source = iota // those that may publish to the agent's input subject
+	FromCtl                 // those that may publish to its command subject
 	FromAgent               // other agents only
 )
 
@@ -42,18 +42,18 @@ var commandTable = []*commandEntry{
 type commandEntry struct {
 	zero  Command
 	from  Source
-	check func(Command) error // refuses what a decoded body must not say; nil: nothing
-	known fields              // the names that its body may have
+	check func(Command) error // refuses invalid values of a decoded body; nil: none are
+	known fields              // the fields that its body may have
 
 	// The struct's fields of these names; -1 where it has none.
 	id, reason, passedBy, person int
-	// about are the fields that name what the command is about.
+	// about are the fields that name the object of the command.
 	about []int
 	utc   func(reflect.Value)
 }
 
-// command returns the entry of type C. about are its fields that name what it is
-// about, which together are bounded by MaxReason.
+// command returns the entry of type C. about are the fields that name the object of the
+// command; their lengths together are bounded by MaxReason.
 func command[C Command](from Source, check func(C) error, about ...string) *commandEntry {
 	t := reflect.TypeFor[C]()
 	index := func(name string) int {
@@ -80,7 +80,7 @@ func command[C Command](from Source, check func(C) error, about ...string) *comm
 	return e
 }
 
-// withoutReason is for a command whose field Reason holds no person's reason.
+// withoutReason marks a command whose field Reason is not the reason of a person.
 func (e *commandEntry) withoutReason() *commandEntry {
 	e.reason = -1
 	return e
@@ -95,7 +95,7 @@ var commandsByType = func() map[string]*commandEntry {
 	return m
 }()
 
-// entryOf returns the entry of c's type. Nil: it is in no table, as the commands of tests.
+// entryOf returns the entry of c's type. Nil: it is in no table, such as a command of a test.
 func entryOf(c Command) *commandEntry {
 	if e := commandsByType[c.CommandType()]; e != nil && reflect.TypeOf(e.zero) == reflect.TypeOf(c) {
 		return e
@@ -103,7 +103,7 @@ func entryOf(c Command) *commandEntry {
 	return nil
 }
 
-// CommandTypes returns the types of the commands that come from there.
+// CommandTypes returns the types of the commands from that source.
 func CommandTypes(from Source) []string {
 	var types []string
 	for _, e := range commandTable {
@@ -114,7 +114,7 @@ func CommandTypes(from Source) []string {
 	return types
 }
 
-// ctlTypes are the types of the commands that ParseCommand reads, as a text.
+// ctlTypes returns the types of the commands that ParseCommand reads, for messages.
 func ctlTypes() string { return strings.Join(CommandTypes(FromCtl), ", ") }
 
 // Commands returns one command of each type, with no field set.
@@ -134,8 +134,8 @@ func text(c Command, i int) string {
 	return reflect.ValueOf(c).Field(i).String()
 }
 
-// IDOf returns the command's idempotency key within its agent, which is never empty
-// once an endpoint has accepted it.
+// IDOf returns the command's idempotency key within its agent. It is never empty once an
+// endpoint has accepted the command.
 func IDOf(c Command) string {
 	if e := entryOf(c); e != nil {
 		return text(c, e.id)
@@ -155,7 +155,7 @@ func WithID(c Command, id string) Command {
 	return v.Interface().(Command)
 }
 
-// ReasonOf returns the reason that a person gave with a command. Empty: none.
+// ReasonOf returns the reason that a person gave for a command. Empty: none.
 func ReasonOf(c Command) string {
 	if e := entryOf(c); e != nil {
 		return text(c, e.reason)
@@ -164,7 +164,7 @@ func ReasonOf(c Command) string {
 }
 
 // PassedBy returns the full address of the agent that forwards a decision. Empty: the
-// command is none that was forwarded.
+// command is not a forwarded decision.
 func PassedBy(c Command) string {
 	if e := entryOf(c); e != nil {
 		return text(c, e.passedBy)
@@ -180,16 +180,15 @@ func personOf(c Command) *Person {
 	return nil
 }
 
-// MaxReason is the longest reason of a command and the longest name of what it
-// is about, in bytes, MaxDenial the longest text of a denial: each stands in
-// several events of one frame.
+// MaxReason is the longest reason of a command and the longest name of its object, in
+// bytes. MaxDenial is the longest text of a denial. Several events of one frame may each
+// hold a copy.
 const (
 	MaxReason = 4 << 10
 	MaxDenial = 8 << 10
 )
 
-// Bounded refuses a command with a text that is too long to be kept as often as
-// it must be.
+// Bounded refuses a command with a text over MaxReason or MaxDenial.
 func Bounded(c Command) error {
 	if reason := ReasonOf(c); len(reason) > MaxReason {
 		return Refuse(TooLarge, "the reason has %d bytes: the limit is %d", len(reason), MaxReason)
@@ -235,7 +234,7 @@ func (e *commandEntry) parse(raw []byte, header Header) (Command, error) {
 	return c, nil
 }
 
-// check refuses a Cancel that does not say what to take back, or says it twice.
+// check refuses a Cancel unless exactly one of its fields names what to take back.
 func (c Cancel) check() error {
 	switch {
 	case c.All && c.Input == "" && c.Timer == "", !c.All && (c.Input == "") != (c.Timer == ""):

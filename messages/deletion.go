@@ -1,12 +1,12 @@
 package messages
 
-// Delete ends an agent: its turn is aborted, its queue dropped, and everything stored
-// of it is removed but for a tombstone. It is answered when that is done. An input
-// that comes later creates the agent again, without anything of before.
+// Delete deletes an agent: its turn is aborted, its queue dropped, and everything stored of
+// it except a tombstone is removed. It is answered when that is done. A later input creates
+// the agent again, without its past.
 type Delete struct {
 	ID string `json:"id"`
 	// Last is the number of the newest event that the caller knows of: an agent with a
-	// newer one is left alone. Zero: it is deleted whatever it does.
+	// newer one is not deleted. Zero: it is deleted in any case.
 	Last   EventNumber `json:"last,omitempty"`
 	Reason string      `json:"reason,omitempty"`
 }
@@ -19,16 +19,16 @@ type AgentDeleted struct {
 	Upto Extent `json:"upto,omitzero"`
 }
 
-// Extent is a position in each stream that keeps something of agents beside the log.
-// What lies at or below it was stored before the tombstone that records it; what a later
-// life of the agent stores lies above.
+// Extent is a position in each stream besides the log that stores data of agents. Data at
+// or below it was stored before the tombstone that records it; what the agent stores when
+// it is created again lies above.
 type Extent struct {
-	Blobs     uint64 `json:"blobs,omitempty"`
-	Snapshots uint64 `json:"snapshots,omitempty"`
-	Letters   uint64 `json:"letters,omitempty"` // dead letters
+	Blobs       uint64 `json:"blobs,omitempty"`
+	Snapshots   uint64 `json:"snapshots,omitempty"`
+	DeadLetters uint64 `json:"dead_letters,omitempty"`
 }
 
-// Holdings is what is stored of an agent, beside the definitions it shares with
+// Holdings is what is stored of an agent, without the definitions that it shares with
 // others.
 type Holdings struct {
 	// Frames and their Events and Bytes are in the log.
@@ -36,14 +36,13 @@ type Holdings struct {
 	Events int   `json:"events"`
 	Bytes  int64 `json:"bytes"`
 	// Blobs are large payloads, BlobBytes their sizes together.
-	Blobs     int   `json:"blobs"`
-	BlobBytes int64 `json:"blob_bytes"`
-	Snapshots int   `json:"snapshots"`
-	// Letters are dead letters.
-	Letters int `json:"letters"`
-	// Sealed says that a key was kept, without which what was sealed with it
-	// cannot be read.
-	Sealed bool `json:"sealed"`
+	Blobs       int   `json:"blobs"`
+	BlobBytes   int64 `json:"blob_bytes"`
+	Snapshots   int   `json:"snapshots"`
+	DeadLetters int   `json:"dead_letters"`
+	// Encrypted reports whether a key of the agent is stored. Without it the agent's encrypted
+	// data cannot be read.
+	Encrypted bool `json:"encrypted"`
 }
 
 // AgentHoldings is what is stored of an agent now: the line of the view holdings.
@@ -51,17 +50,17 @@ type AgentHoldings struct {
 	Agent AgentID `json:"agent"`
 	// Last is the number of the newest event.
 	Last EventNumber `json:"last"`
-	// Deleted says that this is what is left of a deleted agent.
+	// Deleted reports whether the agent is deleted, and this is what is left of it.
 	Deleted bool `json:"deleted,omitempty"`
-	// Damaged is why its log cannot be read to the end; Holdings counts what is
-	// before that.
+	// Damaged is why its log cannot be read to the end. Holdings counts what is before the
+	// damage.
 	Damaged string `json:"damaged,omitempty"`
-	// Children is how many agents it has called to life. They are agents of their
-	// own, and stay. ChildAgents are the first of them.
+	// Children is how many agents it has created. They are not deleted with it.
+	// ChildAgents are the first of them.
 	Children    int       `json:"children,omitempty"`
 	ChildAgents []AgentID `json:"child_agents,omitempty"`
 	Holdings
-	// Waiting is how many inputs and commands are not applied yet. A delete comes
-	// behind them.
+	// Waiting is how many inputs and commands are not applied yet. A delete is applied after
+	// them.
 	Waiting int `json:"waiting"`
 }

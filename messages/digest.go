@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 )
 
-// CommandDigest is what tells two commands with the same id apart: the first 64 bits of
-// SHA-256, in hex, of what the command does. Of an input that is its policy, its content and
-// whether and how it is scheduled, but for the time: a retry may have another deadline, and
-// another "in two hours". Of other commands it is all but id and reason, and of a decision
-// without what binds it to what was seen. It is empty for commands that only agents give.
+// CommandDigest returns a digest that differs for two commands that do different things:
+// the first 64 bits of SHA-256, in hex. It covers the policy, the content and the schedule
+// of an input, without the times: a retry may have another deadline, and another "in two
+// hours". Of other commands it covers all but id and reason, and of a decision not the turn
+// and the hash of the arguments. It is empty for commands that only agents give.
 func CommandDigest(c Command) string {
 	sum := sha256.New()
 	field := func(text string) {
@@ -46,8 +46,8 @@ func CommandDigest(c Command) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// effectOf returns the fields of a command that say what it does, as JSON. It is empty for one
-// that cannot be written, such as a patch that is no JSON, which is refused.
+// effectOf returns the fields of a command that determine its effect, as JSON. It is empty
+// for one that JSON cannot represent, such as a patch that is no JSON, which is refused.
 func effectOf(c Command) []byte {
 	var fields map[string]json.RawMessage
 	b, err := json.Marshal(c)

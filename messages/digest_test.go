@@ -62,7 +62,7 @@ func TestDigestIsEncrypted(t *testing.T) {
 	digest := messages.CommandDigest(messages.Input{Content: messages.TextContent("yes")})
 	f := &messages.Frame{
 		ID: "01JZX4Q0000000000000000000", Epoch: 1, First: 1, Time: time.Unix(1, 0).UTC(),
-		Cause:  messages.Cause{Type: "input", ID: "u1", Door: "in", Digest: digest},
+		Cause:  messages.Cause{Type: "input", ID: "u1", Endpoint: "in", Digest: digest},
 		Events: []messages.Event{messages.CommandNoop{Command: "clear"}},
 	}
 	b, err := messages.EncryptFrame(a, f, "k1", flipping{})

@@ -1,17 +1,16 @@
-// Package messages holds the words that every other room agrees on: the
-// address of an agent, the commands it may be given, the events that happened
-// to it, the frame they are stored in, the subjects they travel on and the
-// errors a person may meet.
+// Package messages holds what the other packages agree on: the address of an agent, its
+// commands, its events, the frame that events are stored in, the subjects of messages and
+// the errors that users see.
 //
 // # Guarantees
 //
-//   - Nothing here acts: no clock, no goroutine, no network, no file.
+//   - Nothing in it acts: no clock, no goroutine, no network, no file.
 //   - A decoder never panics and never recurses without a bound, whatever the
-//     bytes: bad input is an error that says what was refused and where.
-//   - What was encoded decodes to the same value; a frame of every released
-//     format decodes for ever (upcasters lift old schema versions).
+//     bytes: for bad input it returns an error that names what was refused and where.
+//   - What was encoded decodes to the same value. A frame of every released format can
+//     always be decoded (upcasters convert old schema versions).
 //   - A frame with a flipped bit, a newer format or an unknown event is refused
-//     with its place and never read in part.
+//     as a whole, with the number of the event.
 //
 // # Stability
 //

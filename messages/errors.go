@@ -10,9 +10,9 @@ import (
 // new ones may be added, none changes its meaning.
 type Code string
 
-// The codes, with the HTTP-like number a door answers with in [Code.Status].
+// The codes. [Code.Status] returns the HTTP-like number that an endpoint answers with.
 const (
-	BadAddress     Code = "bad_address"     // a token that may not stand in an address
+	BadAddress     Code = "bad_address"     // a token that an address may not have
 	BadInput       Code = "bad_input"       // a body that cannot be read or holds nothing
 	UnknownCommand Code = "unknown_command" // a command type this version does not know
 	UnknownKind    Code = "unknown_kind"    // no definition of that name here
@@ -21,14 +21,14 @@ const (
 	QueueFull      Code = "queue_full"      // the agent's queue is at max_queue
 	Busy           Code = "busy"            // policy reject met a running turn
 	Expired        Code = "expired"         // the caller's own deadline had passed
-	NotFound       Code = "not_found"       // no such agent, event or letter
+	NotFound       Code = "not_found"       // no such agent, event or dead letter
 	Conflict       Code = "conflict"        // the command no longer fits what happened
 	Damaged        Code = "damaged"         // the agent's log failed its checks
 	Unavailable    Code = "unavailable"     // no owner, or no connection: try again
 	Internal       Code = "internal"        // a fault of ours
 
-	// Of a turn that failed because its model did, whose failure has the same kind. For
-	// other kinds it is Internal.
+	// A turn failed because of its model. The code names the kind of the model's failure;
+	// other kinds have Internal.
 	ModelBadRequest    Code = "model_bad_request"
 	ModelContextLength Code = "model_context_length"
 	ModelContentFilter Code = "model_content_filter"
@@ -48,7 +48,7 @@ func codeOf(ev TurnFailed) Code {
 	return Internal
 }
 
-// Status is the number that the agent protocol and HTTP answer with.
+// Status returns the number that the agent protocol and HTTP answer with.
 func (c Code) Status() int {
 	switch c {
 	case BadAddress, BadInput, UnknownCommand, TooLarge, Expired, ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported:
@@ -69,17 +69,17 @@ func (c Code) Status() int {
 	return 500
 }
 
-// Error is what a sender is told: what was refused and why, and by its code
-// whether trying again can help. It survives the wire.
+// Error is a refusal that is sent to the sender: what was refused and why. Its code shows
+// whether a retry can help. It can be sent as JSON.
 type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error is the message alone; it is written for a person.
+// Error returns the message, which is written for a person.
 func (e *Error) Error() string { return e.Message }
 
-// Temporary says whether the same request may succeed later, unchanged.
+// Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool {
 	switch e.Code {
 	case Unavailable, QueueFull, Busy, ModelRateLimit, ModelOverloaded:
@@ -88,11 +88,11 @@ func (e *Error) Temporary() bool {
 	return false
 }
 
-// MaxMessage is the longest message of an Error, in bytes. A longer one, such
-// as one that quotes what it refuses, loses its middle.
+// MaxMessage is the longest message of an Error, in bytes. Refuse cuts the middle out of a
+// longer one, such as one that quotes what it refuses.
 const MaxMessage = 1024
 
-// Refuse makes an Error of a code and a message for a person.
+// Refuse returns an Error with a code and a message for a person.
 func Refuse(code Code, format string, args ...any) *Error {
 	return &Error{code, shorten(fmt.Sprintf(format, args...))}
 }
@@ -105,7 +105,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:head], "") + " … " + strings.ToValidUTF8(s[len(s)-tail:], "")
 }
 
-// AsError is err as an Error; one that is none becomes Internal.
+// AsError returns the Error that err wraps. An err that wraps none becomes Internal.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -8,15 +8,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Trait is what holds of every event of a type. Other packages ask for traits, so that
-// they need not know the types.
+// Trait is a property of all events of a type. Other packages use traits, so that they need
+// not know the types.
 type Trait uint32
 
 // The traits.
 const (
-	BeginsTurn      Trait = 1 << iota // its turn begins
+	BeginsTurn      Trait = 1 << iota // its turn starts
 	EndsTurn                          // its turn has ended
-	HoldsTurn                         // its turn pauses, or no longer does
+	HoldsTurn                         // its turn pauses or resumes
 	JoinsTurn                         // the inputs that it names belong to the turn that it names
 	LeavesTurn                        // the inputs that it names no longer belong to that turn
 	EndsInput                         // it is the terminal event of the inputs that it names
@@ -28,8 +28,8 @@ const (
 	EndsTool                          // a call of a tool has an outcome
 	Failed                            // that outcome, or that of the turn, is a failure
 	Lost                              // that outcome is not known: the process ended before
-	EndsAgent                         // nothing that was before it is the agent's any more
-	Public                            // it holds nothing of what the agent was sent or did
+	EndsAgent                         // nothing before it belongs to the agent any more
+	Public                            // it holds no content of the agent
 	Indexed                           // the index of all agents reads it
 	AdmitsInputs                      // a model is shown the inputs that it names
 	OfTool                            // it is about a call of a tool
@@ -107,8 +107,8 @@ var eventTable = []*eventEntry{
 	event[HistoryCompacted](EndsModelCall | Summarizes | Indexed | CountsUse),
 }
 
-// upcaster lifts an event's stored fields from one schema version to the next.
-// It may change the map it is given.
+// upcaster converts an event's stored fields from one schema version to the next. It may
+// change its argument.
 type upcaster func(map[string]any) (map[string]any, error)
 
 // eventEntry is one type of event.
@@ -117,20 +117,21 @@ type eventEntry struct {
 	typ       reflect.Type
 	traits    Trait
 	upcasters []upcaster
-	why       string              // it is needed; empty for those that the design lists
-	places    sync.Pool           // of *E, to decode into
+	why       string              // why it is needed; empty for those that the design lists
+	targets   sync.Pool           // of *E, to decode into
 	utc       func(reflect.Value) // nil: it has no times
 
 	// The struct's fields of these names; -1 where it has none.
 	turn, step, call, input, inputs, model, kind int
 }
 
-// event returns the entry of type E. Its schema version is one more than it has upcasters.
+// event returns the entry of type E. Its schema version is the number of its upcasters plus
+// one.
 func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 	var zero E
 	t := reflect.TypeFor[E]()
 	return &eventEntry{
-		places: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, utc: utcOf(t),
+		targets: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, utc: utcOf(t),
 		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
 		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
 		model: fieldOf[string](t, "Model"), kind: fieldOf[string](t, "Kind"),
@@ -139,7 +140,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 
 // decode reads an event of the newest schema version.
 func (e *eventEntry) decode(s *source) (Event, error) {
-	p := e.places.Get()
+	p := e.targets.Get()
 	v := reflect.ValueOf(p).Elem()
 	err := s.DecodeValue(v)
 	if e.utc != nil {
@@ -147,11 +148,11 @@ func (e *eventEntry) decode(s *source) (Event, error) {
 	}
 	ev := v.Interface().(Event)
 	v.SetZero()
-	e.places.Put(p)
+	e.targets.Put(p)
 	return ev, err
 }
 
-// because says why an event exists that the design does not list.
+// because records why an event exists that the design does not list.
 func (e *eventEntry) because(why string) *eventEntry {
 	e.why = why
 	return e
@@ -159,7 +160,7 @@ func (e *eventEntry) because(why string) *eventEntry {
 
 func (e *eventEntry) version() int { return len(e.upcasters) + 1 }
 
-// fieldOf returns which field of t has that name and type T; -1: none.
+// fieldOf returns the index of the field of t with that name and type T; -1: none.
 func fieldOf[T any](t reflect.Type, name string) int {
 	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 && f.Type == reflect.TypeFor[T]() {
 		return f.Index[0]
@@ -275,7 +276,7 @@ func KindOf(ev Event) string {
 	return ""
 }
 
-// UsedBy returns what a call of a model has used, as the event that ends it says.
+// UsedBy returns the usage of a model call from the event that ends it.
 func UsedBy(ev Event) (used Usage, cost Cost) {
 	switch ev := ev.(type) {
 	case ModelCompleted:
@@ -313,7 +314,7 @@ func Ended(ev Event) (inputs []string, ends bool) {
 	return InputsOf(ev), true
 }
 
-// decodeEvent reads one event's data, lifting it to the newest schema.
+// decodeEvent reads one event's data and converts it to the newest schema version.
 func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 	e, ok := eventsByType[eventType]
 	switch {

@@ -16,19 +16,19 @@ type FrameID string
 // frames: each names the one before it.
 type Digest string
 
-// DigestOf is the digest of a frame's bytes, or of any others.
+// DigestOf returns the digest of a frame's bytes, or of any others.
 func DigestOf(b []byte) Digest {
 	sum := sha256.Sum256(b)
 	return digestText(sum[:])
 }
 
-// digestText is a digest as it is written.
+// digestText returns a digest in hex.
 func digestText(sum []byte) Digest {
 	var space [2 * sha256.Size]byte
 	return Digest(hex.AppendEncode(space[:0], sum))
 }
 
-// Cause is what brought a frame about.
+// Cause is the command or effect that a frame is the result of.
 type Cause struct {
 	// Type is a command's type, or one of effect, takeover.
 	Type string `json:"type"`
@@ -37,15 +37,15 @@ type Cause struct {
 	// Digest is that of the command's content, as [CommandDigest] returns it. Empty for
 	// effects.
 	Digest string `json:"digest,omitempty"`
-	// By is the person who asked. Empty: no one is named.
+	// By is the person who asked. Empty: no person is named.
 	By string `json:"by,omitempty"`
-	// Door is where it came in: in, ctl, prompt, client. Empty for effects.
-	Door string `json:"door,omitempty"`
-	// Authenticated reports whether a login proves By; if not, it is the sender's word.
+	// Endpoint is where it was received: in, ctl, prompt, client, peer. Empty for effects.
+	Endpoint string `json:"endpoint,omitempty"`
+	// Authenticated reports whether a login proves By. Otherwise the sender claims it.
 	Authenticated bool `json:"authenticated,omitempty"`
-	// Account is the NATS account of the sender, as its server says. Empty: it did not.
+	// Account is the NATS account of the sender, as its server reports it. Empty: unknown.
 	Account string `json:"account,omitempty"`
-	// Reason is the person's own, for commands that carry one.
+	// Reason is the reason that the person gave.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -68,5 +68,5 @@ type Frame struct {
 	encryptedCause []byte // nil: Cause is complete
 }
 
-// Last is the number of the frame's last event.
+// Last returns the number of the frame's last event.
 func (f *Frame) Last() EventNumber { return f.First + EventNumber(len(f.Events)) - 1 }

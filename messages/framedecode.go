@@ -14,8 +14,8 @@ import (
 // ErrNewer is wrapped by the errors for frames and events of a newer version.
 var ErrNewer = errors.New("written by a newer version of reprise")
 
-// DecodeFrame reads a stored frame of agent a. It checks the checksum first;
-// the error says what is wrong and never comes with a frame.
+// DecodeFrame reads a stored frame of agent a. It verifies the checksum first. After an
+// error, which names what is wrong, it returns no frame.
 func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	cut := len(b) - sumSize
 	if cut < 1 || !bytes.Equal(b[cut:len(b)-4], sumEntry) {
@@ -123,8 +123,8 @@ func (c *Cause) read(s *source) error {
 			err = readText(s, &c.Digest)
 		case "by":
 			err = readText(s, &c.By)
-		case "door":
-			err = readText(s, &c.Door)
+		case "endpoint":
+			err = readText(s, &c.Endpoint)
 		case "authenticated":
 			c.Authenticated, err = s.DecodeBool()
 		case "account":

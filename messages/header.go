@@ -2,17 +2,17 @@ package messages
 
 import "strings"
 
-// The headers of a dead letter, beside those that the message came with. A door
-// that refuses a request names the code in HeaderCode, too.
+// The headers of a dead letter, besides those of the message itself. An endpoint that
+// refuses a request sets HeaderCode, too.
 const (
 	HeaderReason   = "Reprise-Reason"
 	HeaderCode     = "Reprise-Code"
-	HeaderSubject  = "Reprise-Subject"  // that the message was published to
+	HeaderSubject  = "Reprise-Subject"  // the subject that the message was published to
 	HeaderReceived = "Reprise-Received" // when the input stream stored it, RFC 3339
 	HeaderCut      = "Reprise-Cut"      // the full size of a body that did not fit
 )
 
-// OneLine makes text fit for a header: no control characters, valid UTF-8, at
+// OneLine returns text as a header can hold it: without control characters, valid UTF-8, at
 // most MaxMessage bytes.
 func OneLine(s string) string {
 	if len(s) > MaxMessage {
@@ -26,23 +26,23 @@ func OneLine(s string) string {
 	}, strings.ToValidUTF8(s, ""))
 }
 
-// HeaderRoot, on a prompt, is the first token of the installation that it is for: the
-// subjects of the agent protocol do not name it. A door of another refuses it.
+// HeaderRoot, on a prompt, is the root of the installation that it is for, which the
+// subjects of the agent protocol do not name. An endpoint of another one refuses it.
 const HeaderRoot = "Reprise-Root"
 
-// HeaderAfter, on a prompt that is asked again with its id, is the event up to
-// which its sender has seen everything: the stream goes on behind it. On messages of a
-// reply with [FactsEnd] it is that event.
+// HeaderAfter, on a prompt that is sent again with its id, is the event up to which its
+// sender has received everything: the stream continues after it. On messages of a reply
+// with [FactsEnd] it is that event.
 const HeaderAfter = "Reprise-After"
 
-// HeaderFacts, on a prompt, is which facts its sender wants. Without it: all that concern
-// the input and its turn.
+// HeaderFacts, on a prompt, selects the facts that its sender receives. Without it: all
+// about the input and its turn.
 const HeaderFacts = "Reprise-Facts"
 
-// FactsEnd, as HeaderFacts, asks for the fact that ends the input, and for the pauses that
-// keep it from its end. The text of the answer comes all the same.
+// FactsEnd, as HeaderFacts, selects the fact that ends the input and the pauses before it.
+// The text of the answer is sent in any case.
 const FactsEnd = "end"
 
-// HeaderEnd marks the last message of a reply to a prompt with [HeaderAlive]. Others get an
-// empty message behind it.
+// HeaderEnd marks the last message of a reply to a prompt with [HeaderAlive]. Other replies
+// end with an empty message.
 const HeaderEnd = "Reprise-End"

@@ -8,8 +8,8 @@ import (
 // ItemType is the kind of an item of history.
 type ItemType string
 
-// The item types this version gives a meaning to. Others are kept whole in
-// Item.Raw and never dropped.
+// The item types that this version interprets. Others are kept in Item.Raw, and never
+// dropped.
 const (
 	ItemMessage    ItemType = "message"
 	ItemReasoning  ItemType = "reasoning"
@@ -25,8 +25,8 @@ const (
 	RoleDeveloper = "developer" // the runtime's own notes to the model
 )
 
-// Item is one entry of what a model sees and says: a message, a call, a
-// result. Type says which fields have a meaning.
+// Item is one entry of a model's input or output: a message, a call, a result. Type
+// determines which fields are used.
 type Item struct {
 	Type ItemType `json:"type"`
 	// Role and Content belong to messages, reasoning and refusals.
@@ -35,24 +35,24 @@ type Item struct {
 	// CallID ties a function_call to its function_call_output.
 	CallID CallID `json:"call_id,omitempty"`
 	Name   string `json:"name,omitempty"`
-	// Arguments is what the model wrote, untouched: usually JSON, maybe not.
+	// Arguments is what the model wrote, unchanged. It may be invalid JSON.
 	Arguments string `json:"arguments,omitempty"`
 	Output    string `json:"output,omitempty"`
-	// ID is the provider's own name for the item, or for the answer that it is part of.
+	// ID is the provider's name for the item, or for the answer that it is part of.
 	ID string `json:"id,omitempty"`
-	// Raw is the provider's item as it came, where the fields above may not
-	// cover it. Provider says whose form that is.
+	// Raw is the provider's item as received, if the fields above may not cover it.
+	// Provider is whose format that is.
 	Raw      json.RawMessage `json:"raw,omitempty"`
 	Provider string          `json:"provider,omitempty"`
-	// Model is the model of the provider that may get Raw back. Empty: any.
+	// Model is the only model of the provider that Raw may be sent back to. Empty: any.
 	Model string `json:"model,omitempty"`
-	// Blob holds Output, RawBlob Raw, where it is too large for a frame. Nil: it
-	// is in its field.
+	// Blob is the reference to Output, RawBlob that to Raw, if it is too large for a
+	// frame. Nil: the field holds it.
 	Blob    *Blob `json:"blob,omitempty"`
 	RawBlob *Blob `json:"raw_blob,omitempty"`
 }
 
-// Text is a message from role that holds only text.
+// Text returns a message of one text part.
 func Text(role, text string) Item {
 	return Item{Type: ItemMessage, Role: role, Content: TextContent(text)}
 }
@@ -66,19 +66,19 @@ type Part struct {
 	// Type is "text" or "image_url".
 	Type string `json:"type"`
 	Text string `json:"text,omitempty"`
-	// ImageURL is an https or data address.
+	// ImageURL is an https or data URL.
 	ImageURL string `json:"image_url,omitempty"`
 	// Detail is how closely a model should look at the image: low, high, auto.
 	Detail string `json:"detail,omitempty"`
-	// Blob holds the text or the address where it is too large for a frame. Nil:
-	// it is in its field. Only events have it: no input can name one.
+	// Blob is the reference to the text or the URL if it is too large for a frame. Nil:
+	// the field holds it. Only events have it: an input cannot name a blob.
 	Blob *Blob `json:"blob,omitempty"`
 }
 
-// TextContent is content of one text part.
+// TextContent returns content of one text part.
 func TextContent(s string) Content { return Content{{Type: "text", Text: s}} }
 
-// Text is all text of the content, parts joined by newlines.
+// Text returns the text of the content, its parts joined by newlines.
 func (c Content) Text() string {
 	if len(c) == 1 {
 		return c[0].Text
@@ -154,17 +154,16 @@ type Usage struct {
 	CacheWrite int `json:"cache_write_tokens,omitempty"`
 }
 
-// Add is the sum of two usages.
+// Add returns the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.CacheWrite + v.CacheWrite}
 }
 
-// maxTokens is more than a model call can use, and little enough for sums of
-// them.
+// maxTokens is more than a model call can use, and small enough for sums.
 const maxTokens = 1 << 40
 
-// Clamped is a usage as it can be: no part is negative or beyond all bounds, and
-// none is larger than what it is part of. Servers report what they like.
+// Clamped returns a plausible usage: no number is negative or over maxTokens, and no part
+// is larger than the whole. Servers may report anything.
 func (u Usage) Clamped() Usage {
 	clamp := func(n, most int) int { return min(max(n, 0), most) }
 	u.Input, u.Output = clamp(u.Input, maxTokens), clamp(u.Output, maxTokens)

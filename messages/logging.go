@@ -2,9 +2,8 @@ package messages
 
 import "log/slog"
 
-// LogAttr is what a log line about an agent carries: agent, partition and, unless it
-// is zero, the epoch under which its owner acts. Of an address that cannot be it is
-// nothing.
+// LogAttr returns the attributes of a log message about an agent: agent, partition and,
+// unless it is zero, the epoch of its owner. It is empty for an invalid address.
 func (a AgentID) LogAttr(epoch Epoch) slog.Attr {
 	if a.Validate() != nil {
 		return slog.Attr{}
@@ -13,5 +12,5 @@ func (a AgentID) LogAttr(epoch Epoch) slog.Attr {
 	if epoch != 0 {
 		attrs = append(attrs, slog.Uint64("epoch", uint64(epoch)))
 	}
-	return slog.Group("", attrs...) // without a name it is no group of its own
+	return slog.Group("", attrs...) // without a name its attributes are inlined
 }

@@ -6,34 +6,33 @@ import (
 )
 
 // HeaderPerson, on an input, a command or an answer to a question, is the name of the
-// person who asks for it. Nothing proves it.
+// person who sends it. It is not authenticated.
 const HeaderPerson = "Reprise-Person"
 
-// MaxPerson is the most bytes of a person's name that are kept.
+// MaxPerson is the longest name of a person, in bytes. Longer ones are cut.
 const MaxPerson = 200
 
 // Person is who asked for what a frame records.
 type Person struct {
 	Name string `json:"name"`
-	// Claimed: nothing proves the name but its sender's word.
+	// Claimed reports whether the name is only claimed by the sender, not authenticated.
 	Claimed bool `json:"claimed,omitempty"`
-	// Account is the sender's NATS account, as its server says. Empty: it did not.
+	// Account is the sender's NATS account, as its server reports it. Empty: unknown.
 	Account string `json:"account,omitempty"`
-	// Endpoint is where it came in: in, ctl, prompt, client, or peer for what the
-	// agent above has passed down.
+	// Endpoint is where it was received: in, ctl, prompt, client, or peer for a decision
+	// that a parent has forwarded.
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
-// Person is who asked for it. Nil: no one is named, as for effects.
+// Person returns the person who asked. Nil: no person is named, as for effects.
 func (c Cause) Person() *Person {
 	if c.By == "" {
 		return nil
 	}
-	return &Person{Name: c.By, Claimed: !c.Authenticated, Account: c.Account, Endpoint: c.Door}
+	return &Person{Name: c.By, Claimed: !c.Authenticated, Account: c.Account, Endpoint: c.Endpoint}
 }
 
-// From returns the cause as asked for by p, at the cause's own endpoint. Nil: no one is
-// named.
+// From returns the cause with p as the person who asked. Nil: no person is named.
 func (c Cause) From(p *Person) Cause {
 	if p == nil {
 		c.By, c.Authenticated, c.Account = "", false, ""
@@ -43,8 +42,8 @@ func (c Cause) From(p *Person) Cause {
 	return c
 }
 
-// ClaimedBy is a person as a sender names them: on one line, of printable characters, and
-// not longer than MaxPerson bytes. Nil: the name is empty.
+// ClaimedBy returns the person that a sender names, reduced to printable characters and
+// MaxPerson bytes. Nil: the name is empty.
 func ClaimedBy(name string) *Person {
 	name = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

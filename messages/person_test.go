@@ -21,7 +21,7 @@ func TestClaimedBy(t *testing.T) {
 }
 
 func TestCausePerson(t *testing.T) {
-	plain := messages.Cause{Type: "approve", ID: "a", Door: "ctl", Reason: "why"}
+	plain := messages.Cause{Type: "approve", ID: "a", Endpoint: "ctl", Reason: "why"}
 	if p := plain.Person(); p != nil {
 		t.Errorf("no one is %+v", p)
 	}

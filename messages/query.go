@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// HeaderNext, on the empty message that ends a view, is the event (or line)
-// that the next page begins with. Without it there is no next page.
+// HeaderNext, on the empty message that ends a view, is the event (or line) that the next
+// page begins with. Without it there is no next page.
 const HeaderNext = "Reprise-Next"
 
-// HeaderAlive asks a door, with any value on a request, to say soon and often that it
-// has the request, and to number the messages of its reply. A door says so by an empty
-// message with HeaderAlive, which is no end, or with HeaderAlive on what it sends
-// anyway; its value is how many numbered messages have been sent so far. Whoever has not
-// received as many has lost some, and asks again.
+// HeaderAlive, with any value on a request, asks an endpoint for keep-alives, and for
+// numbers on the messages of its reply. A keep-alive is an empty message with HeaderAlive,
+// which does not end the reply, or HeaderAlive on another message; its value is how many
+// numbered messages have been sent so far. A requester that has received fewer has lost
+// some, and asks again.
 const HeaderAlive = "Reprise-Alive"
 
 // HeaderPart numbers, from 1, the messages of a reply to a request with HeaderAlive. A
-// reader that misses a number has lost what it was of, and asks again.
+// requester that misses a number has lost a message, and asks again.
 const HeaderPart = "Reprise-Part"
 
-// Headers on the empty message that ends a view of a tenant. HeaderCursor is
-// what asks for the next page; without it there is none. HeaderBehind is how
-// many messages of the log the view does not tell of yet; without it it tells of
-// all that were stored when it was asked. HeaderUnreadable is how many frames of the
-// tenant's agents could not be read, so that the view may lack what they tell.
+// Headers on the empty message that ends a view of a tenant. HeaderCursor is the cursor of
+// the next page; without it there is none. HeaderBehind is how many messages of the log the
+// view does not include yet; without it, it includes all that were stored at the time of the
+// request. HeaderUnreadable is how many frames of the tenant's agents could not be read; the
+// view may lack their contents.
 const (
 	HeaderCursor = "Reprise-Cursor"
 	HeaderBehind = "Reprise-Behind"
@@ -50,55 +50,54 @@ type Query struct {
 	From EventNumber `json:"from,omitempty"`
 	// Limit is the most lines wanted in one page. Zero: the server's choice.
 	Limit int `json:"limit,omitempty"`
-	// Follow goes on with what happens, for half a minute at a time.
+	// Follow continues with new events, for half a minute at a time.
 	Follow bool `json:"follow,omitempty"`
-	// Cursor asks for the page behind the one that ended with it. An agent's view is
-	// asked for it with From, too, and finds that page without it, only slower.
+	// Cursor asks for the page after the one that ended with it. For a view of an agent
+	// From is set, too; the page is found without the cursor, but slower.
 	Cursor string `json:"cursor,omitempty"`
-	// Kind and Phase choose agents of a tenant.
+	// Kind and Phase select agents of a tenant.
 	Kind  string `json:"kind,omitempty"`
 	Phase string `json:"phase,omitempty"`
-	// Last, which may be failed, chooses agents by how their newest turn ended; the
-	// view is agents.
+	// Last, which may be failed, selects agents by how their newest turn ended; the view
+	// is agents.
 	Last string `json:"last,omitempty"`
-	// Deleted lists what is left of deleted agents, too; the view is agents.
+	// Deleted includes deleted agents; the view is agents.
 	Deleted bool `json:"deleted,omitempty"`
-	// Tool and Outcome choose calls of tools, Model those of a model, named as in
-	// the definition.
+	// Tool and Outcome select calls of tools, Model those of a model, named as in the
+	// definition.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	Model   string `json:"model,omitempty"`
-	// Since and Until choose by time, from Since on and before Until: when an
-	// agent changed last, when a call was asked for, the hour of a model call.
-	// Zero: no bound.
+	// Since and Until select by time, from Since on and before Until: when an agent
+	// changed last, when a call was requested, the hour of a model call. Zero: no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Where are values that the arguments of a call must hold, all of them, by
-	// their paths: {"order":"7","who.vip":"true"}.
+	// Where are values that the arguments of a call must have, all of them, by their
+	// paths: {"order":"7","who.vip":"true"}.
 	Where map[string]string `json:"where,omitempty"`
 	// By is what the usage of a tenant is summed by: agent, kind, model, day or
 	// hour. Empty: model.
 	By string `json:"by,omitempty"`
-	// Remembered asks for an agent's remembered decisions in place of the calls
-	// that wait for one; the view is approvals.
+	// Remembered asks for an agent's remembered decisions instead of the calls that wait
+	// for one; the view is approvals.
 	Remembered bool `json:"remembered,omitempty"`
-	// Deep, Repair and Rate are of the view doctor: read payloads too, remove what
-	// is only a cache or named by nothing, and the most frames to read in a second.
-	// A rate of zero is the node's choice.
+	// Deep, Repair and Rate belong to the view doctor: read payloads, too; remove caches
+	// and unreferenced data; read at most so many frames in a second. A rate of zero is the
+	// node's choice.
 	Deep   bool `json:"deep,omitempty"`
 	Repair bool `json:"repair,omitempty"`
 	Rate   int  `json:"rate,omitempty"`
-	// Whole puts the payloads that are kept as blobs into the events that name
-	// them. The view is events or replay; history is always whole.
+	// Whole includes payloads that are stored as blobs in the events that refer to them.
+	// The view is events or replay; history is always whole.
 	Whole bool `json:"whole,omitempty"`
-	// Blob is the one that is wanted, by its hash or by enough of the beginning of
-	// it; its size may be left out. The view is blob.
+	// Blob is the blob that is wanted, by its hash or an unambiguous prefix of it; its size
+	// may be left out. The view is blob.
 	Blob Blob `json:"blob,omitzero"`
 }
 
 // BlobPiece is a piece of a blob: a line of the view blob.
 type BlobPiece struct {
-	// Blob is the whole that it is a piece of.
+	// Blob is the whole blob.
 	Blob   Blob  `json:"blob"`
 	Offset int64 `json:"offset"`
 	// Data is in base64.
@@ -112,23 +111,22 @@ type Approval struct {
 	Turn  TurnID  `json:"turn"`
 	Call  CallID  `json:"call"`
 	Tool  string  `json:"tool"`
-	// Arguments are those that the call would run with; a decision names them
-	// by ArgsHash.
+	// Arguments are those that the call would run with. A decision names them by ArgsHash.
 	Arguments string `json:"arguments"`
 	ArgsHash  string `json:"args_hash"`
-	// Reason is why it is asked about. Empty: not said.
+	// Reason is why it needs approval. Empty: not given.
 	Reason string `json:"reason,omitempty"`
 	// Flagged is the earlier call that this one repeats. Empty: none is known.
 	Flagged CallID `json:"flagged,omitempty"`
 	// ExpiresAt is when the call is denied without a decision. Zero: never.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	// N is its approval.requested, At when that was recorded.
+	// N is its approval.requested, At the time of that event.
 	N  EventNumber `json:"n"`
 	At time.Time   `json:"at,omitzero"`
 }
 
-// Remembered is a decision that holds for an agent's later calls of a tool: a
-// line of the view approvals with Query.Remembered.
+// Remembered is a decision that applies to an agent's later calls of a tool: a line of the
+// view approvals with Query.Remembered.
 type Remembered struct {
 	Agent AgentID `json:"agent"`
 	Tool  string  `json:"tool"`
@@ -137,27 +135,27 @@ type Remembered struct {
 	// Text is what the model reads of a denial.
 	Text   string `json:"text,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Person is who decided. Nil: no one is named.
+	// Person is the person who decided. Nil: no person is named.
 	Person *Person `json:"person,omitempty"`
-	// N is the event that remembers it, At when that was recorded.
+	// N is the event that recorded it, At the time of that event.
 	N  EventNumber `json:"n"`
 	At time.Time   `json:"at,omitzero"`
 }
 
-// Timer is an input that is to reach an agent later: a line of the view timers.
+// Timer is a scheduled input of an agent: a line of the view timers.
 type Timer struct {
 	Agent AgentID `json:"agent"`
 	Timer string  `json:"timer"`
-	// Next is when it comes.
+	// Next is when the input is due.
 	Next time.Time `json:"next"`
-	// Cron is when it comes again, in the time zone Zone. Empty: never.
+	// Cron is when it is due again, in the time zone Zone. Empty: never.
 	Cron string `json:"cron,omitempty"`
 	Zone string `json:"tz,omitempty"`
 	// Input is the id of the input that has set it.
 	Input  string `json:"input,omitempty"`
 	Policy Policy `json:"policy,omitempty"`
 	Text   string `json:"text"`
-	// N is its newest timer.set, Set when that was.
+	// N is its newest timer.set, Set the time of that event.
 	N   EventNumber `json:"n"`
 	Set time.Time   `json:"set"`
 }
@@ -186,8 +184,8 @@ func ParseQuery(body []byte) (Query, error) {
 	return q, nil
 }
 
-// knownFields refuses a field that this version does not know: an answer that
-// passes over a filter looks like another one.
+// knownFields refuses a field that this version does not know: an answer that ignores a
+// filter looks like an answer to another query.
 func knownFields(body []byte) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -10,13 +10,13 @@ import (
 // errServers quotes nothing of a list that cannot be read: any part of it may be secret.
 var errServers = errors.New("the address of the NATS server cannot be read: write nats://user:password@host:port, several with commas between, and in user and password %XX for everything but letters, digits, - and _")
 
-// serverAddress is one address: scheme, login, and what may be shown.
+// serverAddress is one address: scheme, login, and the part that may be shown.
 var serverAddress = regexp.MustCompile(`^((?:nats|tls|ws|wss)://)?([^\s/?#@,]*@)?((?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])?(?::[0-9]*)?)/?$`)
 
 // CheckServers returns an error, without anything of the text, unless servers is a list of
-// addresses that can be read in one way alone. A NATS client takes what it cannot read for
-// the names of hosts, asks name servers for them and quotes them in its errors, though
-// it may be the half of a password.
+// addresses that can be read in one way only. A NATS client takes other texts for host
+// names, sends them to name servers and quotes them in its errors, though they may be a
+// part of a password.
 func CheckServers(servers string) error {
 	if _, ok := shown(servers); !ok {
 		return errServers
@@ -34,7 +34,7 @@ func Redacted(servers string) string {
 	return text
 }
 
-// shown returns what may be shown of a list of addresses, and whether it can be read.
+// shown returns a list of addresses without logins, and whether it can be read.
 func shown(servers string) (string, bool) {
 	list := strings.Split(servers, ",")
 	// A comma in a login looks like the end of an address: where there is one, each

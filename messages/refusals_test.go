@@ -113,7 +113,7 @@ func readAs(t *testing.T, how string, header Header, body []byte) (any, error) {
 	case "query":
 		return ParseQuery(body)
 	case "answer":
-		return ParseVerdict(string(body))
+		return ParseDecision(string(body))
 	case "agent":
 		return ParseAgentID(string(body))
 	case "reply":

@@ -70,7 +70,7 @@ func sampleFrame(events ...Event) *Frame {
 		ID: "01JGK3Z6E0000000000000000B", Epoch: 7, First: 41,
 		Prev: "01JGK3Z6E0000000000000000A", PrevDigest: DigestOf([]byte("the frame before")),
 		Time:  testTime,
-		Cause: Cause{Type: "input", ID: "u1", By: "alice", Door: "prompt", Authenticated: true, Account: "acme", Reason: "asked"},
+		Cause: Cause{Type: "input", ID: "u1", By: "alice", Endpoint: "prompt", Authenticated: true, Account: "acme", Reason: "asked"},
 		Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", KeyID: "k1",
 		Events: events,
 	}

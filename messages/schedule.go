@@ -12,31 +12,30 @@ import (
 	cron "github.com/netresearch/go-cron"
 )
 
-// ForInput is what TimerSet.For says of a timer that brings an input.
+// ForInput is TimerSet.For of a timer of a scheduled input.
 const ForInput = "input"
 
-// Schedule says when an input is to reach its agent: after In, at At, or again
-// and again by Cron; no more than one of them is set. The zero value is at once.
+// Schedule is when an input is accepted: after In, at At, or repeatedly by Cron; at most
+// one of them is set. The zero value is at once.
 type Schedule struct {
-	// In counts from when the owner of the agent accepts it, at most maxDelay.
+	// In counts from when the owner of the agent receives the input; at most maxDelay.
 	In Span `json:"in,omitempty"`
 	// At is at most maxDelay away. One that has passed is at once.
 	At *time.Time `json:"at,omitempty"`
-	// Cron is a line as in ParseCron, read in the time zone Zone.
+	// Cron is a cron line as in ParseCron, in the time zone Zone.
 	Cron string `json:"cron,omitempty"`
 	Zone string `json:"tz,omitempty"`
-	// Name is what the timer is called, unique among the agent's. Empty: the
-	// input's id.
+	// Name is the name of the timer, unique within the agent. Empty: the input's id.
 	Name string `json:"name,omitempty"`
 }
 
 // maxDelay is how far ahead an input may be scheduled: ten years.
 const maxDelay = 3653 * 24 * time.Hour
 
-// Scheduled says that the input is to come later.
+// Scheduled reports whether the input is for later.
 func (s Schedule) Scheduled() bool { return s.In != 0 || s.At != nil || s.Cron != "" }
 
-// Check refuses a schedule that means nothing.
+// Check refuses an invalid schedule.
 func (s Schedule) Check() error {
 	set := 0
 	for _, is := range [...]bool{s.In != 0, s.At != nil, s.Cron != ""} {
@@ -69,8 +68,8 @@ func (s Schedule) Check() error {
 	return err
 }
 
-// First is when the input comes for the first time, as seen from now. It refuses
-// what Check does, and a time that is too far away.
+// First returns when the input is due for the first time. It refuses what Check refuses,
+// and a time that is too far from now.
 func (s Schedule) First(now time.Time) (time.Time, error) {
 	if err := s.Check(); err != nil {
 		return time.Time{}, err
@@ -90,10 +89,10 @@ func (s Schedule) First(now time.Time) (time.Time, error) {
 	return now.Add(time.Duration(s.In)), nil
 }
 
-// TimedInput is the input that a timer brings.
+// TimedInput is a scheduled input.
 type TimedInput struct {
-	// ID is the one it was sent with. If it comes again and again, TimerInputID
-	// makes one each time.
+	// ID is the id that it was sent with. If it is repeated, TimerInputID makes one each
+	// time.
 	ID       string          `json:"id"`
 	Policy   Policy          `json:"policy,omitempty"`
 	Content  Content         `json:"content"`
@@ -103,11 +102,11 @@ type TimedInput struct {
 	Options  InputOptions    `json:"options,omitzero"`
 }
 
-// timerID begins the ids of TimerInputID. Nobody may give one.
+// timerID is the prefix of the ids of TimerInputID. It is refused from outside.
 const timerID = "timer:"
 
-// TimerInputID is the idempotency key of the input that a timer with a cron line
-// brings; n is the timer.set that it fires for.
+// TimerInputID returns the idempotency key of a repeated input; n is the timer.set that
+// fires.
 func TimerInputID(timer string, n EventNumber) string {
 	return fmt.Sprintf("%s%s:%d", timerID, timer, n)
 }
@@ -116,7 +115,7 @@ func TimerInputID(timer string, n EventNumber) string {
 type Cron struct {
 	schedule cron.Schedule
 	zone     *time.Location
-	// hourly says that the line chooses no hour.
+	// hourly reports whether the line selects every hour.
 	hourly bool
 }
 
@@ -126,7 +125,7 @@ var cronFields = [...]struct{ name, values string }{
 	{"the month", "1-12 or JAN-DEC"}, {"the day of the week", "0-7 (0 and 7 are Sunday) or SUN-SAT"},
 }
 
-// cronWords stand for a whole line.
+// cronWords may be written instead of five fields.
 var cronWords = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
 
 var cronParser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom | cron.Descriptor)
@@ -136,8 +135,8 @@ const maxCron = 256
 
 // ParseCron reads a cron line: minute, hour, day of the month, month and day of
 // the week, each a number, *, a range, a list or a step, or one of @hourly,
-// @daily, @weekly, @monthly and @yearly. As in every crontab a line that chooses
-// days of the month and days of the week comes on both. zone is a name of the IANA time zone
+// @daily, @weekly, @monthly and @yearly. As in every crontab, a line that selects days of
+// the month and days of the week matches both. zone is a name of the IANA time zone
 // database; empty means UTC. The refusal names the field that is wrong.
 func ParseCron(line, zone string) (Cron, error) {
 	if len(line) > maxCron {
@@ -173,7 +172,7 @@ func parseZone(zone string) (*time.Location, error) {
 	return location, nil
 }
 
-// checkCron says which field is wrong.
+// checkCron refuses a line with a wrong field, and names it.
 func checkCron(line string, fields []string) error {
 	switch {
 	case len(fields) == 0:
@@ -197,9 +196,9 @@ func checkCron(line string, fields []string) error {
 	return nil
 }
 
-// Next is the first time after t; zero if there is none. Where clocks are set
-// forward, a time that is left out comes as much later; where they are set back,
-// a time that comes twice counts once, unless the line chooses no hour.
+// Next returns the first time after t; zero if there is none. Where clocks are set forward,
+// a skipped time is due as much later. Where they are set back, a repeated time counts
+// once, unless the line selects every hour.
 func (c Cron) Next(t time.Time) time.Time {
 	at := t.In(c.zone)
 	for range maxChanges {
@@ -213,11 +212,11 @@ func (c Cron) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxChanges is how many changes of the clocks are looked past for the next time:
-// a 29th of February may be eight years away.
+// maxChanges bounds how many changes of the clocks Next passes: a 29th of February may be
+// eight years away.
 const maxChanges = 100
 
-// between is the first time after t, as long as the clocks show what they do at at.
+// between returns the first time after t, with the clocks as they are set at at.
 func (c Cron) between(t, at time.Time) time.Time {
 	_, shown := at.Zone()
 	next := c.after(t, shown)
@@ -228,17 +227,17 @@ func (c Cron) between(t, at time.Time) time.Time {
 	_, before := change.Add(-1).Zone()
 	left := time.Duration(shown-before) * time.Second
 	switch {
-	case left > 0: // what was left out, by the clocks as they were
+	case left > 0: // skipped times, by the clocks as they were
 		if late := c.after(later(t, change.Add(-time.Second)), before); late.Before(change.Add(left)) && late.Before(next) {
 			return late
 		}
-	case !c.hourly && next.Before(change.Add(-left)): // shown once more
+	case !c.hourly && next.Before(change.Add(-left)): // repeated
 		return c.after(later(t, change.Add(-left-time.Second)), shown)
 	}
 	return next
 }
 
-// after is the first time after t by clocks that are so many seconds ahead of UTC.
+// after returns the first time after t by clocks that are so many seconds ahead of UTC.
 func (c Cron) after(t time.Time, ahead int) time.Time {
 	shift := time.Duration(ahead) * time.Second
 	next := c.schedule.Next(t.UTC().Add(shift))
@@ -255,7 +254,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// fillSchedule completes an input's schedule from its headers, and checks it.
+// fillSchedule completes an input's schedule from the headers, and checks it.
 func fillSchedule(in *Input, header Header) error {
 	s := &in.Schedule
 	for name, field := range map[string]*string{HeaderCron: &s.Cron, HeaderZone: &s.Zone, HeaderTimer: &s.Name} {

@@ -13,11 +13,11 @@ import (
 // snapshotFormat is the snapshot format that this version reads and writes.
 const snapshotFormat = 1
 
-// EncodeSnapshot writes v, a pointer to a struct, as the snapshot of that name
-// that agent a has: one msgpack map of
+// EncodeSnapshot returns v, a pointer to a struct, as the snapshot of that name of agent a:
+// one msgpack map of
 //
 //	f    format version
-//	v    what [Pack] makes of v
+//	v    v, as [Pack] writes it
 //	sum  CRC-32C of the agent's full address, the name, and all bytes before this entry
 //
 // The entry sum comes last and is always 9 bytes long.
@@ -40,9 +40,9 @@ func snapshotSum(a AgentID, name string, b []byte) uint32 {
 	return crc32.Update(checksum(a, []byte(name+"\x00")), castagnoli, b)
 }
 
-// DecodeSnapshot reads into v, a pointer to a struct, what EncodeSnapshot has
-// written for the same agent under the same name. It checks the checksum first. After
-// an error v may be half written; nothing that b can hold makes it panic.
+// DecodeSnapshot reads a snapshot of EncodeSnapshot for the same agent and name into v, a
+// pointer to a struct. It verifies the checksum first. After an error v may be partly
+// written. It does not panic, whatever b is.
 func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
 	cut := len(b) - sumSize
 	if cut < len(snapshotHead) || !bytes.Equal(b[cut:len(b)-4], sumEntry) {
@@ -57,9 +57,8 @@ func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
 	return Unpack(b[len(snapshotHead):cut], v)
 }
 
-// Pack writes v, a pointer to a struct, as a msgpack map of its exported fields,
-// named by their json tags where they have one. It is for what [Unpack] of the
-// same build reads; what is kept for good has a format of its own.
+// Pack returns v, a pointer to a struct, as a msgpack map of its exported fields, which are
+// named by their json tags.
 func Pack(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(1024) // most frames fit
@@ -75,11 +74,11 @@ func Pack(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unpack reads into v, a pointer to a struct, what Pack has written. A field that
-// v does not have is an error. After an error v may be half written; nothing that
-// b can hold makes it panic.
+// Unpack reads what Pack has written into v, a pointer to a struct. A field that v does not
+// have is an error. After an error v may be partly written. It does not panic, whatever b
+// is.
 func Unpack(b []byte, v any) error { return unmarshal(b, v, true) }
 
-// UnpackKnown is Unpack that leaves out the fields that v does not have: a newer version
-// has sent them, and they change nothing about the others.
+// UnpackKnown is like Unpack, but ignores fields that v does not have. It is for messages
+// that a newer version may have written.
 func UnpackKnown(b []byte, v any) error { return unmarshal(b, v, false) }

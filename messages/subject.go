@@ -6,12 +6,12 @@ import (
 	"unicode"
 )
 
-// DefaultRoot is the first token of our subjects unless configured otherwise.
+// DefaultRoot is the first token of all subjects unless configured otherwise.
 const DefaultRoot = "reprise"
 
-// ValidateRoot says whether root may be the first token of an installation's subjects:
-// a token as [ValidateToken] has it, under which nobody else has subjects. The error
-// names it and is messages.BadAddress.
+// ValidateRoot returns an error unless root may be the first token of an installation's
+// subjects: a token as [ValidateToken] allows it that is not used by others. The code of
+// the error is BadAddress.
 func ValidateRoot(root string) error {
 	if err := ValidateToken("subject root", root); err != nil {
 		return err
@@ -42,8 +42,8 @@ type Subjects struct {
 	Root string
 }
 
-// Names says whether root, of a request that names one, is this installation's; empty:
-// it names none.
+// Names reports whether root, as a request names it, is this installation's. It is true if
+// root is empty: the request names none.
 func (s Subjects) Names(root string) bool { return root == "" || root == s.root() }
 
 func (s Subjects) root() string {
@@ -57,71 +57,72 @@ func (s Subjects) agent(family string, a AgentID) string {
 	return s.root() + "." + family + "." + a.Tenant + "." + a.Kind + "." + a.Key
 }
 
-// In is where inputs for a are published.
+// In returns the subject of inputs for a.
 func (s Subjects) In(a AgentID) string { return s.agent("in", a) }
 
-// Ctl is where commands for a are published.
+// Ctl returns the subject of commands for a.
 func (s Subjects) Ctl(a AgentID) string { return s.agent("ctl", a) }
 
-// Peer is where other agents' commands for a are stored. Nobody but nodes may publish
-// there: who may decide for one agent could speak for its parent or child else.
+// Peer returns the subject that the commands of other agents for a are stored under. Only
+// nodes may publish to it: a user who may decide for one agent could act as its parent or
+// child otherwise.
 func (s Subjects) Peer(a AgentID) string {
 	return s.root() + ".inq." + a.Partition().String() + ".peer." + a.Tenant + "." + a.Kind + "." + a.Key
 }
 
-// Query is where views of a are asked for.
+// Query returns the subject of requests for views of a.
 func (s Subjects) Query(a AgentID) string { return s.agent("q", a) }
 
-// TenantQuery is where views of a whole tenant are asked for.
+// TenantQuery returns the subject of requests for views of a tenant.
 func (s Subjects) TenantQuery(tenant string) string { return s.root() + ".q." + tenant }
 
-// StoreQuery is where views of the whole store are asked for, all tenants
-// together: it is an administrator's.
+// StoreQuery returns the subject of requests for views of the whole store, all tenants
+// together. It is for administrators.
 func (s Subjects) StoreQuery() string { return s.root() + ".q" }
 
-// Live is where deltas of a are published.
+// Live returns the subject of deltas of a.
 func (s Subjects) Live(a AgentID) string { return s.agent("live", a) }
 
-// DeadLetter is where an input for a that can never be applied is kept.
+// DeadLetter returns the subject of inputs for a that can never be applied.
 func (s Subjects) DeadLetter(a AgentID) string { return s.agent("dlq", a) }
 
-// stored is where something of a's is kept, by partition.
+// stored returns the subject of stored data of a, with its partition.
 func (s Subjects) stored(family string, a AgentID) string {
 	return s.root() + "." + family + "." + a.Partition().String() + "." + a.Tenant + "." + a.Kind + "." + a.Key
 }
 
-// Log is where a's frames are stored.
+// Log returns the subject of a's frames.
 func (s Subjects) Log(a AgentID) string { return s.stored("log", a) }
 
-// Snapshots is what the subjects of a's snapshots begin with, before the name.
+// Snapshots returns the prefix of the subjects of a's snapshots, before the name.
 func (s Subjects) Snapshots(a AgentID) string { return s.stored("snap", a) }
 
-// Blobs is what the subjects of a's payloads begin with, before the hash.
+// Blobs returns the prefix of the subjects of a's blobs, before the hash.
 func (s Subjects) Blobs(a AgentID) string { return s.stored("blob", a) }
 
-// BlobsOf is the filter for the payloads of a whole partition.
+// BlobsOf returns the filter for the blobs of a partition.
 func (s Subjects) BlobsOf(p Partition) string { return s.root() + ".blob." + p.String() + ".>" }
 
-// LogOf is the filter for the frames of a whole partition.
+// LogOf returns the filter for the frames of a partition.
 func (s Subjects) LogOf(p Partition) string { return s.root() + ".log." + p.String() + ".>" }
 
-// InboxOf is the filter for the stored inputs and commands of a partition.
+// InboxOf returns the filter for the stored inputs and commands of a partition.
 func (s Subjects) InboxOf(p Partition) string { return s.root() + ".inq." + p.String() + ".>" }
 
-// InboxOfAgent is the filter for the stored inputs and commands of an agent.
+// InboxOfAgent returns the filter for the stored inputs and commands of an agent.
 func (s Subjects) InboxOfAgent(a AgentID) string {
 	return s.root() + ".inq." + a.Partition().String() + ".*." + a.Tenant + "." + a.Kind + "." + a.Key
 }
 
-// Definition is where the definition with this hash is stored.
+// Definition returns the subject of the definition with this hash.
 func (s Subjects) Definition(hash string) string { return s.root() + ".def." + hash }
 
-// Any is a subject family with a wildcard for the rest, such as reprise.in.>
+// Any returns the filter for a family of subjects, such as reprise.in.>
 func (s Subjects) Any(family string) string { return s.root() + "." + family + ".>" }
 
-// Replies is where answers to a user of a tenant come to, as the prefix of its
-// inboxes. What a tenant's command names as its reply subject may be there or outside
-// of all that is ours; nothing is answered there to anybody of another tenant.
+// Replies returns the prefix of the inboxes of a user of a tenant. A reply subject that a
+// command of the tenant names may be under it, or outside of the installation's subjects.
+// Answers to other tenants are never published under it.
 func (s Subjects) Replies(tenant, user string) string {
 	return repliesRoot + "." + s.root() + "." + tenant + "." + user
 }
@@ -129,19 +130,19 @@ func (s Subjects) Replies(tenant, user string) string {
 // repliesRoot is the first token of the subjects of Replies.
 const repliesRoot = "_REPLY"
 
-// Status is where the agent protocol asks for a's status.
+// Status returns the subject of the agent protocol for a's status.
 func Status(a AgentID) string { return "agents.status." + a.Kind + "." + a.Tenant + "." + a.Key }
 
-// Question is where the answer to a question goes that was asked in the middle of a
-// prompt's reply. Token is what nobody can know who was not asked.
+// Question returns the subject for the answer to a question in the reply to a prompt. Only
+// the recipient of the question knows token.
 func Question(a AgentID, token string) string {
 	return "agents.answer." + a.Kind + "." + a.Tenant + "." + a.Key + "." + token
 }
 
-// Prompt is where the Synadia Agent Protocol for NATS prompts a.
+// Prompt returns the subject of the Synadia Agent Protocol for NATS for prompts to a.
 func Prompt(a AgentID) string { return "agents.prompt." + a.Kind + "." + a.Tenant + "." + a.Key }
 
-// ParsePrompt reads the agent from an agents.prompt or agents.status subject.
+// ParsePrompt returns the agent of an agents.prompt or agents.status subject.
 func ParsePrompt(subject string) (AgentID, error) {
 	t := strings.Split(subject, ".")
 	if len(t) != 5 || t[0] != "agents" {
@@ -153,7 +154,7 @@ func ParsePrompt(subject string) (AgentID, error) {
 
 var agentFamilies = []string{"in", "ctl", "q", "live", "dlq"}
 
-// ParseAgent reads the agent from a subject of the in, ctl, q, live or dlq family.
+// ParseAgent returns the agent of a subject of the in, ctl, q, live or dlq family.
 func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".")
 	t := strings.Split(rest, ".")
@@ -164,8 +165,8 @@ func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err erro
 	return t[0], a, a.Validate()
 }
 
-// ParseInbox reads a stored inbox subject: which door (in, ctl, or peer for what
-// other agents say) and which agent.
+// ParseInbox returns the family (in, ctl, or peer for commands of other agents) and the
+// agent of a stored inbox subject.
 func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".inq.")
 	t := strings.Split(rest, ".")
@@ -182,7 +183,7 @@ func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err erro
 	return t[1], a, nil
 }
 
-// ParseLog reads the agent from a log subject.
+// ParseLog returns the agent of a log subject.
 func (s Subjects) ParseLog(subject string) (AgentID, error) {
 	rest, ok := strings.CutPrefix(subject, s.root()+".log.")
 	t := strings.Split(rest, ".")
@@ -199,16 +200,16 @@ func (s Subjects) ParseLog(subject string) (AgentID, error) {
 	return a, nil
 }
 
-// maxReply is the longest reply subject, in bytes: a server cuts the connection
-// of whoever publishes to a subject that does not fit its control line.
+// maxReply is the longest reply subject, in bytes: a server closes the connection of a
+// client that publishes to a subject longer than its control line.
 const maxReply = 1024
 
 func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
 
-// NodeOrders is where operators tell a node what to do; with an empty id, where any
-// node says which there are. Only those who may publish to _actor reach it.
+// NodeOrders returns the subject of an operator's requests to a node; with an empty id,
+// that of requests for the list of nodes. Only those who may publish to _actor reach it.
 func (s Subjects) NodeOrders(id string) string {
 	if id == "" {
 		return "_actor." + s.root() + ".node"
@@ -216,8 +217,8 @@ func (s Subjects) NodeOrders(id string) string {
 	return "_actor." + s.root() + ".node." + id
 }
 
-// TenantAt is the tenant that a request to this subject is about: one of the agent
-// protocol, or of the q family. Empty: none.
+// TenantAt returns the tenant of a subject of the agent protocol or of the q family.
+// Empty: it has none.
 func (s Subjects) TenantAt(subject string) string {
 	if rest, ok := strings.CutPrefix(subject, s.root()+".q."); ok {
 		tenant, _, _ := strings.Cut(rest, ".")
@@ -229,20 +230,20 @@ func (s Subjects) TenantAt(subject string) string {
 	return ""
 }
 
-// serverReplies are the first tokens of subjects by which servers bring an answer to
+// serverReplies are the first tokens of subjects by which servers route an answer to
 // another account or cluster.
 var serverReplies = []string{"_R_", "_GR_"}
 
-// Across says whether a reply subject leads to another account or cluster: the server
-// that has it does not know whether anybody hears there.
+// Across reports whether a reply subject leads to another account or cluster. The server
+// does not know then whether it has a subscriber.
 func Across(reply string) bool {
 	first, _, _ := strings.Cut(reply, ".")
 	return slices.Contains(serverReplies, first)
 }
 
-// AllowNamedReply is AllowReply for a subject that a body or header of a command for
-// one of the tenant's agents names. Those by which servers bring answers to other
-// accounts are refused, too: nobody knows one that is his own.
+// AllowNamedReply is AllowReply for a subject that a body or header of a command for one of
+// the tenant's agents names. It also refuses subjects by which servers route answers to
+// other accounts: no client knows one of its own.
 func (s Subjects) AllowNamedReply(tenant, subject string) error {
 	if Across(subject) {
 		return Refuse(ForbiddenReply, "reply subject %q: it belongs to the NATS server; use an inbox or a subject of your own", subject)
@@ -250,10 +251,10 @@ func (s Subjects) AllowNamedReply(tenant, subject string) error {
 	return s.AllowReply(tenant, subject)
 }
 
-// AllowReply says whether subject may get the answers to a request about a tenant;
-// empty: about none. Subjects of ours, of the agent protocol and of the server are
-// refused: an answer there would be a way to write where the caller may not. So are
-// those of Replies for other tenants.
+// AllowReply refuses a subject for the answers to a request about a tenant; an empty tenant
+// is none. It refuses the subjects of the installation, of the agent protocol and of the
+// server, because answers would be a way to write where the caller may not, and those of
+// Replies for other tenants.
 func (s Subjects) AllowReply(tenant, subject string) error {
 	if subject == "" {
 		return nil

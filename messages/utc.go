@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// UTC returns what makes UTC of the times in the exported fields of a T, for what is decoded
-// holds them in the zone of the machine.
+// UTC returns a function that converts the times in the exported fields of a T to UTC, for they
+// are decoded in the local time zone.
 func UTC[T any]() func(*T) {
 	in := utcOf(reflect.TypeFor[T]())
 	return func(v *T) {
@@ -16,8 +16,8 @@ func UTC[T any]() func(*T) {
 	}
 }
 
-// utcOf returns what makes UTC of the times in a value of type t, for messages are the
-// same on every machine. Nil: it has none.
+// utcOf returns a function that converts the times in a value of type t to UTC: the library
+// decodes them in the local time zone. Nil: t has no times.
 func utcOf(t reflect.Type) func(reflect.Value) {
 	switch t.Kind() {
 	case reflect.Struct:

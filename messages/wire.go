@@ -5,16 +5,16 @@ import (
 	"reflect"
 )
 
-// PackCommand writes a command for another node of the same build or a near one.
+// PackCommand returns a command as it is sent to another node.
 func PackCommand(c Command) ([]byte, error) {
 	p := reflect.New(reflect.TypeOf(c))
 	p.Elem().Set(reflect.ValueOf(c))
 	return Pack(p.Interface())
 }
 
-// UnpackCommand reads a command of that type as PackCommand has written it. A type
-// or a field that this version does not know is an error: without it the command might
-// mean something else.
+// UnpackCommand reads a command of that type as PackCommand has written it. A type or a
+// field that this version does not know is an error, because the command might mean
+// something else without it.
 func UnpackCommand(commandType string, b []byte) (Command, error) {
 	e := commandsByType[commandType]
 	if e == nil {

@@ -44,7 +44,7 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 // Ask gives the command to the agent and a function that waits for the answer.
 // The refusal of a node that has stopped is messages.Unavailable.
 func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages.Answer) {
-	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Door: "client"}, Came: time.Now()})
+	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: "client"}, Came: time.Now()})
 }
 
 // Deliver is Do for a command with all that an owner knows of it.

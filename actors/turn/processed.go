@@ -70,7 +70,7 @@ func (s *State) Record(f *messages.Frame) {
 // input.accepted or timer.set, else the frame's first. It reports whether a command is the
 // frame's cause.
 func processedBy(f *messages.Frame) (messages.EventNumber, bool) {
-	if f.Cause.Door == "" || f.Cause.ID == "" {
+	if f.Cause.Endpoint == "" || f.Cause.ID == "" {
 		return 0, false
 	}
 	for i, ev := range f.Events {

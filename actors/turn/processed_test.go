@@ -20,7 +20,7 @@ func processing(t *testing.T, times ...time.Time) *turn.State {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: c.ID, Door: "ctl"}, Events: events})
+		s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: c.ID, Endpoint: "ctl"}, Events: events})
 	}
 	return s
 }
@@ -85,7 +85,7 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 		first := s.Last + 1
 		events, err := s.Decide(turn.Env{Now: at, Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}, Definition: turn.Definition{Model: "m", MaxSteps: 1, MaxQueue: 9}}, c)
 		if err == nil {
-			s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "ctl"}, Events: events})
+			s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "ctl"}, Events: events})
 		}
 		return events, err
 	}

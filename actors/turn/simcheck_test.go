@@ -21,7 +21,7 @@ func (s *sim) decide(cmd any) {
 	first, cause := s.live.Last+1, messages.Cause{Type: "effect"}
 	events, err := s.feed(cmd)
 	if isCommand {
-		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}
+		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "client"}
 		s.redelivered(c, events, err)
 	} else if err != nil {
 		s.fail("an outcome was refused\n%+v: %v", cmd, err)
@@ -87,7 +87,7 @@ func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []m
 
 // spend notes which id the frame has spent, and the event that is its answer.
 func (s *sim) spend(f *messages.Frame) {
-	if f.Cause.Door == "" || f.Cause.ID == "" {
+	if f.Cause.Endpoint == "" || f.Cause.ID == "" {
 		return
 	}
 	s.spent[f.Cause.ID] = f.First

@@ -26,7 +26,7 @@ func (s *sim) deletes(c messages.Delete) {
 		s.redelivered(c, events, err)
 		return
 	}
-	s.write(first, messages.Cause{Type: c.CommandType(), Door: "client"}, events)
+	s.write(first, messages.Cause{Type: c.CommandType(), Endpoint: "client"}, events)
 	if s.chance(5) {
 		return
 	}
@@ -38,7 +38,7 @@ func (s *sim) deletes(c messages.Delete) {
 	c.Last, s.env.Upto, first = 0, &messages.Extent{Blobs: uint64(s.steps)}, s.live.Last+1
 	events, err = s.feed(c)
 	s.redelivered(c, events, err)
-	s.write(first, messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}, events)
+	s.write(first, messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "client"}, events)
 	if s.live.Life.Deleted == nil || s.live.Life.Deleted.Upto != *s.env.Upto {
 		s.fail("a tombstone does not record how far the removal goes")
 	}
@@ -50,7 +50,7 @@ func (s *sim) purged(f *messages.Frame) {
 		return
 	}
 	s.spent = map[string]messages.EventNumber{}
-	if (f.Cause.Door == "" || f.Cause.ID == "") && !s.blind {
+	if (f.Cause.Endpoint == "" || f.Cause.ID == "") && !s.blind {
 		s.fail("a delete that comes again would have another effect")
 	}
 	if s.chance(2) { // else the removal is late

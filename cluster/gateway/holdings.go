@@ -30,7 +30,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 			if unknown != nil {
 				return unknown
 			}
-			line.Damaged, line.Last, line.Holdings.Sealed = err.Error(), tail.Last, true
+			line.Damaged, line.Last, line.Holdings.Encrypted = err.Error(), tail.Last, true
 			break
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 		projections.Fold(rec.Frame, 0, &life, &children)
 		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
 		line.Last = rec.Frame.Last()
-		line.Holdings.Sealed = line.Holdings.Sealed || rec.Frame.KeyID != ""
+		line.Holdings.Encrypted = line.Holdings.Encrypted || rec.Frame.KeyID != ""
 	}
 	if err := exists(a, 0, line.Last); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 		return err
 	}
 	line.Snapshots = len(snapshots)
-	if line.Letters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
+	if line.DeadLetters, err = g.held(ctx, g.DeadLetters, g.Subjects.DeadLetter(a)); err != nil {
 		return err
 	}
 	if line.Waiting, err = g.held(ctx, g.Inbox, g.Subjects.InboxOfAgent(a)); err != nil {

@@ -226,6 +226,6 @@ func question(p messages.Approval, most int) string {
 	if !p.ExpiresAt.IsZero() {
 		fmt.Fprintf(&b, "Without an answer by %s it is denied.\n", p.ExpiresAt.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
-	b.WriteString("Answer " + messages.HowToAnswer + ".")
+	b.WriteString("Answer " + messages.AnswerHelp + ".")
 	return b.String()
 }

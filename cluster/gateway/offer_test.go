@@ -66,7 +66,7 @@ func TestQueriesAreAnswered(t *testing.T) { // A100
 	denied, decided := h.next(), messages.Deny{Turn: "t2", Call: "b", ArgsHash: messages.HashArguments(`{"cents":1}`), Text: &text}
 	decided.ID = messages.IDOf(denied.Command)
 	sameCommand(t, denied.Command, decided)
-	if denied.Cause.Door != "prompt" || denied.Agent != till || denied.Cause.ID == "" {
+	if denied.Cause.Endpoint != "prompt" || denied.Agent != till || denied.Cause.ID == "" {
 		t.Errorf("it was delivered as %+v", denied.Deliver)
 	}
 	denied.answers <- messages.Answer{N: 7}
@@ -149,7 +149,7 @@ func TestTwoAnswersHaveOneEffect(t *testing.T) {
 		first.hears(fmt.Sprintf("reprise.notice %q", "About call a of turn t2: your answer changed nothing: "+why))
 	}
 	first.answers(0, "perhaps")
-	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, for the call waits no more: "perhaps" is no answer: write `+messages.HowToAnswer))
+	first.hears(fmt.Sprintf("reprise.notice %q", `About call a of turn t2: your answer changed nothing, for the call waits no more: "perhaps" is no answer: write `+messages.AnswerHelp))
 }
 
 // The id of a decision says nothing of what it is about: whoever may publish

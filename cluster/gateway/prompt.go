@@ -44,7 +44,7 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	}
 	feed, leave := g.Hub.follow(a)
 	after := eventNumber(r.Header.Get(messages.HeaderAfter))
-	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Door: "prompt"}.From(personOf(r))}
+	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Endpoint: "prompt"}.From(personOf(r))}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	streams := g.begin(func() {
 		defer leave()

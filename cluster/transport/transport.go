@@ -21,8 +21,8 @@
 package transport
 
 import (
-	"errors"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"

@@ -52,7 +52,7 @@ const secret = "the launch code is 4711"
 // entry is a frame that holds the secret in an event and in its cause.
 func entry(t *testing.T, a messages.AgentID, tail eventlog.Tail) eventlog.Entry {
 	e := logtest.Entry(t, a, tail, messages.InputAccepted{Input: "u1", Content: messages.TextContent(secret)}, messages.CommandNoop{Reason: secret})
-	e.Frame.Cause = messages.Cause{Type: "input", ID: "u1", Door: "in", By: "carol " + secret, Account: secret, Reason: secret}
+	e.Frame.Cause = messages.Cause{Type: "input", ID: "u1", Endpoint: "in", By: "carol " + secret, Account: secret, Reason: secret}
 	return logtest.Encode(t, e)
 }
 

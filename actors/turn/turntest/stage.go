@@ -89,10 +89,10 @@ func (s *Stage) Decide(cmd any) {
 	}
 	cause := messages.Cause{Type: "effect"}
 	if c, ok := cmd.(messages.Command); ok {
-		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Door: "client"}
+		cause = messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "client"}
 	}
 	if del, ok := cmd.(messages.Delete); ok && s.State.Life.Deleted == nil { // the frame before the tombstone
-		cause = messages.Cause{Type: del.CommandType(), Door: "client"}
+		cause = messages.Cause{Type: del.CommandType(), Endpoint: "client"}
 	}
 	s.append(first, cause, events)
 }

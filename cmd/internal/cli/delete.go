@@ -122,8 +122,8 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 	line("%d events in %d frames, %s", held.Events, held.Frames, sizeText(held.Bytes))
 	line("%d blobs, %s", held.Blobs, sizeText(held.BlobBytes))
 	line("%d snapshots", held.Snapshots)
-	line("%d dead letters", held.Letters)
-	if held.Sealed {
+	line("%d dead letters", held.DeadLetters)
+	if held.Encrypted {
 		line("the key that its events are sealed with: copies and backups of them become unreadable")
 	}
 	if held.Children > 0 {

@@ -21,7 +21,7 @@ func TestDelete(t *testing.T) { // A108
 	w.run("delete", "worker/a").exits(2, "--dry-run", "--yes")
 	w.run("delete", "worker/a", "--dry-run").exits(0, "worker/a would lose", "events in", "0 blobs", "0 dead letters")
 	dry := w.run("delete", "worker/a", "--dry-run", "-o", "json").exits(0).objects()[0]
-	wantKeys(t, dry, "agent", "last", "frames", "events", "bytes", "blobs", "blob_bytes", "snapshots", "letters", "sealed", "waiting")
+	wantKeys(t, dry, "agent", "last", "frames", "events", "bytes", "blobs", "blob_bytes", "snapshots", "dead_letters", "encrypted", "waiting")
 	w.run("show", "worker/a").exits(0, "running")
 	w.run("delete", "worker/a", "--yes", "--id", "d", "--reason", "the customer asked").exits(0, "worker/a: deleted", "was aborted")
 	w.run("delete", "worker/a", "--yes", "--id", "d").exits(0, "applied before")

@@ -140,7 +140,7 @@ func (t *turn) answer(ctx context.Context, q client.Question, line string) (left
 // there was none, or that the answer had no effect.
 func (t *turn) decideOn(ctx context.Context, w projections.Waiting) (left bool, err error) {
 	t.asked[placeOf(w)] = true
-	prompt := t.agent + " waits for approval: " + projections.Printable(waitText(w), 0) + "\n  Answer " + messages.HowToAnswer + "."
+	prompt := t.agent + " waits for approval: " + projections.Printable(waitText(w), 0) + "\n  Answer " + messages.AnswerHelp + "."
 	line, v, err := t.question(ctx, prompt+letItRun)
 	if line == "" || err != nil {
 		return true, err
@@ -169,7 +169,7 @@ func (t *turn) heardBelow(ev client.Event) bool { return t.rests == "" || ev.Typ
 
 // question asks until the answer can be read. An empty line means that there is
 // none.
-func (t *turn) question(ctx context.Context, prompt string) (line string, v messages.Verdict, err error) {
+func (t *turn) question(ctx context.Context, prompt string) (line string, v messages.Decision, err error) {
 	if t.open {
 		t.app.printf("\n")
 		t.open = false
@@ -185,7 +185,7 @@ func (t *turn) question(ctx context.Context, prompt string) (line string, v mess
 		if line = strings.TrimSpace(line); line == "" {
 			return "", v, nil
 		}
-		if v, err = messages.ParseVerdict(line); err == nil {
+		if v, err = messages.ParseDecision(line); err == nil {
 			return line, v, nil
 		}
 		prompt = "  " + projections.Printable(err.Error(), 0) + letItRun

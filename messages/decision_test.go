@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestVerdicts(t *testing.T) { // A41, A102
+func TestDecisions(t *testing.T) { // A41, A102
 	const plain, remembered = `{"id":"","call":"c","turn":"t2","args_hash":"h"}`, `{"id":"","call":"c","turn":"t2","args_hash":"h","remember":true}`
 	text := func(s string) string { return `deny {"id":"","call":"c","turn":"t2","args_hash":"h","text":` + s + `}` }
 	for answer, want := range map[string]string{
@@ -45,7 +45,7 @@ func TestVerdicts(t *testing.T) { // A41, A102
 		"no:" + strings.Repeat("a", MaxDenial+1):    "too_large the text of the denial has 8193 bytes: the limit is 8192",
 		"no:" + strings.Repeat("a", MaxBody):        "too_large the answer has",
 	} {
-		v, err := ParseVerdict(answer)
+		v, err := ParseDecision(answer)
 		var got string
 		var refused *Error
 		switch {
@@ -53,7 +53,7 @@ func TestVerdicts(t *testing.T) { // A41, A102
 			c := v.Command(Approval{Turn: "t2", Call: "c", ArgsHash: "h", N: 7})
 			b, _ := json.Marshal(c)
 			got = c.CommandType() + " " + string(b)
-		case errors.As(err, &refused) && v == Verdict{}:
+		case errors.As(err, &refused) && v == Decision{}:
 			got = string(refused.Code) + " " + refused.Message
 		}
 		if got != want && (err == nil || !strings.HasPrefix(got, want)) {
@@ -63,15 +63,15 @@ func TestVerdicts(t *testing.T) { // A41, A102
 }
 
 // Nothing but a plain yes approves.
-func FuzzVerdict(f *testing.F) {
+func FuzzDecision(f *testing.F) {
 	for _, s := range []string{"yes", "no: x", "never", `{"decision":"deny","text":"x","remember":true}`, `{"decision":"approve"}`, `{"prompt":"Y"}`, `{"prompt":"no:"}`, "\xff", "{"} {
 		f.Add(s)
 	}
 	yes := []string{"yes", "y", "approve", "always"}
 	f.Fuzz(func(t *testing.T, answer string) {
-		v, err := ParseVerdict(answer)
+		v, err := ParseDecision(answer)
 		if err != nil {
-			if v != (Verdict{}) {
+			if v != (Decision{}) {
 				t.Fatalf("%q is refused and means %+v", answer, v)
 			}
 			return

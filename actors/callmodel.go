@@ -90,7 +90,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	}
 	missing := a.missing
 	a.rewritten, a.missing = nil, nil
-	above := messages.Hearers(a.state.Turn.Callers)
+	above := messages.Subscribers(a.state.Turn.Callers)
 	c := &modelCall{a: a, effect: e, provider: m.provider}
 	c.failed = func(err *providers.Error) any { return c.erred(err) }
 	c.shows = func(d providers.Delta) {

@@ -374,7 +374,7 @@ func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 		}
 		letters := s.Letters()
 		first, last := letters[0].Command.(messages.Report), letters[len(letters)-1].Command.(messages.Report)
-		if first.ID != last.ID || last.What != messages.ReportFailed || last.Message != first.Message || last.Spent != first.Spent {
+		if first.ID != last.ID || last.What != messages.ReportFailed || last.Message != first.Message || last.Used != first.Used {
 			t.Errorf("first %+v\nthen %+v", first, last)
 		}
 	}

@@ -9,44 +9,44 @@ import (
 	"time"
 )
 
-// An agent that is another's tool is its child. Parent and child have each
-// their own log and are linked both ways: child.spawned names the child, the
-// child's input.accepted names the parent. They talk by commands, at least once,
-// with ids that are derived from what they are about:
+// An agent that is the tool of another agent is its child. Each has its own log, and the
+// logs refer to each other: child.spawned names the child, the child's input.accepted names
+// the parent. They send commands to each other, at least once, with ids that are derived
+// from the content:
 //
-//	Task     parent to child   do this, as an input
-//	Recall   parent to child   do it no more
-//	Report   child to parent   it waits for a person, it goes on, it has ended
-//	Settled  to whoever passed a person's decision down: what became of it
+//	Task     parent to child   an input
+//	Recall   parent to child   cancel the input
+//	Report   child to parent   it waits for a person, continues, or has ended
+//	Settled  child to parent   the outcome of a forwarded decision
 //
 // None of these is accepted on an input or command subject.
 
-// The bounds of children, where a definition does not say otherwise, and of what
-// is told of calls that wait.
+// The limits of children, unless a definition overrides them, and of the lists of waiting
+// calls.
 const (
 	// MaxCallers is how many callers may be above a child.
 	MaxCallers = 8
-	// MaxChildren is how many children the calls of one turn may bring to life.
+	// MaxChildren is how many children the calls of one turn may create.
 	MaxChildren = 64
-	// MaxWaits is how many calls below an agent it lists as waiting.
+	// MaxWaits is how many waiting calls of its descendants an agent lists.
 	MaxWaits = 32
-	// MaxWaitText is how many bytes of a waiting call's arguments, or of its
-	// reason, are told above its own agent.
+	// MaxWaitText is how many bytes of the arguments or the reason of a waiting call are
+	// sent to its agent's parent.
 	MaxWaitText = 2 << 10
 )
 
-// Caller is a tool call that is another agent's task.
+// Caller is the tool call of a parent that is a child's task.
 type Caller struct {
 	Agent string `json:"agent"` // its full address
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
-	// Detached says that nobody waits for the answer.
+	// Detached reports whether the call does not wait for the answer.
 	Detached bool `json:"detached,omitempty"`
 }
 
-// Hearers are those of a chain of callers who hear of what the agent below them
-// says, the nearest last: nobody above a detached call does.
-func Hearers(chain []Caller) []Caller {
+// Subscribers returns the callers of a chain that receive the deltas of the agent at its
+// end, the nearest last: those below the last detached call.
+func Subscribers(chain []Caller) []Caller {
 	for i := len(chain) - 1; i >= 0; i-- {
 		if chain[i].Detached {
 			return chain[i+1:]
@@ -55,22 +55,22 @@ func Hearers(chain []Caller) []Caller {
 	return chain
 }
 
-// Parent is who an agent works for, and within what limits.
+// Parent is the caller of an agent, and the limits of the task.
 type Parent struct {
 	Caller
-	// Above are the callers above the parent, the root's first.
+	// Above are the callers of the parent, the root's first.
 	Above []Caller `json:"above,omitempty"`
-	// Limits bound the turn, beside those of the child's own definition.
+	// Limits bound the turn, in addition to those of the child's definition.
 	Limits Limits `json:"limits,omitzero"`
 }
 
-// Chain is all callers of the task, the root's first and the parent's last.
+// Chain returns all callers of the task, the root's first and the parent's last.
 func (p Parent) Chain() []Caller {
 	return append(p.Above[:len(p.Above):len(p.Above)], p.Caller)
 }
 
-// Wait is a call, of a child or of one below it, that a person must settle, or a
-// turn there that a person must resume.
+// Wait is a call of a descendant that a person must decide, or a turn that a person must
+// resume.
 type Wait struct {
 	Agent string `json:"agent"` // whose it is, by its full address
 	Turn  TurnID `json:"turn"`
@@ -78,8 +78,8 @@ type Wait struct {
 	Tool  string `json:"tool,omitempty"`
 	// Kind is approval, unknown, or paused for a turn.
 	Kind string `json:"kind"`
-	// Arguments are those it would run with. Cut says that some are left out;
-	// ArgsHash names them all in a decision.
+	// Arguments are those it would run with. Cut reports whether they are shortened;
+	// ArgsHash is the hash of the whole.
 	Arguments string `json:"arguments,omitempty"`
 	Cut       bool   `json:"cut,omitempty"`
 	ArgsHash  string `json:"args_hash,omitempty"`
@@ -95,43 +95,43 @@ const (
 	WaitPaused   = "paused"
 )
 
-// Spent is what a turn and all children below it have used.
-type Spent struct {
+// Used is what a turn and all its descendants have used.
+type Used struct {
 	Usage Usage `json:"usage,omitzero"`
 	Cost  Cost  `json:"cost_nanos,omitempty"`
-	// Tokens count against limits: those of Usage, and those reserved for calls
-	// whose answer was lost.
+	// Tokens count against limits: those of Usage, and those reserved for calls whose
+	// answer was lost.
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// ChildSpawned says that a call is another agent's task from here on.
+// ChildSpawned records that a call is the task of a child.
 type ChildSpawned struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
 	Tool  string `json:"tool"`
 	Child string `json:"child"` // its full address
 	Input string `json:"input"` // the id of the child's input
-	// Limits are what is left to the parent, as the child's share.
+	// Limits are the child's share of what the parent may still use.
 	Limits Limits `json:"limits,omitzero"`
-	// Detached says that the call does not wait for the child.
+	// Detached reports whether the call does not wait for the child.
 	Detached bool `json:"detached,omitempty"`
 }
 
-// ChildWaiting says what a child waits for, in place of what was said before.
+// ChildWaiting records what a child waits for. It replaces an earlier list.
 type ChildWaiting struct {
 	Turn  TurnID `json:"turn"`
 	Call  CallID `json:"call"`
 	Child string `json:"child"`
-	// N is the child's event as of which it is told.
+	// N is the child's event as of which this is so.
 	N       EventNumber `json:"n"`
 	Waiting []Wait      `json:"waiting"`
-	// More says that more waits there than is listed.
+	// More reports whether more calls wait than are listed.
 	More bool `json:"more,omitempty"`
-	// Busy says that something of its turn goes on meanwhile.
+	// Busy reports whether other calls of its turn still run.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// ChildResumed says that a child waits no more.
+// ChildResumed records that a child no longer waits.
 type ChildResumed struct {
 	Turn  TurnID      `json:"turn"`
 	Call  CallID      `json:"call"`
@@ -139,8 +139,8 @@ type ChildResumed struct {
 	N     EventNumber `json:"n"`
 }
 
-// ChildDecided carries a person's decision to a call that waits below. Whether it
-// has its effect there child.settled tells.
+// ChildDecided records a person's decision about a waiting call of a descendant. A later
+// child.settled reports whether it had its effect.
 type ChildDecided struct {
 	Turn TurnID `json:"turn"` // of the call that is the child
 	Call CallID `json:"call"`
@@ -148,8 +148,8 @@ type ChildDecided struct {
 	Agent string `json:"agent"`
 	Of    TurnID `json:"of"`
 	Waits CallID `json:"waits"`
-	// Command is approve, deny or decide, ID that of the command which is sent
-	// down; the rest is what the person has said.
+	// Command is approve, deny or decide, ID that of the command which is forwarded. The
+	// rest is the decision.
 	Command  string  `json:"command"`
 	ID       string  `json:"id"`
 	ArgsHash string  `json:"args_hash,omitempty"`
@@ -158,12 +158,12 @@ type ChildDecided struct {
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Result   string  `json:"result,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
-	// Person is who decided. Nil: no one is named.
+	// Person is the person who decided. Nil: no person is named.
 	Person *Person `json:"person,omitempty"`
 }
 
-// ChildSettled says what became of a decision that was passed down. A person may
-// have decided about the call elsewhere, or it may have waited no more.
+// ChildSettled records the outcome of a forwarded decision. It has no effect if the call was
+// decided elsewhere, or no longer waited.
 type ChildSettled struct {
 	Turn TurnID `json:"turn"` // of the call that is the child, as in child.decided
 	Call CallID `json:"call"`
@@ -171,28 +171,28 @@ type ChildSettled struct {
 	Agent string `json:"agent"`
 	Of    TurnID `json:"of"`
 	Waits CallID `json:"waits"`
-	// N is the event of Agent that tells of the decision. 0: it had no effect.
+	// N is the event of Agent that records the decision. 0: it had no effect.
 	N EventNumber `json:"n,omitempty"`
 	// Refused is why it had none, as a word to branch on. Empty: it had its effect.
 	Refused Code `json:"refused,omitempty"`
-	// Message says more of that, or that the same was decided before.
+	// Message is the reason for a person, or that the same was decided before.
 	Message string `json:"message,omitempty"`
 	// Command and ID are those of child.decided.
 	Command string `json:"command"`
 	ID      string `json:"id"`
 }
 
-// ChildCompleted says that a child has answered; the answer is the call's
+// ChildCompleted records that a child has answered. The answer is in the call's
 // tool.completed.
 type ChildCompleted struct {
 	Turn  TurnID      `json:"turn"`
 	Call  CallID      `json:"call"`
 	Child string      `json:"child"`
 	N     EventNumber `json:"n"`
-	Spent
+	Used
 }
 
-// ChildFailed says that a child has ended without an answer.
+// ChildFailed records that a child has ended without an answer.
 type ChildFailed struct {
 	Turn  TurnID      `json:"turn"`
 	Call  CallID      `json:"call"`
@@ -202,11 +202,10 @@ type ChildFailed struct {
 	// none, aborted, cancelled, dropped, refused, or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	Spent
+	Used
 }
 
-// ChildAborted says that nobody waits for a child any more and that it is to
-// stop.
+// ChildAborted records that a call no longer waits for its child, which is to stop.
 type ChildAborted struct {
 	Turn   TurnID `json:"turn"`
 	Call   CallID `json:"call"`
@@ -215,7 +214,7 @@ type ChildAborted struct {
 	Reason string `json:"reason"`
 }
 
-// ChildStopped says that an aborted child has ended, and what it has used.
+// ChildStopped records that an aborted child has ended, and what it has used.
 type ChildStopped struct {
 	Turn  TurnID      `json:"turn"`
 	Call  CallID      `json:"call"`
@@ -223,19 +222,19 @@ type ChildStopped struct {
 	N     EventNumber `json:"n,omitempty"`
 	// How is how it ended: completed, failed, aborted, cancelled, dropped, refused.
 	How string `json:"how"`
-	Spent
+	Used
 }
 
-// ChildReported is a child's own: its parent will learn what was so as of event
-// Upto.
+// ChildReported is an event of a child: a report of its state as of event Upto is due to its
+// parent.
 type ChildReported struct {
 	Input string      `json:"input"`
 	Upto  EventNumber `json:"upto"`
 	What  ReportWhat  `json:"what"`
 }
 
-// InputRecalled says that a parent took an input back before it came. When it
-// comes it changes nothing.
+// InputRecalled records that a parent has cancelled an input that has not arrived. The input
+// is refused when it arrives.
 type InputRecalled struct {
 	Input  string `json:"input"`
 	Parent Parent `json:"parent"`
@@ -275,15 +274,15 @@ func (ChildReported) EventType() string { return "child.reported" }
 // EventType is "input.recalled".
 func (InputRecalled) EventType() string { return "input.recalled" }
 
-// Task is an input that a parent gives its child.
+// Task is an input from a parent to its child.
 type Task struct {
 	ID      string  `json:"id"`
 	Content Content `json:"content"`
 	Parent  Parent  `json:"parent"`
 }
 
-// Recall takes a task back: its turn is aborted if it runs, its input cancelled
-// if it waits, and refused if it has yet to come.
+// Recall cancels a task: its turn is aborted if it runs, its input is cancelled if it waits,
+// and refused if it has not arrived.
 type Recall struct {
 	ID string `json:"id"`
 	// Input is the task's id.
@@ -292,37 +291,36 @@ type Recall struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Report tells a parent about the child that is one of its calls.
+// Report is the state of a child, for its parent.
 type Report struct {
 	ID    string `json:"id"`
 	Turn  TurnID `json:"turn"` // of the call
 	Call  CallID `json:"call"`
 	Child string `json:"child"`
-	// N is the child's event as of which this is so; one that is not newer than
-	// another changes nothing. 0: the child has refused the task.
+	// N is the child's event as of which this is so. A report that is not newer than an
+	// earlier one has no effect. 0: the child has refused the task.
 	N    EventNumber `json:"n,omitempty"`
 	What ReportWhat  `json:"what"`
-	// Waiting is the list, in place of the one before; Busy says that something
-	// of its turn goes on meanwhile.
+	// Waiting replaces the list of an earlier report. Busy reports whether other calls of
+	// its turn still run.
 	Waiting []Wait `json:"waiting,omitempty"`
 	Busy    bool   `json:"busy,omitempty"`
-	// More says that more waits than Waiting holds.
+	// More reports whether more calls wait than Waiting holds.
 	More bool `json:"more,omitempty"`
-	// Output is a completed child's answer, Reason and Message are why there is
-	// none.
+	// Output is the answer of a completed child. Reason and Message are why there is none.
 	Output  string `json:"output,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Blob holds the output where it is too large for a frame: it is the child's,
-	// and the parent makes it its own. Nil: it is Output.
+	// Blob is the reference to an output that is too large for a frame. It belongs to the
+	// child; the parent stores a copy. Nil: Output holds it.
 	Blob *Blob `json:"blob,omitempty"`
-	Spent
+	Used
 }
 
-// Settled tells an agent what became of a decision that it has passed down.
+// Settled is the outcome of a forwarded decision, for the agent that has forwarded it.
 type Settled struct {
 	ID string `json:"id"`
-	// Decision is the id of the command that was passed down.
+	// Decision is the id of the forwarded command.
 	Decision string `json:"decision"`
 	// N, Refused and Message are those of ChildSettled.
 	N       EventNumber `json:"n,omitempty"`
@@ -330,10 +328,10 @@ type Settled struct {
 	Message string      `json:"message,omitempty"`
 }
 
-// ReportWhat says what a Report tells.
+// ReportWhat is the kind of a Report.
 type ReportWhat string
 
-// What a Report tells.
+// The kinds of a Report.
 const (
 	ReportWaiting   ReportWhat = "waiting"
 	ReportGoing     ReportWhat = "going"
@@ -345,7 +343,7 @@ const (
 	ReportRefused   ReportWhat = "refused"
 )
 
-// Ends says that nothing more is reported of the task.
+// Ends reports whether this is the last report about the task.
 func (w ReportWhat) Ends() bool { return w != ReportWaiting && w != ReportGoing }
 
 // CommandType is "task".
@@ -360,26 +358,25 @@ func (Report) CommandType() string { return "report" }
 // CommandType is "settled".
 func (Settled) CommandType() string { return "settled" }
 
-// Derived is a token that is the same for the same parts and different for all
-// others: 128 bits of SHA-256 in the alphabet of addresses.
+// Derived returns a token that depends on all parts: 128 bits of SHA-256 in the alphabet of
+// addresses.
 func Derived(prefix string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// ChildOf is the agent of that kind that a call brings to life: the same however
-// often the call is tried.
+// ChildOf returns the child of that kind of a call: the same for each attempt of the call.
 func ChildOf(parent AgentID, kind string, turn TurnID, call CallID) AgentID {
 	return AgentID{Tenant: parent.Tenant, Kind: kind, Key: Derived("sub-", parent.Full(), string(turn), string(call))}
 }
 
-// TaskID is the id of the input that a call gives its child.
+// TaskID returns the id of the input that a call sends its child.
 func TaskID(c Caller) string { return Derived("task:", c.Agent, string(c.Turn), string(c.Call)) }
 
-// CancelID is the id of the command that cancels the task with this id.
+// CancelID returns the id of the command that cancels the task with this id.
 func CancelID(input string) string { return Derived("recall:", input) }
 
-// ReportID is the id of the report about the task with this id as of the child's event n.
+// ReportID returns the id of the report about the task with this id as of the child's event n.
 func ReportID(input string, n EventNumber) string { return Derived("report:", input, number(n)) }
 
 func number(n EventNumber) string {
@@ -387,10 +384,9 @@ func number(n EventNumber) string {
 	return string(b)
 }
 
-// Reply is what another agent is to be told of a command that it gave an agent,
-// beside what the agent's log tells: that a Task or Recall is refused, and what
-// became of a decision. ok is false if there is nothing to tell, or nothing yet:
-// what is refused for now comes again.
+// Reply returns the message to the agent that has sent a command, if the log does not imply
+// it: that a Task or Recall is refused, and the outcome of a decision. ok reports whether
+// there is one. There is none yet if the refusal is temporary: the command is sent again.
 func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	if answer.Err != nil && answer.Err.Code == Unavailable {
 		return AgentID{}, nil, false
@@ -404,8 +400,7 @@ func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok 
 	return settled(c, answer)
 }
 
-// untaken is what a parent is told of a Task or Recall that its child does not
-// take, unless nobody waits for an answer.
+// untaken returns the report about a refused Task or Recall, unless the call is detached.
 func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply Command, ok bool) {
 	to, err := ParseAgentID(p.Agent)
 	if err != nil || p.Detached || why == nil {
@@ -417,8 +412,8 @@ func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply 
 	}, true
 }
 
-// settled is what whoever passed a decision down is told of it. A call that may
-// not run again yet may soon: then the decision comes again.
+// settled returns the outcome of a forwarded decision. There is none yet if the call cannot
+// run again at the moment: the decision is sent again.
 func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	to, err := ParseAgentID(PassedBy(c))
 	r := Settled{Decision: IDOf(c), N: answer.N, Message: answer.Noop}
@@ -432,9 +427,9 @@ func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	return to, r, true
 }
 
-// DecidedBy is the person whose decision an agent passes down. Nil: the command is no such,
-// or no one is named. It is that agent's word, and so claimed; where it was proved, the log
-// of the agent that took the decision shows it.
+// DecidedBy returns the person whose decision an agent forwards. Nil: the command is not a
+// forwarded decision, or names no person. The person is claimed by that agent; the log of
+// the agent that received the decision shows whether it was authenticated.
 func DecidedBy(c Command) *Person {
 	p := personOf(c)
 	if p == nil {
@@ -447,7 +442,7 @@ func DecidedBy(c Command) *Person {
 	return claimed
 }
 
-// Body is a command as it is published for another agent.
+// Body returns a command as it is published for another agent.
 func Body(c Command) ([]byte, error) {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
@@ -458,8 +453,8 @@ func Body(c Command) ([]byte, error) {
 	return append([]byte(`{"type":"`+c.CommandType()+`",`), bytes.TrimSpace(buf.Bytes())[1:]...), nil
 }
 
-// ParsePeer reads what another agent has sent: a Task, Recall, Report or Settled, or
-// a person's decision that is passed down.
+// ParsePeer reads a command of another agent: a Task, Recall, Report or Settled, or a
+// forwarded decision of a person.
 func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
 	return parseCommandOf(a, header, body, true)
 }

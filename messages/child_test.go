@@ -15,7 +15,7 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	for _, c := range []Command{
 		Task{ID: TaskID(parent.Caller), Content: TextContent("do <it>"), Parent: parent},
 		Recall{ID: CancelID(TaskID(parent.Caller)), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
-		Report{ID: ReportID("i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Spent: Spent{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
+		Report{ID: ReportID("i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Used: Used{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
 			Waiting: []Wait{{Agent: "default/leaf/l", Turn: "t1", Call: "c", Tool: "pay", Kind: WaitApproval, Arguments: "{}", ArgsHash: "h"}}},
 		Settled{ID: Derived("settled:", "a"), Decision: Derived("for:", "d"), Refused: Conflict, Message: "it was denied before"},
 	} {
@@ -122,10 +122,10 @@ func TestChildrenAreFoundAgain(t *testing.T) { // A71
 }
 
 // Those above a detached call hear nothing of what goes on below it.
-func TestHearers(t *testing.T) {
+func TestSubscribers(t *testing.T) {
 	a, b, c := Caller{Agent: "a"}, Caller{Agent: "b", Detached: true}, Caller{Agent: "c"}
 	for _, h := range []struct{ chain, want []Caller }{{nil, nil}, {[]Caller{a, c}, []Caller{a, c}}, {[]Caller{a, b, c}, []Caller{c}}, {[]Caller{a, b}, []Caller{}}} {
-		got := Hearers(h.chain)
+		got := Subscribers(h.chain)
 		if len(got) != len(h.want) || len(got) > 0 && got[0] != h.want[0] {
 			t.Errorf("of %v hear %v, want %v", h.chain, got, h.want)
 		}

@@ -83,20 +83,20 @@ func childWaits(ev messages.Event) (messages.ChildWaiting, bool) {
 // childEnd is how a child has ended, or that it is to.
 type childEnd struct {
 	status, message string
-	used            messages.Spent
+	used            messages.Used
 }
 
 // childEndOf returns what an event reports of the end of a child; no status: nothing.
 func childEndOf(ev messages.Event) childEnd {
 	switch ev := ev.(type) {
 	case messages.ChildCompleted:
-		return childEnd{ChildCompleted, "", ev.Spent}
+		return childEnd{ChildCompleted, "", ev.Used}
 	case messages.ChildFailed:
-		return childEnd{ChildFailed, ev.Message, ev.Spent}
+		return childEnd{ChildFailed, ev.Message, ev.Used}
 	case messages.ChildAborted:
-		return childEnd{ChildStopping, ev.Reason, messages.Spent{}}
+		return childEnd{ChildStopping, ev.Reason, messages.Used{}}
 	case messages.ChildStopped:
-		return childEnd{ChildStopped, "", ev.Spent}
+		return childEnd{ChildStopped, "", ev.Used}
 	}
 	return childEnd{}
 }

@@ -214,7 +214,7 @@ func (o *Outbox) Size() (size int) {
 // endOf returns what a parent is to know of the end of a task; t is its turn, or another.
 func endOf(ev messages.Event, t *TurnState) (r messages.Report) {
 	if t != nil && t.ID == messages.TurnOf(ev) {
-		r.Spent = messages.Spent{Usage: t.Total(), Cost: t.Used.Cost, Tokens: t.Used.Tokens}
+		r.Used = messages.Used{Usage: t.Total(), Cost: t.Used.Cost, Tokens: t.Used.Tokens}
 	}
 	switch ev := ev.(type) {
 	case messages.TurnCompleted:

@@ -126,7 +126,7 @@ func (d *decision) report(c messages.Report) error {
 		if !c.What.Ends() {
 			return d.noop(c, "call %q of turn %s is not awaited any more", c.Call, c.Turn)
 		}
-		d.emit(messages.ChildStopped{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, How: string(c.What), Spent: c.Spent})
+		d.emit(messages.ChildStopped{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, How: string(c.What), Used: c.Used})
 		return nil
 	}
 	call := d.s.childCall(c.Turn, c.Call)
@@ -153,11 +153,11 @@ func (d *decision) reported(call *projections.CallState, c messages.Report) {
 		d.emit(messages.ChildResumed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N})
 		d.why = "a child goes on"
 	case messages.ReportCompleted:
-		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Spent: c.Spent})
+		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Used: c.Used})
 		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
 		d.why = "a child has ended"
 	default:
-		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Spent: c.Spent}
+		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Used: c.Used}
 		if ev.Reason == "" {
 			ev.Reason = string(c.What)
 		}

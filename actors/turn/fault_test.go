@@ -141,7 +141,7 @@ var folded = []fault{
 	{"do not count what a summary used", "useOf",
 		`usage, cost, expected := usedBy(e.Event)`, `usage, cost, expected := usedBy(e.Event); if e.Is(messages.Summarizes) { return Use{} }`},
 	{"lose what a child has used", "childEndOf",
-		`return childEnd{ChildFailed, ev.Message, ev.Spent}`, `return childEnd{ChildFailed, ev.Message, messages.Spent{}}`},
+		`return childEnd{ChildFailed, ev.Message, ev.Used}`, `return childEnd{ChildFailed, ev.Message, messages.Used{}}`},
 	{"a resumed turn forgets what had its effect", "(*TurnState).continues",
 		`slices.Clip(e.Done)`, `nil`},
 	{"forget to stop a child", "(*Outbox).apply",

@@ -81,7 +81,7 @@ func (s *sim) reports(k *kid) messages.Report {
 		r.Usage, r.Cost = messages.Usage{Input: s.r.IntN(9), Output: s.r.IntN(9)}, messages.Cost(s.r.IntN(999))
 		r.Tokens = r.Usage.Tokens() + s.r.IntN(3)
 		if r.What == messages.ReportRefused {
-			r.N, r.Spent = 0, messages.Spent{}
+			r.N, r.Used = 0, messages.Used{}
 		}
 	case s.r.IntN(3) > 0:
 		r.What, r.Busy = messages.ReportWaiting, s.chance(3)
@@ -238,12 +238,12 @@ func (c *checker) childEvent(ev messages.Event) bool {
 		c.decidedBelow(ev)
 	case messages.ChildCompleted:
 		c.child(ev.Call, ev.Child)
-		c.must(told && (c.cmd == nil || r.What == messages.ReportCompleted && r.Spent == ev.Spent), "a child completed that did not say so")
-		c.usedBelow(ev.Spent)
+		c.must(told && (c.cmd == nil || r.What == messages.ReportCompleted && r.Used == ev.Used), "a child completed that did not say so")
+		c.usedBelow(ev.Used)
 	case messages.ChildFailed:
 		c.child(ev.Call, ev.Child)
-		c.must(told && (c.cmd == nil || r.What.Ends() && r.What != messages.ReportCompleted && r.Spent == ev.Spent), "a child failed that did not say so")
-		c.usedBelow(ev.Spent)
+		c.must(told && (c.cmd == nil || r.What.Ends() && r.What != messages.ReportCompleted && r.Used == ev.Used), "a child failed that did not say so")
+		c.usedBelow(ev.Used)
 	case messages.ChildAborted:
 		k := c.child(ev.Call, ev.Child)
 		c.must(!k.detached && !k.aborted && k.input == ev.Input, "a child is to stop twice, or goes by itself")
@@ -299,7 +299,7 @@ func (c *checker) decidedBelow(ev messages.ChildDecided) {
 	c.passed[ev.ID] = ev
 }
 
-func (c *checker) usedBelow(spent messages.Spent) {
+func (c *checker) usedBelow(spent messages.Used) {
 	u := projections.Use{Tokens: spent.Tokens, Cost: spent.Cost}
 	c.open.usage = c.open.usage.Add(spent.Usage)
 	c.open.used.Tokens, c.open.used.Cost = c.open.used.Tokens+u.Tokens, c.open.used.Cost+u.Cost

@@ -257,11 +257,11 @@ func TestParseCommandRefuses(t *testing.T) { // A102
 		{"a field twice in msgpack", headers("Content-Type", "application/msgpack"), "\x83\xa4type\xa5abort\xa4turn\xa2t4\xa4turn\xa0", BadInput, `"turn" comes twice`},
 		{"less than nothing much", nil, `{"type":"resume","max_cost":1e-10}`, BadInput, "rounds to nothing"},
 		{"a field that is none", nil, `{"type":"approve","call":"a","argshash":"x"}`, BadInput, `no field "argshash"`},
-		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long reason", nil, `{"type":"interrupt","reason":"` + strings.Repeat("r", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
 		{"long denial", nil, `{"type":"deny","call":"c","text":"` + strings.Repeat("t", MaxDenial+1) + `"}`, TooLarge, "8193 bytes"},
-		{"long tool", nil, `{"type":"forget","tool":"` + strings.Repeat("t", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
-		{"long input", nil, `{"type":"cancel","input":"` + strings.Repeat("i", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
-		{"long call", nil, `{"type":"approve","call":"` + strings.Repeat("c", MaxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long tool", nil, `{"type":"forget","tool":"` + strings.Repeat("t", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long input", nil, `{"type":"cancel","input":"` + strings.Repeat("i", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
+		{"long call", nil, `{"type":"approve","call":"` + strings.Repeat("c", maxReason+1) + `"}`, TooLarge, "4097 bytes"},
 	}...)
 	for _, tc := range cases {
 		got, err := ParseCommand(testAgent, tc.headers(), []byte(tc.body))

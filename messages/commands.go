@@ -53,7 +53,7 @@ type commandEntry struct {
 }
 
 // command returns the entry of type C. about are the fields that name the object of the
-// command; their lengths together are bounded by MaxReason.
+// command; their lengths together are bounded by maxReason.
 func command[C Command](from Source, check func(C) error, about ...string) *commandEntry {
 	t := reflect.TypeFor[C]()
 	index := func(name string) int {
@@ -180,18 +180,18 @@ func personOf(c Command) *Person {
 	return nil
 }
 
-// MaxReason is the longest reason of a command and the longest name of its object, in
+// maxReason is the longest reason of a command and the longest name of its object, in
 // bytes. MaxDenial is the longest text of a denial. Several events of one frame may each
 // hold a copy.
 const (
-	MaxReason = 4 << 10
+	maxReason = 4 << 10
 	MaxDenial = 8 << 10
 )
 
-// Bounded refuses a command with a text over MaxReason or MaxDenial.
+// Bounded refuses a command with a text over maxReason or MaxDenial.
 func Bounded(c Command) error {
-	if reason := ReasonOf(c); len(reason) > MaxReason {
-		return Refuse(TooLarge, "the reason has %d bytes: the limit is %d", len(reason), MaxReason)
+	if reason := ReasonOf(c); len(reason) > maxReason {
+		return Refuse(TooLarge, "the reason has %d bytes: the limit is %d", len(reason), maxReason)
 	}
 	if d, ok := c.(Deny); ok && d.Text != nil && len(*d.Text) > MaxDenial {
 		return Refuse(TooLarge, "the text of the denial has %d bytes: the limit is %d", len(*d.Text), MaxDenial)
@@ -202,8 +202,8 @@ func Bounded(c Command) error {
 			about += len(text(c, i))
 		}
 	}
-	if about > MaxReason {
-		return Refuse(TooLarge, "what the %s is about is named with %d bytes: the limit is %d", c.CommandType(), about, MaxReason)
+	if about > maxReason {
+		return Refuse(TooLarge, "what the %s is about is named with %d bytes: the limit is %d", c.CommandType(), about, maxReason)
 	}
 	return nil
 }

@@ -24,7 +24,6 @@ const (
 	BeginsModelCall                   // a model is about to be called
 	EndsModelCall                     // a call of a model has an outcome
 	Summarizes                        // the call of a model is for a summary of the history
-	BeginsTool                        // a tool is about to run
 	EndsTool                          // a call of a tool has an outcome
 	Failed                            // that outcome, or that of the turn, is a failure
 	Lost                              // that outcome is not known: the process ended before
@@ -69,7 +68,7 @@ var eventTable = []*eventEntry{
 
 	event[ToolRequested](Indexed | OfTool),
 	event[ToolFlagged](Indexed | OfTool),
-	event[ToolStarted](BeginsTool | Indexed | OfTool),
+	event[ToolStarted](Indexed | OfTool),
 	event[ToolCompleted](EndsTool | Indexed | OfTool),
 	event[ToolFailed](EndsTool | Indexed | Failed | OfTool),
 	event[ToolDenied](EndsTool | Indexed | OfTool),

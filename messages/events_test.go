@@ -49,7 +49,6 @@ func TestTraits(t *testing.T) {
 		JoinsTurn:       "input.accepted turn.started",
 		LeavesTurn:      "input.requeued",
 		EndsInput:       "input.cancelled input.dropped turn.completed turn.failed turn.aborted timer.cancelled",
-		BeginsTool:      "tool.started",
 		EndsTool:        "tool.completed tool.failed tool.denied tool.skipped tool.unknown",
 		BeginsModelCall: "model.requested compaction.requested",
 		EndsModelCall:   "model.completed model.failed model.restarted compaction.failed history.compacted",

@@ -202,6 +202,7 @@ func TestForgedFrames(t *testing.T) { // A29
 		{"nil events", forged("f", 1, "n", 1, "ev", nil), false, "no events"},
 		{"no number", forged("f", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no number"},
 		{"no format", forged("n", 1, "ev", oneEvent("state.patched", 1, patch)), false, "no format"},
+		{"encrypted without a key", forged("f", 1, "n", 1, "ev", oneEvent("state.patched", 1, []byte{1})), false, "no key"},
 		{"event of two fields", forged("f", 1, "n", 1, "ev", []any{[]any{"state.patched", 1}}), false, "event 0"},
 		{"event data of the wrong type", forged("f", 1, "n", 1, "ev", oneEvent("turn.started", 1, map[string]any{"turn": []any{}})), false, "event 0"},
 		{"number as text", forged("f", 1, "n", "1"), false, `entry "n"`},

@@ -241,39 +241,6 @@ type InputRecalled struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// EventType is "child.spawned".
-func (ChildSpawned) EventType() string { return "child.spawned" }
-
-// EventType is "child.waiting".
-func (ChildWaiting) EventType() string { return "child.waiting" }
-
-// EventType is "child.resumed".
-func (ChildResumed) EventType() string { return "child.resumed" }
-
-// EventType is "child.decided".
-func (ChildDecided) EventType() string { return "child.decided" }
-
-// EventType is "child.settled".
-func (ChildSettled) EventType() string { return "child.settled" }
-
-// EventType is "child.completed".
-func (ChildCompleted) EventType() string { return "child.completed" }
-
-// EventType is "child.failed".
-func (ChildFailed) EventType() string { return "child.failed" }
-
-// EventType is "child.aborted".
-func (ChildAborted) EventType() string { return "child.aborted" }
-
-// EventType is "child.stopped".
-func (ChildStopped) EventType() string { return "child.stopped" }
-
-// EventType is "child.reported".
-func (ChildReported) EventType() string { return "child.reported" }
-
-// EventType is "input.recalled".
-func (InputRecalled) EventType() string { return "input.recalled" }
-
 // Task is an input from a parent to its child.
 type Task struct {
 	ID      string  `json:"id"`
@@ -345,18 +312,6 @@ const (
 
 // Ends reports whether this is the last report about the task.
 func (w ReportWhat) Ends() bool { return w != ReportWaiting && w != ReportGoing }
-
-// CommandType is "task".
-func (Task) CommandType() string { return "task" }
-
-// CommandType is "recall".
-func (Recall) CommandType() string { return "recall" }
-
-// CommandType is "report".
-func (Report) CommandType() string { return "report" }
-
-// CommandType is "settled".
-func (Settled) CommandType() string { return "settled" }
 
 // Derived returns a token that depends on all parts: 128 bits of SHA-256 in the alphabet of
 // addresses.

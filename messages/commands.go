@@ -299,3 +299,7 @@ func (Forget) CommandType() string    { return "forget" }
 func (Decide) CommandType() string    { return "decide" }
 func (SetState) CommandType() string  { return "set_state" }
 func (Delete) CommandType() string    { return "delete" }
+func (Task) CommandType() string      { return "task" }
+func (Recall) CommandType() string    { return "recall" }
+func (Report) CommandType() string    { return "report" }
+func (Settled) CommandType() string   { return "settled" }

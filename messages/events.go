@@ -367,6 +367,7 @@ func (InputAccepted) EventType() string       { return "input.accepted" }
 func (InputRequeued) EventType() string       { return "input.requeued" }
 func (InputCancelled) EventType() string      { return "input.cancelled" }
 func (InputDropped) EventType() string        { return "input.dropped" }
+func (InputRecalled) EventType() string       { return "input.recalled" }
 func (CommandNoop) EventType() string         { return "command.noop" }
 func (TurnStarted) EventType() string         { return "turn.started" }
 func (TurnPaused) EventType() string          { return "turn.paused" }
@@ -391,6 +392,16 @@ func (ApprovalRequested) EventType() string   { return "approval.requested" }
 func (ApprovalGranted) EventType() string     { return "approval.granted" }
 func (ApprovalDenied) EventType() string      { return "approval.denied" }
 func (ApprovalForgotten) EventType() string   { return "approval.forgotten" }
+func (ChildSpawned) EventType() string        { return "child.spawned" }
+func (ChildWaiting) EventType() string        { return "child.waiting" }
+func (ChildResumed) EventType() string        { return "child.resumed" }
+func (ChildDecided) EventType() string        { return "child.decided" }
+func (ChildSettled) EventType() string        { return "child.settled" }
+func (ChildCompleted) EventType() string      { return "child.completed" }
+func (ChildFailed) EventType() string         { return "child.failed" }
+func (ChildAborted) EventType() string        { return "child.aborted" }
+func (ChildStopped) EventType() string        { return "child.stopped" }
+func (ChildReported) EventType() string       { return "child.reported" }
 func (StatePatched) EventType() string        { return "state.patched" }
 func (HookDecided) EventType() string         { return "hook.decided" }
 func (BudgetReserved) EventType() string      { return "budget.reserved" }

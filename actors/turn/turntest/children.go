@@ -75,10 +75,12 @@ var childCommands = map[string]func(s *Stage, args []string) any{
 			Refused: messages.Code(opts["refused"]), Message: opts["message"],
 		}
 	},
-	// sent: the first message whose storing is awaited is stored for the other agent
-	"sent": func(s *Stage, _ []string) any {
+	// sent [INPUT]: the report about INPUT is stored for the parent, or the first message whose
+	// storing is awaited
+	"sent": func(s *Stage, args []string) any {
 		for _, e := range s.State.Effects() {
-			if m, ok := s.State.Message(s.Env.Agent, e); ok && !m.Resend {
+			m, ok := s.State.Message(s.Env.Agent, e)
+			if ok && !m.Resend && (len(args) == 0 || s.State.Outbox.Message(e.ID).Input == args[0]) {
 				return turn.MessageStored{ID: e.ID}
 			}
 		}

@@ -490,7 +490,7 @@ remembered []
 aborted message user wait
 aborted function_call   e1 ever {"n":1}
 aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
-aborted its task: recall, 1 steps`
+aborted its task: cancel_child, 1 steps`
 
 // outline is what must be the same through any crash.
 func (s *tale) outline() []string {

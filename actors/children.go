@@ -120,7 +120,7 @@ func (a *agent) reportAgain(c messages.Command) {
 	switch c := c.(type) {
 	case messages.Task:
 		input = c.ID
-	case messages.Recall:
+	case messages.CancelChild:
 		input = c.Input
 	}
 	m, ok := a.state.EndOf(a.id, input)

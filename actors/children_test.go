@@ -305,7 +305,7 @@ func TestInterruptStopsChildren(t *testing.T) { // A70
 	leaf := below(t, s, middle)
 	s.Until(middle, "child.stopped")
 	for _, a := range []messages.AgentID{middle, leaf} {
-		if by := actorstest.Of[messages.TurnAborted](s.Until(a, "turn.aborted")); by[0].By != "recall" {
+		if by := actorstest.Of[messages.TurnAborted](s.Until(a, "turn.aborted")); by[0].By != "cancel_child" {
 			t.Errorf("%s was aborted by %s", a, by[0].By)
 		}
 	}
@@ -363,7 +363,7 @@ func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 	node.Must(leaf, task)
 	s.Until(leaf, "child.reported")
 	before := len(s.Letters())
-	for i, again := range []messages.Command{task, messages.Recall{ID: "r1", Input: "t1", Parent: task.Parent}} {
+	for i, again := range []messages.Command{task, messages.CancelChild{ID: "r1", Input: "t1", Parent: task.Parent}} {
 		node.Must(leaf, again)
 		for late := time.After(time.Minute); len(s.Letters()) < before+i+1; {
 			select {
@@ -662,7 +662,7 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 			node = s.Start(cfg)
 		}
 		<-told
-		node.Must(ada, messages.Recall{ID: messages.CancelID(messages.TaskID(c)), Input: "t1", Parent: parent})
+		node.Must(ada, messages.CancelChild{ID: messages.CancelID(messages.TaskID(c)), Input: "t1", Parent: parent})
 		s.Until(ada, "command.noop", i+1)
 		if n := count(s.Events(ada), "input.recalled"); n != 0 {
 			t.Fatalf("it was taken for one that has yet to come: %v", s.Types(ada))
@@ -671,7 +671,7 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 	if r := <-told; r.What != messages.ReportCompleted {
 		t.Errorf("told is %+v", r)
 	}
-	node.Must(ada, messages.Recall{ID: "r3", Input: "t2", Parent: parent})
+	node.Must(ada, messages.CancelChild{ID: "r3", Input: "t2", Parent: parent})
 	s.Until(ada, "input.recalled")
 }
 

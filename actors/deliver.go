@@ -74,7 +74,7 @@ func (a *agent) execute(d *Deliver, sender *actor.PID) {
 		return
 	}
 	a.commit(d.cause(), events, sender)
-	if _, ok := d.Command.(messages.Recall); ok && a.broken == nil {
+	if _, ok := d.Command.(messages.CancelChild); ok && a.broken == nil {
 		a.reportAgain(d.Command)
 	}
 }

@@ -38,7 +38,7 @@ type Config struct {
 	Memory *memory.Bound
 	// Send stores a command for another agent, so that it comes there at least once,
 	// in the order of what one agent sends to another. It returns when the command
-	// is stored. A messages.Task or messages.Recall that its agent refuses must be
+	// is stored. A messages.Task or messages.CancelChild that its agent refuses must be
 	// answered, by what messages.Refused makes of it. Nil: no tool may be an agent.
 	Send func(ctx context.Context, to messages.AgentID, c messages.Command) error
 	// Purger removes what is kept of a deleted agent beside Log. Nil: nothing is.

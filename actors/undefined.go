@@ -19,7 +19,7 @@ func (r *Runtime) takes(a messages.AgentID, m any) error {
 		return nil
 	}
 	switch d.Command.(type) {
-	case messages.Delete, messages.Recall, messages.Report, messages.Task:
+	case messages.Delete, messages.CancelChild, messages.Report, messages.Task:
 		return nil
 	}
 	if d.Cause.Endpoint == "peer" {

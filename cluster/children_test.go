@@ -238,7 +238,7 @@ func TestTasksThatAreRefused(t *testing.T) { // A71
 
 	// Who may decide for one agent cannot make it speak to another.
 	report := `{"type":"report","id":"r1","turn":"t4","call":"c1","child":"default/assistant/x","n":1,"what":"waiting","waiting":[{"agent":"default/assistant/p","turn":"t1","call":"c9","kind":"approval"}]}`
-	for i, body := range []string{task, report, strings.Replace(task, "task", "recall", 1)} { // A103
+	for i, body := range []string{task, report, strings.Replace(task, "task", "cancel_child", 1)} { // A103
 		_, err = js.Publish(w.ctx, "reprise.ctl.default.assistant.x", []byte(body))
 		w.ok(err)
 		letters = w.letters(c, "default", 3+i)

@@ -167,7 +167,7 @@ const MaxID = 256
 
 // derivedIDs are the prefixes of the ids of commands between agents. Such ids can be
 // guessed, as those of StreamInputID can, and are refused from outside.
-var derivedIDs = []string{"task:", "recall:", "report:", "settled:"}
+var derivedIDs = []string{"task:", "report:"}
 
 // checkGivenID refuses an id that is reserved for the runtime.
 func checkGivenID(id string) error {
@@ -292,7 +292,7 @@ func checkGiven(c Command, peer bool) error {
 	if err := checkGivenID(IDOf(c)); err != nil {
 		return err
 	}
-	if !peer && (PassedBy(c) != "" || personOf(c) != nil) {
+	if !peer && (ForwardedBy(c) != "" || personOf(c) != nil) {
 		return Refuse(BadInput, "\"for\" names the agent that forwards a decision, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
 	}
 	return nil

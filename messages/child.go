@@ -14,10 +14,10 @@ import (
 // the parent. They send commands to each other, at least once, with ids that are derived
 // from the content:
 //
-//	Task     parent to child   an input
-//	Recall   parent to child   cancel the input
-//	Report   child to parent   it waits for a person, continues, or has ended
-//	Settled  child to parent   the outcome of a forwarded decision
+//	Task            parent to child   an input
+//	CancelChild     parent to child   cancel the input
+//	Report          child to parent   it waits for a person, continues, or has ended
+//	DecisionEffect  child to parent   the effect of a forwarded decision
 //
 // None of these is accepted on an input or command subject.
 
@@ -248,9 +248,9 @@ type Task struct {
 	Parent  Parent  `json:"parent"`
 }
 
-// Recall cancels a task: its turn is aborted if it runs, its input is cancelled if it waits,
+// CancelChild cancels a task: its turn is aborted if it runs, its input is cancelled if it waits,
 // and refused if it has not arrived.
-type Recall struct {
+type CancelChild struct {
 	ID string `json:"id"`
 	// Input is the task's id.
 	Input  string `json:"input"`
@@ -284,8 +284,8 @@ type Report struct {
 	Used
 }
 
-// Settled is the outcome of a forwarded decision, for the agent that has forwarded it.
-type Settled struct {
+// DecisionEffect is the outcome of a forwarded decision, for the agent that has forwarded it.
+type DecisionEffect struct {
 	ID string `json:"id"`
 	// Decision is the id of the forwarded command.
 	Decision string `json:"decision"`
@@ -329,7 +329,7 @@ func ChildOf(parent AgentID, kind string, turn TurnID, call CallID) AgentID {
 func TaskID(c Caller) string { return Derived("task:", c.Agent, string(c.Turn), string(c.Call)) }
 
 // CancelID returns the id of the command that cancels the task with this id.
-func CancelID(input string) string { return Derived("recall:", input) }
+func CancelID(input string) string { return Derived("task:", "cancel", input) }
 
 // ReportID returns the id of the report about the task with this id as of the child's event n.
 func ReportID(input string, n EventNumber) string { return Derived("report:", input, number(n)) }
@@ -340,7 +340,7 @@ func number(n EventNumber) string {
 }
 
 // Reply returns the message to the agent that has sent a command, if the log does not imply
-// it: that a Task or Recall is refused, and the outcome of a decision. ok reports whether
+// it: that a Task or CancelChild is refused, and the outcome of a decision. ok reports whether
 // there is one. There is none yet if the refusal is temporary: the command is sent again.
 func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok bool) {
 	if answer.Err != nil && answer.Err.Code == Unavailable {
@@ -349,13 +349,13 @@ func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok 
 	switch c := c.(type) {
 	case Task:
 		return untaken(of, c, c.Parent, answer.Err)
-	case Recall:
+	case CancelChild:
 		return untaken(of, c, c.Parent, answer.Err)
 	}
 	return settled(c, answer)
 }
 
-// untaken returns the report about a refused Task or Recall, unless the call is detached.
+// untaken returns the report about a refused Task or CancelChild, unless the call is detached.
 func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply Command, ok bool) {
 	to, err := ParseAgentID(p.Agent)
 	if err != nil || p.Detached || why == nil {
@@ -370,15 +370,15 @@ func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply 
 // settled returns the outcome of a forwarded decision. There is none yet if the call cannot
 // run again at the moment: the decision is sent again.
 func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
-	to, err := ParseAgentID(PassedBy(c))
-	r := Settled{Decision: IDOf(c), N: answer.N, Message: answer.Noop}
+	to, err := ParseAgentID(ForwardedBy(c))
+	r := DecisionEffect{Decision: IDOf(c), N: answer.N, Message: answer.Noop}
 	if why := answer.Err; why != nil {
 		r.N, r.Refused, r.Message = 0, why.Code, why.Message
 	}
 	if err != nil || r.Refused == Busy {
 		return AgentID{}, nil, false
 	}
-	r.ID = Derived("settled:", r.Decision, string(r.Refused))
+	r.ID = Derived("report:", "decision", r.Decision, string(r.Refused))
 	return to, r, true
 }
 
@@ -408,7 +408,7 @@ func Body(c Command) ([]byte, error) {
 	return append([]byte(`{"type":"`+c.CommandType()+`",`), bytes.TrimSpace(buf.Bytes())[1:]...), nil
 }
 
-// ParsePeer reads a command of another agent: a Task, Recall, Report or Settled, or a
+// ParsePeer reads a command of another agent: a Task, CancelChild, Report or DecisionEffect, or a
 // forwarded decision of a person.
 func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
 	return parseCommandOf(a, header, body, true)
@@ -421,7 +421,7 @@ func (c Task) check() error {
 	return c.Parent.check("a task")
 }
 
-func (c Recall) check() error { return c.Parent.check("a recall") }
+func (c CancelChild) check() error { return c.Parent.check("a cancel_child") }
 
 func (c Report) check() error {
 	if c.Turn == "" || c.Call == "" || c.Child == "" || len(c.Waiting) > MaxWaits {
@@ -430,9 +430,9 @@ func (c Report) check() error {
 	return nil
 }
 
-func (c Settled) check() error {
+func (c DecisionEffect) check() error {
 	if c.Decision == "" {
-		return Refuse(BadInput, "what settles a decision names it")
+		return Refuse(BadInput, "a decision_effect names its decision")
 	}
 	return nil
 }

@@ -14,10 +14,10 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	parent := Parent{Caller: Caller{Agent: "default/boss/b", Turn: "t3", Call: "c1"}, Above: []Caller{{Agent: "default/root/r", Turn: "t4", Call: "c<1>"}}, Limits: Limits{MaxTokens: 7}}
 	for _, c := range []Command{
 		Task{ID: TaskID(parent.Caller), Content: TextContent("do <it>"), Parent: parent},
-		Recall{ID: CancelID(TaskID(parent.Caller)), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
+		CancelChild{ID: CancelID(TaskID(parent.Caller)), Input: TaskID(parent.Caller), Parent: parent, Reason: "enough"},
 		Report{ID: ReportID("i", 3), Turn: "t3", Call: "c1", Child: "default/leaf/l", N: 3, What: ReportWaiting, Busy: true, Used: Used{Usage: Usage{Input: 1, Output: 2}, Cost: 4, Tokens: 5},
 			Waiting: []Wait{{Agent: "default/leaf/l", Turn: "t1", Call: "c", Tool: "pay", Kind: WaitApproval, Arguments: "{}", ArgsHash: "h"}}},
-		Settled{ID: Derived("settled:", "a"), Decision: Derived("for:", "d"), Refused: Conflict, Message: "it was denied before"},
+		DecisionEffect{ID: Derived("report:", "a"), Decision: Derived("for:", "d"), Refused: Conflict, Message: "it was denied before"},
 	} {
 		body, err := Body(c)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 			t.Fatal(err)
 		}
 		got, err := ParsePeer(testAgent, noHeader, body)
-		if err != nil || PassedBy(got) != "default/boss/b" || DecidedBy(got) != nil {
+		if err != nil || ForwardedBy(got) != "default/boss/b" || DecidedBy(got) != nil {
 			t.Errorf("%s comes as %+v, %v", body, got, err)
 		}
 		named := bytes.Replace(body, []byte(`,"for":"default/boss/b"`), []byte(`,"person":{"name":"a\u001b\u202en`+strings.Repeat("n", MaxPerson)+`","account":"board\n"}`), 1)
@@ -78,22 +78,22 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 		}
 		for _, told := range []struct {
 			answer Answer
-			want   Settled
+			want   DecisionEffect
 		}{
-			{Answer{N: 7}, Settled{N: 7}},
-			{Answer{N: 7, Duplicate: true, Noop: "it was so before"}, Settled{N: 7, Message: "it was so before"}},
-			{Answer{Err: Refuse(Conflict, "too late")}, Settled{Refused: Conflict, Message: "too late"}},
-			{Answer{Err: Refuse(Unavailable, "soon")}, Settled{}},
-			{Answer{Err: Refuse(Busy, "soon")}, Settled{}},
+			{Answer{N: 7}, DecisionEffect{N: 7}},
+			{Answer{N: 7, Duplicate: true, Noop: "it was so before"}, DecisionEffect{N: 7, Message: "it was so before"}},
+			{Answer{Err: Refuse(Conflict, "too late")}, DecisionEffect{Refused: Conflict, Message: "too late"}},
+			{Answer{Err: Refuse(Unavailable, "soon")}, DecisionEffect{}},
+			{Answer{Err: Refuse(Busy, "soon")}, DecisionEffect{}},
 		} {
 			to, reply, ok := Reply(testAgent, got, told.answer)
-			if told.want == (Settled{}) {
+			if told.want == (DecisionEffect{}) {
 				if ok {
 					t.Errorf("of %+v is told %+v", told.answer, reply)
 				}
 				continue
 			}
-			r, is := reply.(Settled)
+			r, is := reply.(DecisionEffect)
 			if told.want.ID, told.want.Decision = r.ID, IDOf(c); !ok || !is || to.Full() != "default/boss/b" || r != told.want || r.ID == "" {
 				t.Errorf("of %+v is told %+v", told.answer, reply)
 			}

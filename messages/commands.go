@@ -33,9 +33,9 @@ var commandTable = []*commandEntry{
 	command(FromCtl, SetState.check),
 	command[Delete](FromCtl, nil),
 	command(FromAgent, Task.check),
-	command(FromAgent, Recall.check),
+	command(FromAgent, CancelChild.check),
 	command(FromAgent, Report.check).withoutReason(),
-	command(FromAgent, Settled.check),
+	command(FromAgent, DecisionEffect.check),
 }
 
 // commandEntry is one type of command.
@@ -46,7 +46,7 @@ type commandEntry struct {
 	known fields              // the fields that its body may have
 
 	// The struct's fields of these names; -1 where it has none.
-	id, reason, passedBy, person int
+	id, reason, forwardedBy, person int
 	// about are the fields that name the object of the command.
 	about []int
 	utc   func(reflect.Value)
@@ -64,7 +64,7 @@ func command[C Command](from Source, check func(C) error, about ...string) *comm
 	}
 	e := &commandEntry{
 		from: from, known: fieldsBelow(t), utc: utcOf(t),
-		id: index("ID"), reason: index("Reason"), passedBy: index("For"), person: index("Person"),
+		id: index("ID"), reason: index("Reason"), forwardedBy: index("For"), person: index("Person"),
 	}
 	var zero C
 	e.zero = zero
@@ -163,11 +163,11 @@ func ReasonOf(c Command) string {
 	return ""
 }
 
-// PassedBy returns the full address of the agent that forwards a decision. Empty: the
+// ForwardedBy returns the full address of the agent that forwards a decision. Empty: the
 // command is not a forwarded decision.
-func PassedBy(c Command) string {
+func ForwardedBy(c Command) string {
 	if e := entryOf(c); e != nil {
-		return text(c, e.passedBy)
+		return text(c, e.forwardedBy)
 	}
 	return ""
 }
@@ -286,20 +286,20 @@ func namesCall(command string, call CallID) error {
 }
 
 // CommandType returns the type of the command, as it is in its body.
-func (Input) CommandType() string     { return "input" }
-func (Interrupt) CommandType() string { return "interrupt" }
-func (Abort) CommandType() string     { return "abort" }
-func (Clear) CommandType() string     { return "clear" }
-func (Cancel) CommandType() string    { return "cancel" }
-func (Compact) CommandType() string   { return "compact" }
-func (Resume) CommandType() string    { return "resume" }
-func (Approve) CommandType() string   { return "approve" }
-func (Deny) CommandType() string      { return "deny" }
-func (Forget) CommandType() string    { return "forget" }
-func (Decide) CommandType() string    { return "decide" }
-func (SetState) CommandType() string  { return "set_state" }
-func (Delete) CommandType() string    { return "delete" }
-func (Task) CommandType() string      { return "task" }
-func (Recall) CommandType() string    { return "recall" }
-func (Report) CommandType() string    { return "report" }
-func (Settled) CommandType() string   { return "settled" }
+func (Input) CommandType() string          { return "input" }
+func (Interrupt) CommandType() string      { return "interrupt" }
+func (Abort) CommandType() string          { return "abort" }
+func (Clear) CommandType() string          { return "clear" }
+func (Cancel) CommandType() string         { return "cancel" }
+func (Compact) CommandType() string        { return "compact" }
+func (Resume) CommandType() string         { return "resume" }
+func (Approve) CommandType() string        { return "approve" }
+func (Deny) CommandType() string           { return "deny" }
+func (Forget) CommandType() string         { return "forget" }
+func (Decide) CommandType() string         { return "decide" }
+func (SetState) CommandType() string       { return "set_state" }
+func (Delete) CommandType() string         { return "delete" }
+func (Task) CommandType() string           { return "task" }
+func (CancelChild) CommandType() string    { return "cancel_child" }
+func (Report) CommandType() string         { return "report" }
+func (DecisionEffect) CommandType() string { return "decision_effect" }

@@ -64,12 +64,12 @@ func TestCommandsAreReadByTheirTable(t *testing.T) {
 		if slices.Contains(e.about, -1) {
 			t.Errorf("%s: a field that names what it is about does not exist", name)
 		}
-		if got, has := ReasonOf(c), e.from == FromCtl || name == "recall"; (got == "Reason") != has {
+		if got, has := ReasonOf(c), e.from == FromCtl || name == "cancel_child"; (got == "Reason") != has {
 			t.Errorf("%s: the reason of its sender is %q", name, got)
 		}
 		passed := slices.Contains([]string{"approve", "deny", "decide"}, name)
-		if (PassedBy(c) == "For") != passed || (personOf(c) != nil) != passed {
-			t.Errorf("%s: passed by %q for %v", name, PassedBy(c), personOf(c))
+		if (ForwardedBy(c) == "For") != passed || (personOf(c) != nil) != passed {
+			t.Errorf("%s: passed by %q for %v", name, ForwardedBy(c), personOf(c))
 		}
 	}
 }

@@ -189,7 +189,7 @@ func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`
 	Inputs []string `json:"inputs,omitempty"`
-	// By is the command: interrupt, abort, clear, recall of a parent, or input if its
+	// By is the command: interrupt, abort, clear, cancel_child of a parent, or input if its
 	// policy is interrupt.
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`

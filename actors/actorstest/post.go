@@ -34,7 +34,7 @@ type line struct {
 
 func lineOf(to messages.AgentID, c messages.Command) line {
 	switch c.(type) {
-	case messages.Task, messages.Recall, messages.Report:
+	case messages.Task, messages.CancelChild, messages.Report:
 		return line{to, c.CommandType()}
 	}
 	return line{to: to}

@@ -42,7 +42,7 @@ func (d *decision) refuse(c *projections.CallState, ev messages.ApprovalDenied) 
 
 func (d *decision) approve(c messages.Approve) error {
 	below := messages.ChildDecided{ArgsHash: c.ArgsHash, Remember: c.Remember, Reason: c.Reason}
-	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
+	if done, err := d.forward(c, c.Turn, c.Call, messages.WaitApproval, below); done {
 		return err
 	}
 	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, projections.Granted)
@@ -57,7 +57,7 @@ func (d *decision) approve(c messages.Approve) error {
 
 func (d *decision) deny(c messages.Deny) error {
 	below := messages.ChildDecided{ArgsHash: c.ArgsHash, Text: c.Text, Remember: c.Remember, Reason: c.Reason}
-	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitApproval, below); done {
+	if done, err := d.forward(c, c.Turn, c.Call, messages.WaitApproval, below); done {
 		return err
 	}
 	call, err := d.undecided(c, c.Turn, c.Call, c.ArgsHash, projections.Denied)
@@ -106,7 +106,7 @@ func (d *decision) forget(c messages.Forget) error {
 // decide gives a call whose outcome is unknown the one that a person knows.
 func (d *decision) decide(c messages.Decide) error {
 	below := messages.ChildDecided{Outcome: c.Outcome, Result: c.Result, Reason: c.Reason}
-	if done, err := d.passDown(c, c.Turn, c.Call, messages.WaitUnknown, below); done {
+	if done, err := d.forward(c, c.Turn, c.Call, messages.WaitUnknown, below); done {
 		return err
 	}
 	t := d.s.Turn

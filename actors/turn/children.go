@@ -171,9 +171,9 @@ func (d *decision) reported(call *projections.CallState, c messages.Report) {
 	}
 }
 
-// passDown forwards a decision to the call below that waits for it. It reports whether there
+// forward forwards a decision to the call below that waits for it. It reports whether there
 // is one, or the decision is refused.
-func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.CallID, kind string, ev messages.ChildDecided) (done bool, err error) {
+func (d *decision) forward(c messages.Command, of messages.TurnID, id messages.CallID, kind string, ev messages.ChildDecided) (done bool, err error) {
 	t := d.s.Turn
 	if t == nil {
 		return false, nil
@@ -192,7 +192,7 @@ func (d *decision) passDown(c messages.Command, of messages.TurnID, id messages.
 	}
 	ev = found[0]
 	ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), messages.IDOf(c)), d.env.Person
-	if slices.ContainsFunc(d.s.Outbox.Messages, func(m projections.OutboxMessage) bool { return m.Decision != nil && saysSame(*m.Decision, ev) }) {
+	if slices.ContainsFunc(d.s.Outbox.Messages, func(m projections.OutboxMessage) bool { return m.Decision != nil && sameDecision(*m.Decision, ev) }) {
 		return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
 	}
 	d.emit(ev)
@@ -221,8 +221,8 @@ func waitingBelow(t *projections.TurnState, sought messages.Wait, ev messages.Ch
 	return found, others
 }
 
-// saysSame reports whether two decisions are one but for their ids, reasons and persons.
-func saysSame(a, b messages.ChildDecided) bool {
+// sameDecision reports whether two decisions are one but for their ids, reasons and persons.
+func sameDecision(a, b messages.ChildDecided) bool {
 	text := func(ev messages.ChildDecided) string {
 		if ev.Text == nil {
 			return messages.DeniedText
@@ -237,7 +237,7 @@ func saysSame(a, b messages.ChildDecided) bool {
 }
 
 // settled records what became of a decision that was forwarded.
-func (d *decision) settled(c messages.Settled) error {
+func (d *decision) decisionEffect(c messages.DecisionEffect) error {
 	m := d.s.Outbox.Message(c.Decision)
 	if m == nil || m.Decision == nil {
 		return d.noop(c, "nobody waits any more for what becomes of decision %q", c.Decision)

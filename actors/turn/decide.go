@@ -67,8 +67,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.input(c)
 	case messages.Task:
 		return d.task(c)
-	case messages.Recall:
-		return d.recall(c)
+	case messages.CancelChild:
+		return d.cancelTask(c)
 	case messages.SetState:
 		d.configure()
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
@@ -101,8 +101,8 @@ func (d *decision) command(c messages.Command) error {
 		return d.decide(c)
 	case messages.Report:
 		return d.report(c)
-	case messages.Settled:
-		return d.settled(c)
+	case messages.DecisionEffect:
+		return d.decisionEffect(c)
 	case messages.Delete:
 		return d.delete(c)
 	}

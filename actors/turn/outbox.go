@@ -65,7 +65,7 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 		msg.Command, msg.Resend = s.taskOf(self, c), !c.Child.Detached
 	case projections.CancelChild:
 		caller := messages.Caller{Agent: self.Full(), Turn: m.Turn, Call: m.Call}
-		msg.Command = messages.Recall{ID: m.ID, Input: m.Input, Parent: messages.Parent{Caller: caller}, Reason: m.Reason}
+		msg.Command = messages.CancelChild{ID: m.ID, Input: m.Input, Parent: messages.Parent{Caller: caller}, Reason: m.Reason}
 	case projections.ForwardDecision:
 		msg.Command = decisionOf(self, m.Decision)
 	case projections.ReportToParent:

@@ -93,7 +93,7 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 		t.Fatal(err)
 	}
 	came := s.Outbox.Task(task.ID).N
-	if _, err := decide(messages.Recall{ID: "recall:2", Input: later.ID, Parent: parent}); err != nil {
+	if _, err := decide(messages.CancelChild{ID: "recall:2", Input: later.ID, Parent: parent}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 5000 {
@@ -116,7 +116,7 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 		t.Fatal(err)
 	}
 	again()
-	for _, c := range []messages.Command{later, messages.Recall{ID: "recall:1", Input: task.ID, Parent: parent}} {
+	for _, c := range []messages.Command{later, messages.CancelChild{ID: "recall:1", Input: task.ID, Parent: parent}} {
 		events, err := decide(c)
 		if err != nil || len(events) != 1 || events[0].EventType() != "command.noop" {
 			t.Errorf("%s of what is over: %v, %v", c.CommandType(), events, err)

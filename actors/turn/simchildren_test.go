@@ -120,7 +120,7 @@ func (s *sim) posted(e turn.Effect) any {
 	switch c := m.Command.(type) {
 	case messages.Task:
 		s.kid(e.Turn, e.Call, m.To.Full(), 0)
-	case messages.Recall:
+	case messages.CancelChild:
 		s.kid(e.Turn, e.Call, m.To.Full(), 0).taken = true
 	case messages.Report:
 		if !s.blind && c.N == 0 {
@@ -138,13 +138,13 @@ func (s *sim) posted(e turn.Effect) any {
 // settled is what becomes of a decision that was passed down; often nothing is
 // heard of it.
 func (s *sim) settled(c messages.Command) any {
-	if !s.blind && messages.PassedBy(c) != s.env.Agent.Full() {
+	if !s.blind && messages.ForwardedBy(c) != s.env.Agent.Full() {
 		s.fail("a decision that nobody is named to have passed\n%+v", c)
 	}
 	if s.chance(2) && !s.tame {
 		return nil
 	}
-	r := messages.Settled{Decision: messages.IDOf(c), N: 9}
+	r := messages.DecisionEffect{Decision: messages.IDOf(c), N: 9}
 	if s.chance(3) {
 		r.N, r.Refused, r.Message = 0, messages.Code(s.one("conflict", "not_found")), "too late"
 	}
@@ -179,12 +179,12 @@ func (s *sim) task() messages.Task {
 	return t
 }
 
-func (s *sim) recall() messages.Recall {
+func (s *sim) recall() messages.CancelChild {
 	input := s.anyInput()
 	if s.chance(6) {
 		input = fmt.Sprint("id", s.r.IntN(len(s.ids)+3)) // one that may come later
 	}
-	return messages.Recall{ID: s.id(), Input: input, Parent: messages.Parent{Caller: messages.Caller{Agent: "default/boss/b", Turn: "t3", Call: "b1"}}}
+	return messages.CancelChild{ID: s.id(), Input: input, Parent: messages.Parent{Caller: messages.Caller{Agent: "default/boss/b", Turn: "t3", Call: "b1"}}}
 }
 
 // childFacts is a call that is a child.
@@ -317,7 +317,7 @@ func (c *checker) familyEvent(ev messages.Event) bool {
 		c.used.Tokens, c.used.Cost = c.used.Tokens+ev.Tokens, c.used.Cost+ev.Cost
 	case messages.ChildSettled:
 		d, passed := c.passed[ev.ID]
-		r, told := c.cmd.(messages.Settled)
+		r, told := c.cmd.(messages.DecisionEffect)
 		c.must(passed && ev.Agent == d.Agent && ev.Of == d.Of && ev.Waits == d.Waits && ev.Command == d.Command, "something is told of no decision")
 		c.must(c.cmd == nil || told && r.Decision == ev.ID && r.Refused == ev.Refused && r.N == ev.N, "a decision had an end that nobody told")
 		delete(c.passed, ev.ID)

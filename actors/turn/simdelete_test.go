@@ -86,7 +86,7 @@ func (c *checker) farewell() {
 	clear(c.passed) // decisions that no one asks about any more
 	if c.cmd != nil {
 		c.must(len(c.s.live.Outbox.Messages) == 0, "a tombstone has left something to do")
-		cancels := func(cmd messages.Command) bool { _, is := cmd.(messages.Recall); return is }
+		cancels := func(cmd messages.Command) bool { _, is := cmd.(messages.CancelChild); return is }
 		c.must(len(c.stopping) == count(c.farewells, cancels), "a child was not asked to stop")
 		for id, t := range c.tasks {
 			reports := func(cmd messages.Command) bool {

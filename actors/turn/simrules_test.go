@@ -257,7 +257,7 @@ func (c *checker) inputEvent(ev messages.Event) {
 		slices.SortStableFunc(c.queue, func(a, b string) int { return int(c.inputs[a].n) - int(c.inputs[b].n) })
 	case messages.InputCancelled:
 		w, ok := c.cmd.(messages.Cancel)
-		back, recalled := c.cmd.(messages.Recall)
+		back, recalled := c.cmd.(messages.CancelChild)
 		c.must(c.cmd == nil || ok && (w.All || w.Input == ev.Input) || recalled && back.Input == ev.Input, "cancelled without a command")
 		c.leaves(ev.Input)
 		c.inputEnds(ev.Input)
@@ -423,8 +423,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "abort" && (cmd.Turn == "" || cmd.Turn == ev.Turn)
 	case messages.Clear:
 		ok = ev.By == "clear"
-	case messages.Recall:
-		ok = ev.By == "recall"
+	case messages.CancelChild:
+		ok = ev.By == "cancel_child"
 	case turn.ScheduleDue:
 		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
 	case messages.Delete:

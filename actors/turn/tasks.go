@@ -28,8 +28,8 @@ func (d *decision) task(c messages.Task) error {
 	return nil
 }
 
-// recall cancels a task.
-func (d *decision) recall(c messages.Recall) error {
+// cancelTask cancels a task.
+func (d *decision) cancelTask(c messages.CancelChild) error {
 	task := d.s.Outbox.Task(c.Input)
 	_, other := d.s.Processed(c.Input) // an id that is no task's
 	switch {

@@ -39,9 +39,9 @@ var childCommands = map[string]func(s *Stage, args []string) any{
 		args, opts := options(args)
 		return messages.Task{ID: args[0], Content: messages.TextContent(at(args, 1)), Parent: parentOf(s, opts)}
 	},
-	"recall": func(s *Stage, args []string) any {
+	"cancel_child": func(s *Stage, args []string) any {
 		args, opts := options(args)
-		return messages.Recall{ID: at(args, 1) + "recall-" + args[0], Input: args[0], Parent: parentOf(s, opts), Reason: opts["reason"]}
+		return messages.CancelChild{ID: at(args, 1) + "cancel-" + args[0], Input: args[0], Parent: parentOf(s, opts), Reason: opts["reason"]}
 	},
 	// report ID CALL WHAT [n=N] [turn=T] ["output"] [usage=IN+OUT] [cost=N] [message=…] [waits=AGENT:TURN:CALL:KIND]
 	"report": func(s *Stage, args []string) any {
@@ -67,10 +67,10 @@ var childCommands = map[string]func(s *Stage, args []string) any{
 		}
 		return r
 	},
-	// settled ID CALL [refused=CODE] [n=N] [message=…]: of the newest decision about CALL that was passed down
-	"settled": func(s *Stage, args []string) any {
+	// decision_effect ID CALL [refused=CODE] [n=N] [message=…]: of the newest decision about CALL that was forwarded
+	"decision_effect": func(s *Stage, args []string) any {
 		args, opts := options(args)
-		return messages.Settled{
+		return messages.DecisionEffect{
 			ID: args[0], Decision: s.decisionOn(messages.CallID(args[1])), N: messages.EventNumber(number(opts["n"])),
 			Refused: messages.Code(opts["refused"]), Message: opts["message"],
 		}
@@ -146,8 +146,8 @@ func messageText(c messages.Command) string {
 			text += fmt.Sprintf(", max_tokens %d", c.Parent.Limits.MaxTokens)
 		}
 		return text
-	case messages.Recall:
-		return "recall, " + c.Reason
+	case messages.CancelChild:
+		return "cancel, " + c.Reason
 	case messages.Report:
 		text := fmt.Sprintf("report %s as of %d on %s %s", c.What, c.N, c.Turn, c.Call)
 		if c.Busy {

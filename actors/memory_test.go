@@ -124,7 +124,7 @@ func largeAnswersAtOnce(t *testing.T, document bool) {
 	}
 	heap, held := p.heap.Load()-before, p.held.Load()
 	t.Logf("at most %d MiB on the heap and %d MiB held", heap>>20, held>>20)
-	if heap > bound/2 || held > bound || held < int64(memory.Weight*size) {
+	if heap > bound || held > bound || held < int64(memory.Weight*size) {
 		t.Errorf("%d bytes on the heap, %d held: the bound is %d", heap, held, bound)
 	}
 }

@@ -91,7 +91,7 @@ func TestScheduledInputsComeAfterDowntime(t *testing.T) { // A6, A22
 // An agent that holds as much as it may hold can still be cleared.
 func TestSchedulesAreBounded(t *testing.T) { // A13, A102
 	s := actorstest.New(t, nil)
-	node := s.Start(with(config(scripted.New()), func(d *actors.Definition) { d.MaxQueue = 1_000_000 }))
+	node := s.Start(with(config(scripted.New()), func(d *actors.Definition) { d.MaxQueue = 2_000 }))
 	accepted := 0
 	for n := range 2000 {
 		a := node.Do(ada, later(longID(n), "x", after(time.Hour)))

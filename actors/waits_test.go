@@ -68,7 +68,7 @@ func TestIDOfAnotherCommand(t *testing.T) { // A8
 func TestSteersAreBounded(t *testing.T) { // A6, A13, A102
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
-	node := s.Start(with(config(scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))), func(d *actors.Definition) { d.MaxQueue = 1_000_000 }))
+	node := s.Start(with(config(scripted.New(scripted.Held(gate, scripted.Say("never")), scripted.Say("fresh"))), func(d *actors.Definition) { d.MaxQueue = 2_000 }))
 	node.Must(ada, say("u1", "go"))
 	<-gate.Reached()
 	accepted := 1

@@ -26,6 +26,9 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	}
 	if t != nil && in.Policy == messages.PolicyInterrupt {
 		d.abort("input", "a new input interrupted it", interruptNote(""))
+		if d.env.Next != nil { // the definition of the turn that begins
+			d.env.Definition = *d.env.Next
+		}
 	}
 	switch {
 	case in.Policy == messages.PolicyInterrupt, t == nil && len(s.Inputs.Queued) == 0:

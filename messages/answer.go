@@ -67,6 +67,20 @@ func ReplyOf(ev Event) (subject, input string) {
 	return "", ""
 }
 
+// NotDue returns the scheduled input that ev ends: it is cancelled, or refused when it is due. It was
+// never accepted, and no input that was, under the same id, is meant. Empty: none.
+func NotDue(ev Event) string {
+	switch ev := ev.(type) {
+	case TimerCancelled:
+		return ev.Input
+	case TimerFired:
+		if ev.Refused != "" {
+			return ev.Input
+		}
+	}
+	return ""
+}
+
 // WhyEnded returns why ev, the terminal event of an input, has no answer for its sender.
 // Nil: it has one.
 func WhyEnded(ev Event) *Error {

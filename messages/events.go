@@ -99,7 +99,7 @@ var eventTable = []*eventEntry{
 	event[BudgetRaised](0),
 	event[TimerSet](0),
 	event[TimerFired](CountsUse),
-	event[TimerCancelled](EndsInput | CountsUse),
+	event[TimerCancelled](CountsUse),
 
 	event[CompactionRequested](BeginsModelCall | Summarizes | Indexed).because("the call for a summary is on record before it is paid for, as model.requested is"),
 	event[CompactionFailed](EndsModelCall | Summarizes | Indexed | Failed | CountsUse).because("what a failed summary has used counts"),
@@ -306,8 +306,7 @@ func InputsOf(ev Event) []string {
 // Ended returns the inputs that ev is the terminal event of; false if it is none. A
 // turn that continues a failed one ends without inputs of its own.
 func Ended(ev Event) (inputs []string, ends bool) {
-	fired, _ := ev.(TimerFired)
-	if !Is(ev.EventType(), EndsInput) && fired.Refused == "" {
+	if !Is(ev.EventType(), EndsInput) {
 		return nil, false
 	}
 	return InputsOf(ev), true

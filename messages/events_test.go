@@ -48,7 +48,7 @@ func TestTraits(t *testing.T) {
 		HoldsTurn:       "turn.paused turn.resumed",
 		JoinsTurn:       "input.accepted turn.started",
 		LeavesTurn:      "input.requeued",
-		EndsInput:       "input.cancelled input.dropped turn.completed turn.failed turn.aborted timer.cancelled",
+		EndsInput:       "input.cancelled input.dropped turn.completed turn.failed turn.aborted",
 		EndsTool:        "tool.completed tool.failed tool.denied tool.skipped tool.unknown",
 		BeginsModelCall: "model.requested compaction.requested",
 		EndsModelCall:   "model.completed model.failed model.restarted compaction.failed history.compacted",

@@ -287,7 +287,7 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
 	}
 	inputs, _ := messages.Ended(ev)
-	if !slices.Contains(inputs, s.input) {
+	if !slices.Contains(inputs, s.input) && messages.NotDue(ev) != s.input {
 		return false, nil
 	}
 	return true, messages.WhyEnded(ev)

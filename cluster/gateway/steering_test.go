@@ -171,12 +171,9 @@ func TestQueuedPromptsHearOfPauses(t *testing.T) {
 	}
 }
 
-// The client's word for the end of an input is the words' own.
+// The client knows the events that end an input by their type.
 func TestTheClientKnowsWhatEndsAnInput(t *testing.T) {
-	for _, ev := range []messages.Event{
-		messages.InputAccepted{}, messages.InputRequeued{}, messages.InputCancelled{}, messages.InputDropped{}, messages.TurnStarted{}, messages.TurnPaused{},
-		messages.TurnResumed{}, messages.TurnCompleted{}, messages.TurnFailed{}, messages.TurnAborted{}, messages.AgentCleared{}, messages.ModelCompleted{},
-	} {
+	for _, ev := range append(messages.Events(), messages.TimerFired{Refused: "the queue is full"}) {
 		if _, ends := messages.Ended(ev); ends != (client.Event{Type: ev.EventType()}).Terminal() {
 			t.Errorf("%s ends an input: %v", ev.EventType(), ends)
 		}

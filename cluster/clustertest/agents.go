@@ -28,7 +28,7 @@ func (r *nodeRole) agents() (providers.Set, []actors.Definition) {
 	}
 	all := []tool.Tool{goes(Pay, tool.Rerun), goes(Once, tool.Pause), goes(Look, tool.ReadOnly), goes(Sign, tool.Rerun).ApproveAlways()}
 	define := func(kind string, tools ...tool.Tool) actors.Definition {
-		return actors.Definition{Kind: kind, Model: "outside/model", Tools: tools, MaxQueue: 100_000, MaxAttempts: 20,
+		return actors.Definition{Kind: kind, Model: "outside/model", Tools: tools, MaxQueue: 2_000, MaxAttempts: 20,
 			Compact: actors.Compaction{AtTokens: 4000, Keep: 16, How: messages.CompactWindow}}
 	}
 	set := providers.Set{"outside": openai.New(r.Name, openai.BaseURL(r.Model), openai.Profile(profile.ByURL("")))}

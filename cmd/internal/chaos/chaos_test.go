@@ -167,7 +167,7 @@ func (w *world) configure() {
 		"worker": ", ask, deep], parallel: 2", "clerk": ", ask, deep], compact: {at_tokens: 1500, keep: 14, how: window}",
 		"middle": ", ask], parallel: 2", "helper": "], parallel: 2", "list": "]",
 	} {
-		fmt.Fprintf(&b, "  %s: {model: books/model, max_queue: 100000, max_attempts: 8, tools: [%s%s}\n", kind, strings.Join(tools, ", "), more)
+		fmt.Fprintf(&b, "  %s: {model: books/model, max_queue: 2000, max_attempts: 8, tools: [%s%s}\n", kind, strings.Join(tools, ", "), more)
 	}
 	b.WriteString("tools:\n  ask: {agent: helper, description: Ask another}\n  deep: {agent: middle, description: Ask one who asks another}\n")
 	for _, name := range tools {

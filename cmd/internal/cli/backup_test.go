@@ -111,7 +111,7 @@ func (w *world) awaitLoad(agent, text string) {
 
 const loadedConfig = `
 agents:
-  assistant: {model: demo/demo, tools: [calculator], max_queue: 5000}
+  assistant: {model: demo/demo, tools: [calculator], max_queue: 2000}
 `
 
 // TestBackupUnderLoad rehearses the loss of a machine: a backup is taken while

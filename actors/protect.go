@@ -46,15 +46,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retry calls f until it succeeds, its error is permanent, or ctx ends. Failed attempts are
-// logged with message and args.
+// retry calls f until it succeeds, its error is permanent, or ctx ends: the error then names the
+// newest one of f, too. Failed attempts are logged with message and args.
 func (rt *Runtime) retry(ctx context.Context, f func() error, message string, args ...any) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = firstPause, 5*time.Second
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, f() },
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { last = f(); return struct{}{}, last },
 		backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
 			rt.warn(message, append(args, "error", err)...)
 		}))
+	if err != nil && ctx.Err() != nil && last != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
 	return err
 }
 

@@ -225,8 +225,8 @@ type ChildStopped struct {
 	Used
 }
 
-// ChildReported is an event of a child: a report of its state as of event Upto is due to its
-// parent.
+// ChildReported is an event of a child: reports about a task, up to that as of event Upto, are
+// stored for its parent.
 type ChildReported struct {
 	Input string      `json:"input"`
 	Upto  EventNumber `json:"upto"`

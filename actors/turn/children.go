@@ -236,7 +236,7 @@ func sameDecision(a, b messages.ChildDecided) bool {
 	return a == b
 }
 
-// settled records what became of a decision that was forwarded.
+// decisionEffect records the effect of a decision that was forwarded.
 func (d *decision) decisionEffect(c messages.DecisionEffect) error {
 	m := d.s.Outbox.Message(c.Decision)
 	if m == nil || m.Decision == nil {

@@ -22,8 +22,8 @@
 //     frame.
 //
 // A delete ends what runs and waits, in a frame that has no command as its cause, then
-// the agent itself (agent.deleted, alone in its frame). In between the caller stores what
-// the agent owes to others ([State.Farewells]); after it the caller removes everything
+// the agent itself (agent.deleted, alone in its frame). In between the caller stores the
+// messages that must not be lost with it ([State.Ends]); after it the caller removes everything
 // stored before. From there on the agent is one that was never sent anything, but for its
 // numbers.
 //
@@ -55,7 +55,7 @@
 //	if                                               then
 //	the definition is unknown                        wait
 //	no turn runs, and inputs are queued              start the turn of the first one
-//	the turn is paused for calls that can go on      resume it
+//	the turn is paused for calls that can continue      resume it
 //	the turn is paused                               wait
 //	a limit is reached, and the definition fails it  fail the turn
 //	a model or hooks are asked                       wait

@@ -198,7 +198,7 @@ func (d *decision) modelHooksAsked() bool {
 	}))
 }
 
-// pauseIsOver reports whether a turn that is paused for calls can go on: one may start, one
+// pauseIsOver reports whether a turn that is paused for calls can continue: one may start, one
 // runs, or each has its outcome. Other pauses end with a resume alone.
 func pauseIsOver(t *projections.TurnState) bool {
 	switch t.Paused() {

@@ -49,7 +49,7 @@ func decoded[T any](lines iter.Seq2[json.RawMessage, error]) iter.Seq2[T, error]
 }
 
 // Answer answers an agent's question with a person's words, as its Prompt says
-// and messages.ParseDecision reads them. What came of it is told by the events
+// and messages.ParseDecision reads them. What came of it is reported by the events
 // that follow, by the same question again, or by a notice: an answer that
 // contradicts what was decided before changes nothing.
 func (c *Client) Answer(ctx context.Context, q Question, text string) error {

@@ -69,7 +69,7 @@ type follower struct {
 	idle      func() (more bool) // is called when nothing more is there now; nil: not
 	pause     *backoff.ExponentialBackOff
 	at        uint64 // sequence up to which all was given
-	past      uint64 // the past is told once at has come this far
+	past      uint64 // the past is reported once at has come this far
 	known     bool   // past is known
 	told      bool
 	since     int // how many were given since rest was called last

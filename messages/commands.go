@@ -284,22 +284,3 @@ func namesCall(command string, call CallID) error {
 	}
 	return nil
 }
-
-// CommandType returns the type of the command, as it is in its body.
-func (Input) CommandType() string          { return "input" }
-func (Interrupt) CommandType() string      { return "interrupt" }
-func (Abort) CommandType() string          { return "abort" }
-func (Clear) CommandType() string          { return "clear" }
-func (Cancel) CommandType() string         { return "cancel" }
-func (Compact) CommandType() string        { return "compact" }
-func (Resume) CommandType() string         { return "resume" }
-func (Approve) CommandType() string        { return "approve" }
-func (Deny) CommandType() string           { return "deny" }
-func (Forget) CommandType() string         { return "forget" }
-func (Decide) CommandType() string         { return "decide" }
-func (SetState) CommandType() string       { return "set_state" }
-func (Delete) CommandType() string         { return "delete" }
-func (Task) CommandType() string           { return "task" }
-func (CancelChild) CommandType() string    { return "cancel_child" }
-func (Report) CommandType() string         { return "report" }
-func (DecisionEffect) CommandType() string { return "decision_effect" }

@@ -46,8 +46,7 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	}
 }
 
-// Only an agent says that it forwards a decision; whoever does is told what
-// becomes of it, and nobody of one that may yet have its effect.
+// Only an agent may forward a decision. It is sent the effect of one, once that is known.
 func TestPassedDecisions(t *testing.T) { // A45, A103
 	text := "no"
 	for _, c := range []Command{

@@ -21,9 +21,9 @@ type storedFrame struct {
 	PrevDigest     []byte       `json:"d"`
 	Time           int64        `json:"t"` // ns since 1970
 	Cause          Cause        `json:"c"`
-	Trace          string       `json:"w"` // W3C trace context
-	KeyID          string       `json:"k"` // set if the events are encrypted
-	EncryptedCause []byte       `json:"s"` // the whole cause, if it has more than c shows
+	Trace          string       `json:"w,omitempty"` // W3C trace context
+	KeyID          string       `json:"k,omitempty"` // set if the events are encrypted
+	EncryptedCause []byte       `json:"s,omitempty"` // the whole cause, if it has more than c shows
 	Events         storedEvents `json:"ev"`
 	Sum            storedSum    `json:"sum"` // of the agent's full address and all bytes before this entry
 }

@@ -46,8 +46,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retry calls f until it succeeds, its error is permanent, or ctx ends: the error then names the
-// newest one of f, too. Failed attempts are logged with message and args.
+// retry calls f until it succeeds, its error is permanent, or ctx ends, and returns the newest
+// error. Failed attempts are logged with message and args.
 func (rt *Runtime) retry(ctx context.Context, f func() error, message string, args ...any) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = firstPause, 5*time.Second
@@ -57,7 +57,7 @@ func (rt *Runtime) retry(ctx context.Context, f func() error, message string, ar
 			rt.warn(message, append(args, "error", err)...)
 		}))
 	if err != nil && ctx.Err() != nil && last != nil {
-		return fmt.Errorf("%w: %w", err, last)
+		return last
 	}
 	return err
 }

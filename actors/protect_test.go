@@ -42,7 +42,7 @@ func TestRetry(t *testing.T) { // A36
 		}{
 			{"it succeeds", 20, away, 21, nil},
 			{"it is permanent", 1, backoff.Permanent(away), 1, away},
-			{"its time is over", 1 << 30, away, 0, context.DeadlineExceeded},
+			{"its time is over", 1 << 30, away, 0, away},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			tries := 0

@@ -82,7 +82,7 @@ test-mcp: ## the tools of real MCP servers, which npm installs; needs npm
 
 .PHONY: race
 race: ## words, machine, actors, providers under the race detector, without processes; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -short ./messages/... ./projections/... ./actors/... ./eventlog ./eventlog/memlog ./eventlog/sealed ./providers/... ./cmd/internal/config
+	CGO_ENABLED=1 $(GO) test -race -short ./messages/... ./projections/... ./actors/... ./eventlog ./eventlog/memlog ./eventlog/encrypted ./providers/... ./cmd/internal/config
 
 .PHONY: vet
 vet: ## go vet

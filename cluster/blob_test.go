@@ -323,7 +323,7 @@ func TestBlobRemoved(t *testing.T) { // A29, A36
 
 // A blob of an encrypted store is asked for by the hash of what it holds, though
 // it is stored under another.
-func TestSealedBlob(t *testing.T) { // A36, A108
+func TestEncryptedBlob(t *testing.T) { // A36, A108
 	texts := []string{lines("sealed", 600<<10), lines("and another", 600<<10)}
 	w := newWorld(t).patient()
 	n := w.node(agents(scripted.Func(func(r messagesRequest) scripted.Step {

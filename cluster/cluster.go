@@ -42,9 +42,9 @@ import (
 	"github.com/reprise-dev/reprise/cluster/lease"
 	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers"
@@ -93,7 +93,7 @@ type Config struct {
 	// unwrap. Empty: nothing is encrypted. A store that is encrypted does not open
 	// without one of its keys. What was stored before stays as it is, and inputs
 	// that are not applied yet, dead letters and definitions are never encrypted.
-	WrappingKeys []sealed.Key
+	WrappingKeys []encrypted.Key
 	// Archive is the folder that agents are written to before they are deleted
 	// because of their Definition's Retain. Empty: archive, below Data.
 	Archive   string
@@ -168,8 +168,8 @@ type Node struct {
 	js        jetstream.JetStream // of doors
 	conns     []*nats.Conn
 	streams   *natslog.Log // what log is stored in
-	log       *sealed.Log
-	keys      *sealed.Keys // nil: nothing is encrypted
+	log       *encrypted.Log
+	keys      *encrypted.Keys // nil: nothing is encrypted
 	index     *agentsIndex
 	integrity *integrity
 	kinds     *kinds
@@ -269,7 +269,7 @@ func (n *Node) openLog(ctx context.Context) (err error) {
 	if n.keys, err = await(ctx, n, n.openKeys); err != nil {
 		return fmt.Errorf("encryption: %w", err)
 	}
-	n.log = sealed.New(n.streams, n.keys)
+	n.log = encrypted.New(n.streams, n.keys)
 	return nil
 }
 
@@ -289,7 +289,7 @@ func (n *Node) openHost(ctx context.Context) error {
 			Send:   n.send,
 			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(), Lease: lateAfter,
 			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
-			MaxFrame: n.streams.Limit() - sealed.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
+			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 	"github.com/reprise-dev/reprise/providers/scripted"
@@ -127,9 +127,9 @@ func TestDeletedForGood(t *testing.T) { // A108
 }
 
 // key is a wrapping key made of one byte.
-func key(b byte) sealed.Key { return sealed.Key(bytes.Repeat([]byte{b}, len(sealed.Key{}))) }
+func key(b byte) encrypted.Key { return encrypted.Key(bytes.Repeat([]byte{b}, len(encrypted.Key{}))) }
 
-func under(keys ...sealed.Key) change { return func(c *cluster.Config) { c.WrappingKeys = keys } }
+func under(keys ...encrypted.Key) change { return func(c *cluster.Config) { c.WrappingKeys = keys } }
 
 // files are those below a folder that hold the text.
 func files(t *testing.T, dir, text string) (found []string) {
@@ -224,7 +224,7 @@ func TestEncryptedAtRest(t *testing.T) { // A108
 	w.ok(err)
 	n = w.node(under(key(2)))
 	for line, err := range n.Client().Query(w.ctx, "assistant/a", messages.Query{View: "history"}) {
-		if err == nil || !strings.Contains(err.Error(), sealed.ErrNoKey.Error()) {
+		if err == nil || !strings.Contains(err.Error(), encrypted.ErrNoKey.Error()) {
 			t.Errorf("the copy tells %s, %v", line, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/client"
 	"github.com/reprise-dev/reprise/eventlog/doctor"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -31,7 +31,7 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 
 // doctorOf examines the log that is stored in streams, payloads as they are
 // stored there, and keys, which it tries if wrapping keys are given.
-func doctorOf(streams *natslog.Log, log doctor.Log, ring []sealed.Key, checks ...doctor.Check) *doctor.Doctor {
+func doctorOf(streams *natslog.Log, log doctor.Log, ring []encrypted.Key, checks ...doctor.Check) *doctor.Doctor {
 	return doctor.New(doctor.Config{
 		Log: log, Stream: streams.ShardName, Blobs: streams, BlobStored: streams.BlobStored, BlobAgents: streams.BlobAgents, Named: namedBy,
 		Checks: checks, Keys: func(ctx context.Context) (doctor.Keys, error) {
@@ -48,26 +48,26 @@ func doctorOf(streams *natslog.Log, log doctor.Log, ring []sealed.Key, checks ..
 type keysOf struct {
 	streams *natslog.Log
 	bucket  *natslog.Bucket
-	ring    []sealed.Key // nil: none is tried
+	ring    []encrypted.Key // nil: none is tried
 }
 
 // Key looks at one; see doctor.Keys.
 func (k keysOf) Key(ctx context.Context, a messages.AgentID) (id string, closed, err error) {
-	c, revision, err := sealed.Copy(ctx, k.bucket, a)
+	c, revision, err := encrypted.Copy(ctx, k.bucket, a)
 	switch {
 	case err != nil && revision != 0: // what is there is no key
 		return "", err, nil
 	case err != nil || revision == 0:
 		return "", nil, err
 	case len(k.ring) > 0:
-		closed = c.Opens(k.ring...)
+		closed = c.Unwraps(k.ring...)
 	}
 	return c.ID, closed, nil
 }
 
 // Agents are those of a shard; see doctor.Keys.
 func (k keysOf) Agents(ctx context.Context, shard int) (list []messages.AgentID, err error) {
-	all, err := sealed.Agents(ctx, k.bucket)
+	all, err := encrypted.Agents(ctx, k.bucket)
 	for _, a := range all {
 		if k.streams.ShardOf(a) == shard {
 			list = append(list, a)
@@ -82,7 +82,7 @@ func (k keysOf) Erase(a messages.AgentID) string {
 }
 
 // namedBy are the payloads that a frame's events name, as they are stored: what
-// is sealed has another hash and size there.
+// is encrypted has another hash and size there.
 func namedBy(f *messages.Frame) (all []messages.Blob, readable bool) {
 	for _, ev := range f.Events {
 		for _, b := range messages.BlobsOf(ev) {

@@ -148,7 +148,7 @@ func TestDoctorOfKeys(t *testing.T) { // A108, A29
 	put("b", bytes.ReplaceAll(kept("b"), []byte(key(1).ID()), []byte(key(9).ID())))
 	n = w.node(under(key(1)))
 	found, sum := w.examined(n.Client(), messages.Query{})
-	want := map[string]string{"a": "fail is missing", "b": "fail " + key(9).ID(), "c": "fail there still", "never": "warn not one event"}
+	want := map[string]string{"a": "fail is missing", "b": "fail " + key(9).ID(), "c": "fail still exists", "never": "warn not one event"}
 	for _, f := range found {
 		status, part, _ := strings.Cut(want[f.Agent.Key], " ")
 		if f.Check != "key" || f.Status != status || part == "" || !strings.Contains(f.Detail, part) || f.Remedy == "" {

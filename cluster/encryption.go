@@ -8,15 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
 // openKeys gives the agents' keys; nil if nothing is to be encrypted. A store
 // that is encrypted is refused without its wrapping key: what would be written
 // plain, and all that cannot be read, would be found out too late.
-func (n *Node) openKeys(ctx context.Context) (*sealed.Keys, error) {
+func (n *Node) openKeys(ctx context.Context) (*encrypted.Keys, error) {
 	marked, err := n.streams.MarkedEncrypted(ctx)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (n *Node) openKeys(ctx context.Context) (*sealed.Keys, error) {
 	case bucket == nil:
 		return nil, nil
 	}
-	ids, err := sealed.Encrypted(ctx, bucket)
+	ids, err := encrypted.WrappingKeys(ctx, bucket)
 	if err != nil || len(ids) == 0 && !marked {
 		return nil, err
 	}
@@ -45,12 +45,12 @@ func (n *Node) openKeys(ctx context.Context) (*sealed.Keys, error) {
 }
 
 // makeKeys opens the keys, or makes the first ones.
-func (n *Node) makeKeys(ctx context.Context) (*sealed.Keys, error) {
+func (n *Node) makeKeys(ctx context.Context) (*encrypted.Keys, error) {
 	bucket, err := n.streams.MakeKeys(ctx, n.cfg.Replicas)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := sealed.Open(ctx, bucket, n.cfg.WrappingKeys...)
+	keys, err := encrypted.Open(ctx, bucket, n.cfg.WrappingKeys...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (n *Node) makeKeys(ctx context.Context) (*sealed.Keys, error) {
 }
 
 // rotates wraps all keys by the newest wrapping key while the node runs.
-func (n *Node) rotates(keys *sealed.Keys) {
+func (n *Node) rotates(keys *encrypted.Keys) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -153,7 +153,7 @@ func (n *Node) locked(ctx context.Context) error {
 	return fmt.Errorf("the stream %s, which holds the keys that agents are encrypted with, is missing", natslog.KeysOf(n.subjects))
 }
 
-// Encrypted says whether what agents are told and do is sealed where it is stored.
+// Encrypted reports whether the data of agents is encrypted where it is stored.
 func (n *Node) Encrypted() bool { return n.keys != nil }
 
 // RotateKeys wraps the keys of all agents by the first of Config.WrappingKeys, and

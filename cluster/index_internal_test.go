@@ -24,12 +24,12 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster/gateway"
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections/index"
 )
@@ -333,7 +333,7 @@ func TestViewsOfALogThatCannotBeReadAtTimes(t *testing.T) { // A30
 
 // silent is a bucket of keys that nobody hears for some time.
 type silent struct {
-	sealed.Bucket
+	encrypted.Bucket
 	left *atomic.Int32
 }
 
@@ -344,17 +344,17 @@ func (b silent) Get(ctx context.Context, name string) ([]byte, uint64, error) {
 	return b.Bucket.Get(ctx, name)
 }
 
-// sealedStory is a log with a story that was written under the keys of a bucket.
-func sealedStory(t *testing.T, bucket sealed.Bucket) *memlog.Log {
+// encryptedStory is a log with a story that was written under the keys of a bucket.
+func encryptedStory(t *testing.T, bucket encrypted.Bucket) *memlog.Log {
 	t.Helper()
 	log := memlog.New()
-	story(t, sealed.New(log, keysIn(t, bucket)), 9, 3, "x")
+	story(t, encrypted.New(log, keysIn(t, bucket)), 9, 3, "x")
 	return log
 }
 
-func keysIn(t *testing.T, b sealed.Bucket) *sealed.Keys {
+func keysIn(t *testing.T, b encrypted.Bucket) *encrypted.Keys {
 	t.Helper()
-	keys, err := sealed.Open(t.Context(), b, sealed.Key{1})
+	keys, err := encrypted.Open(t.Context(), b, encrypted.Key{1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,12 +364,12 @@ func keysIn(t *testing.T, b sealed.Bucket) *sealed.Keys {
 // Frames whose keys cannot be read now are waited for; those whose key is gone are
 // left out.
 func TestViewsWaitForKeys(t *testing.T) { // A30, A108
-	bucket, left := &sealed.Memory{}, new(atomic.Int32)
-	log, lost := sealedStory(t, bucket), named("a004")
+	bucket, left := &encrypted.Memory{}, new(atomic.Int32)
+	log, lost := encryptedStory(t, bucket), named("a004")
 	if had, err := keysIn(t, bucket).Shred(t.Context(), lost, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
 		t.Fatal(had, err)
 	}
-	reader := sealed.New(log, keysIn(t, silent{bucket, left}))
+	reader := encrypted.New(log, keysIn(t, silent{bucket, left}))
 	left.Store(5)
 	synctest.Test(t, func(t *testing.T) {
 		var words embeddedtest.Words
@@ -391,34 +391,34 @@ func TestViewsWaitForKeys(t *testing.T) { // A30, A108
 
 // Nobody waits for keys that this process cannot open, or that it has none for.
 func TestViewsWithoutTheKeys(t *testing.T) { // A108
-	for _, encrypted := range []bool{false, true} {
-		bucket := &sealed.Memory{}
-		log, keys := sealedStory(t, bucket), (*sealed.Keys)(nil)
-		if encrypted {
+	for _, locked := range []bool{false, true} {
+		bucket := &encrypted.Memory{}
+		log, keys := encryptedStory(t, bucket), (*encrypted.Keys)(nil)
+		if locked {
 			keys = keysIn(t, damagedKeys(t, bucket))
 		}
 		synctest.Test(t, func(t *testing.T) {
-			v := newAgentsIndex(sealed.New(log, keys), "", quiet)
+			v := newAgentsIndex(encrypted.New(log, keys), "", quiet)
 			v.begin()
 			defer v.close()
 			if text := said(t, v); strings.Contains(text, "outcome") || v.Unreadable(messages.DefaultTenant) != 9*9 {
-				t.Errorf("with keys %v, %d frames are left out of: %s", encrypted, v.Unreadable(messages.DefaultTenant), text)
+				t.Errorf("with keys %v, %d frames are left out of: %s", locked, v.Unreadable(messages.DefaultTenant), text)
 			}
 		})
 	}
 }
 
 // damagedKeys is a bucket that has a value for each agent, and none is a key.
-func damagedKeys(t *testing.T, whole sealed.Bucket) sealed.Bucket {
+func damagedKeys(t *testing.T, whole encrypted.Bucket) encrypted.Bucket {
 	t.Helper()
-	bucket := &sealed.Memory{}
+	bucket := &encrypted.Memory{}
 	keysIn(t, bucket)
 	names, err := whole.List(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if err := bucket.Put(t.Context(), name, []byte("no key"), 0); err != nil && !errors.Is(err, sealed.ErrTaken) {
+		if err := bucket.Put(t.Context(), name, []byte("no key"), 0); err != nil && !errors.Is(err, encrypted.ErrChanged) {
 			t.Fatal(err)
 		}
 	}

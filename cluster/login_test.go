@@ -28,8 +28,8 @@ import (
 
 	"github.com/reprise-dev/reprise/cluster"
 	"github.com/reprise-dev/reprise/cluster/client"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -310,7 +310,7 @@ func TestLeastPermissions(t *testing.T) { // A103
 	address := configured(t, fmt.Sprintf("authorization: { users: [{user: node, password: n, permissions: {publish: %s, subscribe: %s}}, {user: user, password: u}] }",
 		list(leastPublish), list(leastSubscribe)))
 	cfg := cluster.Config{
-		NATS: "nats://node:n@" + address, Logger: slog.New(slog.DiscardHandler), WrappingKeys: []sealed.Key{key(1)},
+		NATS: "nats://node:n@" + address, Logger: slog.New(slog.DiscardHandler), WrappingKeys: []encrypted.Key{key(1)},
 		NATSOptions: []nats.Option{unhurried, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				t.Error(err)

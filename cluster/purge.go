@@ -12,7 +12,7 @@ import (
 )
 
 // purger removes what is kept of a deleted agent beside its log: its dead
-// letters and the key that its events were sealed with.
+// letters and the key that its events were encrypted with.
 type purger struct {
 	js       jetstream.JetStream
 	subjects messages.Subjects

@@ -103,7 +103,7 @@ func TestRetention(t *testing.T) { // A108
 	})
 }
 
-func TestRetentionOfSealedAgents(t *testing.T) { // A108
+func TestRetentionOfEncryptedAgents(t *testing.T) { // A108
 	w := newWorld(t)
 	dir := t.TempDir()
 	n := w.node(agents(echo(), brief), under(key(1)), func(c *cluster.Config) { c.Archive = dir })

@@ -3,7 +3,7 @@
 //
 // The first line names the agent and when it was written, and holds the wrapped
 // key if there is one. Then comes a line for each frame: its bytes as they are
-// stored, and its events for those who read. Where events are sealed the bytes
+// stored, and its events for those who read. Where events are encrypted the bytes
 // are all there is: the wrapping key opens the wrapped key, and that opens them.
 // Blobs follow in pieces, as they are stored. The last line counts what was
 // written and holds the SHA-256 of all lines before it.
@@ -37,7 +37,7 @@ import (
 // Format is the version of the files that are written.
 const Format = 1
 
-// Source is the store of agents, beyond any seal.
+// Source is the store of agents, below any encryption.
 type Source interface {
 	eventlog.Reader
 	eventlog.Blobs
@@ -58,7 +58,7 @@ type Frame struct {
 	First messages.EventNumber `json:"first"`
 	Last  messages.EventNumber `json:"last"`
 	Seq   uint64               `json:"seq"`
-	// Events are those of the frame. Empty: they are sealed.
+	// Events are those of the frame. Empty: they are encrypted.
 	Events []projections.EventJSON `json:"events,omitempty"`
 }
 

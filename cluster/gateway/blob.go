@@ -324,7 +324,7 @@ func (g *Gateway) find(a messages.AgentID, b messages.Blob) (messages.Blob, erro
 }
 
 // listed are the agent's blobs whose hash begins so. The store lists those that
-// are sealed by another hash than their events do, so the log is read where the
+// are stored by another hash than their events do, so the log is read where the
 // list alone does not tell.
 func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.Blob, err error) {
 	for have, err := range g.Log.ListBlobs(g.ctx, a) {
@@ -337,7 +337,7 @@ func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.
 			found = append(found, have)
 		}
 	}
-	named := sealedBlobs{}
+	named := encryptedBlobs{}
 	if err := g.fold(a, 0, named); err != nil && messages.AsError(err).Code != messages.NotFound {
 		return nil, err
 	}
@@ -351,11 +351,11 @@ func (g *Gateway) listed(a messages.AgentID, b messages.Blob) (found []messages.
 	return found, nil
 }
 
-// sealedBlobs are those that events name, by the hash that a store lists them by.
-type sealedBlobs map[messages.Digest]messages.Blob
+// encryptedBlobs are those that events name, by the hash that a store lists them by.
+type encryptedBlobs map[messages.Digest]messages.Blob
 
 // Apply takes the blobs of an event in.
-func (s sealedBlobs) Apply(_ messages.EventNumber, ev messages.Event) {
+func (s encryptedBlobs) Apply(_ messages.EventNumber, ev messages.Event) {
 	for _, b := range messages.BlobsOf(ev) {
 		if b.Stored != "" {
 			s[b.Stored] = b

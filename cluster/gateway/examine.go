@@ -23,7 +23,7 @@ type Examined struct {
 	Shard  int            `json:"shard,omitempty"`
 	Shards int            `json:"shards,omitempty"`
 	Counts *doctor.Counts `json:"counts,omitempty"`
-	// Encrypted says whether the node seals what it stores. Nil: it is not told here.
+	// Encrypted reports whether the node encrypts what it stores. Nil: it is left out of the answer.
 	Encrypted *bool `json:"encrypted,omitempty"`
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
 	// in this line.

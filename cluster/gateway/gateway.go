@@ -81,7 +81,7 @@ type Config struct {
 	// Scrubbed says how far the log was read through in the background. Nil: it is not
 	// told.
 	Scrubbed func(context.Context) *Scrubbed
-	// Encrypted says that what agents are told and do is sealed where it is stored.
+	// Encrypted reports that the data of agents is encrypted where it is stored.
 	Encrypted bool
 	// DeadLetters is the name of the stream of dead letters, Inbox that of the
 	// inputs that are not applied yet.

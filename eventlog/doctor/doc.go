@@ -9,7 +9,7 @@
 //   - blob: that each payload that a frame names is stored with its size and, if it is
 //     to look deep, its hash; and that each stored one is named, if it is to look
 //     deep also those of agents that have no log.
-//   - key: that an agent whose frames are sealed has their key, that a wrapping key
+//   - key: that an agent whose frames are encrypted has their key, that a wrapping key
 //     opens it, and that no key is left of an agent that was deleted or never was.
 //   - what [Config.Checks] adds, such as snapshots against replay.
 //

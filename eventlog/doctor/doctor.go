@@ -102,7 +102,7 @@ type Config struct {
 	// is not known. readable is false where that cannot be told. Nil: Blobs are not
 	// examined.
 	Named func(*messages.Frame) (named []messages.Blob, readable bool)
-	// Keys gives the keys that frames are sealed with; nil or none: they are not
+	// Keys returns the keys that frames are encrypted with; nil or none: they are not
 	// examined.
 	Keys func(context.Context) (Keys, error)
 	// Checks are run for each agent.
@@ -155,8 +155,8 @@ type patient struct {
 	idle  bool             // it owes no work
 	blind bool             // some frame does not tell what it names
 	named map[messages.Digest]reference
-	// sealed is the id of the key that its present life is sealed with.
-	sealed string
+	// keyID is the id of the key that its present life is encrypted with.
+	keyID string
 	// shredded says that it was deleted while it was read: its tombstone is to come.
 	shredded bool
 }
@@ -285,10 +285,10 @@ func (v *visit) frame(p *patient, r eventlog.Recorded) error {
 	v.counts.Events += len(r.Frame.Events)
 	if eventlog.Ends(r.Frame) {
 		clear(p.named) // they went with the events
-		p.sealed = ""
+		p.keyID = ""
 	}
 	if r.Frame.KeyID != "" {
-		p.sealed = r.Frame.KeyID
+		p.keyID = r.Frame.KeyID
 	}
 	if v.cfg.Named == nil {
 		return nil

@@ -9,19 +9,19 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Keys are the keys that agents' frames are sealed with.
+// Keys gives access to the keys that agents' frames are encrypted with.
 type Keys interface {
-	// Key is the id of the agent's key, empty if it has none, and why it cannot be
-	// opened; nil: it can, or there is nothing to try it with.
+	// Key returns the id of the agent's key, empty if it has none, and why it cannot be
+	// unwrapped; nil: it can, or there is no wrapping key to try.
 	Key(ctx context.Context, a messages.AgentID) (id string, closed error, err error)
-	// Agents are those of a shard that have a key.
+	// Agents returns the agents of a shard that have a key.
 	Agents(ctx context.Context, shard int) ([]messages.AgentID, error)
-	// Erase is what an operator does to have an agent's key erased.
+	// Erase returns what an operator does to have an agent's key erased.
 	Erase(a messages.AgentID) string
 }
 
 // putBack is what helps against keys that are missing.
-const putBack = "put the keys back from a copy with `reprise restore --keys`; without one what is sealed is lost, and the agent can only be deleted"
+const putBack = "put the keys back from a copy with `reprise restore --keys`; without one what is encrypted is lost, and the agent can only be deleted"
 
 // unlocked is what helps against keys that cannot be opened.
 const unlocked = "start the nodes with its wrapping key, too, behind the newest one; if it is damaged, " + putBack
@@ -47,12 +47,12 @@ func (v *visit) key(ctx context.Context, a messages.AgentID, p *patient) error {
 	switch {
 	case closed != nil:
 		f.Detail, f.Remedy = closed.Error(), unlocked
-	case p.sealed != "" && id == "":
-		f.Detail, f.Remedy = fmt.Sprintf("its events are sealed with key %s, and there is none", p.sealed), putBack
-	case p.sealed != "" && id != p.sealed:
-		f.Detail, f.Remedy = fmt.Sprintf("its events are sealed with key %s, and the one that is there is %s", p.sealed, id), "what is sealed with the first cannot be read: see who has put the other there"
+	case p.keyID != "" && id == "":
+		f.Detail, f.Remedy = fmt.Sprintf("its events are encrypted with key %s, and there is none", p.keyID), putBack
+	case p.keyID != "" && id != p.keyID:
+		f.Detail, f.Remedy = fmt.Sprintf("its events are encrypted with key %s, and the key in the bucket is %s", p.keyID, id), "what is encrypted with the first cannot be read: find out what replaced it"
 	case id != "" && p.says.Phase == eventlog.Gone && p.idle:
-		f.Detail, f.Remedy = fmt.Sprintf("it is deleted, and key %s is there still: copies of what it was could be read", id), v.keys.Erase(a)
+		f.Detail, f.Remedy = fmt.Sprintf("it is deleted, and key %s still exists: copies of its events could be read", id), v.keys.Erase(a)
 	default:
 		return nil
 	}

@@ -22,9 +22,9 @@ type Opened struct {
 	// fence or checks; with foreign, without any header. Tests that need it are
 	// skipped if it is nil.
 	Inject func(t *testing.T, e eventlog.Entry, foreign bool)
-	// Sealed says that the log keeps other bytes than those that it is given. Tests
+	// Encrypted reports that the log stores other bytes than those it is given. Tests
 	// that compare them are skipped.
-	Sealed bool
+	Encrypted bool
 	// Emptied says that the log has held something before: its shards end where they
 	// did then.
 	Emptied bool

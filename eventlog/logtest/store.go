@@ -25,7 +25,7 @@ var blobs = map[string]func(*testing.T, Opened){
 		for _, size := range []int{0, 1, 200 << 10, 224 << 10, 224<<10 + 1, 3 << 20} {
 			payload := noise(uint64(size), size)
 			b := putBlob(t, o.Log, a, payload)
-			if b.SHA256 != messages.DigestOf(payload) || b.Size != int64(size) || (b.Stored != "") != o.Sealed {
+			if b.SHA256 != messages.DigestOf(payload) || b.Size != int64(size) || (b.Stored != "") != o.Encrypted {
 				t.Errorf("%d bytes are stored as %+v", size, b)
 			}
 			wantBlob(t, o.Log, a, b, payload)

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -27,7 +27,7 @@ type Bucket struct {
 	subject string // before the names
 }
 
-var _ sealed.Bucket = (*Bucket)(nil)
+var _ encrypted.Bucket = (*Bucket)(nil)
 
 // KeysOf is the name of the stream behind the bucket of an installation's keys. A
 // backup leaves it out: whoever has both can read what was deleted.
@@ -94,10 +94,10 @@ func (l *Log) Encryption(ctx context.Context) (name string, replicas int, err er
 	return cfg.Metadata[metadataEncrypted], cfg.Replicas, err
 }
 
-// SealedBy is the id of the key that the agent's present life is sealed with. Empty:
-// nothing of it is, or the agent is deleted or never was. What cannot be read is a
+// EncryptedBy returns the id of the key that the agent's present life is encrypted with. Empty:
+// nothing of it is, or the agent is deleted or never was. The error for what cannot be read is a
 // *eventlog.DamageError.
-func (l *Log) SealedBy(ctx context.Context, a messages.AgentID) (id string, err error) {
+func (l *Log) EncryptedBy(ctx context.Context, a messages.AgentID) (id string, err error) {
 	newest, _, err := l.newestFrame(ctx, a)
 	if err != nil || newest == nil {
 		return "", err
@@ -105,7 +105,7 @@ func (l *Log) SealedBy(ctx context.Context, a messages.AgentID) (id string, err 
 	if f, err := decode(a, newest); err == nil && f.KeyID != "" {
 		return f.KeyID, nil
 	}
-	for m, err := range l.scan(ctx, a, 0, newest.seq) { // rare: the newest frame is one that is never sealed
+	for m, err := range l.scan(ctx, a, 0, newest.seq) { // rare: the newest frame is one that is never encrypted
 		if err != nil {
 			return "", err
 		}
@@ -143,7 +143,7 @@ func (b *Bucket) Name() string { return strings.TrimPrefix(b.stream, "KV_") }
 // that it replaces by itself, since the server would not write over it.
 const keptValues = 64
 
-// Get gives a value; see sealed.Bucket.
+// Get gives a value; see encrypted.Bucket.
 func (b *Bucket) Get(ctx context.Context, name string) (value []byte, revision uint64, err error) {
 	m, err := b.c.newest(ctx, b.stream, b.subject+name)
 	if err != nil || m == nil || m.header.Get("KV-Operation") != "" {
@@ -152,14 +152,14 @@ func (b *Bucket) Get(ctx context.Context, name string) (value []byte, revision u
 	return m.data, m.seq, nil
 }
 
-// Put stores a value; see sealed.Bucket. What it replaces is overwritten on disk.
+// Put stores a value; see encrypted.Bucket. What it replaces is overwritten on disk.
 func (b *Bucket) Put(ctx context.Context, name string, value []byte, revision uint64) error {
 	_, err := b.c.publish(ctx, &nats.Msg{Subject: b.subject + name, Data: value, Header: nats.Header{
 		headerStream: {b.stream},
 		headerFence:  {strconv.FormatUint(revision, 10)},
 	}})
 	if conflicting(err) {
-		return sealed.ErrTaken
+		return encrypted.ErrChanged
 	}
 	if err == nil && revision != 0 {
 		err = b.Erase(ctx, name, revision)
@@ -167,7 +167,7 @@ func (b *Bucket) Put(ctx context.Context, name string, value []byte, revision ui
 	return err
 }
 
-// Erase removes a value and those before it; see sealed.Bucket. The server writes
+// Erase removes a value and those before it; see encrypted.Bucket. The server writes
 // over it.
 func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error {
 	ask, err := json.Marshal(struct {
@@ -196,7 +196,7 @@ func (b *Bucket) Erase(ctx context.Context, name string, revision uint64) error 
 	return b.c.purge(ctx, b.stream, b.subject+name, revision) // what a Put that was cut off has left
 }
 
-// List gives all names; see sealed.Bucket.
+// List gives all names; see encrypted.Bucket.
 func (b *Bucket) List(ctx context.Context) ([]string, error) {
 	s, err := b.c.js.Stream(ctx, b.stream)
 	if err != nil {

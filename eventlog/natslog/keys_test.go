@@ -8,9 +8,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 )
 
 func TestBucket(t *testing.T) { // A108
@@ -49,10 +49,10 @@ func TestBucket(t *testing.T) { // A108
 		}
 	}
 	put("t.k.a", "one", 0, nil)
-	put("t.k.a", "two", 0, sealed.ErrTaken)
+	put("t.k.a", "two", 0, encrypted.ErrChanged)
 	first := revision("t.k.a", "one")
 	put("t.k.a", "two", first, nil)
-	put("t.k.a", "three", first, sealed.ErrTaken)
+	put("t.k.a", "three", first, encrypted.ErrChanged)
 	second := revision("t.k.a", "two")
 	put("t.k.b", "other", 0, nil)
 	info, err := js.Stream(ctx, natslog.KeysOf(c.Subjects))
@@ -82,7 +82,7 @@ func TestBucket(t *testing.T) { // A108
 	revision("t.k.b", "other")
 }
 
-func TestSealedLog(t *testing.T) {
+func TestEncryptedLog(t *testing.T) {
 	s := suite{subjects: freshRoot()}
 	t.Cleanup(func() { s.remove(t) })
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
@@ -92,10 +92,10 @@ func TestSealedLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = jetStream(t, c).DeleteStream(context.Background(), natslog.KeysOf(c.Subjects)) })
-		keys, err := sealed.Open(context.Background(), bucket, sealed.Key{1})
+		keys, err := encrypted.Open(context.Background(), bucket, encrypted.Key{1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return logtest.Opened{Log: sealed.New(l, keys), Sealed: true, Emptied: true}
+		return logtest.Opened{Log: encrypted.New(l, keys), Encrypted: true, Emptied: true}
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 // finished are the packages that are written in the words of the field throughout. One is
 // added when its last private word is gone.
-var finished = []string{"actors", "messages", "projections", "projections/index"}
+var finished = []string{"actors", "eventlog/encrypted", "messages", "projections", "projections/index"}
 
 // phrases may not stand in the comments and texts of a finished package; beside each, what
 // reads better.
@@ -23,6 +23,7 @@ var phrases = []struct{ pattern, better string }{
 	{`\b(whoever|nobody|anew|for good|goes on|go on|went on)\b`, "name the caller; again; permanently; continues"},
 	{`\b(rooms?|floors?|doors?)\b`, "package, layer, endpoint"},
 	{`\b(fleet|keepers?)\b`, "all agents, the index"},
+	{`\b(un)?seal(s|ed|ing)?\b`, "encrypt, encrypted"},
 	{`\b(shelf|shelved|shelve|spill|spilled)\b`, "blob, offload"},
 	{`\b(crew|hush|hushed|stir|heed|letters?)\b`, "dispatcher, drained, wake, apply, outbox message"},
 	{`\b(spent ids?|spends)\b`, "processed ids, the deduplication window"},

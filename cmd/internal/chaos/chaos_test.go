@@ -110,8 +110,8 @@ func newWorld(t *testing.T, limit time.Duration) *world {
 		t: t, ctx: ctx, dir: dir, book: newBook(),
 		random: rand.New(rand.NewPCG(*seed, 0)), stopping: make(chan struct{}), stood: clustertest.StoodStill(),
 	}
-	w.sealed = *seed%2 == 0
-	t.Logf("seed %d, encrypted %t, folder %s", *seed, w.sealed, dir)
+	w.encrypted = *seed%2 == 0
+	t.Logf("seed %d, encrypted %t, folder %s", *seed, w.encrypted, dir)
 	t.Cleanup(func() { w.close(cancel) })
 	if w.model, err = providertest.Start(w.answer, providertest.Config{Forget: true}); err != nil {
 		t.Fatal(err)
@@ -271,10 +271,10 @@ type world struct {
 	model   *providertest.Server
 	gate    *gate
 	random  *rand.Rand // of the rounds
-	// sealed says that the store is encrypted: it is if the seed is even.
-	sealed  bool
-	mortals []*mortal
-	stood   int // how often the machine had stood still before
+	// encrypted reports that the store is encrypted: it is if the seed is even.
+	encrypted bool
+	mortals   []*mortal
+	stood     int // how often the machine had stood still before
 
 	stopping   chan struct{} // closed when no new load is wanted
 	publishing sync.WaitGroup

@@ -147,7 +147,7 @@ func (c *cluster) node(process string, urls []string) *exec.Cmd {
 	}()
 	cmd := exec.Command(self, nodeWord, "serve", "-o", "json", "--config", c.config(), "--nats", strings.Join(urls, ","),
 		"--replicas", fmt.Sprint(*servers), "--idle", "1s", "--snapshot-every", "16", "--http", "off", "--index-dir", filepath.Join(c.dir, "index-"+process))
-	if c.sealed {
+	if c.encrypted {
 		cmd.Args = append(cmd.Args, "--key-file", c.key())
 	}
 	cmd.Dir, cmd.ExtraFiles = c.dir, []*os.File{hand}
@@ -286,7 +286,7 @@ func (c *cluster) finish() {
 	}
 	c.judge(proof)
 	c.t.Log("history: " + c.history.prove(c.world))
-	c.t.Logf("seed %d, %d nodes, %d servers, encrypted %t, %s: %+v; %s; %s\n%s", *seed, *nodes, *servers, c.sealed,
+	c.t.Logf("seed %d, %d nodes, %d servers, encrypted %t, %s: %+v; %s; %s\n%s", *seed, *nodes, *servers, c.encrypted,
 		until.Sub(c.began).Round(time.Second), account, c.book, proof, c.table(proof.logs, until))
 	c.punctual(figure(proof.logs, proof.sent, until), c.outages, *servers > 1)
 	if account.Moves == 0 || c.fenced() == 0 && *duration >= long {

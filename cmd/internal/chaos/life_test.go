@@ -127,7 +127,7 @@ func (w *single) spawn(l *life) error {
 	}
 	_, _ = fmt.Fprintf(errs, "--- life %d, until %s %d\n", l.number, l.end.what, l.end.n)
 	l.cmd = exec.Command(w.binary, "serve", "--config", w.config(), "--data", w.data(), "--listen", "127.0.0.1:0", "--idle", "1s", "--snapshot-every", "16")
-	if w.sealed {
+	if w.encrypted {
 		l.cmd.Args = append(l.cmd.Args, "--key-file", w.key())
 	}
 	l.cmd.Dir, l.cmd.Stdout, l.cmd.Stderr, l.cmd.ExtraFiles = w.dir, stdout, errs, []*os.File{lifeline}

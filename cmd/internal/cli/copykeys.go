@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
@@ -122,9 +122,9 @@ func (a *app) runRestoreKeys(ctx context.Context, name string, f restoreFlags) e
 }
 
 // dryKeys says what is in a file that is whole.
-func (a *app) dryKeys(name string, m *backup.Keys, ring []sealed.Key) error {
+func (a *app) dryKeys(name string, m *backup.Keys, ring []encrypted.Key) error {
 	if len(ring) > 0 {
-		if err := sealed.Fits(m.Marks, ring...); err != nil {
+		if err := encrypted.Fits(m.Marks, ring...); err != nil {
 			return err
 		}
 	}

@@ -124,7 +124,7 @@ func (a *app) tellHoldings(held messages.AgentHoldings) {
 	line("%d snapshots", held.Snapshots)
 	line("%d dead letters", held.DeadLetters)
 	if held.Encrypted {
-		line("the key that its events are sealed with: copies and backups of them become unreadable")
+		line("the key that its events are encrypted with: copies and backups of them become unreadable")
 	}
 	if held.Children > 0 {
 		line("and would leave %s", childrenText(held))

@@ -82,7 +82,7 @@ func TestEncryption(t *testing.T) {
 	w.run("dev", "--key-file", "none").exits(1, "none")
 	w.run("dev", "--key-file", "bad").exits(1, "bad", "openssl rand -hex 32")
 	n := w.node("dev", "--listen", "127.0.0.1:0", "--key-file", "key")
-	w.run("doctor").exits(0, "ok    encryption", "sealed where it is stored")
+	w.run("doctor").exits(0, "ok    encryption", "encrypted where it is stored")
 	if !strings.Contains(n.ready, "encryption on") {
 		t.Errorf("it says %s", n.ready)
 	}
@@ -176,7 +176,7 @@ func TestKeysCopied(t *testing.T) { // A108, A29
 	n = serve("second")
 	defer n.end(syscall.SIGTERM)
 	w.run("history", "assistant/kept", "--data", "second").exits(0, "xyzzy-4711")
-	w.run("history", "assistant/gone", "--data", "second").exits(1, "key that it is sealed with is missing")
+	w.run("history", "assistant/gone", "--data", "second").exits(1, "key that it is encrypted with is missing")
 	w.run("restore", "--keys", "store.keys", "--data", "second").exits(0, "1 were there already") // beside a node
 	w.run("usage", "--data", "second").exits(0, "could not be read")
 	w.run("ls", "--data", "second").exits(0, "could not be read")

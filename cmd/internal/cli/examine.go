@@ -25,7 +25,7 @@ type examination struct {
 	warned, ill int
 	// whole says that it came to its end.
 	whole bool
-	// encrypted says whether what is stored is sealed; nil: nobody has told.
+	// encrypted reports whether what is stored is encrypted; nil: unknown.
 	encrypted *bool
 	// scrubbed says how far the log was read through in the background; nil: nobody has
 	// told.
@@ -103,13 +103,13 @@ func (x *examination) result() finding {
 	return finding{"log", status, text}
 }
 
-// encryption says whether what is stored is sealed, if somebody has told.
+// encryption reports whether what is stored is encrypted, if that is known.
 func (x *examination) encryption() []finding {
 	switch {
 	case x.encrypted == nil:
 		return nil
 	case *x.encrypted:
-		return []finding{{"encryption", "ok", "what agents are told and do is sealed where it is stored; what was stored before that was switched on is not"}}
+		return []finding{{"encryption", "ok", "what agents are told and do is encrypted where it is stored; what was stored before that was switched on is not"}}
 	}
 	return []finding{{"encryption", "note", "off: what is stored can be read by whoever has the files or a backup; serve --key-file switches it on"}}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-dev/reprise/cmd/internal/config"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 )
 
 // keyVariable holds the wrapping keys where neither flag nor file names them.
@@ -22,7 +22,7 @@ func keyFlag(cmd *cobra.Command, file *string) {
 
 // wrappingKeys finds the wrapping keys: in the file of the flag, else where the
 // config says, else in the environment. None: nothing is encrypted.
-func wrappingKeys(flag string, c config.EncryptionConfig) ([]sealed.Key, error) {
+func wrappingKeys(flag string, c config.EncryptionConfig) ([]encrypted.Key, error) {
 	file, text, where := c.KeyFile, c.Key.Reveal(), "encryption.key"
 	if flag != "" {
 		file, text = flag, ""
@@ -39,7 +39,7 @@ func wrappingKeys(flag string, c config.EncryptionConfig) ([]sealed.Key, error) 
 			return nil, nil
 		}
 	}
-	keys, err := sealed.ParseKeys(text)
+	keys, err := encrypted.ParseKeys(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}

@@ -47,7 +47,7 @@ run again may run again, others wait for a person.
 With --keys FILE is a copy of the keys of encrypted agents (backup --keys), and they
 are put back into the store that has none: a server's, a running node's or that of
 the folder --data. A key comes back only for an agent that is in the store, is not
-deleted, whose events are sealed with it, and that has no key or a damaged one. If
+deleted, whose events are encrypted with it, and that has no key or a damaged one. If
 the wrapping key is given, as to serve, each key is tried first.`,
 		Example: `  reprise restore store.tar --data ./again
   reprise restore --keys store.keys --data ./again --key-file key`,

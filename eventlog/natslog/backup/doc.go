@@ -43,7 +43,7 @@
 // since.
 //
 // A key is put back only into the store that it was copied from, or one restored
-// from its backup; only for an agent whose present life is sealed with that very
+// from its backup; only for an agent whose present life is encrypted with that very
 // key; and never over another one, unless that is damaged.
 //
 // # Guarantees

@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -35,10 +35,10 @@ type Keys struct {
 	Store   string    `json:"store"` // the name that the store got when it was first encrypted
 	Begun   time.Time `json:"begun"`
 	// Marks are of the store's wrapping keys, which are not in the file.
-	Marks []sealed.Mark `json:"marks"`
+	Marks []encrypted.Mark `json:"marks"`
 
 	// Keys is how many agents' keys are in it, LeftOut how many were not copied since
-	// nothing of the agent's present life is sealed with them.
+	// nothing of the agent's present life is encrypted with them.
 	Keys    int `json:"-"`
 	LeftOut int `json:"-"`
 }
@@ -108,13 +108,13 @@ func writeKeys(ctx context.Context, w io.Writer, cfg Config) (*Keys, error) {
 		return nil, err
 	}
 	m := &Keys{File: keysFile, Format: format, Version: cfg.Version, Root: rootOf(cfg.Root), Store: v.name, Begun: time.Now().UTC()}
-	if m.Marks, err = sealed.Marks(ctx, v.bucket); err == nil && len(m.Marks) == 0 {
+	if m.Marks, err = encrypted.Marks(ctx, v.bucket); err == nil && len(m.Marks) == 0 {
 		err = errors.New("the bucket of the keys knows no wrapping key: start a node with the store's, then copy")
 	}
 	if err != nil {
 		return nil, err
 	}
-	agents, err := sealed.Agents(ctx, v.bucket)
+	agents, err := encrypted.Agents(ctx, v.bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +137,14 @@ func writeKeys(ctx context.Context, w io.Writer, cfg Config) (*Keys, error) {
 
 // copy writes the key of one agent, if the agent needs it.
 func (m *Keys) copy(ctx context.Context, out *keysWriter, v vault, a messages.AgentID) error {
-	key, revision, err := sealed.Copy(ctx, v.bucket, a)
+	key, revision, err := encrypted.Copy(ctx, v.bucket, a)
 	switch {
 	case err != nil && revision != 0: // a copy without it would take the place of one that has it
 		return fmt.Errorf("%w; put it back from your last copy (restore --keys) or delete the agent, then copy again", err)
 	case err != nil || revision == 0: // it was deleted just now
 		return err
 	}
-	id, err := v.log.SealedBy(ctx, a)
+	id, err := v.log.EncryptedBy(ctx, a)
 	var damage *eventlog.DamageError
 	switch {
 	case errors.As(err, &damage): // whether it was deleted is decided when it is put back
@@ -199,11 +199,11 @@ const mostLine = 1 << 20
 // VerifyKeys reads a copy of the keys to its end, checks that it is whole, and says
 // what is in it.
 func VerifyKeys(r io.Reader) (*Keys, error) {
-	return readKeys(r, func(sealed.Copied) error { return nil })
+	return readKeys(r, func(encrypted.Copied) error { return nil })
 }
 
 // readKeys gives each key of a copy to each, and then says whether it is whole.
-func readKeys(r io.Reader, each func(sealed.Copied) error) (*Keys, error) {
+func readKeys(r io.Reader, each func(encrypted.Copied) error) (*Keys, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, mostLine)
 	m, err := keysHead(lines)
@@ -217,7 +217,7 @@ func readKeys(r io.Reader, each func(sealed.Copied) error) (*Keys, error) {
 		if bytes.HasPrefix(lines.Bytes(), []byte(`{"keys":`)) {
 			return m, m.end(lines, sum)
 		}
-		var key sealed.Copied
+		var key encrypted.Copied
 		err := json.Unmarshal(lines.Bytes(), &key)
 		if err == nil {
 			_, err = key.Of()
@@ -282,8 +282,8 @@ func (m *Keys) end(lines *bufio.Scanner, sum hash.Hash) error {
 type KeysConfig struct {
 	Config
 	// Wrapping, if given, are wrapping keys to try the keys with, the store's newest
-	// first; keys that an older one has wrapped are wrapped anew by it.
-	Wrapping []sealed.Key
+	// first; keys that an older one has wrapped are wrapped again by it.
+	Wrapping []encrypted.Key
 	// Told, if given, hears of each key that could not be put back, and why.
 	Told func(agent string, why error)
 }
@@ -301,7 +301,7 @@ type KeysRestored struct {
 // that it was restored from, while nodes run. It makes the bucket if it is missing.
 // The file is read twice: it is checked whole before anything is written.
 //
-// A key comes back only where the agent's present life is sealed with it and no
+// A key comes back only where the agent's present life is encrypted with it and no
 // other key is there: what was deleted stays unreadable. It takes the place of one
 // that is damaged.
 func RestoreKeys(ctx context.Context, file io.ReadSeeker, cfg KeysConfig) (*Keys, KeysRestored, error) {
@@ -331,7 +331,7 @@ func (cfg KeysConfig) fits(ctx context.Context, m *Keys) error {
 		err = fmt.Errorf("the keys are of another store: it is named %s, this one %s: use the copy of this one", m.Store, v.name)
 	}
 	if err == nil && len(cfg.Wrapping) > 0 { // before a bucket is made, which would take any
-		err = sealed.Fits(m.Marks, cfg.Wrapping...)
+		err = encrypted.Fits(m.Marks, cfg.Wrapping...)
 	}
 	return err
 }
@@ -344,12 +344,12 @@ func (cfg KeysConfig) restore(ctx context.Context, file io.Reader, m *Keys, done
 	if err != nil {
 		return err
 	}
-	to, err := sealed.PutBack(ctx, v.bucket, m.Marks, cfg.Wrapping...)
+	to, err := encrypted.PutBack(ctx, v.bucket, m.Marks, cfg.Wrapping...)
 	if err != nil {
 		return err
 	}
 	n := 0
-	_, err = readKeys(file, func(c sealed.Copied) error {
+	_, err = readKeys(file, func(c encrypted.Copied) error {
 		became, err := v.put(ctx, to, c)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -369,25 +369,25 @@ func (cfg KeysConfig) restore(ctx context.Context, file io.Reader, m *Keys, done
 }
 
 // put puts one key back.
-func (v vault) put(ctx context.Context, to *sealed.Putter, c sealed.Copied) (sealed.Put, error) {
+func (v vault) put(ctx context.Context, to *encrypted.Putter, c encrypted.Copied) (encrypted.Put, error) {
 	a, err := c.Of()
 	if err != nil {
 		return 0, err
 	}
 	return to.Put(ctx, c, func(ctx context.Context) (bool, error) {
-		id, err := v.log.SealedBy(ctx, a)
+		id, err := v.log.EncryptedBy(ctx, a)
 		return id == c.ID, err
 	})
 }
 
 // of is the number that counts what became of a key.
-func (r *KeysRestored) of(became sealed.Put) *int {
+func (r *KeysRestored) of(became encrypted.Put) *int {
 	switch became {
-	case sealed.Back:
+	case encrypted.Restored:
 		return &r.Back
-	case sealed.There:
+	case encrypted.Present:
 		return &r.There
-	case sealed.Other:
+	case encrypted.Replaced:
 		return &r.Other
 	}
 	return &r.Unused

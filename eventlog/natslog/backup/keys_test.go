@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/natslog"
 	"github.com/reprise-dev/reprise/eventlog/natslog/backup"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -23,12 +23,12 @@ type safe struct {
 	*site
 	log    *natslog.Log
 	bucket *natslog.Bucket
-	keys   *sealed.Keys
+	keys   *encrypted.Keys
 	agents eventlog.Log
 	tails  map[messages.AgentID]eventlog.Tail
 }
 
-func key(b byte) sealed.Key { return sealed.Key(bytes.Repeat([]byte{b}, len(sealed.Key{}))) }
+func key(b byte) encrypted.Key { return encrypted.Key(bytes.Repeat([]byte{b}, len(encrypted.Key{}))) }
 
 func newSafe(t *testing.T, agents ...messages.AgentID) *safe {
 	t.Helper()
@@ -49,15 +49,15 @@ func (s *safe) ok(err error) {
 }
 
 // unlock opens the bucket as a node does that starts.
-func (s *safe) unlock(ring ...sealed.Key) {
+func (s *safe) unlock(ring ...encrypted.Key) {
 	s.t.Helper()
 	var err error
 	s.bucket, err = s.log.MakeKeys(within(s.t), 1)
 	s.ok(err)
-	s.keys, err = sealed.Open(within(s.t), s.bucket, ring...)
+	s.keys, err = encrypted.Open(within(s.t), s.bucket, ring...)
 	s.ok(err)
 	s.ok(s.log.MarkEncrypted(within(s.t)))
-	s.agents = sealed.New(s.log, s.keys)
+	s.agents = encrypted.New(s.log, s.keys)
 }
 
 func (s *safe) grow(a messages.AgentID) {
@@ -86,7 +86,7 @@ func (s *safe) copyKeys() (string, *backup.Keys) {
 	return file.String(), m
 }
 
-func (s *safe) putBack(file string, ring ...sealed.Key) (backup.KeysRestored, error) {
+func (s *safe) putBack(file string, ring ...encrypted.Key) (backup.KeysRestored, error) {
 	_, r, err := backup.RestoreKeys(within(s.t), strings.NewReader(file), backup.KeysConfig{Config: s.config(), Wrapping: ring})
 	return r, err
 }
@@ -124,7 +124,7 @@ func TestKeysComeBack(t *testing.T) { // A108
 	s.unlock(key(1))
 	_, err := s.agents.PutBlob(within(t), other, strings.NewReader("a key that nothing needs")) // there is another key now
 	s.ok(err)
-	if err := s.reads(kept); !errors.Is(err, sealed.ErrNoKey) {
+	if err := s.reads(kept); !errors.Is(err, encrypted.ErrNoKey) {
 		t.Errorf("without keys: %v", err)
 	}
 	for again, want := range []backup.KeysRestored{{Back: 1, Unused: 2, Other: 1}, {There: 1, Unused: 2, Other: 1}} {
@@ -133,10 +133,10 @@ func TestKeysComeBack(t *testing.T) { // A108
 		}
 	}
 	s.ok(s.reads(kept))
-	if err := s.reads(anew); !errors.Is(err, sealed.ErrNoKey) {
+	if err := s.reads(anew); !errors.Is(err, encrypted.ErrNoKey) {
 		t.Errorf("the new life of a deleted agent: %v", err)
 	}
-	names, err := sealed.Agents(within(t), s.bucket)
+	names, err := encrypted.Agents(within(t), s.bucket)
 	if s.ok(err); len(names) != 2 {
 		t.Errorf("the bucket has keys of %v", names)
 	}
@@ -163,7 +163,7 @@ func TestKeysOfABackup(t *testing.T) { // A108
 	}
 	two.unlock(key(1))
 	for i, a := range all {
-		if err := two.reads(a); (err == nil) == (i == 1) || i == 1 && !errors.Is(err, sealed.ErrNoKey) {
+		if err := two.reads(a); (err == nil) == (i == 1) || i == 1 && !errors.Is(err, encrypted.ErrNoKey) {
 			t.Errorf("agent %d: %v", i, err)
 		}
 	}
@@ -239,7 +239,7 @@ func TestBadKeys(t *testing.T) { // A29
 	flipped[len(flipped)/2] ^= 1
 	for what, bad := range map[string]struct {
 		file, want string
-		ring       []sealed.Key
+		ring       []encrypted.Key
 	}{
 		"nothing":         {file: "", want: "does not begin"},
 		"something else":  {file: "hello\n", want: "does not begin"},
@@ -251,7 +251,7 @@ func TestBadKeys(t *testing.T) { // A29
 		"a flipped bit":   {file: string(flipped), want: "no whole copy"},
 		"a later version": {file: strings.Replace(file, `"format":1`, `"format":9`, 1), want: "later one"},
 		"another store":   {file: elsewhere, want: "another store"},
-		"another key":     {file: file, want: key(1).ID(), ring: []sealed.Key{key(7)}},
+		"another key":     {file: file, want: key(1).ID(), ring: []encrypted.Key{key(7)}},
 	} {
 		if got, err := s.putBack(bad.file, bad.ring...); got != (backup.KeysRestored{}) || err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%s: %+v, %v; want %q", what, got, err, bad.want)

@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Mark tells the wrapping key with that id from all others.
+// Mark identifies a wrapping key without revealing it.
 type Mark struct {
 	ID    string `json:"id"`
 	Check []byte `json:"check"`
 }
 
-// Copied is the key of an agent in a copy of a bucket, wrapped as it was there: it
-// is worth nothing without the wrapping key.
+// Copied is the key of an agent in a copy of a bucket. It is wrapped as it was there, and so of
+// no use without the wrapping key.
 type Copied struct {
 	// Agent is the address in full.
 	Agent   string `json:"agent"`
@@ -28,7 +28,7 @@ type Copied struct {
 	Wrapped []byte `json:"wrapped"`
 }
 
-// Of is whose key it is.
+// Of returns the agent whose key it is.
 func (c Copied) Of() (messages.AgentID, error) {
 	a, err := messages.ParseAgentID(c.Agent)
 	if err == nil && a.Full() != c.Agent {
@@ -37,29 +37,28 @@ func (c Copied) Of() (messages.AgentID, error) {
 	return a, err
 }
 
-// Marks are what the bucket knows its wrapping keys by.
+// Marks returns the marks of the bucket's wrapping keys; none: the store is not encrypted.
 func Marks(ctx context.Context, bucket Bucket) ([]Mark, error) {
 	list, _, err := readChecks(ctx, bucket)
 	return list, err
 }
 
-// Fits says why none of the wrapping keys is one of those with the marks; nil: one
-// is.
+// Fits returns an error unless one of the wrapping keys has one of the marks.
 func Fits(marks []Mark, ring ...Key) error { return (&Keys{ring: ring}).fits(marks) }
 
-// Agents are those that have a key in the bucket, sorted.
+// Agents returns the agents that have a key in the bucket, sorted.
 func Agents(ctx context.Context, bucket Bucket) (list []messages.AgentID, err error) {
 	names, err := bucket.List(ctx)
 	for _, n := range names {
-		if a, is := agentOf(n); is {
+		if a, ok := agentOf(n); ok {
 			list = append(list, a)
 		}
 	}
 	return list, err
 }
 
-// agentOf is the agent whose key has that name.
-func agentOf(name string) (a messages.AgentID, is bool) {
+// agentOf returns the agent whose key has that name.
+func agentOf(name string) (a messages.AgentID, ok bool) {
 	t := strings.Split(name, ".")
 	if len(t) != 3 {
 		return a, false
@@ -68,8 +67,7 @@ func agentOf(name string) (a messages.AgentID, is bool) {
 	return a, a.Validate() == nil
 }
 
-// Copy gives the agent's key as the bucket keeps it, and its revision; 0: it has
-// none.
+// Copy returns the agent's key as the bucket keeps it, and its revision; 0: it has none.
 func Copy(ctx context.Context, bucket Bucket, a messages.AgentID) (c Copied, revision uint64, err error) {
 	value, revision, err := bucket.Get(ctx, name(a))
 	if err != nil || revision == 0 {
@@ -82,8 +80,8 @@ func Copy(ctx context.Context, bucket Bucket, a messages.AgentID) (c Copied, rev
 	return Copied{Agent: a.Full(), ID: e.ID, By: e.By, Wrapped: e.Wrapped}, revision, nil
 }
 
-// Opens says why none of the wrapping keys opens a copied key; nil: one does.
-func (c Copied) Opens(ring ...Key) error {
+// Unwraps returns an error unless one of the wrapping keys unwraps the key.
+func (c Copied) Unwraps(ring ...Key) error {
 	a, err := c.Of()
 	if err != nil {
 		return err
@@ -99,7 +97,7 @@ func (c Copied) secret(a messages.AgentID, ring []Key) ([]byte, error) {
 	}
 	secret, err := ring[i].unwrap(c.Wrapped, about(a, c.ID))
 	if err != nil {
-		return nil, fmt.Errorf("the key of %s is damaged: wrapping key %s does not open it", a, c.By)
+		return nil, fmt.Errorf("the key of %s is damaged: wrapping key %s does not unwrap it", a, c.By)
 	}
 	return secret, nil
 }
@@ -108,13 +106,13 @@ func (c Copied) secret(a messages.AgentID, ring []Key) ([]byte, error) {
 type Putter struct {
 	bucket Bucket
 	ring   []Key
-	by     []string // wrapping keys that the store knows
+	by     []string // ids of the store's wrapping keys
 }
 
-// PutBack gives what puts keys back that were copied from a bucket with those
-// marks. A bucket that knows no wrapping key takes over the marks. With wrapping
-// keys each key is tried, and wrapped anew by the first; wrong ones are refused and
-// the bucket is left as it was. Without them keys are put back as they are.
+// PutBack returns a Putter for keys that were copied from a bucket with the marks. A bucket
+// without marks takes them over. With wrapping keys each key is unwrapped, and wrapped again by
+// the first; wrong ones are refused and the bucket is left as it was. Without wrapping keys, keys
+// are put back as they are.
 func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Putter, error) {
 	if len(marks) == 0 {
 		return nil, errors.New("the copy names no wrapping key")
@@ -133,11 +131,11 @@ func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Pu
 		if err == nil {
 			err = bucket.Put(ctx, checks, value, revision)
 		}
-		if errors.Is(err, ErrTaken) { // somebody else was first: there are some now
+		if errors.Is(err, ErrChanged) { // another process was first
 			return PutBack(ctx, bucket, marks, ring...)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("note the wrapping keys: %w", err)
+			return nil, fmt.Errorf("store the marks of the wrapping keys: %w", err)
 		}
 		now = marks
 	}
@@ -146,7 +144,7 @@ func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Pu
 		p.by = append(p.by, m.ID)
 	}
 	if len(ring) > 0 {
-		_, err = Open(ctx, bucket, ring...) // it notes the newest one
+		_, err = Open(ctx, bucket, ring...) // it adds the newest one
 	}
 	return p, err
 }
@@ -154,17 +152,17 @@ func PutBack(ctx context.Context, bucket Bucket, marks []Mark, ring ...Key) (*Pu
 // Put is what became of a copied key.
 type Put int
 
-// What becomes of them.
+// What became of a copied key.
 const (
-	Back   Put = iota + 1 // it is in the bucket again
-	There                 // the bucket has it already
-	Other                 // the agent has another key, as one has that was deleted and made anew
-	Unused                // nothing of the agent's present life is sealed with it
+	Restored Put = iota + 1 // it is in the bucket again
+	Present                 // the bucket had it already
+	Replaced                // the agent has another key, since it was deleted and created again
+	Unused                  // nothing of the agent's present life is encrypted with it
 )
 
-// Put puts a key back, never over another that can be read. mine says whether the agent's present
-// life is sealed with it; it is asked before and after, since the agent may be
-// deleted at the same time by who has found no key to erase.
+// Put puts a key back, never over another that can be read. mine reports whether the agent's
+// present life is encrypted with it. It is called before and after, since a delete at the same
+// time may have found no key to erase.
 func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (bool, error)) (Put, error) {
 	a, err := c.Of()
 	if err != nil {
@@ -178,48 +176,48 @@ func (p *Putter) Put(ctx context.Context, c Copied, mine func(context.Context) (
 		return Unused, err
 	}
 	put := p.bucket.Put(ctx, name(a), value, 0)
-	if errors.Is(put, ErrTaken) {
-		became, revision, err := p.there(ctx, a, c)
-		if err != nil || became != Back {
+	if errors.Is(put, ErrChanged) {
+		became, revision, err := p.present(ctx, a, c)
+		if err != nil || became != Restored {
 			return became, err
 		}
 		put = p.bucket.Put(ctx, name(a), value, revision)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takes) // what was begun is ended
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit) // what was begun is ended
 	defer cancel()
 	ok, err := mine(ctx)
 	switch {
 	case err == nil && ok && put == nil:
-		return Back, nil
-	case err == nil && !ok || err != nil && put == nil: // it is no loss: the copy has it
-		return Unused, errors.Join(err, p.takeBack(ctx, a, c))
+		return Restored, nil
+	case err == nil && !ok || err != nil && put == nil: // nothing is lost: the copy has it
+		return Unused, errors.Join(err, p.erase(ctx, a, c))
 	}
 	return 0, fmt.Errorf("put the key of %s back, outcome unknown: %w", a, errors.Join(put, err))
 }
 
-// there says what becomes of a key where the bucket has a value: Back, if that is a
-// damaged one or this very key so that no wrapping key opens it.
-func (p *Putter) there(ctx context.Context, a messages.AgentID, c Copied) (became Put, revision uint64, err error) {
+// present returns what becomes of a key for which the bucket has a value: Restored if the value
+// is damaged, or is this key and no wrapping key unwraps it.
+func (p *Putter) present(ctx context.Context, a messages.AgentID, c Copied) (became Put, revision uint64, err error) {
 	have, revision, err := Copy(ctx, p.bucket, a)
 	switch {
 	case err != nil && revision == 0:
 		return 0, 0, err
 	case err != nil:
-		return Back, revision, nil
+		return Restored, revision, nil
 	case have.ID != c.ID:
-		return Other, 0, nil
-	case len(p.ring) > 0 && have.Opens(p.ring...) != nil:
-		return Back, revision, nil
+		return Replaced, 0, nil
+	case len(p.ring) > 0 && have.Unwraps(p.ring...) != nil:
+		return Restored, revision, nil
 	}
-	return There, 0, nil
+	return Present, 0, nil
 }
 
-// value is a key as the bucket keeps it, wrapped by the newest wrapping key if
-// there is one here.
+// value returns a key as the bucket keeps it, wrapped by the newest wrapping key if there is
+// one here.
 func (p *Putter) value(a messages.AgentID, c Copied) ([]byte, error) {
 	if len(p.ring) == 0 {
 		if !slices.Contains(p.by, c.By) {
-			return nil, fmt.Errorf("the key of %s is wrapped by %s, which the store does not know any more: give its wrapping key, and %s behind it", a, c.By, c.By)
+			return nil, fmt.Errorf("the key of %s is wrapped by %s, which is no longer a wrapping key of the store: give the store's wrapping key, and %s behind it", a, c.By, c.By)
 		}
 		return json.Marshal(entry{c.ID, c.By, c.Wrapped})
 	}
@@ -233,11 +231,11 @@ func (p *Putter) value(a messages.AgentID, c Copied) ([]byte, error) {
 	return json.Marshal(entry{c.ID, p.ring[0].ID(), p.ring[0].wrap(secret, about(a, c.ID))})
 }
 
-// takes is how long it may take to end what was begun when the caller has given up.
-const takes = 10 * time.Second
+// endLimit is the time to end what was begun when the caller has given up.
+const endLimit = 10 * time.Second
 
-// takeBack erases a key, by whichever wrapping key it is wrapped now.
-func (p *Putter) takeBack(ctx context.Context, a messages.AgentID, c Copied) error {
+// erase erases a key, whichever wrapping key it is wrapped by now.
+func (p *Putter) erase(ctx context.Context, a messages.AgentID, c Copied) error {
 	have, revision, err := Copy(ctx, p.bucket, a)
 	if err == nil && revision != 0 && have.ID == c.ID {
 		err = p.bucket.Erase(ctx, name(a), revision)

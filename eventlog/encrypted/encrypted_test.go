@@ -1,4 +1,4 @@
-package sealed_test
+package encrypted_test
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/reprise-dev/reprise/eventlog"
+	"github.com/reprise-dev/reprise/eventlog/encrypted"
 	"github.com/reprise-dev/reprise/eventlog/logtest"
 	"github.com/reprise-dev/reprise/eventlog/memlog"
-	"github.com/reprise-dev/reprise/eventlog/sealed"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -25,16 +25,16 @@ var (
 )
 
 // key is a wrapping key made of one byte.
-func key(b byte) (k sealed.Key) {
+func key(b byte) (k encrypted.Key) {
 	for i := range k {
 		k[i] = b
 	}
 	return k
 }
 
-func keys(t *testing.T, bucket sealed.Bucket, ring ...sealed.Key) *sealed.Keys {
+func keys(t *testing.T, bucket encrypted.Bucket, ring ...encrypted.Key) *encrypted.Keys {
 	t.Helper()
-	k, err := sealed.Open(ctx, bucket, ring...)
+	k, err := encrypted.Open(ctx, bucket, ring...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func keys(t *testing.T, bucket sealed.Bucket, ring ...sealed.Key) *sealed.Keys {
 
 func TestLog(t *testing.T) {
 	logtest.Run(t, func(t *testing.T) logtest.Opened {
-		return logtest.Opened{Log: sealed.New(memlog.New(), keys(t, &sealed.Memory{}, key(1))), Sealed: true}
+		return logtest.Opened{Log: encrypted.New(memlog.New(), keys(t, &encrypted.Memory{}, key(1))), Encrypted: true}
 	})
 }
 
@@ -66,7 +66,7 @@ func read(log eventlog.Reader, a messages.AgentID) (frames []*messages.Frame, er
 	return frames, nil
 }
 
-// raw is what an agent's log holds beyond the seal.
+// raw is what an agent's log holds in the wrapped log.
 func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Frame {
 	t.Helper()
 	frames, err := read(log, a)
@@ -78,7 +78,7 @@ func raw(t *testing.T, log eventlog.Reader, a messages.AgentID) []*messages.Fram
 
 func TestFramesComeBack(t *testing.T) {
 	inner := memlog.New()
-	log := sealed.New(inner, keys(t, &sealed.Memory{}, key(1)))
+	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	e := entry(t, ada, eventlog.Tail{})
 	tail, err := log.Append(ctx, e)
 	if err != nil {
@@ -101,7 +101,7 @@ func TestFramesComeBack(t *testing.T) {
 	}
 	for _, f := range raw(t, inner, ada) {
 		if !f.Encrypted() || f.KeyID == "" || strings.Contains(fmt.Sprintf("%+v", f), "launch") {
-			t.Errorf("beyond the seal stands %+v", f)
+			t.Errorf("in the wrapped log stands %+v", f)
 		}
 		for _, ev := range f.Events {
 			if bytes.Contains(ev.(messages.EncryptedEvent).Data, []byte("launch")) {
@@ -113,7 +113,7 @@ func TestFramesComeBack(t *testing.T) {
 
 func TestEndsAndOwnersStayClear(t *testing.T) { // A108
 	inner := memlog.New()
-	log := sealed.New(inner, keys(t, &sealed.Memory{}, key(1)))
+	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	var tail eventlog.Tail
 	for _, ev := range []messages.Event{messages.AgentCreated{}, messages.AgentDeleted{}, messages.AgentActivated{Epoch: 2}} {
 		var err error
@@ -131,8 +131,8 @@ func TestEndsAndOwnersStayClear(t *testing.T) { // A108
 }
 
 func TestWhatWasPlainStaysReadable(t *testing.T) {
-	inner, bucket := memlog.New(), &sealed.Memory{}
-	plain := sealed.New(inner, nil)
+	inner, bucket := memlog.New(), &encrypted.Memory{}
+	plain := encrypted.New(inner, nil)
 	tail, err := plain.Append(ctx, entry(t, ada, eventlog.Tail{}))
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestWhatWasPlainStaysReadable(t *testing.T) {
 	if err := plain.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
-	log := sealed.New(inner, keys(t, bucket, key(1)))
+	log := encrypted.New(inner, keys(t, bucket, key(1)))
 	if _, err = log.Append(ctx, entry(t, ada, tail)); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestWhatWasPlainStaysReadable(t *testing.T) {
 	}
 	frames, err := read(plain, ada)
 	var damage *eventlog.DamageError
-	if len(frames) != 1 || !errors.Is(err, sealed.ErrOff) || !errors.As(err, &damage) || damage.Event != 3 {
+	if len(frames) != 1 || !errors.Is(err, encrypted.ErrOff) || !errors.As(err, &damage) || damage.Event != 3 {
 		t.Errorf("without a key: %d frames, %v", len(frames), err)
 	}
 }
@@ -179,9 +179,9 @@ func contents(t *testing.T, log eventlog.Blobs, a messages.AgentID, b messages.B
 }
 
 func TestShredded(t *testing.T) { // A108
-	inner, bucket := memlog.New(), &sealed.Memory{}
+	inner, bucket := memlog.New(), &encrypted.Memory{}
 	k := keys(t, bucket, key(1))
-	log, other := sealed.New(inner, k), sealed.New(inner, keys(t, bucket, key(1)))
+	log, other := encrypted.New(inner, k), encrypted.New(inner, keys(t, bucket, key(1)))
 	tail, err := log.Append(ctx, entry(t, ada, eventlog.Tail{}))
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestShredded(t *testing.T) { // A108
 	if had, err := k.Shred(ctx, ada, yes); had || err != nil {
 		t.Error("a second time:", had, err)
 	}
-	if _, err := read(log, ada); !errors.Is(err, sealed.ErrNoKey) {
+	if _, err := read(log, ada); !errors.Is(err, encrypted.ErrNoKey) {
 		t.Error(err)
 	}
 	if _, err := log.Blob(ctx, ada, blob); messages.AsError(err).Code != messages.Damaged {
@@ -242,7 +242,7 @@ func TestShredded(t *testing.T) { // A108
 		}
 		return err
 	}
-	if err := why(); !errors.Is(err, sealed.ErrNoKey) {
+	if err := why(); !errors.Is(err, encrypted.ErrNoKey) {
 		t.Error("a key that is lost:", err)
 	}
 	if tail, err = inner.Append(ctx, logtest.Encode(t, logtest.Entry(t, ada, tail, messages.AgentDeleted{}))); err != nil {
@@ -263,7 +263,7 @@ func TestShredded(t *testing.T) { // A108
 		t.Fatal(err)
 	}
 	if all := raw(t, inner, ada); all[len(all)-1].KeyID == old {
-		t.Error("a new life is sealed with the key of the old one")
+		t.Error("a new life is encrypted with the key of the old one")
 	}
 }
 
@@ -277,27 +277,27 @@ func (away) FrameAt(context.Context, messages.AgentID, uint64) (eventlog.Recorde
 // Whether an agent has been deleted is not guessed: as long as the log cannot tell,
 // a frame without a key is neither damaged nor gone.
 func TestAKeyThatIsGoneWhileTheLogIsAway(t *testing.T) { // A30, A108
-	bucket, inner := &sealed.Memory{}, memlog.New()
+	bucket, inner := &encrypted.Memory{}, memlog.New()
 	k := keys(t, bucket, key(1))
-	if _, err := sealed.New(inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
+	if _, err := encrypted.New(inner, k).Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 		t.Fatal(err)
 	}
 	if had, err := k.Shred(ctx, ada, func(context.Context) (bool, error) { return true, nil }); !had || err != nil {
 		t.Fatal(had, err)
 	}
 	damage := new(eventlog.DamageError)
-	fresh := func() *sealed.Keys { return keys(t, bucket, key(1)) }
-	if _, err := read(sealed.New(away{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
+	fresh := func() *encrypted.Keys { return keys(t, bucket, key(1)) }
+	if _, err := read(encrypted.New(away{inner}, fresh()), ada); !errors.Is(err, eventlog.ErrUnavailable) || errors.As(err, &damage) || errors.Is(err, messages.ErrShredded) {
 		t.Error("while the log is away:", err)
 	}
-	if _, err := read(sealed.New(inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, sealed.ErrNoKey) {
+	if _, err := read(encrypted.New(inner, fresh()), ada); !errors.As(err, &damage) || !errors.Is(err, encrypted.ErrNoKey) {
 		t.Error("when it is back:", err)
 	}
 }
 
 func TestSnapshotsAndBlobsAreBound(t *testing.T) {
 	inner := memlog.New()
-	log := sealed.New(inner, keys(t, &sealed.Memory{}, key(1)))
+	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	if err := log.PutSnapshot(ctx, ada, "s", []byte(secret)); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +318,7 @@ func TestSnapshotsAndBlobsAreBound(t *testing.T) {
 
 func TestBlobs(t *testing.T) { // A36
 	inner := memlog.New()
-	log := sealed.New(inner, keys(t, &sealed.Memory{}, key(1)))
+	log := encrypted.New(inner, keys(t, &encrypted.Memory{}, key(1)))
 	const segment = 64 << 10
 	for _, size := range []int{0, 1, segment - 1, segment, segment + 1, 3 * segment, 3*segment + 5} {
 		whole := strings.Repeat(secret, size/len(secret)+1)[:size]
@@ -356,15 +356,15 @@ func TestBlobs(t *testing.T) { // A36
 }
 
 // spoil puts changed forms of a stored blob in its place and reads each.
-func spoil(t *testing.T, log *sealed.Log, inner eventlog.Log, b messages.Blob, stored string) {
+func spoil(t *testing.T, log *encrypted.Log, inner eventlog.Log, b messages.Blob, stored string) {
 	t.Helper()
-	const head, sealedSegment = 24, 64<<10 + 16
+	const head, encryptedSegment = 24, 64<<10 + 16
 	flipped := []byte(stored)
 	flipped[len(flipped)-1] ^= 1
 	changed := map[string]string{"a bit": string(flipped), "the end": stored[:len(stored)-1], "all": stored[:10]}
-	if body := stored[head:]; len(body) > 2*sealedSegment {
-		changed["the order"] = stored[:head] + body[sealedSegment:2*sealedSegment] + body[:sealedSegment] + body[2*sealedSegment:]
-		changed["the first"] = stored[:head] + body[sealedSegment:]
+	if body := stored[head:]; len(body) > 2*encryptedSegment {
+		changed["the order"] = stored[:head] + body[encryptedSegment:2*encryptedSegment] + body[:encryptedSegment] + body[2*encryptedSegment:]
+		changed["the first"] = stored[:head] + body[encryptedSegment:]
 	}
 	for what, bytes := range changed {
 		other, err := inner.PutBlob(ctx, ada, strings.NewReader(bytes))
@@ -386,10 +386,10 @@ func spoil(t *testing.T, log *sealed.Log, inner eventlog.Log, b messages.Blob, s
 }
 
 func TestWrongWrappingKey(t *testing.T) {
-	bucket := &sealed.Memory{}
+	bucket := &encrypted.Memory{}
 	keys(t, bucket, key(1))
 	names, _ := bucket.List(ctx)
-	_, err := sealed.Open(ctx, bucket, key(2))
+	_, err := encrypted.Open(ctx, bucket, key(2))
 	if err == nil || !strings.Contains(err.Error(), key(1).ID()) || !strings.Contains(err.Error(), key(2).ID()) {
 		t.Error(err)
 	}
@@ -399,30 +399,30 @@ func TestWrongWrappingKey(t *testing.T) {
 	if after, _ := bucket.List(ctx); fmt.Sprint(after) != fmt.Sprint(names) {
 		t.Errorf("the bucket held %v and holds %v", names, after)
 	}
-	if ids, err := sealed.Encrypted(ctx, bucket); err != nil || fmt.Sprint(ids) != fmt.Sprint([]string{key(1).ID()}) {
+	if ids, err := encrypted.WrappingKeys(ctx, bucket); err != nil || fmt.Sprint(ids) != fmt.Sprint([]string{key(1).ID()}) {
 		t.Error(ids, err)
 	}
 }
 
 func TestRotate(t *testing.T) {
-	inner, bucket := memlog.New(), &sealed.Memory{}
-	old := sealed.New(inner, keys(t, bucket, key(1)))
+	inner, bucket := memlog.New(), &encrypted.Memory{}
+	old := encrypted.New(inner, keys(t, bucket, key(1)))
 	for _, a := range []messages.AgentID{ada, bob} {
 		if _, err := old.Append(ctx, entry(t, a, eventlog.Tail{})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	both := keys(t, bucket, key(2), key(1))
-	if _, err := read(sealed.New(inner, both), ada); err != nil { // which wraps its key anew
+	if _, err := read(encrypted.New(inner, both), ada); err != nil { // which wraps its key again
 		t.Fatal(err)
 	}
 	if n, err := both.Rotate(ctx); n != 1 || err != nil {
-		t.Errorf("wrapped %d anew, %v", n, err)
+		t.Errorf("wrapped %d, %v", n, err)
 	}
-	if _, err := sealed.Open(ctx, bucket, key(1)); err == nil {
+	if _, err := encrypted.Open(ctx, bucket, key(1)); err == nil {
 		t.Error("the old key is still the store's")
 	}
-	log := sealed.New(inner, keys(t, bucket, key(2)))
+	log := encrypted.New(inner, keys(t, bucket, key(2)))
 	for _, a := range []messages.AgentID{ada, bob} {
 		if _, err := read(log, a); err != nil {
 			t.Error(err)
@@ -431,9 +431,9 @@ func TestRotate(t *testing.T) {
 }
 
 // revisionOf is that of ada's key; 0: there is none.
-func revisionOf(t *testing.T, b sealed.Bucket) uint64 {
+func revisionOf(t *testing.T, b encrypted.Bucket) uint64 {
 	t.Helper()
-	_, revision, err := sealed.Copy(ctx, b, ada)
+	_, revision, err := encrypted.Copy(ctx, b, ada)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,14 +443,14 @@ func revisionOf(t *testing.T, b sealed.Bucket) uint64 {
 // Whoever deletes an agent while its key is put back finds none to erase: it must
 // be gone all the same.
 func TestPutBackBesideADelete(t *testing.T) { // A108
-	from := &sealed.Memory{}
-	log := sealed.New(memlog.New(), keys(t, from, key(1)))
+	from := &encrypted.Memory{}
+	log := encrypted.New(memlog.New(), keys(t, from, key(1)))
 	if _, err := log.Append(ctx, entry(t, ada, eventlog.Tail{})); err != nil {
 		t.Fatal(err)
 	}
-	copied, revision, err := sealed.Copy(ctx, from, ada)
-	marks, err2 := sealed.Marks(ctx, from)
-	if revision == 0 || err != nil || err2 != nil || copied.Opens(key(1)) != nil || copied.Opens(key(2)) == nil {
+	copied, revision, err := encrypted.Copy(ctx, from, ada)
+	marks, err2 := encrypted.Marks(ctx, from)
+	if revision == 0 || err != nil || err2 != nil || copied.Unwraps(key(1)) != nil || copied.Unwraps(key(2)) == nil {
 		t.Fatalf("%+v at %d, %v, %v", copied, revision, err, err2)
 	}
 	lost := errors.New("the connection was lost")
@@ -460,18 +460,18 @@ func TestPutBackBesideADelete(t *testing.T) { // A108
 	}
 	for what, c := range map[string]struct {
 		said   []said
-		became sealed.Put
+		became encrypted.Put
 		there  bool
 		err    error
 	}{
-		"it lives on":                  {[]said{{mine: true}, {mine: true}}, sealed.Back, true, nil},
-		"it was deleted":               {[]said{{}}, sealed.Unused, false, nil},
-		"it is deleted meanwhile":      {[]said{{mine: true}, {}}, sealed.Unused, false, nil},
-		"nobody knows any more":        {[]said{{mine: true}, {err: lost}}, sealed.Unused, false, lost},
-		"nobody knows from the outset": {[]said{{err: lost}}, sealed.Unused, false, lost},
+		"it lives on":               {[]said{{mine: true}, {mine: true}}, encrypted.Restored, true, nil},
+		"it was deleted":            {[]said{{}}, encrypted.Unused, false, nil},
+		"it is deleted meanwhile":   {[]said{{mine: true}, {}}, encrypted.Unused, false, nil},
+		"an error afterwards":       {[]said{{mine: true}, {err: lost}}, encrypted.Unused, false, lost},
+		"an error at the beginning": {[]said{{err: lost}}, encrypted.Unused, false, lost},
 	} {
-		to := &sealed.Memory{}
-		p, err := sealed.PutBack(ctx, to, marks)
+		to := &encrypted.Memory{}
+		p, err := encrypted.PutBack(ctx, to, marks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -493,16 +493,16 @@ func TestPutBackBesideADelete(t *testing.T) { // A108
 func TestParseKeys(t *testing.T) {
 	k := key(7)
 	for _, text := range []string{hex.EncodeToString(k[:]), "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=", " BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc\n"} {
-		got, err := sealed.ParseKeys(text)
+		got, err := encrypted.ParseKeys(text)
 		if err != nil || len(got) != 1 || got[0] != k {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	if got, err := sealed.ParseKeys(hex.EncodeToString(k[:]) + "," + strings.Repeat("01", 32)); err != nil || len(got) != 2 || got[1] != key(1) {
+	if got, err := encrypted.ParseKeys(hex.EncodeToString(k[:]) + "," + strings.Repeat("01", 32)); err != nil || len(got) != 2 || got[1] != key(1) {
 		t.Error(got, err)
 	}
 	for _, text := range []string{"", "secret-word", strings.Repeat("01", 31), strings.Repeat("01", 33)} {
-		if got, err := sealed.ParseKeys(text); err == nil || text != "" && strings.Contains(err.Error(), text) {
+		if got, err := encrypted.ParseKeys(text); err == nil || text != "" && strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

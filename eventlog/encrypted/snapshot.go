@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"bytes"
@@ -9,17 +9,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// begins is what a sealed snapshot begins with; then come the 8 bytes of its
-// key's id. No codec writes a zero byte first.
-var begins = []byte("\x00reprise\x01")
+// prefix begins an encrypted snapshot; the 8 bytes of its key's id follow. No codec writes a
+// zero byte first.
+var prefix = []byte("\x00reprise\x01")
 
 const idSize = 8
 
-func snapshotAbout(a messages.AgentID, name string) []byte {
+// snapshotContext returns what an encrypted snapshot is bound to.
+func snapshotContext(a messages.AgentID, name string) []byte {
 	return []byte(a.Full() + "\x00snapshot\x00" + name)
 }
 
-// PutSnapshot seals the snapshot and stores it; see eventlog.Snapshots.
+// PutSnapshot encrypts the snapshot and stores it; see eventlog.Snapshots.
 func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	if err := l.closed(); err != nil {
 		return err
@@ -35,17 +36,17 @@ func (l *Log) PutSnapshot(ctx context.Context, a messages.AgentID, name string, 
 	if err != nil {
 		return err
 	}
-	sealed := append(append(bytes.Clone(begins), id...), key.Encrypt(snapshot, snapshotAbout(a, name))...)
-	return l.Log.PutSnapshot(ctx, a, name, sealed)
+	stored := append(append(bytes.Clone(prefix), id...), key.Encrypt(snapshot, snapshotContext(a, name))...)
+	return l.Log.PutSnapshot(ctx, a, name, stored)
 }
 
-// Snapshot gives a snapshot, opened; see eventlog.Snapshots. One that cannot be
-// opened is as good as none.
+// Snapshot returns a snapshot, decrypted; see eventlog.Snapshots. One that cannot be decrypted
+// is treated as if there were none.
 func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]byte, error) {
 	b, err := l.Log.Snapshot(ctx, a, name)
-	rest, sealed := bytes.CutPrefix(b, begins)
+	rest, encrypted := bytes.CutPrefix(b, prefix)
 	switch {
-	case err != nil || !sealed:
+	case err != nil || !encrypted:
 		return b, err
 	case l.keys == nil || len(rest) < idSize:
 		return nil, nil
@@ -57,9 +58,9 @@ func (l *Log) Snapshot(ctx context.Context, a messages.AgentID, name string) ([]
 	if err != nil {
 		return nil, err
 	}
-	plain, err := key.Decrypt(rest[idSize:], snapshotAbout(a, name))
+	plain, err := key.Decrypt(rest[idSize:], snapshotContext(a, name))
 	if err != nil {
 		return nil, nil
 	}
-	return append([]byte{}, plain...), nil // an empty one is one
+	return append([]byte{}, plain...), nil // not nil if it is empty
 }

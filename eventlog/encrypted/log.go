@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"context"
@@ -12,25 +12,25 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Log is a log whose agents' data is sealed. Make it with [New]. Safe for
+// Log is a log that encrypts the data of agents. Make it with [New]. Safe for
 // concurrent use.
 type Log struct {
 	eventlog.Log
 	keys *Keys
-	why  atomic.Pointer[error] // that nothing is written any more
+	why  atomic.Pointer[error] // for which writes are refused
 }
 
 var _ eventlog.Log = (*Log)(nil)
 
-// New seals what is written to log under the keys. Without keys (nil) nothing is
-// sealed, and what is sealed cannot be read.
+// New returns a log that encrypts what is written to log under the keys. With nil keys nothing
+// is encrypted, and what is encrypted cannot be read.
 func New(log eventlog.Log, keys *Keys) *Log { return &Log{Log: log, keys: keys} }
 
-// Close has nothing written any more: whoever tries is told why. What is under way
-// may still be stored. Reading goes on.
+// Close refuses later writes with why. Writes in flight may still be stored. Reads work as
+// before.
 func (l *Log) Close(why error) { l.why.Store(&why) }
 
-// closed is why nothing is written any more; nil: it is.
+// closed returns the error of a write after Close.
 func (l *Log) closed() error {
 	if why := l.why.Load(); why != nil {
 		return *why
@@ -38,19 +38,18 @@ func (l *Log) closed() error {
 	return nil
 }
 
-// Overhead is more than sealing adds to a frame of the usual number of events, in
-// bytes.
+// Overhead is more than encryption adds to a frame of the usual number of events, in bytes.
 const Overhead = 8 << 10
 
-// public reports whether a frame holds nothing of what the agent was sent or did.
+// public reports whether all of the frame's events may be stored in clear.
 func public(f *messages.Frame) bool {
 	return !slices.ContainsFunc(f.Events, func(ev messages.Event) bool {
 		return !messages.Is(ev.EventType(), messages.Public)
 	})
 }
 
-// Append seals the frame and stores it; see eventlog.Appender. If the key cannot
-// be read nothing was stored, and the same entry may be tried again.
+// Append encrypts the frame and stores it; see eventlog.Appender. If the key cannot be read
+// nothing was stored, and the same entry may be tried again.
 func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	if err := l.closed(); err != nil {
 		return eventlog.Tail{}, fmt.Errorf("append frame %s to %s: %w", e.Frame.ID, e.Agent, err)
@@ -68,9 +67,8 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	return l.Log.Append(ctx, e)
 }
 
-// Tail is the agent's newest tail; see eventlog.Reader. The key that the next
-// append seals with is read anew: whoever owned the agent before may have deleted
-// it.
+// Tail returns the agent's tail; see eventlog.Reader. The key of the next append is read again,
+// since a former owner may have deleted the agent.
 func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if l.keys != nil {
 		l.keys.forget(a)
@@ -78,34 +76,34 @@ func (l *Log) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, erro
 	return l.Log.Tail(ctx, a)
 }
 
-// Read yields the agent's frames, opened; see eventlog.Reader. What cannot be
-// opened is a *eventlog.DamageError that wraps ErrNoKey or ErrOff where that is
-// why; that of an agent which is deleted while it is read is messages.Unavailable.
+// Read yields the agent's frames, decrypted; see eventlog.Reader. The error for a frame that
+// cannot be decrypted is a *eventlog.DamageError, which wraps ErrNoKey or ErrOff where that is
+// why; for an agent that is deleted while it is read it is messages.Unavailable.
 func (l *Log) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	return l.opened(ctx, l.Log.Read(ctx, a, from))
+	return l.decrypted(ctx, l.Log.Read(ctx, a, from))
 }
 
-// ReadFrom yields the frames behind after, opened; see eventlog.Resumer.
+// ReadFrom yields the frames behind after, decrypted; see eventlog.Resumer.
 func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
-	return l.opened(ctx, l.Log.ReadFrom(ctx, a, after))
+	return l.decrypted(ctx, l.Log.ReadFrom(ctx, a, after))
 }
 
-// ReadTo yields the frames up to the tip, opened; see eventlog.Crowds. As with Tail, the
-// key that the next append seals with is read anew.
+// ReadTo yields the frames up to the tip, decrypted; see eventlog.Crowds. As with Tail, the key
+// of the next append is read again.
 func (l *Log) ReadTo(ctx context.Context, tip eventlog.Tip, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		if l.keys != nil {
 			defer l.keys.forget(tip.Agent)
 		}
-		l.opened(ctx, l.Log.ReadTo(ctx, tip, after))(yield)
+		l.decrypted(ctx, l.Log.ReadTo(ctx, tip, after))(yield)
 	}
 }
 
-func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
+func (l *Log) decrypted(ctx context.Context, frames iter.Seq2[eventlog.Recorded, error]) iter.Seq2[eventlog.Recorded, error] {
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for rec, err := range frames {
 			if err == nil {
-				if rec.Frame, err = l.open(ctx, rec.Agent, rec.Seq, rec.Frame); err != nil {
+				if rec.Frame, err = l.decrypt(ctx, rec.Agent, rec.Seq, rec.Frame); err != nil {
 					if errors.Is(err, messages.ErrShredded) {
 						err = messages.Refuse(messages.Unavailable, "%s was deleted while it was read: ask again", rec.Agent)
 					}
@@ -119,8 +117,8 @@ func (l *Log) opened(ctx context.Context, frames iter.Seq2[eventlog.Recorded, er
 	}
 }
 
-// open gives a frame as it was before it was sealed.
-func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messages.Frame) (*messages.Frame, error) {
+// decrypt returns a frame as it was before it was encrypted.
+func (l *Log) decrypt(ctx context.Context, a messages.AgentID, seq uint64, f *messages.Frame) (*messages.Frame, error) {
 	if !f.Encrypted() {
 		return f, nil
 	}
@@ -132,7 +130,7 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	}
 	key, err := l.keys.reading(ctx, a, f.KeyID)
 	if errors.Is(err, ErrNoKey) {
-		// A delete removes frames before the key, so whoever holds one has only read ahead.
+		// A delete removes frames before the key: this one was read before it was removed.
 		gone, unknown := eventlog.Removed(ctx, l, a, seq)
 		switch {
 		case unknown != nil:
@@ -152,9 +150,8 @@ func (l *Log) open(ctx context.Context, a messages.AgentID, seq uint64, f *messa
 	return plain, nil
 }
 
-// ReadShard yields what the shard holds; see eventlog.Shards. Frames are opened
-// when they are asked for; the error of one whose agent has been deleted since
-// wraps messages.ErrShredded.
+// ReadShard yields what the shard holds; see eventlog.Shards. Frames are decrypted on demand;
+// the error for one whose agent has been deleted since wraps messages.ErrShredded.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
 	return func(yield func(eventlog.Stored, error) bool) {
 		for s, err := range l.Log.ReadShard(ctx, shard, after) {
@@ -164,7 +161,7 @@ func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[
 					if err != nil {
 						return nil, err
 					}
-					return l.open(ctx, s.Agent, s.Seq, f)
+					return l.decrypt(ctx, s.Agent, s.Seq, f)
 				}
 			}
 			if !yield(s, err) {

@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"crypto/cipher"
@@ -17,8 +17,9 @@ type dataKey struct {
 	nonces []byte // key of the HMAC that makes nonces
 }
 
+// newDataKey derives the keys of an agent from its secret.
 func newDataKey(id string, secret []byte) *dataKey {
-	return &dataKey{id: id, secret: secret, aead: newGCM(derive(secret, "seal", 32)), nonces: derive(secret, "nonce", 32)}
+	return &dataKey{id: id, secret: secret, aead: newGCM(derive(secret, "encrypt", 32)), nonces: derive(secret, "nonce", 32)}
 }
 
 // Encrypt encrypts plain, bound to context; see messages.Cipher.
@@ -28,18 +29,18 @@ func (k *dataKey) Encrypt(plain, context []byte) []byte {
 	return k.aead.Seal(append(out, nonce...), nonce, plain, context)
 }
 
-var errCut = errors.New("the sealed bytes are cut off")
+var errCut = errors.New("the encrypted bytes are cut off")
 
 // Decrypt decrypts what Encrypt returned; see messages.Cipher.
-func (k *dataKey) Decrypt(sealed, context []byte) ([]byte, error) {
+func (k *dataKey) Decrypt(encrypted, context []byte) ([]byte, error) {
 	n := k.aead.NonceSize()
-	if len(sealed) < n+k.aead.Overhead() {
+	if len(encrypted) < n+k.aead.Overhead() {
 		return nil, errCut
 	}
-	return k.aead.Open(nil, sealed[:n], sealed[n:], context)
+	return k.aead.Open(nil, encrypted[:n], encrypted[n:], context)
 }
 
-// mac is the HMAC of several byte strings, each told apart from the next.
+// mac returns the HMAC of several byte strings, each preceded by its length.
 func (k *dataKey) mac(parts ...[]byte) []byte {
 	m := hmac.New(sha256.New, k.nonces)
 	var size [8]byte

@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ type memoryValue struct {
 
 var _ Bucket = (*Memory)(nil)
 
-// Get gives a value; see Bucket.
+// Get returns a value; see Bucket.
 func (m *Memory) Get(ctx context.Context, name string) ([]byte, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Memory) Put(ctx context.Context, name string, value []byte, revision ui
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.values[name].revision != revision {
-		return ErrTaken
+		return ErrChanged
 	}
 	if m.values == nil {
 		m.values = make(map[string]memoryValue)
@@ -59,7 +59,7 @@ func (m *Memory) Erase(ctx context.Context, name string, revision uint64) error 
 	return ctx.Err()
 }
 
-// List gives all names; see Bucket.
+// List returns all names; see Bucket.
 func (m *Memory) List(ctx context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

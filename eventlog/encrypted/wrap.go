@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"crypto/aes"
@@ -37,14 +37,14 @@ func ParseKeys(text string) ([]Key, error) {
 	return keys, nil
 }
 
-// ID names the key without telling anything of it: 16 hex digits.
+// ID returns 16 hex digits that identify the key and reveal nothing of it.
 func (k Key) ID() string { return hex.EncodeToString(derive(k[:], "id", 8)) }
 
-// derive is so many bytes of HKDF-SHA256 for one use of a key.
+// derive returns size bytes of HKDF-SHA256 for one use of a key.
 func derive(secret []byte, use string, size int) []byte {
 	b, err := hkdf.Key(sha256.New, secret, nil, "reprise "+use, size)
 	if err != nil {
-		panic(err) // only for a size that HKDF cannot give
+		panic(err) // only for a size beyond HKDF's limit
 	}
 	return b
 }
@@ -60,7 +60,7 @@ func newGCM(key []byte) cipher.AEAD {
 	panic(err) // only for a key of another size
 }
 
-// wrap seals a secret for the bucket, with a random nonce.
+// wrap encrypts a secret for the bucket, with a random nonce.
 func (k Key) wrap(secret []byte, about string) []byte {
 	aead := newGCM(derive(k[:], "wrap", 32))
 	nonce := make([]byte, aead.NonceSize())

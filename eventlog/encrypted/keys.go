@@ -1,4 +1,4 @@
-package sealed
+package encrypted
 
 import (
 	"context"
@@ -14,32 +14,32 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Bucket keeps small values by name, a name being tokens with dots between. What
-// it gives is never stale. Safe for concurrent use.
+// Bucket keeps small values by name, a name being tokens with dots between. Reads are never
+// stale. Safe for concurrent use.
 type Bucket interface {
-	// Get gives a value and its revision; revision 0: there is none.
+	// Get returns a value and its revision; revision 0: there is none.
 	Get(ctx context.Context, name string) (value []byte, revision uint64, err error)
-	// Put stores a value if revision is still that of the newest. ErrTaken says
-	// that it is not; after any other error it may be stored or not.
+	// Put stores a value if revision is still that of the newest, else it returns ErrChanged.
+	// After any other error it may be stored or not.
 	Put(ctx context.Context, name string, value []byte, revision uint64) error
-	// Erase removes the value that has the revision so that nothing stays of it. A
-	// value that has gone already, or is a newer one, is left as it is.
+	// Erase removes the value that has the revision from memory and disk. It is no error if
+	// that value is gone already, and a newer one is left as it is.
 	Erase(ctx context.Context, name string, revision uint64) error
-	// List gives all names, sorted.
+	// List returns all names, sorted.
 	List(ctx context.Context) ([]string, error)
 }
 
-// ErrTaken says that another value is in the bucket than the one expected.
-var ErrTaken = errors.New("the value has changed")
+// ErrChanged is the error of a Put for a revision that is not the newest.
+var ErrChanged = errors.New("the value has changed")
 
-// ErrNoKey is wrapped by the errors for what is sealed with a key that is missing.
+// ErrNoKey is wrapped by the errors for what is encrypted with a key that is missing.
 var ErrNoKey = messages.ErrNoKey
 
-// ErrOff is wrapped by the errors for what is sealed when no wrapping key is given.
-var ErrOff = errors.New("it is sealed and this process has no wrapping key: start it with the one that the store was encrypted with")
+// ErrOff is wrapped by the errors for what is encrypted when no wrapping key is given.
+var ErrOff = errors.New("it is encrypted and this process has no wrapping key: start it with the one that the store was encrypted with")
 
-// checks is the name under which a bucket keeps what tells wrapping keys from
-// others. No agent has it.
+// checks is the name under which a bucket keeps the marks of its wrapping keys. No agent's key
+// has that name.
 const checks = "wrapping"
 
 // Keys are the keys of the agents of one store. Make them with [Open]. Safe for
@@ -50,7 +50,7 @@ type Keys struct {
 
 	mu    sync.Mutex
 	known map[named]*dataKey            // by agent and id
-	write map[messages.AgentID]*dataKey // what to seal with
+	write map[messages.AgentID]*dataKey // what new frames are encrypted with
 }
 
 type named struct {
@@ -58,21 +58,20 @@ type named struct {
 	id    string
 }
 
-// most is how many keys are kept in memory. Those that are needed again are read
-// again.
-const most = 4096
+// maxCached bounds the number of keys in memory. When it is reached all are dropped, and read
+// again as they are needed.
+const maxCached = 4096
 
 // entry is a key as the bucket keeps it.
 type entry struct {
 	ID      string `json:"id"`
-	By      string `json:"by"` // the wrapping key's
+	By      string `json:"by"` // the wrapping key's id
 	Wrapped []byte `json:"wrapped"`
 }
 
-// Open gives the keys in the bucket. The first wrapping key wraps what is new;
-// what any of them has wrapped can be read. Keys that are not those of the store
-// are refused, and the bucket is left as it was. A bucket that is new becomes
-// theirs.
+// Open returns the keys in the bucket. The first wrapping key wraps what is new; what any of
+// them has wrapped can be read. Wrapping keys that are not those of the store are refused, and
+// the bucket is left as it was. A new bucket takes them.
 func Open(ctx context.Context, bucket Bucket, ring ...Key) (*Keys, error) {
 	if len(ring) == 0 {
 		return nil, errors.New("encryption needs a wrapping key")
@@ -94,16 +93,15 @@ func Open(ctx context.Context, bucket Bucket, ring ...Key) (*Keys, error) {
 		if err == nil {
 			err = bucket.Put(ctx, checks, value, revision)
 		}
-		if err != nil && !errors.Is(err, ErrTaken) {
-			return nil, fmt.Errorf("note the wrapping key: %w", err)
+		if err != nil && !errors.Is(err, ErrChanged) {
+			return nil, fmt.Errorf("store the mark of the wrapping key: %w", err)
 		}
 	}
-	return nil, errors.New("note the wrapping key: the bucket changes all the time")
+	return nil, errors.New("store the mark of the wrapping key: other processes changed the marks 16 times meanwhile")
 }
 
-// Encrypted says whether the bucket belongs to a store that is encrypted, and
-// with which wrapping keys.
-func Encrypted(ctx context.Context, bucket Bucket) (ids []string, err error) {
+// WrappingKeys returns the ids of the store's wrapping keys; none: it is not encrypted.
+func WrappingKeys(ctx context.Context, bucket Bucket) (ids []string, err error) {
 	list, _, err := readChecks(ctx, bucket)
 	for _, c := range list {
 		ids = append(ids, c.ID)
@@ -147,13 +145,13 @@ func (k *Keys) fits(list []Mark) error {
 		strings.Join(want, " or "), strings.Join(have, " and "))
 }
 
-// name is an agent's in the bucket.
+// name returns the name of an agent's key in the bucket.
 func name(a messages.AgentID) string { return a.Tenant + "." + a.Kind + "." + a.Key }
 
-// about binds a wrapped key to its agent and id.
+// about returns what a wrapped key is bound to: its agent and id.
 func about(a messages.AgentID, id string) string { return a.Full() + "\x00" + id }
 
-// get reads the agent's key from the bucket; nil if there is none.
+// get reads the agent's key from the bucket; nil: there is none.
 func (k *Keys) get(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -169,8 +167,8 @@ func (k *Keys) get(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 	return key, err
 }
 
-// unwrap gives the key that a value of the bucket holds, and by which wrapping
-// key it is wrapped.
+// unwrap returns the key that a value of the bucket holds, and the id of the wrapping key that
+// wraps it.
 func (k *Keys) unwrap(a messages.AgentID, value []byte) (key *dataKey, by string, err error) {
 	var e entry
 	if err := json.Unmarshal(value, &e); err != nil {
@@ -200,7 +198,7 @@ func (k *Keys) entry(a messages.AgentID, key *dataKey) ([]byte, error) {
 	return json.Marshal(entry{key.id, k.ring[0].ID(), k.ring[0].wrap(key.secret, about(a, key.id))})
 }
 
-// Wrapped is the agent's key as the bucket keeps it, wrapped; nil if it has none.
+// Wrapped returns the agent's key as the bucket keeps it, wrapped; nil: it has none.
 func (k *Keys) Wrapped(ctx context.Context, a messages.AgentID) ([]byte, error) {
 	if err := a.Validate(); err != nil {
 		return nil, err
@@ -209,7 +207,7 @@ func (k *Keys) Wrapped(ctx context.Context, a messages.AgentID) ([]byte, error) 
 	return value, err
 }
 
-// writing is the key to seal with, made if there is none.
+// writing returns the key to encrypt with, made if there is none.
 func (k *Keys) writing(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 	k.mu.Lock()
 	key := k.write[a]
@@ -222,7 +220,7 @@ func (k *Keys) writing(ctx context.Context, a messages.AgentID) (*dataKey, error
 		if err == nil && key == nil {
 			key, err = k.make(ctx, a)
 		}
-		if errors.Is(err, ErrTaken) {
+		if errors.Is(err, ErrChanged) {
 			continue
 		}
 		if err == nil {
@@ -230,7 +228,7 @@ func (k *Keys) writing(ctx context.Context, a messages.AgentID) (*dataKey, error
 		}
 		return key, err
 	}
-	return nil, fmt.Errorf("make a key for %s: %w", a, ErrTaken)
+	return nil, fmt.Errorf("make a key for %s: %w", a, ErrChanged)
 }
 
 func (k *Keys) make(ctx context.Context, a messages.AgentID) (*dataKey, error) {
@@ -244,7 +242,7 @@ func (k *Keys) make(ctx context.Context, a messages.AgentID) (*dataKey, error) {
 	return key, k.bucket.Put(ctx, name(a), value, 0)
 }
 
-// reading is the key with that id. An error wraps ErrNoKey if it is gone.
+// reading returns the key with that id. The error wraps ErrNoKey if it is gone.
 func (k *Keys) reading(ctx context.Context, a messages.AgentID, id string) (*dataKey, error) {
 	k.mu.Lock()
 	key := k.known[named{a, id}]
@@ -266,7 +264,7 @@ func (k *Keys) reading(ctx context.Context, a messages.AgentID, id string) (*dat
 func (k *Keys) keep(a messages.AgentID, key *dataKey, write bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.known) >= most || len(k.write) >= most {
+	if len(k.known) >= maxCached || len(k.write) >= maxCached {
 		clear(k.known)
 		clear(k.write)
 	}
@@ -276,16 +274,16 @@ func (k *Keys) keep(a messages.AgentID, key *dataKey, write bool) {
 	}
 }
 
-// forget has the key to seal with read again: another node may have deleted the
-// agent since.
+// forget drops the key to encrypt with from memory: another node may have deleted the agent
+// since it was read.
 func (k *Keys) forget(a messages.AgentID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.write, a)
 }
 
-// Shred erases the key that the agent has now, and says whether it had one. It
-// asks mine once it has found it, and erases nothing if that says no.
+// Shred erases the agent's key, and reports whether it had one. It calls mine once it has found
+// the key, and erases nothing if that returns false.
 func (k *Keys) Shred(ctx context.Context, a messages.AgentID, mine func(context.Context) (bool, error)) (had bool, err error) {
 	if err := a.Validate(); err != nil {
 		return false, err
@@ -313,10 +311,10 @@ func (k *Keys) Shred(ctx context.Context, a messages.AgentID, mine func(context.
 	return revision != 0, nil
 }
 
-// Rotate wraps every key by the newest wrapping key, and from then on the store
-// knows only that one. It says how many it has wrapped anew. No process may go on
-// with an older one as its first. After an error nothing is lost: all keys are
-// still readable with those given, and it can be done again.
+// Rotate wraps every key by the newest wrapping key, which is then the store's only one, and
+// returns how many it has wrapped. No process may have an older one as its first any more.
+// After an error nothing is lost: all keys can be read with those given, and Rotate can be
+// called again.
 func (k *Keys) Rotate(ctx context.Context) (wrapped int, err error) {
 	names, err := k.bucket.List(ctx)
 	if err != nil {
@@ -342,10 +340,10 @@ func (k *Keys) Rotate(ctx context.Context) (wrapped int, err error) {
 	return wrapped, k.bucket.Put(ctx, checks, value, revision)
 }
 
-// rotate wraps one key by the newest wrapping key, unless it is.
+// rotate wraps one key by the newest wrapping key, and reports whether it was not already.
 func (k *Keys) rotate(ctx context.Context, name string) (did bool, err error) {
-	a, is := agentOf(name)
-	if !is {
+	a, ok := agentOf(name)
+	if !ok {
 		return false, nil
 	}
 	value, revision, err := k.bucket.Get(ctx, name)
@@ -359,5 +357,5 @@ func (k *Keys) rotate(ctx context.Context, name string) (did bool, err error) {
 	return true, k.rewrap(ctx, a, key, revision)
 }
 
-// check is what the newest wrapping key is known by.
+// check returns the mark of the newest wrapping key.
 func (k *Keys) check() Mark { return Mark{k.ring[0].ID(), k.ring[0].wrap([]byte(checks), checks)} }

@@ -351,9 +351,7 @@ func (n *Node) join(ctx context.Context) (err error) {
 	n.onClose(func() { n.bounded(n.members.Leave) })
 	n.host.trusted, n.host.there, n.host.steady = n.members.Trusted, n.members.There, n.members.Steady
 	n.onClose(n.kinds.follow(n.members.List))
-	if err := n.host.start(n.members); err != nil {
-		return err
-	}
+	n.host.start()
 	leases, err := await(ctx, n, func(ctx context.Context) (*lease.Leases, error) {
 		return lease.Open(ctx, lease.Config{
 			Conn: n.doors, Root: n.cfg.Root, Replicas: n.cfg.Replicas, Members: n.members, Owner: n.owner, Doubts: n.doubts, Moved: n.moved, DrainLimit: n.cfg.DrainLimit, Logger: n.cfg.Logger,

@@ -9,30 +9,25 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/remote"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/cluster/gateway"
-	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// host is protoactor, narrowly: an actor system that is a member of a cluster, the
-// actors of the partitions that this node owns, and the way to those of others.
+// host is a node's actor system with the actors of the partitions that the node owns, and
+// the way to those of other nodes.
 type host struct {
-	self     string
-	system   *actor.ActorSystem
-	cluster  *cluster.Cluster
-	types    *transport.Types
-	conn     *nats.Conn
-	net      *transport.Transport
-	runtime  *actors.Runtime
-	asking   asking
-	provider provider
-	logger   *slog.Logger
+	self    string
+	system  *actor.ActorSystem
+	types   *transport.Types
+	conn    *nats.Conn
+	net     *transport.Transport
+	runtime *actors.Runtime
+	asking  asking
+	logger  *slog.Logger
 	// place is the living owner of a partition and its epoch; empty: nobody owns it.
 	place func(messages.Partition) (node string, epoch messages.Epoch)
 	// trusted says whether this node may act as an owner now.
@@ -56,14 +51,8 @@ type hosted struct {
 	cancel func()
 }
 
-// agentKind is the kind under which protoactor knows all agents; the agent's
-// own kind is part of its identity.
-const agentKind = "agent"
-
-// newHost makes the actor system and what connects it with those of other nodes. The
-// library's own start of a member is left out: it opens a gRPC listener, sets a logger
-// for all of gRPC's users in the process, gossips and sleeps a second. What is above it
-// works: an identity is looked up in the leases, and messages go over NATS.
+// newHost makes the actor system and what connects it with those of other nodes. Of protoactor it
+// uses actors; members, ownership and messages between nodes are NATS.
 func newHost(self, root string, nc *nats.Conn, place func(messages.Partition) (string, messages.Epoch), logger *slog.Logger) *host {
 	quiet := slog.New(atLeast{logger.Handler(), slog.LevelWarn})
 	h := &host{self: self, conn: nc, types: wire(), place: place, there: time.Now, logger: logger, stopped: make(chan struct{})}
@@ -72,31 +61,19 @@ func newHost(self, root string, nc *nats.Conn, place func(messages.Partition) (s
 		actor.WithDeadLetterRequestLogging(false),
 	)
 	h.net = transport.New(transport.Config{Conn: nc, Root: root, Self: self, System: h.system, Types: h.types, Logger: logger})
-	kind := cluster.NewKind(agentKind, actor.PropsFromFunc(func(actor.Context) {}))
-	config := cluster.Configure(root, &h.provider, h, remote.Configure("127.0.0.1", 0), cluster.WithKinds(kind))
-	h.cluster = cluster.New(h.system, config)
-	h.cluster.Remote = remote.NewRemote(h.system, config.RemoteConfig) // never started: it holds the list of members that were lost
-	h.cluster.IdentityLookup = h
 	return h
 }
 
-// start makes the system one of the members, until it is stopped.
-func (h *host) start(m *member.Members) error {
-	if err := h.provider.StartMember(h.cluster); err != nil {
-		return err
-	}
-	changed, stop := m.Watch()
-	h.provider.update(m.List())
+// start sends again, each time the connection is made again, what was on its way to other nodes,
+// until the host is stopped.
+func (h *host) start() {
 	connected := h.conn.StatusChanged(nats.CONNECTED)
 	go func() {
-		defer stop()
 		defer h.conn.RemoveStatusListener(connected)
 		for {
 			select {
-			case <-changed:
-				h.provider.update(m.List())
 			case _, open := <-connected:
-				if !open { // for good
+				if !open { // the connection was closed
 					connected = nil
 				}
 				h.asking.reconnected()
@@ -105,19 +82,6 @@ func (h *host) start(m *member.Members) error {
 			}
 		}
 	}()
-	return nil
-}
-
-// Get is the partition actor that hosts an identity (an agent's full address), on
-// whatever node; nil if nobody owns its partition now. It makes host an
-// IdentityLookup.
-func (h *host) Get(id *cluster.ClusterIdentity) *actor.PID {
-	a, err := messages.ParseAgentID(id.Identity)
-	if err != nil {
-		return nil
-	}
-	pid, _ := h.where(a)
-	return pid
 }
 
 // where is the actor of an agent's partition, and what is closed when it is that no
@@ -180,15 +144,6 @@ func (h *host) placed(p messages.Partition) {
 func partitionName(p messages.Partition, epoch messages.Epoch) string {
 	return fmt.Sprintf("partition-%s-%d", p, epoch)
 }
-
-// RemovePid does nothing: partition actors keep their address.
-func (h *host) RemovePid(*cluster.ClusterIdentity, *actor.PID) {}
-
-// Setup does nothing: the lookup is ready when it is made.
-func (h *host) Setup(*cluster.Cluster, []string, bool) {}
-
-// Shutdown does nothing: partitions are stopped one by one, when their lease goes.
-func (h *host) Shutdown() {}
 
 // open hosts a partition under epoch.
 func (h *host) open(p messages.Partition, epoch messages.Epoch) error {
@@ -365,7 +320,6 @@ func undeliverable(a messages.AgentID, err error) *messages.Error {
 // stop ends the actor system.
 func (h *host) stop() {
 	close(h.stopped)
-	_ = h.provider.Shutdown(true)
 	h.system.Shutdown()
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
-	"github.com/reprise-dev/reprise/cluster/member"
 	"github.com/reprise-dev/reprise/cluster/transport"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded"
 	"github.com/reprise-dev/reprise/eventlog/natslog/embedded/embeddedtest"
@@ -58,47 +57,6 @@ func hail(a messages.AgentID, id string) *actors.Deliver {
 	return &actors.Deliver{Agent: a, Command: messages.Input{ID: id, Content: messages.TextContent("hello")}, Cause: messages.Cause{Type: "input", ID: id}}
 }
 
-// What protoactor offers above its parts works: an identity is found wherever it
-// lives, and the members are those in NATS.
-func TestProtoactorClusterWorks(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	nodes := pair(t)
-	request := func(n *Node, a messages.AgentID, id string) error {
-		got, err := n.host.cluster.Request(a.Full(), agentKind, hail(a, id))
-		if answer, ok := got.(*messages.Answer); ok && answer.Err != nil {
-			return answer.Err
-		} else if err == nil && !ok {
-			return fmt.Errorf("the answer is %T", got)
-		}
-		return err
-	}
-	for i := range 8 {
-		a := messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprintf("k%d", i)}
-		for from, n := range nodes {
-			eventually(ctx, t, func() error { return request(n, a, fmt.Sprint(from)) })
-		}
-	}
-	for _, n := range nodes {
-		eventually(ctx, t, func() error {
-			if hosts := membersOf(n.host); len(hosts) != 2 {
-				return fmt.Errorf("the members are %v", hosts)
-			}
-			return nil
-		})
-	}
-}
-
-// membersOf are the members as protoactor knows them, which it tells without its lock.
-func membersOf(h *host) (hosts []string) {
-	h.provider.mu.Lock()
-	defer h.provider.mu.Unlock()
-	for _, m := range h.cluster.MemberList.Members().Members() {
-		hosts = append(hosts, m.Host)
-	}
-	return hosts
-}
-
 // eventually tries until it works: the nodes of a pair take their partitions and learn
 // of one another while a test already runs.
 func eventually(ctx context.Context, t *testing.T, try func() error) {
@@ -114,27 +72,6 @@ func eventually(ctx context.Context, t *testing.T, try func() error) {
 		case <-ticker.C:
 		case <-ctx.Done():
 			t.Fatal(err)
-		}
-	}
-}
-
-// A member that was lost and is back is one again, though protoactor never takes an
-// id back; the PIDs of its actors stay as they are.
-func TestMembersComeBack(t *testing.T) {
-	n := pair(t)[0]
-	h := newHost("door", n.cfg.Root, n.doors, n.place, slog.New(slog.DiscardHandler))
-	t.Cleanup(h.stop)
-	if err := h.provider.StartMember(h.cluster); err != nil {
-		t.Fatal(err)
-	}
-	all := []member.Info{{ID: "n1"}, {ID: "n2"}}
-	for _, members := range [][]member.Info{all[:1], all, all[1:], all, all} {
-		h.provider.update(members)
-		hosts := membersOf(h)
-		for _, m := range members {
-			if !slices.Contains(hosts, m.ID) || len(hosts) != len(members) {
-				t.Errorf("members are %v, not %v", hosts, members)
-			}
 		}
 	}
 }
@@ -445,9 +382,7 @@ func TestAskedAgainOnceReconnected(t *testing.T) {
 	place := func(messages.Partition) (string, messages.Epoch) { return "mute", 1 }
 	h := newHost("door", n.cfg.Root, n.doors, place, slog.New(slog.DiscardHandler))
 	t.Cleanup(h.stop)
-	if err := h.start(n.members); err != nil {
-		t.Fatal(err)
-	}
+	h.start()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	mute := transport.PID("mute", partitionName(a.Partition(), 1))

@@ -25,11 +25,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -61,32 +59,18 @@ type Undeliverable struct{ Err error }
 // before anything is spawned there. Messages of others come once it is opened.
 func New(cfg Config) *Transport {
 	t := &Transport{cfg: cfg, returns: cfg.Conn.NewInbox()}
-	cfg.System.ProcessRegistry.Address = address(cfg.Self)
+	cfg.System.ProcessRegistry.Address = cfg.Self
 	cfg.System.ProcessRegistry.RegisterAddressResolver(func(pid *actor.PID) (actor.Process, bool) {
 		return remote{t}, true
 	})
 	return t
 }
 
-// port stands behind the id of a node in the addresses of its processes: protoactor
-// makes a member's address of a host and a port. Nothing listens there.
-const port = 1
-
-func address(node string) string { return node + ":" + strconv.Itoa(port) }
-
 // PID is that of a process on a node.
-func PID(node, name string) *actor.PID { return actor.NewPID(address(node), name) }
+func PID(node, name string) *actor.PID { return actor.NewPID(node, name) }
 
 // NodeOf is the node that a process is on.
-func NodeOf(pid *actor.PID) string {
-	node, _, _ := strings.Cut(pid.Address, ":")
-	return node
-}
-
-// MemberOf is a node as protoactor knows members, under an id of its own.
-func MemberOf(node, id string, kinds []string) *cluster.Member {
-	return &cluster.Member{Host: node, Port: port, Id: id, Kinds: kinds}
-}
+func NodeOf(pid *actor.PID) string { return pid.Address }
 
 // Open begins to receive.
 func (t *Transport) Open() error {

@@ -107,7 +107,7 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 			}
 		}
 		if !messages.Is(ev.EventType(), messages.Replied) {
-			if subject, input := messages.ReplyOf(ev); subject != "" { // it comes later
+			if subject, input := projections.ReplyOf(ev); subject != "" { // it comes later
 				list = append(list, Reply{a.id, subject, input, n, f.Time, ev})
 			}
 			continue
@@ -136,7 +136,7 @@ func (a *agent) appended(f *messages.Frame, size int, owed []Reply, sender *acto
 	a.owe(owed)
 	a.notifyEnded(f)
 	if sender != nil {
-		a.answer(sender, messages.AnswerOf(f))
+		a.answer(sender, projections.AnswerOf(f))
 	}
 	a.act()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/eventlog"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // A delete is done on the mailbox's goroutine, before its sender is answered:
@@ -47,7 +48,7 @@ func (a *agent) delete(d *Deliver, c messages.Delete, sender *actor.PID) {
 		a.refuse(d, sender, err)
 		return
 	}
-	ans := messages.Answer{Turn: messages.AnswerOf(&messages.Frame{Events: events}).Turn}
+	ans := messages.Answer{Turn: projections.AnswerOf(&messages.Frame{Events: events}).Turn}
 	if len(events) > 0 {
 		if a.commit(messages.Cause{Type: c.CommandType(), Endpoint: d.Cause.Endpoint, Reason: c.Reason}, events, nil); a.broken != nil {
 			a.answer(sender, messages.Answer{Err: a.broken})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // answerAgain answers a command whose id was processed at event n as it was answered then. If
@@ -43,7 +44,7 @@ func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deli
 	if err := sameCommand(f.Cause, d.cause(), n); err != nil {
 		return messages.Answer{Err: err}
 	}
-	ans := messages.AnswerOf(f)
+	ans := projections.AnswerOf(f)
 	ans.Duplicate = true
 	return ans
 }

@@ -1,6 +1,9 @@
 package actors
 
-import "github.com/reprise-dev/reprise/messages"
+import (
+	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
+)
 
 // replies knows the subjects that inputs have named for their facts, while there may be
 // something to send to them. The zero value has none.
@@ -25,7 +28,7 @@ func (r *replies) fold(f *messages.Frame) {
 	}
 	r.Ended, r.Scheduled = nil, false
 	for _, ev := range f.Events {
-		switch subject, input := messages.ReplyOf(ev); {
+		switch subject, input := projections.ReplyOf(ev); {
 		case subject == "":
 		case !messages.Is(ev.EventType(), messages.Replied): // an input that is to come later
 			r.Scheduled = true

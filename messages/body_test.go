@@ -315,9 +315,20 @@ func TestErrorsAreBounded(t *testing.T) {
 	if len(e.Message) > MaxMessage || !strings.HasSuffix(e.Message, "write less") || !bytes.HasPrefix([]byte(e.Message), []byte("ü")) {
 		t.Errorf("%d bytes: %s", len(e.Message), e.Message)
 	}
-	for _, c := range []Code{BadAddress, BadInput, UnknownCommand, UnknownKind, ForbiddenReply, TooLarge, QueueFull, Busy, Expired, NotFound, Conflict, Damaged, Unavailable, Internal} {
-		if s := c.Status(); s < 400 || s > 500 {
+}
+
+func TestCodes(t *testing.T) {
+	for c := range codes {
+		if s := c.Status(); s < 400 || s > 503 {
 			t.Errorf("%s answers %d", c, s)
+		}
+	}
+	if Internal.Status() != 500 || Code("newer").Status() != 500 {
+		t.Error("another status than 500 for a fault of ours, or an unknown code")
+	}
+	for kind, want := range map[string]Code{"rate_limit": ModelRateLimit, "network": Internal, "": Internal} {
+		if got := (TurnFailed{Kind: kind}).Code(); got != want {
+			t.Errorf("a turn that failed of %q has the code %s, want %s", kind, got, want)
 		}
 	}
 }

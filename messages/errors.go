@@ -39,32 +39,41 @@ const (
 	ModelOverloaded    Code = "model_overloaded"
 )
 
-// codeOf returns the code of a turn that failed.
-func codeOf(ev TurnFailed) Code {
-	switch c := Code("model_" + ev.Kind); c {
-	case ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported, ModelAuth, ModelNotFound, ModelRateLimit, ModelOverloaded:
-		return c
-	}
-	return Internal
+// codes holds every code except Internal, with the number that an endpoint answers with, and
+// whether the same request may succeed later.
+var codes = map[Code]struct {
+	status    int
+	temporary bool
+}{
+	BadAddress:     {status: 400},
+	BadInput:       {status: 400},
+	UnknownCommand: {status: 400},
+	UnknownKind:    {status: 404},
+	ForbiddenReply: {status: 403},
+	TooLarge:       {status: 400},
+	QueueFull:      {status: 429, temporary: true},
+	Busy:           {status: 409, temporary: true},
+	Expired:        {status: 400},
+	NotFound:       {status: 404},
+	Conflict:       {status: 409},
+	Damaged:        {status: 500},
+	Unavailable:    {status: 500, temporary: true},
+
+	ModelBadRequest:    {status: 400},
+	ModelContextLength: {status: 400},
+	ModelContentFilter: {status: 400},
+	ModelUnsupported:   {status: 400},
+	ModelAuth:          {status: 401},
+	ModelNotFound:      {status: 404},
+	ModelRateLimit:     {status: 429, temporary: true},
+	ModelOverloaded:    {status: 503, temporary: true},
 }
 
-// Status returns the number that the agent protocol and HTTP answer with.
+// Status returns the number that the agent protocol and HTTP answer with: 500 for Internal, and
+// for a code that this version does not know.
 func (c Code) Status() int {
-	switch c {
-	case BadAddress, BadInput, UnknownCommand, TooLarge, Expired, ModelBadRequest, ModelContextLength, ModelContentFilter, ModelUnsupported:
-		return 400
-	case ModelAuth:
-		return 401
-	case ForbiddenReply:
-		return 403
-	case UnknownKind, NotFound, ModelNotFound:
-		return 404
-	case Busy, Conflict:
-		return 409
-	case QueueFull, ModelRateLimit:
-		return 429
-	case ModelOverloaded:
-		return 503
+	if known, ok := codes[c]; ok {
+		return known.status
 	}
 	return 500
 }
@@ -80,13 +89,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // Temporary reports whether the same request may succeed later.
-func (e *Error) Temporary() bool {
-	switch e.Code {
-	case Unavailable, QueueFull, Busy, ModelRateLimit, ModelOverloaded:
-		return true
-	}
-	return false
-}
+func (e *Error) Temporary() bool { return codes[e.Code].temporary }
 
 // MaxMessage is the longest message of an Error, in bytes. Refuse cuts the middle out of a
 // longer one, such as one that quotes what it refuses.

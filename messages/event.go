@@ -185,6 +185,15 @@ type TurnFailed struct {
 // Why returns the kind of the model's failure if there is one, else Reason.
 func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
 
+// Code returns the code of the refusal that the sender of an input of the turn receives: that of
+// the model's failure if it has one, else Internal.
+func (e TurnFailed) Code() Code {
+	if code := Code("model_" + e.Kind); codes[code].status != 0 {
+		return code
+	}
+	return Internal
+}
+
 // TurnAborted ends a turn at the request of a person or parent.
 type TurnAborted struct {
 	Turn   TurnID   `json:"turn"`

@@ -275,21 +275,6 @@ func KindOf(ev Event) string {
 	return ""
 }
 
-// UsedBy returns the usage of a model call from the event that ends it.
-func UsedBy(ev Event) (used Usage, cost Cost) {
-	switch ev := ev.(type) {
-	case ModelCompleted:
-		return ev.Usage, ev.Cost
-	case ModelFailed:
-		return ev.Usage, ev.Cost
-	case CompactionFailed:
-		return ev.Usage, ev.Cost
-	case HistoryCompacted:
-		return ev.Usage, ev.Cost
-	}
-	return Usage{}, 0
-}
-
 // InputsOf returns the inputs that an event names.
 func InputsOf(ev Event) []string {
 	e, v := structOf(ev)

@@ -82,16 +82,11 @@ func TestFieldsOfEvents(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", name, field, got, want)
 			}
 		}
-		usage, cost := UsedBy(ev)
 		same("Turn", TurnOf(ev))
 		same("Step", StepOf(ev))
 		same("Call", CallOf(ev))
 		same("Model", ModelOf(ev))
 		same("Kind", KindOf(ev))
-		if Is(name, EndsModelCall) {
-			same("Usage", usage)
-			same("Cost", cost)
-		}
 		if _, one := v.Type().FieldByName("Input"); !one {
 			same("Inputs", InputsOf(ev))
 		}

@@ -40,7 +40,7 @@ func useOf(e *event) Use {
 // usedBy returns what a call of a model has used, as far as its event reports it, and what the
 // call was expected to use where that counts because it is not known.
 func usedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
-	usage, cost = messages.UsedBy(ev)
+	usage, cost = UsedBy(ev)
 	unknown := false
 	switch ev := ev.(type) {
 	case messages.BudgetSettled: // of a call that was lost; else model.completed or model.failed reports it
@@ -56,6 +56,21 @@ func usedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expect
 		expected.Cost, cost = cost, 0
 	}
 	return usage, cost, expected
+}
+
+// UsedBy returns the usage of a model call from the event that ends it.
+func UsedBy(ev messages.Event) (used messages.Usage, cost messages.Cost) {
+	switch ev := ev.(type) {
+	case messages.ModelCompleted:
+		return ev.Usage, ev.Cost
+	case messages.ModelFailed:
+		return ev.Usage, ev.Cost
+	case messages.CompactionFailed:
+		return ev.Usage, ev.Cost
+	case messages.HistoryCompacted:
+		return ev.Usage, ev.Cost
+	}
+	return messages.Usage{}, 0
 }
 
 // Account is a budget: what may be used and what is.

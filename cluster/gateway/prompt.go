@@ -287,10 +287,10 @@ func (s *streaming) ends(ev messages.Event) (over bool, why *messages.Error) {
 		return true, messages.Refuse(messages.Conflict, "the agent was deleted, and with it what came of the input")
 	}
 	inputs, _ := messages.Ended(ev)
-	if !slices.Contains(inputs, s.input) && messages.NotDue(ev) != s.input {
+	if !slices.Contains(inputs, s.input) && projections.NotDue(ev) != s.input {
 		return false, nil
 	}
-	return true, messages.WhyEnded(ev)
+	return true, projections.WhyEnded(ev)
 }
 
 // mine says whether the caller is told of an event. Of other inputs it is not,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reprise-dev/reprise/actors"
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/projections"
 )
 
 // Observer gives next, with what it is told counted before.
@@ -65,7 +66,7 @@ func (m *Metrics) ofCalls(a messages.AgentID, e messages.Event, at time.Time) {
 	case is(messages.BeginsModelCall):
 		w.begin(a, which, call{messages.ModelOf(e), at})
 	case is(messages.EndsModelCall) && messages.CallOf(e) != "": // a history may be compacted without a call
-		used, cost := messages.UsedBy(e)
+		used, cost := projections.UsedBy(e)
 		m.ended(w.end(a, which), outcome, at, used, cost)
 	case is(messages.EndsTurn):
 		w.end(a, turnCall)

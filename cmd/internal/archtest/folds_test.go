@@ -45,6 +45,7 @@ func TestFoldsBite(t *testing.T) {
 		"several in a clause": {"cmd/a.go", `func f(ev any) { switch ev := ev.(type) { case int, messages.TurnStarted: _ = ev } }`, 1},
 		"fold at home":        {"projections/a.go", `func f(ev any) { switch ev.(type) { case messages.TurnStarted: } }`, 0},
 		"in a test":           {"actors/a_test.go", `func f(ev any) { switch ev.(type) { case messages.TurnStarted: } }`, 0},
+		"fold in messages":    {"messages/a.go", `func f(ev any) { switch ev.(type) { case TurnStarted: } }`, 1},
 		"no event":            {"actors/a.go", `func f(c any) { switch c.(type) { case messages.Approve: } }`, 0},
 	} {
 		f, err := parse(c.file, []byte("package p\n"+c.body+"\n"))
@@ -90,7 +91,7 @@ func eventsOf(files []file) map[string]bool {
 
 // folds returns the events in the type switches of a file that is not their home.
 func folds(f file, events map[string]bool) (found []string) {
-	if f.test || f.pkg == "messages" || f.pkg == "projections" {
+	if f.test || f.pkg == "projections" {
 		return nil
 	}
 	ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -100,7 +101,7 @@ func folds(f file, events map[string]bool) (found []string) {
 		}
 		for _, clause := range s.Body.List {
 			for _, expr := range clause.(*ast.CaseClause).List {
-				if name := inMessages(expr); events[name] {
+				if name := inMessages(f, expr); events[name] {
 					found = append(found, name)
 				}
 			}
@@ -111,10 +112,15 @@ func folds(f file, events map[string]bool) (found []string) {
 }
 
 // inMessages returns the name of a type of package messages; empty if expr is none.
-func inMessages(expr ast.Expr) string {
-	if s, ok := expr.(*ast.SelectorExpr); ok {
-		if x, ok := s.X.(*ast.Ident); ok && x.Name == "messages" {
-			return s.Sel.Name
+func inMessages(f file, expr ast.Expr) string {
+	switch e := expr.(type) {
+	case *ast.Ident:
+		if f.pkg == "messages" {
+			return e.Name
+		}
+	case *ast.SelectorExpr:
+		if x, ok := e.X.(*ast.Ident); ok && x.Name == "messages" {
+			return e.Sel.Name
 		}
 	}
 	return ""

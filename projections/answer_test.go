@@ -1,0 +1,25 @@
+package projections
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// TestUsedBy sets the usage of every event that ends a model's call and reads it back.
+func TestUsedBy(t *testing.T) {
+	usage, cost := messages.Usage{Input: 3, Output: 5}, messages.Cost(7)
+	for _, zero := range messages.Events() {
+		v := reflect.New(reflect.TypeOf(zero)).Elem()
+		f := v.FieldByName("Usage")
+		if !messages.Is(zero.EventType(), messages.EndsModelCall) || !f.IsValid() {
+			continue
+		}
+		f.Set(reflect.ValueOf(usage))
+		v.FieldByName("Cost").Set(reflect.ValueOf(cost))
+		if gotUsage, gotCost := UsedBy(v.Interface().(messages.Event)); gotUsage != usage || gotCost != cost {
+			t.Errorf("%s used %+v, %d", zero.EventType(), gotUsage, gotCost)
+		}
+	}
+}

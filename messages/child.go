@@ -57,7 +57,7 @@ func Subscribers(chain []Caller) []Caller {
 
 // Parent is the caller of an agent, and the limits of the task.
 type Parent struct {
-	Caller
+	Caller `json:",inline"`
 	// Above are the callers of the parent, the root's first.
 	Above []Caller `json:"above,omitempty"`
 	// Limits bound the turn, in addition to those of the child's definition.
@@ -189,7 +189,7 @@ type ChildCompleted struct {
 	Call  CallID      `json:"call"`
 	Child string      `json:"child"`
 	N     EventNumber `json:"n"`
-	Used
+	Used  `json:",inline"`
 }
 
 // ChildFailed records that a child has ended without an answer.
@@ -202,7 +202,7 @@ type ChildFailed struct {
 	// none, aborted, cancelled, dropped, refused, or too_large for an answer that does not fit.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	Used
+	Used    `json:",inline"`
 }
 
 // ChildAborted records that a call no longer waits for its child, which is to stop.
@@ -221,8 +221,8 @@ type ChildStopped struct {
 	Child string      `json:"child"`
 	N     EventNumber `json:"n,omitempty"`
 	// How is how it ended: completed, failed, aborted, cancelled, dropped, refused.
-	How string `json:"how"`
-	Used
+	How  string `json:"how"`
+	Used `json:",inline"`
 }
 
 // ChildReported is an event of a child: reports about a task, up to that as of event Upto, are
@@ -281,7 +281,7 @@ type Report struct {
 	// Blob is the reference to an output that is too large for a frame. It belongs to the
 	// child; the parent stores a copy. Nil: Output holds it.
 	Blob *Blob `json:"blob,omitempty"`
-	Used
+	Used `json:",inline"`
 }
 
 // DecisionEffect is the outcome of a forwarded decision, for the agent that has forwarded it.

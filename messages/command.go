@@ -39,7 +39,7 @@ type Input struct {
 	Reply   string       `json:"reply,omitempty"`
 	Options InputOptions `json:"options,omitzero"`
 	// Schedule is when the input is accepted. Zero: at once.
-	Schedule
+	Schedule `json:",inline"`
 }
 
 // InputOptions override the definition for the turn that the input starts. They have no
@@ -95,7 +95,7 @@ type Resume struct {
 	Turn TurnID `json:"turn,omitempty"`
 	// Raised are new limits for the turn. AgentLimits are new limits for the agent, which
 	// override its definition from now on.
-	Raised
+	Raised      `json:",inline"`
 	AgentLimits Raised `json:"agent_limits,omitzero"`
 	Reason      string `json:"reason,omitempty"`
 }

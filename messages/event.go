@@ -470,9 +470,9 @@ type TimerSet struct {
 	Call CallID    `json:"call,omitempty"`
 	Set  time.Time `json:"set"` // when it was set
 	At   time.Time `json:"at"`
-	// Input is the scheduled input. Nil: a timer with a cron line is set again for the
-	// same input.
-	Input *TimedInput `json:"input,omitempty"`
+	// Input is the scheduled input without its Schedule. If it is repeated, TimerInputID
+	// makes an id each time. Nil: a timer with a cron line is set again for the same input.
+	Input *Input `json:"input,omitempty"`
 	// Cron is when it is due again, in the time zone Zone. Empty: never.
 	Cron string `json:"cron,omitempty"`
 	Zone string `json:"tz,omitempty"`

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,19 +86,6 @@ func (s Schedule) First(now time.Time) (time.Time, error) {
 		return *s.At, nil
 	}
 	return now.Add(time.Duration(s.In)), nil
-}
-
-// TimedInput is a scheduled input.
-type TimedInput struct {
-	// ID is the id that it was sent with. If it is repeated, TimerInputID makes one each
-	// time.
-	ID       string          `json:"id"`
-	Policy   Policy          `json:"policy,omitempty"`
-	Content  Content         `json:"content"`
-	Metadata json.RawMessage `json:"metadata,omitempty"`
-	Deadline *time.Time      `json:"deadline,omitempty"`
-	Reply    string          `json:"reply,omitempty"`
-	Options  InputOptions    `json:"options,omitzero"`
 }
 
 // timerID is the prefix of the ids of TimerInputID. It is refused from outside.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -56,5 +57,26 @@ func TestFramesAreEncodedInPlace(t *testing.T) {
 	})
 	if n > 40 { // 18, and more where the race detector empties pools
 		t.Errorf("the frames of a turn take %v objects", n)
+	}
+}
+
+// TestZeroTimesAreKept holds that a pointer to a zero time, such as the deadline
+// 0001-01-01T00:00:00Z of an input, is not stored as nil, which is no deadline.
+func TestZeroTimesAreKept(t *testing.T) {
+	in := Input{ID: "u1", Content: TextContent("hi"), Deadline: new(time.Time)}
+	packed, err := PackCommand(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := UnpackCommand(in.CommandType(), packed); err != nil || !reflect.DeepEqual(got, in) {
+		t.Errorf("as a command: %+v, %v", got, err)
+	}
+	f := sampleFrame(TimerSet{Timer: "later", Input: &in}, ChildWaiting{Waiting: []Wait{{ExpiresAt: new(time.Time)}}})
+	b, err := EncodeFrame(testAgent, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeFrame(testAgent, b); err != nil || !reflect.DeepEqual(got.Events, f.Events) {
+		t.Errorf("in a frame: %+v, %v", got, err)
 	}
 }

@@ -44,7 +44,7 @@ type Scheduled struct {
 	Set, At time.Time
 	// Cron is when it comes again, in the time zone Zone. Empty: never.
 	Cron, Zone string
-	Input      messages.TimedInput
+	Input      messages.Input // without its Schedule
 }
 
 func (t *Timers) apply(e *event) {

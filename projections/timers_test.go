@@ -10,8 +10,8 @@ import (
 
 func TestTimersView(t *testing.T) {
 	at := func(hour int) time.Time { return time.Date(2026, 1, 2, hour, 0, 0, 0, time.UTC) }
-	input := func(id, text string) *messages.TimedInput {
-		return &messages.TimedInput{ID: id, Content: messages.TextContent(text)}
+	input := func(id, text string) *messages.Input {
+		return &messages.Input{ID: id, Content: messages.TextContent(text)}
 	}
 	a := messages.AgentID{Tenant: "default", Kind: "k", Key: "a"}
 	var v Work

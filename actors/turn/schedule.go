@@ -23,10 +23,10 @@ func (d *decision) schedule(in messages.Input) error {
 		return err
 	}
 	d.configure()
-	d.emit(messages.TimerSet{
-		Timer: timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(at), Cron: in.Cron, Zone: in.Zone,
-		Input: &messages.TimedInput{ID: in.ID, Policy: in.Policy, Content: in.Content, Metadata: in.Metadata, Deadline: in.Deadline, Reply: in.Reply, Options: in.Options},
-	})
+	set := messages.TimerSet{Timer: timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(at), Cron: in.Cron, Zone: in.Zone}
+	in.Schedule = messages.Schedule{}
+	set.Input = &in
+	d.emit(set)
 	return nil
 }
 
@@ -85,10 +85,7 @@ const maxMissed = 1000
 // have passed it comes once. What is said against it is a fact: it does not come
 // later, and the times after it are not lost.
 func (d *decision) fire(sc projections.Scheduled) {
-	in := messages.Input{
-		ID: sc.Input.ID, Policy: sc.Input.Policy, Content: sc.Input.Content, Metadata: sc.Input.Metadata,
-		Deadline: sc.Input.Deadline, Reply: sc.Input.Reply, Options: sc.Input.Options,
-	}
+	in := sc.Input
 	if sc.Cron != "" {
 		in.ID = messages.TimerInputID(sc.Timer, sc.N)
 	}

@@ -54,7 +54,7 @@ type scheduleFacts struct {
 type scheduled struct {
 	messages.TimerSet
 	n     messages.EventNumber
-	input messages.TimedInput
+	input messages.Input
 }
 
 func (c *checker) scheduleEvent(ev messages.Event) {

@@ -30,7 +30,7 @@ func TestSizeIsWhatIsHeld(t *testing.T) {
 		{messages.ModelCompleted{Turn: "t1", Items: []messages.Item{{Type: messages.ItemReasoning, Raw: []byte(long)}, {Type: messages.ItemCall, CallID: "c1"}}}, true},
 		{messages.ToolRequested{Turn: "t1", Call: "c1"}, false},
 		{messages.ToolCompleted{Turn: "t1", Call: "c1", Blob: blob}, false},
-		{messages.TimerSet{Timer: "later", Input: &messages.TimedInput{Content: image}}, true},
+		{messages.TimerSet{Timer: "later", Input: &messages.Input{Content: image}}, true},
 	} {
 		if n := took(&s, step.ev); (n >= large) != step.large || n < 0 {
 			t.Errorf("%s: the size grew by %d bytes", step.ev.EventType(), n)

@@ -59,7 +59,7 @@ func casesIn(t *testing.T, dir string, found map[string]bool) {
 		}
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "answer.go" { // which changes no state
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)

@@ -62,7 +62,7 @@ var shortened = map[string]func(json.RawMessage) (string, json.RawMessage){
 		return "ran", quoted(ms.String())
 	},
 	"input": func(v json.RawMessage) (string, json.RawMessage) {
-		var timed messages.TimedInput
+		var timed messages.Input
 		if json.Unmarshal(v, &timed) != nil {
 			return "input", v
 		}

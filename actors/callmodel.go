@@ -90,7 +90,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	}
 	missing := a.missing
 	a.rewritten, a.missing = nil, nil
-	above := messages.Subscribers(a.state.Turn.Callers)
+	above := subscribers(a.state.Turn.Callers)
 	c := &modelCall{a: a, effect: e, provider: m.provider}
 	c.failed = func(err *providers.Error) any { return c.erred(err) }
 	c.shows = func(d providers.Delta) {
@@ -212,4 +212,15 @@ func (a *agent) beginHooks(e turn.Effect) func() {
 		done.Seen = seen
 		return done
 	})
+}
+
+// subscribers returns the callers of a chain that receive the deltas of the agent at its end, the
+// nearest last: those below the last detached call.
+func subscribers(chain []messages.Caller) []messages.Caller {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].Detached {
+			return chain[i+1:]
+		}
+	}
+	return chain
 }

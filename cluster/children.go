@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -31,9 +32,9 @@ func (n *Node) send(ctx context.Context, to messages.AgentID, c messages.Command
 // reply tells another agent what its command came to, where that is its to know.
 // The command is not settled before that is stored.
 func (n *Node) reply(ctx context.Context, d *actors.Deliver, answer messages.Answer) error {
-	to, reply, ok := messages.Reply(d.Agent, d.Command, answer)
+	m, ok := turn.Reply(d.Agent, d.Command, answer)
 	if !ok {
 		return nil
 	}
-	return n.send(ctx, to, reply)
+	return n.send(ctx, m.To, m.Command)
 }

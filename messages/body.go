@@ -2,13 +2,11 @@ package messages
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -154,46 +152,6 @@ func fillInput(in *Input, header Header) error {
 	return checkGivenID(in.ID)
 }
 
-func fillID(id *string, header Header) {
-	for _, h := range [...]string{HeaderID, HeaderMsgID} {
-		if *id == "" {
-			*id = header(h)
-		}
-	}
-}
-
-// MaxID is the longest idempotency key, in bytes.
-const MaxID = 256
-
-// derivedIDs are the prefixes of the ids of commands between agents. Such ids can be
-// guessed, as those of StreamInputID can, and are refused from outside.
-var derivedIDs = []string{"task:", "report:"}
-
-// checkGivenID refuses an id that is reserved for the runtime.
-func checkGivenID(id string) error {
-	for _, prefix := range derivedIDs {
-		if strings.HasPrefix(id, prefix) {
-			return Refuse(BadInput, "the id %q begins with %q, as those do that agents give one another: choose another", id, prefix)
-		}
-	}
-	return checkID(id)
-}
-
-func checkID(id string) error {
-	for _, ours := range [...]string{streamID, timerID} {
-		if strings.HasPrefix(id, ours) {
-			return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, ours)
-		}
-	}
-	if len(id) > MaxID {
-		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
-	}
-	if !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-		return Refuse(BadInput, "the id %q holds control characters or is no UTF-8", id)
-	}
-	return nil
-}
-
 // addressed are the names of the fields that every body may have.
 var addressed = []string{"type", "agent", "tenant", "kind", "key"}
 
@@ -292,7 +250,7 @@ func checkGiven(c Command, peer bool) error {
 	if err := checkGivenID(IDOf(c)); err != nil {
 		return err
 	}
-	if !peer && (ForwardedBy(c) != "" || personOf(c) != nil) {
+	if !peer && ForwardedBy(c) != (Forwarded{}) {
 		return Refuse(BadInput, "\"for\" names the agent that forwards a decision, and \"person\" who made it: no other sender can give them; leave them out, and name a person in the header %s", HeaderPerson)
 	}
 	return nil
@@ -306,14 +264,4 @@ func checkBody(body []byte, most int) error {
 		return Refuse(BadInput, "the body is empty")
 	}
 	return nil
-}
-
-// streamID is the prefix of the ids of StreamInputID. It is refused from outside: such an
-// id can be guessed, and be used before its input arrives.
-const streamID = "in:"
-
-// StreamInputID returns the idempotency key of an input that a stream delivered without
-// one: the same for each delivery of the same message.
-func StreamInputID(streamCreated time.Time, sequence uint64) string {
-	return fmt.Sprintf("%s%d:%d", streamID, streamCreated.UnixMilli(), sequence)
 }

@@ -2,10 +2,7 @@ package messages
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/json"
-	"strings"
 	"time"
 )
 
@@ -30,9 +27,6 @@ const (
 	MaxChildren = 64
 	// MaxWaits is how many waiting calls of its descendants an agent lists.
 	MaxWaits = 32
-	// MaxWaitText is how many bytes of the arguments or the reason of a waiting call are
-	// sent to its agent's parent.
-	MaxWaitText = 2 << 10
 )
 
 // Caller is the tool call of a parent that is a child's task.
@@ -42,17 +36,6 @@ type Caller struct {
 	Call  CallID `json:"call"`
 	// Detached reports whether the call does not wait for the answer.
 	Detached bool `json:"detached,omitempty"`
-}
-
-// Subscribers returns the callers of a chain that receive the deltas of the agent at its
-// end, the nearest last: those below the last detached call.
-func Subscribers(chain []Caller) []Caller {
-	for i := len(chain) - 1; i >= 0; i-- {
-		if chain[i].Detached {
-			return chain[i+1:]
-		}
-	}
-	return chain
 }
 
 // Parent is the caller of an agent, and the limits of the task.
@@ -313,80 +296,11 @@ const (
 // Ends reports whether this is the last report about the task.
 func (w ReportWhat) Ends() bool { return w != ReportWaiting && w != ReportGoing }
 
-// Derived returns a token that depends on all parts: 128 bits of SHA-256 in the alphabet of
-// addresses.
-func Derived(prefix string, parts ...string) string {
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
-	return prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
-}
-
-// ChildOf returns the child of that kind of a call: the same for each attempt of the call.
-func ChildOf(parent AgentID, kind string, turn TurnID, call CallID) AgentID {
-	return AgentID{Tenant: parent.Tenant, Kind: kind, Key: Derived("sub-", parent.Full(), string(turn), string(call))}
-}
-
-// TaskID returns the id of the input that a call sends its child.
-func TaskID(c Caller) string { return Derived("task:", c.Agent, string(c.Turn), string(c.Call)) }
-
-// CancelID returns the id of the command that cancels the task with this id.
-func CancelID(input string) string { return Derived("task:", "cancel", input) }
-
-// ReportID returns the id of the report about the task with this id as of the child's event n.
-func ReportID(input string, n EventNumber) string { return Derived("report:", input, number(n)) }
-
-func number(n EventNumber) string {
-	b, _ := json.Marshal(n) // a number always can be
-	return string(b)
-}
-
-// Reply returns the message to the agent that has sent a command, if the log does not imply
-// it: that a Task or CancelChild is refused, and the outcome of a decision. ok reports whether
-// there is one. There is none yet if the refusal is temporary: the command is sent again.
-func Reply(of AgentID, c Command, answer Answer) (to AgentID, reply Command, ok bool) {
-	if answer.Err != nil && answer.Err.Code == Unavailable {
-		return AgentID{}, nil, false
-	}
-	switch c := c.(type) {
-	case Task:
-		return untaken(of, c, c.Parent, answer.Err)
-	case CancelChild:
-		return untaken(of, c, c.Parent, answer.Err)
-	}
-	return settled(c, answer)
-}
-
-// untaken returns the report about a refused Task or CancelChild, unless the call is detached.
-func untaken(child AgentID, c Command, p Parent, why *Error) (to AgentID, reply Command, ok bool) {
-	to, err := ParseAgentID(p.Agent)
-	if err != nil || p.Detached || why == nil {
-		return AgentID{}, nil, false
-	}
-	return to, Report{
-		ID: Derived("report:", child.Full(), IDOf(c), "refused"), Turn: p.Turn, Call: p.Call, Child: child.Full(),
-		What: ReportRefused, Reason: string(why.Code), Message: why.Message,
-	}, true
-}
-
-// settled returns the outcome of a forwarded decision. There is none yet if the call cannot
-// run again at the moment: the decision is sent again.
-func settled(c Command, answer Answer) (to AgentID, reply Command, ok bool) {
-	to, err := ParseAgentID(ForwardedBy(c))
-	r := DecisionEffect{Decision: IDOf(c), N: answer.N, Message: answer.Noop}
-	if why := answer.Err; why != nil {
-		r.N, r.Refused, r.Message = 0, why.Code, why.Message
-	}
-	if err != nil || r.Refused == Busy {
-		return AgentID{}, nil, false
-	}
-	r.ID = Derived("report:", "decision", r.Decision, string(r.Refused))
-	return to, r, true
-}
-
 // DecidedBy returns the person whose decision an agent forwards. Nil: the command is not a
 // forwarded decision, or names no person. The person is claimed by that agent; the log of
 // the agent that received the decision shows whether it was authenticated.
 func DecidedBy(c Command) *Person {
-	p := personOf(c)
+	p := ForwardedBy(c).Person
 	if p == nil {
 		return nil
 	}

@@ -46,20 +46,20 @@ func TestCommandsBetweenAgents(t *testing.T) {
 	}
 }
 
-// Only an agent may forward a decision. It is sent the effect of one, once that is known.
+// Only an agent may forward a decision.
 func TestPassedDecisions(t *testing.T) { // A45, A103
 	text := "no"
 	for _, c := range []Command{
-		Approve{ID: Derived("for:", "a"), Call: "c1", For: "default/boss/b"},
-		Deny{ID: Derived("for:", "b"), Call: "c1", Text: &text, For: "default/boss/b"},
-		Decide{ID: Derived("for:", "c"), Call: "c1", Outcome: OutcomeFailed, For: "default/boss/b"},
+		Approve{ID: Derived("for:", "a"), Call: "c1", Forwarded: Forwarded{For: "default/boss/b"}},
+		Deny{ID: Derived("for:", "b"), Call: "c1", Text: &text, Forwarded: Forwarded{For: "default/boss/b"}},
+		Decide{ID: Derived("for:", "c"), Call: "c1", Outcome: OutcomeFailed, Forwarded: Forwarded{For: "default/boss/b"}},
 	} {
 		body, err := Body(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := ParsePeer(testAgent, noHeader, body)
-		if err != nil || ForwardedBy(got) != "default/boss/b" || DecidedBy(got) != nil {
+		if err != nil || ForwardedBy(got).For != "default/boss/b" || DecidedBy(got) != nil {
 			t.Errorf("%s comes as %+v, %v", body, got, err)
 		}
 		named := bytes.Replace(body, []byte(`,"for":"default/boss/b"`), []byte(`,"person":{"name":"a\u001b\u202en`+strings.Repeat("n", MaxPerson)+`","account":"board\n"}`), 1)
@@ -75,31 +75,6 @@ func TestPassedDecisions(t *testing.T) { // A45, A103
 		if _, err := ParseCommand(testAgent, noHeader, body); err == nil || !strings.Contains(err.Error(), "forwards a decision") {
 			t.Errorf("as a person's command: %v", err)
 		}
-		for _, told := range []struct {
-			answer Answer
-			want   DecisionEffect
-		}{
-			{Answer{N: 7}, DecisionEffect{N: 7}},
-			{Answer{N: 7, Duplicate: true, Noop: "it was so before"}, DecisionEffect{N: 7, Message: "it was so before"}},
-			{Answer{Err: Refuse(Conflict, "too late")}, DecisionEffect{Refused: Conflict, Message: "too late"}},
-			{Answer{Err: Refuse(Unavailable, "soon")}, DecisionEffect{}},
-			{Answer{Err: Refuse(Busy, "soon")}, DecisionEffect{}},
-		} {
-			to, reply, ok := Reply(testAgent, got, told.answer)
-			if told.want == (DecisionEffect{}) {
-				if ok {
-					t.Errorf("of %+v is told %+v", told.answer, reply)
-				}
-				continue
-			}
-			r, is := reply.(DecisionEffect)
-			if told.want.ID, told.want.Decision = r.ID, IDOf(c); !ok || !is || to.Full() != "default/boss/b" || r != told.want || r.ID == "" {
-				t.Errorf("of %+v is told %+v", told.answer, reply)
-			}
-		}
-	}
-	if _, reply, ok := Reply(testAgent, Approve{ID: "a", Call: "c1"}, Answer{N: 7}); ok {
-		t.Errorf("of a person's own decision an agent is told %+v", reply)
 	}
 }
 
@@ -116,17 +91,6 @@ func TestChildrenAreFoundAgain(t *testing.T) { // A71
 	for _, other := range []AgentID{ChildOf(boss, "leaf", "t3", "c"), ChildOf(boss, "leaf", "t4", "call of any kind ☃"), ChildOf(testAgent, "leaf", "t3", "call of any kind ☃")} {
 		if other.Key == child.Key {
 			t.Error("two calls have one child")
-		}
-	}
-}
-
-// Those above a detached call hear nothing of what goes on below it.
-func TestSubscribers(t *testing.T) {
-	a, b, c := Caller{Agent: "a"}, Caller{Agent: "b", Detached: true}, Caller{Agent: "c"}
-	for _, h := range []struct{ chain, want []Caller }{{nil, nil}, {[]Caller{a, c}, []Caller{a, c}}, {[]Caller{a, b, c}, []Caller{c}}, {[]Caller{a, b}, []Caller{}}} {
-		got := Subscribers(h.chain)
-		if len(got) != len(h.want) || len(got) > 0 && got[0] != h.want[0] {
-			t.Errorf("of %v hear %v, want %v", h.chain, got, h.want)
 		}
 	}
 }

@@ -100,6 +100,15 @@ type Resume struct {
 	Reason      string `json:"reason,omitempty"`
 }
 
+// Forwarded is what a decision has that an ancestor of the agent forwards. Other senders may not
+// set it. The zero value is that of a decision that comes from outside.
+type Forwarded struct {
+	// For is the full address of the ancestor.
+	For string `json:"for,omitempty"`
+	// Person is the person who decided. Nil: no person is named.
+	Person *Person `json:"person,omitempty"`
+}
+
 // Approve allows a call that waits for approval to run.
 type Approve struct {
 	ID   string `json:"id"`
@@ -110,13 +119,9 @@ type Approve struct {
 	// ArgsHash is HashArguments of what the person saw. Empty: not checked.
 	ArgsHash string `json:"args_hash,omitempty"`
 	// Remember allows later calls of the tool by this agent, too.
-	Remember bool   `json:"remember,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	// For is the full address of the ancestor that forwards the decision. Other senders
-	// may not set it. Empty: the decision comes from outside.
-	For string `json:"for,omitempty"`
-	// Person is the person who decided, if For forwards it. Nil: no person is named.
-	Person *Person `json:"person,omitempty"`
+	Remember  bool   `json:"remember,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Forwarded `json:",inline"`
 }
 
 // Deny ends a call that waits for approval, with a text instead of a result.
@@ -131,13 +136,9 @@ type Deny struct {
 	// Text is what the model reads, at most MaxDenial bytes. Nil: DeniedText.
 	Text *string `json:"text,omitempty"`
 	// Remember denies later calls of the tool by this agent, too.
-	Remember bool   `json:"remember,omitempty"`
-	Reason   string `json:"reason,omitempty"`
-	// For is the full address of the ancestor that forwards the decision. Other senders
-	// may not set it. Empty: the decision comes from outside.
-	For string `json:"for,omitempty"`
-	// Person is the person who decided, if For forwards it. Nil: no person is named.
-	Person *Person `json:"person,omitempty"`
+	Remember  bool   `json:"remember,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Forwarded `json:",inline"`
 }
 
 // DeniedText is what the model reads of a denial without a text.
@@ -166,15 +167,11 @@ type Decide struct {
 	Call CallID `json:"call"`
 	// Turn is the turn of the call: models may reuse a call id in another turn. Empty:
 	// the turn that runs.
-	Turn    TurnID  `json:"turn,omitempty"`
-	Outcome Outcome `json:"outcome"`
-	Result  string  `json:"result,omitempty"`
-	Reason  string  `json:"reason,omitempty"`
-	// For is the full address of the ancestor that forwards the decision. Other senders
-	// may not set it. Empty: the decision comes from outside.
-	For string `json:"for,omitempty"`
-	// Person is the person who decided, if For forwards it. Nil: no person is named.
-	Person *Person `json:"person,omitempty"`
+	Turn      TurnID  `json:"turn,omitempty"`
+	Outcome   Outcome `json:"outcome"`
+	Result    string  `json:"result,omitempty"`
+	Reason    string  `json:"reason,omitempty"`
+	Forwarded `json:",inline"`
 }
 
 // SetState changes the agent's state by a JSON merge patch (RFC 7396).

@@ -46,7 +46,7 @@ type commandEntry struct {
 	known fields              // the fields that its body may have
 
 	// The struct's fields of these names; -1 where it has none.
-	id, reason, forwardedBy, person int
+	id, reason, forwarded int
 	// about are the fields that name the object of the command.
 	about []int
 	utc   func(reflect.Value)
@@ -64,7 +64,7 @@ func command[C Command](from Source, check func(C) error, about ...string) *comm
 	}
 	e := &commandEntry{
 		from: from, known: fieldsBelow(t), utc: utcOf(t),
-		id: index("ID"), reason: index("Reason"), forwardedBy: index("For"), person: index("Person"),
+		id: index("ID"), reason: index("Reason"), forwarded: index("Forwarded"),
 	}
 	var zero C
 	e.zero = zero
@@ -163,21 +163,12 @@ func ReasonOf(c Command) string {
 	return ""
 }
 
-// ForwardedBy returns the full address of the agent that forwards a decision. Empty: the
-// command is not a forwarded decision.
-func ForwardedBy(c Command) string {
-	if e := entryOf(c); e != nil {
-		return text(c, e.forwardedBy)
+// ForwardedBy returns who forwards a decision. Zero: the command is not a forwarded decision.
+func ForwardedBy(c Command) Forwarded {
+	if e := entryOf(c); e != nil && e.forwarded >= 0 {
+		return reflect.ValueOf(c).Field(e.forwarded).Interface().(Forwarded)
 	}
-	return ""
-}
-
-// personOf returns the person that the command names.
-func personOf(c Command) *Person {
-	if e := entryOf(c); e != nil && e.person >= 0 {
-		return reflect.ValueOf(c).Field(e.person).Interface().(*Person)
-	}
-	return nil
+	return Forwarded{}
 }
 
 // maxReason is the longest reason of a command and the longest name of its object, in

@@ -68,8 +68,8 @@ func TestCommandsAreReadByTheirTable(t *testing.T) {
 			t.Errorf("%s: the reason of its sender is %q", name, got)
 		}
 		passed := slices.Contains([]string{"approve", "deny", "decide"}, name)
-		if (ForwardedBy(c) == "For") != passed || (personOf(c) != nil) != passed {
-			t.Errorf("%s: passed by %q for %v", name, ForwardedBy(c), personOf(c))
+		if by := ForwardedBy(c); (by.For == "For") != passed || (by.Person != nil) != passed {
+			t.Errorf("%s: passed by %q for %v", name, by.For, by.Person)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -86,15 +85,6 @@ func (s Schedule) First(now time.Time) (time.Time, error) {
 		return *s.At, nil
 	}
 	return now.Add(time.Duration(s.In)), nil
-}
-
-// timerID is the prefix of the ids of TimerInputID. It is refused from outside.
-const timerID = "timer:"
-
-// TimerInputID returns the idempotency key of a repeated input; n is the timer.set that
-// fires.
-func TimerInputID(timer string, n EventNumber) string {
-	return fmt.Sprintf("%s%s:%d", timerID, timer, n)
 }
 
 // Cron is a cron line in a time zone. Make it with ParseCron.

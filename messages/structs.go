@@ -11,24 +11,24 @@ import (
 
 func init() {
 	for _, e := range eventTable {
-		encodeInPlace(e.typ)
+		registerStructs(e.typ)
 	}
 	for _, e := range commandTable {
-		encodeInPlace(reflect.TypeOf(e.zero))
+		registerStructs(reflect.TypeOf(e.zero))
 	}
-	encodeInPlace(reflect.TypeFor[storedFrame]())
+	registerStructs(reflect.TypeFor[storedFrame]())
 }
 
-// encodeInPlace registers encodeStruct for the struct type t and those of its fields. The library
+// registerStructs registers encodeStruct for the struct type t and those of its fields. The library
 // takes an embedded struct with an encoder of its own for a field, unless its tag has "inline".
-func encodeInPlace(t reflect.Type) {
+func registerStructs(t reflect.Type) {
 	switch {
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice:
-		encodeInPlace(t.Elem())
+		registerStructs(t.Elem())
 	case t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Frame]().PkgPath():
 		msgpack.Register(reflect.Zero(t).Interface(), encodeStruct, nil)
 		for i := range t.NumField() {
-			encodeInPlace(t.Field(i).Type)
+			registerStructs(t.Field(i).Type)
 		}
 	}
 }

@@ -67,11 +67,15 @@ func (t *TurnState) whyPaused() string {
 	return reason
 }
 
+// maxWaitText is how many bytes of the arguments or the reason of a waiting call are sent to its
+// agent's parent.
+const maxWaitText = 2 << 10
+
 func cutWait(s string) (text string, cut bool) {
-	if len(s) <= messages.MaxWaitText {
+	if len(s) <= maxWaitText {
 		return s, false
 	}
-	return strings.ToValidUTF8(s[:messages.MaxWaitText], ""), true
+	return strings.ToValidUTF8(s[:maxWaitText], ""), true
 }
 
 // noteWaits has the parent of the running turn's task sent a report if the turn waits for

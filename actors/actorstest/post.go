@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/actors"
+	"github.com/reprise-dev/reprise/actors/turn"
 	"github.com/reprise-dev/reprise/messages"
 )
 
@@ -117,8 +118,8 @@ func (p *post) run(to messages.AgentID, l *lane) {
 		}
 		p.mu.Lock()
 		l.waiting = l.waiting[1:]
-		if other, reply, ok := messages.Reply(to, c, answer); ok {
-			p.put(other, reply)
+		if m, ok := turn.Reply(to, c, answer); ok {
+			p.put(m.To, m.Command)
 		}
 		p.mu.Unlock()
 	}

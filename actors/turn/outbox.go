@@ -91,13 +91,14 @@ func (s *State) taskOf(self messages.AgentID, c *projections.CallState) messages
 }
 
 func decisionOf(self messages.AgentID, ev *messages.ChildDecided) messages.Command {
+	by := messages.Forwarded{For: self.Full(), Person: ev.Person}
 	switch ev.Command {
 	case "approve":
-		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+		return messages.Approve{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Remember: ev.Remember, Reason: ev.Reason, Forwarded: by}
 	case "deny":
-		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+		return messages.Deny{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, ArgsHash: ev.ArgsHash, Text: ev.Text, Remember: ev.Remember, Reason: ev.Reason, Forwarded: by}
 	}
-	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, For: self.Full(), Person: ev.Person}
+	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, Forwarded: by}
 }
 
 // report returns what the parent of a task is to know as of event n, or of its end.

@@ -138,7 +138,7 @@ func (s *sim) posted(e turn.Effect) any {
 // settled is what becomes of a decision that was passed down; often nothing is
 // heard of it.
 func (s *sim) settled(c messages.Command) any {
-	if !s.blind && messages.ForwardedBy(c) != s.env.Agent.Full() {
+	if !s.blind && messages.ForwardedBy(c).For != s.env.Agent.Full() {
 		s.fail("a decision that nobody is named to have passed\n%+v", c)
 	}
 	if s.chance(2) && !s.tame {

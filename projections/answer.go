@@ -41,27 +41,14 @@ func ReplyOf(ev messages.Event) (subject, input string) {
 		if ev.Input != nil {
 			return ev.Input.Reply, ev.Input.ID
 		}
-	case messages.TimerFired:
-		return ev.Reply, ev.Input
-	case messages.TimerCancelled:
-		return ev.Reply, ev.Input
 	}
-	return "", ""
+	timer := timerOver(ev)
+	return timer.reply, timer.input
 }
 
 // NotDue returns the scheduled input that ev ends: it is cancelled, or refused when it is due. It was
 // never accepted, and no input that was, under the same id, is meant. Empty: none.
-func NotDue(ev messages.Event) string {
-	switch ev := ev.(type) {
-	case messages.TimerCancelled:
-		return ev.Input
-	case messages.TimerFired:
-		if ev.Refused != "" {
-			return ev.Input
-		}
-	}
-	return ""
-}
+func NotDue(ev messages.Event) string { return timerOver(ev).input }
 
 // WhyEnded returns why ev, the terminal event of an input, has no answer for its sender.
 // Nil: it has one.

@@ -18,7 +18,7 @@ func TestUsedBy(t *testing.T) {
 		}
 		f.Set(reflect.ValueOf(usage))
 		v.FieldByName("Cost").Set(reflect.ValueOf(cost))
-		if gotUsage, gotCost := UsedBy(v.Interface().(messages.Event)); gotUsage != usage || gotCost != cost {
+		if gotUsage, gotCost, _ := UsedBy(v.Interface().(messages.Event)); gotUsage != usage || gotCost != cost {
 			t.Errorf("%s used %+v, %d", zero.EventType(), gotUsage, gotCost)
 		}
 	}

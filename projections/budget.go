@@ -33,44 +33,32 @@ func useOf(e *event) Use {
 	if timer := timerOver(e.Event); timer.id == DurationTimer && e.Turn != "" {
 		return Use{Duration: timer.ran}
 	}
-	usage, cost, expected := usedBy(e.Event)
+	usage, cost, expected := UsedBy(e.Event)
 	return Use{Tokens: usage.Tokens() + expected.Tokens, Cost: cost + expected.Cost}
 }
 
-// usedBy returns what a call of a model has used, as far as its event reports it, and what the
+// UsedBy returns what a call of a model has used, as far as its event reports it, and what the
 // call was expected to use where that counts because it is not known.
-func usedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
-	usage, cost = UsedBy(ev)
+func UsedBy(ev messages.Event) (usage messages.Usage, cost messages.Cost, expected Use) {
 	unknown := false
 	switch ev := ev.(type) {
+	case messages.ModelCompleted:
+		usage, cost = ev.Usage, ev.Cost
+	case messages.ModelFailed:
+		usage, cost = ev.Usage, ev.Cost
 	case messages.BudgetSettled: // of a call that was lost; else model.completed or model.failed reports it
 		if ev.Unknown {
-			expected = Use{Tokens: ev.Tokens, Cost: ev.Cost}
+			cost, expected.Tokens, unknown = ev.Cost, ev.Tokens, true
 		}
 	case messages.HistoryCompacted:
-		expected.Tokens, unknown = ev.Tokens, ev.Unknown
+		usage, cost, expected.Tokens, unknown = ev.Usage, ev.Cost, ev.Tokens, ev.Unknown
 	case messages.CompactionFailed:
-		expected.Tokens, unknown = ev.Tokens, ev.Unknown
+		usage, cost, expected.Tokens, unknown = ev.Usage, ev.Cost, ev.Tokens, ev.Unknown
 	}
 	if unknown {
 		expected.Cost, cost = cost, 0
 	}
 	return usage, cost, expected
-}
-
-// UsedBy returns the usage of a model call from the event that ends it.
-func UsedBy(ev messages.Event) (used messages.Usage, cost messages.Cost) {
-	switch ev := ev.(type) {
-	case messages.ModelCompleted:
-		return ev.Usage, ev.Cost
-	case messages.ModelFailed:
-		return ev.Usage, ev.Cost
-	case messages.CompactionFailed:
-		return ev.Usage, ev.Cost
-	case messages.HistoryCompacted:
-		return ev.Usage, ev.Cost
-	}
-	return messages.Usage{}, 0
 }
 
 // Account is a budget: what may be used and what is.

@@ -62,15 +62,22 @@ type endedTimer struct {
 	id    string
 	ran   int64 // for how long, in milliseconds
 	fired bool
+	// input is the scheduled input, and reply the subject that its end is sent to, if it has
+	// ended: it is cancelled, or refused when it is due.
+	input, reply string
 }
 
 // timerOver returns the timer that an event ends; no id: none.
 func timerOver(ev messages.Event) endedTimer {
 	switch ev := ev.(type) {
 	case messages.TimerFired:
-		return endedTimer{ev.Timer, ev.Ran, true}
+		ended := endedTimer{id: ev.Timer, ran: ev.Ran, fired: true}
+		if ev.Refused != "" {
+			ended.input, ended.reply = ev.Input, ev.Reply
+		}
+		return ended
 	case messages.TimerCancelled:
-		return endedTimer{ev.Timer, ev.Ran, false}
+		return endedTimer{id: ev.Timer, ran: ev.Ran, input: ev.Input, reply: ev.Reply}
 	}
 	return endedTimer{}
 }

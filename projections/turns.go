@@ -121,7 +121,7 @@ func (t *Turn) Why() string { return cmp.Or(t.Kind, t.Reason) }
 // apply folds an event of the turn. Its end is final, but for what is reported late.
 func (t *Turn) apply(e *event) {
 	if e.Is(messages.EndsModelCall) {
-		usage, cost, _ := usedBy(e.Event)
+		usage, cost, _ := UsedBy(e.Event)
 		t.Usage, t.Cost = t.Usage.Add(usage), t.Cost+cost
 	}
 	if t.Ended != 0 {

@@ -80,7 +80,7 @@ func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
 func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Event) {
 	model := messages.ModelOf(ev)
 	c := ModelCall{N: n, Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, model), Failed: messages.KindOf(ev)}
-	c.Usage, c.Cost, _ = usedBy(ev)
+	c.Usage, c.Cost, _ = UsedBy(ev)
 	if !f.Is(messages.Summarizes) {
 		c.Answered = model
 	}

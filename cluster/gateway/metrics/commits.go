@@ -66,8 +66,8 @@ func (m *Metrics) ofCalls(a messages.AgentID, e messages.Event, at time.Time) {
 	case is(messages.BeginsModelCall):
 		w.begin(a, which, call{messages.ModelOf(e), at})
 	case is(messages.EndsModelCall) && messages.CallOf(e) != "": // a history may be compacted without a call
-		used, cost := projections.UsedBy(e)
-		m.ended(w.end(a, which), outcome, at, used, cost)
+		used, cost, expected := projections.UsedBy(e)
+		m.ended(w.end(a, which), outcome, at, used, cost+expected.Cost)
 	case is(messages.EndsTurn):
 		w.end(a, turnCall)
 	}

@@ -89,9 +89,6 @@ func inputOf(a AgentID, raw []byte) (Input, error) {
 	if err := body.address.check(a); err != nil {
 		return Input{}, err
 	}
-	if body.Policy != "" && !slices.Contains(Policies(), body.Policy) {
-		return Input{}, Refuse(BadInput, "policy %q: write one of %v", body.Policy, Policies())
-	}
 	if body.Options.MaxSteps < 0 {
 		return Input{}, Refuse(BadInput, "options.max_steps is %d: it must be positive", body.Options.MaxSteps)
 	}
@@ -127,29 +124,43 @@ func (named address) check(a AgentID) error {
 	return nil
 }
 
+// fillInput completes an input from the headers, and checks it.
 func fillInput(in *Input, header Header) error {
-	fillID(&in.ID, header)
-	if in.Reply == "" {
-		in.Reply = header(HeaderReply)
+	fillText(&in.ID, header, HeaderID, HeaderMsgID)
+	fillText(&in.Reply, header, HeaderReply)
+	fillText(&in.Policy, header, HeaderPolicy)
+	if in.Policy != "" && !slices.Contains(Policies(), in.Policy) {
+		return Refuse(BadInput, "policy %q: write one of %v", in.Policy, Policies())
 	}
-	if h := Policy(header(HeaderPolicy)); h != "" && in.Policy == "" {
-		if !slices.Contains(Policies(), h) {
-			return Refuse(BadInput, "%s %q: write one of %v", HeaderPolicy, h, Policies())
-		}
-		in.Policy = h
+	if err := fillTime(&in.Deadline, header, HeaderDeadline); err != nil {
+		return err
 	}
-	if h := header(HeaderDeadline); h != "" && in.Deadline == nil {
-		t, err := time.Parse(time.RFC3339Nano, h)
-		if err != nil {
-			return Refuse(BadInput, "%s %q: write an RFC 3339 time such as 2026-01-02T15:04:05Z", HeaderDeadline, h)
-		}
-		in.Deadline = &t
-	}
-	toUTC(in.Deadline)
 	if err := fillSchedule(in, header); err != nil {
 		return err
 	}
 	return checkGivenID(in.ID)
+}
+
+// fillText sets a field that the body leaves empty from the first of the headers that is set.
+func fillText[S ~string](field *S, header Header, names ...string) {
+	for _, name := range names {
+		if *field == "" {
+			*field = S(header(name))
+		}
+	}
+}
+
+// fillTime sets a time that the body leaves out from a header. It is in UTC in any case.
+func fillTime(field **time.Time, header Header, name string) error {
+	if h := header(name); h != "" && *field == nil {
+		t, err := time.Parse(time.RFC3339Nano, h)
+		if err != nil {
+			return Refuse(BadInput, "%s %q: write an RFC 3339 time such as 2026-01-02T15:04:05Z", name, h)
+		}
+		*field = &t
+	}
+	toUTC(*field)
+	return nil
 }
 
 // addressed are the names of the fields that every body may have.

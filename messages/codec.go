@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 
 // maxDepth is how deep maps and lists may nest in anything decoded here.
 const maxDepth = 64
+
+var errCutOff = errors.New("the value is cut off")
 
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
 
@@ -113,12 +114,12 @@ func checkMsgpack(b []byte) error {
 			}
 		}
 		if uint64(len(b)) < size {
-			return errors.New("the value is cut off")
+			return errCutOff
 		}
 		b = b[size:]
 		if children > 0 {
 			if children > uint64(len(b)) {
-				return errors.New("the value is cut off")
+				return errCutOff
 			}
 			if depth == maxDepth {
 				return errTooDeep
@@ -129,62 +130,54 @@ func checkMsgpack(b []byte) error {
 	}
 }
 
+// msgpackHeads are the heads of the values that begin with the bytes 0xc0 to 0xdf: their size, how
+// many bytes behind the first are a length, and how many children there are for each of that
+// length. Without children the length is in bytes.
+var msgpackHeads = [0x20]struct{ size, width, children uint64 }{
+	0x00: {size: 1},            // nil
+	0x02: {size: 1}, {size: 1}, // false, true
+	0x04: {2, 1, 0}, {3, 2, 0}, {5, 4, 0}, // bytes
+	0x07: {3, 1, 0}, {4, 2, 0}, {6, 4, 0}, // extensions, with a byte for their type
+	0x0a: {size: 5}, {size: 9}, // floats
+	0x0c: {size: 2}, {size: 3}, {size: 5}, {size: 9}, // unsigned numbers
+	0x10: {size: 2}, {size: 3}, {size: 5}, {size: 9}, // numbers
+	0x14: {size: 3}, {size: 4}, {size: 6}, {size: 10}, {size: 18}, // extensions of a fixed size
+	0x19: {2, 1, 0}, {3, 2, 0}, {5, 4, 0}, // texts
+	0x1c: {3, 2, 1}, {5, 4, 1}, // lists
+	0x1e: {3, 2, 2}, {5, 4, 2}, // maps
+}
+
 // msgpackHead returns how many bytes the value at b has without its children, and how many
 // children follow.
 func msgpackHead(b []byte) (size, children uint64, err error) {
 	if len(b) == 0 {
-		return 0, 0, errors.New("the value is cut off")
+		return 0, 0, errCutOff
 	}
-	c := b[0]
-	length := func(width uint64) uint64 {
-		if uint64(len(b)) < 1+width {
-			err = errors.New("the value is cut off")
-			return 0
-		}
-		switch width {
-		case 1:
-			return uint64(b[1])
-		case 2:
-			return uint64(binary.BigEndian.Uint16(b[1:]))
-		}
-		return uint64(binary.BigEndian.Uint32(b[1:]))
-	}
-	switch {
-	case c <= 0x7f || c >= 0xe0 || c == 0xc0 || c == 0xc2 || c == 0xc3: // fixint, nil, bool
+	switch c := b[0]; {
+	case c <= 0x7f || c >= 0xe0: // a small number
 		return 1, 0, nil
-	case c <= 0x8f: // fixmap
+	case c <= 0x8f: // a small map
 		return 1, 2 * uint64(c&0x0f), nil
-	case c <= 0x9f: // fixarray
+	case c <= 0x9f: // a short list
 		return 1, uint64(c & 0x0f), nil
-	case c <= 0xbf: // fixstr
+	case c <= 0xbf: // a short text
 		return 1 + uint64(c&0x1f), 0, nil
-	case c >= 0xc4 && c <= 0xc6: // bin 8, 16, 32
-		w := uint64(1) << (c - 0xc4)
-		return 1 + w + length(w), 0, err
-	case c >= 0xc7 && c <= 0xc9: // ext 8, 16, 32
-		w := uint64(1) << (c - 0xc7)
-		return 2 + w + length(w), 0, err
-	case c == 0xca || c == 0xce || c == 0xd2: // float 32, uint 32, int 32
-		return 5, 0, nil
-	case c == 0xcb || c == 0xcf || c == 0xd3:
-		return 9, 0, nil
-	case c == 0xcc || c == 0xd0:
-		return 2, 0, nil
-	case c == 0xcd || c == 0xd1:
-		return 3, 0, nil
-	case c >= 0xd4 && c <= 0xd8: // fixext 1, 2, 4, 8, 16
-		return 2 + uint64(1)<<(c-0xd4), 0, nil
-	case c >= 0xd9 && c <= 0xdb: // str 8, 16, 32
-		w := uint64(1) << (c - 0xd9)
-		return 1 + w + length(w), 0, err
-	case c == 0xdc || c == 0xdd: // array 16, 32
-		w := uint64(2) << (c - 0xdc)
-		return 1 + w, length(w), err
-	case c == 0xde || c == 0xdf: // map 16, 32
-		w := uint64(2) << (c - 0xde)
-		return 1 + w, 2 * length(w), err
 	}
-	return 0, 0, fmt.Errorf("byte 0x%02x begins no msgpack value", c)
+	head := msgpackHeads[b[0]-0xc0]
+	switch {
+	case head.size == 0:
+		return 0, 0, fmt.Errorf("byte 0x%02x begins no msgpack value", b[0])
+	case uint64(len(b)) < head.size:
+		return 0, 0, errCutOff
+	}
+	length := uint64(0)
+	for _, digit := range b[1 : 1+head.width] {
+		length = length<<8 | uint64(digit)
+	}
+	if head.children > 0 {
+		return head.size, head.children * length, nil
+	}
+	return head.size + length, 0, nil
 }
 
 // checkJSONDepth refuses JSON that nests too deep. It does not check syntax.

@@ -209,7 +209,7 @@ func (e *commandEntry) parse(raw []byte, header Header) (Command, error) {
 		return nil, err
 	}
 	id := v.Elem().Field(e.id).Addr().Interface().(*string)
-	fillID(id, header)
+	fillText(id, header, HeaderID, HeaderMsgID)
 	if err := checkID(*id); err != nil {
 		return nil, err
 	}

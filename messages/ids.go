@@ -11,14 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-func fillID(id *string, header Header) {
-	for _, h := range [...]string{HeaderID, HeaderMsgID} {
-		if *id == "" {
-			*id = header(h)
-		}
-	}
-}
-
 // MaxID is the longest idempotency key, in bytes.
 const MaxID = 256
 

@@ -233,11 +233,9 @@ func later(a, b time.Time) time.Time {
 // fillSchedule completes an input's schedule from the headers, and checks it.
 func fillSchedule(in *Input, header Header) error {
 	s := &in.Schedule
-	for name, field := range map[string]*string{HeaderCron: &s.Cron, HeaderZone: &s.Zone, HeaderTimer: &s.Name} {
-		if *field == "" {
-			*field = header(name)
-		}
-	}
+	fillText(&s.Cron, header, HeaderCron)
+	fillText(&s.Zone, header, HeaderZone)
+	fillText(&s.Name, header, HeaderTimer)
 	if h := header(HeaderIn); h != "" && s.In == 0 {
 		d, err := time.ParseDuration(h)
 		if err != nil || d == 0 {
@@ -245,14 +243,9 @@ func fillSchedule(in *Input, header Header) error {
 		}
 		s.In = Span(d)
 	}
-	if h := header(HeaderAt); h != "" && s.At == nil {
-		t, err := time.Parse(time.RFC3339Nano, h)
-		if err != nil {
-			return Refuse(BadInput, "%s %q: write an RFC 3339 time such as 2026-01-02T15:04:05Z", HeaderAt, h)
-		}
-		s.At = &t
+	if err := fillTime(&s.At, header, HeaderAt); err != nil {
+		return err
 	}
-	toUTC(s.At)
 	if s.Cron != "" && in.Deadline != nil {
 		return Refuse(BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
 	}

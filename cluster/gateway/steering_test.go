@@ -39,7 +39,7 @@ func TestPromptsNameTheirPolicy(t *testing.T) { // A100, A101
 		c.hears("error 409 busy", "end")
 	}
 	c := h.prompt("hello", header("soon"))
-	c.hears(`error 400 Reprise-Policy "soon": write one of [queue steer interrupt reject]`, "end")
+	c.hears(`error 400 policy "soon": write one of [queue steer interrupt reject]`, "end")
 }
 
 // Who steers a running turn hears it from there on: of the answer under way the

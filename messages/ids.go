@@ -34,11 +34,16 @@ func checkID(id string) error {
 			return Refuse(BadInput, "the id %q begins with %q, as those do that are made for inputs without one: choose another", id, ours)
 		}
 	}
-	if len(id) > MaxID {
-		return Refuse(BadInput, "the id is %d bytes long: the limit is %d", len(id), MaxID)
+	return checkName("the id", id)
+}
+
+// checkName refuses an id, or another name that a sender chooses, that cannot be shown in a line.
+func checkName(what, name string) error {
+	if len(name) > MaxID {
+		return Refuse(BadInput, "%s is %d bytes long: the limit is %d", what, len(name), MaxID)
 	}
-	if !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
-		return Refuse(BadInput, "the id %q holds control characters or is no UTF-8", id)
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return Refuse(BadInput, "%s %q holds control characters or is no UTF-8", what, name)
 	}
 	return nil
 }

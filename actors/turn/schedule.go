@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
+	"github.com/reprise-dev/reprise/messages/cron"
 	"github.com/reprise-dev/reprise/projections"
 )
 
@@ -113,7 +114,7 @@ func (d *decision) fire(sc projections.Scheduled) {
 // nextTime is when a cron line comes next, and how many times have passed since
 // the one that it fires for.
 func (d *decision) nextTime(sc projections.Scheduled) (next time.Time, missed int) {
-	c, err := messages.ParseCron(sc.Cron, sc.Zone)
+	c, err := cron.Parse(sc.Cron, sc.Zone)
 	if err != nil {
 		return time.Time{}, 0
 	}

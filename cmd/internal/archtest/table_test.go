@@ -13,7 +13,8 @@ type room struct {
 var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages"}
 
 var rooms = []room{
-	{"messages", nil, "if it can act, it is not a word: the words know nobody"},
+	{"messages", []string{"messages/cron"}, "if it can act, it is not a word: the words know nobody"},
+	{"messages/cron", nil, "a calendar, and nothing of agents"},
 
 	{"eventlog", []string{"messages"}, "the contract does not know who implements it"},
 	{"eventlog/...", []string{"eventlog/...", "messages"}, "the rooms of the middle floor do not know one another"},
@@ -23,7 +24,7 @@ var rooms = []room{
 	{"projections", []string{"messages"}, "a view is a fold of events and nothing else"},
 	{"projections/...", []string{"projections/...", "messages"}, "the rooms of the middle floor do not know one another"},
 
-	{"actors/turn", []string{"messages", "projections", "actors/faulttest", "actors/turn/turntest"}, "the turn machine is pure: it does no I/O"},
+	{"actors/turn", []string{"messages", "messages/cron", "projections", "actors/faulttest", "actors/turn/turntest"}, "the turn machine is pure: it does no I/O"},
 	{"actors/turn/turntest", []string{"messages", "projections", "actors/turn"}, "a story needs nothing but the machine that it drives"},
 	{"actors/...", below, "arrows point down: an actor does not know the node it lives on"},
 
@@ -84,7 +85,7 @@ var homes = []home{
 		"one place reads files that people write"},
 	{"github.com/anishathalye/porcupine", nil, []string{"cmd/internal/chaos"},
 		"histories are checked from outside, and only in tests"},
-	{"github.com/netresearch/go-cron", []string{"messages"}, nil,
+	{"github.com/netresearch/go-cron", []string{"messages/cron"}, nil,
 		"a cron line means the same at every door and to every owner"},
 	{"github.com/expr-lang/expr", []string{"cmd/internal/config"}, nil,
 		"one place judges expressions that people write"},

@@ -159,14 +159,6 @@ func (e *eventEntry) because(why string) *eventEntry {
 
 func (e *eventEntry) version() int { return len(e.upcasters) + 1 }
 
-// fieldOf returns the index of the field of t with that name and type T; -1: none.
-func fieldOf[T any](t reflect.Type, name string) int {
-	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 && f.Type == reflect.TypeFor[T]() {
-		return f.Index[0]
-	}
-	return -1
-}
-
 // eventsByType is eventTable by EventType.
 var eventsByType = func() map[string]*eventEntry {
 	m := make(map[string]*eventEntry, len(eventTable))
@@ -206,95 +198,6 @@ func TraitsOf(eventType string) Trait {
 		return e.traits
 	}
 	return 0
-}
-
-// Fields are the turn and the call that an event names, beside the traits of its type. Either is
-// empty if it names none.
-type Fields struct {
-	Traits Trait
-	Turn   TurnID
-	Call   CallID
-}
-
-// FieldsOf returns the fields of an event. An encrypted one has only its traits.
-func FieldsOf(ev Event) Fields {
-	e, v := structOf(ev)
-	if e == nil {
-		return Fields{Traits: TraitsOf(ev.EventType())}
-	}
-	f := Fields{Traits: e.traits}
-	if e.turn >= 0 {
-		f.Turn = TurnID(v.Field(e.turn).String())
-	}
-	if e.call >= 0 {
-		f.Call = CallID(v.Field(e.call).String())
-	}
-	return f
-}
-
-// structOf returns the entry of an event's type, and the event as its struct; nil for a type
-// that this version does not know, and for an encrypted event.
-func structOf(ev Event) (*eventEntry, reflect.Value) {
-	e, v := eventsByType[ev.EventType()], reflect.ValueOf(ev)
-	if e == nil || v.Type() != e.typ {
-		return nil, reflect.Value{}
-	}
-	return e, v
-}
-
-// Is reports whether the event has the trait, or one of several.
-func (f Fields) Is(traits Trait) bool { return f.Traits&traits != 0 }
-
-// TurnOf returns the turn that an event names; empty if it names none.
-func TurnOf(ev Event) TurnID { return FieldsOf(ev).Turn }
-
-// StepOf returns the step of the turn that an event names; 0 if it names none.
-func StepOf(ev Event) int {
-	if e, v := structOf(ev); e != nil && e.step >= 0 {
-		return int(v.Field(e.step).Int())
-	}
-	return 0
-}
-
-// CallOf returns the call that an event names; empty if it names none.
-func CallOf(ev Event) CallID { return FieldsOf(ev).Call }
-
-// ModelOf returns the model that an event names; empty if it names none.
-func ModelOf(ev Event) string {
-	if e, v := structOf(ev); e != nil && e.model >= 0 {
-		return v.Field(e.model).String()
-	}
-	return ""
-}
-
-// KindOf returns the kind of the failure that an event reports; empty if it reports none.
-func KindOf(ev Event) string {
-	if e, v := structOf(ev); e != nil && e.kind >= 0 {
-		return v.Field(e.kind).String()
-	}
-	return ""
-}
-
-// InputsOf returns the inputs that an event names.
-func InputsOf(ev Event) []string {
-	e, v := structOf(ev)
-	switch {
-	case e == nil:
-	case e.input >= 0 && v.Field(e.input).Len() > 0:
-		return []string{v.Field(e.input).String()}
-	case e.inputs >= 0:
-		return v.Field(e.inputs).Interface().([]string)
-	}
-	return nil
-}
-
-// Ended returns the inputs that ev is the terminal event of; false if it is none. A
-// turn that continues a failed one ends without inputs of its own.
-func Ended(ev Event) (inputs []string, ends bool) {
-	if !Is(ev.EventType(), EndsInput) {
-		return nil, false
-	}
-	return InputsOf(ev), true
 }
 
 // decodeEvent reads one event's data and converts it to the newest schema version.

@@ -1,0 +1,140 @@
+package messages
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Task is an input from a parent to its child.
+type Task struct {
+	ID      string  `json:"id"`
+	Content Content `json:"content"`
+	Parent  Parent  `json:"parent"`
+}
+
+// CancelChild cancels a task: its turn is aborted if it runs, its input is cancelled if it waits,
+// and refused if it has not arrived.
+type CancelChild struct {
+	ID string `json:"id"`
+	// Input is the task's id.
+	Input  string `json:"input"`
+	Parent Parent `json:"parent"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Report is the state of a child, for its parent.
+type Report struct {
+	ID    string `json:"id"`
+	Turn  TurnID `json:"turn"` // of the call
+	Call  CallID `json:"call"`
+	Child string `json:"child"`
+	// N is the child's event as of which this is so. A report that is not newer than an
+	// earlier one has no effect. 0: the child has refused the task.
+	N    EventNumber `json:"n,omitempty"`
+	What ReportWhat  `json:"what"`
+	// Waiting replaces the list of an earlier report. Busy reports whether other calls of
+	// its turn still run.
+	Waiting []Wait `json:"waiting,omitempty"`
+	Busy    bool   `json:"busy,omitempty"`
+	// More reports whether more calls wait than Waiting holds.
+	More bool `json:"more,omitempty"`
+	// Output is the answer of a completed child. Reason and Message are why there is none.
+	Output  string `json:"output,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Blob is the reference to an output that is too large for a frame. It belongs to the
+	// child; the parent stores a copy. Nil: Output holds it.
+	Blob *Blob `json:"blob,omitempty"`
+	Used `json:",inline"`
+}
+
+// DecisionEffect is the outcome of a forwarded decision, for the agent that has forwarded it.
+type DecisionEffect struct {
+	ID string `json:"id"`
+	// Decision is the id of the forwarded command.
+	Decision string `json:"decision"`
+	// N, Refused and Message are those of ChildSettled.
+	N       EventNumber `json:"n,omitempty"`
+	Refused Code        `json:"refused,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// ReportWhat is the kind of a Report.
+type ReportWhat string
+
+// The kinds of a Report.
+const (
+	ReportWaiting   ReportWhat = "waiting"
+	ReportGoing     ReportWhat = "going"
+	ReportCompleted ReportWhat = "completed"
+	ReportFailed    ReportWhat = "failed"
+	ReportAborted   ReportWhat = "aborted"
+	ReportCancelled ReportWhat = "cancelled"
+	ReportDropped   ReportWhat = "dropped"
+	ReportRefused   ReportWhat = "refused"
+)
+
+// Ends reports whether this is the last report about the task.
+func (w ReportWhat) Ends() bool { return w != ReportWaiting && w != ReportGoing }
+
+// DecidedBy returns the person whose decision an agent forwards. Nil: the command is not a
+// forwarded decision, or names no person. The person is claimed by that agent; the log of
+// the agent that received the decision shows whether it was authenticated.
+func DecidedBy(c Command) *Person {
+	p := ForwardedBy(c).Person
+	if p == nil {
+		return nil
+	}
+	claimed := ClaimedBy(p.Name)
+	if account := ClaimedBy(p.Account); claimed != nil && account != nil {
+		claimed.Account = account.Name
+	}
+	return claimed
+}
+
+// Body returns a command as it is published for another agent.
+func Body(c Command) ([]byte, error) {
+	var buf bytes.Buffer
+	e := json.NewEncoder(&buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(c); err != nil {
+		return nil, err
+	}
+	return append([]byte(`{"type":"`+c.CommandType()+`",`), bytes.TrimSpace(buf.Bytes())[1:]...), nil
+}
+
+// ParsePeer reads a command of another agent: a Task, CancelChild, Report or DecisionEffect, or a
+// forwarded decision of a person.
+func ParsePeer(a AgentID, header Header, body []byte) (Command, error) {
+	return parseCommandOf(a, header, body, true)
+}
+
+func (c Task) check() error {
+	if c.ID == "" || len(c.Parent.Above) >= 4*MaxCallers {
+		return Refuse(BadInput, "a task has an id and at most %d callers", 4*MaxCallers)
+	}
+	return c.Parent.check("a task")
+}
+
+func (c CancelChild) check() error { return c.Parent.check("a cancel_child") }
+
+func (c Report) check() error {
+	if c.Turn == "" || c.Call == "" || c.Child == "" || len(c.Waiting) > MaxWaits {
+		return Refuse(BadInput, "a report names a turn, a call, a child, and at most %d calls that wait", MaxWaits)
+	}
+	return nil
+}
+
+func (c DecisionEffect) check() error {
+	if c.Decision == "" {
+		return Refuse(BadInput, "a decision_effect names its decision")
+	}
+	return nil
+}
+
+func (p Parent) check(what string) error {
+	if _, err := ParseAgentID(p.Agent); err != nil {
+		return Refuse(BadInput, "%s names its parent: %v", what, err)
+	}
+	return nil
+}

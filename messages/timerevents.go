@@ -1,0 +1,54 @@
+package messages
+
+import "time"
+
+// TimerSet sets a timer. It survives restarts.
+type TimerSet struct {
+	// Turn is the turn that it belongs to. Empty: it belongs to the agent.
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"` // unique among those of the turn, or of the agent
+	// For is the purpose: retry, approval or duration of a turn, input of the agent.
+	For  string    `json:"for"`
+	Call CallID    `json:"call,omitempty"`
+	Set  time.Time `json:"set"` // when it was set
+	At   time.Time `json:"at"`
+	// Input is the scheduled input without its Schedule. If it is repeated, TimerInputID
+	// makes an id each time. Nil: a timer with a cron line is set again for the same input.
+	Input *Input `json:"input,omitempty"`
+	// Cron is when it is due again, in the time zone Zone. Empty: never.
+	Cron string `json:"cron,omitempty"`
+	Zone string `json:"tz,omitempty"`
+}
+
+// TimerFired records that a timer was due and has fired.
+type TimerFired struct {
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"`
+	// Ran is the time since it was set, in milliseconds.
+	Ran int64 `json:"ran_ms"`
+	// Input is the id of the scheduled input.
+	Input string `json:"input,omitempty"`
+	// Missed is how many later times of its cron line have passed, too, up to 1000. The
+	// timer fires once for all of them.
+	Missed int `json:"missed,omitempty"`
+	// Refused is why the input was not accepted. Empty: it was.
+	Refused string `json:"refused,omitempty"`
+	// Reply is the reply subject of the input. Empty: none.
+	Reply string `json:"reply,omitempty"`
+}
+
+// TimerCancelled records that a timer will not fire.
+type TimerCancelled struct {
+	Turn  TurnID `json:"turn"`
+	Timer string `json:"timer"`
+	// Ran is the time since it was set, in milliseconds.
+	Ran int64 `json:"ran_ms"`
+	// By is what cancelled an agent's timer: cancel, clear, delete, or cron for a line that
+	// has no next time.
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Input is the input that had set it, Reply the reply subject of the input. Empty:
+	// none.
+	Input string `json:"input,omitempty"`
+	Reply string `json:"reply,omitempty"`
+}

@@ -1,0 +1,143 @@
+package messages
+
+import "time"
+
+// OnUnknown is what to do with a tool's call if the node, not the tool, stopped before its
+// result was stored. The zero value means Pause.
+type OnUnknown string
+
+// The actions. Calls of tools that only read are never flagged for repeating another one.
+const (
+	ReadOnly  OnUnknown = "read_only" // run it again: the tool only reads
+	Rerun     OnUnknown = "rerun"     // run it again with the same idempotency key
+	Reconcile OnUnknown = "reconcile" // ask the tool for the outcome of the key
+	Pause     OnUnknown = "pause"     // pause the turn until a person decides
+)
+
+// ToolRequested is a call as the model requested it.
+type ToolRequested struct {
+	Turn      TurnID `json:"turn"`
+	Step      int    `json:"step"`
+	Call      CallID `json:"call"`
+	Tool      string `json:"tool"`
+	Arguments string `json:"arguments"`
+}
+
+// ToolStarted records that a tool is about to run.
+type ToolStarted struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// OnUnknown is that of the tool. Empty: the call is a child.
+	OnUnknown OnUnknown `json:"on_unknown,omitempty"`
+	Key       string    `json:"key"` // idempotency key, the same in every attempt
+	Attempt   int       `json:"attempt"`
+	// Arguments are the arguments of the run if they differ from the model's.
+	Arguments string `json:"arguments,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// ToolCompleted holds a call's result.
+type ToolCompleted struct {
+	Turn   TurnID `json:"turn"`
+	Call   CallID `json:"call"`
+	Output string `json:"output"`
+	// By is the source of the result if it is not the run of the tool: decision for a
+	// person, reconcile for the tool's reconcile function.
+	By string `json:"by,omitempty"`
+	// Blob is the reference to the output if it is too large for a frame. Nil: Output
+	// holds it.
+	Blob *Blob `json:"blob,omitempty"`
+}
+
+// ToolFailed ends a call without a result. The model reads Message.
+type ToolFailed struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	// Kind is a word to branch on: error, panic, timeout, unknown_tool, bad_arguments,
+	// not_allowed, interrupted, too_large, no_memory, unknown, restarts, hook, cut_off for a call
+	// of an answer that is incomplete, child for a child that has ended without an answer, limit
+	// for a call over a limit.
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	By      string `json:"by,omitempty"`
+}
+
+// ToolSkipped ends a call that did not run.
+type ToolSkipped struct {
+	Turn   TurnID `json:"turn"`
+	Call   CallID `json:"call"`
+	Reason string `json:"reason"`
+}
+
+// ToolUnknown records that it is unknown whether a call had its effect. A person must
+// decide.
+type ToolUnknown struct {
+	Turn   TurnID `json:"turn"`
+	Call   CallID `json:"call"`
+	Reason string `json:"reason"`
+}
+
+// ToolDenied ends a call that was not approved. The model reads Message.
+type ToolDenied struct {
+	Turn    TurnID `json:"turn"`
+	Call    CallID `json:"call"`
+	Message string `json:"message"`
+}
+
+// ToolFlagged records that a call repeats an earlier call of the turn, of a tool that does
+// not only read.
+type ToolFlagged struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// Of is the earlier call.
+	Of     CallID `json:"of"`
+	Reason string `json:"reason"`
+}
+
+// ApprovalRequested records that a call waits for a person's approval.
+type ApprovalRequested struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// Arguments are those it would run with, ArgsHash is HashArguments of them. A decision
+	// that names another hash is refused.
+	Arguments string `json:"arguments"`
+	ArgsHash  string `json:"args_hash"`
+	Reason    string `json:"reason,omitempty"`
+	// ExpiresAt is when the call is denied without a decision. Nil: never.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+// ApprovalGranted records that a call may run.
+type ApprovalGranted struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// By is decision, or remembered for an earlier one.
+	By string `json:"by"`
+	// Remember reports whether the decision applies to later calls of the tool, too.
+	Remember bool   `json:"remember,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// ApprovalDenied records that a call must not run.
+type ApprovalDenied struct {
+	Turn TurnID `json:"turn"`
+	Call CallID `json:"call"`
+	Tool string `json:"tool"`
+	// By is decision, remembered for an earlier one, or timeout.
+	By string `json:"by"`
+	// Text is what the model reads instead of a result.
+	Text     string `json:"text"`
+	Remember bool   `json:"remember,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// ApprovalForgotten removes the remembered decision about a tool: its calls need approval
+// again.
+type ApprovalForgotten struct {
+	Tool   string `json:"tool"`
+	Reason string `json:"reason,omitempty"`
+}

@@ -1,0 +1,98 @@
+package messages
+
+import "cmp"
+
+// TurnStarted starts a turn.
+type TurnStarted struct {
+	Turn       TurnID   `json:"turn"`
+	Inputs     []string `json:"inputs,omitempty"`
+	Definition string   `json:"definition"`
+	MaxSteps   int      `json:"max_steps"`
+	// Limits are the turn's limits besides MaxSteps.
+	Limits Limits `json:"limits,omitzero"`
+	// ToolChoice is forced until a tool was used. Empty: the model chooses.
+	ToolChoice string `json:"tool_choice,omitempty"`
+	// Continues is the failed turn that this one continues at step Steps.
+	Continues TurnID `json:"continues,omitempty"`
+	Steps     int    `json:"steps,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}
+
+// TurnPaused records that the turn waits for a person.
+type TurnPaused struct {
+	Turn TurnID `json:"turn"`
+	// Reason is a word to branch on: approval, tool_unknown, hook, child if a child waits
+	// for a person, or the limit that was exceeded.
+	Reason  string   `json:"reason"`
+	Calls   []CallID `json:"calls,omitempty"`
+	Message string   `json:"message,omitempty"`
+}
+
+// TurnResumed records that a paused turn continues.
+type TurnResumed struct {
+	Turn TurnID `json:"turn"`
+	// MaxSteps is a new limit; 0: the old one.
+	MaxSteps int    `json:"max_steps,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// TurnCompleted ends a turn with the model's answer.
+type TurnCompleted struct {
+	Turn   TurnID   `json:"turn"`
+	Inputs []string `json:"inputs,omitempty"`
+	Output string   `json:"output"`
+	Steps  int      `json:"steps"`
+	Usage  Usage    `json:"usage"`
+	// Finish is why the model's last answer ended: length, content_filter, refusal, empty,
+	// or a word of its provider. Empty: it was complete.
+	Finish string `json:"finish,omitempty"`
+	// Blob is the reference to the output if it is too large for a frame. Nil: Output
+	// holds it.
+	Blob *Blob `json:"blob,omitempty"`
+}
+
+// TurnFailed ends a turn without an answer.
+type TurnFailed struct {
+	Turn   TurnID   `json:"turn"`
+	Inputs []string `json:"inputs,omitempty"`
+	// Reason is a word to branch on: max_steps, max_tokens, max_cost,
+	// max_duration, model, restarts, hook.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Steps   int    `json:"steps"`
+	Usage   Usage  `json:"usage"`
+	// Kind and Status are those of the failed model call if Reason is model.
+	Kind   string `json:"kind,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Withheld is the event from which on the model does not see what the turn added,
+	// because the model's server refused it, unless the turn is resumed. The model sees
+	// Note instead. 0: none.
+	Withheld EventNumber `json:"withheld,omitempty"`
+	Note     string      `json:"note,omitempty"`
+}
+
+// Why returns the kind of the model's failure if there is one, else Reason.
+func (e TurnFailed) Why() string { return cmp.Or(e.Kind, e.Reason) }
+
+// Code returns the code of the refusal that the sender of an input of the turn receives: that of
+// the model's failure if it has one, else Internal.
+func (e TurnFailed) Code() Code {
+	if code := Code("model_" + e.Kind); codes[code].status != 0 {
+		return code
+	}
+	return Internal
+}
+
+// TurnAborted ends a turn at the request of a person or parent.
+type TurnAborted struct {
+	Turn   TurnID   `json:"turn"`
+	Inputs []string `json:"inputs,omitempty"`
+	// By is the command: interrupt, abort, clear, cancel_child of a parent, or input if its
+	// policy is interrupt.
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	// Note is what the model reads about it. Empty: nothing.
+	Note  string `json:"note,omitempty"`
+	Steps int    `json:"steps"`
+	Usage Usage  `json:"usage"`
+}

@@ -9,9 +9,6 @@ import (
 // DefaultTenant is the tenant of an address written as kind/key.
 const DefaultTenant = "default"
 
-// maxToken is the longest token of an address, in bytes.
-const maxToken = 128
-
 // AgentID is the address of one agent: its tenant, the definition that it follows (Kind)
 // and the instance of that definition (Key). The zero value addresses nothing. Values
 // compare with ==.

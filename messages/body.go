@@ -10,32 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// The headers of an input or command. A field of the body overrides its header.
-const (
-	HeaderID          = "Reprise-Id"
-	HeaderDeadline    = "Reprise-Deadline"
-	HeaderReply       = "Reprise-Reply"
-	HeaderPolicy      = "Reprise-Policy"
-	HeaderIn          = "Reprise-In" // from here on: the fields of a Schedule
-	HeaderAt          = "Reprise-At"
-	HeaderCron        = "Reprise-Cron"
-	HeaderZone        = "Reprise-Tz"
-	HeaderTimer       = "Reprise-Timer" // its name
-	HeaderContentType = "Content-Type"
-	HeaderMsgID       = "Nats-Msg-Id"
-)
-
-// MaxBody is the largest body of a command, in bytes, and the largest size of an input
-// without its content: it fits into a frame together with the events that it causes.
-const MaxBody = 384 << 10
-
-// MaxInput is the largest body of an input, in bytes: the largest payload of NATS. The
-// limit of a server (max_payload) is usually lower.
-const MaxInput = 64 << 20
-
-// Header returns the value of a header of a message; empty if it has none.
-type Header func(name string) string
-
 // ParseInput reads a body that was published to an agent's input subject: plain text, JSON
 // or msgpack, as the Content-Type or else the first byte shows. The id is empty if neither
 // body nor headers have one.

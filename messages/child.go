@@ -14,17 +14,6 @@ import "time"
 //
 // None of these is accepted on an input or command subject.
 
-// The limits of children, unless a definition overrides them, and of the lists of waiting
-// calls.
-const (
-	// MaxCallers is how many callers may be above a child.
-	MaxCallers = 8
-	// MaxChildren is how many children the calls of one turn may create.
-	MaxChildren = 64
-	// MaxWaits is how many waiting calls of its descendants an agent lists.
-	MaxWaits = 32
-)
-
 // Caller is the tool call of a parent that is a child's task.
 type Caller struct {
 	Agent string `json:"agent"` // its full address

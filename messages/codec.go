@@ -11,9 +11,6 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// maxDepth is how deep maps and lists may nest in anything decoded here.
-const maxDepth = 64
-
 var errCutOff = errors.New("the value is cut off")
 
 var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)

@@ -171,14 +171,6 @@ func ForwardedBy(c Command) Forwarded {
 	return Forwarded{}
 }
 
-// maxReason is the longest reason of a command and the longest name of its object, in
-// bytes. MaxDenial is the longest text of a denial. Several events of one frame may each
-// hold a copy.
-const (
-	maxReason = 4 << 10
-	MaxDenial = 8 << 10
-)
-
 // Bounded refuses a command with a text over maxReason or MaxDenial.
 func Bounded(c Command) error {
 	if reason := ReasonOf(c); len(reason) > maxReason {

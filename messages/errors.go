@@ -91,10 +91,6 @@ func (e *Error) Error() string { return e.Message }
 // Temporary reports whether the same request may succeed later.
 func (e *Error) Temporary() bool { return codes[e.Code].temporary }
 
-// MaxMessage is the longest message of an Error, in bytes. Refuse cuts the middle out of a
-// longer one, such as one that quotes what it refuses.
-const MaxMessage = 1024
-
 // Refuse returns an Error with a code and a message for a person.
 func Refuse(code Code, format string, args ...any) *Error {
 	return &Error{code, shorten(fmt.Sprintf(format, args...))}

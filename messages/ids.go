@@ -11,9 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// MaxID is the longest idempotency key, in bytes.
-const MaxID = 256
-
 // derivedIDs are the prefixes of the ids of commands between agents. Such ids can be
 // guessed, as those of StreamInputID can, and are refused from outside.
 var derivedIDs = []string{"task:", "report:"}

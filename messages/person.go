@@ -5,13 +5,6 @@ import (
 	"unicode"
 )
 
-// HeaderPerson, on an input, a command or an answer to a question, is the name of the
-// person who sends it. It is not authenticated.
-const HeaderPerson = "Reprise-Person"
-
-// MaxPerson is the longest name of a person, in bytes. Longer ones are cut.
-const MaxPerson = 200
-
 // Person is who asked for what a frame records.
 type Person struct {
 	Name string `json:"name"`

@@ -8,33 +8,6 @@ import (
 	"time"
 )
 
-// HeaderNext, on the empty message that ends a view, is the event (or line) that the next
-// page begins with. Without it there is no next page.
-const HeaderNext = "Reprise-Next"
-
-// HeaderAlive, with any value on a request, asks an endpoint for keep-alives, and for
-// numbers on the messages of its reply. A keep-alive is an empty message with HeaderAlive,
-// which does not end the reply, or HeaderAlive on another message; its value is how many
-// numbered messages have been sent so far. A requester that has received fewer has lost
-// some, and asks again.
-const HeaderAlive = "Reprise-Alive"
-
-// HeaderPart numbers, from 1, the messages of a reply to a request with HeaderAlive. A
-// requester that misses a number has lost a message, and asks again.
-const HeaderPart = "Reprise-Part"
-
-// Headers on the empty message that ends a view of a tenant. HeaderCursor is the cursor of
-// the next page; without it there is none. HeaderBehind is how many messages of the log the
-// view does not include yet; without it, it includes all that were stored at the time of the
-// request. HeaderUnreadable is how many frames of the tenant's agents could not be read; the
-// view may lack their contents.
-const (
-	HeaderCursor = "Reprise-Cursor"
-	HeaderBehind = "Reprise-Behind"
-
-	HeaderUnreadable = "Reprise-Unreadable"
-)
-
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
 // JSON lines, several to a message, then an empty message.
 type Query struct {

@@ -23,9 +23,6 @@ type Schedule struct {
 	Name string `json:"name,omitempty"`
 }
 
-// maxDelay is how far ahead an input may be scheduled: ten years.
-const maxDelay = 3653 * 24 * time.Hour
-
 // Scheduled reports whether the input is for later.
 func (s Schedule) Scheduled() bool { return s.In != 0 || s.At != nil || s.Cron != "" }
 

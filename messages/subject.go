@@ -200,10 +200,6 @@ func (s Subjects) ParseLog(subject string) (AgentID, error) {
 	return a, nil
 }
 
-// maxReply is the longest reply subject, in bytes: a server closes the connection of a
-// client that publishes to a subject longer than its control line.
-const maxReply = 1024
-
 func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -73,11 +74,18 @@ func decode(b []byte, read func(*source) error) (err error) {
 	return read(s)
 }
 
+// value decodes the next value into v, with its times in UTC.
+func (s *source) value(v reflect.Value) error {
+	err := s.DecodeValue(v)
+	inUTC(v)
+	return err
+}
+
 // unmarshal decodes b into v, a pointer. strict refuses fields that a struct does not have.
 func unmarshal(b []byte, v any, strict bool) error {
 	return decode(b, func(s *source) error {
 		s.DisallowUnknownFields(strict)
-		return s.Decode(v)
+		return s.value(reflect.ValueOf(v).Elem())
 	})
 }
 

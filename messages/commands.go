@@ -49,7 +49,6 @@ type commandEntry struct {
 	id, reason, forwarded int
 	// about are the fields that name the object of the command.
 	about []int
-	utc   func(reflect.Value)
 }
 
 // command returns the entry of type C. about are the fields that name the object of the
@@ -63,7 +62,7 @@ func command[C Command](from Source, check func(C) error, about ...string) *comm
 		return -1
 	}
 	e := &commandEntry{
-		from: from, known: fieldsBelow(t), utc: utcOf(t),
+		from: from, known: fieldsBelow(t),
 		id: index("ID"), reason: index("Reason"), forwarded: index("Forwarded"),
 	}
 	var zero C

@@ -116,9 +116,8 @@ type eventEntry struct {
 	typ       reflect.Type
 	traits    Trait
 	upcasters []upcaster
-	why       string              // why it is needed; empty for those that the design lists
-	targets   sync.Pool           // of *E, to decode into
-	utc       func(reflect.Value) // nil: it has no times
+	why       string    // why it is needed; empty for those that the design lists
+	targets   sync.Pool // of *E, to decode into
 
 	// The struct's fields of these names; -1 where it has none.
 	turn, step, call, input, inputs, model, kind int
@@ -130,7 +129,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 	var zero E
 	t := reflect.TypeFor[E]()
 	return &eventEntry{
-		targets: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters, utc: utcOf(t),
+		targets: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters,
 		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
 		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
 		model: fieldOf[string](t, "Model"), kind: fieldOf[string](t, "Kind"),
@@ -141,10 +140,7 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 func (e *eventEntry) decode(s *source) (Event, error) {
 	p := e.targets.Get()
 	v := reflect.ValueOf(p).Elem()
-	err := s.DecodeValue(v)
-	if e.utc != nil {
-		e.utc(v)
-	}
+	err := s.value(v)
 	ev := v.Interface().(Event)
 	v.SetZero()
 	e.targets.Put(p)

@@ -98,6 +98,27 @@ func TestDecodedTimesAreUTC(t *testing.T) {
 	}
 }
 
+// Times are in UTC wherever they are in what Unpack reads, also below a struct of the same type.
+func TestUnpackedTimesAreUTC(t *testing.T) {
+	was := time.Local
+	time.Local = time.FixedZone("somewhere", 3600)
+	defer func() { time.Local = was }()
+	type node struct {
+		Below []*node    `json:"below,omitempty"`
+		At    *time.Time `json:"at"`
+	}
+	at := testTime
+	want := node{Below: []*node{{At: &at}, {Below: []*node{{At: &at}}}}}
+	b, err := Pack(&want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got node
+	if err := Unpack(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v", *got.Below[0].At, err)
+	}
+}
+
 func TestFrameWithoutOptionalEntries(t *testing.T) {
 	want := &Frame{ID: "x", First: 1, Time: testTime, Events: []Event{AgentCreated{Agent: "default/assistant/a1"}, StatePatched{}}}
 	got, err := DecodeFrame(testAgent, mustEncode(t, want))

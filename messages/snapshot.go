@@ -74,9 +74,9 @@ func Pack(v any) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Unpack reads what Pack has written into v, a pointer to a struct. A field that v does not
-// have is an error. After an error v may be partly written. It does not panic, whatever b
-// is.
+// Unpack reads what Pack has written into v, a pointer to a struct. Times are in UTC. A field
+// that v does not have is an error. After an error v may be partly written. It does not panic,
+// whatever b is.
 func Unpack(b []byte, v any) error { return unmarshal(b, v, true) }
 
 // UnpackKnown is like Unpack, but ignores fields that v does not have. It is for messages

@@ -2,67 +2,71 @@ package messages
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 )
 
-// UTC returns a function that converts the times in the exported fields of a T to UTC, for they
-// are decoded in the local time zone.
-func UTC[T any]() func(*T) {
-	in := utcOf(reflect.TypeFor[T]())
-	return func(v *T) {
-		if in != nil {
-			in(reflect.ValueOf(v).Elem())
-		}
-	}
-}
-
-// utcOf returns a function that converts the times in a value of type t to UTC: the library
-// decodes them in the local time zone. Nil: t has no times.
-func utcOf(t reflect.Type) func(reflect.Value) {
-	switch t.Kind() {
-	case reflect.Struct:
-		if t == reflect.TypeFor[time.Time]() {
-			return func(v reflect.Value) { toUTC(v.Addr().Interface().(*time.Time)) }
-		}
-		return utcOfFields(t)
+// inUTC converts the times in v, which was decoded, to UTC: the library decodes them in the local
+// time zone.
+func inUTC(v reflect.Value) {
+	switch v.Kind() {
 	case reflect.Pointer:
-		if in := utcOf(t.Elem()); in != nil {
-			return func(v reflect.Value) {
-				if !v.IsNil() {
-					in(v.Elem())
-				}
-			}
+		if !v.IsNil() {
+			inUTC(v.Elem())
 		}
 	case reflect.Slice:
-		if in := utcOf(t.Elem()); in != nil {
-			return func(v reflect.Value) {
-				for i := range v.Len() {
-					in(v.Index(i))
-				}
+		for i := range v.Len() {
+			inUTC(v.Index(i))
+		}
+	case reflect.Struct:
+		if t, ok := v.Addr().Interface().(*time.Time); ok {
+			toUTC(t)
+			return
+		}
+		for _, i := range fieldsWithTimes(v.Type()) {
+			inUTC(v.Field(i))
+		}
+	}
+}
+
+var timeFields sync.Map // of []int, by reflect.Type
+
+// fieldsWithTimes returns the exported fields of the struct type t that may hold times.
+func fieldsWithTimes(t reflect.Type) []int {
+	if known, ok := timeFields.Load(t); ok {
+		return known.([]int)
+	}
+	var list []int
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && mayHoldTimes(f.Type) {
+			list = append(list, i)
+		}
+	}
+	timeFields.Store(t, list)
+	return list
+}
+
+// mayHoldTimes reports whether values of type t may hold times. above are the structs that t is
+// within.
+func mayHoldTimes(t reflect.Type, above ...reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return mayHoldTimes(t.Elem(), above...)
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return true
+		}
+		if slices.Contains(above, t) {
+			return false
+		}
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && mayHoldTimes(f.Type, append(above, t)...) {
+				return true
 			}
 		}
 	}
-	return nil
-}
-
-func utcOfFields(t reflect.Type) func(reflect.Value) {
-	var fields []func(reflect.Value)
-	for i := range t.NumField() {
-		if !t.Field(i).IsExported() {
-			continue
-		}
-		if in := utcOf(t.Field(i).Type); in != nil {
-			fields = append(fields, func(v reflect.Value) { in(v.Field(i)) })
-		}
-	}
-	if fields == nil {
-		return nil
-	}
-	return func(v reflect.Value) {
-		for _, in := range fields {
-			in(v)
-		}
-	}
+	return false
 }
 
 func toUTC(t *time.Time) {

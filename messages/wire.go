@@ -24,8 +24,5 @@ func UnpackCommand(commandType string, b []byte) (Command, error) {
 	if err := Unpack(b, p.Interface()); err != nil {
 		return nil, fmt.Errorf("command %s: %w", commandType, err)
 	}
-	if e.utc != nil {
-		e.utc(p.Elem())
-	}
 	return p.Elem().Interface().(Command), nil
 }

@@ -36,9 +36,6 @@ type kept struct {
 	Processed []byte                `json:"processed"` // a packed window
 }
 
-// inUTC forgets the zone of the machine that decodes.
-var inUTC = messages.UTC[kept]()
-
 // Image returns the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
@@ -68,7 +65,6 @@ func (im *Image) State() (*State, error) {
 	if !ok {
 		return nil, errImage
 	}
-	inUTC(&k)
 	return &State{
 		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data,
 		DeletedAt: k.DeletedAt, processed: processed,

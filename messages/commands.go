@@ -55,23 +55,16 @@ type commandEntry struct {
 // command; their lengths together are bounded by maxReason.
 func command[C Command](from Source, check func(C) error, about ...string) *commandEntry {
 	t := reflect.TypeFor[C]()
-	index := func(name string) int {
-		if f, ok := t.FieldByName(name); ok {
-			return f.Index[0]
-		}
-		return -1
-	}
-	e := &commandEntry{
-		from: from, known: fieldsBelow(t),
-		id: index("ID"), reason: index("Reason"), forwarded: index("Forwarded"),
-	}
 	var zero C
-	e.zero = zero
+	e := &commandEntry{
+		zero: zero, from: from, known: fieldsBelow(t),
+		id: fieldOf(t, "ID", reflect.String), reason: fieldOf(t, "Reason", reflect.String), forwarded: fieldOf(t, "Forwarded", reflect.Struct),
+	}
 	for _, name := range addressed {
 		e.known[name] = nil
 	}
 	for _, name := range about {
-		e.about = append(e.about, index(name))
+		e.about = append(e.about, fieldOf(t, name, reflect.String))
 	}
 	if check != nil {
 		e.check = func(c Command) error { return check(c.(C)) }
@@ -125,19 +118,11 @@ func Commands() []Command {
 	return list
 }
 
-// text returns the text in a field of c, "" if i is -1.
-func text(c Command, i int) string {
-	if i < 0 {
-		return ""
-	}
-	return reflect.ValueOf(c).Field(i).String()
-}
-
 // IDOf returns the command's idempotency key within its agent. It is never empty once an
 // endpoint has accepted the command.
 func IDOf(c Command) string {
 	if e := entryOf(c); e != nil {
-		return text(c, e.id)
+		return textIn(reflect.ValueOf(c), e.id)
 	}
 	return ""
 }
@@ -157,7 +142,7 @@ func WithID(c Command, id string) Command {
 // ReasonOf returns the reason that a person gave for a command. Empty: none.
 func ReasonOf(c Command) string {
 	if e := entryOf(c); e != nil {
-		return text(c, e.reason)
+		return textIn(reflect.ValueOf(c), e.reason)
 	}
 	return ""
 }
@@ -181,7 +166,7 @@ func Bounded(c Command) error {
 	about := 0
 	if e := entryOf(c); e != nil {
 		for _, i := range e.about {
-			about += len(text(c, i))
+			about += len(textIn(reflect.ValueOf(c), i))
 		}
 	}
 	if about > maxReason {

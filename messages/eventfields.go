@@ -2,12 +2,20 @@ package messages
 
 import "reflect"
 
-// fieldOf returns the index of the field of t with that name and type T; -1: none.
-func fieldOf[T any](t reflect.Type, name string) int {
-	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 && f.Type == reflect.TypeFor[T]() {
+// fieldOf returns the index of the field of t with that name and kind; -1: none.
+func fieldOf(t reflect.Type, name string, kind reflect.Kind) int {
+	if f, ok := t.FieldByName(name); ok && len(f.Index) == 1 && f.Type.Kind() == kind {
 		return f.Index[0]
 	}
 	return -1
+}
+
+// textIn returns the text in field i of the struct v; empty if i is -1.
+func textIn(v reflect.Value, i int) string {
+	if i < 0 {
+		return ""
+	}
+	return v.Field(i).String()
 }
 
 // Fields are the turn and the call that an event names, beside the traits of its type. Either is
@@ -24,14 +32,7 @@ func FieldsOf(ev Event) Fields {
 	if e == nil {
 		return Fields{Traits: TraitsOf(ev.EventType())}
 	}
-	f := Fields{Traits: e.traits}
-	if e.turn >= 0 {
-		f.Turn = TurnID(v.Field(e.turn).String())
-	}
-	if e.call >= 0 {
-		f.Call = CallID(v.Field(e.call).String())
-	}
-	return f
+	return Fields{e.traits, TurnID(textIn(v, e.turn)), CallID(textIn(v, e.call))}
 }
 
 // structOf returns the entry of an event's type, and the event as its struct; nil for a type
@@ -63,16 +64,16 @@ func CallOf(ev Event) CallID { return FieldsOf(ev).Call }
 
 // ModelOf returns the model that an event names; empty if it names none.
 func ModelOf(ev Event) string {
-	if e, v := structOf(ev); e != nil && e.model >= 0 {
-		return v.Field(e.model).String()
+	if e, v := structOf(ev); e != nil {
+		return textIn(v, e.model)
 	}
 	return ""
 }
 
 // KindOf returns the kind of the failure that an event reports; empty if it reports none.
 func KindOf(ev Event) string {
-	if e, v := structOf(ev); e != nil && e.kind >= 0 {
-		return v.Field(e.kind).String()
+	if e, v := structOf(ev); e != nil {
+		return textIn(v, e.kind)
 	}
 	return ""
 }

@@ -130,9 +130,9 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 	t := reflect.TypeFor[E]()
 	return &eventEntry{
 		targets: sync.Pool{New: func() any { return new(E) }}, zero: zero, typ: t, traits: traits, upcasters: upcasters,
-		turn: fieldOf[TurnID](t, "Turn"), step: fieldOf[int](t, "Step"), call: fieldOf[CallID](t, "Call"),
-		input: fieldOf[string](t, "Input"), inputs: fieldOf[[]string](t, "Inputs"),
-		model: fieldOf[string](t, "Model"), kind: fieldOf[string](t, "Kind"),
+		turn: fieldOf(t, "Turn", reflect.String), step: fieldOf(t, "Step", reflect.Int), call: fieldOf(t, "Call", reflect.String),
+		input: fieldOf(t, "Input", reflect.String), inputs: fieldOf(t, "Inputs", reflect.Slice),
+		model: fieldOf(t, "Model", reflect.String), kind: fieldOf(t, "Kind", reflect.String),
 	}
 }
 

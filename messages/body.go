@@ -1,13 +1,15 @@
 package messages
 
 import (
-	"errors"
+	"bytes"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // ParseInput reads a body that was published to an agent's input subject: plain text, JSON
@@ -133,7 +135,10 @@ func fillTime(field **time.Time, header Header, name string) error {
 		}
 		*field = &t
 	}
-	toUTC(*field)
+	if *field != nil {
+		t := (*field).UTC()
+		*field = &t
+	}
 	return nil
 }
 
@@ -164,12 +169,14 @@ func fieldsBelow(t reflect.Type) fields {
 // case: a misspelt field must not be ignored, because a person may have bound a decision
 // to its value.
 func (known fields) check(raw []byte) error {
-	object, err := strictObject(raw)
-	var refused *Error
-	if errors.As(err, &refused) {
-		return Refuse(BadInput, "the command cannot be read: %v", refused)
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return nil // decoding reports it
 	}
-	for _, name := range slices.Sorted(maps.Keys(object)) { // empty if raw is no object, which decoding reports
+	object, err := codec.Object(raw)
+	if err != nil {
+		return Refuse(BadInput, "the command cannot be read: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		nested, ok := known[name]
 		if !ok {
 			return Refuse(BadInput, "the command has no field %q: it knows %s", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))

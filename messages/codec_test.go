@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // strange has fields of kinds that no event has.
@@ -40,7 +42,7 @@ func TestBombsAreRefused(t *testing.T) { // A102
 	bombs := map[string][]byte{
 		"lists in lists": bytes.Repeat([]byte{0x91}, 1<<20),
 		"maps in maps":   bytes.Repeat([]byte{0x81, 0xa1, 'x'}, 1<<20),
-		"too deep":       append([]byte{0x81, 0xa1, 'x'}, append(nested(0x91, maxDepth), 0xc0)...),
+		"too deep":       append([]byte{0x81, 0xa1, 'x'}, append(bytes.Repeat([]byte{0x91}, codec.MaxDepth), 0xc0)...),
 	}
 	for _, code := range []byte{0xc6, 0xc9, 0xdb, 0xdd, 0xdf} { // of bytes, ext, text, list, map
 		length := []byte{code, 0x7f, 0xff, 0xff, 0xff, 0x01}

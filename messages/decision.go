@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // Decision is a person's decision about a call that waits for approval.
@@ -71,7 +73,7 @@ func parseDecisionWord(answer string) (Decision, error) {
 }
 
 func parseDecisionJSON(answer string) (Decision, error) {
-	fields, err := strictObject([]byte(answer))
+	fields, err := codec.Object([]byte(answer))
 	if err != nil {
 		return Decision{}, Refuse(BadInput, "the answer is no JSON object that can be read: %v", err)
 	}

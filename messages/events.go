@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // Trait is a property of all events of a type. Other packages use traits, so that they need
@@ -137,10 +139,10 @@ func event[E Event](traits Trait, upcasters ...upcaster) *eventEntry {
 }
 
 // decode reads an event of the newest schema version.
-func (e *eventEntry) decode(s *source) (Event, error) {
+func (e *eventEntry) decode(s *codec.Source) (Event, error) {
 	p := e.targets.Get()
 	v := reflect.ValueOf(p).Elem()
-	err := s.value(v)
+	err := s.Value(v)
 	ev := v.Interface().(Event)
 	v.SetZero()
 	e.targets.Put(p)
@@ -215,7 +217,7 @@ func decodeEvent(eventType string, version int, data []byte) (Event, error) {
 		data = lifted
 	}
 	var ev Event
-	err := decode(data, func(s *source) (err error) {
+	err := codec.Decode(data, func(s *codec.Source) (err error) {
 		ev, err = e.decode(s)
 		return err
 	})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // ErrNewer is wrapped by the errors for frames and events of a newer version.
@@ -25,7 +27,7 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 		return nil, fmt.Errorf("checksum is %08x, the bytes give %08x: the frame is damaged or another agent's", want, got)
 	}
 	f := &Frame{}
-	if err := decode(b, f.read); err != nil {
+	if err := codec.Decode(b, f.read); err != nil {
 		return nil, fmt.Errorf("frame: %w", err)
 	}
 	if len(f.Events) == 0 || f.First == 0 {
@@ -34,14 +36,14 @@ func DecodeFrame(a AgentID, b []byte) (*Frame, error) {
 	return f, nil
 }
 
-func (f *Frame) read(s *source) error {
+func (f *Frame) read(s *codec.Source) error {
 	entries, err := s.DecodeMapLen()
 	if err != nil {
 		return err
 	}
 	format := 0
 	for range entries {
-		key, err := s.text()
+		key, err := s.Text()
 		if err != nil {
 			return fmt.Errorf("the name of an entry: %w", err)
 		}
@@ -58,7 +60,7 @@ func (f *Frame) read(s *source) error {
 	return nil
 }
 
-func (f *Frame) readEntry(s *source, key []byte, format *int) (err error) {
+func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) {
 	switch string(key) {
 	case "f":
 		if *format, err = s.DecodeInt(); err == nil {
@@ -78,7 +80,7 @@ func (f *Frame) readEntry(s *source, key []byte, format *int) (err error) {
 		err = readText(s, &f.Prev)
 	case "d":
 		var raw []byte
-		raw, err = s.text()
+		raw, err = s.Text()
 		f.PrevDigest = digestText(raw)
 	case "t":
 		var n int64
@@ -100,18 +102,18 @@ func (f *Frame) readEntry(s *source, key []byte, format *int) (err error) {
 	return err
 }
 
-func readText[S ~string](s *source, to *S) error {
-	text, err := s.text()
+func readText[S ~string](s *codec.Source, to *S) error {
+	text, err := s.Text()
 	*to = S(text)
 	return err
 }
 
 // read reads the cause. It is in every frame, and the library is slow with small structs.
-func (c *Cause) read(s *source) error {
+func (c *Cause) read(s *codec.Source) error {
 	entries, err := s.DecodeMapLen()
 	for range entries {
 		var key []byte
-		if key, err = s.text(); err != nil {
+		if key, err = s.Text(); err != nil {
 			return err
 		}
 		switch string(key) {
@@ -151,7 +153,7 @@ func checkFormat(format int) error {
 	return nil
 }
 
-func (f *Frame) readEvents(s *source) error {
+func (f *Frame) readEvents(s *codec.Source) error {
 	n, err := s.DecodeArrayLen()
 	if err != nil {
 		return err
@@ -168,7 +170,7 @@ func (f *Frame) readEvents(s *source) error {
 }
 
 // readEvent reads type, version and data of an event.
-func readEvent(s *source) (Event, error) {
+func readEvent(s *codec.Source) (Event, error) {
 	fields, err := s.DecodeArrayLen()
 	if err != nil {
 		return nil, err
@@ -176,7 +178,7 @@ func readEvent(s *source) (Event, error) {
 	if fields != 3 {
 		return nil, fmt.Errorf("it has %d fields, not type, version and data", fields)
 	}
-	typ, err := s.text()
+	typ, err := s.Text()
 	if err != nil {
 		return nil, fmt.Errorf("its type: %w", err)
 	}

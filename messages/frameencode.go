@@ -6,9 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
+
+func init() {
+	for _, e := range eventTable {
+		codec.Register(e.typ)
+	}
+	for _, e := range commandTable {
+		codec.Register(reflect.TypeOf(e.zero))
+	}
+	codec.Register(reflect.TypeFor[storedFrame]())
+}
 
 // storedFrame is a frame as it is stored: a msgpack map with these entries in this order.
 // Entries may be added before the last one, which always has 9 bytes.

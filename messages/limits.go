@@ -25,8 +25,6 @@ const (
 	maxReply = 1024
 	// maxDelay is how far ahead an input may be scheduled: ten years.
 	maxDelay = 3653 * 24 * time.Hour
-	// maxDepth is how deep maps and lists may nest in anything decoded here.
-	maxDepth = 64
 )
 
 // MaxMessage is the longest message of an Error, in bytes. Refuse cuts the middle out of a

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // Query asks for a view of an agent or of a tenant. The answer is streamed:
@@ -136,11 +138,11 @@ type Timer struct {
 // ParseQuery reads a query's JSON body.
 func ParseQuery(body []byte) (Query, error) {
 	var q Query
-	if err := checkJSONDepth(body); err != nil {
+	if err := codec.CheckJSONDepth(body); err != nil {
 		return q, Refuse(BadInput, "the query is %v", err)
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
-		if text := wrongType(err); text != "" {
+		if text := codec.WrongType(err); text != "" {
 			return q, Refuse(BadInput, "%s", text)
 		}
 		return q, Refuse(BadInput, "a query is JSON such as {\"view\":\"history\"}: %v", err)

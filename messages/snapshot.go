@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"github.com/vmihailenco/msgpack/v5"
+	"github.com/reprise-dev/reprise/messages/internal/codec"
 )
 
 // snapshotFormat is the snapshot format that this version reads and writes.
@@ -59,26 +59,13 @@ func DecodeSnapshot(a AgentID, name string, b []byte, v any) error {
 
 // Pack returns v, a pointer to a struct, as a msgpack map of its exported fields, which are
 // named by their json tags.
-func Pack(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Grow(1024) // most frames fit
-	e := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(e)
-	e.Reset(&buf)
-	e.SetCustomStructTag("json")
-	e.UseCompactInts(true)
-	e.UseCompactFloats(true)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
+func Pack(v any) ([]byte, error) { return codec.Marshal(v) }
 
 // Unpack reads what Pack has written into v, a pointer to a struct. Times are in UTC. A field
 // that v does not have is an error. After an error v may be partly written. It does not panic,
 // whatever b is.
-func Unpack(b []byte, v any) error { return unmarshal(b, v, true) }
+func Unpack(b []byte, v any) error { return codec.Unmarshal(b, v, true) }
 
 // UnpackKnown is like Unpack, but ignores fields that v does not have. It is for messages
 // that a newer version may have written.
-func UnpackKnown(b []byte, v any) error { return unmarshal(b, v, false) }
+func UnpackKnown(b []byte, v any) error { return codec.Unmarshal(b, v, false) }

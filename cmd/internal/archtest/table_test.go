@@ -13,8 +13,9 @@ type room struct {
 var below = []string{"actors/...", "eventlog/...", "providers/...", "projections/...", "messages"}
 
 var rooms = []room{
-	{"messages", []string{"messages/cron"}, "if it can act, it is not a word: the words know nobody"},
+	{"messages", []string{"messages/cron", "messages/internal/codec"}, "if it can act, it is not a word: the words know nobody"},
 	{"messages/cron", nil, "a calendar, and nothing of agents"},
+	{"messages/internal/codec", nil, "bytes, and nothing of agents"},
 
 	{"eventlog", []string{"messages"}, "the contract does not know who implements it"},
 	{"eventlog/...", []string{"eventlog/...", "messages"}, "the rooms of the middle floor do not know one another"},
@@ -55,7 +56,7 @@ type home struct {
 }
 
 var homes = []home{
-	{"github.com/vmihailenco/msgpack", []string{"messages"}, nil,
+	{"github.com/vmihailenco/msgpack", []string{"messages", "messages/internal/codec"}, nil,
 		"one place knows the bytes of the log"},
 	{"github.com/nats-io/nats.go", []string{"eventlog/natslog/...", "cluster/...", "providers/nats/...", "cmd/bench/..."}, []string{"cmd/internal/cli/...", "cmd/internal/chaos"},
 		"commands speak through cluster/client; bench measures raw JetStream beside us"},

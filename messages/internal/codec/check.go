@@ -1,100 +1,23 @@
-package messages
+package codec
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
-	"sync"
-
-	"github.com/vmihailenco/msgpack/v5"
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
+
+// MaxDepth is how deep maps and lists may nest in anything decoded here.
+const MaxDepth = 64
 
 var errCutOff = errors.New("the value is cut off")
 
-var errTooDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
+var errTooDeep = fmt.Errorf("nested deeper than %d levels", MaxDepth)
 
-// source is a decoder of bytes that names fields by their json tags.
-type source struct {
-	*msgpack.Decoder
-	all  []byte
-	left bytes.Reader // the decoder reads it without a buffer
-}
-
-// text reads a string or bytes without a copy. The result is valid as long as all.
-func (s *source) text() ([]byte, error) {
-	n, err := s.DecodeBytesLen()
-	if err != nil || n <= 0 {
-		return nil, err
-	}
-	at := len(s.all) - s.left.Len()
-	if _, err := s.left.Seek(int64(n), io.SeekCurrent); err != nil {
-		return nil, err
-	}
-	return s.all[at : at+n], nil
-}
-
-// DecodeMapLen reads the head of a map. The library's own takes the head of an extension for
-// a part of it, and would read what [checkMsgpack] has not looked into.
-func (s *source) DecodeMapLen() (int, error) {
-	switch c, err := s.PeekCode(); {
-	case err != nil:
-		return 0, err
-	case msgpcode.IsExt(c):
-		return 0, errors.New("an extension is in the place of a map")
-	}
-	return s.Decoder.DecodeMapLen()
-}
-
-var sources = sync.Pool{New: func() any { return &source{Decoder: msgpack.NewDecoder(nil)} }}
-
-// decode checks b, which must be one msgpack value, and has read decode it. The library
-// recurses and panics for some values that do not fit: the first is bounded, the second
-// returned as an error.
-func decode(b []byte, read func(*source) error) (err error) {
-	if err := checkMsgpack(b); err != nil {
-		return err
-	}
-	s := sources.Get().(*source)
-	s.all = b
-	s.left.Reset(b)
-	s.Reset(&s.left)
-	s.SetCustomStructTag("json")
-	defer func() {
-		if p := recover(); p != nil { // s, whose state is not known, is dropped
-			err = fmt.Errorf("cannot be decoded: %v", p)
-			return
-		}
-		s.all = nil
-		s.left.Reset(nil)
-		sources.Put(s)
-	}()
-	return read(s)
-}
-
-// value decodes the next value into v, with its times in UTC.
-func (s *source) value(v reflect.Value) error {
-	err := s.DecodeValue(v)
-	inUTC(v)
-	return err
-}
-
-// unmarshal decodes b into v, a pointer. strict refuses fields that a struct does not have.
-func unmarshal(b []byte, v any, strict bool) error {
-	return decode(b, func(s *source) error {
-		s.DisallowUnknownFields(strict)
-		return s.value(reflect.ValueOf(v).Elem())
-	})
-}
-
-// checkMsgpack walks one msgpack value without decoding it and refuses one that is
+// CheckMsgpack walks one msgpack value without decoding it and refuses one that is
 // truncated, followed by more bytes, or nested too deep. It has a stack of its own, so that
 // no input can exhaust the goroutine's.
 // The format: https://github.com/msgpack/msgpack/blob/master/spec.md
-func checkMsgpack(b []byte) error {
-	var pending [maxDepth + 1]uint64 // values still to come at each depth
+func CheckMsgpack(b []byte) error {
+	var pending [MaxDepth + 1]uint64 // values still to come at each depth
 	depth := 0
 	pending[0] = 1
 	for {
@@ -126,7 +49,7 @@ func checkMsgpack(b []byte) error {
 			if children > uint64(len(b)) {
 				return errCutOff
 			}
-			if depth == maxDepth {
+			if depth == MaxDepth {
 				return errTooDeep
 			}
 			depth++
@@ -185,8 +108,8 @@ func msgpackHead(b []byte) (size, children uint64, err error) {
 	return head.size + length, 0, nil
 }
 
-// checkJSONDepth refuses JSON that nests too deep. It does not check syntax.
-func checkJSONDepth(b []byte) error {
+// CheckJSONDepth refuses JSON that nests too deep. It does not check syntax.
+func CheckJSONDepth(b []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(b); i++ {
 		switch c := b[i]; {
@@ -196,7 +119,7 @@ func checkJSONDepth(b []byte) error {
 			inString = !inString
 		case inString:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			if depth++; depth > MaxDepth {
 				return errTooDeep
 			}
 		case c == '}' || c == ']':

@@ -1,4 +1,4 @@
-package messages
+package codec
 
 import (
 	"reflect"
@@ -21,7 +21,7 @@ func inUTC(v reflect.Value) {
 		}
 	case reflect.Struct:
 		if t, ok := v.Addr().Interface().(*time.Time); ok {
-			toUTC(t)
+			*t = t.UTC()
 			return
 		}
 		for _, i := range fieldsWithTimes(v.Type()) {
@@ -67,10 +67,4 @@ func mayHoldTimes(t reflect.Type, above ...reflect.Type) bool {
 		}
 	}
 	return false
-}
-
-func toUTC(t *time.Time) {
-	if t != nil {
-		*t = t.UTC()
-	}
 }

@@ -1,4 +1,4 @@
-package messages
+package codec
 
 import (
 	"cmp"
@@ -9,26 +9,19 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-func init() {
-	for _, e := range eventTable {
-		registerStructs(e.typ)
-	}
-	for _, e := range commandTable {
-		registerStructs(reflect.TypeOf(e.zero))
-	}
-	registerStructs(reflect.TypeFor[storedFrame]())
-}
+// Register has the structs of type t, and those of its fields that are of the same package, encoded
+// without the copies that the library makes. The library takes an embedded struct with an encoder
+// of its own for a field, unless its tag has "inline". Call it before anything is encoded.
+func Register(t reflect.Type) { register(t, t.PkgPath()) }
 
-// registerStructs registers encodeStruct for the struct type t and those of its fields. The library
-// takes an embedded struct with an encoder of its own for a field, unless its tag has "inline".
-func registerStructs(t reflect.Type) {
+func register(t reflect.Type, pkg string) {
 	switch {
 	case t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice:
-		registerStructs(t.Elem())
-	case t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[Frame]().PkgPath():
+		register(t.Elem(), pkg)
+	case t.Kind() == reflect.Struct && t.PkgPath() == pkg:
 		msgpack.Register(reflect.Zero(t).Interface(), encodeStruct, nil)
 		for i := range t.NumField() {
-			registerStructs(t.Field(i).Type)
+			register(t.Field(i).Type, pkg)
 		}
 	}
 }

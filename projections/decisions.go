@@ -34,17 +34,14 @@ type Decision struct {
 
 // Apply folds event number n.
 func (d *Decisions) Apply(n messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.ApprovalForgotten:
-		d.forget(ev.Tool)
-	case messages.AgentCleared, messages.AgentDeleted:
+	if messages.Is(ev.EventType(), messages.ClearsAgent) {
 		d.List = nil
-	default:
-		if given := decisionOf(ev); given.remember {
-			d.forget(given.Tool)
-			given.N, given.At, given.Person = n, d.at, d.by
-			d.List = append(d.List, given.Decision)
-		}
+	} else if forgotten, ok := ev.(messages.ApprovalForgotten); ok {
+		d.forget(forgotten.Tool)
+	} else if given := decisionOf(ev); given.remember {
+		d.forget(given.Tool)
+		given.N, given.At, given.Person = n, d.at, d.by
+		d.List = append(d.List, given.Decision)
 	}
 }
 

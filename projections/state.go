@@ -20,13 +20,12 @@ type State struct {
 
 // Apply folds event number n. A patch that is no JSON changes nothing; no endpoint accepts one.
 func (s *State) Apply(_ messages.EventNumber, ev messages.Event) {
-	switch ev := ev.(type) {
-	case messages.StatePatched:
+	if messages.Is(ev.EventType(), messages.ClearsAgent) {
+		*s = State{}
+	} else if ev, ok := ev.(messages.StatePatched); ok {
 		if patch, ok := decodeJSON(ev.Patch); ok {
 			s.value, s.patched = mergePatch(s.current(), patch), true
 		}
-	case messages.AgentCleared, messages.AgentDeleted:
-		*s = State{}
 	}
 }
 

@@ -91,7 +91,7 @@ type shown struct {
 func (r *Replay) queueText() [5]shown {
 	var approvals, unknown, remembered []string
 	for _, w := range r.Work.Waiting() {
-		if w.Kind == WaitsForApproval {
+		if w.Kind == messages.WaitApproval {
 			approvals = append(approvals, "call "+string(w.Call))
 		} else {
 			unknown = append(unknown, "call "+string(w.Call))

@@ -180,7 +180,7 @@ func TestApprovals(t *testing.T) { // A42, A43
 		t.Errorf("remembered %+v", got)
 	}
 	check()
-	if w := q.Waiting(); len(w) != 1 || w[0].Kind != WaitsForOutcome {
+	if w := q.Waiting(); len(w) != 1 || w[0].Kind != messages.WaitUnknown {
 		t.Errorf("waiting %+v", w)
 	}
 	apply(messages.ApprovalForgotten{Tool: "refund"})
@@ -199,7 +199,7 @@ func TestWaitingCallsTellTheirArguments(t *testing.T) { // A22, A33
 		messages.ToolStarted{Turn: "t", Call: "a", Tool: "f", Arguments: `{"x":2}`, Attempt: 2}, messages.ToolUnknown{Turn: "t", Call: "a", Reason: "again"},
 	} {
 		q.Apply(messages.EventNumber(i+1), ev)
-		want := []Waiting{{Call: "a", Turn: "t", Tool: "f", Kind: WaitsForOutcome, Reason: "crash", Arguments: `{"x":1}`, N: 4}}
+		want := []Waiting{{Call: "a", Turn: "t", Tool: "f", Kind: messages.WaitUnknown, Reason: "crash", Arguments: `{"x":1}`, N: 4}}
 		if i == 5 {
 			want[0].Reason, want[0].Arguments, want[0].N = "again", `{"x":2}`, 6
 		}

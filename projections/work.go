@@ -102,13 +102,6 @@ func (w *Work) TurnInputs() []string {
 	return append(slices.Clip(w.Turn.Inputs), w.Inputs.SteeredIDs()...)
 }
 
-// The kinds of Waiting.
-const (
-	WaitsForApproval = "approval" // may it run: approve or deny
-	WaitsForOutcome  = "unknown"  // what became of it: decide
-	WaitsPaused      = "paused"   // a child's turn that is to be resumed; it has no call
-)
-
 // Waiting is a call that a person must decide.
 type Waiting struct {
 	// Agent is whose call it is, where it is a child's or of one below. Empty: the
@@ -117,7 +110,9 @@ type Waiting struct {
 	Call  messages.CallID `json:"call"`
 	Turn  messages.TurnID `json:"turn"`
 	Tool  string          `json:"tool,omitempty"`
-	// Kind is approval or unknown, or paused for a child.
+	// Kind is messages.WaitApproval (may it run: approve or deny), messages.WaitUnknown (what
+	// became of it: decide), or messages.WaitPaused (a child's turn that is to be resumed; it
+	// has no call).
 	Kind string `json:"kind,omitempty"`
 	// Reason is why it waits. Empty: none is known.
 	Reason string `json:"reason"`
@@ -142,9 +137,9 @@ func (w *Work) Waiting() (list []Waiting) {
 	for i := range w.Turn.Calls {
 		switch c := &w.Turn.Calls[i]; {
 		case c.Waits():
-			list = append(list, c.waiting(WaitsForApproval))
+			list = append(list, c.waiting(messages.WaitApproval))
 		case c.Outcome == CallUnknown:
-			list = append(list, c.waiting(WaitsForOutcome))
+			list = append(list, c.waiting(messages.WaitUnknown))
 		case c.ListsBelow():
 			list = c.Child.waiting(list)
 		}
@@ -189,7 +184,7 @@ func (w *Work) More() bool {
 func (w *Work) Approvals(a messages.AgentID) []messages.Approval {
 	var list []messages.Approval
 	for _, c := range w.Waiting() {
-		if c.Kind == WaitsForApproval {
+		if c.Kind == messages.WaitApproval {
 			whose := a
 			if id, err := messages.ParseAgentID(c.Agent); err == nil {
 				whose = id

@@ -124,7 +124,7 @@ func (t *turn) learn(ev client.Event) {
 	case "approval.requested":
 		e := raw[messages.ApprovalRequested](ev.Data)
 		w := projections.Waiting{
-			Call: e.Call, Turn: e.Turn, Tool: e.Tool, Kind: projections.WaitsForApproval, Reason: e.Reason,
+			Call: e.Call, Turn: e.Turn, Tool: e.Tool, Kind: messages.WaitApproval, Reason: e.Reason,
 			Arguments: e.Arguments, ArgsHash: e.ArgsHash, N: ev.N, At: ev.At,
 		}
 		if e.ExpiresAt != nil {
@@ -198,7 +198,7 @@ func (t *turn) now(ctx context.Context, e messages.TurnPaused) (s projections.Ag
 			s.Waiting = append(s.Waiting, known)
 		case t.settled[placeOf(w)]:
 		default:
-			if e.Reason == projections.WaitsForApproval {
+			if e.Reason == projections.PausedApproval {
 				w.Kind = e.Reason
 			}
 			s.Waiting = append(s.Waiting, w)

@@ -95,7 +95,7 @@ func (t *turn) settleHere(ctx context.Context, e messages.TurnPaused) (projectio
 // none means that there is none.
 func (t *turn) unasked(waiting []projections.Waiting) (first projections.Waiting, none bool) {
 	for _, w := range waiting {
-		if w.Kind == projections.WaitsForApproval && w.ArgsHash != "" && !t.asked[placeOf(w)] {
+		if w.Kind == messages.WaitApproval && w.ArgsHash != "" && !t.asked[placeOf(w)] {
 			return w, false
 		}
 	}

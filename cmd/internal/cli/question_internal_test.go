@@ -32,7 +32,7 @@ func asking(t *testing.T, waits ...messages.CallID) (*turn, chan heard) {
 		person: func(context.Context, string) (string, error) { return "yes\n", nil },
 	}
 	for _, call := range waits {
-		w := projections.Waiting{Turn: "t1", Call: call, Kind: projections.WaitsForApproval}
+		w := projections.Waiting{Turn: "t1", Call: call, Kind: messages.WaitApproval}
 		a.known[placeOf(w)] = w
 	}
 	return a, stream
@@ -75,7 +75,7 @@ func TestLateQuestionIsAnswered(t *testing.T) { // A43
 		stream <- fact("turn.resumed", `{}`)
 		return "yes\n", nil
 	}
-	w := projections.Waiting{Turn: "t1", Call: "c1", Agent: "default/leaf/l", Kind: projections.WaitsForApproval}
+	w := projections.Waiting{Turn: "t1", Call: "c1", Agent: "default/leaf/l", Kind: messages.WaitApproval}
 	if left, err := a.decideOn(t.Context(), w); left || err != nil {
 		t.Errorf("left %t, %v", left, err)
 	}

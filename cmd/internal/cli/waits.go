@@ -14,7 +14,7 @@ import (
 func waitText(w projections.Waiting) string {
 	if agent := w.Agent; agent != "" {
 		w.Agent = ""
-		if w.Kind == projections.WaitsPaused {
+		if w.Kind == messages.WaitPaused {
 			return fmt.Sprintf("%s, which is paused: %s", short(agent), w.Reason)
 		}
 		return short(agent) + ", " + waitText(w)
@@ -22,7 +22,7 @@ func waitText(w projections.Waiting) string {
 	switch {
 	case w.Tool == "":
 		return "call " + string(w.Call)
-	case w.Kind != projections.WaitsForApproval:
+	case w.Kind != messages.WaitApproval:
 		return fmt.Sprintf("call %s of %s: %s", w.Call, w.Tool, w.Reason)
 	}
 	text := fmt.Sprintf("call %s, %s", w.Call, callText(w.Tool, w.Arguments))
@@ -34,14 +34,14 @@ func waitText(w projections.Waiting) string {
 
 // settle is how a person settles a call that waits.
 func (a *app) settle(agent string, w projections.Waiting) string {
-	if w.Kind == projections.WaitsPaused {
+	if w.Kind == messages.WaitPaused {
 		return a.goOn(short(w.Agent), "", limit{})
 	}
 	call, turn := quoted(string(w.Call)), ""
 	if w.Turn != "" {
 		turn = " --turn " + quoted(string(w.Turn))
 	}
-	if w.Kind == projections.WaitsForApproval {
+	if w.Kind == messages.WaitApproval {
 		call += turn
 		return fmt.Sprintf("`%s approve %s %s` lets it run, `%s deny %s %s` does not", a.started, agent, call, a.started, agent, call)
 	}
@@ -51,7 +51,7 @@ func (a *app) settle(agent string, w projections.Waiting) string {
 // besides says whether a paused turn waits for something that is no call: a
 // limit that must be raised, or a hook.
 func besides(s projections.AgentStatus) bool {
-	return s.Limit != nil || s.Paused != "" && s.Paused != projections.WaitsForApproval && s.Paused != "tool_unknown" && s.Paused != "child"
+	return s.Limit != nil || s.Paused != "" && s.Paused != projections.PausedApproval && s.Paused != projections.PausedUnknown && s.Paused != projections.PausedChild
 }
 
 // short is an address as a person writes it.

@@ -126,12 +126,7 @@ func (c *Children) end(ev messages.Event, end childEnd) {
 
 // find returns the newest child of a call; nil if there is none.
 func (c *Children) find(turn messages.TurnID, call messages.CallID) *Child {
-	for i := len(c.list) - 1; i >= 0; i-- {
-		if x := &c.list[i]; x.Turn == turn && x.Call == call {
-			return x
-		}
-	}
-	return nil
+	return lastOf(c.list, func(x *Child) bool { return x.Turn == turn && x.Call == call })
 }
 
 // List returns all children, oldest first. It is the caller's.

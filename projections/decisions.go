@@ -1,7 +1,6 @@
 package projections
 
 import (
-	"slices"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -64,19 +63,15 @@ func decisionOf(ev messages.Event) givenDecision {
 }
 
 func (d *Decisions) forget(tool string) {
-	d.List = slices.DeleteFunc(d.List, func(r Decision) bool { return r.Tool == tool })
-	if len(d.List) == 0 {
-		d.List = nil
-	}
+	d.List = without(d.List, func(r *Decision) bool { return r.Tool == tool })
 }
 
 // Of returns the decision about a tool, and reports whether there is one.
 func (d *Decisions) Of(tool string) (Decision, bool) {
-	i := slices.IndexFunc(d.List, func(r Decision) bool { return r.Tool == tool })
-	if i < 0 {
-		return Decision{}, false
+	if r := firstOf(d.List, func(r *Decision) bool { return r.Tool == tool }); r != nil {
+		return *r, true
 	}
-	return d.List[i], true
+	return Decision{}, false
 }
 
 // Remembered returns what agent a remembers, one decision for each tool, oldest first.

@@ -49,7 +49,7 @@ func (q *Inputs) requeue(id string) {
 		return
 	}
 	in := q.Steered[i]
-	q.Steered = withoutInputs(q.Steered, []string{id})
+	q.Steered = without(q.Steered, func(in *Input) bool { return in.ID == id })
 	at := 0
 	for at < len(q.Queued) && q.Queued[at].N < in.N {
 		at++
@@ -59,17 +59,9 @@ func (q *Inputs) requeue(id string) {
 
 func (q *Inputs) drop(ids []string) {
 	if len(ids) > 0 {
-		q.Queued, q.Steered = withoutInputs(q.Queued, ids), withoutInputs(q.Steered, ids)
+		named := func(in *Input) bool { return slices.Contains(ids, in.ID) }
+		q.Queued, q.Steered = without(q.Queued, named), without(q.Steered, named)
 	}
-}
-
-// withoutInputs returns what is left of list, nil if nothing is.
-func withoutInputs(list []Input, ids []string) []Input {
-	list = slices.DeleteFunc(list, func(in Input) bool { return slices.Contains(ids, in.ID) })
-	if len(list) == 0 {
-		return nil
-	}
-	return list
 }
 
 // TextSize returns how many bytes of the texts of c a model is shown by default.

@@ -113,10 +113,7 @@ func (o *Outbox) add(m OutboxMessage) {
 }
 
 func (o *Outbox) drop(is func(*OutboxMessage) bool) {
-	o.Messages = slices.DeleteFunc(o.Messages, func(m OutboxMessage) bool { return is(&m) })
-	if len(o.Messages) == 0 {
-		o.Messages = nil
-	}
+	o.Messages = without(o.Messages, is)
 }
 
 func (m *OutboxMessage) about(turn messages.TurnID, call messages.CallID) bool {
@@ -159,36 +156,22 @@ func (o *Outbox) works() bool {
 
 // Message returns the message with this id; nil if there is none.
 func (o *Outbox) Message(id string) *OutboxMessage {
-	return o.find(func(m *OutboxMessage) bool { return m.ID == id })
+	return firstOf(o.Messages, func(m *OutboxMessage) bool { return m.ID == id })
 }
 
 // Report returns the report about a task that is to be sent; nil if there is none.
 func (o *Outbox) Report(input string) *OutboxMessage {
-	return o.find(func(m *OutboxMessage) bool { return m.reports(input) })
+	return firstOf(o.Messages, func(m *OutboxMessage) bool { return m.reports(input) })
 }
 
 // Cancels returns the message that cancels the child of a call; nil if there is none.
 func (o *Outbox) Cancels(turn messages.TurnID, call messages.CallID) *OutboxMessage {
-	return o.find(func(m *OutboxMessage) bool { return m.Kind == CancelChild && m.about(turn, call) })
-}
-
-func (o *Outbox) find(is func(*OutboxMessage) bool) *OutboxMessage {
-	for i := range o.Messages {
-		if m := &o.Messages[i]; is(m) {
-			return m
-		}
-	}
-	return nil
+	return firstOf(o.Messages, func(m *OutboxMessage) bool { return m.Kind == CancelChild && m.about(turn, call) })
 }
 
 // Task returns the task with this id; nil if none is kept.
 func (o *Outbox) Task(input string) *Task {
-	for i := range o.Tasks {
-		if task := &o.Tasks[i]; task.Input == input {
-			return task
-		}
-	}
-	return nil
+	return firstOf(o.Tasks, func(t *Task) bool { return t.Input == input })
 }
 
 // callers returns the callers above the first of these inputs that is a task.

@@ -112,38 +112,22 @@ func (t *Timers) set(n messages.EventNumber, ev messages.TimerSet) {
 
 func (t *Timers) drop(turn messages.TurnID, id string) {
 	if turn == "" {
-		t.Scheduled = slices.DeleteFunc(t.Scheduled, func(sc Scheduled) bool { return sc.Timer == id })
+		t.Scheduled = without(t.Scheduled, func(sc *Scheduled) bool { return sc.Timer == id })
 	} else {
-		t.Turn = slices.DeleteFunc(t.Turn, func(x TurnTimer) bool { return x.ID == id })
-	}
-	if len(t.Scheduled) == 0 {
-		t.Scheduled = nil
-	}
-	if len(t.Turn) == 0 {
-		t.Turn = nil
+		t.Turn = without(t.Turn, func(x *TurnTimer) bool { return x.ID == id })
 	}
 }
 
 // OfTurn returns the turn's timer with this id, valid until the next event; nil if it is not
 // set.
 func (t *Timers) OfTurn(id string) *TurnTimer {
-	for i := range t.Turn {
-		if t.Turn[i].ID == id {
-			return &t.Turn[i]
-		}
-	}
-	return nil
+	return firstOf(t.Turn, func(x *TurnTimer) bool { return x.ID == id })
 }
 
 // Schedule returns the scheduled input of a timer, valid until the next event; nil if there
 // is none.
 func (t *Timers) Schedule(timer string) *Scheduled {
-	for i := range t.Scheduled {
-		if t.Scheduled[i].Timer == timer {
-			return &t.Scheduled[i]
-		}
-	}
-	return nil
+	return firstOf(t.Scheduled, func(sc *Scheduled) bool { return sc.Timer == timer })
 }
 
 // Next returns the scheduled input that comes next, of several at the same time the one that

@@ -91,12 +91,7 @@ func (t *Turns) find(id messages.TurnID) *Turn {
 	if id == "" {
 		return nil
 	}
-	for i := len(t.turns) - 1; i >= 0; i-- {
-		if t.turns[i].ID == id {
-			return &t.turns[i]
-		}
-	}
-	return nil
+	return lastOf(t.turns, func(turn *Turn) bool { return turn.ID == id })
 }
 
 // Why a turn is paused when it is not for a limit.

@@ -191,12 +191,7 @@ func (t *TurnState) Call(id messages.CallID) *CallState {
 	if id == "" {
 		return nil
 	}
-	for i := range t.Calls {
-		if t.Calls[i].ID == id {
-			return &t.Calls[i]
-		}
-	}
-	return nil
+	return firstOf(t.Calls, func(c *CallState) bool { return c.ID == id })
 }
 
 // Waiting returns the calls that only a person can decide, or a call below them.

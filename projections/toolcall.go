@@ -209,26 +209,24 @@ type CallState struct {
 	Blob *messages.Blob
 	// Child is the agent that the call is the task of. Nil: it runs here.
 	Child *ChildCall
-	// Since is the event since which a person must decide about the call, SinceAt when that
-	// was recorded, as in [Work.At].
+	// Since is the event since which the call has its outcome, or its child waits for what it
+	// does; SinceAt when that was recorded, as in [Work.At].
 	Since   messages.EventNumber
 	SinceAt time.Time
 }
 
 func (c *CallState) apply(e *event) {
-	c.ToolCall.apply(e)
-	switch ev := e.Event.(type) {
-	case messages.ApprovalRequested, messages.ToolUnknown:
+	before := c.Outcome
+	if c.ToolCall.apply(e); c.Outcome != before {
 		c.Since, c.SinceAt = e.n, e.at
-	case messages.ChildSpawned:
+	}
+	if ev, ok := e.Event.(messages.ChildSpawned); ok {
 		c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
-	default:
-		if r := resultOf(ev); r.outcome != "" {
-			c.Blob = r.blob
-		} else if w, ok := childWaits(ev); ok && c.Child != nil {
-			c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = w.N, w.Waiting, w.More, w.Busy
-			c.Child.Since, c.Child.SinceAt = e.n, e.at
-		}
+	} else if w, ok := childWaits(e.Event); ok && c.Child != nil {
+		c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = w.N, w.Waiting, w.More, w.Busy
+		c.Since, c.SinceAt = e.n, e.at
+	} else if r := resultOf(e.Event); r.outcome != "" {
+		c.Blob = r.blob
 	}
 }
 
@@ -255,7 +253,4 @@ type ChildCall struct {
 	Busy    bool
 	// More reports whether more waits than Waiting holds.
 	More bool
-	// Since is the event that brought Waiting, SinceAt when that was recorded, as in [Work.At].
-	Since   messages.EventNumber
-	SinceAt time.Time
 }

@@ -81,10 +81,10 @@ func (t *TurnState) continues(e *TurnState) {
 
 // apply folds an event of the turn.
 func (t *TurnState) apply(e *event) {
-	if _, ok := e.Event.(messages.TurnResumed); ok {
-		t.resumed()
+	paused := t.Paused()
+	if t.Turn.apply(e); t.Phase == Running {
+		t.resumed(paused)
 	}
-	t.Turn.apply(e)
 	t.applyCall(e)
 	if t.Model != nil {
 		t.Model.apply(e.Event)
@@ -94,8 +94,6 @@ func (t *TurnState) apply(e *event) {
 		t.ToolChoice, t.Fresh, t.Before = ev.ToolChoice, ev.Inputs, ev.Steps
 	case messages.TurnFailed:
 		t.Withheld = ev.Withheld
-	case messages.InputAccepted:
-		t.Hooked = nil // none of them was asked about it
 	case messages.HookDecided:
 		t.hookDecided(ev)
 	case messages.ModelRequested:
@@ -105,10 +103,6 @@ func (t *TurnState) apply(e *event) {
 	case messages.ModelCompleted:
 		t.Model, t.Answer = nil, answerOf(ev)
 		t.ToolUsed = t.ToolUsed || asksForTool(ev)
-	case messages.CompactionRequested, messages.HistoryCompacted:
-		t.Compacted = true
-	case messages.CompactionFailed:
-		t.Compacted = t.Compacted && ev.Kind != "interrupted"
 	case messages.BudgetReserved:
 		t.Reserved = &Use{Tokens: ev.Tokens, Cost: ev.Cost}
 	case messages.BudgetSettled:
@@ -118,19 +112,24 @@ func (t *TurnState) apply(e *event) {
 	case messages.ChildSpawned:
 		t.Children++
 	default:
-		if end := childEndOf(ev); end.status == ChildCompleted || end.status == ChildFailed {
+		switch end := childEndOf(ev); {
+		case end.status == ChildCompleted || end.status == ChildFailed:
 			t.Below = t.Below.Add(end.used.Usage)
+		case e.Is(messages.JoinsTurn): // an input that steers it
+			t.Hooked = nil // none of them was asked about it
+		case e.Is(messages.Summarizes):
+			t.Compacted = messages.KindOf(ev) != "interrupted"
 		}
 	}
 }
 
-// resumed folds the end of a pause, before the phase changes: a limit or a hook is passed only
-// if the turn was paused for it.
-func (t *TurnState) resumed() {
-	switch t.Paused() {
+// resumed folds the end of a pause, with its reason: a limit or a hook is passed only if the
+// turn was paused for it.
+func (t *TurnState) resumed(paused string) {
+	switch paused {
 	case PausedHook:
 		t.Held = ""
-	case PausedApproval, PausedUnknown, PausedChild:
+	case "", PausedApproval, PausedUnknown, PausedChild:
 	default:
 		t.Reached = nil
 	}
@@ -155,16 +154,11 @@ func (t *TurnState) applyCall(e *event) {
 	if c == nil {
 		return
 	}
-	c.apply(e)
-	switch ev := e.Event.(type) {
-	case messages.ToolStarted:
-		if RepeatHurts(ev.OnUnknown) && ev.Attempt == 1 {
-			t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})
-		}
-	case messages.ToolFailed:
-		if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it reports that it did nothing
-			t.Done = slices.DeleteFunc(slices.Clone(t.Done), func(d DoneCall) bool { return d.ID == c.ID })
-		}
+	switch c.apply(e); {
+	case c.Started == e.n && RepeatHurts(c.OnUnknown):
+		t.Done = append(t.Done, DoneCall{c.ID, c.Tool, c.Arguments})
+	case c.Ended == e.n && (c.Kind == "error" || c.Kind == "bad_arguments"): // it reports that it did nothing
+		t.Done = slices.DeleteFunc(slices.Clone(t.Done), func(d DoneCall) bool { return d.ID == c.ID })
 	}
 }
 

@@ -141,7 +141,7 @@ func (w *Work) Waiting() (list []Waiting) {
 		case c.Outcome == CallUnknown:
 			list = append(list, c.waiting(messages.WaitUnknown))
 		case c.ListsBelow():
-			list = c.Child.waiting(list)
+			list = c.waitingBelow(list)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b Waiting) int { return int(a.N) - int(b.N) })
@@ -155,8 +155,8 @@ func (c *CallState) waiting(kind string) Waiting {
 	}
 }
 
-func (c *ChildCall) waiting(list []Waiting) []Waiting {
-	for _, b := range c.Waiting {
+func (c *CallState) waitingBelow(list []Waiting) []Waiting {
+	for _, b := range c.Child.Waiting {
 		arguments := b.Arguments
 		if b.Cut {
 			arguments += " [cut; agent " + b.Agent + " has them whole]"

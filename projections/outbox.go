@@ -60,16 +60,17 @@ type Outbox struct {
 	Tasks    []Task
 }
 
-// apply folds event n, before t, the running turn, does.
-func (o *Outbox) apply(n messages.EventNumber, ev messages.Event, t *TurnState) {
-	switch ev := ev.(type) {
+// apply folds an event, before t, the running turn, does.
+func (o *Outbox) apply(e *event, t *TurnState) {
+	n := e.n
+	switch ev := e.Event.(type) {
 	case messages.InputAccepted:
 		if ev.Parent != nil {
 			o.given(Task{Input: ev.Input, Parent: *ev.Parent, N: n})
 		}
 	case messages.InputRecalled:
 		o.given(Task{Input: ev.Input, Parent: ev.Parent})
-		o.end(len(o.Tasks)-1, n, messages.Report{What: messages.ReportCancelled, Message: ev.Reason})
+		o.end(&o.Tasks[len(o.Tasks)-1], n, messages.Report{What: messages.ReportCancelled, Message: ev.Reason})
 	case messages.ChildSpawned:
 		o.add(OutboxMessage{Kind: TaskMessage, ID: ev.Input, To: ev.Child, N: n, Turn: ev.Turn, Call: ev.Call, Input: ev.Input})
 	case messages.ChildAborted:
@@ -83,23 +84,20 @@ func (o *Outbox) apply(n messages.EventNumber, ev messages.Event, t *TurnState) 
 	case messages.ChildReported:
 		o.drop(func(m *OutboxMessage) bool { return m.reports(ev.Input) && m.N <= ev.Upto })
 	default:
-		o.over(n, ev, t)
+		if e.Is(messages.EndsTool) {
+			o.drop(func(m *OutboxMessage) bool { return m.Kind == TaskMessage && m.about(e.Turn, e.Call) })
+		} else if e.Is(messages.EndsInput) && o.works() {
+			o.inputsEnded(e, t)
+		}
 	}
 }
 
-// over folds the end of a call, and that of inputs.
-func (o *Outbox) over(n messages.EventNumber, ev messages.Event, t *TurnState) {
-	if len(o.Messages) > 0 && messages.Is(ev.EventType(), messages.EndsTool) {
-		turn, call := messages.TurnOf(ev), messages.CallOf(ev)
-		o.drop(func(m *OutboxMessage) bool { return m.Kind == TaskMessage && m.about(turn, call) })
-	}
-	if !o.works() {
-		return
-	}
-	inputs, _ := messages.Ended(ev)
+// inputsEnded folds the end of inputs, of which some may be tasks.
+func (o *Outbox) inputsEnded(e *event, t *TurnState) {
+	inputs := messages.InputsOf(e.Event)
 	for i := range o.Tasks {
 		if task := &o.Tasks[i]; task.End == nil && slices.Contains(inputs, task.Input) {
-			o.end(i, n, endOf(ev, t))
+			o.end(task, e.n, endOf(e, t))
 		}
 	}
 }
@@ -136,10 +134,10 @@ func (o *Outbox) given(task Task) {
 }
 
 // end notes the end of a task.
-func (o *Outbox) end(i int, n messages.EventNumber, r messages.Report) {
+func (o *Outbox) end(task *Task, n messages.EventNumber, r messages.Report) {
 	r.N = n
-	o.Tasks[i].Waits, o.Tasks[i].End = "", &r
-	o.report(&o.Tasks[i], n)
+	task.Waits, task.End = "", &r
+	o.report(task, n)
 }
 
 // report has the parent of a task, if it waits, sent what is so as of event n.
@@ -195,11 +193,11 @@ func (o *Outbox) Size() (size int) {
 }
 
 // endOf returns what a parent is to know of the end of a task; t is its turn, or another.
-func endOf(ev messages.Event, t *TurnState) (r messages.Report) {
-	if t != nil && t.ID == messages.TurnOf(ev) {
+func endOf(e *event, t *TurnState) (r messages.Report) {
+	if t != nil && t.ID == e.Turn {
 		r.Used = messages.Used{Usage: t.Total(), Cost: t.Used.Cost, Tokens: t.Used.Tokens}
 	}
-	switch ev := ev.(type) {
+	switch ev := e.Event.(type) {
 	case messages.TurnCompleted:
 		r.What, r.Output, r.Blob = messages.ReportCompleted, endText(ev), ev.Blob
 	case messages.TurnFailed:
@@ -216,11 +214,11 @@ func endOf(ev messages.Event, t *TurnState) (r messages.Report) {
 
 // endText returns an answer as a parent reads it: with a remark where it is not whole.
 func endText(ev messages.TurnCompleted) string {
-	switch ev.Finish {
-	case messages.FinishLength, messages.FinishFilter, messages.FinishRefusal, messages.FinishEmpty:
-		if ev.Blob == nil {
-			return strings.TrimPrefix(ev.Output+"\n[The answer did not end by itself: "+ev.Finish+"]", "\n")
-		}
+	if ev.Blob == nil && slices.Contains(remarked, ev.Finish) {
+		return strings.TrimPrefix(ev.Output+"\n[The answer did not end by itself: "+ev.Finish+"]", "\n")
 	}
 	return ev.Output
 }
+
+// remarked are the reasons for which an answer is not whole, or none.
+var remarked = []string{messages.FinishLength, messages.FinishFilter, messages.FinishRefusal, messages.FinishEmpty}

@@ -48,7 +48,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 	}
 	w.Inputs.apply(e)
 	w.Timers.apply(e)
-	w.Outbox.apply(e.n, e.Event, w.Turn)
+	w.Outbox.apply(e, w.Turn)
 	use := useOf(e)
 	w.Used = w.Used.Add(use)
 	if t := w.Turn; t != nil && t.ID == e.Turn {

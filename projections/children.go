@@ -42,6 +42,7 @@ type Child struct {
 // has none.
 type Children struct {
 	parent *messages.Caller
+	turn   messages.TurnID // the newest
 	list   []Child
 }
 
@@ -65,6 +66,10 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 			c.waits(w)
 		} else if end := childEndOf(ev); end.status != "" {
 			c.end(ev, end)
+		} else if f := messages.FieldsOf(ev); f.Is(messages.BeginsTurn) {
+			c.turn = f.Turn
+		} else if f.Is(messages.EndsAgent) {
+			c.turn = ""
 		}
 	}
 }
@@ -131,6 +136,11 @@ func (c *Children) find(turn messages.TurnID, call messages.CallID) *Child {
 
 // List returns all children, oldest first. It is the caller's.
 func (c *Children) List() []Child { return slices.Clone(c.list) }
+
+// Newest returns the children of the turn that started last, oldest first. It is the caller's.
+func (c *Children) Newest() []Child {
+	return slices.DeleteFunc(c.List(), func(child Child) bool { return child.Turn != c.turn })
+}
 
 // Parent returns the call that the agent works for, or did last; nil if it never did.
 func (c *Children) Parent() *messages.Caller { return c.parent }

@@ -314,7 +314,6 @@ func TestBudgetOfStepsMadeAgain(t *testing.T) { // A17, A21, A52
 // While a turn stands at a limit its status names the limit, also if it waits
 // for a decision besides.
 func TestStatusNamesTheLimit(t *testing.T) { // A17
-	var turns Turns
 	var w Work
 	reached := messages.BudgetExhausted{Turn: "t1", Scope: "agent", Limit: "max_tokens", Message: "100 tokens are used"}
 	pause := func(reason string) messages.Event { return messages.TurnPaused{Turn: "t1", Reason: reason} }
@@ -339,10 +338,8 @@ func TestStatusNamesTheLimit(t *testing.T) { // A17
 		{pause("hook"), false},
 		{messages.TurnAborted{Turn: "t1"}, false},
 	} {
-		for _, v := range []View{&turns, &w} {
-			v.Apply(messages.EventNumber(i+1), step.ev)
-		}
-		line, err := json.Marshal(NewAgentStatus(Agent{}, &w).WithTurns(&turns))
+		w.Apply(messages.EventNumber(i+1), step.ev)
+		line, err := json.Marshal(NewAgentStatus(Agent{}, &w, new(Children)))
 		const limit = `"limit":{"scope":"agent","limit":"max_tokens","message":"100 tokens are used"}`
 		if got := strings.Contains(string(line), limit); err != nil || got != step.told || strings.Contains(string(line), `"limit":`) != step.told {
 			t.Errorf("after event %d: %s, %v", i+1, line, err)
@@ -362,17 +359,17 @@ func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 		w.Apply(messages.EventNumber(i+1), ev)
 	}
 	want := Turn{ID: "t1", Inputs: []string{"u1", "u2"}, Phase: Paused, Reason: "approval", Message: "approve it", Waiting: []messages.CallID{"c"}, Started: 1, Limits: messages.Limits{MaxSteps: 5}}
-	if got, _ := turns.Newest(); !reflect.DeepEqual(got, want) {
+	if got, _ := turns.Turn("t1"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	w.Apply(4, messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxSteps: 7}})
-	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &w).WithTurns(&turns)
+	status := NewAgentStatus(Agent{Phase: "paused", Waiting: 1}, &w, new(Children))
 	line, err := json.Marshal(status)
 	if tail := `"queue":[],"waiting":[],"paused":"approval","message":"approve it","budget":{"turn":{"limits":{"max_steps":5},"used":{"steps":0,"tokens":0}},"agent":{"limits":{"max_steps":7},"used":{"steps":1,"tokens":0}}}}`; err != nil || string(line[len(line)-len(tail):]) != tail {
 		t.Errorf("%s, %v", line, err)
 	}
 	turns.Apply(4, messages.TurnResumed{Turn: "t1", MaxSteps: 9})
-	if got, _ := turns.Newest(); got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
+	if got, _ := turns.Turn("t1"); got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
 		t.Errorf("resumed: %+v", got)
 	}
 }

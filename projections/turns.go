@@ -177,24 +177,6 @@ func (t *Turns) Turn(id messages.TurnID) (Turn, bool) {
 	return Turn{}, false
 }
 
-// Newest returns the turn that started last, and reports whether there is one.
-func (t *Turns) Newest() (Turn, bool) {
-	if len(t.turns) == 0 {
-		return Turn{}, false
-	}
-	return t.turns[len(t.turns)-1].clone(), true
-}
-
-// newestEnded returns the turn that ended last, and reports whether there is one.
-func (t *Turns) newestEnded() (Turn, bool) {
-	for i := len(t.turns) - 1; i >= 0; i-- {
-		if t.turns[i].Ended != 0 {
-			return t.turns[i].clone(), true
-		}
-	}
-	return Turn{}, false
-}
-
 // List returns every turn, oldest first.
 func (t *Turns) List() []Turn {
 	list := make([]Turn, len(t.turns))

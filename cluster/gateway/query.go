@@ -332,7 +332,6 @@ func (g *Gateway) replay(p *page, a messages.AgentID, q messages.Query) error {
 
 func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	var work projections.Work
-	var turns projections.Turns
 	var children projections.Children
 	var life projections.Life
 	row := projections.Agent{Agent: a, Phase: "idle", Owner: g.ownerOf(a.Partition())}
@@ -343,7 +342,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 		if err != nil {
 			return err
 		}
-		more := projections.Fold(rec.Frame, q.At, &work, &turns, &children, &life)
+		more := projections.Fold(rec.Frame, q.At, &work, &children, &life)
 		row.Events, row.Epoch, row.Updated = rec.Frame.Last(), rec.Frame.Epoch, rec.Frame.Time
 		if !more {
 			row.Events = q.At
@@ -356,7 +355,7 @@ func (g *Gateway) show(p *page, a messages.AgentID, q messages.Query) error {
 	if t := work.Turn; t != nil {
 		row.Phase, row.Turn = string(t.Phase), t.ID
 	}
-	status := projections.NewAgentStatus(row, &work).WithTurns(&turns).WithFamily(&turns, &children)
+	status := projections.NewAgentStatus(row, &work, &children)
 	if status.Deleted = life.Deletion(); status.Deleted != nil {
 		status.Phase = projections.PhaseDeleted
 	}

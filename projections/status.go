@@ -1,0 +1,72 @@
+package projections
+
+import (
+	"time"
+
+	"github.com/reprise-dev/reprise/messages"
+)
+
+// AgentStatus is one agent as `reprise show` prints it. Lists are empty, not null, in its JSON
+// if [NewAgentStatus] made it.
+type AgentStatus struct {
+	Agent
+	// Queue is the inputs that wait for a turn, Steered those that wait for the next model
+	// call of the running turn.
+	Queue   []string `json:"queue"`
+	Steered []string `json:"steered,omitempty"`
+	// Waiting is the calls that a person must decide, in place of their number in the row.
+	Waiting []Waiting `json:"waiting"`
+	// WaitingMore reports whether more calls wait below than Waiting has.
+	WaitingMore bool `json:"waiting_more,omitempty"`
+	// Paused is why the turn is paused, as in turn.paused; Message what to do.
+	Paused  string `json:"paused,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Failed is the newest turn that ended, if it has failed. Nil: it has not.
+	Failed *FailedTurn `json:"failed,omitempty"`
+	// Limit is the limit that a paused turn has reached, whatever else it waits for. It must be
+	// raised before the turn can continue. Nil: none.
+	Limit *Reached `json:"limit,omitempty"`
+	// Parent is the call that the agent works for, or did last. Nil: it never did.
+	// Children are those of its newest turn.
+	Parent   *messages.Caller `json:"parent,omitempty"`
+	Children []Child          `json:"children,omitempty"`
+	// Timers is how many inputs are to come later, Next when the first of them does.
+	Timers int       `json:"timers,omitempty"`
+	Next   time.Time `json:"next,omitzero"`
+	// Budget is what bounds the agent and its turn. Nil: it is idle, and has no limit that a
+	// person has set.
+	Budget *Accounts `json:"budget,omitempty"`
+	// Deleted is the end of the agent. Nil: it exists.
+	Deleted *Deletion `json:"deleted,omitempty"`
+}
+
+// FailedTurn is a turn that has failed.
+type FailedTurn struct {
+	Turn messages.TurnID `json:"turn"`
+	// Reason is the kind of the model's failure, or else that of its turn.failed.
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+}
+
+// NewAgentStatus returns the status of an agent with this row, work and family.
+func NewAgentStatus(row Agent, w *Work, c *Children) AgentStatus {
+	s := AgentStatus{
+		Agent: row, Queue: append([]string{}, w.Inputs.QueuedIDs()...), Steered: w.Inputs.SteeredIDs(),
+		Waiting: append([]Waiting{}, w.Waiting()...), WaitingMore: w.More(), Parent: c.Parent(), Children: c.Newest(),
+	}
+	if s.Timers = len(w.Timers.Scheduled); s.Timers > 0 {
+		s.Next = w.Timers.Next().At
+	}
+	if t := w.Turn; t != nil && t.Phase == Paused {
+		s.Paused, s.Message, s.Limit = t.Reason, t.Message, t.Reached
+	}
+	if t := w.Ended; t != nil && t.Phase == Failed {
+		s.LastFailed = t.Why()
+		s.Failed = &FailedTurn{t.ID, s.LastFailed, t.Message, t.EndedAt}
+	}
+	if accounts := w.Accounts(); accounts.Turn != nil || accounts.Agent.Limits != (messages.Limits{}) {
+		s.Budget = &accounts
+	}
+	return s
+}

@@ -69,7 +69,7 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		} else if f := messages.FieldsOf(ev); f.Is(messages.BeginsTurn) {
 			c.turn = f.Turn
 		} else if f.Is(messages.EndsAgent) {
-			c.turn = ""
+			*c = Children{}
 		}
 	}
 }

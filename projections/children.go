@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -62,15 +63,29 @@ func (c *Children) Apply(n messages.EventNumber, ev messages.Event) {
 		}
 		c.list = append(c.list, Child{N: n, Agent: agent, Turn: ev.Turn, Call: ev.Call, Tool: ev.Tool, Status: status})
 	default:
-		if w, ok := childWaits(ev); ok {
-			c.waits(w)
-		} else if end := childEndOf(ev); end.status != "" {
-			c.end(ev, end)
-		} else if f := messages.FieldsOf(ev); f.Is(messages.BeginsTurn) {
+		switch f := messages.FieldsOf(ev); {
+		case f.Is(messages.BeginsTurn):
 			c.turn = f.Turn
-		} else if f.Is(messages.EndsAgent) {
+		case f.Is(messages.EndsAgent):
 			*c = Children{}
+		default:
+			if x := lastOf(c.list, func(x *Child) bool { return x.Turn == f.Turn && x.Call == f.Call }); x != nil {
+				x.apply(ev)
+			}
 		}
+	}
+}
+
+// apply folds what a child waits for, and its end.
+func (x *Child) apply(ev messages.Event) {
+	if w, ok := childWaits(ev); ok {
+		x.Status, x.Waiting, x.More = ChildRunning, len(w.Waiting), w.More
+		if x.Waiting > 0 && !w.Busy {
+			x.Status = ChildWaits
+		}
+	} else if end := childEndOf(ev); end.status != "" {
+		x.Status, x.Waiting, x.More, x.Message = end.status, 0, false, cmp.Or(end.message, x.Message)
+		x.Usage, x.Cost = end.used.Usage, end.used.Cost
 	}
 }
 
@@ -104,34 +119,6 @@ func childEndOf(ev messages.Event) childEnd {
 		return childEnd{ChildStopped, "", ev.Used}
 	}
 	return childEnd{}
-}
-
-func (c *Children) waits(w messages.ChildWaiting) {
-	x := c.find(w.Turn, w.Call)
-	if x == nil {
-		return
-	}
-	x.Status, x.Waiting, x.More = ChildRunning, len(w.Waiting), w.More
-	if x.Waiting > 0 && !w.Busy {
-		x.Status = ChildWaits
-	}
-}
-
-func (c *Children) end(ev messages.Event, end childEnd) {
-	x := c.find(messages.TurnOf(ev), messages.CallOf(ev))
-	if x == nil {
-		return
-	}
-	x.Status, x.Waiting, x.More = end.status, 0, false
-	x.Usage, x.Cost = end.used.Usage, end.used.Cost
-	if end.message != "" {
-		x.Message = end.message
-	}
-}
-
-// find returns the newest child of a call; nil if there is none.
-func (c *Children) find(turn messages.TurnID, call messages.CallID) *Child {
-	return lastOf(c.list, func(x *Child) bool { return x.Turn == turn && x.Call == call })
 }
 
 // List returns all children, oldest first. It is the caller's.

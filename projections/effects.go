@@ -3,7 +3,6 @@ package projections
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -69,7 +68,7 @@ func (e *Effects) applyCall(x *event) {
 		c = &e.list[len(e.list)-1]
 	}
 	if c.apply(x); c.Outcome.Final() {
-		c.Output = beginning(c.Output)
+		c.Output = beginning(c.Output, MaxPreview)
 		e.open = slices.DeleteFunc(e.open, func(i int) bool { return &e.list[i] == c })
 	}
 }
@@ -83,18 +82,6 @@ func (e *Effects) find(turn messages.TurnID, call messages.CallID) *Effect {
 		}
 	}
 	return nil
-}
-
-// beginning returns what an Effect shows of an output.
-func beginning(s string) string {
-	if len(s) <= MaxPreview {
-		return s
-	}
-	cut := MaxPreview
-	for cut > MaxPreview-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut]
 }
 
 // giveUp ends chosen calls that have no outcome when their turn ends.

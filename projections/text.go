@@ -17,12 +17,10 @@ import (
 // their number is written in their place; limit 0 cuts nothing.
 func Printable(s string, limit int) string {
 	rest := 0
-	if limit > 0 && len(s) > limit {
-		cut := limit
-		for cut > 0 && cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
-			cut--
-		}
-		rest, s = len(s)-cut, s[:cut]
+	if limit > 0 {
+		whole := len(s)
+		s = beginning(s, limit)
+		rest = whole - len(s)
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -42,6 +40,18 @@ func Printable(s string, limit int) string {
 		fmt.Fprintf(&b, "… (%d more bytes)", rest)
 	}
 	return b.String()
+}
+
+// beginning returns the first bytes of s, at most limit and none of a character that is cut.
+func beginning(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for cut > 0 && cut > limit-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut]
 }
 
 // summarize returns an event's fields as name=value, zero values left out. Texts are whole.

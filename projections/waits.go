@@ -47,7 +47,8 @@ func (c *CallState) wait(self messages.AgentID) (messages.Wait, bool) {
 	default:
 		return w, false
 	}
-	w.Arguments, w.Cut = cutWait(c.Arguments)
+	w.Arguments = beginning(c.Arguments, maxWaitText)
+	w.Cut = len(w.Arguments) < len(c.Arguments)
 	return w, true
 }
 
@@ -63,20 +64,12 @@ func (t *TurnState) whyPaused() string {
 	if why != "" {
 		reason += ": " + why
 	}
-	reason, _ = cutWait(reason)
-	return reason
+	return beginning(reason, maxWaitText)
 }
 
 // maxWaitText is how many bytes of the arguments or the reason of a waiting call are sent to its
 // agent's parent.
 const maxWaitText = 2 << 10
-
-func cutWait(s string) (text string, cut bool) {
-	if len(s) <= maxWaitText {
-		return s, false
-	}
-	return strings.ToValidUTF8(s[:maxWaitText], ""), true
-}
 
 // noteWaits has the parent of the running turn's task sent a report if the turn waits for
 // something else, as of event n, than at the report before.

@@ -3,6 +3,7 @@ package projections
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -31,63 +32,34 @@ const (
 // default, and of all of them as much as a request shows. Unlike Size it walks the history, if
 // most is not the default or there is much to show.
 func (h *History) SizeShown(most int) int {
-	size := h.size
 	if most == 0 {
 		most = DefaultShow
 	}
-	if most != DefaultShow {
-		for b := range h.blobs() {
+	inAll := max(ShowInAll, most)
+	if most == DefaultShow && h.size <= inAll {
+		return h.size
+	}
+	size, left := h.size, int64(inAll)
+	for i := range slices.Backward(h.entries) {
+		e := &h.entries[i]
+		for b := range textsOf(e.item) {
 			size += shownOf(b, most)
-		}
-	}
-	if size <= max(ShowInAll, most) {
-		return size
-	}
-	return size - h.brief(most)
-}
-
-// brief returns how many bytes less are shown because the older texts are brief.
-func (h *History) brief(most int) (less int) {
-	left := int64(max(ShowInAll, most))
-	for i := len(h.entries) - 1; i >= 0; i-- {
-		for b := range h.entries[i].blobs() {
 			left -= min(b.Size, int64(most))
 		}
 		if left >= 0 {
 			continue
 		}
-		for b := range h.entries[i].blobs() {
-			less += int(min(b.Size, int64(most)) - min(b.Size, int64(min(most, ShowBriefly))))
+		for b := range textsOf(e.item) {
+			size -= int(min(b.Size, int64(most)) - min(b.Size, int64(min(most, ShowBriefly))))
 		}
 	}
-	return less
+	return size
 }
 
-// blobs yields the blobs whose text is shown.
-func (h *History) blobs() iter.Seq[*messages.Blob] {
-	return func(yield func(*messages.Blob) bool) {
-		for i := range h.entries {
-			for b := range h.entries[i].blobs() {
-				if !yield(b) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// blobs yields the blobs of the entry whose text is shown.
-func (e *entry) blobs() iter.Seq[*messages.Blob] {
-	if e.item == nil {
-		return func(func(*messages.Blob) bool) {}
-	}
-	return textsOf(e.item)
-}
-
-// textsOf yields the blobs of an item whose text is shown.
+// textsOf yields the blobs of an item whose text is shown; nil has none.
 func textsOf(item *messages.Item) iter.Seq[*messages.Blob] {
 	return func(yield func(*messages.Blob) bool) {
-		if item.Blob != nil && !yield(item.Blob) {
+		if item == nil || item.Blob != nil && !yield(item.Blob) {
 			return
 		}
 		for i := range item.Content {

@@ -230,6 +230,18 @@ func (c *CallState) apply(e *event) {
 	}
 }
 
+// needs returns what a person must decide about the call, as the kind of a messages.Wait.
+// Empty: nothing.
+func (c *CallState) needs() string {
+	switch c.Outcome {
+	case CallWaiting:
+		return messages.WaitApproval
+	case CallUnknown:
+		return messages.WaitUnknown
+	}
+	return ""
+}
+
 // ListsBelow reports whether the call is a child with something that a person must decide.
 func (c *CallState) ListsBelow() bool {
 	return c.Outcome == CallRunning && c.Child != nil && len(c.Child.Waiting) > 0

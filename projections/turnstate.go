@@ -192,7 +192,7 @@ func (t *TurnState) Call(id messages.CallID) *CallState {
 func (t *TurnState) Waiting() []messages.CallID {
 	var ids []messages.CallID
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Outcome == CallUnknown || c.Outcome == CallWaiting || c.WaitsBelow() {
+		if c := &t.Calls[i]; c.needs() != "" || c.WaitsBelow() {
 			ids = append(ids, c.ID)
 		}
 	}
@@ -210,16 +210,13 @@ func (t *TurnState) Count(outcome Outcome) int {
 	return n
 }
 
-// WaitingBelow returns how many calls wait for a person below.
-func (t *TurnState) WaitingBelow() int {
-	n := 0
+// UnderWay returns how many calls run and wait for no person.
+func (t *TurnState) UnderWay() int {
+	n := t.Count(CallRunning)
 	for i := range t.Calls {
 		if t.Calls[i].WaitsBelow() {
-			n++
+			n--
 		}
 	}
 	return n
 }
-
-// UnderWay returns how many calls run and wait for no person.
-func (t *TurnState) UnderWay() int { return t.Count(CallRunning) - t.WaitingBelow() }

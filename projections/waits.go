@@ -35,20 +35,18 @@ func (w *Work) Waits(self messages.AgentID) (list []messages.Wait, more bool) {
 
 // wait returns the entry of a call that a person must decide, and reports whether it is one.
 func (c *CallState) wait(self messages.AgentID) (messages.Wait, bool) {
-	w := messages.Wait{Agent: self.Full(), Turn: c.Turn, Call: c.ID, Tool: c.Tool}
-	switch c.Outcome {
-	case CallWaiting:
-		w.Kind, w.ArgsHash = messages.WaitApproval, c.ArgsHash
-		if at := c.ExpiresAt; !at.IsZero() {
-			w.ExpiresAt = &at
-		}
-	case CallUnknown:
-		w.Kind = messages.WaitUnknown
-	default:
-		return w, false
+	kind := c.needs()
+	if kind == "" {
+		return messages.Wait{}, false
 	}
-	w.Arguments = beginning(c.Arguments, maxWaitText)
+	w := messages.Wait{
+		Agent: self.Full(), Turn: c.Turn, Call: c.ID, Tool: c.Tool, Kind: kind,
+		Arguments: beginning(c.Arguments, maxWaitText), ArgsHash: c.ArgsHash,
+	}
 	w.Cut = len(w.Arguments) < len(c.Arguments)
+	if at := c.ExpiresAt; !at.IsZero() {
+		w.ExpiresAt = &at
+	}
 	return w, true
 }
 

@@ -136,10 +136,8 @@ func (w *Work) Waiting() (list []Waiting) {
 	}
 	for i := range w.Turn.Calls {
 		switch c := &w.Turn.Calls[i]; {
-		case c.Waits():
-			list = append(list, c.waiting(messages.WaitApproval))
-		case c.Outcome == CallUnknown:
-			list = append(list, c.waiting(messages.WaitUnknown))
+		case c.Waits() || c.Outcome == CallUnknown:
+			list = append(list, c.waiting())
 		case c.ListsBelow():
 			list = c.waitingBelow(list)
 		}
@@ -148,9 +146,9 @@ func (w *Work) Waiting() (list []Waiting) {
 	return list
 }
 
-func (c *CallState) waiting(kind string) Waiting {
+func (c *CallState) waiting() Waiting {
 	return Waiting{
-		Call: c.ID, Turn: c.Turn, Tool: c.Tool, Kind: kind, Reason: c.Reason, Arguments: c.Arguments, ArgsHash: c.ArgsHash,
+		Call: c.ID, Turn: c.Turn, Tool: c.Tool, Kind: c.needs(), Reason: c.Reason, Arguments: c.Arguments, ArgsHash: c.ArgsHash,
 		Flagged: c.Flagged, ExpiresAt: c.ExpiresAt, N: c.Since, At: c.SinceAt,
 	}
 }

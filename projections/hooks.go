@@ -27,9 +27,9 @@ const (
 // behind it, but for new arguments.
 func (t *TurnState) hookDecided(ev messages.HookDecided) {
 	end := ev.Point == PointTurnEnd
-	t.hooked(ev)
 	switch HookAction(ev.Decision) {
 	case HookPause:
+		t.hooked(ev)
 		t.hold(ev)
 	case HookFinish:
 		if !end {
@@ -46,6 +46,7 @@ func (t *TurnState) hookDecided(ev messages.HookDecided) {
 			t.answer(ev.Answer)
 		}
 	case HookContinue:
+		t.hooked(ev)
 		if end && ev.Note != "" && t.Again == "" {
 			t.again(ev.Hook)
 		}
@@ -81,14 +82,11 @@ func (t *TurnState) hold(ev messages.HookDecided) {
 	}
 }
 
-// hooked records the hooks that are not asked again at this point until the next model call or
+// hooked records a hook that is not asked again at this point until the next model call or
 // steered input: a turn that one of them has paused comes back to the same point.
 func (t *TurnState) hooked(ev messages.HookDecided) {
-	switch HookAction(ev.Decision) {
-	case HookPause, HookContinue:
-		switch ev.Point {
-		case PointTurnStart, PointBeforeModel, PointTurnEnd:
-			t.Hooked = append(t.Hooked, ev.Point+"/"+ev.Hook)
-		}
+	switch ev.Point {
+	case PointTurnStart, PointBeforeModel, PointTurnEnd:
+		t.Hooked = append(t.Hooked, ev.Point+"/"+ev.Hook)
 	}
 }

@@ -48,7 +48,10 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	turnID := messages.TurnOf(ev)
 	turnBefore, _ := r.Turns.Turn(turnID)
 	stateBefore, queueBefore := r.State.current(), r.queueText()
-	entriesBefore, openBefore := len(r.History.entries), slices.Clone(r.History.open)
+	itemsBefore, from := r.History.Len(), len(r.History.entries)
+	if len(r.History.open) > 0 {
+		from = r.History.open[0].index // results may come from here on
+	}
 	removedBefore, agentLimits := r.History.removed, r.Work.Raised
 
 	for _, v := range [...]Timed{&r.Turns, &r.Work, &r.Decisions} {
@@ -58,7 +61,7 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 		v.Apply(n, ev)
 	}
 	gone, withheld := r.withheld(removedBefore, ev)
-	c.History = append(withheld, r.newItems(n, entriesBefore-gone, openBefore)...)
+	c.History = append(withheld, r.newItems(n, from-gone)...)
 	c.State = stateChanges(nil, "", stateBefore, r.State.current())
 	if turn, ok := r.Turns.Turn(turnID); ok {
 		c.Turn = turnChanges(turnBefore, turn)
@@ -72,8 +75,8 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	if compacted, ok := ev.(messages.HistoryCompacted); ok {
 		c.History = []string{fmt.Sprintf("* %d items are gone, the message stands for them", compacted.Dropped), "+ " + itemText(messages.Text(messages.RoleDeveloper, compacted.Text))}
 	}
-	if entriesBefore > 0 && len(r.History.entries) == 0 {
-		c.History = []string{fmt.Sprintf("* all %d items are gone", entriesBefore-len(openBefore))}
+	if itemsBefore > 0 && len(r.History.entries) == 0 {
+		c.History = []string{fmt.Sprintf("* all %d items are gone", itemsBefore)}
 	}
 	for i, now := range r.queueText() {
 		c.Queue = append(c.Queue, listChanges(now.came, now.went, queueBefore[i].list, now.list)...)
@@ -125,19 +128,10 @@ func (r *Replay) withheld(before *withheld, ev messages.Event) (gone int, lines 
 	return 0, nil
 }
 
-// newItems returns what event n added: entries at the end, and a result in the entry that was
-// kept for it.
-func (r *Replay) newItems(n messages.EventNumber, before int, open []openCall) []string {
-	var lines []string
-	for _, o := range open {
-		if o.index >= len(r.History.entries) {
-			continue // cleared
-		}
-		if e := &r.History.entries[o.index]; e.n == n {
-			lines = append(lines, "+ "+itemText(e.view().Item))
-		}
-	}
-	for i := before; i < len(r.History.entries); i++ {
+// newItems returns what event n added from an entry on: new ones, and results in the entries that
+// were kept for them.
+func (r *Replay) newItems(n messages.EventNumber, from int) (lines []string) {
+	for i := from; i < len(r.History.entries); i++ {
 		if e := &r.History.entries[i]; e.n == n {
 			lines = append(lines, "+ "+itemText(e.view().Item))
 		}
@@ -204,14 +198,11 @@ func stateChanges(lines []string, path string, before, after any) []string {
 	if !wasObject || !isObject {
 		was, is := string(encodeJSON(before)), string(encodeJSON(after))
 		if was != is {
-			lines = append(lines, fmt.Sprintf("%s: %s -> %s", pathOr(path, "(all)"), was, is))
+			lines = append(lines, fmt.Sprintf("%s: %s -> %s", cmp.Or(path, "(all)"), was, is))
 		}
 		return lines
 	}
 	names := maps.Clone(old)
-	if names == nil {
-		names = make(map[string]any)
-	}
 	maps.Copy(names, now)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -227,13 +218,6 @@ func stateChanges(lines []string, path string, before, after any) []string {
 		}
 	}
 	return lines
-}
-
-func pathOr(path, other string) string {
-	if path == "" {
-		return other
-	}
-	return path
 }
 
 func listChanges(came, went string, before, after []string) []string {

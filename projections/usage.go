@@ -61,33 +61,39 @@ type Usage struct {
 
 // Apply folds event number n.
 func (u *Usage) Apply(n messages.EventNumber, ev messages.Event) {
-	switch f := messages.FieldsOf(ev); {
+	f := messages.FieldsOf(ev)
+	same := func(c *ModelCall) bool { return c.Call == f.Call }
+	switch {
 	case f.Is(messages.BeginsModelCall):
-		u.take(f.Call)
-		u.asked = append(u.asked, ModelCall{Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: messages.ModelOf(ev)})
+		u.take(same)
+		u.asked = append(u.asked, modelCall(f, ev))
 	case f.Is(messages.EndsModelCall) && f.Is(messages.Lost):
-		u.lose(n, func(c ModelCall) bool { return c.Call == f.Call })
+		u.lose(n, same)
 	case f.Is(messages.EndsModelCall) && f.Call != "": // a history may be compacted without a call
-		u.ended(n, f, ev)
+		c := modelCall(f, ev)
+		if !f.Is(messages.Summarizes) {
+			c.Answered = c.Model
+		}
+		for _, asked := range u.take(same) {
+			c.Model = cmp.Or(asked.Model, c.Model)
+		}
+		c.N = n
+		u.add(c)
 	case f.Is(messages.EndsTurn):
-		u.lose(n, func(c ModelCall) bool { return c.Turn != "" })
+		u.lose(n, func(c *ModelCall) bool { return c.Turn != "" })
 	case f.Is(messages.EndsAgent):
 		*u = Usage{}
 	}
 }
 
-// ended adds a call that has ended.
-func (u *Usage) ended(n messages.EventNumber, f messages.Fields, ev messages.Event) {
-	model := messages.ModelOf(ev)
-	c := ModelCall{N: n, Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: cmp.Or(u.take(f.Call).Model, model), Failed: messages.KindOf(ev)}
+// modelCall returns the call that an event begins or ends, as the event reports it.
+func modelCall(f messages.Fields, ev messages.Event) ModelCall {
+	c := ModelCall{Turn: f.Turn, Step: messages.StepOf(ev), Call: f.Call, Model: messages.ModelOf(ev), Failed: messages.KindOf(ev)}
 	c.Usage, c.Cost, _ = UsedBy(ev)
-	if !f.Is(messages.Summarizes) {
-		c.Answered = model
-	}
 	if failed, ok := ev.(messages.CompactionFailed); ok && failed.Unknown {
 		c.Failed, c.Lost = "", true
 	}
-	u.add(c)
+	return c
 }
 
 // UsageAfter returns the fold of what comes after asked: calls without an outcome, as another
@@ -97,29 +103,23 @@ func UsageAfter(asked []ModelCall) *Usage { return &Usage{asked: slices.Clone(as
 // Asked returns the model calls that have no outcome yet, oldest first.
 func (u *Usage) Asked() []ModelCall { return slices.Clone(u.asked) }
 
-// take drops a call that was asked and returns it.
-func (u *Usage) take(call messages.CallID) (asked ModelCall) {
-	u.asked = slices.DeleteFunc(u.asked, func(c ModelCall) bool {
-		if c.Call == call {
-			asked = c
+// take drops chosen calls without an outcome and returns them.
+func (u *Usage) take(chosen func(*ModelCall) bool) (taken []ModelCall) {
+	for i := range u.asked {
+		if c := &u.asked[i]; chosen(c) {
+			taken = append(taken, *c)
 		}
-		return c.Call == call
-	})
-	return asked
+	}
+	u.asked = without(u.asked, chosen)
+	return taken
 }
 
 // lose adds chosen calls without an outcome as lost ones.
-func (u *Usage) lose(n messages.EventNumber, chosen func(ModelCall) bool) {
-	rest := u.asked[:0]
-	for _, c := range u.asked {
-		if !chosen(c) {
-			rest = append(rest, c)
-			continue
-		}
+func (u *Usage) lose(n messages.EventNumber, chosen func(*ModelCall) bool) {
+	for _, c := range u.take(chosen) {
 		c.N, c.Lost = n, true
 		u.add(c)
 	}
-	u.asked = rest
 }
 
 func (u *Usage) add(c ModelCall) {

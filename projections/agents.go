@@ -47,7 +47,8 @@ type AgentFilter struct {
 
 func (f AgentFilter) admits(a messages.AgentID, r agentRow) bool {
 	return (f.Tenant == "" || f.Tenant == a.Tenant) && (f.Kind == "" || f.Kind == a.Kind) &&
-		(!f.Failed || r.failed != "") && (f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
+		(f.Phase == r.phase || f.Phase == "" && (f.Deleted || r.phase != PhaseDeleted)) &&
+		(!f.Failed || r.failed != "") && (f.Since.IsZero() || r.updated >= f.Since.UnixNano())
 }
 
 func compareAgents(a, b messages.AgentID) int {
@@ -60,7 +61,7 @@ func compareAgents(a, b messages.AgentID) int {
 type Agents struct {
 	mu    sync.RWMutex
 	rows  map[messages.AgentID]agentRow
-	order []messages.AgentID // all but those in added, sorted; some may have been removed
+	order []messages.AgentID // all but those in added, sorted
 	added []messages.AgentID // in no order
 	names map[string]string  // tenants, kinds, phases, owners and reasons, each once in memory
 	// in is how many agents each partition has, deleted ones left out.
@@ -104,7 +105,12 @@ func (l *Agents) Apply(row Agent) bool {
 		r.updated = row.Updated.UnixNano()
 	}
 	l.rows[id] = r
-	l.count(id, old.lives(), r.lives())
+	switch was, is := old.lives(), r.lives(); {
+	case is && !was:
+		l.in[id.Partition()]++
+	case was && !is:
+		l.in[id.Partition()]--
+	}
 	return true
 }
 
@@ -115,24 +121,6 @@ func (l *Agents) name(s string) string {
 		l.names[known] = known
 	}
 	return known
-}
-
-// Remove drops an agent from the list.
-func (l *Agents) Remove(a messages.AgentID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.count(a, l.rows[a].lives(), false)
-	delete(l.rows, a)
-}
-
-// count counts an agent that was added, removed or deleted. l.mu is held.
-func (l *Agents) count(a messages.AgentID, was, is bool) {
-	switch {
-	case is && !was:
-		l.in[a.Partition()]++
-	case was && !is:
-		l.in[a.Partition()]--
-	}
 }
 
 // In returns how many agents a partition has, deleted ones left out.
@@ -173,7 +161,7 @@ func (l *Agents) List(f AgentFilter) (list []Agent) {
 		if f.Tenant != "" && a.Tenant > f.Tenant {
 			break
 		}
-		if r, ok := l.rows[a]; ok && f.admits(a, r) {
+		if r := l.rows[a]; f.admits(a, r) {
 			list = append(list, r.row(a))
 		}
 		if f.Limit > 0 && len(list) == f.Limit {
@@ -190,10 +178,8 @@ func (l *Agents) sort() {
 	if len(l.added) == 0 {
 		return
 	}
-	l.order = slices.DeleteFunc(append(l.order, l.added...), func(a messages.AgentID) bool { _, ok := l.rows[a]; return !ok })
-	l.added = nil
+	l.order, l.added = append(l.order, l.added...), nil
 	slices.SortFunc(l.order, compareAgents)
-	l.order = slices.Compact(l.order) // one that was removed may have come back
 }
 
 // lives reports whether there is a row and its agent is not deleted.

@@ -223,7 +223,7 @@ func (c *CallState) apply(e *event) {
 	if ev, ok := e.Event.(messages.ChildSpawned); ok {
 		c.Child = &ChildCall{Agent: ev.Child, Input: ev.Input, Limits: ev.Limits, Detached: ev.Detached}
 	} else if w, ok := childWaits(e.Event); ok && c.Child != nil {
-		c.Child.N, c.Child.Waiting, c.Child.More, c.Child.Busy = w.N, w.Waiting, w.More, w.Busy
+		c.Child.ChildWaiting = w
 		c.Since, c.SinceAt = e.n, e.at
 	} else if r := resultOf(e.Event); r.outcome != "" {
 		c.Blob = r.blob
@@ -257,12 +257,6 @@ type ChildCall struct {
 	// Limits are its share of what was left.
 	Limits   messages.Limits
 	Detached bool
-	// N is the child's event as of which Waiting is known.
-	N messages.EventNumber
-	// Waiting is what it and those below it wait for; Busy reports whether something
-	// else happens there meanwhile.
-	Waiting []messages.Wait
-	Busy    bool
-	// More reports whether more waits than Waiting holds.
-	More bool
+	// ChildWaiting is what it and those below it wait for. The zero value: nothing.
+	messages.ChildWaiting
 }

@@ -2,7 +2,6 @@ package projections
 
 import (
 	"slices"
-	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -24,27 +23,15 @@ func TimerID(what string, call messages.CallID) string { return what + ":" + str
 // zero value has none.
 type Timers struct {
 	// Turn are those of the running turn, Scheduled those that bring an input.
-	Turn      []TurnTimer
+	Turn      []messages.TimerSet
 	Scheduled []Scheduled
 }
 
-// TurnTimer is a timer of a turn.
-type TurnTimer struct {
-	ID      string
-	For     string
-	Call    messages.CallID
-	Set, At time.Time
-}
-
-// Scheduled is an input that comes later, or again and again.
+// Scheduled is an input that comes later, or again and again. Its Input is never nil.
 type Scheduled struct {
-	Timer string
-	// N is the timer.set that names the next time.
-	N       messages.EventNumber
-	Set, At time.Time
-	// Cron is when it comes again, in the time zone Zone. Empty: never.
-	Cron, Zone string
-	Input      messages.Input // without its Schedule
+	messages.TimerSet
+	// N is the event that names the next time.
+	N messages.EventNumber
 }
 
 func (t *Timers) apply(e *event) {
@@ -93,35 +80,36 @@ func (t *Timers) over(turn messages.TurnID, timer endedTimer) {
 func (t *Timers) set(n messages.EventNumber, ev messages.TimerSet) {
 	if ev.Turn != "" {
 		t.drop(ev.Turn, ev.Timer)
-		t.Turn = append(t.Turn, TurnTimer{ID: ev.Timer, For: ev.For, Call: ev.Call, Set: ev.Set, At: ev.At})
+		t.Turn = append(t.Turn, ev)
 		return
 	}
-	sc := Scheduled{Timer: ev.Timer, N: n, Set: ev.Set, At: ev.At, Cron: ev.Cron, Zone: ev.Zone}
 	old := t.Schedule(ev.Timer)
-	if ev.Input != nil {
-		sc.Input = *ev.Input
-	} else if old != nil {
-		sc.Input = old.Input
+	switch {
+	case ev.Input != nil:
+	case old != nil:
+		ev.Input = old.Input
+	default:
+		ev.Input = &messages.Input{}
 	}
 	if old != nil {
-		*old = sc
+		*old = Scheduled{ev, n}
 		return
 	}
-	t.Scheduled = append(t.Scheduled, sc)
+	t.Scheduled = append(t.Scheduled, Scheduled{ev, n})
 }
 
 func (t *Timers) drop(turn messages.TurnID, id string) {
 	if turn == "" {
 		t.Scheduled = without(t.Scheduled, func(sc *Scheduled) bool { return sc.Timer == id })
 	} else {
-		t.Turn = without(t.Turn, func(x *TurnTimer) bool { return x.ID == id })
+		t.Turn = without(t.Turn, func(x *messages.TimerSet) bool { return x.Timer == id })
 	}
 }
 
 // OfTurn returns the turn's timer with this id, valid until the next event; nil if it is not
 // set.
-func (t *Timers) OfTurn(id string) *TurnTimer {
-	return firstOf(t.Turn, func(x *TurnTimer) bool { return x.ID == id })
+func (t *Timers) OfTurn(id string) *messages.TimerSet {
+	return firstOf(t.Turn, func(x *messages.TimerSet) bool { return x.Timer == id })
 }
 
 // Schedule returns the scheduled input of a timer, valid until the next event; nil if there

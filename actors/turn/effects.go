@@ -86,7 +86,7 @@ func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 		list = append(list, e)
 	}
 	for _, tm := range s.Timers.Turn {
-		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.ID, Until: tm.At})
+		list = append(list, Effect{Do: Wait, Turn: t.ID, Timer: tm.Timer, Until: tm.At})
 	}
 	return list
 }

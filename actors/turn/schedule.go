@@ -86,7 +86,7 @@ const maxMissed = 1000
 // have passed it comes once. What is said against it is a fact: it does not come
 // later, and the times after it are not lost.
 func (d *decision) fire(sc projections.Scheduled) {
-	in := sc.Input
+	in := *sc.Input
 	if sc.Cron != "" {
 		in.ID = messages.TimerInputID(sc.Timer, sc.N)
 	}

@@ -21,7 +21,7 @@ func (s *State) Size() int {
 		}
 	}
 	for i := range s.Timers.Scheduled {
-		in := &s.Timers.Scheduled[i].Input
+		in := s.Timers.Scheduled[i].Input
 		size += projections.Held(in.Content) + len(in.Metadata)
 	}
 	lists := len(s.Inputs.Queued) + len(s.Inputs.Steered) + len(s.Timers.Scheduled) + len(s.Outbox.Messages) + len(s.Outbox.Tasks) + len(s.Decisions.List)

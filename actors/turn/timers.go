@@ -24,13 +24,13 @@ func (d *decision) cancel(id string) {
 
 func (d *decision) cancelTimers() {
 	for len(d.s.Timers.Turn) > 0 {
-		d.cancel(d.s.Timers.Turn[0].ID)
+		d.cancel(d.s.Timers.Turn[0].Timer)
 	}
 }
 
 // ran is for how long a timer has run, never less than nothing: clocks of
 // different nodes differ.
-func (d *decision) ran(tm *projections.TurnTimer) int64 {
+func (d *decision) ran(tm *messages.TimerSet) int64 {
 	return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0)
 }
 

@@ -3,7 +3,6 @@ package projections
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 )
@@ -134,34 +133,4 @@ func UnusualFinish(finish string) string {
 // asksForTool reports whether an answer has calls that can run.
 func asksForTool(ev messages.ModelCompleted) bool {
 	return !messages.CutOff(ev.Finish) && slices.ContainsFunc(ev.Items, func(item messages.Item) bool { return item.Type == messages.ItemCall })
-}
-
-// Summary is a summary of the history up to event Upto that a model is asked for.
-type Summary struct {
-	// Turn waits for it. Empty: none does.
-	Turn    messages.TurnID
-	Call    messages.CallID
-	Attempt int
-	Upto    messages.EventNumber
-	// Digest is that of the part of the history that it stands for.
-	Digest messages.Digest
-	Model  string
-	Keep   int
-	// NotBefore is when the attempt may begin. Zero: at once.
-	NotBefore time.Time
-	// Tokens and Cost are what it is expected to use.
-	Tokens int
-	Cost   messages.Cost
-	Reason string
-}
-
-func summaryOf(ev messages.CompactionRequested) *Summary {
-	s := &Summary{
-		Turn: ev.Turn, Call: ev.Call, Attempt: ev.Attempt, Upto: ev.Upto, Digest: messages.Digest(ev.Digest), Model: ev.Model,
-		Keep: ev.Keep, Tokens: ev.Tokens, Cost: ev.Cost, Reason: ev.Reason,
-	}
-	if ev.NotBefore != nil {
-		s.NotBefore = *ev.NotBefore
-	}
-	return s
 }

@@ -23,8 +23,9 @@ type Work struct {
 	// Raised are limits of the agent that a person has set: they hold in place of
 	// the definition's.
 	Raised messages.Limits
-	// Summary is being made of the older part of the history; nil: none is.
-	Summary *Summary
+	// Summary is the request for a summary of the older part of the history that is under way;
+	// nil: none is.
+	Summary *messages.CompactionRequested
 
 	origin
 }
@@ -42,7 +43,7 @@ func (w *Work) Apply(n messages.EventNumber, ev messages.Event) {
 			w.Used.Steps++
 		}
 	case messages.CompactionRequested:
-		w.Summary = summaryOf(ev)
+		w.Summary = &ev
 	default:
 		w.drop(e)
 	}

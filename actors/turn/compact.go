@@ -54,7 +54,7 @@ func (d *decision) compact(cut projections.Cut, keep int, reason string) {
 		d.window(cut, t.ID, reason)
 		return
 	}
-	d.summarize(projections.Summary{Turn: t.ID, Keep: keep, Reason: reason}, cut)
+	d.summarize(messages.CompactionRequested{Turn: t.ID, Keep: keep, Reason: reason}, cut)
 }
 
 // shorter returns what is to go from a request that was too long, and how many items are wanted
@@ -121,7 +121,7 @@ func (d *decision) compactHistory(c messages.Compact) error {
 	case d.s.Summary != nil:
 		return messages.Refuse(messages.Busy, "a summary of the history is being made (call %s): wait for it, or compact it with how window", d.s.Summary.Call)
 	default:
-		d.summarize(projections.Summary{Keep: d.keep(c.Keep), Reason: c.Reason}, cut)
+		d.summarize(messages.CompactionRequested{Keep: d.keep(c.Keep), Reason: c.Reason}, cut)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func windowReason(why, reason string) string {
 }
 
 // summarize intends an attempt at a summary. One that a limit does not allow becomes a window.
-func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
+func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut) {
 	def := d.env.Definition
 	s.Model = def.Compact.Model
 	if s.Model == "" {
@@ -159,15 +159,9 @@ func (d *decision) summarize(s projections.Summary, cut projections.Cut) {
 			return
 		}
 	}
-	ev := messages.CompactionRequested{
-		Turn: s.Turn, Call: messages.CallID(fmt.Sprintf("s%d", d.number())), Attempt: s.Attempt + 1, Upto: cut.Upto, Digest: string(cut.Digest),
-		Model: s.Model, Keep: s.Keep, Tokens: need.Tokens, Cost: need.Cost, Reason: s.Reason,
-	}
-	if !s.NotBefore.IsZero() {
-		at := stored(s.NotBefore)
-		ev.NotBefore = &at
-	}
-	d.emit(ev)
+	s.Call, s.Attempt = messages.CallID(fmt.Sprintf("s%d", d.number())), s.Attempt+1
+	s.Upto, s.Digest, s.Tokens, s.Cost = cut.Upto, string(cut.Digest), need.Tokens, need.Cost
+	d.emit(s)
 }
 
 // tooMuch reports whether a limit does not allow so much more.
@@ -194,9 +188,9 @@ func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken 
 
 // summarized puts a summary in its place, unless the history is another one by now: then it is
 // made again.
-func (d *decision) summarized(c projections.Summary, o Summarized) {
+func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
-	if d.s.History.DigestBefore(c.Upto) != c.Digest {
+	if d.s.History.DigestBefore(c.Upto) != messages.Digest(c.Digest) {
 		d.summaryFailed(c, SummaryErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
 		d.summaryAgain(c, time.Time{})
 		return
@@ -212,7 +206,7 @@ func (d *decision) summarized(c projections.Summary, o Summarized) {
 	d.emit(ev)
 }
 
-func (d *decision) summaryErred(c projections.Summary, o SummaryErred) {
+func (d *decision) summaryErred(c messages.CompactionRequested, o SummaryErred) {
 	d.summaryFailed(c, o)
 	if !o.Temporary {
 		c.Attempt = maxSummaries
@@ -221,7 +215,7 @@ func (d *decision) summaryErred(c projections.Summary, o SummaryErred) {
 }
 
 // summaryFailed records what came of an attempt, and what that has used.
-func (d *decision) summaryFailed(c projections.Summary, o SummaryErred) {
+func (d *decision) summaryFailed(c messages.CompactionRequested, o SummaryErred) {
 	ev := messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
 		Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage),
@@ -248,13 +242,16 @@ func (d *decision) dropSummary(turn messages.TurnID, why string) {
 
 // summaryAgain tries again what has failed. After the last attempt what would
 // have been summarized is left out.
-func (d *decision) summaryAgain(c projections.Summary, notBefore time.Time) {
+func (d *decision) summaryAgain(c messages.CompactionRequested, notBefore time.Time) {
 	switch cut := d.cut(c.Keep); {
 	case cut.Upto == 0:
 	case c.Attempt >= maxSummaries:
 		d.window(cut, c.Turn, windowReason("no summary could be made", c.Reason))
 	default:
-		c.NotBefore = notBefore
+		if c.NotBefore = nil; !notBefore.IsZero() {
+			at := stored(notBefore)
+			c.NotBefore = &at
+		}
 		d.summarize(c, cut)
 	}
 }

@@ -52,7 +52,11 @@ func (s *State) Effects() []Effect {
 	}
 	list = append(list, s.sends()...)
 	if c := s.Summary; c != nil {
-		list = append(list, Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Until: c.NotBefore})
+		e := Effect{Do: Summarize, Turn: c.Turn, Call: c.Call, Attempt: c.Attempt}
+		if c.NotBefore != nil {
+			e.Until = *c.NotBefore
+		}
+		list = append(list, e)
 	}
 	if sc := s.Timers.Next(); sc != nil { // one at a time: there may be many
 		list = append(list, Effect{Do: Wait, Timer: sc.Timer, Until: sc.At})

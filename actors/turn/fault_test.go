@@ -89,7 +89,7 @@ var faults = []fault{
 	{"a summary without reported usage is free", "(*decision).summarized",
 		`ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost`, `ev.Unknown = true`},
 	{"take a summary of another history", "(*decision).summarized",
-		`DigestBefore(c.Upto) != c.Digest`, `DigestBefore(c.Upto) == "-"`},
+		`DigestBefore(c.Upto) != messages.Digest(c.Digest)`, `DigestBefore(c.Upto) == "-"`},
 	{"a summary outlives its turn", "(*decision).settleCalls",
 		`d.dropSummary(t.ID, why)`, ``},
 	{"a summary is made while its turn is paused", "(*decision).pause",

@@ -35,9 +35,7 @@ type Change struct {
 type Replay struct {
 	History   History
 	State     State
-	Turns     Turns
 	Work      Work
-	Usage     Usage
 	Decisions Decisions
 }
 
@@ -46,7 +44,7 @@ type Replay struct {
 func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messages.Event) Change {
 	c := Change{N: n, Seq: seq, At: at.UTC(), Type: ev.EventType(), Summary: summarize(ev)}
 	turnID := messages.TurnOf(ev)
-	turnBefore, _ := r.Turns.Turn(turnID)
+	turnBefore := r.Work.turn(turnID)
 	stateBefore, queueBefore := r.State.current(), r.queueText()
 	itemsBefore, from := r.History.Len(), len(r.History.entries)
 	if len(r.History.open) > 0 {
@@ -54,16 +52,14 @@ func (r *Replay) Step(n messages.EventNumber, at time.Time, seq uint64, ev messa
 	}
 	removedBefore, agentLimits := r.History.removed, r.Work.Raised
 
-	for _, v := range [...]Timed{&r.Turns, &r.Work, &r.Decisions} {
-		v.At(at, nil)
-	}
-	for _, v := range [...]View{&r.History, &r.State, &r.Turns, &r.Work, &r.Usage, &r.Decisions} {
+	r.Work.At(at, nil)
+	for _, v := range [...]View{&r.History, &r.State, &r.Work, &r.Decisions} {
 		v.Apply(n, ev)
 	}
 	gone, withheld := r.withheld(removedBefore, ev)
 	c.History = append(withheld, r.newItems(n, from-gone)...)
 	c.State = stateChanges(nil, "", stateBefore, r.State.current())
-	if turn, ok := r.Turns.Turn(turnID); ok {
+	if turn := r.Work.turn(turnID); turn.ID != "" {
 		c.Turn = turnChanges(turnBefore, turn)
 		if m := turn.Phase; turnBefore.Ended == 0 && (m == Failed || m == Aborted) {
 			c.History = append(c.History, fmt.Sprintf("* items of turn %s are marked %s", turn.ID, m))

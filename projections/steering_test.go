@@ -359,7 +359,7 @@ func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 		w.Apply(messages.EventNumber(i+1), ev)
 	}
 	want := Turn{ID: "t1", Inputs: []string{"u1", "u2"}, Phase: Paused, Reason: "approval", Message: "approve it", Waiting: []messages.CallID{"c"}, Started: 1, Limits: messages.Limits{MaxSteps: 5}}
-	if got, _ := turns.Turn("t1"); !reflect.DeepEqual(got, want) {
+	if got := turns.List()[0]; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	w.Apply(4, messages.BudgetRaised{Scope: "agent", Limits: messages.Limits{MaxSteps: 7}})
@@ -369,7 +369,7 @@ func TestTurnsTellWhyTheyWait(t *testing.T) { // A17, A40
 		t.Errorf("%s, %v", line, err)
 	}
 	turns.Apply(4, messages.TurnResumed{Turn: "t1", MaxSteps: 9})
-	if got, _ := turns.Turn("t1"); got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
+	if got := turns.List()[0]; got.Phase != Running || got.Reason+got.Message != "" || got.Waiting != nil || got.Limits.MaxSteps != 9 {
 		t.Errorf("resumed: %+v", got)
 	}
 }

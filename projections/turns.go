@@ -70,7 +70,10 @@ type Turns struct {
 // first terminal event of a turn is final.
 func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	e := t.event(n, ev)
-	turn := t.find(e.Turn)
+	var turn *Turn // nearly always the newest
+	if e.Turn != "" {
+		turn = lastOf(t.turns, func(turn *Turn) bool { return turn.ID == e.Turn })
+	}
 	switch {
 	case e.Is(messages.EndsAgent):
 		t.turns = nil
@@ -84,14 +87,6 @@ func (t *Turns) Apply(n messages.EventNumber, ev messages.Event) {
 	case turn != nil && !e.Is(messages.BeginsTurn):
 		turn.apply(e)
 	}
-}
-
-// find returns the turn with this id; nil if there is none. It is nearly always the newest.
-func (t *Turns) find(id messages.TurnID) *Turn {
-	if id == "" {
-		return nil
-	}
-	return lastOf(t.turns, func(turn *Turn) bool { return turn.ID == id })
 }
 
 // Why a turn is paused when it is not for a limit.
@@ -169,25 +164,11 @@ func (t *Turn) take(inputs []string) {
 	}
 }
 
-// Turn returns the turn with this id, and reports whether there is one.
-func (t *Turns) Turn(id messages.TurnID) (Turn, bool) {
-	if turn := t.find(id); turn != nil {
-		return turn.clone(), true
-	}
-	return Turn{}, false
-}
-
 // List returns every turn, oldest first.
 func (t *Turns) List() []Turn {
-	list := make([]Turn, len(t.turns))
-	for i := range t.turns {
-		list[i] = t.turns[i].clone()
+	list := slices.Clone(t.turns)
+	for i := range list {
+		list[i].Inputs, list[i].Waiting = slices.Clone(list[i].Inputs), slices.Clone(list[i].Waiting)
 	}
 	return list
-}
-
-func (t *Turn) clone() Turn {
-	c := *t
-	c.Inputs, c.Waiting = slices.Clone(t.Inputs), slices.Clone(t.Waiting)
-	return c
 }

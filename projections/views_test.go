@@ -116,7 +116,7 @@ func TestSummariesThatNobodyTellsOf(t *testing.T) { // A52, A86
 	if got := a.Usage.Total(); got != (Used{3, 1, usage, 7}) {
 		t.Errorf("usage: %+v", got)
 	}
-	if got, _ := a.Turns.Turn("t1"); got.Usage != usage || got.Cost != 7 {
+	if got := a.Turns.List()[0]; got.Usage != usage || got.Cost != 7 {
 		t.Errorf("turn: %+v, %d", got.Usage, got.Cost)
 	}
 	if got := a.Accounts(); got.Agent.Used != (Use{Tokens: 23, Cost: 207}) || got.Turn.Used != got.Agent.Used {

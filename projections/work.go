@@ -84,6 +84,17 @@ func (w *Work) start(ev messages.TurnStarted) {
 	w.Turn = t
 }
 
+// turn returns the running turn, or the newest that ended, if it is the one with this id; the
+// zero value: neither is.
+func (w *Work) turn(id messages.TurnID) Turn {
+	for _, t := range [...]*TurnState{w.Turn, w.Ended} {
+		if t != nil && t.ID == id {
+			return t.Turn
+		}
+	}
+	return Turn{}
+}
+
 // raised folds limits that a person has set: one of them that was reached no longer holds the turn.
 func (w *Work) raised(ev messages.BudgetRaised) {
 	if ev.Scope == "agent" {

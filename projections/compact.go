@@ -64,7 +64,6 @@ func (h *History) Cut(keep, most int) Cut {
 func (h *History) cutAt(most int) int {
 	step, turn, open := 0, 0, 0
 	size, stays, toStep, toTurn := 0, 0, 0, 0 // in bytes; stays is the inputs of the turn at hand
-	part := make([]messages.Part, 1)
 	first := h.standIn()
 	for i := first; i < len(h.entries) && i <= most; i++ {
 		e := &h.entries[i]
@@ -83,9 +82,8 @@ func (h *History) cutAt(most int) int {
 		case e.form == whole && e.item.Type == messages.ItemCall:
 			open++
 		}
-		entry := sizeOf(e.asItem(part))
-		if size += entry; h.staysIn(e, e.turn) {
-			stays += entry
+		if size += e.size(); h.staysIn(e, e.turn) {
+			stays += e.size()
 		}
 	}
 	if 2*toTurn >= toStep {
@@ -187,9 +185,7 @@ func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) 
 			continue
 		}
 		h.entries = append(h.entries, *e)
-		if e.n != 0 {
-			h.size += sizeOf(e.asItem(make([]messages.Part, 1)))
-		}
+		h.size += e.size()
 	}
 	gone := len(old) - len(h.entries)
 	for i := range h.open {

@@ -368,6 +368,14 @@ func sizeOf(item messages.Item) int {
 	return size
 }
 
+// size returns sizeOf the entry as an item.
+func (e *entry) size() int {
+	if e.item != nil {
+		return sizeOf(*e.item)
+	}
+	return len(e.text)
+}
+
 // View returns the items with their events and marks, on the terms of [History.Items].
 func (h *History) View() []HistoryItem {
 	view := make([]HistoryItem, 0, h.Len())

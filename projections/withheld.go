@@ -58,7 +58,7 @@ func (h *History) withhold(n messages.EventNumber, ev messages.TurnFailed) {
 			continue
 		}
 		now.entries = append(now.entries, *e)
-		h.size -= sizeOf(e.asItem(make([]messages.Part, 1)))
+		h.size -= e.size()
 	}
 	h.replace(kept)
 	if ev.Note != "" {
@@ -95,7 +95,7 @@ func (h *History) restore(turn messages.TurnID) {
 		return gone
 	})
 	for _, e := range back.entries {
-		h.size += sizeOf(e.asItem(make([]messages.Part, 1)))
+		h.size += e.size()
 		kept = append(kept, e)
 	}
 	h.replace(kept)

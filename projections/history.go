@@ -130,18 +130,18 @@ func (h *History) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.HookDecided:
 		h.say(n, ev.Turn, messages.RoleAssistant, ev.Answer)
 		h.say(n, ev.Turn, messages.RoleDeveloper, ev.Note)
-	case messages.AgentCleared, messages.AgentDeleted:
-		*h = History{}
 	case messages.HistoryCompacted:
 		h.compact(n, ev)
 	default:
+		f := messages.FieldsOf(ev)
 		if r := resultOf(ev); r.outcome != "" {
-			h.outcome(n, messages.TurnOf(ev), messages.CallOf(ev), r)
-			return
-		}
-		inputs, _ := messages.Ended(ev) // an answered turn has shown them, no other turn will
-		for _, id := range inputs {
-			h.take(id)
+			h.outcome(n, f.Turn, f.Call, r)
+		} else if f.Is(messages.ClearsAgent) {
+			*h = History{}
+		} else if f.Is(messages.EndsInput) { // an answered turn has shown them, no other turn will
+			for _, id := range messages.InputsOf(ev) {
+				h.take(id)
+			}
 		}
 	}
 }
@@ -355,13 +355,7 @@ func (h *History) Len() int { return len(h.entries) - len(h.open) }
 func (h *History) Size() int { return h.size }
 
 func sizeOf(item messages.Item) int {
-	size := len(item.Arguments) + len(item.Output) + sizeOfBlob(item.Blob)
-	for i := range item.Content {
-		size += len(item.Content[i].Text)
-		if item.Content[i].Type == "text" {
-			size += sizeOfBlob(item.Content[i].Blob)
-		}
-	}
+	size := len(item.Arguments) + len(item.Output) + sizeOfBlob(item.Blob) + TextSize(item.Content)
 	if size == 0 {
 		return len(item.Raw) + sizeOfBlob(item.RawBlob)
 	}

@@ -35,7 +35,7 @@ func (a *agent) deliver(d *Deliver, sender *actor.PID) {
 // refuses returns why a command cannot be given to the machine. Nil: it can.
 func (a *agent) refuses(d *Deliver) *messages.Error {
 	name := d.Command.CommandType()
-	switch deleted := a.state.DeletedAt; {
+	switch deleted := a.state.Life.DeletedAt; {
 	case a.ctx.Err() != nil: // what is not begun must not be applied
 		return changingHands(a.id.Partition())
 	case !d.Deadline.IsZero() && !time.Now().Before(d.Deadline):

@@ -17,20 +17,24 @@ type Life struct {
 	// Deleted is set from the agent's end until it is created again. Nil: it exists, or never
 	// did.
 	Deleted *Deleted
+	// DeletedAt is when the newest tombstone was written, as [Life.At] or [Life.Written] report
+	// it. It stays when the agent is created again. Zero: there is none.
+	DeletedAt time.Time
 
 	origin
 }
 
 // Deleted is the end of an agent, as its tombstone records it.
 type Deleted struct {
-	Deletion
+	N      messages.EventNumber // of the tombstone
+	Reason string
 	// Upto is how far the removal goes in the streams beside the log.
 	Upto messages.Extent
 }
 
 // Deletion is the end of an agent as views show it.
 type Deletion struct {
-	// N is the number of the tombstone, At when it was written, where [Life.At] was called.
+	// N is the number of the tombstone, At when it was written.
 	N      messages.EventNumber `json:"n"`
 	At     time.Time            `json:"at,omitzero"`
 	Reason string               `json:"reason,omitempty"`
@@ -44,7 +48,14 @@ func (l *Life) Apply(n messages.EventNumber, ev messages.Event) {
 	case messages.AgentConfigured:
 		l.Definition = ev.Definition
 	case messages.AgentDeleted:
-		*l = Life{Deleted: &Deleted{Deletion: Deletion{N: n, At: l.at, Reason: ev.Reason}, Upto: ev.Upto}, origin: l.origin}
+		*l = Life{Deleted: &Deleted{N: n, Reason: ev.Reason, Upto: ev.Upto}, DeletedAt: l.at, origin: l.origin}
+	}
+}
+
+// Written sets when event n was written, for a caller that applies events before they are.
+func (l *Life) Written(n messages.EventNumber, at time.Time) {
+	if l.Deleted != nil && l.Deleted.N == n {
+		l.DeletedAt = at
 	}
 }
 
@@ -53,6 +64,5 @@ func (l *Life) Deletion() *Deletion {
 	if l.Deleted == nil {
 		return nil
 	}
-	end := l.Deleted.Deletion
-	return &end
+	return &Deletion{N: l.Deleted.N, At: l.DeletedAt, Reason: l.Deleted.Reason}
 }

@@ -58,9 +58,7 @@ func (s *State) repeated(id string) *ProcessedError {
 // Record notes the command that a frame processed, and when it deleted the agent. Apply does
 // it for frames from the log, the caller of Decide for the frame that it has made.
 func (s *State) Record(f *messages.Frame) {
-	if del := s.Life.Deleted; del != nil && del.N == f.Last() {
-		s.DeletedAt = f.Time
-	}
+	s.Life.Written(f.Last(), f.Time)
 	if n, ok := processedBy(f); ok {
 		s.processed.add(f.Cause, n, f.Time)
 	}

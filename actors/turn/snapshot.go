@@ -3,7 +3,6 @@ package turn
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
@@ -18,7 +17,7 @@ const FoldVersion = 8
 func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }
 
 // Image is a state as it was at some moment, for a snapshot. It shares with the
-// state only what never changes, so that it can be encoded while the state goes on.
+// state only what never changes, so that it can be encoded while the state changes.
 // Its fields are for messages.EncodeSnapshot.
 type Image struct {
 	Rest    []byte               `json:"rest"` // a packed kept
@@ -32,7 +31,6 @@ type kept struct {
 	Work      projections.Work      `json:"work"`
 	Life      projections.Life      `json:"life"`
 	Decisions projections.Decisions `json:"decisions"`
-	DeletedAt time.Time             `json:"deleted_at"`
 	Processed []byte                `json:"processed"` // a packed window
 }
 
@@ -40,8 +38,7 @@ type kept struct {
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
-		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
-		DeletedAt: s.DeletedAt, Processed: s.processed.pack(),
+		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions, Processed: s.processed.pack(),
 	})
 	data := s.Data
 	return Image{rest, s.History.Clone(), &data}, err
@@ -66,7 +63,6 @@ func (im *Image) State() (*State, error) {
 		return nil, errImage
 	}
 	return &State{
-		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data,
-		DeletedAt: k.DeletedAt, processed: processed,
+		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data, processed: processed,
 	}, nil
 }

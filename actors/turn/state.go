@@ -18,9 +18,6 @@ type State struct {
 	History   projections.History
 	Data      projections.State
 	Decisions projections.Decisions
-	// DeletedAt is when the newest tombstone was written; zero: there is none. What was sent
-	// before it is for no later life of the agent.
-	DeletedAt time.Time
 
 	processed window
 	// asking is the point of the running turn at which hooks are being asked. Empty: none are.

@@ -103,16 +103,16 @@ func (r *review) each(d turn.HookDecision) {
 
 // record adds a hook's decision about a call.
 func (r *review) record(id messages.CallID, d turn.HookDecision) {
-	r.change(id, func(k *turn.Judgement) { k.Hooks = append(k.Hooks, d) })
+	r.change(id, func(k *turn.Review) { k.Hooks = append(k.Hooks, d) })
 }
 
-func (r *review) change(id messages.CallID, change func(*turn.Judgement)) {
-	if r.answered.Judged == nil {
-		r.answered.Judged = make(map[messages.CallID]turn.Judgement)
+func (r *review) change(id messages.CallID, change func(*turn.Review)) {
+	if r.answered.Reviewed == nil {
+		r.answered.Reviewed = make(map[messages.CallID]turn.Review)
 	}
-	k := r.answered.Judged[id]
+	k := r.answered.Reviewed[id]
 	change(&k)
-	r.answered.Judged[id] = k
+	r.answered.Reviewed[id] = k
 }
 
 // beforeTools asks the hooks about all calls together.
@@ -187,11 +187,11 @@ func (r *review) approval(ctx context.Context, c *HookedCall) {
 	var misfit *tool.ArgumentError
 	switch {
 	case errors.As(err, &misfit):
-		r.change(c.ID, func(k *turn.Judgement) { k.Misfit = printable(err.Error(), maxMessage) })
+		r.change(c.ID, func(k *turn.Review) { k.Misfit = printable(err.Error(), maxMessage) })
 	case err != nil:
 		r.log.Warn("a tool could not report whether a call wants approval; it waits for one", "tool", c.Tool, "call", string(c.ID), "error", err)
 	case !need:
-		r.change(c.ID, func(k *turn.Judgement) { k.Free = true })
+		r.change(c.ID, func(k *turn.Review) { k.Free = true })
 	}
 }
 

@@ -49,7 +49,7 @@ func resultSize(result any) int {
 		for _, item := range r.Items {
 			size += itemSize(item)
 		}
-		for _, j := range r.Judged {
+		for _, j := range r.Reviewed {
 			size += len(j.Misfit) + decisionsSize(j.Hooks)
 		}
 		return size + decisionsSize(r.Hooks)

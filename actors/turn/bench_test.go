@@ -56,7 +56,7 @@ func BenchmarkTurn(b *testing.B) {
 				do(messages.Input{ID: strconv.Itoa(n), Content: messages.TextContent("go")})
 				answer := turn.ModelAnswered{Call: s.Turn.Model.ID, Items: []messages.Item{{Type: messages.ItemCall, CallID: "c1", Name: "add", Arguments: "{}"}}}
 				if c.name == "gated, free" {
-					answer.Judged = map[messages.CallID]turn.Judgement{"c1": {Free: true}}
+					answer.Reviewed = map[messages.CallID]turn.Review{"c1": {Free: true}}
 				}
 				do(answer)
 				do(turn.ToolReturned{Call: "c1", Attempt: 1, Output: "3"})

@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// judge gives a call that cannot run or must not its outcome, and asks for approval of one that
+// review gives a call that cannot run or must not its outcome, and asks for approval of one that
 // needs it.
-func (d *decision) judge(c *projections.CallState, j Judgement) {
+func (d *decision) review(c *projections.CallState, j Review) {
 	t := d.s.Turn
 	tool, known := d.env.Definition.Tools[c.Tool]
 	switch {

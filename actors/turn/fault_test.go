@@ -48,7 +48,7 @@ var faults = []fault{
 		`(turn == "" || turn == t.ID)`, `turn != "-"`},
 	{"a remembered grant covers a call that was singled out", "(*decision).gate",
 		`!(r.Decision == projections.Granted && singled)`, `(!singled || singled)`},
-	{"use a tool where none may be used", "(*decision).judge",
+	{"use a tool where none may be used", "(*decision).review",
 		`ToolChoice == "none"`, `ToolChoice == "-"`},
 	{"leave siblings unsettled on abort", "(*decision).settleCalls",
 		`case projections.CallRequested, projections.CallWaiting:`, `case projections.CallWaiting:`},

@@ -120,7 +120,7 @@ func (d *decision) answered(o ModelAnswered) {
 			case messages.CutOff(finish):
 				d.cutOff(c, finish)
 			case failed == "" && t.HookAnswer == nil: // else none of them will run
-				d.judge(c, o.Judged[item.CallID])
+				d.review(c, o.Reviewed[item.CallID])
 			}
 		}
 	}

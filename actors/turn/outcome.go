@@ -23,9 +23,9 @@ type (
 		Blob *messages.Blob
 		// Hooks are the decisions about the answer and about its calls as a whole.
 		Hooks []HookDecision
-		// Judged holds what is known of each call that can run, by the id that
+		// Reviewed holds what is known of each call that can run, by the id that
 		// UniqueCalls gave it.
-		Judged map[messages.CallID]Judgement
+		Reviewed map[messages.CallID]Review
 	}
 	// ModelErred is a failed attempt.
 	ModelErred struct {
@@ -110,9 +110,9 @@ type (
 	Continue struct{}
 )
 
-// Judgement is what is known of a call before it runs. The zero value lets it,
+// Review is what is known of a call before it runs. The zero value lets it,
 // unless its tool is one whose approval is asked.
-type Judgement struct {
+type Review struct {
 	Hooks []HookDecision
 	// Misfit says why the arguments cannot be used. Empty: they can.
 	Misfit string

@@ -162,18 +162,18 @@ func (s *sim) modelComes(e turn.Effect) any {
 		o.Finish = messages.FinishLength
 	}
 	if t := s.live.Turn; t != nil {
-		o.Judged = map[messages.CallID]turn.Judgement{}
+		o.Reviewed = map[messages.CallID]turn.Review{}
 		for _, item := range turn.UniqueCalls(o.Items, t.CallIDs) {
 			if item.Type == messages.ItemCall && !s.chance(4) {
-				o.Judged[item.CallID] = s.judges()
+				o.Reviewed[item.CallID] = s.reviews()
 			}
 		}
 	}
 	return o
 }
 
-func (s *sim) judges() turn.Judgement {
-	j := turn.Judgement{Free: s.chance(2), Hooks: s.hooks("before_tool", 6)}
+func (s *sim) reviews() turn.Review {
+	j := turn.Review{Free: s.chance(2), Hooks: s.hooks("before_tool", 6)}
 	if s.chance(10) {
 		j.Misfit = "a number is missing"
 	}

@@ -97,7 +97,7 @@ type Compact struct {
 type Tool struct {
 	// OnUnknown is empty for an agent and never for another tool.
 	OnUnknown messages.OnUnknown
-	// Approval is always, asked (its judgement says which calls), or empty.
+	// Approval is always, asked (its review reports which calls), or empty.
 	Approval string
 	// Repeats wants approval for calls that repeat another one.
 	Repeats bool

@@ -127,14 +127,14 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	// A hook before the first call is asked after the model, one behind a call
 	// about that call, unless it names another point.
 	"answers": func(s *Stage, args []string) any {
-		o := turn.ModelAnswered{Judged: make(map[messages.CallID]turn.Judgement)}
+		o := turn.ModelAnswered{Reviewed: make(map[messages.CallID]turn.Review)}
 		opts := make(map[string]string)
 		var last messages.CallID
 		for len(args) > 0 {
 			word := args[0]
 			args = args[1:]
 			key, value, _ := strings.Cut(word, "=")
-			j := o.Judged[last]
+			j := o.Reviewed[last]
 			switch {
 			case word == "asks":
 				last = messages.CallID(at(args, 1))
@@ -168,7 +168,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, word))
 			}
 			if last != "" {
-				o.Judged[last] = j
+				o.Reviewed[last] = j
 			}
 		}
 		o.Call, o.Usage = s.awaited(opts), usage(opts)

@@ -143,7 +143,7 @@ func (c *modelCall) answer(ctx context.Context, req providers.Request, r *review
 		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
 	}
 	if err != nil {
-		return turn.ModelErred{Call: c.effect.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Begun: true, Shown: c.shown.Load(), Message: err.Error()}
+		return turn.ModelErred{Call: c.effect.Call, Kind: "too_large", Usage: resp.Usage.Clamped(), Unknown: true, Shown: c.shown.Load(), Message: err.Error()}
 	}
 	return answered
 }
@@ -151,7 +151,7 @@ func (c *modelCall) answer(ctx context.Context, req providers.Request, r *review
 func (c *modelCall) erred(err *providers.Error) turn.ModelErred {
 	return turn.ModelErred{
 		Call: c.effect.Call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Status: err.Status, Temporary: err.Temporary,
-		RetryAfter: err.RetryAfter, Begun: c.begun.Load(), Shown: c.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
+		RetryAfter: err.RetryAfter, Unknown: c.begun.Load(), Shown: c.shown.Load(), Usage: err.Usage.Clamped(), Ours: err.Kind == providers.NoMemory,
 	}
 }
 

@@ -49,16 +49,14 @@ func (a *agent) beginReconcile(e turn.Effect) func() {
 // is no part of the time that the tool may take.
 func claim(ctx context.Context, result any) any {
 	returned, ok := result.(turn.ToolReturned)
-	if !ok {
+	if !ok || returned.Failed != "" {
 		return result
 	}
 	if err := memory.Of(ctx).AtLeast(ctx, len(returned.Output)); err != nil && ctx.Err() == nil {
-		return turn.ToolErred{
-			Call: returned.Call, Attempt: returned.Attempt, Kind: string(providers.NoMemory), Hooks: returned.Hooks,
-			Message: printable(fmt.Sprintf("the call did run, but there was no memory for its result of %d bytes: %s", len(returned.Output), providers.AsError(err).Message), maxMessage),
-		}
+		why := fmt.Sprintf("the call did run, but there was no memory for its result of %d bytes: %s", len(returned.Output), providers.AsError(err).Message)
+		returned.Failed, returned.Output = string(providers.NoMemory), printable(why, maxMessage)
 	}
-	return result
+	return returned
 }
 
 // timeout returns how long a call of the tool may take.
@@ -70,33 +68,23 @@ func (def *definition) timeout(name string) time.Duration {
 }
 
 // erred returns a tool's failure, with the text that the model reads.
-func erred(c projections.CallState, kind, format string, args ...any) turn.ToolErred {
-	return turn.ToolErred{Call: c.ID, Attempt: c.Attempt, Kind: kind, Message: printable(fmt.Sprintf(format, args...), maxMessage)}
+func erred(c projections.CallState, kind, format string, args ...any) turn.ToolReturned {
+	return turn.ToolReturned{Call: c.ID, Attempt: c.Attempt, Failed: kind, Output: printable(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // useTool runs a tool and asks the hooks about its result; h is nil if there are
 // none.
-func (a *agent) useTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) any {
-	result := a.runTool(ctx, e, c, def, h)
-	if h == nil || !def.afterTool || ctx.Err() != nil {
-		return result
-	}
-	call := HookedCall{c.ID, c.Tool, json.RawMessage(c.Arguments)}
-	switch r := result.(type) {
-	case turn.ToolReturned:
-		seen, hooks := h.afterTool(ctx, call, HookedResult{Output: r.Output})
+func (a *agent) useTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) turn.ToolReturned {
+	r := a.runTool(ctx, e, c, def, h)
+	if h != nil && def.afterTool && ctx.Err() == nil {
+		seen, hooks := h.afterTool(ctx, HookedCall{c.ID, c.Tool, json.RawMessage(c.Arguments)}, HookedResult{Output: r.Output, Failed: r.Failed})
 		r.Output, r.Hooks = seen.Output, hooks
-		return r
-	case turn.ToolErred:
-		seen, hooks := h.afterTool(ctx, call, HookedResult{Output: r.Message, Failed: r.Kind})
-		r.Message, r.Hooks = seen.Output, hooks
-		return r
 	}
-	return result
+	return r
 }
 
 // runTool runs a tool within its time limit and returns what came of it.
-func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) any {
+func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) turn.ToolReturned {
 	t, limit := def.tools[c.Tool], def.timeout(c.Tool)
 	if t == nil {
 		return erred(c, "unknown_tool", "there is no tool named %q", c.Tool)
@@ -126,7 +114,7 @@ func (a *agent) runTool(ctx context.Context, e turn.Effect, c projections.CallSt
 }
 
 // toolError returns the failure of a call that returned err.
-func (a *agent) toolError(ctx context.Context, c projections.CallState, err error, limit time.Duration) turn.ToolErred {
+func (a *agent) toolError(ctx context.Context, c projections.CallState, err error, limit time.Duration) turn.ToolReturned {
 	var misfit *tool.ArgumentError
 	var full *providers.Error
 	var unknown *tool.UnknownError

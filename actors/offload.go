@@ -32,7 +32,9 @@ func (a *agent) offload(ctx context.Context, result any) any {
 	}
 	switch r := result.(type) {
 	case turn.ToolReturned:
-		r.Output, r.Blob = a.offloadText(ctx, r.Output)
+		if r.Failed == "" {
+			r.Output, r.Blob = a.offloadText(ctx, r.Output)
+		}
 		return r
 	case turn.ToolReconciled:
 		r.Output, r.Blob = a.offloadText(ctx, r.Output)

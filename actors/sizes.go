@@ -32,11 +32,9 @@ func resultSize(result any) int {
 	switch r := result.(type) {
 	case turn.ToolReturned:
 		return eventSize + len(r.Output) + decisionsSize(r.Hooks)
-	case turn.ToolErred:
-		return eventSize + len(r.Message) + decisionsSize(r.Hooks)
 	case turn.Summarized:
 		return eventSize + len(r.Text)
-	case turn.SummaryErred:
+	case turn.ModelErred:
 		return eventSize + len(r.Message)
 	case turn.ToolReconciled:
 		return eventSize + len(r.Output)

@@ -58,10 +58,9 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	// An attempt that broke off in the middle of its answer has used more than nothing, even if
 	// it does not report that.
 	c.failed = func(err *providers.Error) any {
-		return turn.SummaryErred{
-			Call: e.Call, Kind: string(err.Kind), Message: printable(err.Message, maxMessage), Temporary: err.Temporary,
-			RetryAfter: err.RetryAfter, Usage: err.Usage.Clamped(), Unknown: c.begun.Load() || err == errLost,
-		}
+		failed := c.erred(err)
+		failed.Unknown = failed.Unknown || err == errLost
+		return failed
 	}
 	wait := a.pace()
 	return a.run(e, c.lost, func(ctx context.Context) any {
@@ -124,7 +123,7 @@ func transcript(items []messages.Item) string {
 // summarized returns what came of an answer. One that is cut off or declined is no summary: it would
 // stand for the history all the same.
 func summarized(call messages.CallID, resp providers.Response) any {
-	failed := turn.SummaryErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
+	failed := turn.ModelErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
 	var texts []string
 	for _, item := range resp.Items {
 		switch item.Type {

@@ -107,19 +107,15 @@ func (d *decision) skipCalls() {
 	}
 }
 
-func (d *decision) reconciled(o ToolReconciled) {
-	t := d.s.Turn
-	c := t.Call(o.Call)
-	if c == nil || c.Outcome != projections.CallRunning || !d.s.isLost(c) {
-		return
-	}
+// reconciled records what the tool of a lost call knows of it.
+func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	switch o.Outcome {
 	case messages.OutcomeCompleted:
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
+		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
 	case messages.OutcomeRetry:
 		d.runAgain(c, "reconcile")
 	default:
-		d.emit(messages.ToolUnknown{Turn: t.ID, Call: c.ID, Reason: "its process was lost while it ran, and the tool cannot tell what became of it"})
+		d.emit(messages.ToolUnknown{Turn: c.Turn, Call: c.ID, Reason: "its process was lost while it ran, and the tool does not know what became of it"})
 	}
 }
 

@@ -191,7 +191,7 @@ func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken 
 func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
 	if d.s.History.DigestBefore(c.Upto) != messages.Digest(c.Digest) {
-		d.summaryFailed(c, SummaryErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
+		d.summaryFailed(c, ModelErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
 		d.summaryAgain(c, time.Time{})
 		return
 	}
@@ -206,7 +206,7 @@ func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 	d.emit(ev)
 }
 
-func (d *decision) summaryErred(c messages.CompactionRequested, o SummaryErred) {
+func (d *decision) summaryErred(c messages.CompactionRequested, o ModelErred) {
 	d.summaryFailed(c, o)
 	if !o.Temporary {
 		c.Attempt = maxSummaries
@@ -215,7 +215,7 @@ func (d *decision) summaryErred(c messages.CompactionRequested, o SummaryErred) 
 }
 
 // summaryFailed records what came of an attempt, and what that has used.
-func (d *decision) summaryFailed(c messages.CompactionRequested, o SummaryErred) {
+func (d *decision) summaryFailed(c messages.CompactionRequested, o ModelErred) {
 	ev := messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
 		Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage),
@@ -229,14 +229,14 @@ func (d *decision) summaryFailed(c messages.CompactionRequested, o SummaryErred)
 // lostSummary records that a summary was lost with its process, and tries again.
 func (d *decision) lostSummary() {
 	c := *d.s.Summary
-	d.summaryFailed(c, SummaryErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Unknown: true})
+	d.summaryFailed(c, ModelErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Unknown: true})
 	d.summaryAgain(c, time.Time{})
 }
 
 // dropSummary gives up the summary that the turn waits for; of no turn, any.
 func (d *decision) dropSummary(turn messages.TurnID, why string) {
 	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
-		d.summaryFailed(*c, SummaryErred{Kind: "interrupted", Message: why, Unknown: true})
+		d.summaryFailed(*c, ModelErred{Kind: "interrupted", Message: why, Unknown: true})
 	}
 }
 

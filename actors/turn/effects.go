@@ -31,13 +31,13 @@ type Action int
 // point or the message.
 const (
 	CallModel Action = iota + 1 // ModelAnswered or ModelErred
-	Wait                        // TimerDue, at Until; ScheduleDue for one without a turn
-	RunTool                     // ToolReturned or ToolErred
+	Wait                        // TimerDue, at Until
+	RunTool                     // ToolReturned
 	Reconcile                   // ToolReconciled
 	AskHooks                    // HooksAsked
 	Begin                       // Continue
 	Send                        // MessageStored, unless the message is sent again
-	Summarize                   // Summarized or SummaryErred, not before Until
+	Summarize                   // Summarized or ModelErred, not before Until
 )
 
 // Effects lists what the state wants done, in a stable order.
@@ -64,13 +64,8 @@ func (s *State) Effects() []Effect {
 	return list
 }
 
-// Due is the outcome of a Wait.
-func (e Effect) Due() any {
-	if e.Turn == "" {
-		return ScheduleDue{Timer: e.Timer, At: e.Until}
-	}
-	return TimerDue{Timer: e.Timer}
-}
+// Due returns the outcome of a Wait.
+func (e Effect) Due() TimerDue { return TimerDue{Turn: e.Turn, Timer: e.Timer, At: e.Until} }
 
 func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 	if s.asking != "" {

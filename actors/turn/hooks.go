@@ -46,7 +46,7 @@ func (d *decision) hooksAsked(o HooksAsked) bool {
 		o.Decisions = unheeded(o.Decisions)
 	}
 	d.asked = o
-	if failed := d.decidedAboutTurn(o.Decisions); failed != "" && o.Point == BeforeModel {
+	if failed := d.decided(o.Decisions, ""); failed != "" && o.Point == BeforeModel {
 		d.fail("hook", failed)
 	}
 	return true
@@ -64,18 +64,11 @@ func unheeded(list []HookDecision) []HookDecision {
 	return list
 }
 
-// decidedAboutCall records what hooks decided about the result of a call.
-func (d *decision) decidedAboutCall(c *projections.CallState, hooks []HookDecision) {
-	for _, h := range hooks {
-		d.hooked(h, c.ID)
-	}
-}
-
-// decidedAboutTurn records what hooks decided about no call, and returns the message of the
-// first one that broke.
-func (d *decision) decidedAboutTurn(list []HookDecision) (failed string) {
+// decided records what hooks decided about a call, or about none, and returns the message of
+// the first one that broke.
+func (d *decision) decided(list []HookDecision, call messages.CallID) (failed string) {
 	for _, h := range list {
-		d.hooked(h, "")
+		d.hooked(h, call)
 		if h.Do == HookFailed && failed == "" {
 			failed = "hook " + h.Hook + " failed: " + h.Reason
 		}

@@ -112,7 +112,7 @@ func (d *decision) answered(o ModelAnswered) {
 	finish := finishOf(o.Finish, items)
 	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})
 	d.settle(m, o.Usage, cost, o.Usage == messages.Usage{})
-	failed := d.decidedAboutTurn(o.Hooks)
+	failed := d.decided(o.Hooks, "")
 	for _, item := range items {
 		if item.Type == messages.ItemCall {
 			d.emit(messages.ToolRequested{Turn: t.ID, Step: t.Steps, Call: item.CallID, Tool: item.Name, Arguments: item.Arguments})
@@ -188,7 +188,7 @@ func (d *decision) erred(o ModelErred) {
 		failed.RetryAt = &at
 	}
 	d.emit(failed)
-	d.settle(m, o.Usage, failed.Cost, o.Begun && o.Usage == messages.Usage{}) // one that broke off has used something
+	d.settle(m, o.Usage, failed.Cost, o.Unknown && o.Usage == messages.Usage{}) // one that broke off has used something
 	next := d.fallback(m.Model)
 	switch {
 	case failed.RetryAt != nil:

@@ -27,7 +27,7 @@ type (
 		// UniqueCalls gave it.
 		Reviewed map[messages.CallID]Review
 	}
-	// ModelErred is a failed attempt.
+	// ModelErred is a failed attempt at a model call or at a summary.
 	ModelErred struct {
 		Call      messages.CallID
 		Kind      string
@@ -36,17 +36,18 @@ type (
 		Temporary bool
 		// RetryAfter is what the server asked for.
 		RetryAfter time.Duration
-		// Begun reports whether a part of the answer had come, Shown whether it was streamed to
-		// a caller.
-		Begun, Shown bool
-		Usage        messages.Usage
+		// Shown reports whether a part of the answer was streamed to a caller.
+		Shown bool
+		Usage messages.Usage
+		// Unknown reports whether the attempt may have used more than Usage.
+		Unknown bool
 		// Ours reports that the request could not be made: no other model would do better.
 		Ours bool
 	}
-	// TimerDue reports that a Wait is over.
-	TimerDue struct{ Timer string }
-	// ScheduleDue reports that the Wait for a scheduled input is over; At is its Until.
-	ScheduleDue struct {
+	// TimerDue reports that a Wait is over: one of that turn, or that of a scheduled input. At is
+	// its Until.
+	TimerDue struct {
+		Turn  messages.TurnID // empty for a scheduled input
 		Timer string
 		At    time.Time
 	}
@@ -55,17 +56,6 @@ type (
 		Call  messages.CallID
 		Text  string
 		Usage messages.Usage
-	}
-	// SummaryErred is a failed attempt at one.
-	SummaryErred struct {
-		Call       messages.CallID
-		Kind       string
-		Message    string
-		Temporary  bool
-		RetryAfter time.Duration
-		Usage      messages.Usage
-		// Unknown reports that it may have used more than Usage.
-		Unknown bool
 	}
 	// HooksAsked is what the hooks at a point decided.
 	HooksAsked struct {
@@ -77,22 +67,16 @@ type (
 		// Seen are the steered inputs that are part of that request.
 		Seen []string
 	}
-	// ToolReturned is a tool's result.
+	// ToolReturned is a tool's result, or its failure.
 	ToolReturned struct {
 		Call    messages.CallID
 		Attempt int
-		Output  string
-		// Blob is that of tool.completed.
-		Blob  *messages.Blob
-		Hooks []HookDecision
-	}
-	// ToolErred is a tool's failure, with the text that the model reads.
-	ToolErred struct {
-		Call    messages.CallID
-		Attempt int
-		Kind    string
-		Message string
-		Hooks   []HookDecision
+		// Failed is the kind of a failure, as in tool.failed. Empty: the tool completed.
+		Failed string
+		// Output is the text that the model reads. Blob is that of tool.completed.
+		Output string
+		Blob   *messages.Blob
+		Hooks  []HookDecision
 	}
 	// ToolReconciled is what a tool that reconciles knows of a lost call.
 	ToolReconciled struct {

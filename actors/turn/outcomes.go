@@ -24,67 +24,68 @@ func (d *decision) outcome(o any) bool {
 		return d.hooksAsked(o)
 	case MessageStored:
 		d.stored(o)
-	case ScheduleDue:
-		if sc := d.s.Timers.Next(); sc != nil && sc.Timer == o.Timer && sc.At.Equal(o.At) {
-			d.fire(*sc)
-		}
+	case TimerDue:
+		d.due(o)
 	case Summarized:
-		if c := d.s.Summary; c != nil && c.Call == o.Call {
+		if c := d.summary(o.Call); c != nil {
 			d.summarized(*c, o)
 		}
-	case SummaryErred:
-		if c := d.s.Summary; c != nil && c.Call == o.Call {
-			d.summaryErred(*c, o)
-		}
-	default:
-		if d.s.Turn != nil {
-			d.turnOutcome(o)
-		}
-	}
-	return d.s.Last != n
-}
-
-// turnOutcome records what came of an effect of the running turn.
-func (d *decision) turnOutcome(o any) {
-	switch o := o.(type) {
-	case TimerDue:
-		d.fired(o.Timer)
 	case ModelAnswered:
 		if d.awaits(o.Call) {
 			d.answered(o)
 		}
 	case ModelErred:
-		if d.awaits(o.Call) {
+		if c := d.summary(o.Call); c != nil {
+			d.summaryErred(*c, o)
+		} else if d.awaits(o.Call) {
 			d.erred(o)
 		}
 	case ToolReturned:
-		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob})
-			d.decidedAboutCall(c, o.Hooks)
-		}
-	case ToolErred:
-		if c := d.runs(o.Call, o.Attempt); c != nil {
-			d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: o.Kind, Message: o.Message})
-			d.decidedAboutCall(c, o.Hooks)
+		if c := d.runs(o.Call); c != nil && c.Attempt == o.Attempt && !d.s.isLost(c) {
+			d.returned(c, o)
 		}
 	case ToolReconciled:
-		d.reconciled(o)
+		if c := d.runs(o.Call); c != nil && d.s.isLost(c) {
+			d.reconciled(c, o)
+		}
 	}
+	return d.s.Last != n
+}
+
+// summary returns the summary that is being made if that is its call; else nil.
+func (d *decision) summary(call messages.CallID) *projections.Summary {
+	if c := d.s.Summary; c != nil && c.Call == call {
+		return c
+	}
+	return nil
 }
 
 // awaits reports whether the model call is the one under way.
 func (d *decision) awaits(call messages.CallID) bool {
-	m := d.s.Turn.Model
-	return m != nil && m.ID == call && m.UnderWay()
+	t := d.s.Turn
+	return t != nil && t.Model != nil && t.Model.ID == call && t.Model.UnderWay()
 }
 
-// runs returns the tool call if that attempt of it is under way; else nil.
-func (d *decision) runs(call messages.CallID, attempt int) *projections.CallState {
+// runs returns the call if its tool runs here, or did when its process died; else nil.
+func (d *decision) runs(call messages.CallID) *projections.CallState {
+	if d.s.Turn == nil {
+		return nil
+	}
 	c := d.s.Turn.Call(call)
-	if c == nil || c.Outcome != projections.CallRunning || c.Attempt != attempt || d.s.isLost(c) || c.Child != nil {
+	if c == nil || c.Outcome != projections.CallRunning || c.Child != nil {
 		return nil
 	}
 	return c
+}
+
+// returned records the result of a call, and what hooks decided about it.
+func (d *decision) returned(c *projections.CallState, o ToolReturned) {
+	if o.Failed == "" {
+		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob})
+	} else {
+		d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: o.Failed, Message: o.Output})
+	}
+	d.decided(o.Hooks, c.ID)
 }
 
 // recover records what a crash or takeover has cut off. A call that was lost is treated as its

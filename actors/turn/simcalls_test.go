@@ -268,7 +268,7 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 	switch cmd := c.cmd.(type) {
 	case nil:
 	case turn.ToolReturned:
-		c.must(ev.By == "" && call.running && cmd.Call == ev.Call && cmd.Attempt == call.attempt && cmd.Output == ev.Output, "a result of another call or attempt")
+		c.must(ev.By == "" && call.running && cmd.Failed == "" && cmd.Call == ev.Call && cmd.Attempt == call.attempt && cmd.Output == ev.Output, "a result of another call or attempt")
 	case turn.ToolReconciled:
 		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted && call.onUnknown == messages.Reconcile, "a result that no tool told")
 	case messages.Decide:
@@ -283,8 +283,8 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 }
 
 func (c *checker) toolFailed(call *callFacts, ev messages.ToolFailed) {
-	if cmd, ok := c.cmd.(turn.ToolErred); ok && cmd.Call == ev.Call && call.running && ev.Kind == cmd.Kind {
-		c.must(cmd.Attempt == call.attempt && ev.Message == cmd.Message, "a failure of another attempt")
+	if cmd, ok := c.cmd.(turn.ToolReturned); ok && cmd.Call == ev.Call && call.running && ev.Kind == cmd.Failed {
+		c.must(cmd.Attempt == call.attempt && ev.Message == cmd.Output, "a failure of another attempt")
 	} else if d, ok := c.cmd.(messages.Decide); ok && ev.By == "decision" {
 		c.must(call.unknown && d.Call == ev.Call && d.Outcome == messages.OutcomeFailed, "a failure that nobody decided")
 	}
@@ -349,7 +349,7 @@ func (c *checker) decides(call *callFacts, decision, by string, of messages.Call
 		c.must(c.cmd == nil || of == call.id && (hash == "" || hash == messages.HashArguments(call.arguments)), "a decision about another call, or other arguments")
 	case "timeout":
 		due, ok := c.cmd.(turn.TimerDue)
-		c.must(call.gated && decision == "denied" && (c.cmd == nil || ok && due.Timer == "approval:"+string(call.id)), "an approval expired before its time")
+		c.must(call.gated && decision == "denied" && (c.cmd == nil || ok && due.Turn != "" && due.Timer == "approval:"+string(call.id)), "an approval expired before its time")
 	default:
 		c.must(false, "a decision of nobody")
 	}

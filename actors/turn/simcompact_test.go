@@ -28,7 +28,7 @@ func (s *sim) summaryComes(e turn.Effect) any {
 		usage = messages.Usage{}
 	}
 	if s.chance(3) {
-		return turn.SummaryErred{Call: e.Call, Kind: "network", Message: "gone", Temporary: s.chance(2), Usage: usage, Unknown: s.chance(2)}
+		return turn.ModelErred{Call: e.Call, Kind: "network", Message: "gone", Temporary: s.chance(2), Usage: usage, Unknown: s.chance(2)}
 	}
 	return turn.Summarized{Call: e.Call, Text: "in short", Usage: usage}
 }

@@ -271,7 +271,7 @@ func (c *checker) timerEvent(ev messages.Event) {
 		due, ok := c.cmd.(turn.TimerDue)
 		_, back := c.cmd.(turn.Recover) // which looks whether the turn's time is over
 		late := back && ev.Timer == "duration" && !c.s.env.Now.Before(o.timers[ev.Timer].At)
-		c.must(c.cmd == nil || ok && due.Timer == ev.Timer || late, "a timer fired by itself")
+		c.must(c.cmd == nil || ok && due.Turn == ev.Turn && due.Timer == ev.Timer || late, "a timer fired by itself")
 		c.timerOver(ev.Timer, ev.Ran)
 	case messages.TimerCancelled:
 		c.timerOver(ev.Timer, ev.Ran)

@@ -213,8 +213,8 @@ func (c *checker) accepted(ev messages.InputAccepted) {
 	c.must(!known, "an input was accepted twice")
 	c.inputs[ev.Input] = &inputFacts{n: c.n}
 	brought := c.schedules.came(c, ev)
-	_, due := c.cmd.(turn.ScheduleDue)
-	c.must(brought || !due, "an input came that no timer brought")
+	due, ok := c.cmd.(turn.TimerDue)
+	c.must(brought || !ok || due.Turn != "", "an input came that no timer brought")
 	c.must((ev.Disposition == messages.Started) == (c.open == nil && len(c.queue) == 0 || c.open == nil && ev.Policy == messages.PolicyInterrupt && ev.Disposition == messages.Started), "the disposition is wrong")
 	waiting := len(c.queue)
 	if c.open != nil {
@@ -425,8 +425,8 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 		ok = ev.By == "clear"
 	case messages.CancelChild:
 		ok = ev.By == "cancel_child"
-	case turn.ScheduleDue:
-		ok, noted = ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
+	case turn.TimerDue:
+		ok, noted = cmd.Turn == "" && ev.By == "input" && c.schedules.policy == messages.PolicyInterrupt, true
 	case messages.Delete:
 		ok = ev.By == "delete"
 	case messages.Input:

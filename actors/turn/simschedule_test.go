@@ -78,8 +78,8 @@ func (c *checker) scheduleEvent(ev messages.Event) {
 		f.set[ev.Timer] = sc
 	case messages.TimerFired:
 		sc, known := f.set[ev.Timer]
-		due, ok := c.cmd.(turn.ScheduleDue)
-		c.must(known && (c.cmd == nil || ok && due.Timer == ev.Timer), "a scheduled input came that was not due, or was cancelled")
+		due, ok := c.cmd.(turn.TimerDue)
+		c.must(known && (c.cmd == nil || ok && due.Turn == "" && due.Timer == ev.Timer), "a scheduled input came that was not due, or was cancelled")
 		want := sc.input.ID
 		if sc.Cron != "" {
 			want, f.again = messages.TimerInputID(ev.Timer, sc.n), ev.Timer

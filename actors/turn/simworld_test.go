@@ -142,7 +142,7 @@ func (s *sim) comes(e turn.Effect) any {
 	}
 	hooks := s.hooks("after_tool", 8)
 	if s.chance(4) {
-		return turn.ToolErred{Call: e.Call, Attempt: e.Attempt, Kind: s.one("error", "panic", "timeout"), Message: "no", Hooks: hooks}
+		return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Failed: s.one("error", "panic", "timeout"), Output: "no", Hooks: hooks}
 	}
 	return turn.ToolReturned{Call: e.Call, Attempt: e.Attempt, Output: s.one("", "yes"), Hooks: hooks}
 }
@@ -154,7 +154,7 @@ func (s *sim) modelComes(e turn.Effect) any {
 			Call: e.Call, Kind: [...]string{"network", "network", "network", "context_length", "bad_request"}[usage.Input%5], Message: "gone", Temporary: s.r.IntN(3) > 0,
 			RetryAfter: time.Duration(s.r.IntN(60)) * time.Second, Shown: s.chance(2), Usage: usage,
 		}
-		m.Begun = m.Shown || usage.Output%2 == 1
+		m.Unknown = m.Shown || usage.Output%2 == 1
 		return m
 	}
 	o := turn.ModelAnswered{Call: e.Call, Items: s.items(), Usage: usage, Hooks: s.hooks(s.one("after_model", "before_tools"), 10)}

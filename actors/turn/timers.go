@@ -57,7 +57,18 @@ func (d *decision) startClock() {
 // stopClock takes the timer of the turn's duration back; what it ran counts.
 func (d *decision) stopClock() { d.cancel(projections.DurationTimer) }
 
-// fired is what happens when a timer's time has come.
+// due records that a timer's time has come, unless it is not set any more.
+func (d *decision) due(o TimerDue) {
+	if o.Turn == "" {
+		if sc := d.s.Timers.Next(); sc != nil && sc.Timer == o.Timer && sc.At.Equal(o.At) {
+			d.fire(*sc)
+		}
+	} else if t := d.s.Turn; t != nil && t.ID == o.Turn {
+		d.fired(o.Timer)
+	}
+}
+
+// fired records that the time of a turn's timer has come, and what follows from that.
 func (d *decision) fired(id string) {
 	t, tm := d.s.Turn, d.s.Timers.OfTurn(id)
 	if tm == nil {

@@ -69,7 +69,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	},
 	// schedule_due TIMER
 	"schedule_due": func(s *Stage, args []string) any {
-		due := turn.ScheduleDue{Timer: args[0], At: s.Env.Now}
+		due := turn.TimerDue{Timer: args[0], At: s.Env.Now}
 		for _, sc := range s.State.Timers.Scheduled {
 			if sc.Timer == args[0] {
 				due.At = sc.At
@@ -90,7 +90,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	// summary_errs KIND MESSAGE [temporary=yes] [unknown=yes] [call=S]
 	"summary_errs": func(s *Stage, args []string) any {
 		args, opts := options(args)
-		return turn.SummaryErred{Call: s.summary(opts), Kind: args[0], Message: at(args, 1),
+		return turn.ModelErred{Call: s.summary(opts), Kind: args[0], Message: at(args, 1),
 			Temporary: opts["temporary"] == "yes", Unknown: opts["unknown"] == "yes"}
 	},
 	// approve ID CALL ["reason"] [saw=ARGUMENTS] [remember=yes]
@@ -179,14 +179,14 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 		args, opts := options(args)
 		after, _ := time.ParseDuration(opts["after"])
 		return turn.ModelErred{Call: s.awaited(opts), Kind: args[0], Message: at(args, 1), Temporary: opts["temporary"] == "yes", RetryAfter: after,
-			Begun: opts["begun"] == "yes" || opts["shown"] == "yes", Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
+			Unknown: opts["begun"] == "yes" || opts["shown"] == "yes", Shown: opts["shown"] == "yes", Ours: opts["ours"] == "yes", Usage: usage(opts)}
 	},
 	"retry_due": func(s *Stage, args []string) any {
 		_, opts := options(args)
-		return turn.TimerDue{Timer: "retry:" + string(s.awaited(opts))}
+		return s.timerDue("retry:" + string(s.awaited(opts)))
 	},
 	// timer_due TIMER
-	"timer_due": func(_ *Stage, args []string) any { return turn.TimerDue{Timer: args[0]} },
+	"timer_due": func(s *Stage, args []string) any { return s.timerDue(args[0]) },
 	// hooks before_model|turn_end [HOOK]… [request=DIGEST]
 	"hooks": func(s *Stage, args []string) any {
 		o := turn.HooksAsked{Point: turn.Point(args[0])}
@@ -220,7 +220,7 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 	"breaks": func(s *Stage, args []string) any {
 		args, hooks := hooksAfter(args)
 		args, opts := options(args)
-		return turn.ToolErred{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Kind: args[1], Message: at(args, 2), Hooks: hooks}
+		return turn.ToolReturned{Call: messages.CallID(args[0]), Attempt: s.attempt(args[0], opts), Failed: args[1], Output: at(args, 2), Hooks: hooks}
 	},
 	// reconciled CALL done|notdone|unsure [RESULT]
 	"reconciled": func(_ *Stage, args []string) any {

@@ -47,6 +47,15 @@ func (s *Stage) awaited(opts map[string]string) messages.CallID {
 	return s.State.Turn.Model.ID
 }
 
+// timerDue reports that a timer of the turn is due, or was of the one before.
+func (s *Stage) timerDue(timer string) turn.TimerDue {
+	due := turn.TimerDue{Turn: "none", Timer: timer}
+	if t := s.State.Turn; t != nil {
+		due.Turn = t.ID
+	}
+	return due
+}
+
 // summary is the call of the summary under way, or the one that is named.
 func (s *Stage) summary(opts map[string]string) messages.CallID {
 	if call, ok := opts["call"]; ok {

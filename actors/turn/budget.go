@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// option returns what a person raises the limit with.
+// option returns what raises the limit in a resume.
 func option(r projections.Reached) string {
 	if r.Scope == "agent" {
 		return r.Limit + " of the agent (agent_limits." + r.Limit + ", --agent-" + strings.ReplaceAll(r.Limit, "_", "-") + ")"
@@ -17,64 +17,82 @@ func option(r projections.Reached) string {
 	return r.Limit
 }
 
-// agentLimits are the definition's, but for those that a person has set.
-func (d *decision) agentLimits() messages.Limits { return d.raisedAgentLimits(messages.Limits{}) }
-
-// raisedAgentLimits are the agent's limits once a person has set more.
-func (d *decision) raisedAgentLimits(more messages.Limits) messages.Limits {
-	return d.env.Definition.AgentLimits.Raise(d.s.Raised).Raise(more)
+// budget is what bounds a turn, or all turns of an agent, and what was used of it.
+type budget struct {
+	scope  string // turn or agent
+	limits messages.Limits
+	used   projections.Use
 }
 
-// over is the limit that forbids the turn's next model call.
-func (d *decision) over(turn, agent messages.Limits) projections.Reached {
-	t := d.s.Turn
-	used := t.Used
-	if used.Steps = t.Steps; t.Model != nil {
-		used.Steps-- // another attempt is no other step
-	}
-	return d.overWith(used, turn, agent)
-}
-
-// overWith is over for a turn that has used so much.
-func (d *decision) overWith(used projections.Use, turn, agent messages.Limits) projections.Reached {
-	all := d.s.Used
-	if t := d.s.Turn; t != nil && t.Model != nil {
-		all.Steps--
-	}
-	need := d.estimate()
-	for _, l := range [...]struct {
-		scope  string
-		limits messages.Limits
-		used   projections.Use
-	}{{"turn", turn, used}, {"agent", agent, all}} {
-		m, u := l.limits, l.used
-		switch {
-		case m.MaxSteps != 0 && u.Steps+1 > m.MaxSteps:
-			return projections.Reached{Scope: l.scope, Limit: "max_steps", Message: fmt.Sprintf("the %s made %d model calls, its limit (max_steps)", l.scope, u.Steps)}
-		case m.MaxTokens != 0 && u.Tokens+need.Tokens > m.MaxTokens:
-			return projections.Reached{Scope: l.scope, Limit: "max_tokens", Message: fmt.Sprintf("the %s used %d tokens and the next model call needs about %d: its limit is %d (max_tokens)", l.scope, u.Tokens, need.Tokens, m.MaxTokens)}
-		case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
-			return projections.Reached{Scope: l.scope, Limit: "max_cost", Message: fmt.Sprintf("the %s cost %s and the next model call needs about %s: its limit is %s (max_cost)", l.scope, u.Cost, need.Cost, m.MaxCost)}
-		case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
-			return projections.Reached{Scope: l.scope, Limit: "max_duration", Message: fmt.Sprintf("the %s ran for %s: its limit is %s (max_duration)", l.scope, ms(u.Duration), ms(m.MaxDuration))}
+// budgets returns that of the turn, or of one that would begin now, and that of the agent, whose
+// limits are the definition's but for those that a person has set.
+func (d *decision) budgets() (turn, agent budget) {
+	turn = budget{scope: "turn", limits: d.env.Definition.TurnLimits}
+	agent = budget{"agent", d.env.Definition.AgentLimits.Raise(d.s.Raised), d.s.Used}
+	if t := d.s.Turn; t != nil {
+		turn.limits, turn.used = t.Limits, t.Used
+		if turn.used.Steps = t.Steps; t.Model != nil { // another attempt is no other step
+			turn.used.Steps--
+			agent.used.Steps--
 		}
 	}
-	return projections.Reached{}
+	return turn, agent
+}
+
+// reached returns the limit that does not allow so much more; the zero value if there is none.
+func (b budget) reached(need projections.Use) projections.Reached {
+	m, u, limit, message := b.limits, b.used, "", ""
+	switch {
+	case m.MaxSteps != 0 && u.Steps+need.Steps > m.MaxSteps:
+		limit, message = "max_steps", fmt.Sprintf("made %d model calls, its limit", u.Steps)
+	case m.MaxTokens != 0 && u.Tokens+need.Tokens > m.MaxTokens:
+		limit, message = "max_tokens", fmt.Sprintf("used %d tokens and the next model call needs about %d: its limit is %d", u.Tokens, need.Tokens, m.MaxTokens)
+	case m.MaxCost != 0 && u.Cost+need.Cost > m.MaxCost:
+		limit, message = "max_cost", fmt.Sprintf("cost %s and the next model call needs about %s: its limit is %s", u.Cost, need.Cost, m.MaxCost)
+	case m.MaxDuration != 0 && u.Duration >= m.MaxDuration:
+		limit, message = "max_duration", fmt.Sprintf("ran for %s: its limit is %s", ms(u.Duration), ms(m.MaxDuration))
+	default:
+		return projections.Reached{}
+	}
+	return projections.Reached{Scope: b.scope, Limit: limit, Message: fmt.Sprintf("the %s %s (%s)", b.scope, message, limit)}
+}
+
+// over returns the limit that forbids another model call within these budgets; the zero value if
+// there is none.
+func (d *decision) over(turn, agent budget) projections.Reached {
+	need := d.estimate()
+	need.Steps = 1
+	if r := turn.reached(need); r.Limit != "" {
+		return r
+	}
+	return agent.reached(need)
+}
+
+// limited returns the limit that forbids the turn's next model call; the zero value if there is
+// none.
+func (d *decision) limited() projections.Reached { return d.over(d.budgets()) }
+
+// refuseResume refuses to continue a turn whose budget is own, if a limit forbids its next model
+// call also with those that c sets.
+func (d *decision) refuseResume(c messages.Resume, id messages.TurnID, own budget) error {
+	_, agent := d.budgets()
+	own.limits, agent.limits = own.limits.Raise(c.Raised.Limits()), agent.limits.Raise(c.AgentLimits.Limits())
+	if o := d.over(own, agent); o.Limit != "" {
+		return messages.Refuse(messages.Conflict, "turn %s cannot continue: %s; resume it with a higher %s", id, o.Message, option(o))
+	}
+	return nil
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// bytesPerToken is how many bytes of text are taken for a token: what English
-// prose has with the usual tokenizers.
+// bytesPerToken is how many bytes of text count as a token: what English prose has with the
+// usual tokenizers.
 const bytesPerToken = 4
 
 // budgeted reports whether tokens or money are limited, so that reservations are made.
 func (d *decision) budgeted() bool {
-	limits := [...]messages.Limits{d.env.Definition.TurnLimits, d.agentLimits()}
-	if t := d.s.Turn; t != nil {
-		limits[0] = t.Limits
-	}
-	for _, l := range limits {
+	turn, agent := d.budgets()
+	for _, l := range [...]messages.Limits{turn.limits, agent.limits} {
 		if l.MaxTokens != 0 || l.MaxCost != 0 {
 			return true
 		}
@@ -82,23 +100,23 @@ func (d *decision) budgeted() bool {
 	return false
 }
 
-// estimate is what the next model call is expected to use: its input by its
-// size, its answer by the limit that the definition sets. Zero without a budget.
+// estimate returns what the next model call is expected to use: its input by its size, its
+// answer by the limit that the definition sets. Zero without a budget.
 func (d *decision) estimate() projections.Use {
 	if !d.budgeted() {
 		return projections.Use{}
 	}
-	def := d.env.Definition
-	size := d.s.History.SizeShown(def.ShowAtMost) + def.Overhead
-	model := def.Model
-	if t := d.s.Turn; t != nil {
-		model = d.model()
-		for _, q := range d.s.Inputs.Steered {
-			size += q.Size
-		}
+	model := d.env.Definition.Model
+	if d.s.Turn != nil {
+		model, _ = d.s.Asks(d.env.Definition)
 	}
-	u := messages.Usage{Input: tokensOf(size), Output: def.MaxOutput[model]}
-	return projections.Use{Tokens: u.Tokens(), Cost: def.Prices[model].Cost(u)}
+	return d.expected(model, d.requestSize())
+}
+
+// expected returns what a call of the model with a request of so many bytes is expected to use.
+func (d *decision) expected(model string, size int) projections.Use {
+	u := messages.Usage{Input: tokensOf(size), Output: d.env.Definition.MaxOutput[model]}
+	return projections.Use{Tokens: u.Tokens(), Cost: d.env.Definition.Prices[model].Cost(u)}
 }
 
 // reserve sets aside what the next model call is expected to use.
@@ -126,12 +144,12 @@ func (d *decision) settle(m *projections.PendingModel, u messages.Usage, cost me
 // settleLost settles a model call whose answer will never be known.
 func (d *decision) settleLost(m *projections.PendingModel) { d.settle(m, messages.Usage{}, 0, true) }
 
-// raiseIt is what a person can do about a limit.
-const raiseIt = "; resume it with a higher one to go on"
+// raiseIt follows the message of a limit that is reached.
+const raiseIt = "; resume it with a higher one to continue"
 
 // withinLimits reports whether the turn may make another model call.
 func (d *decision) withinLimits(t *projections.TurnState) bool {
-	return t.Reached == nil && d.over(t.Limits, d.agentLimits()).Limit == ""
+	return t.Reached == nil && d.limited().Limit == ""
 }
 
 // exhaust records that the turn has reached a limit.

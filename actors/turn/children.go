@@ -75,23 +75,21 @@ func (d *decision) share() (share messages.Limits, why string) {
 	if tm := d.s.Timers.OfTurn(projections.DurationTimer); tm != nil {
 		ran = d.ran(tm)
 	}
-	for _, l := range [...]struct {
-		limits messages.Limits
-		used   projections.Use
-	}{{t.Limits, t.Used.Add(out)}, {d.agentLimits(), d.s.Used.Add(out)}} {
-		m, left := l.limits, messages.Limits{}
+	turn, agent := d.budgets()
+	for _, b := range [...]budget{turn, agent} {
+		m, used, left := b.limits, b.used.Add(out), messages.Limits{}
 		if m.MaxTokens != 0 {
-			if left.MaxTokens = (m.MaxTokens - l.used.Tokens) / among; left.MaxTokens <= 0 {
+			if left.MaxTokens = (m.MaxTokens - used.Tokens) / among; left.MaxTokens <= 0 {
 				return share, "nothing is left of the budget of tokens (max_tokens)"
 			}
 		}
 		if m.MaxCost != 0 {
-			if left.MaxCost = (m.MaxCost - l.used.Cost) / messages.Cost(among); left.MaxCost <= 0 {
+			if left.MaxCost = (m.MaxCost - used.Cost) / messages.Cost(among); left.MaxCost <= 0 {
 				return share, "nothing is left of the budget of money (max_cost)"
 			}
 		}
 		if m.MaxDuration != 0 {
-			left.MaxDuration = max(m.MaxDuration-l.used.Duration-ran, 1)
+			left.MaxDuration = max(m.MaxDuration-used.Duration-ran, 1)
 		}
 		share = tighter(share, left)
 	}

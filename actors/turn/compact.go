@@ -26,7 +26,7 @@ func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reas
 		return cut, ""
 	}
 	size := d.requestSize()
-	if size <= def.Compact.AtTokens*bytesPerToken || !d.affordable(t) {
+	if size <= def.Compact.AtTokens*bytesPerToken || !d.affordable() {
 		return cut, ""
 	}
 	if cut = d.cut(0); cut.Size*worthwhile < size {
@@ -39,7 +39,7 @@ func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reas
 // nothing is to go.
 func (d *decision) shrink() bool {
 	cut, keep := d.shorter()
-	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable(d.s.Turn) {
+	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable() {
 		return false
 	}
 	d.compact(cut, keep, "the model call was longer than the model takes")
@@ -82,8 +82,8 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 
 // affordable reports whether the turn may make another model call, but for what the
 // compaction is to save.
-func (d *decision) affordable(t *projections.TurnState) bool {
-	switch d.over(t.Limits, d.agentLimits()).Limit {
+func (d *decision) affordable() bool {
+	switch d.limited().Limit {
 	case "", "max_tokens", "max_cost":
 		return true
 	}
@@ -152,9 +152,7 @@ func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut
 	}
 	need := projections.Use{}
 	if d.budgeted() {
-		u := messages.Usage{Input: tokensOf(cut.Summarized), Output: def.MaxOutput[s.Model]}
-		need = projections.Use{Tokens: u.Tokens(), Cost: def.Prices[s.Model].Cost(u)}
-		if d.tooMuch(need) {
+		if need = d.expected(s.Model, cut.Summarized); d.tooMuch(need) {
 			d.window(cut, s.Turn, windowReason("a limit does not allow a summary", s.Reason))
 			return
 		}
@@ -166,11 +164,12 @@ func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut
 
 // tooMuch reports whether a limit does not allow so much more.
 func (d *decision) tooMuch(need projections.Use) bool {
-	over := func(l messages.Limits, u projections.Use) bool {
-		return l.MaxTokens != 0 && u.Tokens+need.Tokens > l.MaxTokens || l.MaxCost != 0 && u.Cost+need.Cost > l.MaxCost
+	over := func(b budget) bool {
+		b.limits = messages.Limits{MaxTokens: b.limits.MaxTokens, MaxCost: b.limits.MaxCost}
+		return b.reached(need).Limit != ""
 	}
-	t := d.s.Turn
-	return over(d.agentLimits(), d.s.Used) || t != nil && over(t.Limits, t.Used)
+	turn, agent := d.budgets()
+	return over(agent) || d.s.Turn != nil && over(turn)
 }
 
 // requestSize is how many bytes the next model call is expected to have.

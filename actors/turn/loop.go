@@ -169,7 +169,7 @@ func (d *decision) nextModelCall(t *projections.TurnState) step {
 	if t.Reached != nil {
 		return pauseForLimit(t)
 	}
-	if o := d.over(t.Limits, d.agentLimits()); o.Limit != "" {
+	if o := d.limited(); o.Limit != "" {
 		return step{move: reachLimit, reached: o}
 	}
 	if d.env.Definition.HooksAt(BeforeModel) && !asked {

@@ -56,12 +56,6 @@ func (d *decision) digest(choice string) string {
 	return string(d.s.History.Digest(def.Digest, def.Instructions, choice))
 }
 
-// model is the model to ask.
-func (d *decision) model() string {
-	model, _ := d.s.Asks(d.env.Definition)
-	return model
-}
-
 // Asks is which model the turn's next call asks, as provider/model, and what it
 // is made to do, as in model.requested.
 func (s *State) Asks(def Definition) (model, toolChoice string) {

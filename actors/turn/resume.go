@@ -50,9 +50,9 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 		}
 	case projections.PausedHook: // it may not need another model call
 	default:
-		limits := t.Limits.Raise(c.Raised.Limits())
-		if o := d.over(limits, d.raisedAgentLimits(c.AgentLimits.Limits())); o.Limit != "" {
-			return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", t.ID, o.Message, option(o))
+		own, _ := d.budgets()
+		if err := d.refuseResume(c, t.ID, own); err != nil {
+			return err
 		}
 	}
 	d.raise(t.ID, "turn", c.Raised, c.Reason)
@@ -97,15 +97,14 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	if e.Model != nil { // a step whose model call failed is made again
 		steps = max(steps-1, 0)
 	}
-	limits := e.Limits.Raise(c.Raised.Limits())
-	used := e.Used
-	used.Steps = steps
-	o := d.overWith(used, limits, d.raisedAgentLimits(c.AgentLimits.Limits()))
-	if o.Limit != "" {
-		return messages.Refuse(messages.Conflict, "turn %s cannot go on: %s; resume it with a higher %s", e.ID, o.Message, option(o))
+	own := budget{"turn", e.Limits, e.Used}
+	own.used.Steps = steps
+	if err := d.refuseResume(c, e.ID, own); err != nil {
+		return err
 	}
 	d.configure()
 	d.raise("", "agent", c.AgentLimits, c.Reason)
+	limits := e.Limits.Raise(c.Raised.Limits())
 	max := limits.MaxSteps
 	limits.MaxSteps = 0
 	d.emit(messages.TurnStarted{

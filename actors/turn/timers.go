@@ -41,12 +41,13 @@ func (d *decision) startClock() {
 	if t.Exhausted() == "max_duration" {
 		return
 	}
+	turn, agent := d.budgets()
 	left := int64(-1)
-	for _, l := range [...]struct{ limit, ran int64 }{
-		{t.Limits.MaxDuration, t.Used.Duration}, {d.agentLimits().MaxDuration, d.s.Used.Duration},
-	} {
-		if rest := max(l.limit-l.ran, 0); l.limit != 0 && (left < 0 || rest < left) {
-			left = rest
+	for _, b := range [...]budget{turn, agent} {
+		if most := b.limits.MaxDuration; most != 0 {
+			if rest := max(most-b.used.Duration, 0); left < 0 || rest < left {
+				left = rest
+			}
 		}
 	}
 	if left >= 0 {
@@ -93,6 +94,7 @@ func (d *decision) fired(id string) {
 
 // outOfTime is the limit of duration that the turn has reached.
 func (d *decision) outOfTime() projections.Reached {
-	only := func(l messages.Limits) messages.Limits { return messages.Limits{MaxDuration: l.MaxDuration} }
-	return d.over(only(d.s.Turn.Limits), only(d.agentLimits()))
+	turn, agent := d.budgets()
+	turn.limits, agent.limits = messages.Limits{MaxDuration: turn.limits.MaxDuration}, messages.Limits{MaxDuration: agent.limits.MaxDuration}
+	return d.over(turn, agent)
 }

@@ -8,60 +8,68 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// review gives a call that cannot run or must not its outcome, and asks for approval of one that
+// failCall records the failure of a call, with the text that the model reads.
+func (d *decision) failCall(c *projections.CallState, kind, message string) {
+	d.emit(messages.ToolFailed{Turn: c.Turn, Call: c.ID, Kind: kind, Message: message})
+}
+
+// skipCall records that a call never runs, and why.
+func (d *decision) skipCall(c *projections.CallState, why string) {
+	d.emit(messages.ToolSkipped{Turn: c.Turn, Call: c.ID, Reason: why})
+}
+
+// review gives a call that cannot run, or must not, its outcome, and asks for approval of one that
 // needs it.
-func (d *decision) review(c *projections.CallState, j Review) {
-	t := d.s.Turn
+func (d *decision) review(c *projections.CallState, r Review) {
 	tool, known := d.env.Definition.Tools[c.Tool]
 	switch {
 	case !known:
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown_tool", Message: fmt.Sprintf("there is no tool named %q", c.Tool)})
+		d.failCall(c, "unknown_tool", fmt.Sprintf("there is no tool named %q", c.Tool))
 		return
 	case d.s.Turn.ToolChoice == "none":
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "not_allowed", Message: "no tool may be used in this turn: answer without"})
+		d.failCall(c, "not_allowed", "no tool may be used in this turn: answer without")
 		return
 	case !json.Valid([]byte(c.Arguments)):
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: "the arguments are not valid JSON"})
+		d.failCall(c, "bad_arguments", "the arguments are not valid JSON")
 		return
 	}
-	gate, why := d.beforeCall(c, j.Hooks)
-	if c.Outcome.Final() || t.HookAnswer != nil {
+	singled, why := d.beforeCall(c, r.Hooks)
+	if c.Outcome.Final() || d.s.Turn.HookAnswer != nil {
 		return
 	}
-	if j.Misfit != "" {
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "bad_arguments", Message: j.Misfit})
+	if r.Misfit != "" {
+		d.failCall(c, "bad_arguments", r.Misfit)
 		return
 	}
 	if of, reason := d.repeats(c); of != "" {
-		d.emit(messages.ToolFlagged{Turn: t.ID, Call: c.ID, Tool: c.Tool, Of: of, Reason: reason})
-		if tool.Repeats && !gate {
-			gate, why = true, reason
+		d.emit(messages.ToolFlagged{Turn: c.Turn, Call: c.ID, Tool: c.Tool, Of: of, Reason: reason})
+		if tool.Repeats && !singled {
+			singled, why = true, reason
 		}
 	}
-	if gate || tool.Approval == "always" || tool.Approval == "asked" && !j.Free {
-		d.gate(c, why, gate)
+	if singled || tool.Approval == "always" || tool.Approval == "asked" && !r.Free {
+		d.requireApproval(c, why, singled)
 	}
 }
 
-// beforeCall records what hooks decided about a call before it runs: a pause of one call is a
-// wish for its approval.
-func (d *decision) beforeCall(c *projections.CallState, hooks []HookDecision) (gate bool, why string) {
-	t := d.s.Turn
+// beforeCall records what hooks decided about a call before it runs. It reports whether one of
+// them paused it, which asks for its approval, and why.
+func (d *decision) beforeCall(c *projections.CallState, hooks []HookDecision) (paused bool, why string) {
 	for _, h := range hooks {
 		d.hooked(h, c.ID)
 		switch h.Do {
 		case HookPause:
-			gate, why = true, h.Reason
+			paused, why = true, h.Reason
 		case HookSkip:
-			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: h.Text})
+			d.skipCall(c, h.Text)
 		case HookFailed:
-			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "hook", Message: "not run: hook " + h.Hook + " failed: " + h.Reason})
+			d.failCall(c, "hook", "not run: hook "+h.Hook+" failed: "+h.Reason)
 		}
 		if c.Outcome.Final() {
 			return false, ""
 		}
 	}
-	return gate, why
+	return paused, why
 }
 
 // cutOff fails a call of an answer that is incomplete: its arguments may be too.
@@ -70,44 +78,43 @@ func (d *decision) cutOff(c *projections.CallState, finish string) {
 	if finish == messages.FinishFilter {
 		why = "the answer that asks for it was cut off by the server's content filter"
 	}
-	d.emit(messages.ToolFailed{Turn: d.s.Turn.ID, Call: c.ID, Kind: "cut_off", Message: "not run: " + why})
+	d.failCall(c, "cut_off", "not run: "+why)
 }
 
-// startTool intends the next attempt of a call. Its OnUnknown is the definition's; the
-// call of a tool that is gone keeps the one of the attempt before.
+// startTool records the start of the next attempt of a call. Its OnUnknown is the definition's;
+// the call of a tool that is gone keeps the one of the attempt before.
 func (d *decision) startTool(c *projections.CallState, reason string) {
-	t := d.s.Turn
-	if d.env.Definition.Tools[c.Tool].Child != "" {
-		d.spawn(c, reason)
-		return
-	}
-	onUnknown := d.env.Definition.Tools[c.Tool].OnUnknown
-	if onUnknown == "" {
-		onUnknown = c.OnUnknown
-	}
+	t, tool := d.s.Turn, d.env.Definition.Tools[c.Tool]
 	ev := messages.ToolStarted{
-		Turn: t.ID, Call: c.ID, Tool: c.Tool, OnUnknown: onUnknown,
+		Turn: t.ID, Call: c.ID, Tool: c.Tool, OnUnknown: tool.OnUnknown,
 		Key:     d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
 		Attempt: c.Attempt + 1, Reason: reason,
 	}
 	if c.Rewritten {
 		ev.Arguments = c.Arguments
 	}
+	if tool.Child != "" {
+		d.spawn(c, tool, ev)
+		return
+	}
+	if ev.OnUnknown == "" {
+		ev.OnUnknown = c.OnUnknown
+	}
 	d.emit(ev)
 }
 
-// skipCalls gives the calls that have not begun an outcome when a hook ends the turn.
+// skipCalls skips the calls that have not begun, because a hook ends the turn.
 func (d *decision) skipCalls() {
 	t := d.s.Turn
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Outcome == projections.CallRequested || c.Outcome == projections.CallWaiting {
-			d.cancel(projections.TimerID(projections.ForApproval, c.ID))
-			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: a hook ended the turn"})
+			d.cancelTimer(projections.TimerID(projections.ForApproval, c.ID))
+			d.skipCall(c, "not run: a hook ended the turn")
 		}
 	}
 }
 
-// reconciled records what the tool of a lost call knows of it.
+// reconciled records what the tool of a lost call reports of it.
 func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	switch o.Outcome {
 	case messages.OutcomeCompleted:
@@ -115,11 +122,11 @@ func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	case messages.OutcomeRetry:
 		d.runAgain(c, "reconcile")
 	default:
-		d.emit(messages.ToolUnknown{Turn: c.Turn, Call: c.ID, Reason: "its process was lost while it ran, and the tool does not know what became of it"})
+		d.unknownOutcome(c, "its process was lost while it ran, and the tool does not know what became of it")
 	}
 }
 
-// lostCall records the loss of a call that ran.
+// lostCall handles a call whose process was lost while it ran, as its OnUnknown requires.
 func (d *decision) lostCall(c *projections.CallState) {
 	switch c.OnUnknown {
 	case messages.ReadOnly, messages.Rerun:
@@ -130,24 +137,25 @@ func (d *decision) lostCall(c *projections.CallState) {
 		}
 		d.s.lost[lostCall{c.Turn, c.ID, c.Attempt}] = true
 	default:
-		d.emit(messages.ToolUnknown{Turn: c.Turn, Call: c.ID, Reason: "its process was lost while it ran: it may or may not have had its effect"})
+		d.unknownOutcome(c, "its process was lost while it ran: it may or may not have had its effect")
 	}
 }
 
 // runAgain starts a lost call once more, unless it was lost too often.
 func (d *decision) runAgain(c *projections.CallState, reason string) {
-	if _, ok := d.env.Definition.Tools[c.Tool]; !ok && c.OnUnknown != messages.ReadOnly {
-		d.emit(messages.ToolUnknown{Turn: d.s.Turn.ID, Call: c.ID, Reason: "its process was lost while it ran, and its tool is not defined any more"})
-		return
-	}
-	if c.Attempt <= maxRestarts {
+	switch _, defined := d.env.Definition.Tools[c.Tool]; {
+	case !defined && c.OnUnknown != messages.ReadOnly:
+		d.unknownOutcome(c, "its process was lost while it ran, and its tool is not defined any more")
+	case c.Attempt > maxRestarts:
+		d.failCall(c, "restarts", fmt.Sprintf("its process was lost %d times while it ran: it may or may not have had its effect", c.Attempt))
+	default:
 		d.startTool(c, reason)
-		return
 	}
-	d.emit(messages.ToolFailed{
-		Turn: d.s.Turn.ID, Call: c.ID, Kind: "restarts",
-		Message: fmt.Sprintf("its process was lost %d times while it ran: it may or may not have had its effect", c.Attempt),
-	})
+}
+
+// unknownOutcome records that a person must decide what became of a call.
+func (d *decision) unknownOutcome(c *projections.CallState, why string) {
+	d.emit(messages.ToolUnknown{Turn: c.Turn, Call: c.ID, Reason: why})
 }
 
 // repeats returns the earlier call of the turn that this one asks for again, and the

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -22,44 +23,33 @@ func (s *State) childCall(turn messages.TurnID, call messages.CallID) *projectio
 	return nil
 }
 
-// spawn intends the task of a call, within the bounds of depth, number and budget.
-func (d *decision) spawn(c *projections.CallState, reason string) {
-	t, tool := d.s.Turn, d.env.Definition.Tools[c.Tool]
-	limits, why := d.share()
-	most := tool.MaxChildren
-	if most == 0 {
-		most = messages.MaxChildren
-	}
-	switch {
-	case len(t.Callers) >= messages.MaxCallers:
-		why = "there are as many agents above this one as may be: do it without asking another"
-	case t.Children >= most:
-		why = "this turn has asked as many agents as it may: go on without"
-	}
+// spawn records the start of a call that is the task of an agent, unless it exceeds the bounds of
+// depth, number and budget.
+func (d *decision) spawn(c *projections.CallState, tool Tool, ev messages.ToolStarted) {
+	limits, why := d.share(tool)
 	if why != "" {
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "limit", Message: "not asked: " + why})
+		d.failCall(c, "limit", "not asked: "+why)
 		return
 	}
-	caller := messages.Caller{Agent: d.env.Agent.Full(), Turn: t.ID, Call: c.ID}
-	child := messages.ChildOf(d.env.Agent, tool.Child, t.ID, c.ID)
-	ev := messages.ToolStarted{
-		Turn: t.ID, Call: c.ID, Tool: c.Tool, Key: d.env.Agent.Full() + "/" + string(t.ID) + "/" + string(c.ID),
-		Attempt: c.Attempt + 1, Reason: reason,
-	}
-	if c.Rewritten {
-		ev.Arguments = c.Arguments
-	}
 	d.emit(ev)
+	caller := messages.Caller{Agent: d.env.Agent.Full(), Turn: c.Turn, Call: c.ID}
 	d.emit(messages.ChildSpawned{
-		Turn: t.ID, Call: c.ID, Tool: c.Tool, Child: child.Full(), Input: messages.TaskID(caller), Limits: limits, Detached: tool.Detached,
+		Turn: c.Turn, Call: c.ID, Tool: c.Tool, Child: messages.ChildOf(d.env.Agent, tool.Child, c.Turn, c.ID).Full(),
+		Input: messages.TaskID(caller), Limits: limits, Detached: tool.Detached,
 	})
 }
 
-// share is what the next child may use: what is left to the turn and to the
-// agent, in equal parts for all children that are about to begin. Time is not
-// divided: they run side by side. why is said if nothing is left.
-func (d *decision) share() (share messages.Limits, why string) {
+// share returns what the next child may use: what is left to the turn and to the agent, in equal
+// parts for all children that are about to begin. Time is not divided: they run side by side. A
+// reason is returned if the turn may ask no other agent.
+func (d *decision) share(tool Tool) (share messages.Limits, why string) {
 	t := d.s.Turn
+	switch {
+	case len(t.Callers) >= messages.MaxCallers:
+		return share, "there are as many agents above this one as may be: do it without asking another"
+	case t.Children >= cmp.Or(tool.MaxChildren, messages.MaxChildren):
+		return share, "this turn has asked as many agents as it may: continue without"
+	}
 	among, out := 0, projections.Use{}
 	for i := range t.Calls {
 		c := &t.Calls[i]
@@ -96,7 +86,7 @@ func (d *decision) share() (share messages.Limits, why string) {
 	return share, ""
 }
 
-// tighter is the lower of each limit.
+// tighter returns the lower of each limit.
 func tighter(a, b messages.Limits) messages.Limits {
 	return messages.Limits{
 		MaxSteps:  lower(a.MaxSteps, b.MaxSteps),
@@ -118,7 +108,7 @@ func (s *State) Awaits(r messages.Report) bool {
 	return c != nil && c.Child.Agent == r.Child && !c.Child.Detached && r.N > c.Child.N
 }
 
-// report takes what a child reports.
+// report records what a child reports.
 func (d *decision) report(c messages.Report) error {
 	if m := d.s.Outbox.Cancels(c.Turn, c.Call); m != nil && m.To == c.Child {
 		if !c.What.Ends() {
@@ -136,70 +126,61 @@ func (d *decision) report(c messages.Report) error {
 	case d.env.Definition.Unknown:
 		return d.unknown()
 	}
-	d.reported(call, c)
-	return nil
-}
-
-// reported records what the child of a call reports.
-func (d *decision) reported(call *projections.CallState, c messages.Report) {
-	t := d.s.Turn
 	switch c.What {
 	case messages.ReportWaiting:
-		d.emit(messages.ChildWaiting{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Waiting: c.Waiting, More: c.More, Busy: c.Busy})
-		d.why = "a child goes on"
+		d.emit(messages.ChildWaiting{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, Waiting: c.Waiting, More: c.More, Busy: c.Busy})
+		d.why = "a child continues"
 	case messages.ReportGoing:
-		d.emit(messages.ChildResumed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N})
-		d.why = "a child goes on"
+		d.emit(messages.ChildResumed{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N})
+		d.why = "a child continues"
 	case messages.ReportCompleted:
-		d.emit(messages.ChildCompleted{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Used: c.Used})
-		d.emit(messages.ToolCompleted{Turn: t.ID, Call: call.ID, Output: c.Output, Blob: c.Blob})
+		d.emit(messages.ChildCompleted{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, Used: c.Used})
+		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.Call, Output: c.Output, Blob: c.Blob})
 		d.why = "a child has ended"
 	default:
-		ev := messages.ChildFailed{Turn: t.ID, Call: call.ID, Child: c.Child, N: c.N, Reason: c.Reason, Message: c.Message, Used: c.Used}
-		if ev.Reason == "" {
-			ev.Reason = string(c.What)
-		}
-		d.emit(ev)
-		message := "agent " + c.Child + " gave no answer (" + ev.Reason + ")"
+		reason := cmp.Or(c.Reason, string(c.What))
+		d.emit(messages.ChildFailed{Turn: c.Turn, Call: c.Call, Child: c.Child, N: c.N, Reason: reason, Message: c.Message, Used: c.Used})
+		message := "agent " + c.Child + " gave no answer (" + reason + ")"
 		if c.Message != "" {
 			message += ": " + c.Message
 		}
-		d.emit(messages.ToolFailed{Turn: t.ID, Call: call.ID, Kind: "child", Message: message})
+		d.failCall(call, "child", message)
 		d.why = "a child has ended"
 	}
+	return nil
 }
 
-// forward forwards a decision to the call below that waits for it. It reports whether there
-// is one, or the decision is refused.
-func (d *decision) forward(c messages.Command, of messages.TurnID, id messages.CallID, kind string, ev messages.ChildDecided) (done bool, err error) {
-	t := d.s.Turn
-	if t == nil {
+// forward forwards a decision to the call below that waits for one of that kind. It reports
+// whether there is one, or the decision is refused.
+func (d *decision) forward(c messages.Command, kind string, ev messages.ChildDecided) (done bool, err error) {
+	if d.s.Turn == nil {
 		return false, nil
 	}
-	if own := t.Call(id); own != nil && (of == "" || of == t.ID) && (own.Outcome == projections.CallWaiting || own.Outcome == projections.CallUnknown) {
+	if own := d.s.call(ev.Of, ev.Waits); own != nil && (own.Outcome == projections.CallWaiting || own.Outcome == projections.CallUnknown) {
 		return false, nil
 	}
-	found, others := waitingBelow(t, messages.Wait{Turn: of, Call: id, Kind: kind, ArgsHash: ev.ArgsHash}, ev)
+	found, others := waitingBelow(d.s.Turn, kind, ev)
 	switch {
 	case len(found) > 1:
-		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", id, found[0].Agent, found[1].Agent)
+		return true, messages.Refuse(messages.Conflict, "call %q waits in %s and in %s: give the decision to one of them", ev.Waits, found[0].Agent, found[1].Agent)
 	case len(found) == 0 && others:
-		return true, messages.Refuse(messages.Conflict, "the arguments of call %q are not those that were decided about: look at it again; nothing was changed", id)
+		return true, otherArguments(ev.Waits)
 	case len(found) == 0:
 		return false, nil
 	}
 	ev = found[0]
 	ev.Command, ev.ID, ev.Person = c.CommandType(), messages.Derived("for:", d.env.Agent.Full(), messages.IDOf(c)), d.env.Person
 	if slices.ContainsFunc(d.s.Outbox.Messages, func(m projections.OutboxMessage) bool { return m.Decision != nil && sameDecision(*m.Decision, ev) }) {
-		return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", id, ev.Agent)
+		return true, d.noop(c, "the same was decided about call %q before, and is on its way to %s", ev.Waits, ev.Agent)
 	}
 	d.emit(ev)
 	return true, nil
 }
 
-// waitingBelow returns a decision for each call below the turn that waits as sought, and
-// reports whether others do with other arguments. An empty turn or hash fits all.
-func waitingBelow(t *projections.TurnState, sought messages.Wait, ev messages.ChildDecided) (found []messages.ChildDecided, others bool) {
+// waitingBelow returns a decision for each call below the turn that waits for one of that kind,
+// with the turn, id and arguments that ev names, and reports whether others wait with other
+// arguments. An empty turn or hash fits all.
+func waitingBelow(t *projections.TurnState, kind string, ev messages.ChildDecided) (found []messages.ChildDecided, others bool) {
 	for i := range t.Calls {
 		c := &t.Calls[i]
 		if !c.ListsBelow() {
@@ -207,12 +188,13 @@ func waitingBelow(t *projections.TurnState, sought messages.Wait, ev messages.Ch
 		}
 		for _, w := range c.Child.Waiting {
 			switch {
-			case w.Call != sought.Call || w.Kind != sought.Kind || sought.Turn != "" && w.Turn != sought.Turn:
-			case sought.ArgsHash != "" && sought.ArgsHash != w.ArgsHash:
+			case w.Call != ev.Waits || w.Kind != kind || ev.Of != "" && w.Turn != ev.Of:
+			case ev.ArgsHash != "" && ev.ArgsHash != w.ArgsHash:
 				others = true
 			default:
-				ev.Turn, ev.Call, ev.Agent, ev.Of, ev.Waits, ev.ArgsHash = t.ID, c.ID, w.Agent, w.Turn, w.Call, w.ArgsHash
-				found = append(found, ev)
+				f := ev
+				f.Turn, f.Call, f.Agent, f.Of, f.ArgsHash = t.ID, c.ID, w.Agent, w.Turn, w.ArgsHash
+				found = append(found, f)
 			}
 		}
 	}
@@ -238,7 +220,7 @@ func sameDecision(a, b messages.ChildDecided) bool {
 func (d *decision) decisionEffect(c messages.DecisionEffect) error {
 	m := d.s.Outbox.Message(c.Decision)
 	if m == nil || m.Decision == nil {
-		return d.noop(c, "nobody waits any more for what becomes of decision %q", c.Decision)
+		return d.noop(c, "the effect of decision %q is not awaited any more", c.Decision)
 	}
 	ev := m.Decision
 	d.emit(messages.ChildSettled{

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,18 +9,19 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// maxSummaries is how often a summary is tried before the history is cut without.
+// maxSummaries is how often a summary is tried before a window takes its place.
 const maxSummaries = 3
 
 // DefaultKeep is how many items a compaction keeps by default.
 const DefaultKeep = 20
 
-// worthwhile is which part of a request that is too large must go for a
-// compaction: one that takes little away would come before each step.
+// worthwhile is which part of a request that is too large a compaction must take away, as a
+// divisor: one that takes little away would come before each step.
 const worthwhile = 8
 
-// tooLarge returns what is to go before the turn's next model call, and why; a zero Cut where that
-// is not too large. It is compacted once a step: what is too large after that is sent as it is.
+// tooLarge returns what to cut before the turn's next model call, and why; a zero Cut if its
+// request is not too large. It is compacted once a step: what is too large after that is sent as it
+// is.
 func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reason string) {
 	def := d.env.Definition
 	if def.Compact.AtTokens == 0 || t.Compacted || t.Reached != nil || d.s.Summary != nil {
@@ -35,8 +37,8 @@ func (d *decision) tooLarge(t *projections.TurnState) (cut projections.Cut, reas
 	return cut, fmt.Sprintf("the next model call would have about %d tokens (at_tokens: %d)", tokensOf(size), def.Compact.AtTokens)
 }
 
-// shrink compacts the history after a model call that was too long. It reports false where
-// nothing is to go.
+// shrink compacts the history after a model call that was too long. It reports false if there is
+// nothing to cut.
 func (d *decision) shrink() bool {
 	cut, keep := d.shorter()
 	if cut.Upto == 0 || d.s.Summary != nil || !d.affordable() {
@@ -46,8 +48,8 @@ func (d *decision) shrink() bool {
 	return true
 }
 
-// compact takes the older part of the history away for the turn's next model call, as the
-// definition wants it.
+// compact cuts the older part of the history for the turn's next model call, as the definition
+// requires.
 func (d *decision) compact(cut projections.Cut, keep int, reason string) {
 	t, def := d.s.Turn, d.env.Definition
 	if def.Compact.How == messages.CompactWindow || def.Compact.AtTokens == 0 {
@@ -57,10 +59,10 @@ func (d *decision) compact(cut projections.Cut, keep int, reason string) {
 	d.summarize(messages.CompactionRequested{Turn: t.ID, Keep: keep, Reason: reason}, cut)
 }
 
-// shorter returns what is to go from a request that was too long, and how many items are wanted
-// to stay: as many as the definition says, or fewer, until an eighth of the history goes. Where
-// the definition wants no compaction it is the older half of what can go, and nothing if the
-// turn before was not refused, or more than two thirds of the history cannot go.
+// shorter returns what to cut from a request that was too long, and how many items to keep: as
+// many as the definition sets, or fewer, until the cut is an eighth of the history. If the
+// definition has no compaction it is the older half of what can be cut, and nothing if the turn
+// before was not refused, or more than two thirds of the history must stay.
 func (d *decision) shorter() (cut projections.Cut, keep int) {
 	h := &d.s.History
 	size := h.SizeShown(d.env.Definition.ShowAtMost)
@@ -80,8 +82,8 @@ func (d *decision) shorter() (cut projections.Cut, keep int) {
 	return projections.Cut{}, 0
 }
 
-// affordable reports whether the turn may make another model call, but for what the
-// compaction is to save.
+// affordable reports whether the turn may make another model call, apart from the limits that a
+// compaction may help with.
 func (d *decision) affordable() bool {
 	switch d.limited().Limit {
 	case "", "max_tokens", "max_cost":
@@ -90,28 +92,19 @@ func (d *decision) affordable() bool {
 	return false
 }
 
-// keep is how many items are to stay.
+// keep returns how many items to keep; 0 wanted is the definition's number, or the default.
 func (d *decision) keep(wanted int) int {
-	switch {
-	case wanted > 0:
-		return wanted
-	case d.env.Definition.Compact.Keep > 0:
-		return d.env.Definition.Compact.Keep
-	}
-	return DefaultKeep
+	return cmp.Or(max(wanted, 0), max(d.env.Definition.Compact.Keep, 0), DefaultKeep)
 }
 
-// cut is what can go if so many items are wanted to stay.
+// cut returns what can be cut if so many items are to stay.
 func (d *decision) cut(keep int) projections.Cut {
 	return d.s.History.Cut(d.keep(keep), d.env.Definition.ShowAtMost)
 }
 
-// compactHistory compacts the history as a command wants it.
+// compactHistory compacts the history for a command.
 func (d *decision) compactHistory(c messages.Compact) error {
-	how := c.How
-	if how == "" {
-		how = d.env.Definition.Compact.How
-	}
+	how := cmp.Or(c.How, d.env.Definition.Compact.How)
 	cut := d.cut(c.Keep)
 	switch {
 	case cut.Upto == 0:
@@ -126,7 +119,7 @@ func (d *decision) compactHistory(c messages.Compact) error {
 	return nil
 }
 
-// window replaces the older part of the history by a line.
+// window replaces the older part of the history by a line of text.
 func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason string) {
 	d.emit(messages.HistoryCompacted{
 		Turn: turn, Upto: cut.Upto, Dropped: cut.Dropped, Kept: cut.Kept, How: messages.CompactWindow,
@@ -135,7 +128,8 @@ func (d *decision) window(cut projections.Cut, turn messages.TurnID, reason stri
 	})
 }
 
-// windowReason returns why a window takes the place of a summary that was made for a reason.
+// windowReason returns the reason of a window that takes the place of a summary with its own
+// reason.
 func windowReason(why, reason string) string {
 	if reason == "" {
 		return why
@@ -143,13 +137,9 @@ func windowReason(why, reason string) string {
 	return why + "; " + reason
 }
 
-// summarize intends an attempt at a summary. One that a limit does not allow becomes a window.
+// summarize requests an attempt at a summary. One that a limit does not allow becomes a window.
 func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut) {
-	def := d.env.Definition
-	s.Model = def.Compact.Model
-	if s.Model == "" {
-		s.Model = def.Model
-	}
+	s.Model = cmp.Or(d.env.Definition.Compact.Model, d.env.Definition.Model)
 	need := projections.Use{}
 	if d.budgeted() {
 		if need = d.expected(s.Model, cut.Summarized); d.tooMuch(need) {
@@ -172,48 +162,52 @@ func (d *decision) tooMuch(need projections.Use) bool {
 	return over(agent) || d.s.Turn != nil && over(turn)
 }
 
-// requestSize is how many bytes the next model call is expected to have.
+// requestSize returns how many bytes the next model call is expected to have.
 func (d *decision) requestSize() int {
 	size := d.s.History.SizeShown(d.env.Definition.ShowAtMost) + d.env.Definition.Overhead
-	if t := d.s.Turn; t != nil {
-		for _, q := range d.s.Inputs.Steered {
-			size += q.Size
-		}
+	for _, q := range d.s.Inputs.Steered {
+		size += q.Size
 	}
 	return size
 }
 
 func tokensOf(size int) int { return (size + bytesPerToken - 1) / bytesPerToken }
 
-// summarized puts a summary in its place, unless the history is another one by now: then it is
-// made again.
+// summarized puts a summary in the place of what it was made of. If the history has changed
+// there, another one is made.
 func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
-	cost := d.env.Definition.Prices[c.Model].Cost(o.Usage)
 	if d.s.History.DigestBefore(c.Upto) != messages.Digest(c.Digest) {
-		d.summaryFailed(c, ModelErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Usage: o.Usage, Unknown: true})
-		d.summaryAgain(c, time.Time{})
+		d.retrySummary(c, ModelErred{Kind: "changed", Message: "the history is not what the summary was made of any more", Temporary: true, Usage: o.Usage, Unknown: true}, time.Time{})
 		return
 	}
 	dropped, kept := d.s.History.Drops(c.Upto)
 	ev := messages.HistoryCompacted{
 		Turn: c.Turn, Upto: c.Upto, Dropped: dropped, Kept: kept, How: messages.CompactSummary, Text: o.Text,
-		Call: c.Call, Model: c.Model, Usage: o.Usage, Cost: cost, Reason: c.Reason,
+		Call: c.Call, Model: c.Model, Usage: o.Usage, Cost: d.env.Definition.Prices[c.Model].Cost(o.Usage), Reason: c.Reason,
 	}
-	if o.Usage == (messages.Usage{}) { // the server does not say
+	if o.Usage == (messages.Usage{}) { // the server does not report it
 		ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost
 	}
 	d.emit(ev)
 }
 
 func (d *decision) summaryErred(c messages.CompactionRequested, o ModelErred) {
-	d.summaryFailed(c, o)
-	if !o.Temporary {
-		c.Attempt = maxSummaries
-	}
-	d.summaryAgain(c, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
+	d.retrySummary(c, o, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
 }
 
-// summaryFailed records what came of an attempt, and what that has used.
+// lostSummary records that a summary was lost with its process, and tries again.
+func (d *decision) lostSummary() {
+	d.retrySummary(*d.s.Summary, ModelErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Temporary: true, Unknown: true}, time.Time{})
+}
+
+// dropSummary drops the summary that the turn waits for; an empty turn, any.
+func (d *decision) dropSummary(turn messages.TurnID, why string) {
+	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
+		d.summaryFailed(*c, ModelErred{Kind: "interrupted", Message: why, Unknown: true})
+	}
+}
+
+// summaryFailed records a failed attempt, and what it has used.
 func (d *decision) summaryFailed(c messages.CompactionRequested, o ModelErred) {
 	ev := messages.CompactionFailed{
 		Turn: c.Turn, Call: c.Call, Attempt: c.Attempt, Kind: o.Kind, Message: o.Message,
@@ -225,30 +219,17 @@ func (d *decision) summaryFailed(c messages.CompactionRequested, o ModelErred) {
 	d.emit(ev)
 }
 
-// lostSummary records that a summary was lost with its process, and tries again.
-func (d *decision) lostSummary() {
-	c := *d.s.Summary
-	d.summaryFailed(c, ModelErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Unknown: true})
-	d.summaryAgain(c, time.Time{})
-}
-
-// dropSummary gives up the summary that the turn waits for; of no turn, any.
-func (d *decision) dropSummary(turn messages.TurnID, why string) {
-	if c := d.s.Summary; c != nil && (turn == "" || c.Turn == turn) {
-		d.summaryFailed(*c, ModelErred{Kind: "interrupted", Message: why, Unknown: true})
-	}
-}
-
-// summaryAgain tries again what has failed. After the last attempt what would
-// have been summarized is left out.
-func (d *decision) summaryAgain(c messages.CompactionRequested, notBefore time.Time) {
+// retrySummary records a failed attempt and makes another one, not before a time. After the last
+// one, or a failure that is not temporary, a window takes its place.
+func (d *decision) retrySummary(c messages.CompactionRequested, o ModelErred, notBefore time.Time) {
+	d.summaryFailed(c, o)
 	switch cut := d.cut(c.Keep); {
 	case cut.Upto == 0:
-	case c.Attempt >= maxSummaries:
+	case c.Attempt >= maxSummaries || !o.Temporary:
 		d.window(cut, c.Turn, windowReason("no summary could be made", c.Reason))
 	default:
 		if c.NotBefore = nil; !notBefore.IsZero() {
-			at := stored(notBefore)
+			at := logTime(notBefore)
 			c.NotBefore = &at
 		}
 		d.summarize(c, cut)

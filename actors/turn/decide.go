@@ -34,13 +34,13 @@ type decision struct {
 	env    Env
 	events []messages.Event
 	starts int // turns begun
-	// asked is what the hooks that the turn has waited for decided. Its Point is empty: none did.
+	// asked is what the hooks that the turn has waited for decided. An empty Point: none did.
 	asked HooksAsked
 	// why is the reason for the end of a pause that was for calls.
 	why string
 	// parent is the agent that a new agent works for. Empty: none.
 	parent string
-	// spelt are arguments in their one spelling, by how they were written.
+	// spelt are arguments in canonical form, by how they were written.
 	spelt map[string]string
 }
 
@@ -59,7 +59,7 @@ func (d *decision) noop(c messages.Command, format string, args ...any) error {
 }
 
 func (d *decision) command(c messages.Command) error {
-	if err := d.refuseDeleted(c); err != nil {
+	if err := d.refuseAbsent(c); err != nil {
 		return err
 	}
 	switch c := c.(type) {
@@ -73,20 +73,14 @@ func (d *decision) command(c messages.Command) error {
 		d.configure()
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
 		return nil
-	}
-	if d.s.Last == 0 {
-		return messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", d.env.Agent)
-	}
-	switch c := c.(type) {
 	case messages.Interrupt:
 		return d.stop(c, c.Turn, c.Reason)
 	case messages.Abort:
 		return d.stop(c, c.Turn, c.Reason)
 	case messages.Clear:
-		d.clear(c)
-		return nil
+		return d.clear(c)
 	case messages.Cancel:
-		return d.takeBack(c)
+		return d.cancel(c)
 	case messages.Compact:
 		return d.compactHistory(c)
 	case messages.Resume:
@@ -107,4 +101,25 @@ func (d *decision) command(c messages.Command) error {
 		return d.delete(c)
 	}
 	return messages.Refuse(messages.UnknownCommand, "command %q is unknown to this version", c.CommandType())
+}
+
+// refuseAbsent refuses what requires an agent that exists, if this one does not. An input creates
+// it. A task creates one that was not deleted: it may be sent again long after its end.
+func (d *decision) refuseAbsent(c messages.Command) error {
+	del := d.s.Life.Deleted
+	switch c.(type) {
+	case messages.Input, messages.SetState:
+		return nil
+	case messages.Task, messages.CancelChild:
+		if del == nil {
+			return nil
+		}
+	}
+	switch {
+	case del != nil:
+		return messages.Refuse(messages.NotFound, "agent %s was deleted (event %d): it exists again once you send it an input", d.env.Agent, del.N)
+	case d.s.Last == 0:
+		return messages.Refuse(messages.NotFound, "agent %s does not exist: nothing was ever sent to it", d.env.Agent)
+	}
+	return nil
 }

@@ -54,9 +54,6 @@ func (s *State) Refuses(env Env, in messages.Input) error {
 	if err := s.repeated(in.ID); err != nil {
 		return err
 	}
-	if err := d.refuseDeleted(in); err != nil {
-		return err
-	}
 	if in.Schedule != (messages.Schedule{}) {
 		in.Content = nil // which may become small
 		_, _, err := d.whenDue(in)

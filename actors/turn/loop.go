@@ -3,129 +3,76 @@ package turn
 import (
 	"slices"
 
-	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
-
-// move is something that an agent does by itself, once a command or an outcome is recorded.
-type move int
-
-const (
-	wait move = iota // for an outcome, a command, or the agent's next owner
-	startTurn
-	resumeTurn
-	pauseTurn
-	failTurn
-	completeTurn
-	skipCalls
-	startCall
-	compactHistory
-	reachLimit
-	askHooks
-	requestModel
-)
-
-// step is a move with what it needs.
-type step struct {
-	move
-	reason, message string              // of a pause; reason also of a compaction
-	calls           []messages.CallID   // that a pause is for
-	call            messages.CallID     // to start
-	cut             projections.Cut     // that a compaction makes
-	reached         projections.Reached // limit
-	point           Point               // where hooks are asked
-	output          projections.Output  // that the turn completes with
-}
-
-// run takes one step after the other until the agent waits.
-func (d *decision) run() {
-	for st := d.next(); st.move != wait; st = d.next() {
-		d.take(st)
-	}
-}
-
-func (d *decision) take(st step) {
-	t := d.s.Turn
-	switch st.move {
-	case startTurn:
-		d.start(d.s.Inputs.Queued[0])
-	case resumeTurn:
-		d.unpause()
-	case pauseTurn:
-		d.pause(st)
-	case failTurn:
-		d.fail(t.Reached.Limit, t.Reached.Message+raiseIt)
-	case completeTurn:
-		d.complete(st.output)
-	case skipCalls:
-		d.skipCalls()
-	case startCall:
-		d.startTool(t.Call(st.call), "")
-	case compactHistory:
-		d.compact(st.cut, d.keep(0), st.reason)
-	case reachLimit:
-		d.exhaust(st.reached)
-	case askHooks:
-		d.s.asking = st.point
-	case requestModel:
-		d.requestModel()
-	}
-}
 
 // maxStarts is how many turns one decision begins. Turns that fail at their start
 // follow one another, and what follows from one command must fit into a frame.
 const maxStarts = 3
 
-// next returns the one thing that the agent must do now. Its cases, then those of nextCall,
-// nextRequest and nextModelCall, stand in the order of the table in the package's documentation.
-func (d *decision) next() step {
+// run takes one step after the other until the agent waits.
+func (d *decision) run() {
+	for d.step() {
+	}
+}
+
+// step does the one thing that the agent must do now. It reports false if that is to wait: for an
+// outcome, a command, or the agent's next owner. Its cases, then those of stepCalls, stepRequest
+// and stepModel, stand in the order of the table in the package's documentation.
+func (d *decision) step() bool {
 	s, t := d.s, d.s.Turn
 	switch {
 	case d.env.Definition.Unknown:
-		return step{}
+		return false
 	case t == nil && (len(s.Inputs.Queued) == 0 || d.starts == maxStarts):
-		return step{}
+		return false
 	case t == nil:
-		return step{move: startTurn}
+		d.start(s.Inputs.Queued[0])
 	case t.Paused() != "" && !pauseIsOver(t):
-		return step{}
+		return false
 	case t.Paused() != "":
-		return step{move: resumeTurn}
+		d.unpause()
 	case t.Reached != nil && !d.env.Definition.PauseAtLimit:
-		return step{move: failTurn}
+		d.fail(t.Reached.Limit, t.Reached.Message+raiseIt)
 	case t.Model != nil && t.Model.Phase != projections.ModelDue, s.asking != "":
-		return step{}
+		return false
 	case s.Summary != nil && s.Summary.Turn == t.ID && t.Reached != nil:
-		return pauseForLimit(t)
+		d.pauseForLimit()
 	case s.Summary != nil && s.Summary.Turn == t.ID:
-		return step{}
+		return false
+	default:
+		return d.stepCalls(t)
 	}
-	return d.nextCall(t)
+	return true
 }
 
-// nextCall returns what to do about the calls of the newest step, and what comes after them
-// once each has its outcome.
-func (d *decision) nextCall(t *projections.TurnState) step {
+// stepCalls does what the calls of the newest step require, and what comes after them once each
+// has its outcome.
+func (d *decision) stepCalls(t *projections.TurnState) bool {
 	unstarted := t.Count(projections.CallRequested) + t.Count(projections.CallWaiting)
 	if t.HookAnswer != nil && unstarted > 0 {
-		return step{move: skipCalls}
+		d.skipCalls()
+		return true
 	}
 	if c := d.startable(t); c != nil && t.Held == "" && t.Reached == nil {
-		return step{move: startCall, call: c.ID}
+		d.startTool(c, "")
+		return true
 	}
 	switch {
 	case t.UnderWay() > 0:
-		return step{}
+		return false
 	case t.Held != "" && (t.HookAnswer == nil || d.endHooksWant(HookPause)):
-		return step{move: pauseTurn, reason: projections.PausedHook, message: t.Held + "; resume the turn to go on"}
+		d.pause(projections.PausedHook, t.Held+"; resume the turn to continue")
 	case t.Reached != nil && unstarted > 0:
-		return pauseForLimit(t)
+		d.pauseForLimit()
 	case t.Count(projections.CallRequested) > 0: // they are left to the agent's next owner
-		return step{}
+		return false
 	case len(t.Waiting()) > 0:
-		return pauseForCalls(t)
+		d.pauseForCalls()
+	default:
+		return d.stepRequest(t)
 	}
-	return d.nextRequest(t)
+	return true
 }
 
 // startable returns the first call that may start; nil if none may. An agent that is about to
@@ -144,38 +91,43 @@ func (d *decision) startable(t *projections.TurnState) *projections.CallState {
 	return nil
 }
 
-// nextRequest returns what to do when every call has its outcome: what leads to the next model
-// call, or to the end of the turn.
-func (d *decision) nextRequest(t *projections.TurnState) step {
-	output, answered := d.output()
+// stepRequest does what leads from calls with outcomes to the next model call, or to the end of
+// the turn.
+func (d *decision) stepRequest(t *projections.TurnState) bool {
+	output, answered := d.s.Output(d.env.Definition)
 	switch {
 	case !answered, d.wantsAnotherCall(t) && d.withinLimits(t):
-		return d.nextModelCall(t)
+		return d.stepModel(t)
 	case d.env.Definition.HooksAt(TurnEnd) && d.asked.Point != TurnEnd:
-		return step{move: askHooks, point: TurnEnd}
+		d.s.asking = TurnEnd
+	default:
+		d.complete(output)
 	}
-	return step{move: completeTurn, output: output}
+	return true
 }
 
-// nextModelCall returns what to do for the next model call. Hooks that were asked about it have
-// seen its request, which is not compacted after that.
-func (d *decision) nextModelCall(t *projections.TurnState) step {
+// stepModel does what comes before the next model call, or requests it. Hooks that were asked
+// about the call have seen its request, which is not compacted after that.
+func (d *decision) stepModel(t *projections.TurnState) bool {
 	asked := d.modelHooksAsked()
 	if !asked {
 		if cut, reason := d.tooLarge(t); cut.Upto != 0 {
-			return step{move: compactHistory, cut: cut, reason: reason}
+			d.compact(cut, d.keep(0), reason)
+			return true
 		}
 	}
-	if t.Reached != nil {
-		return pauseForLimit(t)
+	limit := d.limited()
+	switch {
+	case t.Reached != nil:
+		d.pauseForLimit()
+	case limit.Limit != "":
+		d.exhaust(limit)
+	case d.env.Definition.HooksAt(BeforeModel) && !asked:
+		d.s.asking = BeforeModel
+	default:
+		d.requestModel()
 	}
-	if o := d.limited(); o.Limit != "" {
-		return step{move: reachLimit, reached: o}
-	}
-	if d.env.Definition.HooksAt(BeforeModel) && !asked {
-		return step{move: askHooks, point: BeforeModel}
-	}
-	return step{move: requestModel}
+	return true
 }
 
 // wantsAnotherCall reports whether a turn that has its answer wants another model call: for a
@@ -198,34 +150,40 @@ func (d *decision) modelHooksAsked() bool {
 	}))
 }
 
-// pauseIsOver reports whether a turn that is paused for calls can continue: one may start, one
-// runs, or each has its outcome. Other pauses end with a resume alone.
-func pauseIsOver(t *projections.TurnState) bool {
+// pausedForCalls reports whether the turn is paused because calls wait for a person. Other pauses
+// end with a resume alone.
+func pausedForCalls(t *projections.TurnState) bool {
 	switch t.Paused() {
 	case projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
-		return t.Count(projections.CallRequested) > 0 || t.UnderWay() > 0 || len(t.Waiting()) == 0
+		return true
 	}
 	return false
 }
 
-// pauseForLimit is the pause of a turn that has reached a limit.
-func pauseForLimit(t *projections.TurnState) step {
-	return step{move: pauseTurn, reason: t.Reached.Limit, message: t.Reached.Message + raiseIt}
+// pauseIsOver reports whether a turn that is paused for calls can continue: one may start, one
+// runs, or each has its outcome.
+func pauseIsOver(t *projections.TurnState) bool {
+	return pausedForCalls(t) && (t.Count(projections.CallRequested) > 0 || t.UnderWay() > 0 || len(t.Waiting()) == 0)
 }
 
-// pauseForCalls is the pause of a turn whose calls wait for a person.
-func pauseForCalls(t *projections.TurnState) step {
-	st := step{move: pauseTurn, calls: t.Waiting()}
-	unknown := t.Count(projections.CallUnknown) > 0
+// pauseForLimit pauses a turn that has reached a limit.
+func (d *decision) pauseForLimit() {
+	r := d.s.Turn.Reached
+	d.pause(r.Limit, r.Message+raiseIt)
+}
+
+// pauseForCalls pauses a turn whose calls wait for a person.
+func (d *decision) pauseForCalls() {
+	t := d.s.Turn
+	approve, decide := t.Count(projections.CallWaiting) > 0, t.Count(projections.CallUnknown) > 0
+	reason, message := projections.PausedChild, "a person must decide what its children wait for"
 	switch {
-	case t.Count(projections.CallWaiting) > 0 && unknown:
-		st.reason, st.message = projections.PausedApproval, "a person must approve or deny what waits, and say what became of what was lost"
-	case t.Count(projections.CallWaiting) > 0:
-		st.reason, st.message = projections.PausedApproval, "a person must approve or deny what waits"
-	case unknown:
-		st.reason, st.message = projections.PausedUnknown, "a person must say what became of what was lost"
-	default:
-		st.reason, st.message = projections.PausedChild, "a person must settle what its children wait for"
+	case approve && decide:
+		reason, message = projections.PausedApproval, "a person must approve or deny what waits, and decide what became of what was lost"
+	case approve:
+		reason, message = projections.PausedApproval, "a person must approve or deny what waits"
+	case decide:
+		reason, message = projections.PausedUnknown, "a person must decide what became of what was lost"
 	}
-	return st
+	d.pause(reason, message, t.Waiting()...)
 }

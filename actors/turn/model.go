@@ -10,9 +10,8 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// requestModel intends the next step's model call, or the next attempt at the one that has no
-// answer. Of the inputs that steer the turn it lets in those that hooks have seen, if any were
-// asked.
+// requestModel requests the next step's model call, or the next attempt at the one that has no
+// answer. It admits the inputs that steer the turn; if hooks were asked, those that they have seen.
 func (d *decision) requestModel() {
 	request, steered := "", d.s.Inputs.SteeredIDs()
 	if d.asked.Point == BeforeModel {
@@ -37,7 +36,7 @@ func (d *decision) requestModel() {
 			ev.Inputs = append(ev.Inputs[:len(ev.Inputs):len(ev.Inputs)], q.ID)
 		}
 	}
-	if len(ev.Inputs) > len(t.Fresh) { // they come into the history with this very event
+	if len(ev.Inputs) > len(t.Fresh) { // inputs that steer come into the history with this event
 		d.emit(ev)
 		ev.Request = cmp.Or(request, d.digest(choice))
 		d.events[len(d.events)-1] = ev
@@ -47,16 +46,16 @@ func (d *decision) requestModel() {
 	d.emit(ev)
 }
 
-// digest is the hash of a request that no hook has changed.
+// digest returns the hash of a request that no hook has changed.
 func (d *decision) digest(choice string) string {
-	def := d.env.Definition
-	if choice == "" {
-		return string(d.s.History.Digest(def.Digest, def.Instructions))
+	parts := []string{d.env.Definition.Digest, d.env.Definition.Instructions}
+	if choice != "" {
+		parts = append(parts, choice)
 	}
-	return string(d.s.History.Digest(def.Digest, def.Instructions, choice))
+	return string(d.s.History.Digest(parts...))
 }
 
-// Asks is which model the turn's next call asks, as provider/model, and what it
+// Asks returns which model the turn's next call asks, as provider/model, and what it
 // is made to do, as in model.requested.
 func (s *State) Asks(def Definition) (model, toolChoice string) {
 	t := s.Turn
@@ -79,7 +78,7 @@ func (s *State) Asks(def Definition) (model, toolChoice string) {
 	return model, ""
 }
 
-// Output is what the turn would answer now; false while it has no answer.
+// Output returns what the turn would answer now. It reports false while it has no answer.
 func (s *State) Output(def Definition) (projections.Output, bool) {
 	t := s.Turn
 	switch {
@@ -95,8 +94,6 @@ func (s *State) Output(def Definition) (projections.Output, bool) {
 	}
 	return projections.Output{}, false
 }
-
-func (d *decision) output() (projections.Output, bool) { return d.s.Output(d.env.Definition) }
 
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
@@ -123,9 +120,9 @@ func (d *decision) answered(o ModelAnswered) {
 	}
 }
 
-// UniqueCalls gives every call an id that no other call of the turn has: some
-// servers leave it empty or count from zero in each answer. used are the ids of
-// the turn so far. Calls whose ids are unique keep them.
+// UniqueCalls returns the items with an id for every call that no other call of the turn has: some
+// servers leave it empty or count from zero in each answer. used are the ids of the turn so far.
+// Calls whose ids are unique keep them.
 func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item {
 	used = slices.Clone(used)
 	items = slices.Clone(items)
@@ -146,8 +143,8 @@ func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item 
 	return items
 }
 
-// finishOf returns why an answer ended. A refusal and an empty answer are recognized by their items,
-// also if the server reports calls and there are none.
+// finishOf returns why an answer ended. A refusal and an empty answer are recognized by their
+// items, also if the server reports calls and there are none.
 func finishOf(finish string, items []messages.Item) string {
 	if projections.UnusualFinish(finish) != "" {
 		return finish
@@ -177,7 +174,7 @@ func (d *decision) erred(o ModelErred) {
 		Turn: t.ID, Step: t.Steps, Attempt: m.Attempt, Call: o.Call, Kind: o.Kind, Message: o.Message,
 		Status: o.Status, Shown: o.Shown, Usage: o.Usage, Cost: def.Prices[m.Model].Cost(o.Usage),
 	}
-	at := stored(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
+	at := logTime(d.env.Now.Add(retryDelay(m.Failures+1, o.RetryAfter, d.env.Jitter)))
 	if d.triesAgain(m, o, at) {
 		failed.RetryAt = &at
 	}
@@ -195,9 +192,9 @@ func (d *decision) erred(o ModelErred) {
 	}
 }
 
-// triesAgain reports whether a model that has failed is asked again, at a time. If that is
-// beyond the turn's end, or its server asks for a longer wait than we would choose ourselves,
-// a model that can take over does so instead.
+// triesAgain reports whether a model that has failed is asked again at that time. If the time is
+// beyond the turn's end, or the server asks for a longer delay than retryMost, a fallback takes
+// over instead, if there is one.
 func (d *decision) triesAgain(m *projections.PendingModel, o ModelErred, at time.Time) bool {
 	if !o.Temporary || m.Failures+1 >= d.env.Definition.MaxAttempts {
 		return false
@@ -207,8 +204,8 @@ func (d *decision) triesAgain(m *projections.PendingModel, o ModelErred, at time
 	return !long || d.fallback(m.Model) == ""
 }
 
-// fallback returns the model to ask after one that is not tried again: the next of the list
-// that does not stand before the failed one, too. Empty: none.
+// fallback returns the model to ask after one that is not tried again: the next one of the list
+// that is not listed before the failed one, too. Empty: none.
 func (d *decision) fallback(failed string) string {
 	def := d.env.Definition
 	chain := append([]string{def.Model}, def.Fallbacks...)
@@ -221,9 +218,8 @@ func (d *decision) fallback(failed string) string {
 	return ""
 }
 
-// Retries of model calls: exponential with equal jitter (half of the delay is
-// spread), never earlier than the server asked for, unless that is later than minutes: no
-// server may stop an agent for longer.
+// Retries of model calls: exponential with equal jitter (half of the delay is spread), and not
+// earlier than the server asks for, up to retryCap.
 // See M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 const (
 	retryBase = 500 * time.Millisecond
@@ -237,8 +233,8 @@ func retryDelay(failures int, after time.Duration, jitter float64) time.Duration
 	return min(max(delay, after), retryCap)
 }
 
-// failModel fails the turn because a model did, or all models of the list did. It is about
-// the request if any of them refused that.
+// failModel fails the turn because its model failed, and all fallbacks. The failure is that of the
+// request if a model refused it.
 func (d *decision) failModel(o ModelErred) {
 	r := d.s.Turn.Model.Refused
 	if r.Kind == "" {

@@ -31,8 +31,8 @@ func (s *State) sends(kinds ...projections.MessageKind) (list []Effect) {
 	return list
 }
 
-// due reports whether a message is to be sent now. A child that waits for a person has its
-// task, and one that is to stop decides nothing more.
+// due reports whether a message is to be sent now. A child that waits for a person has received its
+// task, and one that is to stop takes no decision.
 func (s *State) due(m *projections.OutboxMessage) bool {
 	switch m.Kind {
 	case projections.TaskMessage:
@@ -44,14 +44,15 @@ func (s *State) due(m *projections.OutboxMessage) bool {
 	return true
 }
 
-// Ends lists those messages to other agents that take no definition and must not be lost with
-// the agent: that children stop, and how the tasks of parents have ended. A tombstone ends
-// them, so the caller stores them before it lets [State.Decide] write one.
+// Ends lists the messages to other agents that need no definition and must not be lost with the
+// agent: those that cancel children, and the reports to parents. A tombstone drops them, so the
+// caller stores them before [State.Decide] records one.
 func (s *State) Ends() []Effect {
 	return s.sends(projections.CancelChild, projections.ReportToParent)
 }
 
-// Message returns what an effect sends. It reports false if that is not to be sent any more.
+// Message returns the message that an effect sends. It reports false if that is not to be sent any
+// more.
 func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 	m := s.Outbox.Message(e.ID)
 	if e.Do != Send || m == nil || !s.due(m) {
@@ -74,8 +75,8 @@ func (s *State) Message(self messages.AgentID, e Effect) (Message, bool) {
 	return msg, err == nil
 }
 
-// taskOf returns what a child is given to do: the argument input alone if it is a text and
-// there is no other, else the arguments as they are.
+// taskOf returns the task of a child: the argument input alone if it is a text and there is no
+// other, else the arguments as they are.
 func (s *State) taskOf(self messages.AgentID, c *projections.CallState) messages.Task {
 	text := c.Arguments
 	var fields map[string]json.RawMessage
@@ -101,7 +102,7 @@ func decisionOf(self messages.AgentID, ev *messages.ChildDecided) messages.Comma
 	return messages.Decide{ID: ev.ID, Call: ev.Waits, Turn: ev.Of, Outcome: ev.Outcome, Result: ev.Result, Reason: ev.Reason, Forwarded: by}
 }
 
-// report returns what the parent of a task is to know as of event n, or of its end.
+// report returns the report about a task as of event n, or about its end.
 func (s *State) report(self messages.AgentID, task *projections.Task, n messages.EventNumber) messages.Report {
 	r := messages.Report{What: messages.ReportGoing, N: n}
 	switch {
@@ -116,9 +117,9 @@ func (s *State) report(self messages.AgentID, task *projections.Task, n messages
 	return r
 }
 
-// EndOf returns how a task has ended, to be sent to its parent once more: the report before
-// may be lost. It reports false if the task has not ended, or its report is not stored yet, or
-// no one waits for it.
+// EndOf returns the report about the end of a task, to be sent to its parent once more: the one
+// before may be lost. It reports false if the task has not ended, its report is not stored yet, or
+// its parent does not wait for it.
 func (s *State) EndOf(self messages.AgentID, input string) (Message, bool) {
 	task := s.Outbox.Task(input)
 	if task == nil || task.End == nil || task.Parent.Detached || s.Outbox.Report(input) != nil {
@@ -128,9 +129,9 @@ func (s *State) EndOf(self messages.AgentID, input string) (Message, bool) {
 	return Message{To: to, Command: s.report(self, task, 0)}, err == nil
 }
 
-// stored continues when a message is stored for another agent: a report is done with, and so
-// is the call of a child that works detached.
-func (d *decision) stored(o MessageStored) {
+// messageStored records that a message is stored for another agent, which ends a report and the
+// call of a detached child.
+func (d *decision) messageStored(o MessageStored) {
 	m := d.s.Outbox.Message(o.ID)
 	switch {
 	case m == nil:
@@ -138,7 +139,7 @@ func (d *decision) stored(o MessageStored) {
 		d.emit(messages.ChildReported{Input: m.Input, Upto: m.N, What: d.s.report(d.env.Agent, d.s.Outbox.Task(m.Input), m.N).What})
 	case m.Kind == projections.TaskMessage:
 		if c := d.s.childCall(m.Turn, m.Call); c != nil && c.Child.Detached {
-			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it goes on by itself and no answer comes from it here."})
+			d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: "Agent " + c.Child.Agent + " has begun; it works on its own and no answer comes from it here."})
 			d.why = "a child has begun"
 		}
 	}

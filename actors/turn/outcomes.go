@@ -23,7 +23,7 @@ func (d *decision) outcome(o any) bool {
 	case HooksAsked:
 		return d.hooksAsked(o)
 	case MessageStored:
-		d.stored(o)
+		d.messageStored(o)
 	case TimerDue:
 		d.due(o)
 	case Summarized:
@@ -53,7 +53,7 @@ func (d *decision) outcome(o any) bool {
 }
 
 // summary returns the summary that is being made if that is its call; else nil.
-func (d *decision) summary(call messages.CallID) *projections.Summary {
+func (d *decision) summary(call messages.CallID) *messages.CompactionRequested {
 	if c := d.s.Summary; c != nil && c.Call == call {
 		return c
 	}

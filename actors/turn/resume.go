@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -11,44 +12,40 @@ import (
 // sets new limits, also of a turn that runs.
 func (d *decision) resume(c messages.Resume) error {
 	s := d.s
-	if t := s.Turn; t != nil {
-		if c.Turn != "" && c.Turn != t.ID {
-			return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, t.ID)
-		}
+	newest := cmp.Or(s.Turn, s.Ended)
+	if newest != nil && c.Turn != "" && c.Turn != newest.ID {
+		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, newest.ID)
+	}
+	if s.Turn != nil {
 		return d.resumeRunning(c)
 	}
-	e := s.Ended
+	failed := newest != nil && newest.Phase == projections.Failed
 	switch {
-	case e != nil && c.Turn != "" && c.Turn != e.ID:
-		return messages.Refuse(messages.Conflict, "turn %s is not the newest: turn %s is", c.Turn, e.ID)
-	case (e == nil || e.Phase != projections.Failed) && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
+	case !failed && c.AgentLimits != messages.Raised{} && c.Raised != messages.Raised{}:
 		return messages.Refuse(messages.Conflict, "no turn waits for new limits: set those of the agent alone (agent_limits)")
-	case (e == nil || e.Phase != projections.Failed) && c.AgentLimits != messages.Raised{}:
+	case !failed && c.AgentLimits != messages.Raised{}:
 		d.raise("", "agent", c.AgentLimits, c.Reason)
 		return nil
 	case len(s.Inputs.Queued) > 0: // others are about to begin
-		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can go on")
-	case e == nil:
+		return messages.Refuse(messages.Busy, "inputs are waiting, and the next turn is about to begin: no earlier one can continue")
+	case newest == nil:
 		return d.noop(c, "there is no turn to resume")
-	case e.Phase != projections.Failed:
-		return d.noop(c, "turn %s is finished", e.ID)
+	case !failed:
+		return d.noop(c, "turn %s is finished", newest.ID)
 	}
-	return d.continueFailed(c, e)
+	return d.continueFailed(c, newest)
 }
 
 func (d *decision) resumeRunning(c messages.Resume) error {
 	t := d.s.Turn
 	raises := c.Raised != messages.Raised{} || c.AgentLimits != messages.Raised{}
-	switch t.Paused() {
-	case "":
-		if !raises {
-			return d.noop(c, "turn %s is running", t.ID)
-		}
-	case projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
-		if !raises {
-			return d.noop(c, "%s", waitsFor(t))
-		}
-	case projections.PausedHook: // it may not need another model call
+	reason, forCalls := t.Paused(), pausedForCalls(t)
+	switch {
+	case reason == "" && !raises:
+		return d.noop(c, "turn %s is running", t.ID)
+	case forCalls && !raises:
+		return d.noop(c, "%s", waitsFor(t))
+	case reason == "", forCalls, reason == projections.PausedHook: // the last may not need another model call
 	default:
 		own, _ := d.budgets()
 		if err := d.refuseResume(c, t.ID, own); err != nil {
@@ -57,21 +54,19 @@ func (d *decision) resumeRunning(c messages.Resume) error {
 	}
 	d.raise(t.ID, "turn", c.Raised, c.Reason)
 	d.raise(t.ID, "agent", c.AgentLimits, c.Reason)
-	switch t.Paused() {
-	case "":
-		if c.MaxDuration != 0 || c.AgentLimits.MaxDuration != 0 {
-			d.stopClock()
-			d.startClock()
-		}
-	case projections.PausedApproval, projections.PausedUnknown, projections.PausedChild:
-	default:
+	switch {
+	case forCalls:
+	case reason != "":
 		d.emit(messages.TurnResumed{Turn: t.ID, MaxSteps: c.MaxSteps, Reason: c.Reason})
+		d.startClock()
+	case c.MaxDuration != 0 || c.AgentLimits.MaxDuration != 0:
+		d.stopClock()
 		d.startClock()
 	}
 	return nil
 }
 
-// waitsFor returns what a turn waits for whose pause no resume ends, and what to do.
+// waitsFor returns what a turn that is paused for calls waits for, and what to do.
 func waitsFor(t *projections.TurnState) string {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.WaitsBelow() {

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -8,38 +9,34 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// How many inputs may be scheduled for an agent, how many bytes their contents
-// may have together, and how many the ends of all of them: a clear cancels them in
-// one frame.
+// How many inputs may be scheduled for an agent, how many bytes their contents may have together,
+// and how many the ends of all of them: a clear cancels them in one frame.
 const (
 	maxSchedules    = 1000
 	maxScheduled    = 1 << 20
 	maxScheduleEnds = 160 << 10
 )
 
-// schedule accepts an input that is to come later.
+// schedule accepts an input that is due later.
 func (d *decision) schedule(in messages.Input) error {
 	timer, at, err := d.whenDue(in)
 	if err != nil {
 		return err
 	}
 	d.configure()
-	set := messages.TimerSet{Timer: timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(at), Cron: in.Cron, Zone: in.Zone}
+	set := messages.TimerSet{Timer: timer, For: messages.ForInput, Set: logTime(d.env.Now), At: logTime(at), Cron: in.Cron, Zone: in.Zone}
 	in.Schedule = messages.Schedule{}
 	set.Input = &in
 	d.emit(set)
 	return nil
 }
 
-// whenDue is the timer of an input that is to come later and when it comes first,
-// or its refusal.
+// whenDue returns the timer of a scheduled input and when it is due first, or its refusal.
 func (d *decision) whenDue(in messages.Input) (timer string, at time.Time, err error) {
-	if at, err = in.First(stored(d.env.Now)); err != nil {
+	if at, err = in.First(logTime(d.env.Now)); err != nil {
 		return "", at, err
 	}
-	if timer = in.Name; timer == "" {
-		timer = in.ID
-	}
+	timer = cmp.Or(in.Name, in.ID)
 	return timer, at, d.refuseSchedule(in, timer, at)
 }
 
@@ -52,8 +49,6 @@ func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time)
 	switch {
 	case d.s.Timers.Schedule(timer) != nil:
 		return messages.Refuse(messages.Conflict, "agent %s has a timer %q already: cancel it first, or choose another name", d.env.Agent, timer)
-	case in.Deadline != nil && in.Cron != "":
-		return messages.Refuse(messages.BadInput, "deadline and cron exclude one another: an input that comes again and again has no last moment")
 	case in.Deadline != nil && !at.Before(*in.Deadline):
 		return messages.Refuse(messages.Expired, "the deadline %s comes before the input does: choose a later one, or none", in.Deadline.UTC().Format("2006-01-02T15:04:05.000Z"))
 	case len(d.s.Timers.Scheduled) >= maxSchedules:
@@ -66,7 +61,7 @@ func (d *decision) refuseSchedule(in messages.Input, timer string, at time.Time)
 	return d.refuseOptions(in.Options)
 }
 
-// scheduleEnd is what a timer.cancelled takes.
+// scheduleEnd returns how many bytes a timer.cancelled takes.
 func scheduleEnd(timer, input, reply string) int {
 	return endSize + len(timer) + len(input) + len(reply)
 }
@@ -79,12 +74,11 @@ func contentSize(c messages.Content) int {
 	return size
 }
 
-// maxMissed is how many missed times of a cron line are counted.
+// maxMissed is how many missed times of a cron line are counted at most.
 const maxMissed = 1000
 
-// fire brings a scheduled input, whose time has come. However many of its times
-// have passed it comes once. What is said against it is a fact: it does not come
-// later, and the times after it are not lost.
+// fire accepts a scheduled input that is due: once, however many of its times have passed. A
+// refusal is recorded: the input is not accepted later, and the times after it are not lost.
 func (d *decision) fire(sc projections.Scheduled) {
 	in := *sc.Input
 	if sc.Cron != "" {
@@ -102,7 +96,7 @@ func (d *decision) fire(sc projections.Scheduled) {
 	d.emit(fired)
 	switch {
 	case !next.IsZero():
-		d.emit(messages.TimerSet{Timer: sc.Timer, For: messages.ForInput, Set: stored(d.env.Now), At: stored(next), Cron: sc.Cron, Zone: sc.Zone})
+		d.emit(messages.TimerSet{Timer: sc.Timer, For: messages.ForInput, Set: logTime(d.env.Now), At: logTime(next), Cron: sc.Cron, Zone: sc.Zone})
 	case sc.Cron != "":
 		d.emit(messages.TimerCancelled{Timer: sc.Timer, By: "cron", Input: sc.Input.ID, Reply: sc.Input.Reply, Reason: "its line has no next time here: the line or its time zone is not known any more"})
 	}
@@ -111,8 +105,8 @@ func (d *decision) fire(sc projections.Scheduled) {
 	}
 }
 
-// nextTime is when a cron line comes next, and how many times have passed since
-// the one that it fires for.
+// nextTime returns the next time of a cron line, and how many have passed since the one that it
+// fires for.
 func (d *decision) nextTime(sc projections.Scheduled) (next time.Time, missed int) {
 	c, err := cron.Parse(sc.Cron, sc.Zone)
 	if err != nil {
@@ -126,14 +120,19 @@ func (d *decision) nextTime(sc projections.Scheduled) (next time.Time, missed in
 	return next, missed
 }
 
-// cancelTimer cancels a timer that would bring an input.
-func (d *decision) cancelTimer(c messages.Cancel) error {
-	sc := d.s.Timers.Schedule(c.Timer)
-	for i := range d.s.Timers.Scheduled {
-		if sc == nil && d.s.Timers.Scheduled[i].Input.ID == c.Timer {
-			sc = &d.s.Timers.Scheduled[i]
+// scheduled returns the scheduled input with this id; nil if there is none.
+func (s *State) scheduled(input string) *projections.Scheduled {
+	for i := range s.Timers.Scheduled {
+		if sc := &s.Timers.Scheduled[i]; sc.Input.ID == input {
+			return sc
 		}
 	}
+	return nil
+}
+
+// unschedule cancels the timer of a scheduled input, which names the timer or the input.
+func (d *decision) unschedule(c messages.Cancel) error {
+	sc := cmp.Or(d.s.Timers.Schedule(c.Timer), d.s.scheduled(c.Timer))
 	if sc == nil {
 		return messages.Refuse(messages.NotFound, "no timer %q is set: it has fired, was cancelled, or never was; the view timers lists those that are", c.Timer)
 	}
@@ -141,9 +140,9 @@ func (d *decision) cancelTimer(c messages.Cancel) error {
 	return nil
 }
 
-// cancelSchedules takes all scheduled inputs back.
+// cancelSchedules cancels all scheduled inputs.
 func (d *decision) cancelSchedules(by, reason string) {
-	reason = each(reason, len(d.s.Timers.Scheduled))
+	reason = shortened(reason, len(d.s.Timers.Scheduled))
 	for len(d.s.Timers.Scheduled) > 0 {
 		d.cancelSchedule(d.s.Timers.Scheduled[0], by, reason)
 	}

@@ -25,7 +25,7 @@ func (d *decision) stop(c messages.Command, only messages.TurnID, reason string)
 	return nil
 }
 
-// interruptNote is what the model reads of an interrupt.
+// interruptNote returns what the model reads of an interrupt.
 func interruptNote(reason string) string {
 	note := "The user interrupted the turn above before it was finished."
 	if reason != "" {
@@ -34,8 +34,7 @@ func interruptNote(reason string) string {
 	return note
 }
 
-// abort ends the running turn and its inputs, those included that have steered
-// it and that no model has seen.
+// abort ends the running turn and its inputs, also those that steer it and that no model has seen.
 func (d *decision) abort(by, reason, note string) {
 	d.settleCalls("the turn was stopped")
 	d.cancelTimers()
@@ -43,8 +42,8 @@ func (d *decision) abort(by, reason, note string) {
 	d.emit(messages.TurnAborted{Turn: t.ID, Inputs: d.s.TurnInputs(), By: by, Reason: reason, Note: note, Steps: t.Steps, Usage: t.Total()})
 }
 
-// settleCalls gives every open call an outcome, a model call's reservation
-// included. why is what has happened to the turn.
+// settleCalls gives every open call an outcome, and settles the reservation of a model call. why is
+// what has happened to the turn.
 func (d *decision) settleCalls(why string) {
 	t := d.s.Turn
 	d.dropSummary(t.ID, why)
@@ -54,58 +53,55 @@ func (d *decision) settleCalls(why string) {
 	for i := range t.Calls {
 		switch c := &t.Calls[i]; c.Outcome {
 		case projections.CallRequested, projections.CallWaiting:
-			d.emit(messages.ToolSkipped{Turn: t.ID, Call: c.ID, Reason: "not run: " + why + " before its start"})
+			d.skipCall(c, "not run: "+why+" before its start")
 		case projections.CallRunning:
 			d.stopChild(c, why)
-			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "interrupted", Message: "stopped while it ran: it may or may not have had its effect"})
+			d.failCall(c, "interrupted", "stopped while it ran: it may or may not have had its effect")
 		case projections.CallUnknown:
-			d.emit(messages.ToolFailed{Turn: t.ID, Call: c.ID, Kind: "unknown", Message: "its outcome was never learned: it may or may not have had its effect"})
+			d.failCall(c, "unknown", "its outcome was never known: it may or may not have had its effect")
 		}
 	}
 }
 
 // clear takes the agent back to what it was when it was created. The ids of
 // processed commands stay in the deduplication window, and what was used stays used.
-func (d *decision) clear(c messages.Clear) {
+func (d *decision) clear(c messages.Clear) error {
 	d.drop("clear", c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})
+	return nil
 }
 
-// drop ends the running turn and all inputs that wait, for a command that leaves
-// nothing of them.
-func (d *decision) drop(by, why string) {
+// drop ends the running turn and all inputs that wait, for a clear or a delete.
+func (d *decision) drop(by, reason string) {
 	if d.s.Turn != nil {
 		d.abort(by, by, "")
 	}
-	reason := each(why, len(d.s.Inputs.Queued))
+	each := shortened(reason, len(d.s.Inputs.Queued))
 	for len(d.s.Inputs.Queued) > 0 {
-		d.emit(messages.InputDropped{Input: d.s.Inputs.Queued[0].ID, By: by, Reason: reason})
+		d.emit(messages.InputDropped{Input: d.s.Inputs.Queued[0].ID, By: by, Reason: each})
 	}
-	d.dropSummary("", "the agent was "+past[by])
-	d.cancelSchedules(by, why)
+	d.dropSummary("", "stopped by a "+by)
+	d.cancelSchedules(by, reason)
 }
 
-// past is what was done to an agent by a command that leaves nothing.
-var past = map[string]string{"clear": "cleared", "delete": "deleted"}
-
-// takeBack cancels what has not run.
-func (d *decision) takeBack(c messages.Cancel) error {
+// cancel cancels what has not begun.
+func (d *decision) cancel(c messages.Cancel) error {
 	switch {
 	case c.All:
 		return d.cancelAll(c)
 	case c.Timer != "":
-		return d.cancelTimer(c)
+		return d.unschedule(c)
 	}
 	return d.cancelInput(c)
 }
 
-// cancelAll cancels every input that waits and every timer that would bring one.
+// cancelAll cancels every input that waits and every scheduled one.
 func (d *decision) cancelAll(c messages.Cancel) error {
 	waiting := d.s.waiting()
 	if len(waiting) == 0 && len(d.s.Timers.Scheduled) == 0 {
 		return d.noop(c, "no input waits and none is scheduled: there is nothing to cancel")
 	}
-	reason := each(c.Reason, len(waiting))
+	reason := shortened(c.Reason, len(waiting))
 	for _, id := range waiting {
 		d.emit(messages.InputCancelled{Input: id, Reason: reason})
 	}
@@ -122,24 +118,23 @@ func (d *decision) cancelInput(c messages.Cancel) error {
 	if slices.Contains(d.s.TurnInputs(), c.Input) {
 		return messages.Refuse(messages.Conflict, "input %q has begun: turn %s runs with it; interrupt or abort that", c.Input, d.s.Turn.ID)
 	}
-	for _, sc := range d.s.Timers.Scheduled {
-		if sc.Input.ID == c.Input {
-			return messages.Refuse(messages.Conflict, "input %q does not wait: it is to come later; cancel timer %q", c.Input, sc.Timer)
-		}
+	if sc := d.s.scheduled(c.Input); sc != nil {
+		return messages.Refuse(messages.Conflict, "input %q does not wait: it is to come later; cancel timer %q", c.Input, sc.Timer)
 	}
 	return messages.Refuse(messages.NotFound, "no input %q is waiting: it has ended or was never accepted", c.Input)
 }
 
-// waiting returns the ids of the inputs that no model has seen and none is asked about.
+// waiting returns the ids of the inputs that no model has seen or is asked about.
 func (s *State) waiting() []string {
 	return slices.Concat(s.Inputs.QueuedIDs(), s.Inputs.SteeredIDs())
 }
 
-// maxEach is how much of a reason stands with each of several inputs; the whole
-// is in the frame's cause.
+// maxEach is how many bytes of a reason stand with each of several inputs; the whole is in the
+// frame's cause.
 const maxEach = 80
 
-func each(reason string, inputs int) string {
+// shortened returns the reason that is recorded with each of so many inputs.
+func shortened(reason string, inputs int) string {
 	if inputs > 1 && len(reason) > maxEach {
 		return strings.ToValidUTF8(reason[:maxEach], "") + "…"
 	}

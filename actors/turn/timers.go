@@ -9,14 +9,14 @@ import (
 
 // setTimer records that something is to happen at a time.
 func (d *decision) setTimer(id, what string, call messages.CallID, at time.Time) {
-	d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, Set: stored(d.env.Now), At: stored(at)})
+	d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, Set: logTime(d.env.Now), At: logTime(at)})
 }
 
-// stored is a time as the log will give it back.
-func stored(t time.Time) time.Time { return t.Round(0).UTC() }
+// logTime returns a time as it is read back from the log.
+func logTime(t time.Time) time.Time { return t.Round(0).UTC() }
 
-// cancel takes a timer back, if it is set.
-func (d *decision) cancel(id string) {
+// cancelTimer cancels a timer of the turn, if it is set.
+func (d *decision) cancelTimer(id string) {
 	if tm := d.s.Timers.OfTurn(id); tm != nil {
 		d.emit(messages.TimerCancelled{Turn: d.s.Turn.ID, Timer: id, Ran: d.ran(tm)})
 	}
@@ -24,12 +24,11 @@ func (d *decision) cancel(id string) {
 
 func (d *decision) cancelTimers() {
 	for len(d.s.Timers.Turn) > 0 {
-		d.cancel(d.s.Timers.Turn[0].Timer)
+		d.cancelTimer(d.s.Timers.Turn[0].Timer)
 	}
 }
 
-// ran is for how long a timer has run, never less than nothing: clocks of
-// different nodes differ.
+// ran returns for how long a timer has run, never less than 0: clocks of different nodes differ.
 func (d *decision) ran(tm *messages.TimerSet) int64 {
 	return max(d.env.Now.Sub(tm.Set).Milliseconds(), 0)
 }
@@ -55,8 +54,8 @@ func (d *decision) startClock() {
 	}
 }
 
-// stopClock takes the timer of the turn's duration back; what it ran counts.
-func (d *decision) stopClock() { d.cancel(projections.DurationTimer) }
+// stopClock cancels the timer of the turn's duration; what it ran counts.
+func (d *decision) stopClock() { d.cancelTimer(projections.DurationTimer) }
 
 // due records that a timer's time has come, unless it is not set any more.
 func (d *decision) due(o TimerDue) {
@@ -75,12 +74,12 @@ func (d *decision) fired(id string) {
 	if tm == nil {
 		return
 	}
-	what, call := tm.For, tm.Call
+	fired := *tm
 	d.emit(messages.TimerFired{Turn: t.ID, Timer: id, Ran: d.ran(tm)})
-	switch what {
+	switch fired.For {
 	case projections.ForApproval:
-		if c := t.Call(call); c != nil && c.Outcome == projections.CallWaiting {
-			d.refuse(c, messages.ApprovalDenied{By: "timeout", Text: "Nobody approved this call in time; it was not run.", Reason: "the approval expired"})
+		if c := t.Call(fired.Call); c != nil && c.Outcome == projections.CallWaiting {
+			d.denyCall(c, messages.ApprovalDenied{By: "timeout", Text: "This call was not approved in time; it was not run.", Reason: "the approval expired"})
 			d.why = "an approval expired"
 		}
 	case projections.ForDuration:
@@ -92,7 +91,7 @@ func (d *decision) fired(id string) {
 	}
 }
 
-// outOfTime is the limit of duration that the turn has reached.
+// outOfTime returns the limit of duration that the turn has reached; the zero value: none.
 func (d *decision) outOfTime() projections.Reached {
 	turn, agent := d.budgets()
 	turn.limits, agent.limits = messages.Limits{MaxDuration: turn.limits.MaxDuration}, messages.Limits{MaxDuration: agent.limits.MaxDuration}

@@ -13,7 +13,7 @@ func turnID(n messages.EventNumber) messages.TurnID {
 
 // configure records that the agent is created, and a definition that is new to it.
 func (d *decision) configure() {
-	if d.s.unborn() {
+	if d.s.Last == 0 || d.s.Life.Deleted != nil {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
 	if def := d.env.Definition; !def.Unknown && d.s.Life.Definition != def.Digest {
@@ -81,11 +81,12 @@ func (d *decision) requeue(reason string) {
 	}
 }
 
-// pause makes the turn wait for a person. The clock of its duration stops.
-func (d *decision) pause(st step) {
+// pause makes the turn wait for a person, who must decide about these calls if there are any. The
+// clock of its duration stops.
+func (d *decision) pause(reason, message string, calls ...messages.CallID) {
 	d.dropSummary(d.s.Turn.ID, "the turn was paused")
 	d.stopClock()
-	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: st.reason, Calls: st.calls, Message: st.message})
+	d.emit(messages.TurnPaused{Turn: d.s.Turn.ID, Reason: reason, Calls: calls, Message: message})
 }
 
 // unpause ends a pause that was for calls.

@@ -405,8 +405,8 @@ message user again
 function_call   p3 pay {"n":2}
 function_call   r3 refund {"n":1}
 function_call_output   p3   did p3
-function_call_output   r3   Nobody approved this call in time; it was not run.
-message assistant again is done after Nobody approved this call in time; it was not run.
+function_call_output   r3   This call was not approved in time; it was not run.
+message assistant again is done after This call was not approved in time; it was not run.
 message user refund
 function_call   r6 slowrefund {"n":1}
 function_call_output   r6   no money
@@ -462,7 +462,7 @@ message assistant hello is done after hello
 completed [u1 j1] sum is done after and hurry, 2 steps
 cancelled u4
 completed [u2] work is done after did h2, 2 steps
-completed [u3] again is done after Nobody approved this call in time; it was not run., 2 steps
+completed [u3] again is done after This call was not approved in time; it was not run., 2 steps
 completed [u6] refund is done after no money, 2 steps
 completed [u7] twice is done after did m8, 3 steps
 completed [u8] retry is done after retry, 1 steps

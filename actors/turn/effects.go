@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// Effect is something that must be done in the world now that the state is
-// recorded. Equal effects are the same one: the shell begins those that are
-// new, leaves those it has begun, and cancels those that are listed no more.
+// Effect is something to do outside of the state, now that its events are appended. Equal effects
+// are the same one: the caller begins those that are new, leaves those that it has begun, and
+// cancels those that are not listed any more.
 type Effect struct {
 	Do      Action
 	Turn    messages.TurnID
@@ -40,7 +40,7 @@ const (
 	Summarize                   // Summarized or ModelErred, not before Until
 )
 
-// Effects lists what the state wants done, in a stable order.
+// Effects lists the effects that must be under way, in a stable order.
 func (s *State) Effects() []Effect {
 	var list []Effect
 	t := s.Turn
@@ -105,7 +105,7 @@ func (s *State) Phase() string {
 	return "running"
 }
 
-// Due is the state's next timer; zero if it has none.
+// Due returns the time of the state's next timer; zero if it has none.
 func (s *State) Due() time.Time {
 	var due time.Time
 	if sc := s.Timers.Next(); sc != nil {
@@ -122,7 +122,7 @@ func (s *State) Due() time.Time {
 	return due
 }
 
-// Open reports whether the agent owes work and must be activated even without a command.
+// Open reports whether the agent has work to do and must be activated even without a command.
 func (s *State) Open() bool {
 	if len(s.sends()) > 0 {
 		return true

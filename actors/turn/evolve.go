@@ -4,8 +4,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Apply folds a frame that was read from the log. It never looks at a
-// definition.
+// Apply folds a frame that was read from the log. It depends on no definition.
 func (s *State) Apply(f *messages.Frame) {
 	if s.Last == 0 { // a tombstone may come first: what was before it is gone
 		s.Last = f.First - 1
@@ -16,8 +15,8 @@ func (s *State) Apply(f *messages.Frame) {
 	s.Record(f)
 }
 
-// Activate folds the takeover of the agent by a new owner and gives the events
-// to append before anything else is done under that owner.
+// Activate folds the takeover of the agent by a new owner, and returns the events to append before
+// anything else is done under that owner.
 func (s *State) Activate(ev messages.AgentActivated) []messages.Event {
 	s.evolve(ev)
 	return []messages.Event{ev}
@@ -38,7 +37,7 @@ func (s *State) evolve(ev messages.Event) {
 	}
 }
 
-// inlineSize is what the texts of c take in a frame.
+// inlineSize returns how many bytes the texts of c take in a frame.
 func inlineSize(c messages.Content) int {
 	size := 0
 	for i := range c {

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// hooked records what a hook decided, unless that is nothing.
+// hooked records what a hook decided, unless it changed nothing.
 func (d *decision) hooked(h HookDecision, call messages.CallID) {
 	if h.Do == "" || h.Do == HookContinue && h.Reason == "" && h.Text == "" {
 		return
@@ -35,15 +35,15 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 	d.emit(ev)
 }
 
-// hooksAsked records what the hooks at a point decided. One that broke fails the turn, but for
-// those at its end. It reports false if the turn does not wait for them.
+// hooksAsked records what the hooks at a point decided. One that failed fails the turn, except at
+// the turn's end. It reports false if the turn does not wait for them.
 func (d *decision) hooksAsked(o HooksAsked) bool {
 	if o.Point == "" || o.Point != d.s.asking {
 		return false
 	}
 	d.s.asking = ""
 	if o.Point == TurnEnd && !d.withinLimits(d.s.Turn) {
-		o.Decisions = unheeded(o.Decisions)
+		o.Decisions = withoutNotes(o.Decisions)
 	}
 	d.asked = o
 	if failed := d.decided(o.Decisions, ""); failed != "" && o.Point == BeforeModel {
@@ -52,20 +52,20 @@ func (d *decision) hooksAsked(o HooksAsked) bool {
 	return true
 }
 
-// unheeded returns the decisions at the end of a turn that can make no model call any more: what a
-// hook would have the model read is left out.
-func unheeded(list []HookDecision) []HookDecision {
+// withoutNotes returns the decisions at the end of a turn that can make no model call any more,
+// without the notes for the model.
+func withoutNotes(list []HookDecision) []HookDecision {
 	list = slices.Clone(list)
 	for i := range list {
 		if h := &list[i]; h.Do == HookContinue && h.Text != "" {
-			h.Text, h.Reason = "", strings.TrimSpace(h.Reason+" (not heeded: a limit is reached)")
+			h.Text, h.Reason = "", strings.TrimSpace(h.Reason+" (not applied: a limit is reached)")
 		}
 	}
 	return list
 }
 
 // decided records what hooks decided about a call, or about none, and returns the message of
-// the first one that broke.
+// the first one that failed.
 func (d *decision) decided(list []HookDecision, call messages.CallID) (failed string) {
 	for _, h := range list {
 		d.hooked(h, call)

@@ -13,8 +13,8 @@ func (d *decision) input(in messages.Input) error {
 	return nil
 }
 
-// accept records an input that was not refused; parent is the call that it is the task of, nil
-// for one from outside.
+// accept records an input that was not refused; parent is the call that it is the task of, nil if
+// there is none.
 func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	s, t := d.s, d.s.Turn
 	accepted := messages.InputAccepted{
@@ -40,15 +40,14 @@ func (d *decision) accept(in messages.Input, parent *messages.Parent) {
 	d.emit(accepted)
 }
 
-// maxEnds is how many bytes the ends of all inputs that an agent holds may take,
-// and endSize how many one takes without its id: a clear ends them in one frame.
+// maxEnds is how many bytes the ends of all inputs that an agent has may take, and endSize how
+// many one takes without its id: a clear ends them in one frame.
 const (
 	maxEnds = 256 << 10
 	endSize = 120
 )
 
-// Refuses is the refusal of an input that Decide would not accept now; nil for one
-// that it would, or whose id was processed.
+// Refuses returns why Decide would refuse an input now; nil if it would accept it.
 func (s *State) Refuses(env Env, in messages.Input) error {
 	d := &decision{s: s, env: env}
 	if err := s.repeated(in.ID); err != nil {
@@ -87,14 +86,14 @@ func (d *decision) refuseInput(in messages.Input) error {
 	return d.refuseOptions(in.Options)
 }
 
-// refuseOptions refuses options that would lift the bounds of the definition.
+// refuseOptions refuses options that exceed the bounds of the definition.
 func (d *decision) refuseOptions(o messages.InputOptions) error {
 	def := d.env.Definition
 	if o.MaxSteps > def.MaxSteps {
 		return messages.Refuse(messages.BadInput, "options.max_steps is %d: the agent's own limit is %d, and an input may only ask for less", o.MaxSteps, def.MaxSteps)
 	}
 	if def.ToolChoice != "" && o.ToolChoice != "" && o.ToolChoice != def.ToolChoice {
-		return messages.Refuse(messages.BadInput, "options.tool_choice %q: the agent's definition says %s, which an input cannot change", o.ToolChoice, def.ToolChoice)
+		return messages.Refuse(messages.BadInput, "options.tool_choice %q: the agent's definition has %s, which an input cannot change", o.ToolChoice, def.ToolChoice)
 	}
 	switch choice := o.ToolChoice; choice {
 	case "", "auto", "required", "none":

@@ -7,12 +7,10 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// The outcomes are what the shell feeds back: what came of an effect, or that
-// the process came back. Each names its call; one that is no longer awaited
-// changes nothing.
+// The outcomes are what the caller reports: what came of an effect, or that the process started
+// again. One that is not awaited any more changes nothing.
 type (
-	// ModelAnswered is a model's whole answer, and what hooks and tools made
-	// of it.
+	// ModelAnswered is a model's whole answer, as hooks have left it, with the reviews of its calls.
 	ModelAnswered struct {
 		Call   messages.CallID
 		Items  []messages.Item
@@ -23,8 +21,7 @@ type (
 		Blob *messages.Blob
 		// Hooks are the decisions about the answer and about its calls as a whole.
 		Hooks []HookDecision
-		// Reviewed holds what is known of each call that can run, by the id that
-		// UniqueCalls gave it.
+		// Reviewed holds the review of each call that can run, by the id of UniqueCalls.
 		Reviewed map[messages.CallID]Review
 	}
 	// ModelErred is a failed attempt at a model call or at a summary.
@@ -41,7 +38,7 @@ type (
 		Usage messages.Usage
 		// Unknown reports whether the attempt may have used more than Usage.
 		Unknown bool
-		// Ours reports that the request could not be made: no other model would do better.
+		// Ours reports that the request could not be made, which no other model would change.
 		Ours bool
 	}
 	// TimerDue reports that a Wait is over: one of that turn, or that of a scheduled input. At is
@@ -57,14 +54,14 @@ type (
 		Text  string
 		Usage messages.Usage
 	}
-	// HooksAsked is what the hooks at a point decided.
+	// HooksAsked is what the hooks at a point have decided.
 	HooksAsked struct {
 		Point     Point
 		Decisions []HookDecision
-		// Request is the digest of the request that hooks have made. Empty: they
-		// left it as it was.
+		// Request is the digest of the request that hooks have made. Empty: they did not
+		// change it.
 		Request string
-		// Seen are the steered inputs that are part of that request.
+		// Seen are the steered inputs that are part of the request.
 		Seen []string
 	}
 	// ToolReturned is a tool's result, or its failure.
@@ -78,33 +75,33 @@ type (
 		Blob   *messages.Blob
 		Hooks  []HookDecision
 	}
-	// ToolReconciled is what a tool that reconciles knows of a lost call.
+	// ToolReconciled is what the tool of a lost call reports of it.
 	ToolReconciled struct {
 		Call messages.CallID
 		// Outcome is messages.OutcomeCompleted if Output or Blob is the result, OutcomeRetry if
-		// the call may run. Empty: the tool cannot tell.
+		// the call may run. Empty: it is not known.
 		Outcome messages.Outcome
 		Output  string
 		Blob    *messages.Blob
 	}
-	// Recover reports that what ran is gone with its process.
+	// Recover reports that the process of the effects under way was lost.
 	Recover struct{}
-	// Continue has the agent do what it has left: begin the next turn, or calls that waited for
-	// another owner, which does not come after all.
+	// Continue has the agent do what it has left: begin the next turn, or calls that were left to
+	// another owner, if there will be none.
 	Continue struct{}
 )
 
-// Review is what is known of a call before it runs. The zero value lets it,
-// unless its tool is one whose approval is asked.
+// Review is what hooks and its tool decide about a call before it runs. The zero value admits it,
+// unless its tool reports which calls require approval.
 type Review struct {
 	Hooks []HookDecision
-	// Misfit says why the arguments cannot be used. Empty: they can.
+	// Misfit is why the arguments cannot be used. Empty: they can.
 	Misfit string
-	// Free reports that a tool whose approval is asked needs none for this call.
+	// Free reports that the tool requires no approval for this call.
 	Free bool
 }
 
-// HookDecision is what one hook wants.
+// HookDecision is what one hook has decided.
 type HookDecision struct {
 	Hook  string
 	Point string // as in hook.decided
@@ -114,11 +111,11 @@ type HookDecision struct {
 	// Text is the answer of a finish or skip, the result of a skipped call, the
 	// note of a continue.
 	Text string
-	// Arguments are a rewritten call's.
+	// Arguments are those of a rewritten call.
 	Arguments string
 }
 
-// HookAction is what a hook may want.
+// HookAction is what a hook may decide.
 type HookAction = projections.HookAction
 
 // The actions.
@@ -131,11 +128,10 @@ const (
 	HookFailed   = projections.HookFailed
 )
 
-// Point is where the machine waits for hooks.
+// Point is where a turn waits for hooks.
 type Point string
 
-// The points. The hooks of other places are asked while the effect they belong
-// to is still under way.
+// The points. Other hooks are asked as a part of the effect that they belong to.
 const (
 	BeforeModel Point = projections.PointBeforeModel // turn_start included, before the first step
 	TurnEnd     Point = projections.PointTurnEnd

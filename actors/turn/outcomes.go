@@ -5,13 +5,12 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// maxRestarts is how often one step's model call may be lost with its process
-// before the turn is failed, and how often one tool call: a call that kills its
-// process must not do so for ever.
+// maxRestarts is how often one step's model call may be lost with its process before the turn
+// fails, and how often one tool call may: a call that stops its process must not do so endlessly.
 const maxRestarts = 10
 
-// outcome records what came of an effect. It reports false, and changes nothing, if that is not
-// awaited any more.
+// outcome records what came of an effect. It reports false, and changes nothing, if the effect is
+// not awaited any more.
 func (d *decision) outcome(o any) bool {
 	n := d.s.Last
 	switch o := o.(type) {
@@ -88,8 +87,7 @@ func (d *decision) returned(c *projections.CallState, o ToolReturned) {
 	d.decided(o.Hooks, c.ID)
 }
 
-// recover records what a crash or takeover has cut off. A call that was lost is treated as its
-// OnUnknown says.
+// recover handles what a crash or takeover has cut off.
 func (d *decision) recover() {
 	t, summary := d.s.Turn, d.s.Summary
 	if summary != nil && summary.Turn == "" {
@@ -111,7 +109,7 @@ func (d *decision) recover() {
 		return
 	}
 	for i := range t.Calls {
-		if c := &t.Calls[i]; c.Outcome == projections.CallRunning && c.Child == nil { // what a child does is not lost
+		if c := &t.Calls[i]; c.Outcome == projections.CallRunning && c.Child == nil { // a child has its own process
 			d.lostCall(c)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// State is an agent as of its newest event: projections of its events, on which it decides.
-// The zero value is an agent that nothing has happened to. Not safe for concurrent use.
+// State is an agent as of its newest event: the projections of its events that it decides on. The
+// zero value is an agent without events. Not safe for concurrent use.
 type State struct {
 	// Last is the number of the newest event; 0 before the first.
 	Last messages.EventNumber
@@ -23,8 +23,8 @@ type State struct {
 	// asking is the point of the running turn at which hooks are being asked. Empty: none are.
 	// Volatile.
 	asking Point
-	// lost holds running calls with OnUnknown Reconcile whose process is gone and whose
-	// tool is being asked what became of them. Volatile: set by Recover.
+	// lost holds running calls with OnUnknown Reconcile whose process was lost and whose tool is
+	// asked what became of them. Volatile: set by Recover.
 	lost map[lostCall]bool
 }
 
@@ -35,20 +35,21 @@ type lostCall struct {
 	attempt int
 }
 
-// isLost reports whether the tool of a running call is asked what became of it.
+// isLost reports whether the process of a running call was lost and its tool is asked what became
+// of it.
 func (s *State) isLost(c *projections.CallState) bool {
 	return s.lost[lostCall{c.Turn, c.ID, c.Attempt}]
 }
 
-// Definition is what the machine must know of the agent's definition.
+// Definition is the part of an agent's definition that decisions depend on.
 type Definition struct {
-	// Unknown reports that there is none here: the agent ends what it does on command, and
-	// begins nothing.
+	// Unknown reports that there is no definition here: the agent ends what it does on command,
+	// and begins nothing.
 	Unknown bool
 
 	Digest string
 	Model  string
-	// Fallbacks are asked in order when a model has failed and is not tried again.
+	// Fallbacks are asked in this order when a model has failed and is not tried again.
 	Fallbacks    []string
 	Instructions string // hash of the rendered text
 	MaxSteps     int
@@ -57,22 +58,21 @@ type Definition struct {
 	Parallel     int
 	// Tools holds every tool, by name.
 	Tools map[string]Tool
-	// ToolChoice is required, none, or the name of a tool. Empty: the model's.
+	// ToolChoice is required, none, or the name of a tool. Empty: the model chooses.
 	ToolChoice string
 	// TurnLimits are a turn's beside MaxSteps, AgentLimits those of all turns.
 	TurnLimits, AgentLimits messages.Limits
-	// PauseAtLimit pauses a turn that reaches a limit; else it fails.
+	// PauseAtLimit reports whether a turn that reaches a limit is paused. If not, it fails.
 	PauseAtLimit bool
 	// Prices are by model, as provider/model.
 	Prices map[string]messages.Price
 	// Overhead is how many bytes each model call has beside the history, and
-	// MaxOutput how many tokens an answer of a model may have. Both are for reservations.
+	// MaxOutput how many tokens an answer of each model may have. Both are for reservations.
 	Overhead  int
 	MaxOutput map[string]int
 	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
 	// projections.DefaultShow.
 	ShowAtMost int
-	// Compact says when and how a history is compacted.
 	Compact Compact
 	// Hooks are the points at which hooks must be asked.
 	Hooks []Point
@@ -81,40 +81,40 @@ type Definition struct {
 // HooksAt reports whether hooks must be asked at a point.
 func (d *Definition) HooksAt(p Point) bool { return slices.Contains(d.Hooks, p) }
 
-// Compact says when and how a history is compacted. The zero value does not before a model
-// has refused a request for its length.
+// Compact is when and how a history is compacted. The zero value compacts it after a model has
+// refused a request for its length.
 type Compact struct {
-	// AtTokens is how large a request may be expected to be. 0: as large as it is.
+	// AtTokens is how large a request may be expected to be. 0: no limit.
 	AtTokens int
-	// Keep is how many of the newest items stay, at least.
+	// Keep is how many of the newest items to keep at least. 0: DefaultKeep.
 	Keep int
 	How  string // messages.CompactSummary or CompactWindow
 	// Model is the one that is asked for summaries.
 	Model string
 }
 
-// Tool is what the machine must know of a tool.
+// Tool is the part of a tool's definition that decisions depend on.
 type Tool struct {
 	// OnUnknown is empty for an agent and never for another tool.
 	OnUnknown messages.OnUnknown
-	// Approval is always, asked (its review reports which calls), or empty.
+	// Approval is always, asked (a call's review reports whether), or empty.
 	Approval string
-	// Repeats wants approval for calls that repeat another one.
+	// Repeats reports whether a call that repeats another one requires approval.
 	Repeats bool
-	// Expiry is when a call without a decision is denied. Zero: never.
+	// Expiry is after what time a call without a decision is denied. Zero: never.
 	Expiry time.Duration
-	// Stop ends the turn with the tool's result.
+	// Stop reports whether the tool's result ends the turn.
 	Stop bool
-	// Child is the kind of agent that does it. Empty: it runs here. Detached says
-	// that nobody waits for the answer, MaxChildren how many agents one turn may
-	// ask; 0 is messages.MaxChildren.
-	Child       string
-	Detached    bool
+	// Child is the kind of agent that the call is the task of. Empty: the tool runs here.
+	Child string
+	// Detached reports whether the turn does not wait for the answer of the child.
+	Detached bool
+	// MaxChildren is how many agents one turn may ask. 0: messages.MaxChildren.
 	MaxChildren int
 }
 
-// mustEnd reports whether a call of the tool must not be cut off: what became of it would
-// have to be found out by its tool, or by a person.
+// mustEnd reports whether a call of the tool must not be cut off: its tool, or a person, would have
+// to find out what became of it.
 func (t Tool) mustEnd() bool { return t.Child == "" && mustEnd(t.OnUnknown) }
 
 func mustEnd(u messages.OnUnknown) bool { return u == messages.Pause || u == messages.Reconcile }
@@ -140,13 +140,13 @@ type Env struct {
 	Next *Definition
 	Now  time.Time
 	// Upto is what a tombstone records of the streams beside the log. Nil: a delete ends
-	// what runs and waits, and writes no tombstone.
+	// what runs and waits, and records no tombstone.
 	Upto *messages.Extent
-	// Person is who gave the command. Nil: no one is named.
+	// Person is who gave the command. Nil: not named.
 	Person *messages.Person
 	// Jitter, from 0 up to 1, spreads retries.
 	Jitter float64
-	// Leaving reports that the agent is about to go to another owner: calls that must not
-	// be cut off are not begun, so that its next owner does, or this one at Continue.
+	// Leaving reports that the agent is about to get another owner: calls that must not be cut
+	// off are left to that owner, or to this one at Continue.
 	Leaving bool
 }

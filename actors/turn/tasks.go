@@ -6,14 +6,14 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// The child's side of an agent that is a tool. The parent's is in children.go, and what one
-// sends the other in outbox.go.
+// The child's side of an agent that is a tool. The parent's is in children.go, the messages between
+// them in outbox.go.
 
 // task accepts another agent's call as an input.
 func (d *decision) task(c messages.Task) error {
 	if task := d.s.Outbox.Task(c.ID); task != nil {
 		if task.N == 0 {
-			return d.noop(c, "it was taken back before it came")
+			return d.noop(c, "it was cancelled before it came")
 		}
 		return &ProcessedError{ID: c.ID, N: task.N}
 	}
@@ -47,7 +47,7 @@ func (d *decision) cancelTask(c messages.CancelChild) error {
 	return nil
 }
 
-// limitsOf returns what a parent has left for the turn of an input.
+// limitsOf returns the limits that a parent has set for the turn of an input.
 func (s *State) limitsOf(input string) messages.Limits {
 	if task := s.Outbox.Task(input); task != nil {
 		return task.Parent.Limits

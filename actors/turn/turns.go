@@ -11,7 +11,8 @@ func turnID(n messages.EventNumber) messages.TurnID {
 	return messages.TurnID(fmt.Sprintf("t%d", n))
 }
 
-// configure records that the agent is created, and a definition that is new to it.
+// configure records that the agent is created, if it does not exist, and a definition that is new
+// to it.
 func (d *decision) configure() {
 	if d.s.Last == 0 || d.s.Life.Deleted != nil {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
@@ -48,7 +49,7 @@ func (d *decision) start(q projections.Input) {
 	d.startClock()
 }
 
-// complete ends the turn with an answer.
+// complete ends the turn with its answer.
 func (d *decision) complete(output projections.Output) {
 	d.requeue("its turn ended before a model had seen it")
 	d.cancelTimers()
@@ -56,13 +57,12 @@ func (d *decision) complete(output projections.Output) {
 	d.emit(messages.TurnCompleted{Turn: t.ID, Inputs: d.s.TurnInputs(), Output: output.Text, Blob: output.Blob, Finish: output.Finish, Steps: t.Steps, Usage: t.Total()})
 }
 
-// fail ends the turn without an answer. Calls that have no
-// outcome get one, with why.
+// fail ends the turn without an answer, and gives open calls an outcome.
 func (d *decision) fail(reason, message string) {
 	d.failAs(messages.TurnFailed{Reason: reason, Message: message})
 }
 
-// failAs is fail with the reason and what goes with it.
+// failAs is fail with an event that holds the reason.
 func (d *decision) failAs(ev messages.TurnFailed) {
 	d.withhold(&ev)
 	d.settleCalls("the turn failed")
@@ -73,7 +73,7 @@ func (d *decision) failAs(ev messages.TurnFailed) {
 	d.emit(ev)
 }
 
-// requeue gives steered inputs that no model call has seen a turn of their own.
+// requeue puts steered inputs that no model call has seen back into the queue.
 func (d *decision) requeue(reason string) {
 	t := d.s.Turn
 	for len(d.s.Inputs.Steered) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// withhold adds to a failed turn's event that what a model's server refused is not shown to
-// it again, unless the turn is resumed.
+// withhold adds to a failed turn's event from where on the history is withheld, because a model's
+// server refused what was new in it, and the note in its place. A resume shows it again.
 func (d *decision) withhold(ev *messages.TurnFailed) {
 	m := d.s.Turn.Model
 	if m == nil || m.Refused.Kind == "" {
@@ -22,15 +22,15 @@ func (d *decision) withhold(ev *messages.TurnFailed) {
 	}
 }
 
-// What a note says of calls that are withheld, at most.
+// The bounds of a note about withheld calls.
 const (
 	noteCalls = 20
 	noteText  = 200 // bytes of the arguments and of the result of each
 )
 
-// withheldNote is what a model reads in place of items that its server refused. It names the
-// calls among them and those before, so that they are not made twice. A filter would refuse their
-// texts again, and where a note itself was refused, its texts may be the reason.
+// withheldNote returns what a model reads in place of items that its server refused. It names the
+// calls among them and those before, so that they are not made twice. Their texts are left out if a
+// filter would refuse them again, or a note with them was refused.
 func withheldNote(kind string, again bool, items []messages.Item, calls []string) string {
 	results := make(map[messages.CallID]string)
 	for _, item := range items {

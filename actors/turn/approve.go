@@ -29,7 +29,7 @@ func (d *decision) requireApproval(c *projections.CallState, reason string, sing
 	}
 	d.emit(ev)
 	if ev.ExpiresAt != nil {
-		d.setTimer(projections.TimerID(projections.ForApproval, c.ID), projections.ForApproval, c.ID, *ev.ExpiresAt)
+		d.setTimer(projections.ForApproval, c.ID, *ev.ExpiresAt)
 	}
 }
 

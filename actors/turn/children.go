@@ -8,17 +8,14 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// An agent as a tool. A call of such a tool is started like any other, but runs
-// in an agent of its own: tool.started and child.spawned stand in one frame, the
-// task is a message of the outbox, and the outcome comes as a report, which is a
-// command.
+// An agent as a tool. A call of such a tool is started like any other, but runs in an agent of its
+// own: tool.started and child.spawned are in one frame, the task is a message of the outbox, and
+// the outcome is reported by a command.
 
 // childCall returns the running call of a child; nil if there is none.
 func (s *State) childCall(turn messages.TurnID, call messages.CallID) *projections.CallState {
-	if t := s.Turn; t != nil && t.ID == turn {
-		if c := t.Call(call); c != nil && c.Child != nil && c.Outcome == projections.CallRunning {
-			return c
-		}
+	if c := s.call(turn, call); c != nil && c.Child != nil && c.Outcome == projections.CallRunning {
+		return c
 	}
 	return nil
 }

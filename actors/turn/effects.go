@@ -94,15 +94,13 @@ func (s *State) turnEffects(t *projections.TurnState) (list []Effect) {
 func (s *State) Phase() string {
 	switch {
 	case s.Life.Deleted != nil:
-		return "deleted"
-	case s.Turn == nil && len(s.Inputs.Queued) > 0: // the next turn is about to begin
-		return "running"
-	case s.Turn == nil:
+		return projections.PhaseDeleted
+	case s.Turn == nil && len(s.Inputs.Queued) == 0:
 		return "idle"
-	case s.Turn.Paused() != "":
+	case s.Turn != nil && s.Turn.Paused() != "":
 		return "paused"
 	}
-	return "running"
+	return "running" // or the next turn is about to begin
 }
 
 // Due returns the time of the state's next timer; zero if it has none.
@@ -110,9 +108,6 @@ func (s *State) Due() time.Time {
 	var due time.Time
 	if sc := s.Timers.Next(); sc != nil {
 		due = sc.At
-	}
-	if s.Turn == nil {
-		return due
 	}
 	for _, tm := range s.Timers.Turn {
 		if due.IsZero() || tm.At.Before(due) {
@@ -124,11 +119,5 @@ func (s *State) Due() time.Time {
 
 // Open reports whether the agent has work to do and must be activated even without a command.
 func (s *State) Open() bool {
-	if len(s.sends()) > 0 {
-		return true
-	}
-	if s.Turn == nil {
-		return len(s.Inputs.Queued) > 0 || s.Summary != nil
-	}
-	return s.Turn.Paused() == "" || s.Summary != nil
+	return s.Phase() == "running" || s.Summary != nil || len(s.sends()) > 0
 }

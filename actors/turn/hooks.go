@@ -18,19 +18,13 @@ func (d *decision) hooked(h HookDecision, call messages.CallID) {
 		Turn: t.ID, Step: t.Steps, Hook: h.Hook, Point: h.Point, Call: call,
 		Decision: string(h.Do), Reason: h.Reason, Arguments: h.Arguments,
 	}
-	switch h.Do {
-	case HookContinue:
+	switch {
+	case h.Do == HookContinue:
 		ev.Note = h.Text
-	case HookFinish:
+	case h.Do == HookFinish,
+		h.Do == HookSkip && (h.Point == projections.PointTurnStart || h.Point == projections.PointBeforeModel),
+		h.Do == HookRewrite && h.Point == projections.PointTurnEnd:
 		ev.Answer = h.Text
-	case HookSkip:
-		if h.Point == projections.PointTurnStart || h.Point == string(BeforeModel) {
-			ev.Answer = h.Text
-		}
-	case HookRewrite:
-		if h.Point == string(TurnEnd) {
-			ev.Answer = h.Text
-		}
 	}
 	d.emit(ev)
 }

@@ -1,6 +1,10 @@
 package turn
 
-import "github.com/reprise-dev/reprise/messages"
+import (
+	"slices"
+
+	"github.com/reprise-dev/reprise/messages"
+)
 
 func (d *decision) input(in messages.Input) error {
 	if in.Schedule != (messages.Schedule{}) {
@@ -63,12 +67,8 @@ func (s *State) Refuses(env Env, in messages.Input) error {
 
 func (d *decision) refuseInput(in messages.Input) error {
 	t, def := d.s.Turn, d.env.Definition
-	waiting, size := len(d.s.Inputs.Queued), endSize+len(in.ID)
-	for _, q := range d.s.Inputs.Queued {
-		size += endSize + len(q.ID)
-	}
-	waiting += len(d.s.Inputs.Steered)
-	for _, id := range d.s.TurnInputs() {
+	waiting, size := len(d.s.waiting()), endSize+len(in.ID)
+	for _, id := range slices.Concat(d.s.Inputs.QueuedIDs(), d.s.TurnInputs()) {
 		size += endSize + len(id)
 	}
 	switch {

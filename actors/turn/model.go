@@ -183,7 +183,7 @@ func (d *decision) erred(o ModelErred) {
 	next := d.fallback(m.Model)
 	switch {
 	case failed.RetryAt != nil:
-		d.setTimer(projections.TimerID(projections.ForRetry, m.ID), projections.ForRetry, m.ID, at)
+		d.setTimer(projections.ForRetry, m.ID, at)
 	case o.Kind == projections.ContextLength && !m.Shortened && d.shrink():
 	case next != "" && !o.Ours:
 		d.emit(messages.ModelSwitched{Turn: t.ID, Step: t.Steps, From: m.Model, To: next, Reason: o.Kind + ": " + o.Message})

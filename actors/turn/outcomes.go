@@ -67,14 +67,10 @@ func (d *decision) awaits(call messages.CallID) bool {
 
 // runs returns the call if its tool runs here, or did when its process died; else nil.
 func (d *decision) runs(call messages.CallID) *projections.CallState {
-	if d.s.Turn == nil {
-		return nil
+	if c := d.s.call("", call); c != nil && c.Outcome == projections.CallRunning && c.Child == nil {
+		return c
 	}
-	c := d.s.Turn.Call(call)
-	if c == nil || c.Outcome != projections.CallRunning || c.Child != nil {
-		return nil
-	}
-	return c
+	return nil
 }
 
 // returned records the result of a call, and what hooks decided about it.

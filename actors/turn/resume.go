@@ -99,13 +99,6 @@ func (d *decision) continueFailed(c messages.Resume, e *projections.TurnState) e
 	}
 	d.configure()
 	d.raise("", "agent", c.AgentLimits, c.Reason)
-	limits := e.Limits.Raise(c.Raised.Limits())
-	max := limits.MaxSteps
-	limits.MaxSteps = 0
-	d.emit(messages.TurnStarted{
-		Turn: turnID(d.number()), Definition: d.s.Life.Definition, MaxSteps: max, Limits: limits,
-		ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason,
-	})
-	d.startClock()
+	d.begin(messages.TurnStarted{ToolChoice: e.ToolChoice, Continues: e.ID, Steps: steps, Reason: c.Reason}, e.Limits.Raise(c.Raised.Limits()))
 	return nil
 }

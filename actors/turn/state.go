@@ -73,7 +73,7 @@ type Definition struct {
 	// ShowAtMost is how many bytes of a blob a model is shown. Zero:
 	// projections.DefaultShow.
 	ShowAtMost int
-	Compact Compact
+	Compact    Compact
 	// Hooks are the points at which hooks must be asked.
 	Hooks []Point
 }

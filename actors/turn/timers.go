@@ -7,8 +7,12 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// setTimer records that something is to happen at a time.
-func (d *decision) setTimer(id, what string, call messages.CallID, at time.Time) {
+// setTimer sets a timer of the turn, for a call if there is one.
+func (d *decision) setTimer(what string, call messages.CallID, at time.Time) {
+	id := what
+	if call != "" {
+		id = projections.TimerID(what, call)
+	}
 	d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, Set: logTime(d.env.Now), At: logTime(at)})
 }
 
@@ -50,7 +54,7 @@ func (d *decision) startClock() {
 		}
 	}
 	if left >= 0 {
-		d.setTimer(projections.DurationTimer, projections.ForDuration, "", d.env.Now.Add(ms(left)))
+		d.setTimer(projections.ForDuration, "", d.env.Now.Add(ms(left)))
 	}
 }
 

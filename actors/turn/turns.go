@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/reprise-dev/reprise/messages"
@@ -29,23 +30,24 @@ func (d *decision) start(q projections.Input) {
 		d.env.Definition = *d.env.Next
 	}
 	d.configure()
-	def := d.env.Definition
-	max, limits, choice := q.Options.MaxSteps, def.TurnLimits, q.Options.ToolChoice
-	if max == 0 {
-		max = def.MaxSteps
-	}
-	limits = tighter(limits, d.s.limitsOf(q.ID))
-	limits.MaxSteps = 0
+	def, choice := d.env.Definition, q.Options.ToolChoice
 	if choice == "" {
 		choice = def.ToolChoice
 	}
 	if choice == "auto" {
 		choice = ""
 	}
-	d.emit(messages.TurnStarted{
-		Turn: turnID(d.number()), Inputs: []string{q.ID}, Definition: d.s.Life.Definition,
-		MaxSteps: max, Limits: limits, ToolChoice: choice,
-	})
+	limits := tighter(def.TurnLimits, d.s.limitsOf(q.ID))
+	limits.MaxSteps = cmp.Or(q.Options.MaxSteps, def.MaxSteps)
+	d.begin(messages.TurnStarted{Inputs: []string{q.ID}, ToolChoice: choice}, limits)
+}
+
+// begin records the start of a turn with these limits, and sets its clock.
+func (d *decision) begin(ev messages.TurnStarted, limits messages.Limits) {
+	ev.Turn, ev.Definition, ev.MaxSteps = turnID(d.number()), d.s.Life.Definition, limits.MaxSteps
+	ev.Limits = limits
+	ev.Limits.MaxSteps = 0
+	d.emit(ev)
 	d.startClock()
 }
 

@@ -164,7 +164,7 @@ func (a *agent) handled(ctx actor.Context) {
 
 // idle reports whether the agent has nothing to do, or cannot do anything.
 func (a *agent) idle() bool {
-	return a.late == nil && !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)
+	return a.late == nil && !a.outcomes.more() && (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown())
 }
 
 // agentBytes is about what an agent takes in memory beside its state: the actor, its mailbox

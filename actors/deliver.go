@@ -57,7 +57,7 @@ func (a *agent) offloaded(d *Deliver) (*Deliver, error) {
 			return a.offloadInput(d, c)
 		}
 	case messages.Report:
-		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown {
+		if c.Blob != nil && a.state.Awaits(c) && !a.def.turn.Unknown() {
 			return a.copyAnswer(d, c)
 		}
 	}

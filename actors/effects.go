@@ -17,7 +17,7 @@ func (a *agent) act() {
 		return
 	}
 	effects := a.state.Effects()
-	if a.def.turn.Unknown {
+	if a.def.turn.Unknown() {
 		effects = a.state.Ends()
 	}
 	a.cease(effects)

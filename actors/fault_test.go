@@ -77,7 +77,7 @@ var faults = []fault{
 	{"show a model only the beginning of a blob", "excerpt",
 		`strings.ToValidUTF8(string(tail), "")`, `""`},
 	{"passivate with work to do", "(*agent).idle",
-		`&& (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown)`, ``},
+		`&& (!a.state.Open() || len(a.running) == 0 && a.def.turn.Unknown())`, ``},
 }
 
 // faultActs is within how many acts a fault must be found. Where the order of goroutines

@@ -80,7 +80,7 @@ func (a *agent) reportDrained() {
 // stay begins what was left to the agent's next owner.
 func (a *agent) stay() {
 	a.drain = serving
-	if a.broken != nil || a.def.turn.Unknown {
+	if a.broken != nil || a.def.turn.Unknown() {
 		return
 	}
 	events, err := a.decide(a.env(), turn.Continue{})

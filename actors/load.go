@@ -206,7 +206,7 @@ func (a *agent) takeOver() {
 // recovery returns what follows from the loss of what an earlier activation began.
 func (a *agent) recovery() []messages.Event {
 	a.recovered = a.state.Open()
-	if a.def.turn.Unknown {
+	if a.def.turn.Unknown() {
 		return nil
 	}
 	events, err := a.decide(a.env(), turn.Recover{})

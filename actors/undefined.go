@@ -1,12 +1,9 @@
 package actors
 
-import (
-	"github.com/reprise-dev/reprise/actors/turn"
-	"github.com/reprise-dev/reprise/messages"
-)
+import "github.com/reprise-dev/reprise/messages"
 
 // undefined stands for the kind of agents whose kind is not defined here.
-var undefined = fixed(&definition{turn: turn.Definition{Unknown: true}})
+var undefined = fixed(&definition{})
 
 // takes refuses what an agent whose kind is not defined here cannot do. It can be
 // ended, for an operator must always be able to delete it, and a parent to stop it.

@@ -120,7 +120,7 @@ func (d *decision) report(c messages.Report) error {
 		return d.noop(c, "call %q of turn %s is not awaited", c.Call, c.Turn)
 	case c.N <= call.Child.N && c.What != messages.ReportRefused:
 		return d.noop(c, "something newer is known of child %s", c.Child)
-	case d.env.Definition.Unknown:
+	case d.env.Definition.Unknown():
 		return d.unknown()
 	}
 	switch c.What {

@@ -22,7 +22,7 @@ func (d *decision) run() {
 func (d *decision) step() bool {
 	s, t := d.s, d.s.Turn
 	switch {
-	case d.env.Definition.Unknown:
+	case d.env.Definition.Unknown():
 		return false
 	case t == nil && (len(s.Inputs.Queued) == 0 || d.starts == maxStarts):
 		return false

@@ -83,7 +83,7 @@ func TestTaskIsGivenOnce(t *testing.T) { // A8
 	decide := func(c messages.Command) ([]messages.Event, error) {
 		at = at.Add(200 * time.Millisecond)
 		first := s.Last + 1
-		events, err := s.Decide(turn.Env{Now: at, Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}, Definition: turn.Definition{Model: "m", MaxSteps: 1, MaxQueue: 9}}, c)
+		events, err := s.Decide(turn.Env{Now: at, Agent: messages.AgentID{Tenant: "default", Kind: "test", Key: "ada"}, Definition: turn.Definition{Digest: "d1", Model: "m", MaxSteps: 1, MaxQueue: 9}}, c)
 		if err == nil {
 			s.Record(&messages.Frame{First: first, Time: at, Cause: messages.Cause{Type: c.CommandType(), ID: messages.IDOf(c), Endpoint: "ctl"}, Events: events})
 		}

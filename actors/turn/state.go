@@ -41,12 +41,10 @@ func (s *State) isLost(c *projections.CallState) bool {
 	return s.lost[lostCall{c.Turn, c.ID, c.Attempt}]
 }
 
-// Definition is the part of an agent's definition that decisions depend on.
+// Definition is the part of an agent's definition that decisions depend on. The zero value is that of
+// a kind that is not defined here.
 type Definition struct {
-	// Unknown reports that there is no definition here: the agent ends what it does on command,
-	// and begins nothing.
-	Unknown bool
-
+	// Digest names the definition. Empty: it is not known here.
 	Digest string
 	Model  string
 	// Fallbacks are asked in this order when a model has failed and is not tried again.
@@ -77,6 +75,10 @@ type Definition struct {
 	// Hooks are the points at which hooks must be asked.
 	Hooks []Point
 }
+
+// Unknown reports whether the definition is not known here: the agent ends what it does on command,
+// and begins nothing.
+func (d *Definition) Unknown() bool { return d.Digest == "" }
 
 // HooksAt reports whether hooks must be asked at a point.
 func (d *Definition) HooksAt(p Point) bool { return slices.Contains(d.Hooks, p) }

@@ -17,7 +17,7 @@ func (d *decision) task(c messages.Task) error {
 		}
 		return &ProcessedError{ID: c.ID, N: task.N}
 	}
-	if d.env.Definition.Unknown {
+	if d.env.Definition.Unknown() {
 		return d.unknown()
 	}
 	in := messages.Input{ID: c.ID, Content: c.Content}

@@ -18,7 +18,7 @@ func (d *decision) configure() {
 	if d.s.Last == 0 || d.s.Life.Deleted != nil {
 		d.emit(messages.AgentCreated{Agent: d.env.Agent.Full(), Parent: d.parent})
 	}
-	if def := d.env.Definition; !def.Unknown && d.s.Life.Definition != def.Digest {
+	if def := d.env.Definition; !def.Unknown() && d.s.Life.Definition != def.Digest {
 		d.emit(messages.AgentConfigured{Definition: def.Digest, Model: def.Model})
 	}
 }

@@ -68,7 +68,7 @@ var faults = []fault{
 		`case messages.ReadOnly, messages.Rerun:`, `case messages.ReadOnly, messages.Rerun, messages.Pause:`},
 	{"lose a lost call's reservation", "(*decision).restart",
 		`d.settleLost(m)`, ``},
-	{"go on after an outcome that is not awaited", "(*decision).outcome",
+	{"continue after an outcome that is not awaited", "(*decision).outcome",
 		`d.s.Last != n`, `d.s.Last >= n`},
 	{"start a call in a turn that a hook holds", "(*decision).stepCalls",
 		`&& t.Held == ""`, ``},

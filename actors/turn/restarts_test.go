@@ -10,7 +10,7 @@ import (
 )
 
 // A call that kills its process each time does not do so for ever, whatever its
-// OnUnknown: a tool that reconciles may say "not done" each time.
+// OnUnknown: a tool that reconciles may report "not done" each time.
 func TestCallsAreNotRestartedForEver(t *testing.T) { // A22
 	for _, tool := range []string{"add", "pay", "ship"} {
 		s := turntest.New(t)

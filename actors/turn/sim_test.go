@@ -20,7 +20,7 @@ import (
 //
 //	REPRISE_SEED=7 go test -run Simulation ./actors/turn
 //
-// plays one again, and REPRISE_STEPS says how many steps there are in all.
+// plays one again, and REPRISE_STEPS is how many steps there are in all.
 func TestSimulation(t *testing.T) { // A2, A3, A6, A8, A9, A10, A11, A12, A13, A14, A16, A17, A20, A21, A22, A23, A24, A27, A31, A32, A33, A34, A35, A40, A41, A42, A43, A44, A46, A50, A52, A61, A62, A105
 	guard(t)
 	if seed, err := strconv.ParseUint(os.Getenv("REPRISE_SEED"), 10, 64); err == nil {
@@ -50,7 +50,7 @@ func TestSimulation(t *testing.T) { // A2, A3, A6, A8, A9, A10, A11, A12, A13, A
 // parts is how many goroutines share the lives.
 const parts = 4
 
-// FuzzLife looks for seeds that nobody has tried.
+// FuzzLife searches for seeds that break a promise.
 func FuzzLife(f *testing.F) {
 	guard(f)
 	f.Add(uint64(1))
@@ -58,7 +58,7 @@ func FuzzLife(f *testing.F) {
 }
 
 // live lives one life and gives the number of its steps. One that breaks a
-// promise is told in its shortest form.
+// promise is printed in its shortest form.
 func live(t *testing.T, seed uint64) int {
 	l := life{seed: seed}
 	s, err := l.play()
@@ -66,7 +66,7 @@ func live(t *testing.T, seed uint64) int {
 		return s.steps
 	}
 	short, runs := shrink(l, err)
-	short.telling = true
+	short.verbose = true
 	s, last := short.play()
 	t.Fatalf("seed %d: %v\nThe shortest such life that was found in %d tries (at most %d actions); the first one broke after %d steps.\n%sREPRISE_SEED=%d go test -run Simulation ./actors/turn plays it again.",
 		seed, last, runs, short.left(), err.steps, s.story(), seed)
@@ -78,7 +78,7 @@ type life struct {
 	seed    uint64
 	without []bool  // actions that are left out
 	plain   feature // what definitions never have
-	telling bool    // the story is kept
+	verbose bool    // the story is kept
 }
 
 // broken is a promise that was not kept.
@@ -132,19 +132,19 @@ const (
 	drawForeign
 )
 
-// anyPrefix goes on with a part of the log, as after a crash there (A24).
+// anyPrefix continues with a part of the log, as after a crash there (A24).
 func (s *sim) anyPrefix() {
 	s.dice(drawPrefix)
 	cut := s.r.IntN(len(s.log) + 1)
 	prefix := newSim(s.life)
-	prefix.pcg, prefix.r, prefix.env, prefix.asleep, prefix.parent = s.pcg, s.r, s.env, true, s
+	prefix.pcg, prefix.r, prefix.env, prefix.reading, prefix.parent = s.pcg, s.r, s.env, true, s
 	for _, f := range s.log[:cut] {
 		prefix.live.Apply(f)
 		prefix.check.segment(nil, f.First, f.Events)
 		prefix.append(f)
-		prefix.spend(f)
+		prefix.process(f)
 	}
-	prefix.wake()
+	prefix.activate()
 	prefix.drain()
 	s.steps += prefix.steps
 }
@@ -156,27 +156,27 @@ type sim struct {
 	r     *rand.Rand
 	env   turn.Env
 	live  *turn.State
-	fold  *turn.State // the same life, told by its frames alone
+	fold  *turn.State // the same life, folded from its frames alone
 	log   []*messages.Frame
 	kept  int // the first frame of log that was not removed
 	check checker
 	// seen are effects that were listed once, given what came of some of them.
 	// Both may come late.
-	seen   []turn.Effect
-	given  []given
-	ids    []string
-	spent  map[string]messages.EventNumber
-	images int // after so many frames the folded state goes through a snapshot
-	steps  int
-	acts   int
-	asleep bool // nobody acts: the log is being read
-	eager  bool // hooks have something to say at every other point
-	tame   bool // the world wants the life to end
-	blind  bool // nothing is checked: the log is not the machine's own
-	parent *sim // of one that goes on with a prefix
-	kids   []*kid
-	same   *comparer
-	told   []string // events, as text; only when telling
+	seen      []turn.Effect
+	given     []given
+	ids       []string
+	processed map[string]messages.EventNumber
+	images    int // after so many frames the folded state goes through a snapshot
+	steps     int
+	acts      int
+	reading   bool // the log is read, and no effect begins
+	eager     bool // hooks decide something at every other point
+	tame      bool // the world wants the life to end
+	blind     bool // nothing is checked: the log is not the machine's own
+	parent    *sim // of one that continues with a prefix
+	kids      []*kid
+	same      *comparer
+	lines     []string // events, as text; only when verbose
 }
 
 // given is what came of an effect.
@@ -187,7 +187,7 @@ type given struct {
 
 func newSim(l life) *sim {
 	s := &sim{life: l, pcg: rand.NewPCG(0, 0), live: &turn.State{}, fold: &turn.State{}, same: newComparer(),
-		spent: map[string]messages.EventNumber{}}
+		processed: map[string]messages.EventNumber{}}
 	s.r = rand.New(s.pcg)
 	s.images = 1 + int(l.seed%8)*3
 	s.check = newChecker(s)
@@ -213,15 +213,15 @@ func (s *sim) root() *sim {
 // fail ends the life.
 func (s *sim) fail(format string, args ...any) {
 	if s.parent != nil {
-		s.parent.told, s.parent.steps = s.told, s.parent.steps+s.steps
+		s.parent.lines, s.parent.steps = s.lines, s.parent.steps+s.steps
 	}
 	panic(&broken{what: fmt.Sprintf("step %d: ", s.steps) + fmt.Sprintf(format, args...)})
 }
 
-// tell keeps a line of the story.
-func (s *sim) tell(format string, args ...any) {
-	if s.telling {
-		s.told = append(s.told, fmt.Sprintf(format, args...))
+// note keeps a line of the story.
+func (s *sim) note(format string, args ...any) {
+	if s.verbose {
+		s.lines = append(s.lines, fmt.Sprintf(format, args...))
 	}
 }
 

@@ -23,7 +23,7 @@ var acts = [...]struct {
 		s.decide(messages.Interrupt{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "stop it")})
 	}},
 	{4, func(s *sim) { s.decide(messages.Abort{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "enough")}) }},
-	{2, func(s *sim) { s.decide(messages.Clear{ID: s.id(), Reason: s.one("", "anew")}) }},
+	{2, func(s *sim) { s.decide(messages.Clear{ID: s.id(), Reason: s.one("", "again")}) }},
 	{2, (*sim).delete},
 	{5, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), Input: s.anyInput()}) }},
 	{2, func(s *sim) { s.decide(messages.Cancel{ID: s.id(), All: true}) }},
@@ -35,7 +35,7 @@ var acts = [...]struct {
 	{6, func(s *sim) { s.decide(s.deny()) }},
 	{2, func(s *sim) { s.decide(messages.Forget{ID: s.id(), Tool: s.one("add", "pay", "ship", "mail")}) }},
 	{8, func(s *sim) { s.decide(s.settles()) }},
-	{24, (*sim).kidTells},
+	{24, (*sim).childReports},
 	{5, func(s *sim) { s.decide(s.task()) }},
 	{3, func(s *sim) { s.decide(s.recall()) }},
 	{3, func(s *sim) { s.decide(messages.SetState{ID: s.id(), Patch: s.patch()}) }},
@@ -71,7 +71,7 @@ func (s *sim) work() {
 		if e.Do == turn.Wait && !s.chance(4) {
 			e = effects[0]
 		}
-		if e.Do == turn.AskHooks && s.chance(6) { // nothing in the log says that they were asked
+		if e.Do == turn.AskHooks && s.chance(6) { // the log does not record that they were asked
 			s.crash()
 			return
 		}
@@ -113,7 +113,7 @@ func (s *sim) outcome(e turn.Effect, o any) {
 	s.decide(o)
 }
 
-// reaches says that the shell hands on what came of an effect. It drops what
+// reaches reports whether the shell hands on what came of an effect. It drops what
 // the machine could take for what came of another one: what a tool knows of a
 // lost call, for one, does not name the attempt.
 func (s *sim) reaches(e turn.Effect) bool {
@@ -143,7 +143,7 @@ func (s *sim) late() {
 	if !s.reaches(g.of) {
 		return
 	}
-	// What became of a decision may come after its child was told to stop, too.
+	// The effect of a decision may be reported after its child was cancelled, too.
 	m := s.live.Outbox.Message(g.of.ID)
 	awaited := m != nil && m.Decision != nil
 	for _, e := range s.live.Effects() {
@@ -259,7 +259,7 @@ func (s *sim) anyCall(wanted projections.Outcome) (messages.CallID, string) {
 }
 
 func (s *sim) resume() messages.Resume {
-	c := messages.Resume{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "go on"), Raised: s.raises(1)}
+	c := messages.Resume{ID: s.id(), Turn: s.anyTurn(), Reason: s.one("", "continue"), Raised: s.raises(1)}
 	if s.chance(3) {
 		c.AgentLimits = s.raises(8)
 	}

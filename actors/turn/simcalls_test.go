@@ -24,7 +24,7 @@ type callFacts struct {
 	settled   bool
 	completed bool
 	output    string
-	wants     bool // approval, by what the definition and the hooks say
+	wants     bool // approval, by the definition and the hooks
 	singled   bool // a hook, or what it repeats, wants a person to look at this very call
 	gated     bool // waits for a decision
 	decision  string
@@ -32,8 +32,8 @@ type callFacts struct {
 	child     *childFacts
 }
 
-// verdict is a remembered decision about a tool.
-type verdict struct {
+// rememberedDecision is a remembered decision about a tool.
+type rememberedDecision struct {
 	granted bool
 	text    string
 }
@@ -109,9 +109,9 @@ func (c *checker) paused(ev messages.TurnPaused) {
 	}
 	switch ev.Reason {
 	case "approval":
-		c.must(o.count(gated) > 0 && slices.Equal(ev.Calls, waiting), "a pause that waits for nobody")
+		c.must(o.count(gated) > 0 && slices.Equal(ev.Calls, waiting), "a pause without calls that wait")
 	case "tool_unknown":
-		c.must(o.count(gated) == 0 && o.count(unknown) > 0 && slices.Equal(ev.Calls, waiting), "a pause that waits for nobody")
+		c.must(o.count(gated) == 0 && o.count(unknown) > 0 && slices.Equal(ev.Calls, waiting), "a pause without calls that wait")
 	case "child":
 		c.must(o.count(gated) == 0 && o.count(unknown) == 0 && o.count(stalled) > 0 && slices.Equal(ev.Calls, waiting), "a pause for no child")
 	case "hook":
@@ -270,13 +270,13 @@ func (c *checker) toolCompleted(call *callFacts, ev messages.ToolCompleted) {
 	case turn.ToolReturned:
 		c.must(ev.By == "" && call.running && cmd.Failed == "" && cmd.Call == ev.Call && cmd.Attempt == call.attempt && cmd.Output == ev.Output, "a result of another call or attempt")
 	case turn.ToolReconciled:
-		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted && call.onUnknown == messages.Reconcile, "a result that no tool told")
+		c.must(ev.By == "reconcile" && call.running && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted && call.onUnknown == messages.Reconcile, "a result that no tool reported")
 	case messages.Decide:
-		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that nobody decided")
+		c.must(ev.By == "decision" && call.unknown && cmd.Call == ev.Call && cmd.Outcome == messages.OutcomeCompleted, "a result that no person decided")
 	case messages.Report:
-		c.must(ev.By == "" && call.running && call.child != nil && cmd.Call == ev.Call && cmd.What == messages.ReportCompleted && cmd.Output == ev.Output, "a result that no child told")
+		c.must(ev.By == "" && call.running && call.child != nil && cmd.Call == ev.Call && cmd.What == messages.ReportCompleted && cmd.Output == ev.Output, "a result that no child reported")
 	case turn.MessageStored:
-		c.must(call.running && call.child != nil && call.child.detached && cmd.ID == call.child.input, "a task was given that nobody has")
+		c.must(call.running && call.child != nil && call.child.detached && cmd.ID == call.child.input, "a call completed whose task is not stored")
 	default:
 		c.must(false, "a result out of nothing")
 	}
@@ -286,14 +286,14 @@ func (c *checker) toolFailed(call *callFacts, ev messages.ToolFailed) {
 	if cmd, ok := c.cmd.(turn.ToolReturned); ok && cmd.Call == ev.Call && call.running && ev.Kind == cmd.Failed {
 		c.must(cmd.Attempt == call.attempt && ev.Message == cmd.Output, "a failure of another attempt")
 	} else if d, ok := c.cmd.(messages.Decide); ok && ev.By == "decision" {
-		c.must(call.unknown && d.Call == ev.Call && d.Outcome == messages.OutcomeFailed, "a failure that nobody decided")
+		c.must(call.unknown && d.Call == ev.Call && d.Outcome == messages.OutcomeFailed, "a failure that no person decided")
 	}
 	stops := call.running && call.child != nil && !call.child.detached && ev.Kind == "interrupted"
-	c.must(!stops || call.child.aborted, "a child runs on that nobody waits for")
+	c.must(!stops || call.child.aborted, "a child keeps running that is not awaited")
 	_, reported := c.cmd.(messages.Report)
-	c.must(ev.Kind != "child" || c.cmd == nil || reported && call.child != nil, "a child failed that did not say so")
+	c.must(ev.Kind != "child" || c.cmd == nil || reported && call.child != nil, "a child failed that did not report it")
 	c.must(ev.Message != "", "a failure without a word for the model")
-	if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it says itself that it had no effect
+	if ev.Kind == "error" || ev.Kind == "bad_arguments" { // it reports that it had no effect
 		c.done = slices.DeleteFunc(c.done, func(d doneFact) bool { return d.id == ev.Call })
 	}
 }
@@ -312,8 +312,8 @@ func (c *checker) approvalEvent(ev messages.Event) {
 		cmd, _ := c.cmd.(messages.Approve)
 		c.must(ev.By != "decision" || cmd.Turn == "" || cmd.Turn == ev.Turn, "a decision about a call of another turn")
 		c.decides(call, "granted", ev.By, cmd.Call, cmd.ArgsHash)
-		c.must(ev.By != "remembered" || c.remembered[ev.Tool].granted && !call.singled, "a grant was remembered that nobody gave")
-		c.remember(ev.Remember, ev.Tool, verdict{granted: true})
+		c.must(ev.By != "remembered" || c.remembered[ev.Tool].granted && !call.singled, "a grant was remembered that no person gave")
+		c.remember(ev.Remember, ev.Tool, rememberedDecision{granted: true})
 		c.must(c.cmd == nil || ev.Remember == cmd.Remember, "remembered what was not to be")
 	case messages.ApprovalDenied:
 		call := c.result(ev.Call)
@@ -321,9 +321,9 @@ func (c *checker) approvalEvent(ev messages.Event) {
 		c.must(ev.By != "decision" || cmd.Turn == "" || cmd.Turn == ev.Turn, "a decision about a call of another turn")
 		c.decides(call, "denied", ev.By, cmd.Call, cmd.ArgsHash)
 		was, known := c.remembered[ev.Tool]
-		c.must(ev.By != "remembered" || known && !was.granted && was.text == ev.Text, "a denial was remembered that nobody gave")
+		c.must(ev.By != "remembered" || known && !was.granted && was.text == ev.Text, "a denial was remembered that no person gave")
 		c.deniedText(cmd, ev)
-		c.remember(ev.Remember, ev.Tool, verdict{text: ev.Text})
+		c.remember(ev.Remember, ev.Tool, rememberedDecision{text: ev.Text})
 		c.must(c.cmd == nil || ev.Remember == cmd.Remember, "remembered what was not to be")
 	}
 }
@@ -351,18 +351,18 @@ func (c *checker) decides(call *callFacts, decision, by string, of messages.Call
 		due, ok := c.cmd.(turn.TimerDue)
 		c.must(call.gated && decision == "denied" && (c.cmd == nil || ok && due.Turn != "" && due.Timer == "approval:"+string(call.id)), "an approval expired before its time")
 	default:
-		c.must(false, "a decision of nobody")
+		c.must(false, "a decision without an origin")
 	}
 	call.decision, call.gated = decision, false
 }
 
-func (c *checker) remember(really bool, tool string, v verdict) {
+func (c *checker) remember(really bool, tool string, v rememberedDecision) {
 	if really {
 		c.remembered[tool] = v
 	}
 }
 
-// flagged checks that a flag tells of a call that did the same, or is to.
+// flagged checks that a flag names a call that did the same, or is to.
 func (c *checker) flagged(ev messages.ToolFlagged) {
 	call := c.result(ev.Call)
 	c.must(call.onUnknown == messages.Pause || call.onUnknown == messages.Rerun || c.cmd == nil, "a flag where running twice does not hurt")
@@ -393,7 +393,7 @@ func (c *checker) repeats(call *callFacts) {
 	}
 }
 
-// equalJSON says whether two texts mean the same.
+// equalJSON reports whether two texts are the same JSON.
 func equalJSON(a, b string) bool {
 	if a == b {
 		return true

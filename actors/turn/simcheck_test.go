@@ -37,10 +37,10 @@ func (s *sim) feed(cmd any) ([]messages.Event, error) {
 		s.check.hooksAsked(o.Point)
 	}
 	events, err := s.live.Decide(s.env, cmd)
-	if s.telling {
-		s.tell("%s %T %+v", s.env.Now.Format("15:04:05.000"), cmd, cmd)
+	if s.verbose {
+		s.note("%s %T %+v", s.env.Now.Format("15:04:05.000"), cmd, cmd)
 		if err != nil {
-			s.tell("    refused: %v", err)
+			s.note("    refused: %v", err)
 		}
 	}
 	if err != nil && len(events) > 0 {
@@ -50,7 +50,7 @@ func (s *sim) feed(cmd any) ([]messages.Event, error) {
 	return events, err
 }
 
-// asks says that the hooks at a point are awaited.
+// asks reports whether the hooks at a point are awaited.
 func (s *sim) asks(at turn.Point) bool {
 	return slices.ContainsFunc(s.live.Effects(), func(e turn.Effect) bool { return e.Do == turn.AskHooks && e.Point == at })
 }
@@ -60,13 +60,13 @@ func (s *sim) redelivered(c messages.Command, events []messages.Event, err error
 	if s.blind {
 		return
 	}
-	n, spent := s.spent[messages.IDOf(c)]
+	n, known := s.processed[messages.IDOf(c)]
 	again, isAgain := err.(*turn.ProcessedError)
 	switch {
-	case spent && (!isAgain || again.N != n):
-		s.fail("an id has another effect or answer the second time\n%s was spent at event %d: %v", messages.IDOf(c), n, err)
-	case !spent && isAgain:
-		s.fail("an id counts as spent that never was\n%s", messages.IDOf(c))
+	case known && (!isAgain || again.N != n):
+		s.fail("an id has another effect or answer the second time\n%s was processed at event %d: %v", messages.IDOf(c), n, err)
+	case !known && isAgain:
+		s.fail("an id counts as processed that never was\n%s", messages.IDOf(c))
 	case err == nil && len(events) == 0:
 		s.fail("a command was applied and left no fact\n%+v", c)
 	}
@@ -78,23 +78,23 @@ func (s *sim) write(first messages.EventNumber, cause messages.Cause, events []m
 		f := &messages.Frame{ID: messages.FrameID(fmt.Sprint("f", first)), First: first, Time: s.env.Now, Cause: cause, Events: events}
 		s.live.Record(f)
 		s.append(f)
-		s.spend(f)
+		s.process(f)
 		return
 	}
 	s.check.effects()
 	s.unchanged()
 }
 
-// spend notes which id the frame has spent, and the event that is its answer.
-func (s *sim) spend(f *messages.Frame) {
+// process notes which id the frame has processed, and the event that is its answer.
+func (s *sim) process(f *messages.Frame) {
 	if f.Cause.Endpoint == "" || f.Cause.ID == "" {
 		return
 	}
-	s.spent[f.Cause.ID] = f.First
+	s.processed[f.Cause.ID] = f.First
 	for i, ev := range f.Events {
 		_, ok := ev.(messages.InputAccepted)
 		if set, is := ev.(messages.TimerSet); ok || is && set.Turn == "" {
-			s.spent[f.Cause.ID] = f.First + messages.EventNumber(i)
+			s.processed[f.Cause.ID] = f.First + messages.EventNumber(i)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (s *sim) append(f *messages.Frame) {
 	}
 }
 
-// unchanged checks that the live state is what the log tells.
+// unchanged checks that the live state is that of the log.
 func (s *sim) unchanged() {
 	if where := s.same.states(s.live, s.fold, false); where != "" {
 		s.fail("the state that lived and the one that was folded differ\nin %s", where)
@@ -123,9 +123,9 @@ func (s *sim) unchanged() {
 }
 
 // crash drops the state, perhaps with a frame that never reached the log, and
-// goes on from the log.
+// continues from the log.
 func (s *sim) crash() {
-	s.tell("    crash")
+	s.note("    crash")
 	if effects := s.live.Effects(); len(effects) > 0 && s.chance(3) {
 		_, _ = s.live.Decide(s.env, s.comesInTime(effects[s.r.IntN(len(effects))]))
 	}
@@ -133,23 +133,23 @@ func (s *sim) crash() {
 	s.live = s.fold
 	s.fromScratch()
 	s.check.crashed()
-	s.asleep = true
+	s.reading = true
 	if s.r.IntN(2) == 0 && s.live.Last > 0 {
 		first := s.live.Last + 1
 		events := s.live.Activate(messages.AgentActivated{Epoch: 2})
 		s.check.segment(nil, first, events)
 		s.append(&messages.Frame{First: first, Cause: messages.Cause{Type: "takeover"}, Events: events})
 	}
-	s.wake()
+	s.activate()
 }
 
-// wake goes on with what the log told.
-func (s *sim) wake() {
-	s.asleep = false
+// activate continues with the state of the log.
+func (s *sim) activate() {
+	s.reading = false
 	lost := s.check.summary.asked
 	s.decide(turn.Recover{})
 	if lost != nil && s.check.summary.asked == lost && !s.blind {
-		s.fail("a summary was lost with its process, and nothing tells of it")
+		s.fail("a summary was lost with its process, and no event records it")
 	}
 }
 
@@ -195,7 +195,7 @@ func (s *sim) drain() {
 			s.fail("the agent does not come to rest")
 		}
 		if e, ok := s.anyWork(); len(s.awaitedKids()) > 0 && (!ok || s.chance(2)) {
-			s.kidTells()
+			s.childReports()
 		} else if ok {
 			s.outcome(e, s.comesInTime(e))
 		} else {
@@ -212,7 +212,7 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 	n := s.r.IntN(len(effects) + 1)
 	for i := range effects {
 		if e := effects[(i+n)%len(effects)]; s.tame && e.Do == turn.Wait && e.Turn == "" {
-			continue // it would go on for ever
+			continue // it would never end
 		} else if !idle(e) || s.live.Phase() == "paused" && s.chance(4) || s.chance(20) {
 			return e, true
 		}
@@ -220,7 +220,7 @@ func (s *sim) anyWork() (turn.Effect, bool) {
 	return turn.Effect{}, false
 }
 
-// idle says that an effect is a wait for an end.
+// idle reports whether an effect is a wait for an end.
 func idle(e turn.Effect) bool { return e.Do == turn.Wait && !strings.HasPrefix(e.Timer, "retry:") }
 
 // person moves a turn that waits for somebody.
@@ -231,7 +231,7 @@ func (s *sim) person() {
 	case "":
 		s.fail("a running turn waits for nothing")
 	case "approval", "tool_unknown":
-		s.decide(s.verdict(id))
+		s.decide(s.decision(id))
 	default:
 		s.decide(messages.Resume{
 			ID: id, Raised: messages.Raised{MaxSteps: t.Steps + 3, MaxTokens: t.Used.Tokens + 5000, MaxCost: float64(t.Used.Cost)/1e9 + 1, MaxDuration: more(t.Used.Duration)},
@@ -248,8 +248,8 @@ func more(ran int64) messages.Span {
 	return messages.Span(time.Duration(ran)*time.Millisecond + time.Hour)
 }
 
-// verdict decides about a call that waits.
-func (s *sim) verdict(id string) messages.Command {
+// decision decides about a call that waits.
+func (s *sim) decision(id string) messages.Command {
 	for _, c := range s.live.Turn.Calls {
 		switch {
 		case c.Outcome == projections.CallWaiting && s.chance(2):

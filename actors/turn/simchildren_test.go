@@ -54,8 +54,8 @@ func (s *sim) awaitedKids() (list []*kid) {
 	return list
 }
 
-// kidTells has a child tell something: usually one that is awaited.
-func (s *sim) kidTells() {
+// childReports has a child report something: usually one that is awaited.
+func (s *sim) childReports() {
 	list := s.awaitedKids()
 	if len(list) == 0 || s.chance(6) && !s.tame {
 		list = s.kids
@@ -65,7 +65,7 @@ func (s *sim) kidTells() {
 	}
 }
 
-// reports is what a child tells next; now and then what it told before, or what
+// reports returns what a child reports next; now and then what it reported before, or what
 // was so before.
 func (s *sim) reports(k *kid) messages.Report {
 	if k.ended() || len(k.sent) > 0 && s.chance(6) && !s.tame {
@@ -91,7 +91,7 @@ func (s *sim) reports(k *kid) messages.Report {
 				Kind: s.one("approval", "approval", "unknown", "paused"), ArgsHash: messages.HashArguments("{}"),
 			})
 		}
-	case s.chance(4): // from before what was told last
+	case s.chance(4): // from before its last report
 		r.N -= min(r.N, 5)
 	}
 	r.More = r.What == messages.ReportWaiting && s.chance(4)
@@ -108,7 +108,7 @@ func (s *sim) wild() int {
 	return 1
 }
 
-// sends says that an effect sends a command to another agent.
+// sends reports whether an effect sends a command to another agent.
 func sends(e turn.Effect) bool { return e.Do == turn.Send }
 
 // posted is what comes of a command for another agent.
@@ -135,11 +135,11 @@ func (s *sim) posted(e turn.Effect) any {
 	return turn.MessageStored{ID: e.ID}
 }
 
-// settled is what becomes of a decision that was passed down; often nothing is
-// heard of it.
+// settled returns the effect of a decision that was forwarded; often there is
+// none.
 func (s *sim) settled(c messages.Command) any {
 	if !s.blind && messages.ForwardedBy(c).For != s.env.Agent.Full() {
-		s.fail("a decision that nobody is named to have passed\n%+v", c)
+		s.fail("a decision without the person who made it\n%+v", c)
 	}
 	if s.chance(2) && !s.tame {
 		return nil
@@ -206,43 +206,43 @@ func placeOf(agent string, turn messages.TurnID, call messages.CallID) string {
 
 // taskFacts is an input that is another agent's call.
 type taskFacts struct {
-	parent messages.Parent
-	ended  messages.ReportWhat
-	told   messages.EventNumber
-	over   bool // the end was told
-	early  bool // it was taken back before it came
+	parent   messages.Parent
+	ended    messages.ReportWhat
+	reported messages.EventNumber
+	over     bool // the end was reported
+	early    bool // it was taken back before it came
 }
 
-// active says that a call is under way and waits for nobody.
+// active reports whether a call is under way and does not wait for a person.
 func active(c *callFacts) bool { return c.running && (c.child == nil || !c.child.stalled()) }
 
 func stalled(c *callFacts) bool { return c.running && c.child != nil && c.child.stalled() }
 
-// childEvent checks what is told of the turn's children; false if ev is
+// childEvent checks an event of the turn's children; false if ev is
 // something else.
 func (c *checker) childEvent(ev messages.Event) bool {
-	r, told := c.cmd.(messages.Report)
-	told = told || c.cmd == nil
+	r, reported := c.cmd.(messages.Report)
+	reported = reported || c.cmd == nil
 	switch ev := ev.(type) {
 	case messages.ChildSpawned:
 		c.spawned(ev)
 	case messages.ChildWaiting:
 		k := c.child(ev.Call, ev.Child)
-		c.must(told && ev.N > k.n && len(ev.Waiting) > 0 && (c.cmd == nil || r.What == messages.ReportWaiting), "a child waits that did not say so, or an old report counts")
+		c.must(reported && ev.N > k.n && len(ev.Waiting) > 0 && (c.cmd == nil || r.What == messages.ReportWaiting), "a child waits that did not report it, or an old report counts")
 		k.n, k.waiting, k.busy = ev.N, ev.Waiting, ev.Busy
 	case messages.ChildResumed:
 		k := c.child(ev.Call, ev.Child)
-		c.must(told && ev.N > k.n && (c.cmd == nil || r.What == messages.ReportGoing), "a child goes on that did not say so, or an old report counts")
+		c.must(reported && ev.N > k.n && (c.cmd == nil || r.What == messages.ReportGoing), "a child continues that did not report it, or an old report counts")
 		k.n, k.waiting, k.busy = ev.N, nil, false
 	case messages.ChildDecided:
 		c.decidedBelow(ev)
 	case messages.ChildCompleted:
 		c.child(ev.Call, ev.Child)
-		c.must(told && (c.cmd == nil || r.What == messages.ReportCompleted && r.Used == ev.Used), "a child completed that did not say so")
+		c.must(reported && (c.cmd == nil || r.What == messages.ReportCompleted && r.Used == ev.Used), "a child completed that did not report it")
 		c.usedBelow(ev.Used)
 	case messages.ChildFailed:
 		c.child(ev.Call, ev.Child)
-		c.must(told && (c.cmd == nil || r.What.Ends() && r.What != messages.ReportCompleted && r.Used == ev.Used), "a child failed that did not say so")
+		c.must(reported && (c.cmd == nil || r.What.Ends() && r.What != messages.ReportCompleted && r.Used == ev.Used), "a child failed that did not report it")
 		c.usedBelow(ev.Used)
 	case messages.ChildAborted:
 		k := c.child(ev.Call, ev.Child)
@@ -258,7 +258,7 @@ func (c *checker) childEvent(ev messages.Event) bool {
 // child is the child of a running call.
 func (c *checker) child(id messages.CallID, agent string) *childFacts {
 	call := c.open.call(id)
-	c.must(call != nil && call.running && call.child != nil && call.child.agent == agent, "something is told of no child")
+	c.must(call != nil && call.running && call.child != nil && call.child.agent == agent, "an event of no child")
 	return call.child
 }
 
@@ -299,14 +299,14 @@ func (c *checker) decidedBelow(ev messages.ChildDecided) {
 	c.passed[ev.ID] = ev
 }
 
-func (c *checker) usedBelow(spent messages.Used) {
-	u := projections.Use{Tokens: spent.Tokens, Cost: spent.Cost}
-	c.open.usage = c.open.usage.Add(spent.Usage)
+func (c *checker) usedBelow(used messages.Used) {
+	u := projections.Use{Tokens: used.Tokens, Cost: used.Cost}
+	c.open.usage = c.open.usage.Add(used.Usage)
 	c.open.used.Tokens, c.open.used.Cost = c.open.used.Tokens+u.Tokens, c.open.used.Cost+u.Cost
 	c.used.Tokens, c.used.Cost = c.used.Tokens+u.Tokens, c.used.Cost+u.Cost
 }
 
-// familyEvent checks what is told outside of turns; false if ev is something else.
+// familyEvent checks an event of tasks and decisions outside of turns; false if ev is something else.
 func (c *checker) familyEvent(ev messages.Event) bool {
 	switch ev := ev.(type) {
 	case messages.ChildStopped:
@@ -317,15 +317,15 @@ func (c *checker) familyEvent(ev messages.Event) bool {
 		c.used.Tokens, c.used.Cost = c.used.Tokens+ev.Tokens, c.used.Cost+ev.Cost
 	case messages.ChildSettled:
 		d, passed := c.passed[ev.ID]
-		r, told := c.cmd.(messages.DecisionEffect)
-		c.must(passed && ev.Agent == d.Agent && ev.Of == d.Of && ev.Waits == d.Waits && ev.Command == d.Command, "something is told of no decision")
-		c.must(c.cmd == nil || told && r.Decision == ev.ID && r.Refused == ev.Refused && r.N == ev.N, "a decision had an end that nobody told")
+		r, reported := c.cmd.(messages.DecisionEffect)
+		c.must(passed && ev.Agent == d.Agent && ev.Of == d.Of && ev.Waits == d.Waits && ev.Command == d.Command, "an event of no decision")
+		c.must(c.cmd == nil || reported && r.Decision == ev.ID && r.Refused == ev.Refused && r.N == ev.N, "a decision had an effect that was not reported")
 		delete(c.passed, ev.ID)
 	case messages.ChildReported:
 		t := c.tasks[ev.Input]
-		c.must(t != nil && !t.parent.Detached && !t.over && ev.Upto > t.told && ev.Upto <= c.n, "a report for nobody, or of what was told")
-		c.must(!ev.What.Ends() || ev.What == t.ended, "an end was told that was none, or another")
-		t.told, t.over = ev.Upto, ev.What.Ends()
+		c.must(t != nil && !t.parent.Detached && !t.over && ev.Upto > t.reported && ev.Upto <= c.n, "a report that is not awaited, or a second one")
+		c.must(!ev.What.Ends() || ev.What == t.ended, "an end was reported that was none, or another")
+		t.reported, t.over = ev.Upto, ev.What.Ends()
 	case messages.InputRecalled:
 		_, known := c.inputs[ev.Input]
 		c.must(!known || strings.HasPrefix(ev.Input, "timer:"), "an input was refused beforehand that had come") // no command brought that
@@ -359,7 +359,7 @@ func (c *checker) taskEnds(id string, ev messages.Event) {
 
 // outbox checks what goes to other agents, and gives the other effects.
 func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
-	takes, tells, owed, passes, tasks := 0, 0, 0, 0, 0
+	takes, reports, owed, passes, tasks := 0, 0, 0, 0, 0
 	for _, e := range effects {
 		if !sends(e) {
 			rest = append(rest, e)
@@ -371,12 +371,12 @@ func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
 		case projections.TaskMessage:
 			call := c.open.call(e.Call)
 			c.must(call != nil && call.running && call.child != nil && len(call.child.waiting) == 0 && msg.To.Full() == call.child.agent, "a task goes to no child")
-			if tasks++; call.child.n == 0 { // it has never told anything
+			if tasks++; call.child.n == 0 { // it has never reported anything
 				owed++
 			}
 		case projections.ForwardDecision:
 			d, passed := c.passed[e.ID]
-			c.must(passed && msg.To.Full() == d.Agent && msg.Command.CommandType() == d.Command && messages.IDOf(msg.Command) == d.ID, "a decision goes down that nobody made, or another")
+			c.must(passed && msg.To.Full() == d.Agent && msg.Command.CommandType() == d.Command && messages.IDOf(msg.Command) == d.ID, "a decision is forwarded that was not made, or another")
 			passes++
 			owed++
 		case projections.CancelChild:
@@ -384,9 +384,9 @@ func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
 			takes++
 		case projections.ReportToParent:
 			t := c.tasks[m.Input]
-			c.must(t != nil && !t.parent.Detached && !t.over && m.N > t.told, "a parent is told what it knows")
+			c.must(t != nil && !t.parent.Detached && !t.over && m.N > t.reported, "a parent is sent a report that it has")
 			c.must(c.s.live.Outbox.Report(m.Input) == m, "two reports about one task are on their way")
-			tells++
+			reports++
 		}
 	}
 	for _, d := range c.passed {
@@ -395,11 +395,11 @@ func (c *checker) outbox(effects []turn.Effect) (rest []turn.Effect) {
 		}
 	}
 	c.must(passes == 0, "a decision is not on its way, or goes to a child that is to stop")
-	c.must(takes == len(c.stopping), "a child runs on that nobody waits for")
+	c.must(takes == len(c.stopping), "a child keeps running that is not awaited")
 	for _, t := range c.tasks {
-		c.must(t.ended == "" || t.over || t.parent.Detached || tells > 0, "a parent is not told that its task has ended")
+		c.must(t.ended == "" || t.over || t.parent.Detached || reports > 0, "the end of a task is not reported to its parent")
 	}
-	c.must(takes+tells+owed == 0 || c.s.live.Open(), "an agent that owes something to another may be forgotten")
+	c.must(takes+reports+owed == 0 || c.s.live.Open(), "an agent with messages to send is not open")
 	c.must(tasks == c.open.sendsTasks(), "a task is not on its way, or one is twice")
 	return rest
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// compactions says when and how histories are compacted.
+// compactions returns when and how histories are compacted.
 func (s *sim) compactions() (c turn.Compact) {
 	at, keep, how := 1+s.r.IntN(40), s.r.IntN(5), s.one(messages.CompactSummary, messages.CompactSummary, messages.CompactWindow, "")
 	model := s.one("", "scripted/b")
@@ -24,7 +24,7 @@ func (s *sim) compact() messages.Compact {
 // summaryComes is what comes of a summary.
 func (s *sim) summaryComes(e turn.Effect) any {
 	usage := messages.Usage{Input: s.r.IntN(30), Output: s.r.IntN(12)}
-	if s.chance(5) { // not every server says
+	if s.chance(5) { // not every server reports it
 		usage = messages.Usage{}
 	}
 	if s.chance(3) {
@@ -33,7 +33,7 @@ func (s *sim) summaryComes(e turn.Effect) any {
 	return turn.Summarized{Call: e.Call, Text: "in short", Usage: usage}
 }
 
-// summaryFacts is the summary under way, as the events tell of it.
+// summaryFacts is the summary under way, as the events record it.
 type summaryFacts struct {
 	asked *messages.CompactionRequested
 	tries int
@@ -69,7 +69,7 @@ func (c *checker) compactionEvent(ev messages.Event) {
 			c.must(f.asked != nil && f.asked.Call == ev.Call && f.asked.Turn == ev.Turn && f.asked.Upto == ev.Upto, "a summary that was not asked for")
 			if ev.Usage == (messages.Usage{}) {
 				tokens = f.asked.Tokens
-				c.must(ev.Unknown && ev.Tokens == tokens && ev.Cost == f.asked.Cost, "a summary of which the server does not tell counts as nothing")
+				c.must(ev.Unknown && ev.Tokens == tokens && ev.Cost == f.asked.Cost, "a summary without reported usage counts as nothing")
 			}
 			f.asked = nil
 		}
@@ -102,7 +102,7 @@ func (c *checker) shorter(turn messages.TurnID) {
 	o.model.failures, o.model.shorter = 0, true
 }
 
-// idle says that nothing of the turn is under way.
+// idle reports whether nothing of the turn is under way.
 func (o *openTurn) idle() bool {
 	return o.paused == "" && o.count(running)+o.count(open) == 0 && (o.model == nil || !o.model.underWay && !o.model.waiting)
 }

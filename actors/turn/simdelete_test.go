@@ -30,10 +30,10 @@ func (s *sim) deletes(c messages.Delete) {
 	if s.chance(5) {
 		return
 	}
-	s.check.farewells = nil
+	s.check.ends = nil
 	for _, e := range s.live.Ends() {
 		m, _ := s.live.Message(s.env.Agent, e)
-		s.check.farewells = append(s.check.farewells, m.Command)
+		s.check.ends = append(s.check.ends, m.Command)
 	}
 	c.Last, s.env.Upto, first = 0, &messages.Extent{Blobs: uint64(s.steps)}, s.live.Last+1
 	events, err = s.feed(c)
@@ -49,7 +49,7 @@ func (s *sim) purged(f *messages.Frame) {
 	if !slices.ContainsFunc(f.Events, func(ev messages.Event) bool { _, is := ev.(messages.AgentDeleted); return is }) {
 		return
 	}
-	s.spent = map[string]messages.EventNumber{}
+	s.processed = map[string]messages.EventNumber{}
 	if (f.Cause.Endpoint == "" || f.Cause.ID == "") && !s.blind {
 		s.fail("a delete that comes again would have another effect")
 	}
@@ -65,8 +65,8 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 		_, ordered := c.cmd.(messages.Delete)
 		c.must((c.cmd == nil || ordered) && !c.gone, "deleted without a command, or twice")
 		c.must(alone, "a tombstone that does not stand alone")
-		c.farewell()
-		*c = checker{s: c.s, n: c.n, cmd: c.cmd, gone: true, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+		c.allEnded()
+		*c = checker{s: c.s, n: c.n, cmd: c.cmd, gone: true, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]rememberedDecision{},
 			stopping: map[string]bool{}, children: c.children, tasks: map[string]*taskFacts{}, passed: map[string]messages.ChildDecided{}}
 		c.blank()
 	case messages.AgentCreated:
@@ -80,20 +80,20 @@ func (c *checker) deleted(ev messages.Event, alone bool) bool {
 	return true
 }
 
-// farewell checks that everything has ended, and that what others have yet to learn was
+// allEnded checks that everything has ended, and that what others have yet to learn was
 // stored for them.
-func (c *checker) farewell() {
-	clear(c.passed) // decisions that no one asks about any more
+func (c *checker) allEnded() {
+	clear(c.passed) // decisions whose effect is not awaited any more
 	if c.cmd != nil {
 		c.must(len(c.s.live.Outbox.Messages) == 0, "a tombstone has left something to do")
 		cancels := func(cmd messages.Command) bool { _, is := cmd.(messages.CancelChild); return is }
-		c.must(len(c.stopping) == count(c.farewells, cancels), "a child was not asked to stop")
+		c.must(len(c.stopping) == count(c.ends, cancels), "a child was not asked to stop")
 		for id, t := range c.tasks {
 			reports := func(cmd messages.Command) bool {
 				r, is := cmd.(messages.Report)
 				return is && r.ID == messages.ReportID(id, r.N) && r.What.Ends()
 			}
-			c.must(t.over || t.parent.Detached || count(c.farewells, reports) == 1, "a parent was not told how its task has ended")
+			c.must(t.over || t.parent.Detached || count(c.ends, reports) == 1, "the end of a task was not reported to its parent")
 		}
 	}
 	clear(c.stopping)

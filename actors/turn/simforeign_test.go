@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestForeignLogs goes on with logs that no machine of this version wrote:
-// whatever they tell, the machine answers, and folding them twice gives the same.
+// TestForeignLogs continues with logs that no machine of this version wrote:
+// whatever they hold, the machine answers, and folding them twice gives the same.
 func TestForeignLogs(t *testing.T) {
 	guard(t)
 	for seed := range uint64(150) {
@@ -20,7 +20,7 @@ func TestForeignLogs(t *testing.T) {
 	}
 }
 
-// foreign lives a life, spoils its log, and goes on with what is left.
+// foreign lives a life, spoils its log, and continues with what is left.
 func foreign(seed uint64) (err error) {
 	s, broke := life{seed: seed}.play()
 	if broke != nil {
@@ -59,7 +59,7 @@ func (s *sim) withHoles(events []messages.Event) (kept []messages.Event) {
 	return kept
 }
 
-// disordered shuffles a frame now and then, and tells some of it twice.
+// disordered shuffles a frame now and then, and repeats some of it.
 func (s *sim) disordered(events []messages.Event) []messages.Event {
 	events = append([]messages.Event(nil), events...)
 	if s.chance(4) && len(events) > 0 {

@@ -38,13 +38,13 @@ func (c *checker) modelEvent(ev messages.Event) {
 	c.must(m != nil, "something became of a model call that was not made")
 	switch ev := ev.(type) {
 	case messages.ModelCompleted:
-		c.must(ev.Call == m.call && m.underWay && ev.Step == o.steps, "an answer that nobody awaited")
+		c.must(ev.Call == m.call && m.underWay && ev.Step == o.steps, "an answer that was not awaited")
 		c.uses(ev.Usage, ev.Cost, m)
 		m.underWay, o.answered, o.news = false, true, len(ev.Items) > 0
 		o.final, o.output = finalText(ev.Items)
 		o.cut = messages.CutOff(ev.Finish)
 	case messages.ModelFailed:
-		c.must(ev.Call == m.call && m.underWay && ev.Attempt == m.attempt, "a failure that nobody awaited")
+		c.must(ev.Call == m.call && m.underWay && ev.Attempt == m.attempt, "a failure that was not awaited")
 		c.uses(ev.Usage, ev.Cost, m)
 		m.underWay, m.waiting, m.fatal = false, ev.RetryAt != nil, ev.RetryAt == nil
 		if m.newest = ev.Kind; ev.Kind != "network" {
@@ -144,13 +144,13 @@ func (c *checker) agentLimits() messages.Limits {
 	return c.s.env.Definition.AgentLimits.Raise(c.raised)
 }
 
-// mayRequest says that the limits that can be known here allow another step.
+// mayRequest reports whether the limits that are known here allow another step.
 func (c *checker) mayRequest() bool {
 	o := c.open
 	agent := c.agentLimits()
 	for _, l := range [...]messages.Limits{o.limits, agent} {
 		if l.MaxTokens != 0 || l.MaxCost != 0 || l.MaxDuration != 0 {
-			return false // it may not, or nobody here knows
+			return false // it may not, or that is not known here
 		}
 	}
 	return o.exhausted == "" && o.steps < o.limits.MaxSteps && (agent.MaxSteps == 0 || c.used.Steps < agent.MaxSteps)
@@ -285,7 +285,7 @@ func (c *checker) timerSet(ev messages.TimerSet) {
 		c.must(o.model != nil && o.model.waiting && ev.Call == o.model.call, "a timer for a retry that there is not")
 	case "approval":
 		call := o.call(ev.Call)
-		c.must(call != nil && call.gated, "a timer for an approval that nobody is asked for")
+		c.must(call != nil && call.gated, "a timer for an approval that was not requested")
 	case "duration":
 		c.must(ev.Call == "", "a clock of a call")
 	default:
@@ -365,7 +365,7 @@ func (c *checker) effects() {
 		}
 	}
 	c.must(intended == len(effects), "an intended effect is not listed, or one is listed twice")
-	c.must((o.paused == "") == (works > 0) || c.s.asleep, "a turn waits for nothing, or works while it is paused")
+	c.must((o.paused == "") == (works > 0) || c.s.reading, "a turn waits for nothing, or works while it is paused")
 	c.must(o.model == nil || o.answered == false || o.model.reserved == nil, "a reservation was not settled")
 	_, clock := o.timers["duration"]
 	c.must(clock == false || o.paused == "", "a clock runs while a person is awaited")
@@ -390,6 +390,6 @@ func (c *checker) effect(e turn.Effect) {
 	default:
 		call := o.call(e.Call)
 		c.must(call != nil && call.running && call.attempt == e.Attempt, "a tool that was not started")
-		c.must(e.Do == turn.RunTool || call.onUnknown == messages.Reconcile, "a tool was asked what became of a call that cannot tell")
+		c.must(e.Do == turn.RunTool || call.onUnknown == messages.Reconcile, "a tool was asked what became of a call that does not reconcile")
 	}
 }

@@ -22,14 +22,14 @@ type checker struct {
 	open   *openTurn
 	ended  *openTurn // the newest that ended; nil once the agent was cleared
 	gone   bool      // deleted
-	// farewells are what was stored for others before the tombstone.
-	farewells []messages.Command
-	keys      map[string]messages.CallID
+	// ends are what was stored for others before the tombstone.
+	ends []messages.Command
+	keys map[string]messages.CallID
 	// starting is the input whose turn must begin next.
 	starting string
 	// requeued are the inputs that left the turn in this segment.
 	requeued   int
-	remembered map[string]verdict
+	remembered map[string]rememberedDecision
 	done       []doneFact // effects of the turn and those it continues
 	used       projections.Use
 	raised     messages.Limits
@@ -90,7 +90,7 @@ type openTurn struct {
 }
 
 func newChecker(s *sim) checker {
-	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]verdict{},
+	return checker{s: s, inputs: map[string]*inputFacts{}, keys: map[string]messages.CallID{}, remembered: map[string]rememberedDecision{},
 		stopping: map[string]bool{}, children: map[string]bool{}, tasks: map[string]*taskFacts{}, passed: map[string]messages.ChildDecided{}}
 }
 
@@ -109,8 +109,8 @@ func (c *checker) segment(cmd any, first messages.EventNumber, events []messages
 	c.cmd, c.requeued = cmd, 0
 	for i, ev := range events {
 		c.n = first + messages.EventNumber(i)
-		if c.s.telling {
-			c.s.tell("  %d %s%s", c.n, ev.EventType(), turntest.EventText(ev))
+		if c.s.verbose {
+			c.s.note("  %d %s%s", c.n, ev.EventType(), turntest.EventText(ev))
 		}
 		if !c.deleted(ev, len(events) == 1) {
 			c.event(ev)
@@ -135,7 +135,7 @@ func (c *checker) order(ev messages.Event, rest []messages.Event) {
 		switch next(rest).(type) {
 		case messages.InputRequeued, messages.TurnCompleted, messages.TurnFailed, messages.TimerCancelled:
 		default:
-			c.must(false, "an input was requeued and its turn goes on")
+			c.must(false, "an input was requeued and its turn continues")
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (c *checker) starts(events []messages.Event) {
 		return
 	}
 	c.must(o.reserved == nil, "a reservation without a model call")
-	c.must(c.requeued == 0 || !slices.Contains(o.inputs, ""), "an input was requeued and its turn goes on")
+	c.must(c.requeued == 0 || !slices.Contains(o.inputs, ""), "an input was requeued and its turn continues")
 	for _, call := range o.calls {
 		c.must(!call.flagDue, "a repeated effect was not flagged")
 	}
@@ -293,7 +293,7 @@ func (c *checker) inputEnds(id string) {
 func (c *checker) cleared() {
 	c.must(len(c.schedules.set) == 0, "cleared while inputs are scheduled")
 	c.must(c.open == nil && len(c.queue) == 0, "cleared while something runs or waits")
-	c.ended, c.done, c.remembered = nil, nil, map[string]verdict{}
+	c.ended, c.done, c.remembered = nil, nil, map[string]rememberedDecision{}
 	if c.cmd != nil {
 		live := c.s.live
 		c.must(live.History.Len() == 0 && string(live.Data.JSON()) == "{}" && len(live.Decisions.List) == 0 && live.Ended == nil, "a cleared agent is not what it was when it was created")
@@ -352,7 +352,7 @@ func (c *checker) started(ev messages.TurnStarted) {
 	c.starting, c.open = "", o
 }
 
-// continues checks a turn that goes on with one that failed.
+// continues checks a turn that continues one that failed.
 func (c *checker) continues(ev messages.TurnStarted, o *openTurn) {
 	e := c.ended
 	c.must(e != nil && e.id == ev.Continues && e.reason != "", "a turn continues what did not fail, or was cleared")
@@ -434,7 +434,7 @@ func (c *checker) aborted(ev messages.TurnAborted) {
 	default:
 		ok = false
 	}
-	c.must(ok, "a turn was stopped that nobody wanted stopped")
+	c.must(ok, "a turn was stopped without a command")
 	c.must(noted == (ev.Note != ""), "a note of an abort, or an interrupt without one")
 }
 
@@ -460,10 +460,10 @@ func (c *checker) completed(ev messages.TurnCompleted) {
 func (c *checker) drained() {
 	c.must(c.open == nil && len(c.queue) == 0, "something waits at rest")
 	c.must(len(c.stopping) == 0, "a child runs on at rest")
-	c.must(len(c.passed) == 0, "nobody knows what became of a decision at rest")
+	c.must(len(c.passed) == 0, "the effect of a decision is not known at rest")
 	for id, t := range c.tasks {
 		if !t.over && !t.parent.Detached {
-			c.s.fail("at rest: a parent was not told how its task has ended\n%s", id)
+			c.s.fail("at rest: the end of a task was not reported to its parent\n%s", id)
 		}
 	}
 	for id, in := range c.inputs {

@@ -30,7 +30,7 @@ var volatile = map[string]bool{"origin": true, "asking": true, "lost": true, "sh
 // lengthy are the fields that are compared in full only now and then.
 var lengthy = map[string]bool{"History": true, "processed": true}
 
-// states says where two states differ; empty: nowhere.
+// states returns where two states differ; empty: nowhere.
 func (c *comparer) states(a, b *turn.State, whole bool) string {
 	c.whole = whole
 	if a.History.Len() != b.History.Len() || a.History.Digest() != b.History.Digest() {

@@ -41,7 +41,7 @@ func (s *sim) anyTimer() string {
 	return s.one(timers...)
 }
 
-// scheduleFacts are the agent's own timers, as the events tell of them.
+// scheduleFacts are the agent's own timers, as the events record them.
 type scheduleFacts struct {
 	set map[string]scheduled
 	// fired is the one that fired in this segment and whose input must follow, and
@@ -72,7 +72,7 @@ func (c *checker) scheduleEvent(ev messages.Event) {
 			f.again, sc.input = "", was.input
 		} else {
 			in, ok := c.cmd.(messages.Input)
-			c.must(!known && (c.cmd == nil || ok && in.Scheduled() && in.ID == ev.Input.ID && in.Cron == ev.Cron), "a timer was set that nobody wanted, or twice")
+			c.must(!known && (c.cmd == nil || ok && in.Scheduled() && in.ID == ev.Input.ID && in.Cron == ev.Cron), "a timer was set without a command, or twice")
 			sc.input = *ev.Input
 		}
 		f.set[ev.Timer] = sc
@@ -95,12 +95,12 @@ func (c *checker) scheduleEvent(ev messages.Event) {
 		_, cancel := c.cmd.(messages.Cancel)
 		_, clear := c.cmd.(messages.Clear)
 		_, end := c.cmd.(messages.Delete)
-		c.must(known && (c.cmd == nil || cancel || clear || end), "a timer was cancelled that was not set, or by nobody")
+		c.must(known && (c.cmd == nil || cancel || clear || end), "a timer was cancelled that was not set, or without a command")
 		delete(f.set, ev.Timer)
 	}
 }
 
-// came notes that an input was accepted, and says whether a timer brought it.
+// came notes that an input was accepted, and reports whether a timer brought it.
 func (f *scheduleFacts) came(c *checker, ev messages.InputAccepted) bool {
 	if f.fired == nil {
 		return false
@@ -135,7 +135,7 @@ func (f *scheduleFacts) wait(c *checker, live *turn.State, effects []turn.Effect
 		sc, known := f.set[e.Timer]
 		c.must(known && sc.At.Equal(e.Until) && e.Until.Equal(next), "a wait for another timer than the next one")
 	}
-	c.must(waits == min(len(f.set), 1), "nobody waits for the agent's next timer")
+	c.must(waits == min(len(f.set), 1), "there is no wait for the agent's next timer")
 	due := live.Due()
 	c.must(next.IsZero() || !due.IsZero() && !due.After(next), "the agent is not woken for its next timer")
 	return slices.Clip(rest)

@@ -36,7 +36,7 @@ func shrink(l life, err *broken) (short life, tries int) {
 	return short, tries
 }
 
-// takeAway tries to do without each piece of so many actions, and says whether
+// takeAway tries to do without each piece of so many actions, and reports whether
 // that went well for any.
 func takeAway(l *life, size int, breaks func(life) bool) (any bool) {
 	for from := 0; from < len(l.without); from += size {
@@ -76,5 +76,5 @@ func (l life) left() (n int) {
 	return n
 }
 
-// story is what was told, a line each.
-func (s *sim) story() string { return strings.Join(s.told, "\n") + "\n" }
+// story returns the lines that were kept.
+func (s *sim) story() string { return strings.Join(s.lines, "\n") + "\n" }

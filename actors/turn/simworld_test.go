@@ -31,7 +31,7 @@ const (
 	allFeatures
 )
 
-// has says, once in so many times, that the definition has the feature. The dice
+// has reports, once in so many times, that the definition has the feature. The dice
 // fall either way, so that a feature taken away does not change the rest.
 func (s *sim) has(f feature, in int) bool { return s.chance(in) && s.plain&f == 0 }
 
@@ -64,7 +64,7 @@ func (s *sim) define() {
 	}
 	def.Compact = s.compactions()
 	s.env.Definition = def
-	s.tell("    definition %+v", def)
+	s.note("    definition %+v", def)
 }
 
 func (s *sim) models(def *turn.Definition) {

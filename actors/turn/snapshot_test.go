@@ -42,7 +42,7 @@ func imageBytes(s *turn.State) ([]byte, error) {
 	return messages.EncodeSnapshot(snapshotAgent, turn.SnapshotName(), &im)
 }
 
-// imaged stores the folded state and goes on with what is read again.
+// imaged stores the folded state and continues with what is read again.
 func (s *sim) imaged() {
 	again, err := imaged(s.fold)
 	if err != nil {
@@ -166,7 +166,7 @@ func fill(v reflect.Value, n *int64) {
 	}
 }
 
-// An image stays as it is while the state that it was taken of goes on.
+// An image stays as it is while the state that it was taken of changes.
 func TestImageIsApart(t *testing.T) {
 	for seed := range uint64(40) {
 		s := newSim(life{seed: seed})
@@ -203,13 +203,13 @@ func TestImageIsApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if where := s.same.states(want, got, true); where != "" {
-			t.Fatalf("seed %d: an image went on with its state: in %s", seed, where)
+			t.Fatalf("seed %d: an image changed with its state: in %s", seed, where)
 		}
 	}
 }
 
 // What the fold makes of a log depends on its version alone: an owner of this
-// build goes on from what one of another build has stored.
+// build continues from what one of another build has stored.
 func TestFoldVersion(t *testing.T) { // A27, A87
 	file := fmt.Sprintf("testdata/fold-%d.sum", turn.FoldVersion)
 	known := sums(t, file)

@@ -161,9 +161,9 @@ var ownCommands = map[string]func(s *Stage, args []string) any{
 				o.Items = append(o.Items, messages.Item{Type: messages.ItemRefusal, Content: messages.TextContent(value)})
 			case key == "blob":
 				opts[key] = value
-				said := &o.Items[len(o.Items)-1].Content[0]
-				o.Blob = blob(opts, said.Text)
-				said.Text, said.Blob = "", o.Blob
+				answer := &o.Items[len(o.Items)-1].Content[0]
+				o.Blob = blob(opts, answer.Text)
+				answer.Text, answer.Blob = "", o.Blob
 			default:
 				o.Items = append(o.Items, messages.Text(messages.RoleAssistant, word))
 			}

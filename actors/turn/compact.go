@@ -147,7 +147,7 @@ func (d *decision) summarize(s messages.CompactionRequested, cut projections.Cut
 			return
 		}
 	}
-	s.Call, s.Attempt = messages.CallID(fmt.Sprintf("s%d", d.number())), s.Attempt+1
+	s.Call, s.Attempt = messages.CallID(numbered("s", d.number())), s.Attempt+1
 	s.Upto, s.Digest, s.Tokens, s.Cost = cut.Upto, string(cut.Digest), need.Tokens, need.Cost
 	d.emit(s)
 }

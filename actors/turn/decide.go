@@ -45,6 +45,9 @@ type decision struct {
 }
 
 func (d *decision) emit(ev messages.Event) {
+	if d.events == nil {
+		d.events = make([]messages.Event, 0, 8) // what most decisions need
+	}
 	d.events = append(d.events, ev)
 	d.s.evolve(ev)
 }

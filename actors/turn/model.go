@@ -27,7 +27,7 @@ func (d *decision) requestModel() {
 	model, choice := d.s.Asks(def)
 	ev := messages.ModelRequested{
 		Turn: t.ID, Step: step, Attempt: attempt,
-		Call:  messages.CallID(fmt.Sprintf("m%d", d.number())),
+		Call:  messages.CallID(numbered("m", d.number())),
 		Model: model, Definition: def.Digest, Instructions: def.Instructions,
 		ToolChoice: choice, Inputs: t.Fresh,
 	}
@@ -122,25 +122,28 @@ func (d *decision) answered(o ModelAnswered) {
 
 // UniqueCalls returns the items with an id for every call that no other call of the turn has: some
 // servers leave it empty or count from zero in each answer. used are the ids of the turn so far.
-// Calls whose ids are unique keep them.
+// Calls whose ids are unique keep them. It returns items themselves if all are, and does not change
+// them.
 func UniqueCalls(items []messages.Item, used []messages.CallID) []messages.Item {
-	used = slices.Clone(used)
-	items = slices.Clone(items)
-	for i := range items {
-		if items[i].Type != messages.ItemCall {
+	used = slices.Clip(used)
+	unique, changed := items, false
+	for i, item := range items {
+		if item.Type != messages.ItemCall {
 			continue
 		}
-		id := items[i].CallID
-		if id == "" {
-			id = "call"
+		id := item.CallID
+		for n := 1; id == "" || slices.Contains(used, id); n++ {
+			id = messages.CallID(fmt.Sprintf("%s_%d", cmp.Or(item.CallID, "call"), n))
 		}
-		for n, base := 2, id; slices.Contains(used, id) || items[i].CallID == "" && id == "call"; n++ {
-			id = messages.CallID(fmt.Sprintf("%s_%d", base, n-1))
+		if id != item.CallID {
+			if !changed {
+				unique, changed = slices.Clone(items), true
+			}
+			unique[i].CallID = id
 		}
-		items[i].CallID = id
 		used = append(used, id)
 	}
-	return items
+	return unique
 }
 
 // finishOf returns why an answer ended. A refusal and an empty answer are recognized by their

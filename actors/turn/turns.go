@@ -2,14 +2,17 @@ package turn
 
 import (
 	"cmp"
-	"fmt"
+	"strconv"
 
 	"github.com/reprise-dev/reprise/messages"
 	"github.com/reprise-dev/reprise/projections"
 )
 
-func turnID(n messages.EventNumber) messages.TurnID {
-	return messages.TurnID(fmt.Sprintf("t%d", n))
+func turnID(n messages.EventNumber) messages.TurnID { return messages.TurnID(numbered("t", n)) }
+
+// numbered returns the id of what begins with event n.
+func numbered(prefix string, n messages.EventNumber) string {
+	return string(strconv.AppendUint(append(make([]byte, 0, 24), prefix...), uint64(n), 10))
 }
 
 // configure records that the agent is created, if it does not exist, and a definition that is new

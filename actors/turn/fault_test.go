@@ -32,7 +32,7 @@ var faults = []fault{
 		`&& m.UnderWay()`, ``},
 	{"double a timer", "(*decision).setTimer",
 		`d.emit(messages.TimerSet{`,
-		`d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, At: stored(at)})
+		`d.emit(messages.TimerSet{Turn: d.s.Turn.ID, Timer: id, For: what, Call: call, At: logTime(at)})
 		d.emit(messages.TimerSet{`},
 	{"a timer outlives its turn", "(*decision).abort",
 		`d.cancelTimers()`, ``},

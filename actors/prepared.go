@@ -86,7 +86,7 @@ func (def *definition) add(t tool.Tool) {
 	def.specs = append(def.specs, providers.ToolSpec{Name: spec.Name, Description: spec.Description, Parameters: spec.Parameters})
 	def.turn.Overhead += len(spec.Name) + len(spec.Description) + len(spec.Parameters)
 	def.turn.Tools[spec.Name] = asChild(t, turn.Tool{
-		OnUnknown: onUnknown(spec), Approval: string(spec.Approval), Repeats: spec.ApproveRepeats,
+		OnUnknown: onUnknown(spec), Approval: turn.Approval(spec.Approval), Repeats: spec.ApproveRepeats,
 		Expiry: cmp.Or(spec.ApprovalTimeout, def.ApprovalTimeout), Stop: slices.Contains(def.StopOn, spec.Name),
 	})
 	_, child := t.(*AgentTool)

@@ -20,7 +20,7 @@ func BenchmarkTurn(b *testing.B) {
 		{"bare", func(*turn.Definition) {}},
 		{"pause on unknown", func(d *turn.Definition) { d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.Pause}} }},
 		{"gated, free", func(d *turn.Definition) {
-			d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly, Approval: "asked"}}
+			d.Tools = map[string]turn.Tool{"add": {OnUnknown: messages.ReadOnly, Approval: turn.ApproveAsked}}
 		}},
 		{"limits", func(d *turn.Definition) { d.TurnLimits = messages.Limits{MaxTokens: 1 << 30, MaxDuration: 1 << 40} }},
 		{"hooks", func(d *turn.Definition) { d.Hooks = []turn.Point{turn.BeforeModel, turn.TurnEnd} }},

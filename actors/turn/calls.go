@@ -47,7 +47,7 @@ func (d *decision) review(c *projections.CallState, r Review) {
 			singled, why = true, reason
 		}
 	}
-	if singled || tool.Approval == "always" || tool.Approval == "asked" && !r.Free {
+	if singled || tool.Approval == ApproveAlways || tool.Approval == ApproveAsked && !r.Free {
 		d.requireApproval(c, why, singled)
 	}
 }
@@ -118,7 +118,7 @@ func (d *decision) skipCalls() {
 func (d *decision) reconciled(c *projections.CallState, o ToolReconciled) {
 	switch o.Outcome {
 	case messages.OutcomeCompleted:
-		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: "reconcile"})
+		d.emit(messages.ToolCompleted{Turn: c.Turn, Call: c.ID, Output: o.Output, Blob: o.Blob, By: byReconcile})
 	case messages.OutcomeRetry:
 		d.runAgain(c, "reconcile")
 	default:

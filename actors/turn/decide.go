@@ -77,9 +77,9 @@ func (d *decision) command(c messages.Command) error {
 		d.emit(messages.StatePatched{Patch: c.Patch, Reason: c.Reason})
 		return nil
 	case messages.Interrupt:
-		return d.stop(c, c.Turn, c.Reason)
+		return d.stop(c, c.Turn, c.Reason, interruptNote(c.Reason))
 	case messages.Abort:
-		return d.stop(c, c.Turn, c.Reason)
+		return d.stop(c, c.Turn, c.Reason, "")
 	case messages.Clear:
 		return d.clear(c)
 	case messages.Cancel:

@@ -8,7 +8,7 @@ func (d *decision) delete(c messages.Delete) error {
 	if c.Last != 0 && c.Last != d.s.Last {
 		return messages.Refuse(messages.Conflict, "agent %s has changed: its newest event is %d, not %d; look at it again before you delete it", d.env.Agent, d.s.Last, c.Last)
 	}
-	if d.drop("delete", c.Reason); len(d.events) == 0 && d.env.Upto != nil {
+	if d.drop(c.CommandType(), c.Reason); len(d.events) == 0 && d.env.Upto != nil {
 		d.emit(messages.AgentDeleted{Reason: c.Reason, Upto: *d.env.Upto})
 	}
 	return nil

@@ -19,7 +19,7 @@ var faults = []fault{
 	{"keep decisions over a deletion", "(*State).evolve",
 		`State{Last: s.Last`, `State{Last: s.Last, Decisions: s.Decisions`},
 	{"write the tombstone before what runs has ended", "(*decision).delete",
-		`d.drop("delete", c.Reason)`, `d.cancelSchedules("delete", c.Reason)`},
+		`d.drop(c.CommandType(), c.Reason)`, `d.cancelSchedules(c.CommandType(), c.Reason)`},
 	{"leave children of a deleted agent running", "(*State).Ends",
 		`projections.CancelChild, projections.ReportToParent`, `projections.ReportToParent`},
 	{"do not report to the parent of a deleted agent", "(*State).Ends",

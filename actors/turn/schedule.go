@@ -136,7 +136,7 @@ func (d *decision) unschedule(c messages.Cancel) error {
 	if sc == nil {
 		return messages.Refuse(messages.NotFound, "no timer %q is set: it has fired, was cancelled, or never was; the view timers lists those that are", c.Timer)
 	}
-	d.cancelSchedule(*sc, "cancel", c.Reason)
+	d.cancelSchedule(*sc, c.CommandType(), c.Reason)
 	return nil
 }
 

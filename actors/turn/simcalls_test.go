@@ -188,7 +188,7 @@ func (c *checker) requested(ev messages.ToolRequested) {
 	tool, known := c.s.env.Definition.Tools[ev.Tool]
 	if ok && known {
 		call.onUnknown = tool.OnUnknown
-		call.wants = tool.Approval == "always" || tool.Approval == "asked" && !answer.Reviewed[ev.Call].Free
+		call.wants = tool.Approval == turn.ApproveAlways || tool.Approval == turn.ApproveAsked && !answer.Reviewed[ev.Call].Free
 		c.repeats(call)
 	}
 }

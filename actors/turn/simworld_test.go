@@ -83,7 +83,7 @@ func (s *sim) tools() map[string]turn.Tool {
 		onUnknown messages.OnUnknown
 	}{{"add", messages.ReadOnly}, {"pay", messages.Rerun}, {"ship", messages.Reconcile}, {"mail", messages.Pause}} {
 		tool := turn.Tool{OnUnknown: t.onUnknown}
-		if approval := s.one("always", "asked"); s.has(withApprovals, 3) {
+		if approval := turn.Approval(s.one("always", "asked")); s.has(withApprovals, 3) {
 			tool.Approval = approval
 		}
 		tool.Repeats = s.has(withRepeats, 4)
@@ -98,7 +98,7 @@ func (s *sim) tools() map[string]turn.Tool {
 	for _, name := range [...]string{"ask", "tell"} {
 		tool := turn.Tool{Child: "helper", Detached: name == "tell", MaxChildren: s.r.IntN(4)}
 		if approval := "always"; s.has(withApprovals, 5) {
-			tool.Approval = approval
+			tool.Approval = turn.Approval(approval)
 		}
 		if tool.Stop = s.has(withStops, 8); s.has(withChildren, 2) {
 			tools[name] = tool

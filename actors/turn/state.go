@@ -99,8 +99,8 @@ type Compact struct {
 type Tool struct {
 	// OnUnknown is empty for an agent and never for another tool.
 	OnUnknown messages.OnUnknown
-	// Approval is always, asked (a call's review reports whether), or empty.
-	Approval string
+	// Approval is which calls require approval.
+	Approval Approval
 	// Repeats reports whether a call that repeats another one requires approval.
 	Repeats bool
 	// Expiry is after what time a call without a decision is denied. Zero: never.
@@ -114,6 +114,16 @@ type Tool struct {
 	// MaxChildren is how many agents one turn may ask. 0: messages.MaxChildren.
 	MaxChildren int
 }
+
+// Approval is which calls of a tool require approval.
+type Approval string
+
+// The approvals.
+const (
+	ApproveNone   Approval = ""
+	ApproveAlways Approval = "always"
+	ApproveAsked  Approval = "asked" // those whose review is not Free
+)
 
 // mustEnd reports whether a call of the tool must not be cut off: its tool, or a person, would have
 // to find out what became of it.

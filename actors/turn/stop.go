@@ -8,18 +8,14 @@ import (
 	"github.com/reprise-dev/reprise/projections"
 )
 
-// stop ends the running turn for an interrupt or an abort.
-func (d *decision) stop(c messages.Command, only messages.TurnID, reason string) error {
+// stop ends the running turn for a command, and leaves a note for the model if it is not empty.
+func (d *decision) stop(c messages.Command, only messages.TurnID, reason, note string) error {
 	t, by := d.s.Turn, c.CommandType()
 	switch {
 	case t == nil:
 		return d.noop(c, "no turn is running: there is nothing to %s", by)
 	case only != "" && only != t.ID:
 		return d.noop(c, "turn %s is not running: there is nothing to %s", only, by)
-	}
-	note := ""
-	if by == "interrupt" {
-		note = interruptNote(reason)
 	}
 	d.abort(by, reason, note)
 	return nil
@@ -66,7 +62,7 @@ func (d *decision) settleCalls(why string) {
 // clear takes the agent back to what it was when it was created. The ids of
 // processed commands stay in the deduplication window, and what was used stays used.
 func (d *decision) clear(c messages.Clear) error {
-	d.drop("clear", c.Reason)
+	d.drop(c.CommandType(), c.Reason)
 	d.emit(messages.AgentCleared{Reason: c.Reason})
 	return nil
 }
@@ -105,7 +101,7 @@ func (d *decision) cancelAll(c messages.Cancel) error {
 	for _, id := range waiting {
 		d.emit(messages.InputCancelled{Input: id, Reason: reason})
 	}
-	d.cancelSchedules("cancel", c.Reason)
+	d.cancelSchedules(c.CommandType(), c.Reason)
 	return nil
 }
 

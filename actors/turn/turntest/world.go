@@ -85,7 +85,7 @@ var ownSettings = map[string]func(s *Stage, args []string){
 		if u, ok := opts["on_unknown"]; ok {
 			tool.OnUnknown = messages.OnUnknown(u)
 		}
-		tool.Approval, tool.Repeats, tool.Stop = opts["approval"], opts["repeats"] == "yes", opts["stop"] == "yes"
+		tool.Approval, tool.Repeats, tool.Stop = turn.Approval(opts["approval"]), opts["repeats"] == "yes", opts["stop"] == "yes"
 		tool.Expiry, _ = time.ParseDuration(opts["expiry"])
 		s.Env.Definition.Tools[args[0]] = tool
 	},

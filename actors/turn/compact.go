@@ -191,10 +191,6 @@ func (d *decision) summarized(c messages.CompactionRequested, o Summarized) {
 	d.emit(ev)
 }
 
-func (d *decision) summaryErred(c messages.CompactionRequested, o ModelErred) {
-	d.retrySummary(c, o, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
-}
-
 // lostSummary records that a summary was lost with its process, and tries again.
 func (d *decision) lostSummary() {
 	d.retrySummary(*d.s.Summary, ModelErred{Kind: "restarted", Message: "its process was lost before the summary was recorded", Temporary: true, Unknown: true}, time.Time{})

@@ -35,7 +35,7 @@ func (d *decision) outcome(o any) bool {
 		}
 	case ModelErred:
 		if c := d.summary(o.Call); c != nil {
-			d.summaryErred(*c, o)
+			d.retrySummary(*c, o, d.env.Now.Add(retryDelay(c.Attempt, o.RetryAfter, d.env.Jitter)))
 		} else if d.awaits(o.Call) {
 			d.erred(o)
 		}

@@ -97,8 +97,8 @@ func (s *sim) tools() map[string]turn.Tool {
 	}
 	for _, name := range [...]string{"ask", "tell"} {
 		tool := turn.Tool{Child: "helper", Detached: name == "tell", MaxChildren: s.r.IntN(4)}
-		if approval := "always"; s.has(withApprovals, 5) {
-			tool.Approval = turn.Approval(approval)
+		if s.has(withApprovals, 5) {
+			tool.Approval = turn.ApproveAlways
 		}
 		if tool.Stop = s.has(withStops, 8); s.has(withChildren, 2) {
 			tools[name] = tool

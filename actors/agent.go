@@ -58,7 +58,7 @@ type agent struct {
 	// late removes what was stored late of a deleted agent. Nil: nothing is to be.
 	late *time.Timer
 
-	running    map[turn.Effect]func() // cancels what was begun
+	running    []begun
 	succession succession
 	// recovered reports that the next model call is one that an earlier activation
 	// may have begun, or what follows from that.
@@ -187,8 +187,8 @@ func (a *agent) activate(sender *actor.PID) {
 	if a.tail.Frame == "" && a.broken == nil {
 		a.load()
 	}
-	for e := range a.running { // clocks jump; timers that count from a start do not notice
-		if e.Do == turn.Wait && !time.Now().Before(e.Until) {
+	for _, b := range a.running { // clocks jump; timers that count from a start do not notice
+		if e := b.effect; e.Do == turn.Wait && !time.Now().Before(e.Until) {
 			a.report(e, e.Due())
 		}
 	}
@@ -224,10 +224,10 @@ func (a *agent) apply(batch []outcome) {
 	var events []messages.Event
 	cause := messages.Cause{Type: "effect"}
 	for _, o := range batch {
-		if _, listed := a.running[o.of]; !listed {
+		if !a.awaits(o.of) {
 			continue
 		}
-		a.done(o.of)
+		a.forget(func(e turn.Effect) bool { return e == o.of })
 		if done, ok := o.result.(hooksDone); ok { // a request that hooks have made stays here
 			a.rewritten, a.missing, o.result = done.request, done.missing, done.HooksAsked
 		}

@@ -22,34 +22,39 @@ func (a *agent) act() {
 	}
 	a.cease(effects)
 	for _, e := range effects {
-		if _, begun := a.running[e]; begun {
-			continue
+		if !a.awaits(e) {
+			a.running = append(a.running, begun{e, a.begin(e)})
 		}
-		if a.running == nil {
-			a.running = make(map[turn.Effect]func())
-		}
-		a.running[e] = a.begin(e)
 	}
+}
+
+// begun is an effect whose outcome is awaited.
+type begun struct {
+	effect turn.Effect
+	cancel func()
+}
+
+// awaits reports whether an effect was begun and its outcome has not come.
+func (a *agent) awaits(e turn.Effect) bool {
+	return slices.ContainsFunc(a.running, func(b begun) bool { return b.effect == e })
 }
 
 // cease cancels what is no longer listed. It need not wait for the log as a beginning must:
 // should the next append fail, the agent stops anyway, and what ran is recovered as after a
 // crash.
 func (a *agent) cease(effects []turn.Effect) {
-	for e, cancel := range a.running {
-		if !slices.Contains(effects, e) {
-			cancel()
-			delete(a.running, e)
-		}
-	}
+	a.forget(func(e turn.Effect) bool { return !slices.Contains(effects, e) })
 }
 
-// done removes an effect whose outcome has come.
-func (a *agent) done(e turn.Effect) {
-	if cancel := a.running[e]; cancel != nil {
-		cancel()
-	}
-	delete(a.running, e)
+// forget cancels those of the running effects that over reports on.
+func (a *agent) forget(over func(turn.Effect) bool) {
+	a.running = slices.DeleteFunc(a.running, func(b begun) bool {
+		if over(b.effect) {
+			b.cancel()
+			return true
+		}
+		return false
+	})
 	if len(a.running) == 0 {
 		a.running = nil
 	}

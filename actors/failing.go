@@ -92,10 +92,7 @@ func (a *agent) leave(how end) {
 
 // stop cancels everything outside the mailbox.
 func (a *agent) stop() {
-	for _, cancel := range a.running {
-		cancel()
-	}
-	a.running = nil
+	a.cease(nil)
 	if a.late != nil {
 		a.late.Stop()
 		a.late = nil

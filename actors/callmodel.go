@@ -23,17 +23,23 @@ var errLost = &providers.Error{Kind: providers.BadAnswer, Message: "the provider
 
 // modelCall is one call of a model. Its flags report whether the answer has begun, if only with
 // pieces of a call, and whether any of it was shown.
+//
+// An agent that waits for its model is a goroutine with the stack of the call: the request is
+// reached by pointer from here to the provider, and no function that waits has large values.
 type modelCall struct {
 	a            *agent
 	effect       turn.Effect
 	provider     providers.Provider
+	request      providers.Request
 	begun, shown atomic.Bool
 	// failed returns the outcome of a call that failed.
 	failed func(*providers.Error) any
 	// shows is given the pieces of the answer. Nil: they are not shown.
 	shows func(providers.Delta)
-	// around stands around the call. Nil: nothing does.
-	around func(calling[providers.Request, providers.Response]) calling[providers.Request, providers.Response]
+	// review is what the answer is reviewed with. Nil: it is not.
+	review *review
+	// silence ends the call.
+	silence *time.Timer
 }
 
 // lost returns the outcome of a call that did not return.
@@ -41,38 +47,61 @@ func (c *modelCall) lost() any { return c.failed(errLost) }
 
 // generate calls the model. A call that is silent for too long is cancelled, and if it does not
 // notice, its failure is reported without it.
-func (c *modelCall) generate(ctx context.Context, req providers.Request) (providers.Response, *providers.Error) {
+func (c *modelCall) generate(ctx context.Context) (*providers.Response, *providers.Error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(modelSilence, func() {
+	c.silence = time.AfterFunc(modelSilence, func() {
 		cancel(errSilent)
 		time.AfterFunc(grace, func() { c.a.report(c.effect, c.failed(errSilent)) }) // too late if it has ended
 	})
-	defer silence.Stop()
-	call := func(within context.Context, req providers.Request) (providers.Response, error) {
-		if err := c.a.mayAct(ctx); err != nil { // a hook may give the call another context
-			return providers.Response{}, err
-		}
-		return c.provider.Generate(within, req, func(d providers.Delta) {
-			silence.Reset(modelSilence)
-			c.begun.Store(true)
-			if d.Text != "" && c.shows != nil {
-				c.shown.Store(true)
-				c.shows(d)
-			}
-		})
-	}
-	if c.around != nil {
-		call = c.around(call)
-	}
-	resp, err := call(ctx, req)
+	defer c.silence.Stop()
+	resp, err := c.call(ctx)
 	switch {
 	case context.Cause(ctx) == error(errSilent): // what came too late is dropped
-		return resp, errSilent
+		return nil, errSilent
 	case err != nil:
-		return resp, providers.AsError(err)
+		return nil, providers.AsError(err)
 	}
 	return resp, nil
+}
+
+// call calls the model, with the hooks around it if there are any.
+func (c *modelCall) call(ctx context.Context) (*providers.Response, error) {
+	if c.review != nil && c.review.def.around {
+		return c.hooked(ctx)
+	}
+	return c.provide(ctx, ctx, &c.request)
+}
+
+// hooked calls the model with the hooks around it.
+func (c *modelCall) hooked(ctx context.Context) (*providers.Response, error) {
+	call := c.review.aroundModel(func(within context.Context, r providers.Request) (providers.Response, error) {
+		resp, err := c.provide(ctx, within, &r)
+		return *resp, err
+	})
+	resp, err := call(ctx, c.request)
+	return &resp, err
+}
+
+// provide calls the provider within a context that hooks may have given the call; ctx is the
+// call's own. The response is not nil.
+func (c *modelCall) provide(ctx, within context.Context, r *providers.Request) (resp *providers.Response, err error) {
+	resp = new(providers.Response)
+	if err = c.a.mayAct(ctx); err == nil {
+		emit := c.emit
+		*resp, err = c.provider.Generate(within, *r, emit)
+	}
+	return resp, err
+}
+
+// emit takes a piece of the answer.
+func (c *modelCall) emit(d providers.Delta) {
+	c.silence.Reset(modelSilence)
+	c.begun.Store(true)
+	if d.Text != "" && c.shows != nil {
+		c.shown.Store(true)
+		c.shows(d)
+	}
 }
 
 // beginModel calls the model that the state names, with the request that hooks have made, if
@@ -80,27 +109,22 @@ func (c *modelCall) generate(ctx context.Context, req providers.Request) (provid
 func (a *agent) beginModel(e turn.Effect) func() {
 	asked := a.state.Turn.Model
 	m := a.def.models[asked.Model]
-	req := a.request(e, m, nil, asked.ToolChoice)
+	c := &modelCall{a: a, effect: e, provider: m.provider, request: a.request(e, m, nil, asked.ToolChoice), review: a.review()}
 	if a.def.around {
-		req = copyRequest(req)
+		c.request = copyRequest(c.request)
 	}
 	if a.rewritten != nil {
-		req = *a.rewritten
-		req.Agent, req.Call = a.id, e.Call
+		c.request = *a.rewritten
+		c.request.Agent, c.request.Call = a.id, e.Call
 	}
 	missing := a.missing
 	a.rewritten, a.missing = nil, nil
 	above := subscribers(a.state.Turn.Callers)
-	c := &modelCall{a: a, effect: e, provider: m.provider}
 	c.failed = func(err *providers.Error) any { return c.erred(err) }
 	c.shows = func(d providers.Delta) {
 		a.observe(func(o Observer) {
 			o.Delta(Delta{Agent: a.id, Turn: e.Turn, Call: e.Call, Kind: string(d.Kind), Text: d.Text, Above: above})
 		})
-	}
-	r := a.review()
-	if r != nil {
-		c.around = r.aroundModel
 	}
 	wait, most := a.pace(), a.def.show()
 	return a.run(e, c.lost, func(ctx context.Context) any {
@@ -108,28 +132,33 @@ func (a *agent) beginModel(e turn.Effect) func() {
 			return nil // its outcome is not awaited
 		}
 		if missing == nil {
-			req.Items, missing = a.rt.blobs.show(ctx, a.id, req.Items, most)
+			c.request.Items, missing = a.rt.blobs.show(ctx, a.id, c.request.Items, most)
 		}
 		if missing != nil { // it could not be made
-			failed := c.erred(providers.AsError(missing))
-			failed.Ours = true
-			return failed
+			return c.unmade(missing)
 		}
-		return c.answer(ctx, req, r)
+		resp, failure := c.generate(ctx)
+		if failure != nil {
+			return c.failed(failure)
+		}
+		return c.answered(ctx, resp)
 	})
 }
 
-// answer calls the model and returns what came of it, and what hooks and tools make of that; r is
-// nil if there are none to ask.
-func (c *modelCall) answer(ctx context.Context, req providers.Request, r *review) any {
-	resp, failure := c.generate(ctx, req)
-	if failure == nil && r != nil && r.def.around {
+// unmade returns the outcome of a call whose request could not be made.
+func (c *modelCall) unmade(err error) any {
+	failed := c.erred(providers.AsError(err))
+	failed.Ours = true
+	return failed
+}
+
+// answered returns what came of an answer, and what hooks and tools make of that.
+func (c *modelCall) answered(ctx context.Context, resp *providers.Response) any {
+	r := c.review
+	if r != nil && r.def.around {
 		if err := validAnswer(resp.Items); err != nil {
-			failure = providers.AsError(err)
+			return c.failed(providers.AsError(err))
 		}
-	}
-	if failure != nil {
-		return c.erred(failure)
 	}
 	answered := turn.ModelAnswered{Call: c.effect.Call, Items: resp.Items, Finish: resp.Finish, Model: resp.Model, Usage: resp.Usage.Clamped()}
 	more := 0

@@ -50,11 +50,10 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 	s := a.state.Summary
 	m := a.def.models[s.Model]
 	items := texts(a.state.History.Before(s.Upto))
-	req := providers.Request{
+	c := &modelCall{a: a, effect: e, provider: m.provider, request: providers.Request{
 		Model: m.name, Instructions: cmp.Or(a.def.Compact.Instructions, SummaryInstructions), Agent: a.id, Call: e.Call, Settings: m.settings,
-	}
-	req.Settings.HostedTools = nil
-	c := &modelCall{a: a, effect: e, provider: m.provider}
+	}}
+	c.request.Settings.HostedTools = nil
 	// An attempt that broke off in the middle of its answer has used more than nothing, even if
 	// it does not report that.
 	c.failed = func(err *providers.Error) any {
@@ -71,8 +70,8 @@ func (a *agent) beginSummary(e turn.Effect) func() {
 		if err != nil {
 			return c.failed(providers.AsError(err))
 		}
-		req.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
-		resp, failure := c.generate(ctx, req)
+		c.request.Items = []messages.Item{messages.Text(messages.RoleUser, transcript(shown))}
+		resp, failure := c.generate(ctx)
 		if failure != nil {
 			return c.failed(failure)
 		}
@@ -122,7 +121,7 @@ func transcript(items []messages.Item) string {
 
 // summarized returns what came of an answer. One that is cut off or declined is no summary: it would
 // stand for the history all the same.
-func summarized(call messages.CallID, resp providers.Response) any {
+func summarized(call messages.CallID, resp *providers.Response) any {
 	failed := turn.ModelErred{Call: call, Kind: string(providers.BadAnswer), Message: "the answer has no text", Temporary: true, Usage: resp.Usage.Clamped(), Unknown: true}
 	var texts []string
 	for _, item := range resp.Items {

@@ -39,7 +39,7 @@ func (l *lab) waiting(ctx context.Context, s *store, n int, streamed bool) (err 
 		return err
 	}
 	w := &waiters{gate: scripted.NewGate(), reached: make(chan struct{}, n)}
-	if w.node, err = s.node(ctx, providers.Func(w.generate)); err != nil {
+	if w.node, err = s.node(ctx, w); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.node.Close()) }()
@@ -70,7 +70,8 @@ func (l *lab) waiting(ctx context.Context, s *store, n int, streamed bool) (err 
 	)
 }
 
-// waiters are agents in a model call that returns when the gate is released.
+// waiters are agents in a model call that returns when the gate is released, and the provider of
+// that model.
 type waiters struct {
 	node    *cluster.Node
 	gate    *scripted.Gate
@@ -79,7 +80,8 @@ type waiters struct {
 	fail    context.CancelCauseFunc
 }
 
-func (w *waiters) generate(ctx context.Context, _ providers.Request, _ func(providers.Delta)) (providers.Response, error) {
+// Generate waits for the gate.
+func (w *waiters) Generate(ctx context.Context, _ providers.Request, _ func(providers.Delta)) (providers.Response, error) {
 	w.reached <- struct{}{}
 	err := w.gate.Wait(ctx)
 	return providers.Response{Items: []messages.Item{messages.Text(messages.RoleAssistant, userInput)}}, err

@@ -119,7 +119,7 @@ func (a *agent) receive(ctx actor.Context) {
 	case *Deliver:
 		defer a.backlog.release(commandSize(m.Command))
 		a.deliver(m, ctx.Sender())
-	case *Wake:
+	case *Activate:
 		defer a.backlog.release(0)
 		a.activate(ctx.Sender())
 	case outcomesWait:
@@ -133,8 +133,8 @@ func (a *agent) receive(ctx actor.Context) {
 		a.removeLate()
 	case Drain:
 		a.drain = draining
-	case Stay:
-		a.stay()
+	case CancelDrain:
+		a.cancelDrain()
 	case passivate:
 		if a.rt.residents.asks(&a.resident) && a.backlog.closeEmpty() {
 			a.phase = ending

@@ -233,15 +233,15 @@ func TestApprovalExpires(t *testing.T) { // A25, A41
 		node.Crash()
 		node = s.Start(config(model, pay))
 		defer end(node)
-		node.Wake(ada)
+		node.Activate(ada)
 		node.Must(ada, messages.Approve{ID: "a1", Call: "c1"})
 		<-time.After(59 * time.Minute)
-		node.Wake(ada)
+		node.Activate(ada)
 		if n := count(s.Events(ada), "timer.fired"); n != 0 {
 			t.Errorf("it expired early")
 		}
 		<-time.After(time.Minute)
-		node.Wake(ada)
+		node.Activate(ada)
 		all := s.Until(ada, "approval.denied")
 		if d := actorstest.Of[messages.ApprovalDenied](all)[0]; d.By != "timeout" || d.Call != "c2" || d.Reason == "" {
 			t.Errorf("denied as %+v", d)

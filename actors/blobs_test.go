@@ -87,7 +87,7 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	if count(s.Events(ada), "tool.completed") != 0 {
 		t.Fatal("the result is in the log of a node that has crashed")
 	}
-	s.Start(cfg).Wake(ada)
+	s.Start(cfg).Activate(ada)
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	done := actorstest.Of[messages.ToolCompleted](all)

@@ -204,7 +204,7 @@ func (s *tale) play(b bomb) ending {
 			node.Crash()
 			node = s.stage.Start(s.config())
 			for _, of := range s.stage.Agents() {
-				if a := node.Wake(of); a.Err != nil && (s.attic != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent tries again
+				if a := node.Activate(of); a.Err != nil && (s.attic != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent tries again
 					s.t.Errorf("%s: %s: %v", b.key(), of, a.Err)
 				}
 			}

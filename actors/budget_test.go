@@ -196,7 +196,7 @@ func TestToolChoice(t *testing.T) { // A34
 	node.Crash()
 	close(hold)
 	node = s.Start(cfg)
-	node.Wake(ada)
+	node.Activate(ada)
 	s.Until(ada, "turn.completed")
 	in := say("u2", "go")
 	in.Options.ToolChoice = "auto"

@@ -484,7 +484,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 			node.Crash()
 			node = s.Start(f.config())
 			for _, a := range s.Owing() {
-				node.Wake(a)
+				node.Activate(a)
 			}
 		case <-more:
 		case <-quiet:

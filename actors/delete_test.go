@@ -137,7 +137,7 @@ func TestDeleteInterrupted(t *testing.T) { // A108
 		}
 		s.Given(ada, messages.AgentDeleted{Upto: upto})
 		node := s.Start(config(echo()))
-		if a := node.Wake(ada); a.Err != nil {
+		if a := node.Activate(ada); a.Err != nil {
 			t.Fatal(a.Err)
 		}
 		wantNothing(t, s.Log(), ada)
@@ -193,7 +193,7 @@ func TestDeleteTakenOver(t *testing.T) { // A108
 	deleting := first.Ask(ada, messages.Delete{ID: "d1"})
 	<-log.reached
 	second := s.Start(config(echo()))
-	if a := second.Wake(ada); a.Err != nil {
+	if a := second.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	wantNothing(t, s.Log(), ada)
@@ -324,7 +324,7 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 		tail, err := s.Log().Tail(t.Context(), ada)
 		if err == nil {
 			subject := doctor.Subject{Agent: ada, Tail: tail, Summary: eventlog.Summary{Phase: eventlog.Gone}}
-			err = actors.ExamineSnapshots(s.Log())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
+			err = actors.CheckSnapshots(s.Log())(t.Context(), subject, o, func(f doctor.Finding) { found = append(found, f) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -520,7 +520,7 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 	wantCode(t, node.Do(ada, say("u1", "hello")), messages.Damaged)
 	deleted := node.Must(ada, messages.Delete{ID: "d1", Reason: "it is damaged"})
 	for range 1000 { // the activation that was damaged makes way
-		if a := node.Wake(ada); a.Err == nil {
+		if a := node.Activate(ada); a.Err == nil {
 			break
 		}
 	}

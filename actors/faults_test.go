@@ -157,7 +157,7 @@ func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
 	log := &unreadable{Log: s.Log()}
 	log.failures.Store(2)
 	cfg.Log = log
-	wantCode(t, s.Start(cfg).Wake(ada), messages.Unavailable)
+	wantCode(t, s.Start(cfg).Activate(ada), messages.Unavailable)
 	ends(t, s.Until(ada, "turn.completed"))
 }
 

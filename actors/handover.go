@@ -16,8 +16,8 @@ type Drain struct{}
 // next owner cannot continue by itself.
 type Drained struct{}
 
-// Stay ends a drain: the partition keeps its owner. It is not answered.
-type Stay struct{}
+// CancelDrain ends a drain: the partition keeps its owner. It is not answered.
+type CancelDrain struct{}
 
 // handover is a drain: who asked for it, and which agents are not drained.
 type handover struct {
@@ -61,10 +61,10 @@ func (p *partition) reportDrained(ctx actor.Context) {
 	}
 }
 
-func (p *partition) stay(ctx actor.Context) {
+func (p *partition) cancelDrain(ctx actor.Context) {
 	p.handover = nil
 	for _, id := range p.byPID {
-		ctx.Send(p.agents[id].pid, Stay{})
+		ctx.Send(p.agents[id].pid, CancelDrain{})
 	}
 }
 
@@ -77,8 +77,8 @@ func (a *agent) reportDrained() {
 	}
 }
 
-// stay begins what was left to the agent's next owner.
-func (a *agent) stay() {
+// cancelDrain begins what was left to the agent's next owner.
+func (a *agent) cancelDrain() {
 	a.drain = serving
 	if a.broken != nil || a.def.turn.Unknown() {
 		return

@@ -52,7 +52,7 @@ func TestDrain(t *testing.T) { // A91 A22
 				t.Errorf("%d calls have begun", n)
 			}
 			second := s.Start(cfg)
-			second.Wake(ada)
+			second.Activate(ada)
 			s.Until(ada, "turn.completed", 2)
 			if events := s.Events(ada); count(events, "tool.unknown") != 0 || count(events, "tool.started") != 2 {
 				t.Errorf("%v", events)
@@ -80,7 +80,7 @@ func TestStay(t *testing.T) { // A91
 	if n := count(s.Events(ada), "tool.started"); n != 0 {
 		t.Fatalf("%d calls have begun", n)
 	}
-	n.Stay(ada)
+	n.CancelDrain(ada)
 	s.Until(ada, "turn.completed", 2)
 	if events := s.Events(ada); count(events, "tool.completed") != 1 || count(events, "agent.activated") != 0 {
 		t.Errorf("%v", events)

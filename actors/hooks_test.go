@@ -430,7 +430,7 @@ func TestHooksAndCrashes(t *testing.T) { // A61
 	node.Crash()
 	gate.Release()
 	node = s.Start(hooked(model, nil, hook))
-	node.Wake(ada)
+	node.Activate(ada)
 	all := s.Until(ada, "turn.completed")
 	if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "hello" {
 		t.Errorf("the output is %q", out)

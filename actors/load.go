@@ -92,7 +92,7 @@ func (a *agent) load() {
 }
 
 // load folds the agent's frames; tip was read ahead, or is nil. A log that is shorter than it
-// was is read again after rt.settle, for a leader that has been deposed may have answered.
+// was is read again after rt.electionTimeout, for a leader that has been deposed may have answered.
 func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages.Epoch, tip *eventlog.Tip) (*loading, error) {
 	known := rt.newestSeen(id)
 	if tip != nil {
@@ -101,10 +101,10 @@ func (rt *Runtime) load(ctx context.Context, id messages.AgentID, epoch messages
 		}
 	}
 	l, err := rt.loadOnce(ctx, id, epoch, known)
-	if rt.settle == 0 || !errors.Is(err, errShortened) {
+	if rt.electionTimeout == 0 || !errors.Is(err, errShortened) {
 		return l, err
 	}
-	if err := pause(ctx, rt.settle); err != nil {
+	if err := pause(ctx, rt.electionTimeout); err != nil {
 		return nil, err
 	}
 	return rt.loadOnce(ctx, id, epoch, known)

@@ -37,7 +37,7 @@ func TestRecoveryIsPaced(t *testing.T) { // A20
 	begun := time.Now()
 	second := s.Start(cfg)
 	for _, a := range all {
-		if answer := second.Wake(a); answer.Err != nil {
+		if answer := second.Activate(a); answer.Err != nil {
 			t.Fatal(answer.Err)
 		}
 		frames := s.Frames(a)

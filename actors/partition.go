@@ -101,12 +101,12 @@ func (p *partition) Receive(ctx actor.Context) {
 		p.letters.stopped(ctx.ActorSystem().Root)
 	case *Deliver:
 		p.forward(ctx, m.Agent, m)
-	case *Wake:
+	case *Activate:
 		p.forward(ctx, m.Agent, m)
 	case Drain:
 		p.drain(ctx)
-	case Stay:
-		p.stay(ctx)
+	case CancelDrain:
+		p.cancelDrain(ctx)
 	case drained:
 		p.agentDrained(ctx, m.agent)
 	case token:
@@ -188,7 +188,7 @@ func measure(m any) (size int, tip *eventlog.Tip) {
 	switch m := m.(type) {
 	case *Deliver:
 		return commandSize(m.Command), nil
-	case *Wake:
+	case *Activate:
 		return 0, m.Tip
 	}
 	return 0, nil

@@ -26,9 +26,9 @@ type Deliver struct {
 	// Sent is when the endpoint had the command at the earliest, by its clock: one that it had
 	// before the agent was deleted is not for the agent's next life. Zero: it is not known.
 	Sent time.Time
-	// Came is when this process got the command. An interrupt or abort that names no
+	// Received is when this process got the command. An interrupt or abort that names no
 	// turn stops the one that ran then. Zero: the one that runs when its agent gets it.
-	Came time.Time
+	Received time.Time
 
 	// Unasked reports that no one waits for the answer but to know that there is one: the
 	// first answer to a command that is repeated is not read again then.
@@ -57,10 +57,10 @@ func (d *Deliver) LogValue() slog.Value {
 	return slog.StringValue("deliver " + d.Cause.Type + " " + d.Cause.ID + " to " + d.Agent.String())
 }
 
-// Wake asks a partition to activate an agent that owes work, or whose newest frame has
+// Activate asks a partition to activate an agent that owes work, or whose newest frame has
 // replies that must be sent again. It is answered by a messages.Answer once the agent has
 // continued.
-type Wake struct {
+type Activate struct {
 	Agent messages.AgentID
 	// Tip is the agent's, if it has been read ahead: an agent that is not in memory
 	// begins with it. Nil: it reads its log itself.

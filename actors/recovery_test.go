@@ -28,7 +28,7 @@ func TestCrashDuringModelCall(t *testing.T) { // A20
 	<-gate.Reached()
 	node.Crash()
 	gate.Release()
-	if a := s.Start(config(model)).Wake(ada); a.Err != nil {
+	if a := s.Start(config(model)).Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	all := s.Until(ada, "turn.completed")
@@ -111,7 +111,7 @@ func TestCrashWhileToolRuns(t *testing.T) { // A21, A22, A23
 			s.Until(ada, "tool.completed") // the quick one's
 			node.Crash()
 			node = s.Start(config(model, lost, quick))
-			if a := node.Wake(ada); a.Err != nil {
+			if a := node.Activate(ada); a.Err != nil {
 				t.Fatal(a.Err)
 			}
 			if c.pauses {
@@ -159,7 +159,7 @@ func TestTwoOwners(t *testing.T) { // A26, A107
 	first.Must(ada, say("u1", "go"))
 	<-running
 	second := s.Start(config(model, slow))
-	if a := second.Wake(ada); a.Err != nil {
+	if a := second.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	s.Until(ada, "turn.completed")
@@ -270,7 +270,7 @@ func TestDeadlineOfRetrySurvives(t *testing.T) { // A50: the wait is a fact
 	}
 	node.Crash()
 	node = s.Start(config(model))
-	if a := node.Wake(ada); a.Err != nil {
+	if a := node.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	// It still waits, and can be stopped.
@@ -288,7 +288,7 @@ func TestRetryLongPast(t *testing.T) { // A50
 		messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 5}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 1, Call: "m4"},
 		messages.ModelFailed{Turn: "t3", Step: 1, Attempt: 1, Call: "m4", Kind: "network", RetryAt: &past},
 		messages.TimerSet{Turn: "t3", Timer: "retry:m4", For: "retry", Call: "m4", Set: past, At: past})
-	if a := s.Start(config(echo())).Wake(ada); a.Err != nil {
+	if a := s.Start(config(echo())).Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	all := s.Until(ada, "turn.completed")
@@ -303,14 +303,14 @@ func TestFirstFrameComesLate(t *testing.T) { // A107
 	s := actorstest.New(t, nil)
 	node := s.Start(config(echo()))
 	for range 2 {
-		if a := node.Wake(ada); a.Err != nil || a.N != 0 {
+		if a := node.Activate(ada); a.Err != nil || a.N != 0 {
 			t.Fatalf("%+v", a)
 		}
 	}
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()},
 		messages.InputAccepted{Input: "u1", Content: messages.TextContent("hello"), Disposition: messages.Started, Turn: "t3"},
 		messages.TurnStarted{Turn: "t3", Inputs: []string{"u1"}, MaxSteps: 5}, messages.ModelRequested{Turn: "t3", Step: 1, Attempt: 1, Call: "m4"})
-	if a := node.Wake(ada); a.Err != nil {
+	if a := node.Activate(ada); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	s.Until(ada, "turn.completed")

@@ -58,13 +58,13 @@ func TestRepliesAreOwed(t *testing.T) {
 	second := newEar()
 	cfg.Observer = second
 	node = s.Start(cfg)
-	node.Wake(ada) // the acceptance is the newest frame: it is told again
+	node.Activate(ada) // the acceptance is the newest frame: it is told again
 	s.Until(ada, "turn.completed")
 	node.Must(ada, messages.Resume{ID: "flush"}) // after everything before it was told
 	third := newEar()
 	cfg.Observer = third
 	node.Stop()
-	s.Start(cfg).Wake(ada) // the newest frame tells of nothing owed
+	s.Start(cfg).Activate(ada) // the newest frame tells of nothing owed
 	check := func(name string, e *ear, want ...string) {
 		t.Helper()
 		var got []string
@@ -95,7 +95,7 @@ func TestTerminalReplyIsResent(t *testing.T) {
 	e := newEar()
 	cfg := config(echo())
 	cfg.Observer = e
-	s.Start(cfg).Wake(ada)
+	s.Start(cfg).Activate(ada)
 	if r := e.heard(); len(r) != 1 || r[0].Event.EventType() != "turn.completed" || r[0].N != 7 {
 		t.Errorf("heard %+v", r)
 	}

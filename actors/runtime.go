@@ -74,9 +74,9 @@ type Config struct {
 	// Lease is how long after a deletion an owner that lost the agent's partition may
 	// still store something of it: then the removal is done once more. Zero: DefaultLease.
 	Lease time.Duration
-	// Settle is how long a deposed leader of the log's streams may answer. Zero: there
+	// ElectionTimeout is how long a deposed leader of the log's streams may answer. Zero: there
 	// is only one copy.
-	Settle time.Duration
+	ElectionTimeout time.Duration
 	// Node and Host name this node and its machine in the events of takeovers. Empty: those
 	// name neither.
 	Node, Host string
@@ -100,17 +100,17 @@ const DefaultIdleAfter = 5 * time.Minute
 // Runtime holds what all partitions of a node share. It is safe for concurrent
 // use.
 type Runtime struct {
-	log        eventlog.Log
-	kinds      map[string]*kind
-	observer   Observer
-	send       func(context.Context, messages.AgentID, messages.Command) error
-	purger     Purger
-	evidence   Evidence
-	settle     time.Duration
-	lease      time.Duration
-	may        func() bool
-	logger     *slog.Logger
-	dispatcher dispatcher
+	log             eventlog.Log
+	kinds           map[string]*kind
+	observer        Observer
+	send            func(context.Context, messages.AgentID, messages.Command) error
+	purger          Purger
+	evidence        Evidence
+	electionTimeout time.Duration
+	lease           time.Duration
+	may             func() bool
+	logger          *slog.Logger
+	dispatcher      dispatcher
 	// activations are the node's tokens for activations.
 	activations *semaphore.Weighted
 	residents   residents
@@ -143,7 +143,7 @@ func pace(perSecond int) *rate.Limiter {
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
 		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
-		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, settle: cfg.Settle, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
+		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
 		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}

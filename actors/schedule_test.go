@@ -72,12 +72,12 @@ func TestScheduledInputsComeAfterDowntime(t *testing.T) { // A6, A22
 		<-time.After(time.Hour)
 		for range 3 {
 			node = s.Start(config(echo()))
-			node.Wake(ada)
+			node.Activate(ada)
 			node.Crash()
 		}
 		node = s.Start(config(echo()))
 		defer end(node)
-		node.Wake(ada)
+		node.Activate(ada)
 		all := s.Until(ada, "turn.completed", 2)
 		if order := ends(t, all); fmt.Sprint(order) != "[u1 timer:tick:4]" {
 			t.Errorf("inputs came as %v", order)
@@ -140,7 +140,7 @@ func TestScheduledInputsAreRepliedTo(t *testing.T) {
 		cfg.Observer = heard
 		node = s.Start(cfg)
 		defer end(node)
-		node.Wake(ada)
+		node.Activate(ada)
 		s.Until(ada, "timer.fired", 2)
 		node.Must(ada, messages.Cancel{ID: "k", All: true})
 		told := map[string]string{}

@@ -166,7 +166,7 @@ func (w *world) finish() {
 // agree checks that the agents, at rest, are where their logs are.
 func (w *world) agree() {
 	for _, a := range w.agents {
-		if answer := w.newest().node.Wake(a); answer.Err == nil {
+		if answer := w.newest().node.Activate(a); answer.Err == nil {
 			w.mu.Lock()
 			if last := w.fold(a).state.Last; last != answer.N {
 				w.fail("%s takes event %d for its newest, its log ends with %d", a, answer.N, last)

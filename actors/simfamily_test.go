@@ -152,7 +152,7 @@ func (l *familyLife) start(cfg actors.Config) {
 func (l *familyLife) wake(knows bool) {
 	for _, a := range l.s.Owing() {
 		if knows {
-			l.node.Wake(a)
+			l.node.Activate(a)
 		}
 	}
 }

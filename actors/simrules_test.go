@@ -377,7 +377,7 @@ func (w *world) ask(h *host, a messages.AgentID, c messages.Command) {
 
 // wake activates an agent, as the owner of a partition does.
 func (w *world) wake(h *host, a messages.AgentID) {
-	w.asking.Go(func() { h.node.Wake(a) })
+	w.asking.Go(func() { h.node.Activate(a) })
 }
 
 func (w *world) answered(s *sent, answer messages.Answer) {

@@ -279,7 +279,7 @@ func TestSnapshotBeforeForeignMessage(t *testing.T) {
 		leave()
 		store.Inject(eventlog.Entry{Agent: ada, Bytes: []byte("hello")}, true)
 		log.set(func() { log.noRoom = false })
-		node.Wake(ada)
+		node.Activate(ada)
 		leave()
 		log.set(func() { log.lose = func(string) error { return nil } })
 		log.scanned()

@@ -118,12 +118,12 @@ func TestInterruptThatCameBefore(t *testing.T) { // A11
 	node.Must(ada, say("u2", "the time"))
 	node.Must(ada, messages.Interrupt{ID: "i1"})
 	<-two.Reached()
-	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i2"}, Came: came}); a.Noop == "" {
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i2"}, Received: came}); a.Noop == "" {
 		t.Errorf("the second is answered with %+v", a)
 	}
 	third := node.Must(ada, policy("u3", "this now", messages.PolicyInterrupt))
 	<-three.Reached()
-	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i3"}, Came: came}); a.Turn != third.Turn {
+	if a := node.Deliver(&actors.Deliver{Agent: ada, Command: messages.Interrupt{ID: "i3"}, Received: came}); a.Turn != third.Turn {
 		t.Errorf("the interrupt behind an input that began at once is answered with %+v", a)
 	}
 	ends(t, s.Events(ada))

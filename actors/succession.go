@@ -39,7 +39,7 @@ func (s *succession) fold(f *messages.Frame) {
 // bind gives a command, bound to the turn that ran when it came if it stops a turn
 // that it does not name.
 func (s *succession) bind(d *Deliver) messages.Command {
-	if d.Came.IsZero() || d.Came.After(s.at) {
+	if d.Received.IsZero() || d.Received.After(s.at) {
 		return d.Command
 	}
 	switch c := d.Command.(type) {

@@ -294,7 +294,7 @@ func TestSummaryStopsAndRestarts(t *testing.T) { // A22, A86
 	<-stopped
 	hang = false
 	node = s.Start(cfg)
-	node.Wake(ada)
+	node.Activate(ada)
 	all := s.Until(ada, "turn.completed", 2)
 	ends(t, all)
 	failed := actorstest.Of[messages.CompactionFailed](all)

@@ -12,7 +12,7 @@ var undefined = fixed(&definition{})
 func (r *Runtime) takes(a messages.AgentID, m any) error {
 	err := r.Serves(a.Kind)
 	d, is := m.(*Deliver)
-	if err == nil || !is { // a Wake: the agent continues as far as it can
+	if err == nil || !is { // an Activate: the agent continues as far as it can
 		return nil
 	}
 	switch d.Command.(type) {

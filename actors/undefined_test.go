@@ -115,7 +115,7 @@ func TestDeleteOfUnknownKindsGoesOn(t *testing.T) { // A108
 		t.Fatal(err)
 	}
 	s.Given(root, messages.AgentDeleted{Upto: upto})
-	if a := s.Start(config(echo())).Wake(root); a.Err != nil {
+	if a := s.Start(config(echo())).Activate(root); a.Err != nil {
 		t.Fatal(a.Err)
 	}
 	wantNothing(t, s.Log(), root)

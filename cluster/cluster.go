@@ -287,7 +287,7 @@ func (n *Node) openHost(ctx context.Context) error {
 		return actors.NewRuntime(ctx, actors.Config{
 			Purger: &purger{js: n.js, subjects: n.subjects, letters: n.streams.Names().DeadLetters(), keys: n.shredder()},
 			Send:   n.send,
-			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, Settle: n.settles(), Lease: lateAfter,
+			MayAct: func() bool { return n.members.Trusted() }, Evidence: n.integrity, ElectionTimeout: n.electionTimeout(), Lease: lateAfter,
 			Log: n.metrics.Log(n.log), MaxPayload: n.cfg.MaxPayload, Memory: n.memory, Node: n.id, Host: hostname(), Providers: n.cfg.Providers, Definitions: n.cfg.Agents, Prices: n.cfg.Prices, Observer: n.metrics.Observer(hub),
 			MaxFrame: n.streams.Limit() - encrypted.Overhead, IdleAfter: n.cfg.IdleAfter, MaxAgents: n.cfg.MaxAgents, AgentMemory: n.cfg.AgentMemory, SnapshotEvery: n.cfg.SnapshotEvery, RecoverRate: n.cfg.RecoverRate, Logger: n.cfg.Logger,
 		})
@@ -328,7 +328,7 @@ func (n *Node) openHost(ctx context.Context) error {
 
 		PromptDecides: n.cfg.PromptDecides,
 		DeadLetters:   n.streams.Names().DeadLetters(), Inbox: n.streams.Names().Inbox(), Logger: n.cfg.Logger,
-		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.ExamineHeads(n.log), actors.ExamineSnapshots(n.log), n.index.examine(n.log)),
+		Doctor: doctorOf(n.streams, n.log, n.cfg.WrappingKeys, actors.CheckHeads(n.log), actors.CheckSnapshots(n.log), n.index.examine(n.log)),
 		Store: gateway.StoreFindings{
 			Unsound: n.streams.Unsound, Lost: n.integrity.find, Unread: n.scrubber.find, Unwritable: n.streams.Unwritable, Oldest: n.streams.Oldest, OwnerOf: n.ownerOf, Locked: n.locked, Copies: n.findCopies, Retention: n.retention.find, Failing: n.failedTurns, Tenants: func(ctx context.Context) []doctor.Finding { return n.unisolated(ctx, agents) },
 		}.Find, Scrubbed: n.scrubber.progress, Encrypted: n.Encrypted(),

@@ -26,7 +26,7 @@ func Doctor(ctx context.Context, conn *nats.Conn, root string, replicas int, log
 	if err != nil {
 		return nil, err
 	}
-	return doctorOf(log, log, nil, actors.ExamineHeads(log)), nil
+	return doctorOf(log, log, nil, actors.CheckHeads(log)), nil
 }
 
 // doctorOf examines the log that is stored in streams, payloads as they are

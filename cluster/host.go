@@ -219,7 +219,7 @@ func (h *host) drain(ctx context.Context, p messages.Partition) (quiet bool) {
 // stay ends a drain.
 func (h *host) stay(p messages.Partition) {
 	if at := h.hosted(p); at != nil {
-		h.system.Root.Send(at.pid, actors.Stay{})
+		h.system.Root.Send(at.pid, actors.CancelDrain{})
 	}
 }
 

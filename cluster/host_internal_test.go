@@ -349,12 +349,12 @@ func TestOwnersAskAtHome(t *testing.T) {
 		a = messages.AgentID{Tenant: "default", Kind: "assistant", Key: fmt.Sprint("k", i)}
 	}
 	r := &retention{node: nodes[0]}
-	for _, m := range []any{&actors.Wake{Agent: a}, hail(a, "1")} {
+	for _, m := range []any{&actors.Activate{Agent: a}, hail(a, "1")} {
 		if answer, err := r.ask(t.Context(), a, m); err == nil || messages.AsError(err).Code != messages.Unavailable {
 			t.Errorf("%T: %+v, %v", m, answer, err)
 		}
 	}
-	if got := nodes[0].owner.wake(t.Context(), &actors.Wake{Agent: a}); got != notNow {
+	if got := nodes[0].owner.wake(t.Context(), &actors.Activate{Agent: a}); got != notNow {
 		t.Errorf("waking it comes to %d", got)
 	}
 	for { // its lease is written before it is hosted

@@ -334,8 +334,8 @@ func (n *Node) openIntegrity(ctx context.Context) error {
 	return nil
 }
 
-// settles is how long a deposed leader of the log's streams may answer.
-func (n *Node) settles() time.Duration {
+// electionTimeout is how long a deposed leader of the log's streams may answer.
+func (n *Node) electionTimeout() time.Duration {
 	if n.cfg.Replicas > 1 {
 		return deposed
 	}

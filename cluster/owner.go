@@ -242,7 +242,7 @@ func (o *owner) recover(ctx context.Context, w *watched, epoch messages.Epoch) {
 }
 
 func (o *owner) recoverOne(ctx context.Context, w *watched, epoch messages.Epoch, next owing, tip *eventlog.Tip) {
-	switch o.wake(ctx, &actors.Wake{Agent: next.agent, Tip: tip}) {
+	switch o.wake(ctx, &actors.Activate{Agent: next.agent, Tip: tip}) {
 	case awake:
 		w.woken(next.agent)
 	case notNow:
@@ -297,7 +297,7 @@ const (
 )
 
 // wake activates an agent and waits until it has gone on.
-func (o *owner) wake(ctx context.Context, w *actors.Wake) waking {
+func (o *owner) wake(ctx context.Context, w *actors.Activate) waking {
 	a := w.Agent
 	if err := o.host.runtime.Serves(a.Kind); err != nil {
 		if !o.partitions[a.Partition()].owes(a) {

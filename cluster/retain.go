@@ -116,7 +116,7 @@ func (r *retention) retire(ctx context.Context, a messages.AgentID, now time.Tim
 	if comes, err := r.comes(ctx, a); err != nil || comes {
 		return err
 	}
-	awake, err := r.ask(ctx, a, &actors.Wake{Agent: a}) // under this owner, which writes its own fence first
+	awake, err := r.ask(ctx, a, &actors.Activate{Agent: a}) // under this owner, which writes its own fence first
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (n *Node) partition(a messages.AgentID) *actor.PID {
 // Ask gives the command to the agent and a function that waits for the answer.
 // The refusal of a node that has stopped is messages.Unavailable.
 func (n *Node) Ask(a messages.AgentID, c messages.Command) (wait func() messages.Answer) {
-	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: "client"}, Came: time.Now()})
+	return n.ask(a, &actors.Deliver{Agent: a, Command: c, Cause: messages.Cause{Endpoint: "client"}, Received: time.Now()})
 }
 
 // Deliver is Do for a command with all that an owner knows of it.
@@ -88,16 +88,16 @@ func (n *Node) Must(a messages.AgentID, c messages.Command) messages.Answer {
 	}
 }
 
-// Wake activates the agent, as the owner of a partition does with agents that
+// Activate activates the agent, as the owner of a partition does with agents that
 // owe work, which it reads ahead, and waits until it has gone on.
-func (n *Node) Wake(a messages.AgentID) messages.Answer {
-	wake := &actors.Wake{Agent: a}
+func (n *Node) Activate(a messages.AgentID) messages.Answer {
+	command := &actors.Activate{Agent: a}
 	for tip, err := range n.log.Tips(context.Background(), a.Partition(), []messages.AgentID{a}) {
 		if err == nil {
-			wake.Tip = &tip
+			command.Tip = &tip
 		}
 	}
-	return n.ask(a, wake)()
+	return n.ask(a, command)()
 }
 
 // Drain asks the agent's partition to begin nothing that must not be cut off, and
@@ -111,8 +111,10 @@ func (n *Node) Drain(a messages.AgentID) (wait func()) {
 	}
 }
 
-// Stay tells the agent's partition that it stays where it is.
-func (n *Node) Stay(a messages.AgentID) { n.system.Root.Send(n.partition(a), actors.Stay{}) }
+// CancelDrain tells the agent's partition that it stays where it is.
+func (n *Node) CancelDrain(a messages.AgentID) {
+	n.system.Root.Send(n.partition(a), actors.CancelDrain{})
+}
 
 // Runtime is what the node's agents share.
 func (n *Node) Runtime() *actors.Runtime { return n.runtime }

@@ -121,7 +121,7 @@ func TestCommandsSayWhenTheyCame(t *testing.T) {
 		Conn: at.conn, Logger: quiet,
 		Deliver: func(_ context.Context, d *actors.Deliver) (messages.Answer, error) {
 			<-ready
-			came <- d.Came
+			came <- d.Received
 			return messages.Answer{N: 1}, nil
 		},
 	})

@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-dev/reprise/eventlog/doctor"
 )
 
-// ExamineHeads compares the headers of an agent's newest frame with what its events make of it,
+// CheckHeads compares the headers of an agent's newest frame with what its events make of it,
 // if it is to look deep: lists and recovery use the headers alone. It reports an agent whose
 // events cannot be folded.
-func ExamineHeads(log eventlog.Reader) doctor.Check {
+func CheckHeads(log eventlog.Reader) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, report func(doctor.Finding)) error {
 		if !o.Deep || s.Stream == "" {
 			return nil

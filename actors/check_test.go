@@ -38,7 +38,7 @@ func TestHeadsAreExamined(t *testing.T) { // A29
 	}
 	examine := func(o doctor.Options, log doctor.Log) (found []doctor.Finding) {
 		t.Helper()
-		d := doctor.New(doctor.Config{Log: log, Checks: []doctor.Check{actors.ExamineHeads(log)}})
+		d := doctor.New(doctor.Config{Log: log, Checks: []doctor.Check{actors.CheckHeads(log)}})
 		for shard := range d.Shards() {
 			if _, err := d.Shard(t.Context(), shard, o, func(f doctor.Finding) { found = append(found, f) }, nil); err != nil {
 				t.Fatal(err)

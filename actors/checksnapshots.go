@@ -14,17 +14,17 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// ExamineSnapshots checks that an agent's snapshot can be read and has no event that
+// CheckSnapshots checks that an agent's snapshot can be read and has no event that
 // its log lacks, and, if it is to look deep, that a replay gives the same; and that
 // none is left of an agent that was deleted. It removes a bad one if
 // it is to repair: a snapshot is a cache. One that shows that events were lost stays.
-func ExamineSnapshots(log snapshotLog) doctor.Check {
+func CheckSnapshots(log snapshotLog) doctor.Check {
 	return func(ctx context.Context, s doctor.Subject, o doctor.Options, report func(doctor.Finding)) error {
-		examine := examineSnapshot
+		check := checkSnapshot
 		if s.Summary.Phase == eventlog.Gone {
-			examine = leftBehind
+			check = leftBehind
 		}
-		f, err := examine(ctx, log, s, o.Deep)
+		f, err := check(ctx, log, s, o.Deep)
 		if err != nil || f == nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func ExamineSnapshots(log snapshotLog) doctor.Check {
 	}
 }
 
-// snapshotLog is what is read of a log to examine snapshots.
+// snapshotLog is what is read of a log to check snapshots.
 type snapshotLog interface {
 	eventlog.Reader
 	eventlog.Snapshots
@@ -54,7 +54,7 @@ type snapshotLog interface {
 // outlived is what to do about a snapshot of events that are lost.
 const outlived = "the agent does no more work, because what it did since then is not known, and the snapshot stays as the proof of it: restore a backup that has the events, or delete the agent"
 
-func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep bool) (*doctor.Finding, error) {
+func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep bool) (*doctor.Finding, error) {
 	name := turn.SnapshotName()
 	b, err := log.Snapshot(ctx, s.Agent, name)
 	switch {
@@ -89,7 +89,7 @@ func examineSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, dee
 }
 
 // replayed folds the agent's frames up to the one that ends with event upto. It returns nil if
-// they are damaged, which ExamineHeads reports, or encrypted.
+// they are damaged, which CheckHeads reports, or encrypted.
 func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
 	l := &loading{}
 	err := l.apply(a, upto, log.Read(ctx, a, 0))
@@ -116,7 +116,7 @@ func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) 
 }
 
 // unreadable reports a snapshot that is stored, though what is read of it is nothing. An agent
-// that had no cause to write one is not examined.
+// that had no cause to write one is not checked.
 func unreadable(ctx context.Context, log eventlog.Snapshots, s doctor.Subject, name string) (*doctor.Finding, error) {
 	if s.Tail.Last < snapshotAtEnd {
 		return nil, nil

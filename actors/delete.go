@@ -110,12 +110,7 @@ func (rt *Runtime) extent(ctx context.Context, id messages.AgentID) (upto messag
 func (a *agent) removed(cause messages.Cause, bare bool) {
 	var err error
 	if !bare {
-		err = a.rt.log.Purge(a.ctx, a.id, a.newest)
-	}
-	if errors.Is(err, eventlog.ErrStays) {
-		del := a.state.Life.Deleted
-		a.tail, a.state, err = a.rt.appendTombstone(a.ctx, a.id, a.tail, a.epoch, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
-		a.newest = a.tail.Seq
+		err = a.purge(a.ctx, cause)
 	}
 	if err == nil || errors.Is(err, eventlog.ErrKept) { // the rest is removed all the same
 		err = errors.Join(a.remove(a.state.Life.Deleted.Upto), err)
@@ -173,52 +168,57 @@ func (a *agent) removeLate() {
 func (a *agent) deleteDamaged(d *Deliver, sender *actor.PID) {
 	ctx, cancel := context.WithTimeout(a.ctx, waitLimit)
 	defer cancel()
+	upto, err := a.rt.extent(ctx, a.id)
+	if err == nil {
+		a.tail, err = a.rt.log.TailByHead(ctx, a.id)
+	}
+	if err == nil {
+		err = a.appendTombstone(ctx, d.cause(), messages.AgentDeleted{Reason: d.Command.(messages.Delete).Reason, Upto: upto})
+	}
+	if err == nil {
+		err = a.purge(ctx, d.cause())
+	}
 	var ans messages.Answer
-	if tail, upto, err := a.rt.deleteUnread(ctx, a.id, a.epoch, d.cause(), d.Command.(messages.Delete).Reason); err != nil {
+	switch {
+	case err != nil && !errors.Is(err, eventlog.ErrKept): // which the next activation reports
 		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is damaged and could not be deleted now: %v; try again with the same id", a.id, err)
-	} else if a.tail, a.newest = tail, tail.Seq; a.remove(upto) != nil {
+	case a.remove(upto) != nil:
 		ans.Err = messages.Refuse(messages.Unavailable, "agent %s is deleted, and what was stored of it is not all removed yet: try again with the same id", a.id)
-	} else {
-		ans.N = tail.Last
-		a.log().Warn("a damaged agent was deleted", "event", tail.Last)
+	default:
+		ans.N = a.tail.Last
+		a.log().Warn("a damaged agent was deleted", "event", ans.N)
 	}
 	a.answer(sender, ans)
 	a.broken = messages.Refuse(messages.Unavailable, "agent %s is being deleted: try again with the same id", a.id)
 	a.leave(failed)
 }
 
-// deleteUnread appends a tombstone after the agent's newest frame, whatever that holds, and removes
-// the log before it.
-func (rt *Runtime) deleteUnread(ctx context.Context, id messages.AgentID, epoch messages.Epoch, cause messages.Cause, reason string) (tail eventlog.Tail, upto messages.Extent, err error) {
-	if upto, err = rt.extent(ctx, id); err == nil {
-		tail, err = rt.log.TailByHead(ctx, id)
-	}
-	ev := messages.AgentDeleted{Reason: reason, Upto: upto}
-	if err == nil {
-		tail, _, err = rt.appendTombstone(ctx, id, tail, epoch, cause, ev)
-	}
-	if err == nil {
-		err = rt.log.Purge(ctx, id, tail.Seq)
-	}
+// purge removes the log before the tombstone, which is the newest frame. If messages stay there
+// that cannot be read, the log drops that frame, too: another tombstone is appended.
+func (a *agent) purge(ctx context.Context, cause messages.Cause) error {
+	err := a.rt.log.Purge(ctx, a.id, a.newest)
 	if errors.Is(err, eventlog.ErrStays) {
-		tail, _, err = rt.appendTombstone(ctx, id, tail, epoch, cause, ev)
+		del := a.state.Life.Deleted
+		return a.appendTombstone(ctx, cause, messages.AgentDeleted{Reason: del.Reason, Upto: del.Upto})
 	}
-	if errors.Is(err, eventlog.ErrKept) {
-		err = nil // the next activation reports it
-	}
-	return tail, upto, err
+	return err
 }
 
-// appendTombstone appends a tombstone, and returns the new tail and the state behind it.
-func (rt *Runtime) appendTombstone(ctx context.Context, id messages.AgentID, tail eventlog.Tail, epoch messages.Epoch, cause messages.Cause, ev messages.AgentDeleted) (eventlog.Tail, turn.State, error) {
-	state := turn.State{Last: tail.Last}
-	f := nextFrame(tail, epoch, cause, []messages.Event{ev})
-	b, err := messages.EncodeFrame(id, f)
+// appendTombstone appends a tombstone after the tail, whatever the log holds before that.
+func (a *agent) appendTombstone(ctx context.Context, cause messages.Cause, ev messages.AgentDeleted) error {
+	state := turn.State{Last: a.tail.Last}
+	f := nextFrame(a.tail, a.epoch, cause, []messages.Event{ev})
 	state.Apply(f)
-	if err == nil {
-		tail, err = eventlog.Commit(ctx, rt.log, eventlog.Entry{Agent: id, Expect: tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
+	b, err := messages.EncodeFrame(a.id, f)
+	if err != nil {
+		return err
 	}
-	return tail, state, err
+	tail, err := eventlog.Commit(ctx, a.rt.log, eventlog.Entry{Agent: a.id, Expect: a.tail, Frame: f, Bytes: b, Summary: Summarize(&state)})
+	if err != nil {
+		return err
+	}
+	a.tail, a.newest, a.state = tail, tail.Seq, state
+	return nil
 }
 
 // purgeDeleted removes what lies before a tombstone that is the agent's newest frame, and reports

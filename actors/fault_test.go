@@ -32,8 +32,8 @@ var faults = []fault{
 			if tail, err = a.rt.log.Append(a.ctx, entry); err != nil && !errors.As(err, new(*eventlog.ConflictError)) {
 				tail, err = entry.Tail(entry.Expect.Seq+1), nil
 			}`},
-	{"answer a delete and leave the log", "(*agent).removed",
-		`a.rt.log.Purge(a.ctx, a.id, a.newest)`, `a.rt.log.Purge(a.ctx, a.id, 0)`},
+	{"answer a delete and leave the log", "(*agent).purge",
+		`a.rt.log.Purge(ctx, a.id, a.newest)`, `a.rt.log.Purge(ctx, a.id, 0)`},
 	{"leave the blobs and snapshots of a deleted agent", "(*agent).remove",
 		`a.rt.log.PurgeUpto(a.ctx, a.id, upto)`, `a.ctx.Err()`},
 	{"remove while a write is under way", "(*Runtime).extent",

@@ -11,9 +11,14 @@ import (
 // may take longer than the agent lives: a purge waits for that, or something would be left behind
 // it. The zero value is ready. Safe for concurrent use.
 type writers struct {
-	mu    sync.Mutex
-	of    map[messages.AgentID]int
-	ended chan struct{} // closed when one has ended; nil: nothing waits
+	mu sync.Mutex
+	of map[messages.AgentID]*writing
+}
+
+// writing counts what is being stored of one agent.
+type writing struct {
+	n     int
+	ended chan struct{} // closed when n is 0 again
 }
 
 // begin counts something that is stored of the agent, until end.
@@ -21,41 +26,36 @@ func (w *writers) begin(a messages.AgentID) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.of == nil {
-		w.of = make(map[messages.AgentID]int)
+		w.of = make(map[messages.AgentID]*writing)
 	}
-	w.of[a]++
-	return func() { w.end(a) }
-}
-
-func (w *writers) end(a messages.AgentID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.of[a]--; w.of[a] == 0 {
-		delete(w.of, a)
+	now := w.of[a]
+	if now == nil {
+		now = &writing{ended: make(chan struct{})}
+		w.of[a] = now
 	}
-	if w.ended != nil {
-		close(w.ended)
-		w.ended = nil
+	now.n++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if now.n--; now.n == 0 {
+			delete(w.of, a)
+			close(now.ended)
+		}
 	}
 }
 
 // wait returns once nothing is being stored of the agent, or ctx has ended.
 func (w *writers) wait(ctx context.Context, a messages.AgentID) error {
-	for {
-		w.mu.Lock()
-		if w.of[a] == 0 {
-			w.mu.Unlock()
-			return nil
-		}
-		if w.ended == nil {
-			w.ended = make(chan struct{})
-		}
-		ended := w.ended
-		w.mu.Unlock()
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	w.mu.Lock()
+	now := w.of[a]
+	w.mu.Unlock()
+	if now == nil {
+		return nil
+	}
+	select {
+	case <-now.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

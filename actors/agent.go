@@ -123,7 +123,7 @@ func (a *agent) receive(ctx actor.Context) {
 		defer a.backlog.release(0)
 		a.activate(ctx.Sender())
 	case outcomesWait:
-		a.apply(a.outcomes.take(a.rt.maxResult()))
+		a.apply(a.outcomes.take(a.rt.maxResult))
 		if a.outcomes.more() {
 			a.root.Send(a.self, outcomesWait{})
 		}

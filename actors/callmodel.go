@@ -168,7 +168,7 @@ func (c *modelCall) answered(ctx context.Context, resp *providers.Response) any 
 		more = r.remembered()
 	}
 	err := c.a.offloadAnswer(ctx, &answered, more)
-	if size, limit := resultSize(answered)+more, c.a.rt.maxResult(); err == nil && size > limit {
+	if size, limit := resultSize(answered)+more, c.a.rt.maxResult; err == nil && size > limit {
 		err = fmt.Errorf("the answer would take %d bytes in the log: the limit is %d", size, limit)
 	}
 	if err != nil {

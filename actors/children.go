@@ -58,7 +58,7 @@ func (a *agent) bounded(c messages.Command) messages.Command {
 	if !ok {
 		return c
 	}
-	if limit := a.rt.maxResult(); len(r.Output) > limit || !a.fitsPeer(r) && r.Output != "" {
+	if len(r.Output) > a.rt.maxResult || !a.fitsPeer(r) && r.Output != "" {
 		r.What, r.Reason, r.Output = messages.ReportFailed, "too_large", ""
 		r.Message = "its answer is too large to be handed over; it stands in its own history"
 	}

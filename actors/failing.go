@@ -50,9 +50,6 @@ func (a *agent) notAppended(sender *actor.PID, size int, err error) {
 	default:
 		a.broken = messages.Refuse(messages.Unavailable, "agent %s could not be written to: %v", a.id, err)
 		if errors.Is(err, eventlog.ErrTooLarge) {
-			if size <= eventlog.MaxFrame { // the server's limit, not ours
-				a.rt.refused(size)
-			}
 			refusal = messages.Refuse(messages.TooLarge, "%v", err) // the command's own fault, not that of those behind it
 		}
 		if size == 0 || errors.As(err, &damage) { // it would be no frame, each time

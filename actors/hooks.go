@@ -59,7 +59,7 @@ func (h hooking) ask(ctx context.Context, point string, of func(Hook) bound, tak
 		if ctx.Err() != nil {
 			return // it is not awaited
 		}
-		d := turn.HookDecision{Hook: hook.Name, Point: point, Do: v.Do, Reason: printable(v.Reason, maxMessage), Text: printable(v.Text, h.rt.maxResult()/4)}
+		d := turn.HookDecision{Hook: hook.Name, Point: point, Do: v.Do, Reason: printable(v.Reason, maxMessage), Text: printable(v.Text, h.rt.maxResult/4)}
 		if err != nil {
 			d.Do, d.Reason, d.Text = turn.HookFailed, printable(err.Error(), maxMessage), ""
 		}
@@ -160,7 +160,7 @@ func (h hooking) beforeModel(ctx context.Context, req providers.Request, atStart
 // fit returns the decisions as far as their texts fit into a frame together, beside what else
 // takes so many bytes there; a hook whose text does not has failed.
 func (h hooking) fit(list []turn.HookDecision, taken int) []turn.HookDecision {
-	left := max(h.rt.maxResult()-taken, 0)
+	left := max(h.rt.maxResult-taken, 0)
 	for i := range list {
 		d := &list[i]
 		if left -= len(d.Text) + len(d.Reason) + eventSize; left < 0 {
@@ -221,7 +221,7 @@ func (h hooking) afterTool(ctx context.Context, c HookedCall, r HookedResult) (H
 		list = append(list, d)
 	})
 	taken := 2 * len(r.Output)
-	if taken > h.rt.maxResult()/2 {
+	if taken > h.rt.maxResult/2 {
 		taken = 0 // it leaves the frame, if it must
 	}
 	return r, h.fit(list, taken)

@@ -27,7 +27,7 @@ const (
 // offload makes a tool's result fit into a frame: output that is too large for it is stored as a
 // blob first. If ctx ends meanwhile the outcome is no longer awaited.
 func (a *agent) offload(ctx context.Context, result any) any {
-	if resultSize(result) <= a.rt.maxResult() {
+	if resultSize(result) <= a.rt.maxResult {
 		return result
 	}
 	switch r := result.(type) {
@@ -57,7 +57,7 @@ func (a *agent) offloadText(ctx context.Context, text string) (string, *messages
 // with them.
 func (a *agent) offloadAnswer(ctx context.Context, o *turn.ModelAnswered, more int) error {
 	o.Items = withoutRefs(o.Items)
-	fits := func() bool { return resultSize(*o)+more <= a.rt.maxResult() }
+	fits := func() bool { return resultSize(*o)+more <= a.rt.maxResult }
 	if fits() {
 		return nil
 	}
@@ -201,7 +201,7 @@ func inputSize(in messages.Input) (size, least int) {
 // offloads reports whether a part of the input is to be stored beside the log.
 func (r *Runtime) offloads(in messages.Input) bool {
 	size, least := inputSize(in)
-	return size > r.maxResult() && least < size
+	return size > r.maxResult && least < size
 }
 
 // waitLimit is how long the mailbox, or a person, waits for what is stored or read beside the
@@ -216,7 +216,7 @@ func (a *agent) offloadInput(d *Deliver, in messages.Input) (*Deliver, error) {
 	in.Content = slices.Clone(in.Content)
 	_, err := a.rt.blobs.putLargest(ctx, a.id, a.epoch, contentPayloads(in.Content), func() bool {
 		size, _ := inputSize(in)
-		return size <= a.rt.maxResult()
+		return size <= a.rt.maxResult
 	})
 	return a.stored(d, in, err)
 }

@@ -33,10 +33,10 @@ func (a *agent) answerAgain(sender *actor.PID, d *Deliver, processed *turn.Proce
 }
 
 func (rt *Runtime) firstAnswer(ctx context.Context, id messages.AgentID, d *Deliver, n messages.EventNumber) messages.Answer {
-	if err := rt.turnToRead(ctx); err != nil {
-		return messages.Answer{Err: err}
+	if rt.reading.Acquire(ctx, 1) != nil {
+		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")}
 	}
-	defer func() { <-rt.reading }()
+	defer rt.reading.Release(1)
 	f, err := rt.frameAt(ctx, id, n, 0)
 	if err != nil {
 		return messages.Answer{Err: messages.Refuse(messages.Unavailable, "the first answer to this id cannot be read: %v", err)}
@@ -61,16 +61,6 @@ func sameCommand(was, is messages.Cause, n messages.EventNumber) *messages.Error
 		return messages.Refuse(messages.Conflict, "the id %q was used with other content, policy or schedule, at event %d: this %s was not applied; choose another id", is.ID, n, is.Type)
 	}
 	return nil
-}
-
-// turnToRead waits until few enough read beside the work.
-func (rt *Runtime) turnToRead(ctx context.Context) *messages.Error {
-	select {
-	case rt.reading <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return messages.Refuse(messages.Unavailable, "too many ask again for what was answered before: try again with the same id")
-	}
 }
 
 // frameAt reads the frame that holds event n: at sequence seq, or, if it is not there or seq is

@@ -147,8 +147,8 @@ func (r *review) rewrite(c *HookedCall, d turn.HookDecision, arguments json.RawM
 	switch {
 	case !json.Valid(arguments):
 		d.Do, d.Reason = turn.HookFailed, "its arguments for the call are not valid JSON"
-	case len(arguments) > r.rt.maxResult()/4:
-		d.Do, d.Reason = turn.HookFailed, fmt.Sprintf("its arguments for the call have %d bytes: the limit is %d", len(arguments), r.rt.maxResult()/4)
+	case len(arguments) > r.rt.maxResult/4:
+		d.Do, d.Reason = turn.HookFailed, fmt.Sprintf("its arguments for the call have %d bytes: the limit is %d", len(arguments), r.rt.maxResult/4)
 	default:
 		c.Arguments, d.Arguments = slices.Clone(arguments), string(arguments)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -50,8 +49,7 @@ type Config struct {
 	// again, the partitions that went elsewhere meanwhile must have stopped here. It
 	// is called from many goroutines and must not block. Nil: always.
 	MayAct func() bool
-	// MaxFrame is the largest frame that Log takes, in bytes. Zero: not known;
-	// it is learnt from what is refused.
+	// MaxFrame is the largest frame that Log takes, in bytes. Zero: eventlog.MaxFrame.
 	MaxFrame int
 	// IdleAfter is how long an agent with nothing to do stays in memory.
 	// Default five minutes.
@@ -116,15 +114,15 @@ type Runtime struct {
 	residents   residents
 	// reading bounds how many first answers are read from the log at once: many callers
 	// that ask again must not take its connection from agents at work.
-	reading chan struct{}
+	reading *semaphore.Weighted
 	writers writers
 	blobs   blobs
 	memory  *memory.Bound
 	// node and host are those of events of takeovers.
 	node, host string
-	// tooLarge is the size of the smallest frame that the log has refused for
-	// its size; 0: none.
-	tooLarge atomic.Int64
+	// maxText is how many bytes the texts of a frame may take together. maxResult is the largest
+	// result of a tool or model that fits into a frame with what follows from it.
+	maxText, maxResult int
 
 	saveEvery, saveAtEnd int // in events; negative: snapshots are neither written nor read
 	saving               *semaphore.Weighted
@@ -142,7 +140,7 @@ func pace(perSecond int) *rate.Limiter {
 // NewRuntime checks the definitions and stores each by its hash.
 func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 	r := &Runtime{
-		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: make(chan struct{}, readAtOnce),
+		dispatcher: newDispatcher(), activations: semaphore.NewWeighted(activationsAtOnce), reading: semaphore.NewWeighted(readAtOnce),
 		log: cfg.Log, kinds: make(map[string]*kind), observer: cfg.Observer, send: cfg.Send, purger: cfg.Purger, evidence: cfg.Evidence, electionTimeout: cfg.ElectionTimeout, lease: cmp.Or(cfg.Lease, DefaultLease), may: cfg.MayAct,
 		memory: cfg.Memory, node: cfg.Node, host: cfg.Host, residents: newResidents(cfg), pace: pace(cmp.Or(cfg.RecoverRate, DefaultRecoverRate)),
 		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
@@ -158,9 +156,8 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		r.may = func() bool { return true }
 	}
 	r.blobs = blobs{rt: r, most: cmp.Or(cfg.MaxPayload, DefaultMaxPayload)}
-	if cfg.MaxFrame > 0 {
-		r.refused(cfg.MaxFrame - frameRest)
-	}
+	r.maxText = cmp.Or(cfg.MaxFrame, eventlog.MaxFrame) - frameRest
+	r.maxResult = r.maxText / 3
 	if err := checkAgentTools(cfg); err != nil {
 		return nil, err
 	}

@@ -7,10 +7,6 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// maxResult is the largest result of a tool or model, in bytes, that fits into
-// a frame with what follows from it.
-const maxResult = 192 << 10
-
 // maxMessage is the longest text of an error that is kept, in bytes.
 const maxMessage = 16 << 10
 
@@ -99,27 +95,8 @@ func contentSize(c messages.Content) int {
 // those of the other events.
 const frameRest = 4 << 10
 
-// refused notes that the log refused a frame of so many bytes for its size.
-func (r *Runtime) refused(size int) {
-	for {
-		old := r.tooLarge.Load()
-		if old != 0 && old <= int64(size) || r.tooLarge.CompareAndSwap(old, int64(size)) {
-			return
-		}
-	}
-}
-
-// maxResult is the largest result of a tool or model, in bytes, that fits into
-// a frame with what follows from it.
-func (r *Runtime) maxResult() int {
-	if size := r.tooLarge.Load(); size != 0 {
-		return min(maxResult, int(size)/3)
-	}
-	return maxResult
-}
-
-// fits refuses a command that the log is known not to take: finding out once
-// more would stop what the agent is doing.
+// fits refuses a command that the log does not take: an append that is refused would stop what the
+// agent is doing.
 func (r *Runtime) fits(c messages.Command) *messages.Error {
 	if err := messages.Bounded(c); err != nil {
 		return messages.AsError(err)
@@ -138,12 +115,12 @@ func (r *Runtime) fits(c messages.Command) *messages.Error {
 			return messages.Refuse(messages.TooLarge, "what of the input must stand in the log itself (metadata, and parts of content that are small) has %d bytes: the limit is %d", size, messages.MaxBody)
 		}
 	case messages.Decide:
-		if limit := r.maxResult(); size > limit {
-			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, limit)
+		if size > r.maxResult {
+			return messages.Refuse(messages.TooLarge, "the result has %d bytes: the limit is %d", size, r.maxResult)
 		}
 	}
-	if limit := r.tooLarge.Load(); limit != 0 && int64(size) >= limit {
-		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, limit)
+	if size >= r.maxText {
+		return messages.Refuse(messages.TooLarge, "the %s has %d bytes: the log here takes less than %d", c.CommandType(), size, r.maxText)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (s *blobs) putLargest(ctx context.Context, a messages.AgentID, epoch messag
 		if fits() {
 			break
 		}
-		text := p.bytes()
+		text := p.text()
 		if len(text) > s.most {
 			return stored, fmt.Errorf("the answer has a part of %d bytes: the limit is %d", len(text), s.most)
 		}
@@ -122,37 +122,11 @@ func answerText(items []messages.Item) (answer string, last bool) {
 
 // payload is a field that may be stored as a blob.
 type payload struct {
-	text *string
-	raw  *json.RawMessage
-	blob **messages.Blob
-}
-
-// bytes returns what is stored: UTF-8, or JSON on one line.
-func (p payload) bytes() string {
-	if p.raw == nil {
-		return valid(*p.text)
-	}
-	var line bytes.Buffer
-	if json.Compact(&line, *p.raw) != nil {
-		return string(*p.raw)
-	}
-	return line.String()
-}
-
-func (p payload) size() int {
-	if p.raw == nil {
-		return len(*p.text)
-	}
-	return len(*p.raw)
-}
-
-// refer replaces the payload with a reference to the blob.
-func (p payload) refer(b *messages.Blob) {
-	if *p.blob = b; p.raw == nil {
-		*p.text = ""
-	} else {
-		*p.raw = nil
-	}
+	size int
+	// text returns what is stored: UTF-8, or JSON on one line.
+	text func() string
+	// refer replaces the field with a reference to the blob.
+	refer func(*messages.Blob)
 }
 
 // payloads returns the fields of items that are worth a blob, the largest first.
@@ -161,7 +135,7 @@ func payloads(items []messages.Item) (list []payload) {
 		it := &items[i]
 		list = append(list, contentPayloads(it.Content)...)
 		if len(it.Raw) > minOffload && it.RawBlob == nil && json.Valid(it.Raw) {
-			list = append(list, payload{raw: &it.Raw, blob: &it.RawBlob})
+			list = append(list, payload{len(it.Raw), func() string { return oneLine(it.Raw) }, func(b *messages.Blob) { it.Raw, it.RawBlob = nil, b }})
 		}
 	}
 	bySize(list)
@@ -176,7 +150,7 @@ func contentPayloads(c messages.Content) (list []payload) {
 			text = &p.Text
 		}
 		if len(*text) > minOffload && p.Blob == nil {
-			list = append(list, payload{text: text, blob: &p.Blob})
+			list = append(list, payload{len(*text), func() string { return valid(*text) }, func(b *messages.Blob) { *text, p.Blob = "", b }})
 		}
 	}
 	bySize(list)
@@ -184,7 +158,16 @@ func contentPayloads(c messages.Content) (list []payload) {
 }
 
 func bySize(list []payload) {
-	slices.SortStableFunc(list, func(a, b payload) int { return b.size() - a.size() })
+	slices.SortStableFunc(list, func(a, b payload) int { return b.size - a.size })
+}
+
+// oneLine returns JSON without white space around its values.
+func oneLine(raw json.RawMessage) string {
+	var line bytes.Buffer
+	if json.Compact(&line, raw) != nil {
+		return string(raw)
+	}
+	return line.String()
 }
 
 // inputSize returns what an input's content and metadata take in a frame; least is that with
@@ -193,7 +176,7 @@ func inputSize(in messages.Input) (size, least int) {
 	size = contentSize(in.Content) + len(in.Metadata)
 	least = size
 	for _, p := range contentPayloads(in.Content) {
-		least -= p.size() - refSize
+		least -= p.size - refSize
 	}
 	return size, least
 }

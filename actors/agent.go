@@ -206,12 +206,21 @@ func (a *agent) env() turn.Env {
 }
 
 // decide gives the machine a command or an outcome. A turn that begins with it, behind another
-// one, has the next definition.
+// one, has the next definition. One that the command itself begins is no succession: what comes
+// behind that in order may be about it.
 func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	before := a.state.Turn
 	events, err := a.state.Decide(env, what)
-	if t := a.state.Turn; before != nil && t != nil && t.ID != before.ID {
+	after := a.state.Turn
+	if after == nil || before != nil && before.ID == after.ID {
+		return events, err
+	}
+	a.succession = succession{}
+	if before != nil {
 		a.def = a.next
+		if _, begins := what.(messages.Input); !begins {
+			a.succession.ended = before.ID
+		}
 	}
 	return events, err
 }

@@ -67,7 +67,7 @@ func (c *modelCall) generate(ctx context.Context) (*providers.Response, *provide
 
 // call calls the model, with the hooks around it if there are any.
 func (c *modelCall) call(ctx context.Context) (*providers.Response, error) {
-	if c.review != nil && c.review.def.around {
+	if c.review != nil && c.review.def.around() {
 		return c.hooked(ctx)
 	}
 	return c.provide(ctx, ctx, &c.request)
@@ -110,7 +110,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 	asked := a.state.Turn.Model
 	m := a.def.models[asked.Model]
 	c := &modelCall{a: a, effect: e, provider: m.provider, request: a.request(e, m, nil, asked.ToolChoice), review: a.review()}
-	if a.def.around {
+	if a.def.around() {
 		c.request = copyRequest(c.request)
 	}
 	if a.rewritten != nil {
@@ -155,7 +155,7 @@ func (c *modelCall) unmade(err error) any {
 // answered returns what came of an answer, and what hooks and tools make of that.
 func (c *modelCall) answered(ctx context.Context, resp *providers.Response) any {
 	r := c.review
-	if r != nil && r.def.around {
+	if r != nil && r.def.around() {
 		if err := validAnswer(resp.Items); err != nil {
 			return c.failed(providers.AsError(err))
 		}

@@ -23,7 +23,7 @@ func (a *agent) beginTool(e turn.Effect) func() {
 	late := erred(call, "timeout", "the tool did not finish within %v and may still run", limit)
 	var h *hooking
 	most := limit + grace
-	if def.afterTool || def.around {
+	if def.afterTool() || def.around() {
 		asked := a.hooking()
 		h = &asked
 		most += time.Duration(len(h.hooks)) * sideLimit
@@ -76,7 +76,7 @@ func erred(c projections.CallState, kind, format string, args ...any) turn.ToolR
 // none.
 func (a *agent) useTool(ctx context.Context, e turn.Effect, c projections.CallState, def *definition, h *hooking) turn.ToolReturned {
 	r := a.runTool(ctx, e, c, def, h)
-	if h != nil && def.afterTool && ctx.Err() == nil {
+	if h != nil && def.afterTool() && ctx.Err() == nil {
 		seen, hooks := h.afterTool(ctx, HookedCall{c.ID, c.Tool, json.RawMessage(c.Arguments)}, HookedResult{Output: r.Output, Failed: r.Failed})
 		r.Output, r.Hooks = seen.Output, hooks
 	}

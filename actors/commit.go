@@ -127,7 +127,9 @@ func (a *agent) repliesTo(f *messages.Frame) []Reply {
 func (a *agent) appended(f *messages.Frame, size int, owed []Reply, sender *actor.PID) {
 	a.unsaved.add(f, size)
 	a.grown += size
-	a.succession.fold(f)
+	if a.succession.at.IsZero() {
+		a.succession.at = time.Now()
+	}
 	a.save(a.rt.saveEvery, snapshotShare)
 	now := Summarize(&a.state)
 	a.observe(func(o Observer) {
@@ -155,8 +157,11 @@ func (a *agent) owe(replies []Reply) {
 	}
 }
 
-// observe calls the observer; its panic is logged and goes no further.
+// observe calls the observer, if there is one; its panic is logged and goes no further.
 func (a *agent) observe(what func(Observer)) {
+	if a.rt.observer == nil {
+		return
+	}
 	_, _ = protect(a.log, func() (any, error) {
 		what(a.rt.observer)
 		return nil, nil

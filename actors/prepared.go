@@ -21,9 +21,18 @@ type definition struct {
 	tools  map[string]tool.Tool
 	specs  []providers.ToolSpec
 	hooks  []Hook // as they are asked
-	// reviews reports that answers are reviewed before they are recorded, around that hooks stand
-	// around calls, afterTool that they are asked about results.
-	reviews, around, afterTool bool
+	// reviews reports that hooks or tools are asked about answers before they are recorded.
+	reviews bool
+}
+
+// around reports whether hooks stand around calls.
+func (def *definition) around() bool {
+	return has(def.hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })
+}
+
+// afterTool reports whether hooks are asked about results of tools.
+func (def *definition) afterTool() bool {
+	return has(def.hooks, func(h Hook) bool { return h.AfterTool != nil })
 }
 
 // model is where a model is reached.
@@ -71,8 +80,6 @@ func prepare(ctx context.Context, cfg Config, d Definition) (*definition, error)
 		def.turn.Hooks = append(def.turn.Hooks, turn.TurnEnd)
 	}
 	def.reviews = has(d.Hooks, func(h Hook) bool { return h.AfterModel != nil || h.BeforeTools != nil || h.BeforeTool != nil })
-	def.around = has(d.Hooks, func(h Hook) bool { return h.AroundModel != nil || h.AroundTool != nil })
-	def.afterTool = has(d.Hooks, func(h Hook) bool { return h.AfterTool != nil })
 	for _, t := range d.Tools {
 		def.add(t)
 	}

@@ -28,7 +28,7 @@ type review struct {
 // review returns what an answer of the model is to be reviewed with; nil if no hook and no tool
 // is to be asked.
 func (a *agent) review() *review {
-	if !a.def.reviews && !a.def.around {
+	if !a.def.reviews && !a.def.around() {
 		return nil
 	}
 	r := &review{hooking: a.hooking(), def: a.def, used: a.state.Turn.CallIDs, denials: make(map[string]int)}

@@ -146,9 +146,6 @@ func NewRuntime(ctx context.Context, cfg Config) (*Runtime, error) {
 		saveEvery: cmp.Or(cfg.SnapshotEvery, DefaultSnapshotEvery), logger: cmp.Or(cfg.Logger, slog.Default()), saving: semaphore.NewWeighted(savesAtOnce),
 	}
 	r.saveAtEnd = min(snapshotAtEnd, r.saveEvery)
-	if r.observer == nil {
-		r.observer = unobserved{}
-	}
 	if r.send == nil {
 		r.send = func(context.Context, messages.AgentID, messages.Command) error { return errNoPost }
 	}
@@ -212,10 +209,3 @@ func (r *Runtime) Serves(kind string) error {
 
 // readAtOnce is how many first answers are read from the log at the same time.
 const readAtOnce = 8
-
-type unobserved struct{}
-
-func (unobserved) Committed(Commit)                        {}
-func (unobserved) Owed([]Reply)                            {}
-func (unobserved) Delta(Delta)                             {}
-func (unobserved) Fenced(messages.AgentID, messages.Epoch) {}

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -57,14 +56,15 @@ func (t tokens) take(ctx context.Context) (release func(), err error) {
 // taken returns what releases a token once, however often it is called. The end of ctx
 // releases it, too.
 func (t tokens) taken(ctx context.Context) (release func()) {
-	once := sync.OnceFunc(func() {
+	free := func() {
 		t.node.Release(1)
 		t.partition.Release(1)
-	})
-	stop := context.AfterFunc(ctx, once)
+	}
+	stop := context.AfterFunc(ctx, free)
 	return func() {
-		stop()
-		once()
+		if stop() { // else it was released
+			free()
+		}
 	}
 }
 

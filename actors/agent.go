@@ -43,11 +43,7 @@ type agent struct {
 	// tip is what the first reading begins with; nil: what it finds.
 	tip *eventlog.Tip
 
-	state   turn.State
-	tail    eventlog.Tail
-	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
-	replies replies
-	unsaved unsaved
+	replayed
 
 	outcomes outcomes
 	// broken is why the agent cannot act. Every command is refused with it. Nil: it can.

@@ -15,7 +15,7 @@ import (
 )
 
 // What headers say of an agent is compared with what its events make of it.
-func TestHeadsAreExamined(t *testing.T) { // A29
+func TestCheckHeads(t *testing.T) { // A29
 	log := memlog.New()
 	agent := func(key string, change func(*eventlog.Summary)) messages.AgentID {
 		t.Helper()

@@ -78,7 +78,7 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 	if !deep {
 		return nil, nil
 	}
-	l, err := replayed(ctx, log, s.Agent, upTo)
+	l, err := replayUpTo(ctx, log, s.Agent, upTo)
 	if l == nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func checkSnapshot(ctx context.Context, log snapshotLog, s doctor.Subject, deep 
 	return &doctor.Finding{Status: doctor.Fail, Event: upTo, Detail: fmt.Sprintf("the snapshot as of event %d is not what a replay up to there gives", upTo)}, nil
 }
 
-// replayed folds the agent's frames up to the one that ends with event upto. It returns nil if
+// replayUpTo folds the agent's frames up to the one that ends with event upto. It returns nil if
 // they are damaged, which CheckHeads reports, or encrypted.
-func replayed(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
+func replayUpTo(ctx context.Context, log eventlog.Reader, a messages.AgentID, upto messages.EventNumber) (*loading, error) {
 	l := &loading{}
 	err := l.apply(a, upto, log.Read(ctx, a, 0))
 	if damage := new(eventlog.DamageError); errors.As(err, &damage) || errors.Is(err, errSealed) {
@@ -108,7 +108,7 @@ func leftBehind(ctx context.Context, log snapshotLog, s doctor.Subject, _ bool) 
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	l, err := replayed(ctx, log, s.Agent, 0)
+	l, err := replayUpTo(ctx, log, s.Agent, 0)
 	if l == nil || l.state.Life.Deleted == nil { // it exists again
 		return nil, err
 	}

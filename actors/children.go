@@ -14,7 +14,7 @@ import (
 // has had no effect yet. The store may have lost it.
 const (
 	sendAgain     = time.Minute
-	sendAgainMost = time.Hour
+	sendAgainMost = 64 * sendAgain
 )
 
 var errNoPost = errors.New("nothing can be sent to other agents here (Config.Send)")
@@ -33,9 +33,7 @@ func (a *agent) send(e turn.Effect) (cancel func()) {
 				a.report(e, turn.MessageStored{ID: e.ID})
 				return
 			}
-			select {
-			case <-time.After(again):
-			case <-ctx.Done():
+			if pause(ctx, again) != nil {
 				return
 			}
 		}

@@ -65,7 +65,7 @@ func TestDrain(t *testing.T) { // A91 A22
 }
 
 // A drain that is called off: what waited for the next owner begins here.
-func TestStay(t *testing.T) { // A91
+func TestCancelDrain(t *testing.T) { // A91
 	s := actorstest.New(t, nil)
 	asked := scripted.NewGate()
 	once := toolOf("once", tool.Pause, func(context.Context) (string, error) { return "ran", nil })

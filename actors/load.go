@@ -11,13 +11,18 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// loading is what a replay builds up.
-type loading struct {
+// replayed is what an agent is by its log: what a replay of its frames builds up.
+type replayed struct {
 	state   turn.State
 	tail    eventlog.Tail
-	newest  uint64 // sequence of the newest frame
+	newest  uint64 // sequence of the newest frame; the tail's may be a foreign message's
 	replies replies
 	unsaved unsaved
+}
+
+// loading is a replay.
+type loading struct {
+	replayed
 	// first is the number of the first event that was read; 0 behind a snapshot.
 	first messages.EventNumber
 	// last is the newest frame; nil if it is that of the snapshot.
@@ -68,8 +73,7 @@ func (a *agent) load() {
 		a.fail(err)
 		return
 	}
-	a.state, a.tail, a.newest, a.replies, a.unsaved = l.state, l.tail, l.newest, l.replies, l.unsaved
-	a.size = 0 // not estimated
+	a.replayed, a.size = l.replayed, 0 // not estimated
 	if a.tail.Epoch > a.epoch {
 		a.log().Warn("an agent was not activated: by its log another node owns it", "newer", a.tail.Epoch)
 		a.fenced(a.tail.Epoch)

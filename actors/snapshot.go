@@ -156,8 +156,8 @@ func decodeSnapshot(id messages.AgentID, b []byte) (*loading, error) {
 	if state.Last != s.Tail.Last || s.Tail.Last == 0 {
 		return nil, fmt.Errorf("the state is as of event %d, the snapshot as of %d", state.Last, s.Tail.Last)
 	}
-	return &loading{
+	return &loading{replayed: replayed{
 		state: *state, tail: s.Tail, newest: s.Tail.Seq,
 		replies: s.Replies, unsaved: unsaved{size: len(b)},
-	}, nil
+	}}, nil
 }

@@ -543,9 +543,9 @@ type flipped struct {
 	purged atomic.Bool
 }
 
-func (l *flipped) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
+func (l *flipped) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
 	if l.purged.Load() {
-		return l.Log.Read(ctx, a, from)
+		return l.Log.ReadFrom(ctx, a, after)
 	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		yield(eventlog.Recorded{}, &eventlog.DamageError{Agent: a, Event: 1, Err: errors.New("a flipped bit")})

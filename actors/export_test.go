@@ -24,10 +24,10 @@ type Activation struct {
 
 // Load loads an agent; whole: from its whole log.
 func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Activation, error) {
-	var l *loading
+	l := &loading{}
 	var err error
 	if whole {
-		l, err = r.replay(ctx, a)
+		err = r.catchUp(ctx, a, l)
 	} else {
 		l, err = r.load(ctx, a, 0, nil)
 	}

@@ -62,7 +62,7 @@ var faults = []fault{
 		`a.act()`, ``},
 	{"answer a repeated command without its first answer", "(*Runtime).firstAnswer",
 		`projections.AnswerOf(f)`, `messages.Answer{N: f.Last()}`},
-	{"skip an event after a snapshot", "(*Runtime).loadOnce",
+	{"skip an event after a snapshot", "(*Runtime).catchUp",
 		`rt.log.ReadFrom(ctx, id, l.tail)`, `rt.log.Read(ctx, id, l.tail.Last+2)`},
 	{"leave a snapshot of what is not in the log yet", "(*agent).commit",
 		`tail := a.tail`, `tail := a.tail

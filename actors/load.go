@@ -123,9 +123,7 @@ var errNotTaken = errors.New("the agent is not one to take over, or must be aske
 func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.Epoch, known seen) (*loading, error) {
 	l := &loading{}
 	if tip.Last >= messages.EventNumber(rt.saveAtEnd) { // else there is most probably no snapshot
-		if saved, ok := rt.restore(ctx, tip.Agent, epoch); ok {
-			l = saved
-		}
+		l = rt.restore(ctx, tip.Agent, epoch)
 	}
 	if err := l.apply(tip.Agent, 0, rt.log.ReadTo(ctx, tip, l.tail)); err != nil {
 		return nil, err
@@ -140,16 +138,10 @@ func (rt *Runtime) loadTo(ctx context.Context, tip eventlog.Tip, epoch messages.
 // about that, all of them. A log that ends before what is known of it, from the snapshot too, is
 // damaged.
 func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch messages.Epoch, known seen) (*loading, error) {
-	snapshot := seen{source: "a snapshot was made at"}
-	if l, ok := rt.restore(ctx, id, epoch); ok {
-		snapshot.n, snapshot.seq, snapshot.at = l.tail.Last, l.tail.Seq, l.tail.Time
-		err := l.apply(id, 0, rt.log.ReadFrom(ctx, id, l.tail))
-		if err == nil {
-			var tail eventlog.Tail
-			if tail, err = rt.log.Tail(ctx, id); err == nil {
-				err = l.reach(id, tail)
-			}
-		}
+	l := rt.restore(ctx, id, epoch)
+	snapshot := seen{source: "a snapshot was made at", n: l.tail.Last, seq: l.tail.Seq, at: l.tail.Time}
+	if snapshot.n > 0 {
+		err := rt.catchUp(ctx, id, l)
 		if err == nil && l.tail.Epoch < epoch && l.last == nil && l.replies.any() {
 			l.last, err = rt.frameAt(ctx, id, l.tail.Last, l.newest) // to be sent again
 		}
@@ -158,40 +150,29 @@ func (rt *Runtime) loadOnce(ctx context.Context, id messages.AgentID, epoch mess
 		}
 		rt.logger.Debug("a snapshot does not fit the log; the whole log is read", id.LogAttr(epoch), "error", err)
 	}
-	l, err := rt.replay(ctx, id)
+	l = &loading{}
+	err := rt.catchUp(ctx, id, l)
+	if damage := new(eventlog.DamageError); errors.As(err, &damage) && rt.purgeDeleted(ctx, id) { // what lies before a tombstone does not matter
+		l = &loading{}
+		err = rt.catchUp(ctx, id, l)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return l, rt.whole(id, l.tail, known, snapshot)
 }
 
-// replay folds all of the agent's frames. Damage before a tombstone that is its newest frame
-// does not matter, and is removed.
-func (rt *Runtime) replay(ctx context.Context, id messages.AgentID) (*loading, error) {
-	l, err := rt.replayToTail(ctx, id)
-	if damage := new(eventlog.DamageError); errors.As(err, &damage) && rt.purgeDeleted(ctx, id) {
-		return rt.replayToTail(ctx, id)
-	}
-	return l, err
-}
-
-// replayToTail folds the agent's frames up to the tail, which is asked for first: the log of
-// a new agent is not read.
-func (rt *Runtime) replayToTail(ctx context.Context, id messages.AgentID) (*loading, error) {
-	l := &loading{}
+// catchUp folds the frames behind those that were folded, up to the tail that the log's leader
+// names. That is asked for first: the log of a new agent is not read. It takes from the tail what
+// no head can be: a foreign message behind it, which the fence must count.
+func (rt *Runtime) catchUp(ctx context.Context, id messages.AgentID, l *loading) error {
 	tail, err := rt.log.Tail(ctx, id)
-	if err != nil || tail.Seq == 0 {
-		return l, err
+	if err != nil || tail.Seq == 0 && l.tail.Frame == "" {
+		return err
 	}
-	if err := l.apply(id, 0, rt.log.Read(ctx, id, 0)); err != nil {
-		return nil, err
+	if err := l.apply(id, 0, rt.log.ReadFrom(ctx, id, l.tail)); err != nil {
+		return err
 	}
-	return l, l.reach(id, tail)
-}
-
-// reach checks that the frames read are all up to the tail that the log's leader names, and
-// takes from it what no head can be: a foreign message behind it, which the fence must count.
-func (l *loading) reach(id messages.AgentID, tail eventlog.Tail) error {
 	if tail.Frame != l.tail.Frame {
 		return messages.Refuse(messages.Unavailable, "agent %s was written to while it was being loaded: try again", id)
 	}

@@ -123,23 +123,23 @@ func (a *agent) saved(m savedAs) {
 	a.save(a.rt.saveEvery, snapshotShare) // it may be due again
 }
 
-// restore begins a loading with the newest snapshot, and reports whether there is one that can
-// be read. One that cannot is only logged at debug: the log has everything.
-func (rt *Runtime) restore(ctx context.Context, id messages.AgentID, epoch messages.Epoch) (l *loading, ok bool) {
+// restore begins a loading with the newest snapshot, or with nothing if there is none that can be
+// read. That is only logged at debug: the log has everything.
+func (rt *Runtime) restore(ctx context.Context, id messages.AgentID, epoch messages.Epoch) *loading {
 	if rt.saveEvery < 0 {
-		return nil, false
+		return &loading{}
 	}
 	b, err := rt.log.Snapshot(ctx, id, turn.SnapshotName())
-	if b == nil && err == nil {
-		return nil, false
-	}
-	if err == nil {
-		l, err = protect(nil, func() (*loading, error) { return decodeSnapshot(id, b) })
+	if err == nil && b != nil {
+		var l *loading
+		if l, err = protect(nil, func() (*loading, error) { return decodeSnapshot(id, b) }); err == nil {
+			return l
+		}
 	}
 	if err != nil {
 		rt.logger.Debug("a snapshot cannot be used", id.LogAttr(epoch), "error", err)
 	}
-	return l, err == nil
+	return &loading{}
 }
 
 // decodeSnapshot returns what is to be continued by the frames behind a snapshot.

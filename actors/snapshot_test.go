@@ -78,8 +78,11 @@ func (l *shelves) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, 
 	return tail, err
 }
 
-// ReadFrom goes on behind what it has read, for the same reason.
+// ReadFrom continues behind what it has read, for the same reason.
 func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	if after.Frame == "" {
+		l.set(func() { l.scans++ })
+	}
 	return func(yield func(eventlog.Recorded, error) bool) {
 		for again := true; again; {
 			again = false
@@ -93,15 +96,6 @@ func (l *shelves) ReadFrom(ctx context.Context, a messages.AgentID, after eventl
 			}
 		}
 	}
-}
-
-func (l *shelves) Read(ctx context.Context, a messages.AgentID, from messages.EventNumber) iter.Seq2[eventlog.Recorded, error] {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if from == 0 {
-		l.scans++
-	}
-	return l.Log.Read(ctx, a, from)
 }
 
 func (l *shelves) set(change func()) {

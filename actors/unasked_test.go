@@ -24,6 +24,11 @@ func (l *counting) Read(ctx context.Context, a messages.AgentID, from messages.E
 	return l.Log.Read(ctx, a, from)
 }
 
+func (l *counting) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.Tail) iter.Seq2[eventlog.Recorded, error] {
+	l.reads.Add(1)
+	return l.Log.ReadFrom(ctx, a, after)
+}
+
 // Messages that come again, by the thousand after a consumer was lost, cost the log nothing:
 // no one waits for their first answer. Other content is refused all the same. Nor is the log
 // of a new agent read, which has no tail.

@@ -34,11 +34,11 @@ type agent struct {
 
 	// backlog is what its partition admitted and it has not handled.
 	backlog *backlog
-	// activated releases the token for its activation. It may be called again.
-	activated func()
-	resident  resident
-	size      int // of the state when it was last estimated, in bytes
-	grown     int // bytes that were appended since
+	// token releases that of its activation. Nil: it was released.
+	token    func()
+	resident resident
+	size     int // of the state when it was last estimated, in bytes
+	grown    int // bytes that were appended since
 
 	// tip is what the first reading begins with; nil: what it finds.
 	tip *eventlog.Tip
@@ -151,10 +151,18 @@ func (a *agent) start(ctx actor.Context) {
 // handled notes that a message was handled.
 func (a *agent) handled(ctx actor.Context) {
 	if _, started := ctx.Message().(*actor.Started); !started || a.phase != active || a.backlog.empty() {
-		a.activated()
+		a.releaseToken()
 	}
 	if a.phase != ending {
 		a.rt.residents.note(&a.resident, a.memory(), a.idle())
+	}
+}
+
+// releaseToken lets another agent be activated.
+func (a *agent) releaseToken() {
+	if a.token != nil {
+		a.token()
+		a.token = nil
 	}
 }
 

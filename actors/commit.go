@@ -76,7 +76,7 @@ func stalls(report func(error)) func(error) {
 // The append is tried until the log answers; what was asked for under an id may be asked for
 // again.
 func (a *agent) stalled(sender *actor.PID, err error) {
-	a.activated() // its activation must not keep others waiting
+	a.releaseToken() // its activation must not keep others waiting
 	a.warn("the log does not take a frame; it is tried until it does", "error", err)
 	why := messages.Refuse(messages.Unavailable, "agent %s cannot write to its log now (%v): try again with the same id", a.id, err)
 	a.backlog.stall(why)

@@ -43,31 +43,19 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		in.ID = "prompt:" + ulid.Make().String()
 	}
 	feed, leave := g.Hub.follow(a)
-	after := eventNumber(r.Header.Get(messages.HeaderAfter))
+	s := &streaming{
+		g: g, agent: a, to: to, input: in.ID, scheduled: in.Scheduled(), after: eventNumber(r.Header.Get(messages.HeaderAfter)),
+		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to),
+	}
 	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Endpoint: "prompt"}.From(personOf(r))}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
 	streams := g.begin(func() {
 		defer leave()
 		waited := to.company(func() { to.say(chunk{"reprise.waiting", nil}) })
 		defer waited()
-		answer, err := (<-delivered)(g.ctx)
-		if err == nil && answer.Err != nil {
-			err = answer.Err
+		if answer := s.accepted(<-delivered); answer != nil {
+			s.run(answer, feed, waited)
 		}
-		if err != nil {
-			to.fail(g.why(err))
-			return
-		}
-		to.ack()
-		if in.Scheduled() { // nothing comes of it now
-			to.end(nats.NewMsg(r.Reply))
-			return
-		}
-		if !to.attentive {
-			waited()
-		}
-		s := &streaming{g: g, agent: a, to: to, input: in.ID, after: after, brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to)}
-		s.run(answer, feed, waited)
 	})
 	if !streams {
 		leave()
@@ -75,6 +63,25 @@ func (g *Gateway) prompt(r *nats.Msg) {
 		return
 	}
 	delivered <- g.Deliver(d)
+}
+
+// accepted waits for the answer to the input, and returns it if something is to be streamed. It is
+// no part of run: the stack that it takes is not kept while a model is waited for.
+func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, error)) *messages.Answer {
+	answer, err := delivered(s.g.ctx)
+	if err == nil && answer.Err != nil {
+		err = answer.Err
+	}
+	if err != nil {
+		s.to.fail(s.g.why(err))
+		return nil
+	}
+	s.to.ack()
+	if s.scheduled { // nothing comes of it now
+		s.to.end(nats.NewMsg(s.to.to))
+		return nil
+	}
+	return &answer
 }
 
 // parsePrompt reads plain text or a JSON envelope. Beyond the protocol the
@@ -124,7 +131,9 @@ type streaming struct {
 	agent messages.AgentID
 	to    *replying
 	input string
-	turn  messages.TurnID
+	// scheduled reports that the input comes later.
+	scheduled bool
+	turn      messages.TurnID
 	// after is the event up to which the caller knows everything already.
 	after messages.EventNumber
 	// brief reports that the caller wants no facts but the pauses and the end.
@@ -152,8 +161,11 @@ type streaming struct {
 
 // run sends everything of the input's turn until its end. What has come before is
 // told first; then waited is called.
-func (s *streaming) run(answer messages.Answer, feed *feed, waited func()) {
+func (s *streaming) run(answer *messages.Answer, feed *feed, waited func()) {
 	g := s.g
+	if !s.to.attentive {
+		waited()
+	}
 	w := &watcher{
 		log: g.Log, agent: s.agent, feed: feed, next: answer.N, fact: s.fact, told: s.tell, delta: s.delta,
 		quietAfter: keepAlive, quiet: s.quiet,

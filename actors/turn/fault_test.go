@@ -59,7 +59,7 @@ var faults = []fault{
 	{"a snapshot forgets the outbox", "(*State).Image",
 		`Work: s.Work`, `Work: func(w projections.Work) projections.Work { w.Outbox.Messages = nil; return w }(s.Work)`},
 	{"a snapshot forgets processed ids", "(*State).Image",
-		`s.processed.pack()`, `(&window{}).pack()`},
+		`s.processed.image()`, `window{}`},
 	{"record no id", "(*State).Record",
 		`processedBy(f); ok`, `processedBy(f); ok && f == nil`},
 	{"interrupt a later turn", "(*decision).stop",

@@ -25,11 +25,11 @@ type ProcessedError struct {
 	ID string
 	N  messages.EventNumber
 
-	digest uint64
+	digest uint32
 }
 
 // Same reports whether the command's content has this digest, as messages.CommandDigest
-// returns it, too.
+// returns it, too. It compares 32 bits.
 func (e *ProcessedError) Same(digest string) bool { return e.digest == digestBits(digest) }
 
 // Error names the id and the event.
@@ -48,11 +48,11 @@ func (s *State) Processed(id string) (messages.EventNumber, bool) {
 
 // repeated returns the refusal of a command whose id is in the window; nil if it is not.
 func (s *State) repeated(id string) *ProcessedError {
-	i := s.processed.find(id)
-	if i < 0 {
+	n, digest, ok := s.processed.find(id)
+	if !ok {
 		return nil
 	}
-	return &ProcessedError{id, s.processed.events[i], s.processed.digests[i]}
+	return &ProcessedError{id, n, digest}
 }
 
 // Record notes the command that a frame processed, and when it deleted the agent. Apply does
@@ -80,15 +80,29 @@ func processedBy(f *messages.Frame) (messages.EventNumber, bool) {
 	return f.First, true
 }
 
-// window holds the commands that were processed, oldest first. Its columns are only ever
-// appended to and cut at the front, so that a copy of it stays what it is. The zero value is
-// empty.
+// window holds the commands that were processed, oldest first, in the form in which a snapshot
+// holds them. Its columns are only ever appended to and cut at the front, so that a copy of it
+// stays what it is. The zero value is empty.
 type window struct {
-	hashes  []uint64 // of ids
-	digests []uint64 // of contents
-	events  []messages.EventNumber
-	times   []int64 // in seconds since 1970
+	// IDs holds for each command 64 bits of the hash of its id and 32 bits of its digest.
+	IDs []byte `json:"ids"`
+	// Steps holds for each command how far its event and its time are behind those of the one
+	// before: a uvarint of twice the first, with bit 0 set if a varint of the seconds follows.
+	Steps []byte `json:"steps"`
+	// Cut is the newest command that was cut off. Zero: none was.
+	Cut moment `json:"cut"`
+
+	newest moment
 }
+
+// moment is where and when a command was processed.
+type moment struct {
+	N    messages.EventNumber `json:"n"`
+	Time int64                `json:"time"` // in seconds since 1970
+}
+
+// idSize is how many bytes a command has in window.IDs.
+const idSize = 8 + 4
 
 // hashID is the first 64 bits of the SHA-256 of an id.
 func hashID(id string) uint64 {
@@ -96,64 +110,91 @@ func hashID(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// digestBits is the number that a digest is the hex of; 0 for none.
-func digestBits(digest string) uint64 {
+// digestBits are the first 32 bits of a digest, which is 16 digits of hex; 0 for none.
+func digestBits(digest string) uint32 {
 	n, _ := strconv.ParseUint(digest, 16, 64) // 0 for what no node has written
-	return n
+	return uint32(n >> 32)
 }
 
-// find returns where the id is in the columns; -1 if it is not.
-func (w *window) find(id string) int {
-	return slices.Index(w.hashes, hashID(id))
+// find returns the event and the digest of the command with this id, and reports whether there
+// is one.
+func (w *window) find(id string) (n messages.EventNumber, digest uint32, ok bool) {
+	hash := hashID(id)
+	for i := 0; i < len(w.IDs); i += idSize {
+		if binary.BigEndian.Uint64(w.IDs[i:]) == hash {
+			return w.at(i / idSize).N, binary.BigEndian.Uint32(w.IDs[i+8:]), true
+		}
+	}
+	return 0, 0, false
+}
+
+// at returns when the command with this index was processed.
+func (w *window) at(index int) moment {
+	m, steps := w.Cut, w.Steps
+	for range index + 1 {
+		m, steps, _ = m.step(steps)
+	}
+	return m
 }
 
 func (w *window) add(c messages.Cause, n messages.EventNumber, at time.Time) {
-	w.hashes, w.digests = append(w.hashes, hashID(c.ID)), append(w.digests, digestBits(c.Digest))
-	w.events, w.times = append(w.events, n), append(w.times, at.Unix())
-	old, oldest := 0, at.Add(-windowTime).Unix()
-	for len(w.hashes)-old > windowIDs && (w.times[old] < oldest || len(w.hashes)-old > windowMost) {
-		old++
+	w.IDs = binary.BigEndian.AppendUint64(w.IDs, hashID(c.ID))
+	w.IDs = binary.BigEndian.AppendUint32(w.IDs, digestBits(c.Digest))
+	last := w.newest
+	w.newest = moment{n, at.Unix()}
+	w.Steps = last.appendStep(w.Steps, w.newest)
+	for oldest := at.Add(-windowTime).Unix(); len(w.IDs) > windowIDs*idSize; w.IDs = w.IDs[idSize:] {
+		first, steps, _ := w.Cut.step(w.Steps)
+		if first.Time >= oldest && len(w.IDs) <= windowMost*idSize {
+			return
+		}
+		w.Cut, w.Steps = first, steps
 	}
-	w.hashes, w.digests, w.events, w.times = w.hashes[old:], w.digests[old:], w.events[old:], w.times[old:]
 }
 
-// pack returns the window for a snapshot: for each command its hash and its digest, then the
-// differences of event number and time to the one before.
-func (w *window) pack() []byte {
-	b := make([]byte, 0, 19*len(w.hashes))
-	n, at := messages.EventNumber(0), int64(0)
-	for i, hash := range w.hashes {
-		b = binary.BigEndian.AppendUint64(b, hash)
-		b = binary.BigEndian.AppendUint64(b, w.digests[i])
-		b = binary.AppendUvarint(b, uint64(w.events[i]-n))
-		b = binary.AppendVarint(b, w.times[i]-at)
-		n, at = w.events[i], w.times[i]
+// appendStep appends the step from m to the next command.
+func (m moment) appendStep(steps []byte, next moment) []byte {
+	more, later := uint64(next.N-m.N)<<1, next.Time-m.Time
+	if later == 0 {
+		return binary.AppendUvarint(steps, more)
 	}
-	return b
+	return binary.AppendVarint(binary.AppendUvarint(steps, more|1), later)
 }
 
-// unpackWindow reads what pack has written, and reports whether it could.
-func unpackWindow(b []byte) (w window, ok bool) {
-	n, at := messages.EventNumber(0), int64(0)
-	for len(b) > 0 {
-		if len(b) < 16 || len(w.hashes) == windowMost {
-			return window{}, false
-		}
-		hash, digest := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
-		b = b[8:]
-		more, size := binary.Uvarint(b[8:])
-		if size <= 0 {
-			return window{}, false
-		}
-		b = b[8+size:]
-		later, size := binary.Varint(b)
-		if size <= 0 {
-			return window{}, false
-		}
-		b = b[size:]
-		n, at = n+messages.EventNumber(more), at+later
-		w.hashes, w.digests = append(w.hashes, hash), append(w.digests, digest)
-		w.events, w.times = append(w.events, n), append(w.times, at)
+// step reads the first of the steps, which are behind m, and reports whether it could.
+func (m moment) step(steps []byte) (next moment, rest []byte, ok bool) {
+	more, size := binary.Uvarint(steps)
+	if size <= 0 {
+		return m, nil, false
 	}
-	return w, true
+	m.N, steps = m.N+messages.EventNumber(more>>1), steps[size:]
+	if more&1 == 0 {
+		return m, steps, true
+	}
+	later, size := binary.Varint(steps)
+	if size <= 0 {
+		return m, nil, false
+	}
+	m.Time += later
+	return m, steps[size:], true
+}
+
+// image returns a copy for a snapshot.
+func (w *window) image() window {
+	return window{IDs: slices.Clip(w.IDs), Steps: slices.Clip(w.Steps), Cut: w.Cut}
+}
+
+// restored returns the window that an image is of, and reports whether it is of one.
+func (w window) restored() (window, bool) {
+	if len(w.IDs)%idSize != 0 || len(w.IDs) > windowMost*idSize {
+		return window{}, false
+	}
+	m, steps, ok := w.Cut, w.Steps, true
+	for range len(w.IDs) / idSize {
+		if m, steps, ok = m.step(steps); !ok {
+			return window{}, false
+		}
+	}
+	w.newest = m
+	return w, len(steps) == 0
 }

@@ -3,6 +3,8 @@ package turn_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -68,6 +70,80 @@ func TestDeduplicationWindow(t *testing.T) { // A8
 				}
 			}
 		})
+	}
+}
+
+// TestWindowOfRandomCommands compares the window with a list of the commands, over events and
+// times that are a random distance apart, and across snapshots.
+func TestWindowOfRandomCommands(t *testing.T) { // A8, A27
+	type command struct {
+		id, digest string
+		n          messages.EventNumber
+		at         time.Time
+	}
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for seed := range uint64(3) {
+		dice := rand.New(rand.NewPCG(seed, 0))
+		apart := []int{20, 150, 400}[seed] // milliseconds, at most: the bound of the window is their number, or their age
+		var want []command
+		check := func(s *turn.State, id string, list []command) {
+			t.Helper()
+			i := slices.IndexFunc(list, func(c command) bool { return c.id == id })
+			var again *turn.ProcessedError
+			_, err := s.Decide(turn.Env{}, messages.SetState{ID: id, Patch: []byte(`{}`)})
+			switch known := errors.As(err, &again); {
+			case known != (i >= 0):
+				t.Fatalf("seed %d, %d commands: %s is in the window: %v, want %v", seed, len(list), id, known, i >= 0)
+			case known && (again.N != list[i].n || !again.Same(list[i].digest) || again.Same("00"+list[i].digest[2:])):
+				t.Fatalf("seed %d, %d commands: %+v, want %+v", seed, len(list), again, list[i])
+			}
+		}
+		s, now := &turn.State{}, start
+		for i := range 24_000 {
+			now = now.Add(time.Duration(dice.IntN(apart)-apart/20) * time.Millisecond) // at times back
+			if dice.IntN(5000) == 0 {
+				now = now.Add(5 * time.Minute)
+			}
+			var branch *turn.State
+			switch dice.IntN(200) {
+			case 0:
+				image, err := s.Image()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if branch, err = image.State(); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				var err error
+				if s, err = imaged(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := command{fmt.Sprint("c", i), fmt.Sprintf("%016x", dice.Uint64()|1<<63), s.Last + 1, now}
+			apply := func(s *turn.State, n messages.EventNumber, id, digest string) {
+				s.Apply(&messages.Frame{
+					First: n, Time: now, Events: slices.Repeat([]messages.Event{messages.CommandNoop{}}, 1+dice.IntN(3)*dice.IntN(40)),
+					Cause: messages.Cause{Type: "interrupt", ID: id, Endpoint: "ctl", Digest: digest},
+				})
+			}
+			apply(s, c.n, c.id, c.digest)
+			want = append(want, c)
+			for len(want) > 4096 && (want[0].at.Unix() < now.Add(-15*time.Minute).Unix() || len(want) > 16384) {
+				want = want[1:]
+			}
+			if branch != nil { // it shares no command with s that comes later
+				apply(branch, c.n+1000, "other", "")
+				check(branch, c.id, nil)
+				check(branch, want[0].id, want)
+				check(s, c.id, want)
+			}
+			if i%97 == 0 {
+				check(s, want[len(want)-1].id, want)
+				check(s, want[0].id, want)
+				check(s, fmt.Sprint("c", dice.IntN(i+2)), want)
+			}
+		}
 	}
 }
 

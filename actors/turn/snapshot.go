@@ -20,9 +20,10 @@ func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }
 // state only what never changes, so that it can be encoded while the state changes.
 // Its fields are for messages.EncodeSnapshot.
 type Image struct {
-	Rest    []byte               `json:"rest"` // a packed kept
-	History *projections.History `json:"history"`
-	Data    *projections.State   `json:"data"`
+	Rest      []byte               `json:"rest"` // a packed kept
+	Processed window               `json:"processed"`
+	History   *projections.History `json:"history"`
+	Data      *projections.State   `json:"data"`
 }
 
 // kept are the fields of a state that are packed as they are; what is volatile is left out.
@@ -31,17 +32,16 @@ type kept struct {
 	Work      projections.Work      `json:"work"`
 	Life      projections.Life      `json:"life"`
 	Decisions projections.Decisions `json:"decisions"`
-	Processed []byte                `json:"processed"` // a packed window
 }
 
 // Image returns the state as it is. It takes time for what the turn has become, and
 // a copy of as many words as history has items.
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
-		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions, Processed: s.processed.pack(),
+		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
 	})
 	data := s.Data
-	return Image{rest, s.History.Clone(), &data}, err
+	return Image{rest, s.processed.image(), s.History.Clone(), &data}, err
 }
 
 // errImage reports that an image holds no state.
@@ -58,7 +58,7 @@ func (im *Image) State() (*State, error) {
 	if err := messages.Unpack(im.Rest, &k); err != nil {
 		return nil, err
 	}
-	processed, ok := unpackWindow(k.Processed)
+	processed, ok := im.Processed.restored()
 	if !ok {
 		return nil, errImage
 	}

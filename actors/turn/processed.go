@@ -89,10 +89,9 @@ type window struct {
 	// Steps holds for each command how far its event and its time are behind those of the one
 	// before: a uvarint of twice the first, with bit 0 set if a varint of the seconds follows.
 	Steps []byte `json:"steps"`
-	// Cut is the newest command that was cut off. Zero: none was.
-	Cut moment `json:"cut"`
-
-	newest moment
+	// Cut is the newest command that was cut off, Newest that of all. Zero: there is none.
+	Cut    moment `json:"cut"`
+	Newest moment `json:"newest"`
 }
 
 // moment is where and when a command was processed.
@@ -132,7 +131,7 @@ func (w *window) find(id string) (n messages.EventNumber, digest uint32, ok bool
 func (w *window) at(index int) moment {
 	m, steps := w.Cut, w.Steps
 	for range index + 1 {
-		m, steps, _ = m.step(steps)
+		m, steps = m.step(steps)
 	}
 	return m
 }
@@ -140,11 +139,11 @@ func (w *window) at(index int) moment {
 func (w *window) add(c messages.Cause, n messages.EventNumber, at time.Time) {
 	w.IDs = binary.BigEndian.AppendUint64(w.IDs, hashID(c.ID))
 	w.IDs = binary.BigEndian.AppendUint32(w.IDs, digestBits(c.Digest))
-	last := w.newest
-	w.newest = moment{n, at.Unix()}
-	w.Steps = last.appendStep(w.Steps, w.newest)
+	last := w.Newest
+	w.Newest = moment{n, at.Unix()}
+	w.Steps = last.appendStep(w.Steps, w.Newest)
 	for oldest := at.Add(-windowTime).Unix(); len(w.IDs) > windowIDs*idSize; w.IDs = w.IDs[idSize:] {
-		first, steps, _ := w.Cut.step(w.Steps)
+		first, steps := w.Cut.step(w.Steps)
 		if first.Time >= oldest && len(w.IDs) <= windowMost*idSize {
 			return
 		}
@@ -161,40 +160,29 @@ func (m moment) appendStep(steps []byte, next moment) []byte {
 	return binary.AppendVarint(binary.AppendUvarint(steps, more|1), later)
 }
 
-// step reads the first of the steps, which are behind m, and reports whether it could.
-func (m moment) step(steps []byte) (next moment, rest []byte, ok bool) {
+// step returns the command behind m by the first of the steps, and the steps behind it. Bytes that
+// are no step lead to m and none.
+func (m moment) step(steps []byte) (next moment, rest []byte) {
 	more, size := binary.Uvarint(steps)
 	if size <= 0 {
-		return m, nil, false
+		return m, nil
 	}
-	m.N, steps = m.N+messages.EventNumber(more>>1), steps[size:]
+	next, rest = moment{m.N + messages.EventNumber(more>>1), m.Time}, steps[size:]
 	if more&1 == 0 {
-		return m, steps, true
+		return next, rest
 	}
-	later, size := binary.Varint(steps)
+	later, size := binary.Varint(rest)
 	if size <= 0 {
-		return m, nil, false
+		return m, nil
 	}
-	m.Time += later
-	return m, steps[size:], true
+	next.Time += later
+	return next, rest[size:]
 }
 
 // image returns a copy for a snapshot.
 func (w *window) image() window {
-	return window{IDs: slices.Clip(w.IDs), Steps: slices.Clip(w.Steps), Cut: w.Cut}
+	return window{slices.Clip(w.IDs), slices.Clip(w.Steps), w.Cut, w.Newest}
 }
 
-// restored returns the window that an image is of, and reports whether it is of one.
-func (w window) restored() (window, bool) {
-	if len(w.IDs)%idSize != 0 || len(w.IDs) > windowMost*idSize {
-		return window{}, false
-	}
-	m, steps, ok := w.Cut, w.Steps, true
-	for range len(w.IDs) / idSize {
-		if m, steps, ok = m.step(steps); !ok {
-			return window{}, false
-		}
-	}
-	w.newest = m
-	return w, len(steps) == 0
-}
+// valid reports whether a window that was decoded can be used.
+func (w *window) valid() bool { return len(w.IDs)%idSize == 0 && len(w.IDs) <= windowMost*idSize }

@@ -52,17 +52,13 @@ var errImage = errors.New("the image holds no state")
 // gives an error or a state.
 func (im *Image) State() (*State, error) {
 	var k kept
-	if im.History == nil || im.Data == nil {
+	if im.History == nil || im.Data == nil || !im.Processed.valid() {
 		return nil, errImage
 	}
 	if err := messages.Unpack(im.Rest, &k); err != nil {
 		return nil, err
 	}
-	processed, ok := im.Processed.restored()
-	if !ok {
-		return nil, errImage
-	}
 	return &State{
-		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data, processed: processed,
+		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data, processed: im.Processed,
 	}, nil
 }

@@ -341,10 +341,13 @@ func FuzzImage(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(im.Rest)
-	f.Add(im.Rest[:len(im.Rest)/2])
-	f.Fuzz(func(t *testing.T, rest []byte) {
+	ids, steps := im.Processed.IDs, im.Processed.Steps
+	f.Add(im.Rest, ids, steps)
+	f.Add(im.Rest[:len(im.Rest)/2], ids, steps)
+	f.Add(im.Rest, ids, []byte{0x83})
+	f.Fuzz(func(t *testing.T, rest, ids, steps []byte) {
 		im := turn.Image{Rest: rest, History: &projections.History{}, Data: &projections.State{}}
+		im.Processed.IDs, im.Processed.Steps = ids, steps
 		s, err := im.State()
 		if err != nil {
 			return
@@ -353,6 +356,9 @@ func FuzzImage(f *testing.F) {
 		s.Open()
 		s.Due()
 		s.Effects()
+		s.Processed("x")
+		s.Record(&messages.Frame{First: 7, Cause: messages.Cause{Endpoint: "ctl", ID: "y"}, Events: make([]messages.Event, 1)})
+		s.Processed("y")
 		if _, err := s.Image(); err != nil {
 			t.Errorf("what was decoded does not encode: %v", err)
 		}

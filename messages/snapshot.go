@@ -22,14 +22,13 @@ const snapshotFormat = 1
 //
 // The entry sum comes last and is always 9 bytes long.
 func EncodeSnapshot(a AgentID, name string, v any) ([]byte, error) {
-	packed, err := Pack(v)
-	if err != nil {
+	var buf bytes.Buffer
+	buf.Write(snapshotHead)
+	if err := codec.MarshalTo(&buf, v); err != nil {
 		return nil, fmt.Errorf("snapshot %s of %s: %w", name, a, err)
 	}
-	b := make([]byte, 0, len(packed)+len(snapshotHead)+sumSize)
-	b = append(append(b, snapshotHead...), packed...)
-	sum := snapshotSum(a, name, b)
-	return binary.BigEndian.AppendUint32(append(b, sumEntry...), sum), nil
+	sum := snapshotSum(a, name, buf.Bytes())
+	return binary.BigEndian.AppendUint32(append(buf.Bytes(), sumEntry...), sum), nil
 }
 
 // snapshotHead is a snapshot up to its value: a map of three, the format, the

@@ -4,22 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Clone returns a copy that events applied to h do not change. It shares with h what neither
-// changes: the texts and the items.
-func (h *History) Clone() *History {
-	c := *h
-	c.entries, c.waiting, c.open = slices.Clone(h.entries), slices.Clone(h.waiting), slices.Clone(h.open)
-	c.shown = nil
-	return &c
-}
-
-// storedHistory is a History in its binary form. Most of what entries hold is in
-// Packed, entry by entry:
+// storedHistory is what the binary form of a History begins with, after its length. Behind it
+// are the entries, then those that are withheld:
 //
 //	1 byte   form, mark << 3, and sameTurn if the turn is that of the entry before
 //	varint   event number, less the one before
@@ -32,7 +22,6 @@ func (h *History) Clone() *History {
 // Other entries of form whole take the next of Items.
 type storedHistory struct {
 	Entries int             `json:"entries"`
-	Packed  []byte          `json:"packed"`
 	Items   []messages.Item `json:"items"`
 	Waiting []storedInput   `json:"waiting"`
 	Open    []storedCall    `json:"open"`
@@ -41,7 +30,7 @@ type storedHistory struct {
 	Compacted messages.EventNumber `json:"compacted"`
 	Omitted   int                  `json:"omitted"`
 	Continued []messages.TurnID    `json:"continued"`
-	// The last Withheld of the entries are those of the turn Removed.
+	// Withheld is how many entries of the turn Removed are withheld.
 	Withheld int                  `json:"withheld"`
 	Removed  messages.TurnID      `json:"removed"`
 	Gone     []string             `json:"gone"` // names of calls
@@ -81,14 +70,45 @@ func (h *History) MarshalBinary() ([]byte, error) {
 	if h.removed != nil {
 		removed = *h.removed
 	}
-	entries := slices.Concat(h.entries, removed.entries)
 	s := storedHistory{
-		Entries: len(entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued,
+		Entries: len(h.entries), Size: h.size, Compacted: h.compacted, Omitted: h.omitted, Continued: h.continued,
 		Withheld: len(removed.entries), Removed: removed.turn, Gone: removed.calls, Accepted: h.accepted, Refused: h.refused, Digested: h.digested, Sum: h.sum[:],
 	}
+	for _, w := range h.waiting {
+		s.Waiting = append(s.Waiting, storedInput{w.id, w.content})
+	}
+	for _, o := range h.open {
+		s.Open = append(s.Open, storedCall{o.turn, o.index})
+	}
+	size := 0 // of the entries, about
+	for _, list := range [...][]entry{h.entries, removed.entries} {
+		for i := range list {
+			e := &list[i]
+			size += 8 + len(e.text) + len(e.call)
+			if i == 0 || e.turn != list[i-1].turn {
+				size += len(e.turn)
+			}
+			switch {
+			case e.form != whole:
+			case isPlainCall(e.item):
+				size += len(e.item.CallID) + len(e.item.Name) + len(e.item.Arguments) + len(e.item.ID)
+			default:
+				s.Items = append(s.Items, *e.item)
+			}
+		}
+	}
+	head, err := messages.Pack(&s)
+	if err != nil {
+		return nil, err
+	}
+	b := packText(make([]byte, 0, len(head)+binary.MaxVarintLen64+size), string(head))
+	return packEntries(packEntries(b, h.entries), removed.entries), nil
+}
+
+// packEntries appends the entries, but for whole items.
+func packEntries(b []byte, entries []entry) []byte {
 	var turn messages.TurnID
 	var last messages.EventNumber
-	s.Packed = make([]byte, 0, h.packed())
 	for i := range entries {
 		e := &entries[i]
 		plain := e.form == whole && isPlainCall(e.item)
@@ -99,42 +119,25 @@ func (h *History) MarshalBinary() ([]byte, error) {
 		if e.turn == turn {
 			head |= sameTurn
 		}
-		s.Packed = binary.AppendVarint(append(s.Packed, head), int64(e.n)-int64(last))
+		b = binary.AppendVarint(append(b, head), int64(e.n)-int64(last))
 		if e.turn != turn {
-			s.Packed = packText(s.Packed, string(e.turn))
+			b = packText(b, string(e.turn))
 		}
 		turn, last = e.turn, e.n
 		switch {
 		case plain:
 			for _, text := range [...]string{string(e.item.CallID), e.item.Name, e.item.Arguments, e.item.ID} {
-				s.Packed = packText(s.Packed, text)
+				b = packText(b, text)
 			}
 			continue
 		case e.form == whole:
-			s.Items = append(s.Items, *e.item)
 			continue
 		case e.form == result:
-			s.Packed = packText(s.Packed, string(e.call))
+			b = packText(b, string(e.call))
 		}
-		s.Packed = packText(s.Packed, e.text)
+		b = packText(b, e.text)
 	}
-	for _, w := range h.waiting {
-		s.Waiting = append(s.Waiting, storedInput{w.id, w.content})
-	}
-	for _, o := range h.open {
-		s.Open = append(s.Open, storedCall{o.turn, o.index})
-	}
-	return messages.Pack(&s)
-}
-
-// packed estimates how many bytes the entries take. It is not their size: a blob is shown and
-// not held.
-func (h *History) packed() int {
-	n := 16 * len(h.entries)
-	for i := range h.entries {
-		n += len(h.entries[i].text) + len(h.entries[i].call)
-	}
-	return n
+	return b
 }
 
 func packText(b []byte, text string) []byte {
@@ -147,31 +150,30 @@ var errHistory = errors.New("the bytes hold no history")
 // UnmarshalBinary reads what MarshalBinary has written. An error leaves h as it
 // was.
 func (h *History) UnmarshalBinary(b []byte) error {
+	size, width := binary.Uvarint(b)
+	if width <= 0 || size > uint64(len(b)-width) {
+		return errHistory
+	}
 	var s storedHistory
-	if err := messages.Unpack(b, &s); err != nil {
+	b = b[width:]
+	if err := messages.Unpack(b[:size], &s); err != nil {
 		return err
 	}
 	n := History{
 		size: s.Size, compacted: s.Compacted, omitted: s.Omitted, continued: s.Continued, digested: s.Digested,
 		accepted: s.Accepted, refused: s.Refused,
 	}
-	if s.Withheld < 0 || s.Withheld > s.Entries || s.Digested < 0 || s.Digested > s.Entries-s.Withheld || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
+	r := entryReader{b: b[size:], items: s.Items}
+	n.entries = r.entries(s.Entries)
+	withheldOnes := r.entries(s.Withheld)
+	if r.failed || len(r.b) > 0 || len(r.items) > 0 || s.Digested < 0 || s.Digested > s.Entries || s.Size < 0 || copy(n.sum[:], s.Sum) != sha256.Size {
 		return errHistory
 	}
-	if err := n.unpack(&s); err != nil {
-		return err
+	if s.Removed != "" || s.Withheld > 0 || len(s.Gone) > 0 {
+		n.removed = &withheld{turn: s.Removed, entries: withheldOnes, calls: s.Gone}
 	}
 	for _, w := range s.Waiting {
 		n.waiting = append(n.waiting, waitingInput{w.ID, w.Content})
-	}
-	if s.Removed != "" || s.Withheld > 0 || len(s.Gone) > 0 {
-		n.removed = &withheld{turn: s.Removed, calls: s.Gone}
-	}
-	if at := s.Entries - s.Withheld; s.Withheld > 0 {
-		n.removed.entries = slices.Clone(n.entries[at:])
-		if n.entries = n.entries[:at:at]; at == 0 {
-			n.entries = nil
-		}
 	}
 	for _, o := range s.Open {
 		if o.Index < 0 || o.Index >= len(n.entries) || n.entries[o.Index].form != result {
@@ -183,96 +185,99 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// unpack reads the entries.
-func (h *History) unpack(s *storedHistory) error {
-	if s.Entries < 0 || s.Entries > len(s.Packed) {
-		return errHistory
+// entryReader reads from the front of b, and takes whole items from the front of items. Once it
+// has failed, what it returns means nothing.
+type entryReader struct {
+	b      []byte
+	items  []messages.Item
+	block  string // the front of b
+	failed bool
+}
+
+// blockSize is how many bytes a history that was read copies at a time: its texts are parts of
+// these copies, and each that stays when others go keeps no more than its block in memory.
+const blockSize = 4 << 10
+
+// entries reads n entries.
+func (r *entryReader) entries(n int) []entry {
+	if n < 0 || n > len(r.b) { // each has a byte at least
+		r.failed = true
+		return nil
 	}
-	if s.Entries > 0 {
-		h.entries = make([]entry, s.Entries)
+	if n == 0 {
+		return nil
 	}
-	r, items, call := packedReader{b: s.Packed}, s.Items, &messages.Item{}
+	entries := make([]entry, n)
 	var turn messages.TurnID
 	var last messages.EventNumber
-	for i := range h.entries {
-		e := &h.entries[i]
+	for i := range entries {
+		e := &entries[i]
 		head := r.byte()
 		e.form, e.mark = form(head&(1<<formBits-1)), mark(head&^sameTurn>>formBits)
-		if e.form > plainCall || e.mark > noted {
-			return errHistory
-		}
 		last += messages.EventNumber(r.varint())
 		if head&sameTurn == 0 {
 			turn = messages.TurnID(r.text())
 		}
 		e.n, e.turn = last, turn
-		switch e.form {
-		case whole:
-			if len(items) == 0 {
-				return errHistory
-			}
-			item := items[0] // on its own: it may outlive the others
-			e.item, items = &item, items[1:]
-			continue
-		case plainCall:
-			call = r.call(call)
-			e.form, e.item = whole, call
-			continue
-		case result:
-			e.call = messages.CallID(r.text())
+		switch {
+		case e.mark > noted || e.form > plainCall || e.form == whole && len(r.items) == 0:
+			r.failed = true
+		case e.form == whole:
+			item := r.items[0] // on its own: it may outlive the others
+			e.item, r.items = &item, r.items[1:]
+		case e.form == plainCall:
+			e.form = whole
+			e.item = &messages.Item{Type: messages.ItemCall, CallID: messages.CallID(r.text()), Name: r.text(), Arguments: r.text(), ID: r.text()}
+		case e.form == result:
+			e.call, e.text = messages.CallID(r.text()), r.text()
+		default:
+			e.text = r.text()
 		}
-		e.text = r.text()
+		if r.failed {
+			return nil
+		}
 	}
-	if r.short || len(r.b) > 0 || len(items) > 0 {
-		return errHistory
-	}
-	return nil
+	return entries
 }
 
-// packedReader reads from the front of b. Past its end it returns zeros, and is short.
-type packedReader struct {
-	b     []byte
-	short bool
-}
-
-func (r *packedReader) byte() byte {
+func (r *entryReader) byte() byte {
 	if len(r.b) == 0 {
-		r.short = true
+		r.failed = true
 		return 0
 	}
 	c := r.b[0]
-	r.b = r.b[1:]
+	r.skip(1)
 	return c
 }
 
-func (r *packedReader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.short, r.b = true, nil
+func (r *entryReader) varint() int64 {
+	v, width := binary.Varint(r.b)
+	if width <= 0 {
+		r.failed = true
 		return 0
 	}
-	r.b = r.b[n:]
+	r.skip(width)
 	return v
 }
 
-// call reads a plain call. One with the name of the call before it shares its string.
-func (r *packedReader) call(before *messages.Item) *messages.Item {
-	item := &messages.Item{Type: messages.ItemCall, CallID: messages.CallID(r.text()), Name: r.text(), Arguments: r.text(), ID: r.text()}
-	if item.Name == before.Name {
-		item.Name = before.Name
-	}
-	return item
-}
-
-func (r *packedReader) text() string {
-	size, n := binary.Uvarint(r.b)
-	if n <= 0 || size > uint64(len(r.b)-n) {
-		r.short, r.b = true, nil
+func (r *entryReader) text() string {
+	size, width := binary.Uvarint(r.b)
+	if width <= 0 || size > uint64(len(r.b)-width) {
+		r.failed = true
 		return ""
 	}
-	text := string(r.b[n : n+int(size)])
-	r.b = r.b[n+int(size):]
+	r.skip(width)
+	if n := int(size); len(r.block) < n {
+		r.block = string(r.b[:min(max(n, blockSize), len(r.b))])
+	}
+	text := r.block[:size]
+	r.skip(int(size))
 	return text
+}
+
+// skip passes over the next n bytes.
+func (r *entryReader) skip(n int) {
+	r.b, r.block = r.b[n:], r.block[min(n, len(r.block)):]
 }
 
 // MarshalBinary writes the state for UnmarshalBinary: no bytes if no patch has

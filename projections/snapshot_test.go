@@ -132,18 +132,43 @@ func TestHistoryBinaryKeepsAllOfACall(t *testing.T) { // A87
 	}
 }
 
-// A clone stays as it is.
-func TestHistoryClone(t *testing.T) {
-	events := manyEvents(5)
-	h := told(events[:len(events)-6]...)
-	clone := h.Clone()
-	before := lines(clone)
-	for i, ev := range events[len(events)-6:] {
-		h.Apply(messages.EventNumber(len(events)-5+i), ev)
+// Texts of all sizes are read as they were, and those that stay when others go do not keep the
+// others in memory.
+func TestHistoryBinaryOfTexts(t *testing.T) { // A27
+	var events []messages.Event
+	for i, size := range []int{0, 1, blockSize - 1, blockSize, blockSize + 1, 3 * blockSize, 7, blockSize / 2, blockSize/2 - 3, 1} {
+		turn := messages.TurnID(fmt.Sprint("t", i))
+		events = append(events, started(turn), answer(turn, strings.Repeat(string(rune('a'+i)), size), "c"), done(turn, "c", strings.Repeat("x", size)), messages.TurnCompleted{Turn: turn})
 	}
-	if lines(clone) != before || lines(h) == before {
-		t.Error("a clone went on with what it was made of")
+	h := told(events...)
+	if got, want := lines(restored(t, h)), lines(h); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+
+	h = told(ordinaryTurns(5000)...)
+	read := restored(t, h)
+	read.Apply(40_000, messages.HistoryCompacted{Upto: h.entries[len(h.entries)-5].n, Text: "what went before", How: "summary"})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	runtime.KeepAlive(read)
+	read = nil
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if held := int64(before.HeapAlloc) - int64(after.HeapAlloc); held > 100<<10 {
+		t.Errorf("a history of 5 items that stood behind 20,000 holds %d bytes", held)
+	}
+	runtime.KeepAlive(h)
+}
+
+// ordinaryTurns are turns of four items.
+func ordinaryTurns(n int) (events []messages.Event) {
+	for i := range n {
+		turn, in, call := messages.TurnID(fmt.Sprint("t", i)), fmt.Sprint("u", i), messages.CallID(fmt.Sprint("call_", i))
+		events = append(events, input(in, "What is 17 times 19, and why?"), started(turn, in), answer(turn, "", call), done(turn, call, "323"),
+			answer(turn, "It is 323, since 17 times 20 is 340, and 17 less is 323."), messages.TurnCompleted{Turn: turn})
+	}
+	return events
 }
 
 func TestStateBinary(t *testing.T) { // A87
@@ -190,7 +215,7 @@ func FuzzHistoryBinary(f *testing.F) {
 
 // BenchmarkHistoryBinary stores and reads a history of 1,000 items.
 func BenchmarkHistoryBinary(b *testing.B) {
-	h := told(manyEvents(220)...)
+	h := told(ordinaryTurns(250)...)
 	stored, err := h.MarshalBinary()
 	if err != nil {
 		b.Fatal(err)
@@ -211,12 +236,7 @@ func BenchmarkHistoryBinary(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(h.Len()), "items")
-	})
-	b.Run("clone", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			h.Clone()
-		}
+		b.ReportMetric(float64(len(stored)), "bytes")
 	})
 }
 

@@ -20,10 +20,10 @@ func SnapshotName() string { return fmt.Sprintf("turn-%d", FoldVersion) }
 // state only what never changes, so that it can be encoded while the state changes.
 // Its fields are for messages.EncodeSnapshot.
 type Image struct {
-	Rest      []byte               `json:"rest"` // a packed kept
-	Processed window               `json:"processed"`
-	History   *projections.History `json:"history"`
-	Data      *projections.State   `json:"data"`
+	Rest      []byte             `json:"rest"` // a packed kept
+	Data      *projections.State `json:"data"`
+	Processed window             `json:"processed"`
+	History   []byte             `json:"history"` // in its binary form
 }
 
 // kept are the fields of a state that are packed as they are; what is volatile is left out.
@@ -35,13 +35,17 @@ type kept struct {
 }
 
 // Image returns the state as it is. It takes time for what the turn has become, and
-// a copy of as many words as history has items.
+// a copy of the texts of history.
 func (s *State) Image() (Image, error) {
 	rest, err := messages.Pack(&kept{
 		Last: s.Last, Work: s.Work, Life: s.Life, Decisions: s.Decisions,
 	})
+	if err != nil {
+		return Image{}, err
+	}
 	data := s.Data
-	return Image{rest, s.processed.image(), s.History.Clone(), &data}, err
+	history, err := s.History.MarshalBinary()
+	return Image{rest, &data, s.processed.image(), history}, err
 }
 
 // errImage reports that an image holds no state.
@@ -51,14 +55,16 @@ var errImage = errors.New("the image holds no state")
 // way. The image must not be used after that. An image that was decoded from strange bytes
 // gives an error or a state.
 func (im *Image) State() (*State, error) {
-	var k kept
-	if im.History == nil || im.Data == nil || !im.Processed.valid() {
+	if im.Data == nil || !im.Processed.valid() {
 		return nil, errImage
 	}
+	var k kept
 	if err := messages.Unpack(im.Rest, &k); err != nil {
 		return nil, err
 	}
-	return &State{
-		Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, History: *im.History, Data: *im.Data, processed: im.Processed,
-	}, nil
+	s := &State{Last: k.Last, Work: k.Work, Life: k.Life, Decisions: k.Decisions, Data: *im.Data, processed: im.Processed}
+	if err := s.History.UnmarshalBinary(im.History); err != nil {
+		return nil, err
+	}
+	return s, nil
 }

@@ -341,12 +341,12 @@ func FuzzImage(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ids, steps := im.Processed.IDs, im.Processed.Steps
+	ids, steps, history := im.Processed.IDs, im.Processed.Steps, im.History
 	f.Add(im.Rest, ids, steps)
 	f.Add(im.Rest[:len(im.Rest)/2], ids, steps)
 	f.Add(im.Rest, ids, []byte{0x83})
 	f.Fuzz(func(t *testing.T, rest, ids, steps []byte) {
-		im := turn.Image{Rest: rest, History: &projections.History{}, Data: &projections.State{}}
+		im := turn.Image{Rest: rest, History: history, Data: &projections.State{}}
 		im.Processed.IDs, im.Processed.Steps = ids, steps
 		s, err := im.State()
 		if err != nil {

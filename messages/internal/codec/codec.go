@@ -95,15 +95,20 @@ func Unmarshal(b []byte, v any, strict bool) error {
 // named by their json tags.
 func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
-	buf.Grow(1024) // most frames fit
-	e := msgpack.GetEncoder()
-	defer msgpack.PutEncoder(e)
-	e.Reset(&buf)
-	e.SetCustomStructTag("json")
-	e.UseCompactInts(true)
-	e.UseCompactFloats(true)
-	if err := e.Encode(v); err != nil {
+	if err := MarshalTo(&buf, v); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil
+}
+
+// MarshalTo writes v to buf as Marshal returns it.
+func MarshalTo(buf *bytes.Buffer, v any) error {
+	buf.Grow(1024) // most frames fit
+	e := msgpack.GetEncoder()
+	defer msgpack.PutEncoder(e)
+	e.Reset(buf)
+	e.SetCustomStructTag("json")
+	e.UseCompactInts(true)
+	e.UseCompactFloats(true)
+	return e.Encode(v)
 }

@@ -117,7 +117,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 		c.request = *a.rewritten
 		c.request.Agent, c.request.Call = a.id, e.Call
 	}
-	missing := a.missing
+	missing, asIs := a.missing, a.rewritten == nil && !a.state.History.HasBlobs()
 	a.rewritten, a.missing = nil, nil
 	above := subscribers(a.state.Turn.Callers)
 	c.failed = func(err *providers.Error) any { return c.erred(err) }
@@ -131,7 +131,7 @@ func (a *agent) beginModel(e turn.Effect) func() {
 		if wait(ctx) != nil {
 			return nil // its outcome is not awaited
 		}
-		if missing == nil {
+		if missing == nil && !asIs {
 			c.request.Items, missing = a.rt.blobs.show(ctx, a.id, c.request.Items, most)
 		}
 		if missing != nil { // it could not be made

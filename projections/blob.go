@@ -29,19 +29,20 @@ const (
 )
 
 // SizeShown returns Size where a model is shown at most so many bytes of each blob, 0 for the
-// default, and of all of them as much as a request shows. Unlike Size it walks the history, if
-// most is not the default or there is much to show.
+// default, and of all of them as much as a request shows. Unlike Size it walks the history from
+// its first blob on, if most is not the default or there is much to show.
 func (h *History) SizeShown(most int) int {
 	if most == 0 {
 		most = DefaultShow
 	}
 	inAll := max(ShowInAll, most)
-	if most == DefaultShow && h.size <= inAll {
+	if most == DefaultShow && h.size <= inAll || !h.HasBlobs() {
 		return h.size
 	}
 	size, left := h.size, int64(inAll)
-	for i := range slices.Backward(h.entries) {
-		e := &h.entries[i]
+	blobs := h.entries[h.plain:]
+	for i := range slices.Backward(blobs) {
+		e := &blobs[i]
 		for b := range textsOf(e.item) {
 			size += shownOf(b, most)
 			left -= min(b.Size, int64(most))
@@ -54,6 +55,17 @@ func (h *History) SizeShown(most int) int {
 		}
 	}
 	return size
+}
+
+// HasBlobs reports whether an item refers to a blob. Each item is looked at once.
+func (h *History) HasBlobs() bool {
+	for h.plain < len(h.entries) {
+		if item := h.entries[h.plain].item; item != nil && item.HasBlob() {
+			return true
+		}
+		h.plain++
+	}
+	return false
 }
 
 // textsOf yields the blobs of an item whose text is shown; nil has none.

@@ -112,3 +112,18 @@ func TestSizeOfManyBlobs(t *testing.T) { // A17, A36
 		}
 	}
 }
+
+// What is known of items that went is not taken for the others.
+func TestBlobsBehindCompaction(t *testing.T) { // A36
+	h := blobbed(func(text string) (string, *messages.Blob) { return text, nil })
+	if h.HasBlobs() {
+		t.Error("a history of texts has blobs")
+	}
+	h.Apply(8, messages.HistoryCompacted{Upto: 7, Text: "what went before", How: messages.CompactSummary})
+	ref := &messages.Blob{SHA256: messages.DigestOf(nil), Size: 1}
+	h.Apply(9, messages.InputAccepted{Input: "u9", Content: messages.Content{{Type: "text", Blob: ref}}})
+	h.Apply(10, messages.TurnStarted{Turn: "t10", Inputs: []string{"u9"}})
+	if !h.HasBlobs() {
+		t.Error("an item that came after a compaction has a blob")
+	}
+}

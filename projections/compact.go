@@ -191,5 +191,5 @@ func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) 
 	for i := range h.open {
 		h.open[i].index -= gone
 	}
-	h.compacted, h.shown, h.digested, h.sum = n, nil, 0, [sha256.Size]byte{}
+	h.compacted, h.shown, h.plain, h.digested, h.sum = n, nil, 0, 0, [sha256.Size]byte{}
 }

@@ -34,6 +34,8 @@ type History struct {
 	// shown are the items of the first len(shown) entries, kept so that model calls do
 	// not build them again. They hold no marks.
 	shown []messages.Item
+	// plain is how many of the first entries are known to have no blob.
+	plain int
 
 	digested int // entries that sum covers
 	sum      [sha256.Size]byte
@@ -266,6 +268,7 @@ func (h *History) outcome(n messages.EventNumber, turn messages.TurnID, call mes
 	e.n, e.text = n, r.text
 	if r.blob != nil {
 		e.form, e.call, e.item = whole, "", &messages.Item{Type: messages.ItemCallOutput, CallID: call, Blob: r.blob}
+		h.plain = min(h.plain, h.open[i].index)
 	}
 	h.size += len(r.text) + sizeOfBlob(r.blob)
 	if h.open = slices.Delete(h.open, i, i+1); len(h.open) == 0 {

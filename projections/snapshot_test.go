@@ -70,9 +70,12 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 			live.Omitted() != stored.Omitted() || live.compacted != stored.compacted {
 			t.Fatalf("after event %d\n%s\n%s", i+1, lines(live), lines(stored))
 		}
-		size := 0
+		size, blobs := 0, false
 		for _, item := range live.Items() {
-			size += sizeOf(item)
+			size, blobs = size+sizeOf(item), blobs || item.HasBlob()
+		}
+		if live.HasBlobs() != blobs || stored.HasBlobs() != blobs {
+			t.Fatalf("after event %d the history has blobs: %v, %v, want %v", i+1, live.HasBlobs(), stored.HasBlobs(), blobs)
 		}
 		if live.Size() != size {
 			t.Fatalf("after event %d the size is %d, of the items %d", i+1, live.Size(), size)
@@ -90,7 +93,7 @@ func TestHistoryBinary(t *testing.T) { // A27, A87
 // known to be none of its business.
 func TestHistoryBinaryHasAllFields(t *testing.T) {
 	for kind, known := range map[reflect.Type]string{
-		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown digested sum",
+		reflect.TypeFor[History]():      "entries waiting open size compacted omitted continued accepted refused removed shown plain digested sum",
 		reflect.TypeFor[entry]():        "n turn text item call form mark",
 		reflect.TypeFor[waitingInput](): "id content",
 		reflect.TypeFor[openCall]():     "turn call index",

@@ -103,5 +103,5 @@ func (h *History) restore(turn messages.TurnID) {
 
 // replace replaces all entries. None of the new ones waits for a result.
 func (h *History) replace(entries []entry) {
-	h.entries, h.shown, h.digested, h.sum = entries, nil, 0, [len(h.sum)]byte{}
+	h.entries, h.shown, h.plain, h.digested, h.sum = entries, nil, 0, 0, [len(h.sum)]byte{}
 }

@@ -25,7 +25,7 @@ func newComparer() *comparer { return &comparer{fields: map[reflect.Type][]field
 
 // volatile are the fields that the log does not decide: what hooks and tools are
 // asked, what only views set, and what a history keeps to be quick.
-var volatile = map[string]bool{"origin": true, "asking": true, "lost": true, "shown": true, "digested": true, "sum": true}
+var volatile = map[string]bool{"origin": true, "asking": true, "lost": true, "shown": true, "plain": true, "digested": true, "sum": true}
 
 // lengthy are the fields that are compared in full only now and then.
 var lengthy = map[string]bool{"History": true, "processed": true}

@@ -170,9 +170,9 @@ func TestBlobOfForeignChunks(t *testing.T) { // A29
 	publish(t, c, &nats.Msg{Subject: chunkOf(c, a, b, 0), Data: []byte("y"), Header: m.Header})
 	_, err = getBlob(l, a, b)
 	wantCode(t, err, messages.Damaged, string(b.SHA256))
-	publish(t, c, &nats.Msg{Subject: c.Subjects.Snapshots(a) + ".state.0", Data: []byte("y"), Header: m.Header})
+	publish(t, c, &nats.Msg{Subject: c.Subjects.Snapshots(a) + ".state.0", Data: []byte("x"), Header: m.Header})
 	if got, err := l.Snapshot(context.Background(), a, "state"); got != nil || err != nil {
-		t.Errorf("a snapshot with another hash: %q, %v", got, err)
+		t.Errorf("a snapshot with another checksum: %q, %v", got, err)
 	}
 }
 

@@ -52,7 +52,7 @@ type history struct {
 
 // render returns the messages for a request.
 func (p *Provider) render(r providers.Request, rules profile.Rules) ([]chatMessage, error) {
-	h := history{rules: rules, provider: p.name, model: r.Model}
+	h := history{rules: rules, provider: p.name, model: r.Model, messages: make([]chatMessage, 0, len(r.Items)+1)}
 	for i, it := range r.Items {
 		if it.Type == messages.ItemMessage && it.Role == messages.RoleUser {
 			h.turn = i

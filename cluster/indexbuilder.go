@@ -354,12 +354,13 @@ func (k *indexBuilder) relied(shard int) bool {
 func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) error {
 	known := last.Seq == 0
 	for m, err := range k.log.ReadShard(k.ctx, shard, max(last.Seq, 1)-1) {
-		here := index.Position{Seq: m.Seq, Agent: m.Agent.Full(), Stored: m.Time}
+		message := index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+		here := message.Position()
 		none := err == nil && m.Agent == (messages.AgentID{})
 		switch {
 		case err != nil:
 			return err
-		case !known && !none && here.Seq == last.Seq && here.Agent == last.Agent && here.Stored.Equal(last.Stored):
+		case !known && !none && here.Same(*last):
 			if known = true; !k.deliver(indexInput{shard: shard, here: true}) {
 				return k.ctx.Err()
 			}
@@ -371,7 +372,7 @@ func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) erro
 		told := indexInput{shard: shard, idle: none, Message: index.Message{Seq: m.Seq}}
 		if !none {
 			*last = here
-			told.Message = index.Message{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: later(m.Frame)}
+			told.Message = message
 		}
 		if !k.deliver(told) {
 			return k.ctx.Err()

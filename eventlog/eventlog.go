@@ -76,7 +76,8 @@ type Summary struct {
 type Head struct {
 	Agent messages.AgentID
 	Seq   uint64
-	Time  time.Time // when the log stored it
+	ID    messages.FrameID // the frame's
+	Time  time.Time        // when the log stored it, or soon after
 	Epoch messages.Epoch
 	First messages.EventNumber
 	Last  messages.EventNumber

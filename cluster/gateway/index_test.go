@@ -51,7 +51,7 @@ func (r *readers) Index(ctx context.Context, fresh bool) (*index.Store, uint64, 
 			if m.Agent == (messages.AgentID{}) {
 				break
 			}
-			if err := b.Add(ctx, shard, index.Message{Agent: m.Agent, Seq: m.Seq, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {
+			if err := b.Add(ctx, shard, index.Message{Agent: m.Agent, Seq: m.Seq, ID: m.ID, Time: m.Time, Types: m.Types, Foreign: m.Foreign, Frame: m.Frame}); err != nil {
 				return nil, 0, err
 			}
 		}

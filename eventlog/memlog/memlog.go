@@ -44,8 +44,7 @@ var _ eventlog.Log = (*Log)(nil)
 // stored is one message on an agent's subject. It never changes.
 type stored struct {
 	head  eventlog.Head
-	id    messages.FrameID // empty: foreign
-	time  time.Time        // the frame's
+	time  time.Time // the frame's
 	types []string
 	bytes []byte
 }
@@ -102,7 +101,7 @@ func (l *Log) store(e eventlog.Entry, foreign bool) uint64 {
 	m := &stored{bytes: slices.Clone(e.Bytes), head: eventlog.Head{Agent: e.Agent, Seq: l.seq, Time: time.Now().UTC(), Foreign: foreign}}
 	if !foreign {
 		f := e.Frame
-		m.id, m.time = f.ID, time.Unix(0, f.Time.UnixNano()).UTC()
+		m.head.ID, m.time = f.ID, time.Unix(0, f.Time.UnixNano()).UTC()
 		m.head.Epoch, m.head.First, m.head.Last = f.Epoch, f.First, f.Last()
 		m.types, m.head.Summary = strings.Split(e.Types(), " "), e.Summary
 		if !e.Summary.Due.IsZero() {
@@ -125,7 +124,7 @@ func (l *Log) tail(a messages.AgentID) eventlog.Tail {
 	all := l.agents[a]
 	for _, m := range slices.Backward(all) {
 		if !m.head.Foreign {
-			t = eventlog.Tail{Frame: m.id, Digest: messages.DigestOf(m.bytes), Last: m.head.Last, Epoch: m.head.Epoch, Time: m.time}
+			t = eventlog.Tail{Frame: m.head.ID, Digest: messages.DigestOf(m.bytes), Last: m.head.Last, Epoch: m.head.Epoch, Time: m.time}
 			break
 		}
 	}

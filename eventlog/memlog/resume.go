@@ -33,7 +33,7 @@ func (l *Log) ReadFrom(ctx context.Context, a messages.AgentID, after eventlog.T
 
 // is says whether the message is the frame that t is the tail behind.
 func (m *stored) is(t eventlog.Tail) bool {
-	return m.head.Seq == t.Seq && !m.head.Foreign && m.id == t.Frame && m.head.Last == t.Last && m.head.Epoch == t.Epoch && messages.DigestOf(m.bytes) == t.Digest
+	return m.head.Seq == t.Seq && !m.head.Foreign && m.head.ID == t.Frame && m.head.Last == t.Last && m.head.Epoch == t.Epoch && messages.DigestOf(m.bytes) == t.Digest
 }
 
 // Purge takes history away; see eventlog.Purger.

@@ -229,6 +229,6 @@ func (l *Log) head(m *delivery) (eventlog.Head, bool) {
 		head.Foreign = true
 		return head, true
 	}
-	head.Epoch, head.First, head.Last = h.epoch, h.first, h.last
+	head.ID, head.Epoch, head.First, head.Last = h.id, h.epoch, h.first, h.last
 	return head, true
 }

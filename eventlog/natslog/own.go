@@ -45,7 +45,7 @@ func (o *own) add(e eventlog.Entry, seq uint64) {
 	f := e.Frame
 	if h := &o.heads[seq%ownKept]; h.Seq < seq {
 		h.of = e.Agent.Partition()
-		h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
+		h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, ID: f.ID, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
 	}
 }
 

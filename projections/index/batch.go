@@ -19,7 +19,9 @@ import (
 type Message struct {
 	Agent messages.AgentID
 	Seq   uint64
-	// Time is when the log stored it.
+	// ID is the frame's. Empty: it is no frame, or one whose headers cannot be read.
+	ID messages.FrameID
+	// Time is when the log stored it, or soon after.
 	Time time.Time
 	// Types are those of the frame's events.
 	Types []string
@@ -29,6 +31,9 @@ type Message struct {
 	// read at another time, after any other one never.
 	Frame func() (*messages.Frame, error)
 }
+
+// Position is that of the message.
+func (m Message) Position() Position { return Position{m.Seq, m.Agent.Full(), m.ID, m.Time} }
 
 // ErrLater is wrapped by Add's error for a frame that cannot be read now. Nothing
 // of its message was applied: the same one must be added again.
@@ -114,7 +119,7 @@ func (b *Batch) Add(ctx context.Context, shard int, m Message) error {
 		return err
 	}
 	b.frames++
-	at.Position = Position{m.Seq, m.Agent.Full(), m.Time}
+	at.Position = m.Position()
 	b.shards[shard] = at
 	return nil
 }

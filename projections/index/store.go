@@ -14,17 +14,19 @@ import (
 
 	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
+
+	"github.com/reprise-dev/reprise/messages"
 )
 
 // version is that of the folds and of the tables: a file of another one is
 // dropped.
-const version = 4
+const version = 5
 
 // schema is the tables. Times are nanoseconds since 1970, hours those since 1970.
 const schema = `
 CREATE TABLE shards (
 	shard INTEGER PRIMARY KEY,
-	seq INTEGER NOT NULL, agent TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
+	seq INTEGER NOT NULL, agent TEXT NOT NULL, frame TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
 	applied INTEGER NOT NULL);
 CREATE TABLE streams (shard INTEGER PRIMARY KEY, identity TEXT NOT NULL); -- what a shard is read from
 CREATE TABLE agents (
@@ -60,9 +62,16 @@ CREATE TABLE hours ( -- the same, summed over agents
 // before the first.
 type Position struct {
 	Seq uint64
-	// Agent, in full, and Stored are the message's own, by which it is known again.
+	// Agent, in full, and Frame are the message's own, by which it is known again. One that
+	// is no frame is known by when it was Stored.
 	Agent  string
+	Frame  messages.FrameID
 	Stored time.Time
+}
+
+// Same reports whether both positions are of one message.
+func (p Position) Same(q Position) bool {
+	return p.Seq == q.Seq && p.Agent == q.Agent && p.Frame == q.Frame && (p.Frame != "" || p.Stored.Equal(q.Stored))
 }
 
 // Shard is how far a shard was read.

@@ -122,6 +122,6 @@ func (s used) plus(t used) used {
 
 // position records how far a shard was read.
 func (w *writer) position(shard int, at Shard) {
-	w.do(`INSERT OR REPLACE INTO shards (shard, seq, agent, stored, applied) VALUES (?, ?, ?, ?, ?)`,
-		shard, int64(at.Seq), at.Agent, at.Stored.UnixNano(), at.Applied.UnixNano())
+	w.do(`INSERT OR REPLACE INTO shards (shard, seq, agent, frame, stored, applied) VALUES (?, ?, ?, ?, ?, ?)`,
+		shard, int64(at.Seq), at.Agent, string(at.Frame), at.Stored.UnixNano(), at.Applied.UnixNano())
 }

@@ -37,8 +37,9 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 		p.fence[0] = strconv.FormatUint(fence, 10)
 		seq, err := c.publish(ctx, &p.msg)
 		if err == nil {
-			l.appended(e, seq)
-			return e.Tail(seq), nil
+			tail := e.Tail(seq)
+			l.appended(e, tail)
+			return tail, nil
 		}
 		if !refused(err) {
 			return eventlog.Tail{}, fmt.Errorf("append frame %s to %s, outcome unknown: %w", e.Frame.ID, e.Agent, err)
@@ -55,10 +56,10 @@ func (l *Log) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, erro
 	return eventlog.Tail{}, fmt.Errorf("append frame %s to %s was refused though its tail is as expected: try it again", e.Frame.ID, e.Agent)
 }
 
-// appended notes that e is stored at seq.
-func (l *Log) appended(e eventlog.Entry, seq uint64) {
-	l.ack(e.Agent.Partition(), seq)
-	l.own[Shard(e.Agent.Partition())].add(e, seq)
+// appended notes that e is stored.
+func (l *Log) appended(e eventlog.Entry, tail eventlog.Tail) {
+	l.ack(e.Agent.Partition(), tail.Seq)
+	l.own[Shard(e.Agent.Partition())].add(e, tail)
 }
 
 // errHeld is why nothing is appended. The append may be tried again.
@@ -124,7 +125,7 @@ func (l *Log) resolve(ctx context.Context, e eventlog.Entry, refusal error) (act
 	}
 	switch mine := e.Tail(actual.Seq); {
 	case actual.Frame == mine.Frame && actual.Digest == mine.Digest:
-		l.appended(e, actual.Seq)
+		l.appended(e, mine)
 		return mine, true, nil
 	case actual.Frame != e.Expect.Frame || actual.Digest != e.Expect.Digest:
 		if actual.Last < e.Expect.Last && l.doubt != nil { // what we follow was acknowledged

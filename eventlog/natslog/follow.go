@@ -29,8 +29,16 @@ func (l *Log) Follow(ctx context.Context, p messages.Partition) iter.Seq2[eventl
 		var hidden hidden
 		var failed error
 		f := &follower{c: l.conn(p), stream: l.stream[p], filter: l.subjects.LogOf(p), atOnce: headsAtOnce, log: l.log}
-		f.own, f.partition = &l.own[Shard(p)], p
-		f.giveOwn = func(head eventlog.Head) bool { return yield(head, nil) }
+		f.own = &l.own[Shard(p)]
+		f.giveOwn = func(at uint64) (uint64, bool) {
+			list, last := f.own.behind(at, p)
+			for _, head := range list {
+				if !yield(head, nil) {
+					return head.Seq, false
+				}
+			}
+			return last, true
+		}
 		f.give = func(m *delivery) bool {
 			head, ok := l.head(m)
 			if ok && !f.told {
@@ -61,18 +69,18 @@ type follower struct {
 	atOnce int    // how many are fetched in one request
 	log    *slog.Logger
 	give   func(*delivery) (more bool)
-	// own are the frames that this node appends itself to the stream, of which giveOwn
-	// gives the heads of a partition. Nil: all are read from the stream.
-	own       *own
-	partition messages.Partition
-	giveOwn   func(eventlog.Head) (more bool)
-	idle      func() (more bool) // is called when nothing more is there now; nil: not
-	pause     *backoff.ExponentialBackOff
-	at        uint64 // sequence up to which all was given
-	past      uint64 // the past is reported once at has come this far
-	known     bool   // past is known
-	told      bool
-	since     int // how many were given since rest was called last
+	// own are the frames that this node itself appends to the stream. giveOwn gives those
+	// that follow a sequence without a gap and returns up to which one. Nil: all are read
+	// from the stream.
+	own     *own
+	giveOwn func(at uint64) (last uint64, more bool)
+	idle    func() (more bool) // is called when nothing more is there now; nil: not
+	pause   *backoff.ExponentialBackOff
+	at      uint64 // sequence up to which all was given
+	past    uint64 // the past is reported once at has come this far
+	known   bool   // past is known
+	told    bool
+	since   int // how many were given since rest was called last
 }
 
 // follow runs until the caller wants no more, which is no error, until ctx ends
@@ -173,7 +181,7 @@ const (
 // tail gives messages as they are stored.
 func (f *follower) tail(ctx context.Context) error {
 	breaks := f.c.breaks()
-	r := reader{follower: f, quiet: quietRounds}
+	r := reader{follower: f, quiet: quietRounds, goal: f.past}
 	defer r.close()
 	ticker := time.NewTicker(fetchEvery)
 	defer ticker.Stop()
@@ -186,7 +194,7 @@ func (f *follower) tail(ctx context.Context) error {
 		if n == f.atOnce {
 			continue
 		}
-		if (f.since > 0 || !f.told) && f.at >= f.past {
+		if (f.since > 0 || !f.told) && f.at >= f.past && r.ended {
 			if f.since, f.told = 0, true; !f.rest() {
 				return nil
 			}

@@ -10,20 +10,27 @@ import (
 )
 
 const (
-	// ownKept is how many of the newest frames that this Log appended to a stream are
+	// ownHeads is how many of the newest frames that this Log appended to a stream are
 	// remembered, by their heads: those of more than a second at a thousand a second.
-	ownKept = 2048
+	ownHeads = 2048
+	// ownBytes is how much of these frames is kept for the reader of the shard, by their
+	// size as stored.
+	ownBytes = 512 << 10
 	// endFor is for how long the end of a stream is believed.
 	endFor = fetchEvery / 2
 )
 
-// own is the heads of frames that this Log itself has appended to one stream, and the
-// stream's end. A follower takes the heads of its node's commits from here: it reads the
-// stream only from a sequence on that another node has written. The zero value is empty.
-// Safe for concurrent use.
+// own is what this Log itself has appended to one stream, and the stream's end. Followers
+// take the heads of their node's commits from here, and the reader of the shard the frames:
+// they read the stream only from a sequence on that another node has written, or that is not
+// kept. The zero value is empty. Safe for concurrent use.
 type own struct {
 	mu    sync.Mutex
-	heads []ownHead // the one with sequence n is at n modulo ownKept
+	heads []ownHead // the one with sequence n is at n modulo ownHeads
+	// reading reports whether frames are kept, for a reader that has all up to read.
+	reading bool
+	read    uint64
+	kept    int // bytes
 
 	endMu sync.Mutex
 	end   uint64
@@ -33,20 +40,47 @@ type own struct {
 type ownHead struct {
 	eventlog.Head
 	of messages.Partition
+	// frame is kept for the reader of the shard, with its digest and its size as stored.
+	// Nil: it is not.
+	frame  *messages.Frame
+	digest messages.Digest
+	size   int
 }
 
-// add remembers a frame that was stored at seq.
-func (o *own) add(e eventlog.Entry, seq uint64) {
+// add remembers a frame that is the agent's tail now.
+func (o *own) add(e eventlog.Entry, tail eventlog.Tail) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.heads == nil {
-		o.heads = make([]ownHead, ownKept)
+		o.heads = make([]ownHead, ownHeads)
 	}
+	seq := tail.Seq
+	h := &o.heads[seq%ownHeads]
+	if h.Seq >= seq {
+		return
+	}
+	o.drop(h)
 	f := e.Frame
-	if h := &o.heads[seq%ownKept]; h.Seq < seq {
-		h.of = e.Agent.Partition()
-		h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, ID: f.ID, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
+	h.of = e.Agent.Partition()
+	h.Head = eventlog.Head{Agent: e.Agent, Seq: seq, ID: f.ID, Time: time.Now().UTC(), Epoch: f.Epoch, First: f.First, Last: f.Last(), Summary: e.Summary}
+	if o.reading && seq > o.read && o.kept+len(e.Bytes) <= ownBytes {
+		h.frame, h.digest, h.size = f, tail.Digest, len(e.Bytes)
+		o.kept += h.size
 	}
+}
+
+// drop keeps a frame no longer.
+func (o *own) drop(h *ownHead) {
+	o.kept -= h.size
+	h.frame, h.size = nil, 0
+}
+
+// at returns the head with this sequence; nil if it is not remembered.
+func (o *own) at(seq uint64) *ownHead {
+	if o.heads == nil || o.heads[seq%ownHeads].Seq != seq {
+		return nil
+	}
+	return &o.heads[seq%ownHeads]
 }
 
 // behind returns the heads of a partition among those that follow sequence at without a gap,
@@ -54,24 +88,70 @@ func (o *own) add(e eventlog.Entry, seq uint64) {
 func (o *own) behind(at uint64, p messages.Partition) (list []eventlog.Head, last uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for last = at; o.heads != nil && o.heads[(last+1)%ownKept].Seq == last+1; {
-		last++
-		if h := &o.heads[last%ownKept]; h.of == p {
+	for h := o.at(at + 1); h != nil; h = o.at(at + 1) {
+		if at = h.Seq; h.of == p {
 			list = append(list, h.Head)
 		}
 	}
-	return list, last
+	return list, at
+}
+
+// keep has frames behind sequence at kept for a reader of the shard, until it calls stop, and
+// reports whether they are: there is one such reader at a time.
+func (o *own) keep(at uint64) (stop func(), kept bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reading {
+		return func() {}, false
+	}
+	o.reading, o.read = true, at
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.reading = false
+		for i := range o.heads {
+			o.drop(&o.heads[i])
+		}
+	}, true
+}
+
+// frames returns the frames that are kept and follow sequence at without a gap. Those up to at
+// are kept no longer.
+func (o *own) frames(at uint64) (list []eventlog.Stored) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for seq := max(o.read+1, at-min(at, ownHeads)); seq <= at; seq++ {
+		if h := o.at(seq); h != nil {
+			o.drop(h)
+		}
+	}
+	o.read = max(o.read, at)
+	for h := o.at(at + 1); h != nil && h.frame != nil; h = o.at(h.Seq + 1) {
+		list = append(list, h.stored())
+	}
+	return list
+}
+
+// stored returns the message that holds a frame which is kept.
+func (h *ownHead) stored() eventlog.Stored {
+	f, digest := h.frame, h.digest
+	s := eventlog.Stored{Head: h.Head, Types: make([]string, len(f.Events))}
+	for i, ev := range f.Events {
+		s.Types[i] = ev.EventType()
+	}
+	s.Frame, s.Digest = func() (*messages.Frame, error) { return f, nil }, func() messages.Digest { return digest }
+	return s
 }
 
 // has reports whether the frame at seq was appended by this Log, as far as it is remembered.
 func (o *own) has(seq uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.heads != nil && o.heads[seq%ownKept].Seq == seq
+	return o.at(seq) != nil
 }
 
 // newest returns the sequence of the newest message of the stream, as of now or of a moment
-// ago: the followers of a stream's partitions share the answer.
+// ago: the followers of a stream share the answer.
 func (o *own) newest(ctx context.Context, c *conn, stream string) (uint64, error) {
 	o.endMu.Lock()
 	defer o.endMu.Unlock()

@@ -31,6 +31,8 @@ type reader struct {
 	unsure []uint64
 	// goal is where the stream ended half a second ago.
 	goal uint64
+	// ended reports whether nothing more was there when read was called last.
+	ended bool
 }
 
 // read gives what is there now, and returns how many messages came from the stream.
@@ -47,10 +49,11 @@ func (r *reader) read(ctx context.Context) (n int, more bool, err error) {
 		return r.fetch(ctx)
 	case r.at >= r.goal:
 		r.goal, err = r.own.newest(ctx, r.c, r.stream)
+		r.ended = r.at >= r.goal
 		return 0, err == nil, err
 	}
 	n, more, err = r.fetch(ctx)
-	if err == nil && more && n < r.atOnce && !r.late {
+	if err == nil && more && n < r.atOnce && !r.late && r.filter != "" {
 		r.at = max(r.at, r.goal) // the rest is of other partitions
 	}
 	return n, more, err
@@ -68,14 +71,12 @@ func (r *reader) count() {
 
 // takeOwn gives the frames that this node appended behind those that were given.
 func (r *reader) takeOwn() (more bool) {
-	list, last := r.own.behind(r.at, r.partition)
-	for _, head := range list {
-		if r.at = head.Seq; !r.giveOwn(head) {
-			return false
-		}
+	last, more := r.giveOwn(r.at)
+	if last > r.at {
+		r.since++
 	}
 	r.at = last
-	return true
+	return more
 }
 
 // open makes the consumer, unless there is one that is not far behind.
@@ -116,6 +117,7 @@ func (r *reader) fetch(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, err
 	}
 	r.quiet++
+	defer func() { r.ended = n < r.atOnce }()
 	for msg := range batch.Messages() {
 		meta, err := msg.Metadata()
 		if err != nil {

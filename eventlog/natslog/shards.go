@@ -40,7 +40,8 @@ func (l *Log) ShardEnd(ctx context.Context, shard int) (uint64, error) {
 }
 
 // ReadShard yields a shard's messages; see eventlog.Shards. As Follow it outlives
-// lost connections and consumers, and fetches what comes twice a second. The past
+// lost connections and consumers, and takes what comes twice a second: what this Log
+// appends from memory, as far as it is kept, the rest by a fetch. The past
 // is fetched, too, a few messages ahead of the reader. Its error is ctx's, that the connection was closed, that
 // after is beyond the shard's end, or that the end could not be looked up to begin with.
 func (l *Log) ReadShard(ctx context.Context, shard int, after uint64) iter.Seq2[eventlog.Stored, error] {
@@ -76,6 +77,18 @@ func (l *Log) readShard(ctx context.Context, shard int, after uint64, give func(
 			s.Frame, s.Digest = m.decoder(head), func() messages.Digest { return messages.DigestOf(m.data) }
 		}
 		return give(s)
+	}
+	if stop, kept := l.own[shard].keep(after); kept {
+		defer stop()
+		f.own = &l.own[shard]
+		f.giveOwn = func(at uint64) (uint64, bool) {
+			for _, s := range f.own.frames(at) {
+				if at = s.Seq; !give(s) {
+					return at, false
+				}
+			}
+			return at, true
+		}
 	}
 	f.idle = func() bool { return give(eventlog.Stored{Head: eventlog.Head{Seq: max(f.at, end)}}) }
 	return f.follow(ctx)

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -33,7 +32,7 @@ type Message struct {
 }
 
 // Position is that of the message.
-func (m Message) Position() Position { return Position{m.Seq, m.Agent.Full(), m.ID, m.Time} }
+func (m Message) Position() Position { return Position{m.Seq, m.Agent, m.ID, m.Time} }
 
 // ErrLater is wrapped by Add's error for a frame that cannot be read now. Nothing
 // of its message was applied: the same one must be added again.
@@ -79,8 +78,7 @@ type folding struct {
 	gone []int64
 
 	effects *projections.Effects
-	usage   *projections.Usage
-	seen    int // calls of usage that are in used
+	usage   *projections.Usage // without calls that are in used
 	used    map[usedAt]used
 }
 
@@ -183,11 +181,11 @@ func (b *Batch) folding(ctx context.Context, shard int, a messages.AgentID) (*fo
 	var bad int
 	var raw []byte
 	var c carry
-	err := b.s.find.QueryRowContext(ctx, a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &raw)
+	err := b.s.find.QueryRowContext(context.WithoutCancel(ctx), a.Tenant, a.Kind, a.Key).Scan(&id, &last, &bad, &raw)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return nil, cmp.Or(ctx.Err(), err)
+		return nil, err
 	case raw != nil && json.Unmarshal(raw, &c) != nil:
 		return nil, errStrange
 	}
@@ -212,10 +210,13 @@ func (f *folding) apply(frame *messages.Frame) {
 	f.count(frame.Time)
 }
 
-// count adds the model calls that have ended since.
+// count adds the model calls that have ended, which usage need not hold any more.
 func (f *folding) count(at time.Time) {
 	calls := f.usage.Calls()
-	for _, c := range calls[f.seen:] {
+	if len(calls) == 0 {
+		return
+	}
+	for _, c := range calls {
 		key := usedAt{c.Model, at.Unix() / 3600}
 		s := f.used[key]
 		s.Used = s.With(c)
@@ -224,7 +225,7 @@ func (f *folding) count(at time.Time) {
 		}
 		f.used[key] = s
 	}
-	f.seen = len(calls)
+	f.usage = projections.UsageAfter(f.usage.Asked())
 }
 
 // delete drops everything of the agent.
@@ -239,14 +240,12 @@ func (f *folding) delete() {
 
 // Commit writes the batch, all of it or nothing. After an error the Store must
 // be opened again; once ctx has ended the error is its.
+//
+// Statements do not hear of the end of ctx, which is looked at between agents: for each
+// one that does the driver starts a goroutine.
 func (b *Batch) Commit(ctx context.Context) error {
-	if err := b.commit(ctx); err != nil { // of an ended context database/sql returns whatever failed at the time
-		return cmp.Or(ctx.Err(), err)
-	}
-	return nil
-}
-
-func (b *Batch) commit(ctx context.Context) error {
+	ended := ctx.Err
+	ctx = context.WithoutCancel(ctx)
 	tx, err := b.s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -254,6 +253,9 @@ func (b *Batch) commit(ctx context.Context) error {
 	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
 	w := writer{ctx: ctx, tx: tx, statements: make(map[string]*sql.Stmt), hours: make(map[hourAt]used)}
 	for a, f := range b.agents {
+		if err := ended(); err != nil {
+			return err
+		}
 		w.agent(a, f)
 		b.s.untidy = b.s.untidy || len(f.gone) > 0
 	}

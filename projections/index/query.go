@@ -413,10 +413,10 @@ func (s *Store) positions(ctx context.Context) (map[int]Shard, error) {
 		var shard int
 		var stored, applied int64
 		var at Shard
-		err := r.Scan(&shard, &at.Seq, &at.Agent, &at.Frame, &stored, &applied, &at.Unreadable)
+		err := r.Scan(&shard, &at.Seq, &at.Agent.Tenant, &at.Agent.Kind, &at.Agent.Key, &at.Frame, &stored, &applied, &at.Unreadable)
 		at.Stored, at.Applied = time.Unix(0, stored), time.Unix(0, applied)
 		list[shard] = at
 		return err
-	}, `SELECT shard, seq, agent, frame, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
+	}, `SELECT shard, seq, tenant, kind, key, frame, stored, applied, (SELECT coalesce(sum(a.bad), 0) FROM agents a WHERE a.shard = shards.shard AND a.bad > 0) FROM shards`)
 	return list, err
 }

@@ -26,7 +26,7 @@ const version = 5
 const schema = `
 CREATE TABLE shards (
 	shard INTEGER PRIMARY KEY,
-	seq INTEGER NOT NULL, agent TEXT NOT NULL, frame TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
+	seq INTEGER NOT NULL, tenant TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, frame TEXT NOT NULL, stored INTEGER NOT NULL, -- the newest message applied
 	applied INTEGER NOT NULL);
 CREATE TABLE streams (shard INTEGER PRIMARY KEY, identity TEXT NOT NULL); -- what a shard is read from
 CREATE TABLE agents (
@@ -62,9 +62,9 @@ CREATE TABLE hours ( -- the same, summed over agents
 // before the first.
 type Position struct {
 	Seq uint64
-	// Agent, in full, and Frame are the message's own, by which it is known again. One that
-	// is no frame is known by when it was Stored.
-	Agent  string
+	// Agent and Frame are the message's own, by which it is known again. One that is no
+	// frame is known by when it was Stored.
+	Agent  messages.AgentID
 	Frame  messages.FrameID
 	Stored time.Time
 }

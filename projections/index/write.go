@@ -122,6 +122,6 @@ func (s used) plus(t used) used {
 
 // position records how far a shard was read.
 func (w *writer) position(shard int, at Shard) {
-	w.do(`INSERT OR REPLACE INTO shards (shard, seq, agent, frame, stored, applied) VALUES (?, ?, ?, ?, ?, ?)`,
-		shard, int64(at.Seq), at.Agent, string(at.Frame), at.Stored.UnixNano(), at.Applied.UnixNano())
+	w.do(`INSERT OR REPLACE INTO shards (shard, seq, tenant, kind, key, frame, stored, applied) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		shard, int64(at.Seq), at.Agent.Tenant, at.Agent.Kind, at.Agent.Key, string(at.Frame), at.Stored.UnixNano(), at.Applied.UnixNano())
 }

@@ -112,8 +112,8 @@ type Shards interface {
 type Stored struct {
 	Head
 	Types []string // of the frame's events, as Entry.Types has them
-	// Frame decodes the frame; it checks the checksum, not the chain. An error is a
-	// *DamageError.
+	// Frame decodes the frame, which must not be changed; it checks the checksum, not the
+	// chain. An error is a *DamageError.
 	Frame func() (*messages.Frame, error)
 	// Digest is the frame's own, of the bytes that are stored.
 	Digest func() messages.Digest

@@ -39,3 +39,6 @@ func Newest(nc *nats.Conn) (func(ctx context.Context, stream string) error, erro
 // QuietRounds is how many fetches must have brought nothing but a node's own frames before it
 // stops reading the stream for them.
 const QuietRounds = quietRounds
+
+// OwnBytes is how much of a node's own frames is kept for the reader of their shard.
+const OwnBytes = ownBytes

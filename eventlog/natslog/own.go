@@ -134,12 +134,13 @@ func (o *own) frames(at uint64) (list []eventlog.Stored) {
 
 // stored returns the message that holds a frame which is kept.
 func (h *ownHead) stored() eventlog.Stored {
-	f, digest := h.frame, h.digest
+	f, digest := *h.frame, h.digest
+	f.Time = time.Unix(0, f.Time.UnixNano()).UTC() // as it is read
 	s := eventlog.Stored{Head: h.Head, Types: make([]string, len(f.Events))}
 	for i, ev := range f.Events {
 		s.Types[i] = ev.EventType()
 	}
-	s.Frame, s.Digest = func() (*messages.Frame, error) { return f, nil }, func() messages.Digest { return digest }
+	s.Frame, s.Digest = func() (*messages.Frame, error) { return &f, nil }, func() messages.Digest { return digest }
 	return s
 }
 

@@ -2,8 +2,10 @@ package natslog_test
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -95,10 +97,130 @@ func TestHeadsOfOwnFrames(t *testing.T) { // A107
 		wants(agents[1], theirs)
 		wants(agents[0], mine)
 	}
-	for range natslog.QuietRounds + 3 {
+	for range 2*natslog.QuietRounds + 2 { // a fetch may bring the next one, too
 		own()
 	}
 	alone()
+}
+
+// The reader of a shard takes its node's own frames from memory. Frames of another node, those
+// for which there is no room and those that came while nothing read it takes from the stream,
+// and leaves none out.
+func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
+	t.Parallel()
+	l, c := open(t, 1)
+	other, err := natslog.Open(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetches := new(atomic.Int32)
+	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	agents := agentsOf(0, 2)
+	var mine, theirs eventlog.Tail
+	var next func() eventlog.Stored
+	wants := func(a messages.AgentID, want eventlog.Tail) {
+		t.Helper()
+		m := next()
+		for ; m.Agent == (messages.AgentID{}); m = next() { // a pause
+		}
+		if m.Agent != a || m.Seq != want.Seq || m.ID != want.Frame || m.Last != want.Last || m.Digest() != want.Digest || len(m.Types) == 0 {
+			t.Fatalf("message %+v with types %v, want event %d of %s at %d", m.Head, m.Types, want.Last, a, want.Seq)
+		}
+		if f, err := m.Frame(); err != nil || f.ID != want.Frame || !f.Time.Equal(want.Time) || f.Time.Location() != time.UTC {
+			t.Fatalf("frame %+v, %v", f, err)
+		}
+	}
+	own := func() {
+		t.Helper()
+		mine = grow(t, l, agents[0], mine, 1)[0]
+		wants(agents[0], mine)
+	}
+	alone := func() {
+		t.Helper()
+		before := fetches.Load()
+		for range 3 {
+			own()
+		}
+		if n := fetches.Load() - before; n != 0 {
+			t.Errorf("the stream was read %d times for the node's own frames", n)
+		}
+	}
+	next, stop := shardRead(t, l, 0)
+	if m := next(); m.Agent != (messages.AgentID{}) {
+		t.Fatalf("message %+v of an empty shard", m.Head)
+	}
+	alone()
+	for range 3 {
+		theirs = grow(t, other, agents[1], theirs, 1)[0]
+		mine = grow(t, l, agents[0], mine, 1)[0]
+		wants(agents[1], theirs)
+		wants(agents[0], mine)
+	}
+	for range 2*natslog.QuietRounds + 2 { // a fetch may bring the next one, too
+		own()
+	}
+	alone()
+
+	before, word := fetches.Load(), strings.Repeat("x", natslog.OwnBytes/16)
+	var tails []eventlog.Tail
+	for range 20 { // nothing takes them meanwhile
+		if mine, err = l.Append(t.Context(), logtest.Entry(t, agents[0], mine, messages.CommandNoop{Command: "abort", Reason: word})); err != nil {
+			t.Fatal(err)
+		}
+		tails = append(tails, mine)
+	}
+	for _, want := range tails {
+		wants(agents[0], want)
+	}
+	if fetches.Load() == before {
+		t.Error("more is kept than there should be room for")
+	}
+	own()
+	alone()
+
+	stop()
+	read := mine.Seq
+	missed := grow(t, l, agents[0], mine, 2)
+	next, _ = shardRead(t, l, read)
+	wants(agents[0], missed[0])
+	wants(agents[0], missed[1])
+	mine = missed[1]
+	own()
+	alone()
+}
+
+// shardRead reads the shard of partition 0 behind a sequence until it is stopped.
+func shardRead(t *testing.T, l *natslog.Log, after uint64) (next func() eventlog.Stored, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	all, ended := make(chan eventlog.Stored), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for m, err := range l.ReadShard(ctx, l.ShardOf(agentsOf(0, 1)[0]), after) {
+			if err != nil {
+				return
+			}
+			select {
+			case all <- m:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	next = func() eventlog.Stored {
+		t.Helper()
+		select {
+		case m := <-all:
+			return m
+		case <-ended:
+			t.Fatal("the reader ended")
+			return eventlog.Stored{}
+		}
+	}
+	return next, stop
 }
 
 // agentsOf returns n agents of a partition.

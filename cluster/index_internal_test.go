@@ -39,10 +39,16 @@ var quiet = slog.New(slog.DiscardHandler)
 // story appends turns of agents, each with a call that is done and one that waits.
 func story(t testing.TB, log eventlog.Appender, agents, turns int, word string) {
 	t.Helper()
+	storyOf(t, log, "a", agents, turns, word)
+}
+
+// storyOf is a story of agents whose keys begin with a prefix.
+func storyOf(t testing.TB, log eventlog.Appender, prefix string, agents, turns int, word string) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for i := range agents {
 		wg.Go(func() {
-			a, tail := named(fmt.Sprintf("a%03d", i)), eventlog.Tail{}
+			a, tail := named(fmt.Sprintf("%s%03d", prefix, i)), eventlog.Tail{}
 			for j := range turns {
 				turn := messages.TurnID(fmt.Sprintf("t%d", j))
 				for _, events := range [][]messages.Event{
@@ -455,6 +461,59 @@ func TestViewsOfTwoNodesInOneFolder(t *testing.T) { // A87
 			t.Errorf("it is said: %s", words.String())
 		}
 	})
+}
+
+// An index that takes frames from its node's own commits is the same as one that is built of
+// the log alone: beside another node that writes, where more comes than is kept, and if it is
+// closed in the middle.
+func TestIndexOfOwnCommits(t *testing.T) { // A87, A107
+	t.Parallel()
+	srv, err := embedded.Start(embedded.Config{Dir: t.TempDir(), DontListen: true, Sync: embedded.SyncRelaxed, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Shutdown() })
+	open := func() *natslog.Log {
+		nc, err := srv.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		log, err := natslog.Open(t.Context(), natslog.Config{Conns: []*nats.Conn{nc}, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log
+	}
+	log, other, path := open(), open(), filepath.Join(t.TempDir(), "index.db")
+	var words embeddedtest.Words
+	logger := slog.New(slog.NewTextHandler(&words, nil))
+	v := newAgentsIndex(log, path, logger)
+	v.begin()
+	said(t, v)
+	story(t, log, 20, 2, "x")
+	said(t, v)
+	var both sync.WaitGroup
+	for _, s := range []struct {
+		log    *natslog.Log
+		prefix string
+	}{{log, "b"}, {other, "c"}} {
+		both.Go(func() { storyOf(t, s.log, s.prefix, 20, 3, "y") })
+	}
+	both.Wait()
+	said(t, v)
+	storyOf(t, log, "d", 8, 40, strings.Repeat("z", 10<<10))
+	v.close()
+	storyOf(t, log, "e", 20, 2, "x")
+	v = keepIndex(t, log, path, logger)
+	storyOf(t, log, "f", 20, 2, "x")
+	got, want := said(t, v), said(t, keepIndex(t, open(), "", quiet))
+	if got != want || strings.Count(got, `"outcome":"completed"`) != 20*2+2*20*3+8*40+2*20*2 {
+		t.Errorf("the index of own commits has %d lines, the one of the log %d", strings.Count(got, "\n"), strings.Count(want, "\n"))
+	}
+	if text := words.String(); strings.Contains(text, "level=WARN") {
+		t.Errorf("it is said: %s", text)
+	}
 }
 
 // The environment of a process that keeps an index until it is killed.

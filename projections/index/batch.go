@@ -241,8 +241,8 @@ func (f *folding) delete() {
 // Commit writes the batch, all of it or nothing. After an error the Store must
 // be opened again; once ctx has ended the error is its.
 //
-// Statements do not hear of the end of ctx, which is looked at between agents: for each
-// one that does the driver starts a goroutine.
+// The end of ctx is noticed between agents, not within a statement: for each statement whose
+// context may end the driver starts a goroutine.
 func (b *Batch) Commit(ctx context.Context) error {
 	ended := ctx.Err
 	ctx = context.WithoutCancel(ctx)

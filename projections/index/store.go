@@ -10,12 +10,9 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/gofrs/flock"
 	"modernc.org/sqlite"
-
-	"github.com/reprise-dev/reprise/messages"
 )
 
 // version is that of the folds and of the tables: a file of another one is
@@ -57,31 +54,6 @@ CREATE TABLE hours ( -- the same, summed over agents
 	input INTEGER NOT NULL, output INTEGER NOT NULL, cached INTEGER NOT NULL, reasoning INTEGER NOT NULL, cost INTEGER NOT NULL,
 	PRIMARY KEY (tenant, hour, kind, model)) WITHOUT ROWID;
 `
-
-// Position is the newest message of a shard that was applied. The zero value is
-// before the first.
-type Position struct {
-	Seq uint64
-	// Agent and Frame are the message's own, by which it is known again. One that is no
-	// frame is known by when it was Stored.
-	Agent  messages.AgentID
-	Frame  messages.FrameID
-	Stored time.Time
-}
-
-// Same reports whether both positions are of one message.
-func (p Position) Same(q Position) bool {
-	return p.Seq == q.Seq && p.Agent == q.Agent && p.Frame == q.Frame && (p.Frame != "" || p.Stored.Equal(q.Stored))
-}
-
-// Shard is how far a shard was read.
-type Shard struct {
-	Position
-	// Applied is when, by this machine's clock.
-	Applied time.Time
-	// Unreadable is how many of its frames could not be read; only Shards sets it.
-	Unreadable int
-}
 
 // Store is an open file. Queries are safe for concurrent use, also beside the
 // one goroutine that may apply batches.
@@ -276,79 +248,6 @@ func (s *Store) Damage() error {
 
 // Path is where the file is; empty if there is none.
 func (s *Store) Path() string { return s.path }
-
-// Shard is how far a shard was read; for the goroutine that applies.
-func (s *Store) Shard(shard int) Shard { return s.shards[shard] }
-
-// ReadFrom records the identity of the stream that a shard is read from, and returns the
-// one it was read from before; empty if that is not known.
-func (s *Store) ReadFrom(ctx context.Context, shard int, identity string) (before string, err error) {
-	err = s.write.QueryRowContext(ctx, `SELECT identity FROM streams WHERE shard = ?`, shard).Scan(&before)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
-	}
-	if before != identity {
-		_, err = s.write.ExecContext(ctx, `INSERT OR REPLACE INTO streams (shard, identity) VALUES (?, ?)`, shard, identity)
-		return before, err
-	}
-	return before, nil
-}
-
-// Reset drops the position of a shard: it is read from its beginning. It is for the goroutine
-// that applies, between batches.
-func (s *Store) Reset(ctx context.Context, shard int) error {
-	tx, err := s.write.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
-	var ids []int64
-	err = each(ctx, tx, func(r *sql.Rows) error {
-		var id int64
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, `SELECT id FROM agents WHERE shard = ?`, shard)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if err := forget(ctx, tx, id); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM shards WHERE shard = ?`, shard); err != nil {
-		return err
-	}
-	bad, err := count(ctx, tx)
-	if err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	s.bad.Store(bad)
-	delete(s.shards, shard)
-	return nil
-}
-
-// forget deletes an agent's rows.
-func forget(ctx context.Context, tx *sql.Tx, id int64) error {
-	for _, statement := range []string{
-		`UPDATE hours SET calls = hours.calls - u.calls, failed = hours.failed - u.failed, lost = hours.lost - u.lost, input = hours.input - u.input,
-			output = hours.output - u.output, cached = hours.cached - u.cached, reasoning = hours.reasoning - u.reasoning, cost = hours.cost - u.cost
-			FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1
-			AND hours.tenant = a.tenant AND hours.kind = a.kind AND hours.model = u.model AND hours.hour = u.hour`,
-		`DELETE FROM hours WHERE calls = 0 AND (tenant, hour, kind, model) IN
-			(SELECT a.tenant, u.hour, a.kind, u.model FROM usage u, agents a WHERE u.agent = ?1 AND a.id = ?1)`,
-		`DELETE FROM usage WHERE agent = ?1`, `DELETE FROM effects WHERE agent = ?1`, `DELETE FROM agents WHERE id = ?1`,
-	} {
-		if _, err := tx.ExecContext(ctx, statement, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // Damaged reports whether an error of a Store means that its file cannot be trusted
 // and must be removed.

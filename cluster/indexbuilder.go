@@ -17,14 +17,21 @@ import (
 	"github.com/reprise-dev/reprise/projections/index"
 )
 
-// indexInput is what a reader tells the indexBuilder of its shard.
+// indexInput is what the reader of a shard gives the indexBuilder.
 type indexInput struct {
+	kind  inputKind
 	shard int
 	index.Message
-	// here says that the shard is the one that was read, elsewhere that it is
-	// another, idle that there is no more now.
-	here, elsewhere, idle bool
 }
+
+type inputKind int
+
+const (
+	nextMessage inputKind = iota
+	sameShard             // the shard is the one that was read
+	otherShard            // it is another
+	noMessage             // there is no more now
+)
 
 // indexBuilder is a file that is open.
 type indexBuilder struct {
@@ -159,22 +166,22 @@ func (k *indexBuilder) gather() error {
 	return nil
 }
 
-// take takes in what a reader tells.
+// take takes in what a reader gives.
 func (k *indexBuilder) take(m indexInput) error {
 	begun := time.Now()
 	defer func() { k.worked += time.Since(begun) }()
-	switch {
-	case m.here:
+	switch m.kind {
+	case sameShard:
 		k.sure[m.shard] = true
 		k.publish()
-	case m.idle:
+	case noMessage:
 		k.built(m.shard)
 		if k.passed[m.shard] = m.Seq; k.gathered.Len() == 0 {
 			k.publish()
 		}
-	case m.elsewhere:
+	case otherShard:
 		return k.again(m.shard)
-	default:
+	case nextMessage:
 		return k.add(m)
 	}
 	return nil
@@ -330,7 +337,7 @@ func (k *indexBuilder) follow(shard int) {
 		for k.ctx.Err() == nil {
 			err := k.readOn(shard, &last, pause.Reset)
 			if errors.Is(err, eventlog.ErrElsewhere) && k.relied(shard) {
-				k.deliver(indexInput{shard: shard, elsewhere: true})
+				k.deliver(indexInput{kind: otherShard, shard: shard})
 				return
 			}
 			if k.ctx.Err() == nil {
@@ -361,7 +368,7 @@ func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) erro
 		case err != nil:
 			return err
 		case !known && !none && here.Same(*last):
-			if known = true; !k.deliver(indexInput{shard: shard, here: true}) {
+			if known = true; !k.deliver(indexInput{kind: sameShard, shard: shard}) {
 				return k.ctx.Err()
 			}
 			continue
@@ -369,12 +376,13 @@ func (k *indexBuilder) readOn(shard int, last *index.Position, well func()) erro
 			return eventlog.ErrElsewhere
 		}
 		well()
-		told := indexInput{shard: shard, idle: none, Message: index.Message{Seq: m.Seq}}
-		if !none {
+		next := indexInput{nextMessage, shard, message}
+		if none {
+			next.kind = noMessage
+		} else {
 			*last = here
-			told.Message = message
 		}
-		if !k.deliver(told) {
+		if !k.deliver(next) {
 			return k.ctx.Err()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -87,7 +88,7 @@ func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) 
 		n, err = s.DecodeInt64()
 		f.Time = time.Unix(0, n).UTC()
 	case "c":
-		err = f.Cause.read(s)
+		err = s.Value(reflect.ValueOf(&f.Cause).Elem())
 	case "w":
 		err = readText(s, &f.Trace)
 	case "k":
@@ -105,41 +106,6 @@ func (f *Frame) readEntry(s *codec.Source, key []byte, format *int) (err error) 
 func readText[S ~string](s *codec.Source, to *S) error {
 	text, err := s.Text()
 	*to = S(text)
-	return err
-}
-
-// read reads the cause. It is in every frame, and the library is slow with small structs.
-func (c *Cause) read(s *codec.Source) error {
-	entries, err := s.DecodeMapLen()
-	for range entries {
-		var key []byte
-		if key, err = s.Text(); err != nil {
-			return err
-		}
-		switch string(key) {
-		case "type":
-			err = readText(s, &c.Type)
-		case "id":
-			err = readText(s, &c.ID)
-		case "digest":
-			err = readText(s, &c.Digest)
-		case "by":
-			err = readText(s, &c.By)
-		case "endpoint":
-			err = readText(s, &c.Endpoint)
-		case "authenticated":
-			c.Authenticated, err = s.DecodeBool()
-		case "account":
-			err = readText(s, &c.Account)
-		case "reason":
-			err = readText(s, &c.Reason)
-		default:
-			err = s.Skip()
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
-	}
 	return err
 }
 

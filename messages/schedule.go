@@ -6,9 +6,6 @@ import (
 	"github.com/reprise-dev/reprise/messages/cron"
 )
 
-// ForInput is TimerSet.For of a timer of a scheduled input.
-const ForInput = "input"
-
 // Schedule is when an input is accepted: after In, at At, or repeatedly by Cron; at most
 // one of them is set. The zero value is at once.
 type Schedule struct {

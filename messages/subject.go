@@ -152,13 +152,21 @@ func ParsePrompt(subject string) (AgentID, error) {
 	return a, a.Validate()
 }
 
+// tokens returns the tokens of a subject behind the root; nil if it is another installation's.
+func (s Subjects) tokens(subject string) []string {
+	rest, ok := strings.CutPrefix(subject, s.root()+".")
+	if !ok {
+		return nil
+	}
+	return strings.Split(rest, ".")
+}
+
 var agentFamilies = []string{"in", "ctl", "q", "live", "dlq"}
 
 // ParseAgent returns the agent of a subject of the in, ctl, q, live or dlq family.
 func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err error) {
-	rest, ok := strings.CutPrefix(subject, s.root()+".")
-	t := strings.Split(rest, ".")
-	if !ok || len(t) != 4 || !slices.Contains(agentFamilies, t[0]) {
+	t := s.tokens(subject)
+	if len(t) != 4 || !slices.Contains(agentFamilies, t[0]) {
 		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
 	}
 	a = AgentID{t[1], t[2], t[3]}
@@ -168,38 +176,29 @@ func (s Subjects) ParseAgent(subject string) (family string, a AgentID, err erro
 // ParseInbox returns the family (in, ctl, or peer for commands of other agents) and the
 // agent of a stored inbox subject.
 func (s Subjects) ParseInbox(subject string) (family string, a AgentID, err error) {
-	rest, ok := strings.CutPrefix(subject, s.root()+".inq.")
-	t := strings.Split(rest, ".")
-	if !ok || len(t) != 5 || t[1] != "in" && t[1] != "ctl" && t[1] != "peer" {
+	t := s.tokens(subject)
+	if len(t) != 6 || t[0] != "inq" || t[2] != "in" && t[2] != "ctl" && t[2] != "peer" {
 		return "", AgentID{}, Refuse(BadAddress, "subject %q: want %s.inq.<partition>.<in or ctl>.<tenant>.<kind>.<key>", subject, s.root())
 	}
-	a = AgentID{t[2], t[3], t[4]}
-	if err := a.Validate(); err != nil {
-		return t[1], a, err
+	family, a = t[2], AgentID{t[3], t[4], t[5]}
+	if err := a.Validate(); err != nil || t[1] == a.Partition().String() {
+		return family, a, err
 	}
-	if t[0] != a.Partition().String() {
-		return t[1], a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s; publish to %s", subject, a, a.Partition(), s.agent(t[1], a))
-	}
-	return t[1], a, nil
+	return family, a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s; publish to %s", subject, a, a.Partition(), s.agent(family, a))
 }
 
 // ParseLog returns the agent of a log subject.
 func (s Subjects) ParseLog(subject string) (AgentID, error) {
-	rest, ok := strings.CutPrefix(subject, s.root()+".log.")
-	t := strings.Split(rest, ".")
-	if !ok || len(t) != 4 {
+	t := s.tokens(subject)
+	if len(t) != 5 || t[0] != "log" {
 		return AgentID{}, Refuse(BadAddress, "subject %q is no log subject", subject)
 	}
-	a := AgentID{t[1], t[2], t[3]}
-	if err := a.Validate(); err != nil {
+	a := AgentID{t[2], t[3], t[4]}
+	if err := a.Validate(); err != nil || t[1] == a.Partition().String() {
 		return a, err
 	}
-	if t[0] != a.Partition().String() {
-		return a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s", subject, a, a.Partition())
-	}
-	return a, nil
+	return a, Refuse(BadAddress, "subject %q: agent %s belongs to partition %s", subject, a, a.Partition())
 }
-
 func unfitForSubject(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
@@ -216,9 +215,8 @@ func (s Subjects) NodeOrders(id string) string {
 // TenantAt returns the tenant of a subject of the agent protocol or of the q family.
 // Empty: it has none.
 func (s Subjects) TenantAt(subject string) string {
-	if rest, ok := strings.CutPrefix(subject, s.root()+".q."); ok {
-		tenant, _, _ := strings.Cut(rest, ".")
-		return tenant
+	if t := s.tokens(subject); len(t) > 1 && t[0] == "q" {
+		return t[1]
 	}
 	if t := strings.Split(subject, "."); len(t) >= 5 && t[0] == "agents" {
 		return t[3]

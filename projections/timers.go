@@ -6,11 +6,12 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// What the timers of a turn are for.
+// What timers are for.
 const (
 	ForRetry    = "retry"    // the next attempt at a model call
 	ForApproval = "approval" // the denial of a tool call
 	ForDuration = "duration" // the end of the turn, which has run for as long as it may
+	ForInput    = "input"    // a scheduled input of the agent
 )
 
 // DurationTimer is the id of a turn's timer for its duration.

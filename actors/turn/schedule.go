@@ -24,7 +24,7 @@ func (d *decision) schedule(in messages.Input) error {
 		return err
 	}
 	d.configure()
-	set := messages.TimerSet{Timer: timer, For: messages.ForInput, Set: logTime(d.env.Now), At: logTime(at), Cron: in.Cron, Zone: in.Zone}
+	set := messages.TimerSet{Timer: timer, For: projections.ForInput, Set: logTime(d.env.Now), At: logTime(at), Cron: in.Cron, Zone: in.Zone}
 	in.Schedule = messages.Schedule{}
 	set.Input = &in
 	d.emit(set)
@@ -96,7 +96,7 @@ func (d *decision) fire(sc projections.Scheduled) {
 	d.emit(fired)
 	switch {
 	case !next.IsZero():
-		d.emit(messages.TimerSet{Timer: sc.Timer, For: messages.ForInput, Set: logTime(d.env.Now), At: logTime(next), Cron: sc.Cron, Zone: sc.Zone})
+		d.emit(messages.TimerSet{Timer: sc.Timer, For: projections.ForInput, Set: logTime(d.env.Now), At: logTime(next), Cron: sc.Cron, Zone: sc.Zone})
 	case sc.Cron != "":
 		d.emit(messages.TimerCancelled{Timer: sc.Timer, By: "cron", Input: sc.Input.ID, Reply: sc.Input.Reply, Reason: "its line has no next time here: the line or its time zone is not known any more"})
 	}

@@ -28,9 +28,21 @@ type Extent struct {
 	DeadLetters uint64 `json:"dead_letters,omitempty"`
 }
 
-// Holdings is what is stored of an agent, without the definitions that it shares with
-// others.
-type Holdings struct {
+// AgentHoldings is what is stored of an agent now, without the definitions that it shares with
+// others: the line of the view holdings.
+type AgentHoldings struct {
+	Agent AgentID `json:"agent"`
+	// Last is the number of the newest event.
+	Last EventNumber `json:"last"`
+	// Deleted reports whether the agent is deleted, and this is what is left of it.
+	Deleted bool `json:"deleted,omitempty"`
+	// Damaged is why its log cannot be read to the end. The numbers below count what is
+	// before the damage.
+	Damaged string `json:"damaged,omitempty"`
+	// Children is how many agents it has created. They are not deleted with it.
+	// ChildAgents are the first of them.
+	Children    int       `json:"children,omitempty"`
+	ChildAgents []AgentID `json:"child_agents,omitempty"`
 	// Frames and their Events and Bytes are in the log.
 	Frames int   `json:"frames"`
 	Events int   `json:"events"`
@@ -43,23 +55,6 @@ type Holdings struct {
 	// Encrypted reports whether a key of the agent is stored. Without it the agent's encrypted
 	// data cannot be read.
 	Encrypted bool `json:"encrypted"`
-}
-
-// AgentHoldings is what is stored of an agent now: the line of the view holdings.
-type AgentHoldings struct {
-	Agent AgentID `json:"agent"`
-	// Last is the number of the newest event.
-	Last EventNumber `json:"last"`
-	// Deleted reports whether the agent is deleted, and this is what is left of it.
-	Deleted bool `json:"deleted,omitempty"`
-	// Damaged is why its log cannot be read to the end. Holdings counts what is before the
-	// damage.
-	Damaged string `json:"damaged,omitempty"`
-	// Children is how many agents it has created. They are not deleted with it.
-	// ChildAgents are the first of them.
-	Children    int       `json:"children,omitempty"`
-	ChildAgents []AgentID `json:"child_agents,omitempty"`
-	Holdings
 	// Waiting is how many inputs and commands are not applied yet. A delete is applied after
 	// them.
 	Waiting int `json:"waiting"`

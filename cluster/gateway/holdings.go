@@ -30,7 +30,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 			if unknown != nil {
 				return unknown
 			}
-			line.Damaged, line.Last, line.Holdings.Encrypted = err.Error(), tail.Last, true
+			line.Damaged, line.Last, line.Encrypted = err.Error(), tail.Last, true
 			break
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (g *Gateway) holdings(p *page, a messages.AgentID) error {
 		projections.Fold(rec.Frame, 0, &life, &children)
 		line.Frames, line.Events, line.Bytes = line.Frames+1, line.Events+len(rec.Frame.Events), line.Bytes+int64(rec.Size)
 		line.Last = rec.Frame.Last()
-		line.Holdings.Encrypted = line.Holdings.Encrypted || rec.Frame.KeyID != ""
+		line.Encrypted = line.Encrypted || rec.Frame.KeyID != ""
 	}
 	if err := exists(a, 0, line.Last); err != nil {
 		return err

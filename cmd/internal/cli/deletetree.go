@@ -80,7 +80,7 @@ func (f *felling) each(ctx context.Context, agent string, seen map[string]bool, 
 
 // show tells what of the whole tree would go.
 func (f *felling) show(ctx context.Context, agent string) error {
-	agents, sum := 0, messages.Holdings{}
+	agents, sum := 0, messages.AgentHoldings{}
 	err := f.each(ctx, agent, make(map[string]bool), func(held messages.AgentHoldings) error {
 		agents, sum.Events, sum.Blobs = agents+1, sum.Events+held.Events, sum.Blobs+held.Blobs
 		sum.Bytes, sum.BlobBytes = sum.Bytes+held.Bytes, sum.BlobBytes+held.BlobBytes

@@ -24,7 +24,7 @@ const snapshotFormat = 1
 func EncodeSnapshot(a AgentID, name string, v any) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Write(snapshotHead)
-	if err := codec.MarshalTo(&buf, v); err != nil {
+	if err := codec.Encode(&buf, v); err != nil {
 		return nil, fmt.Errorf("snapshot %s of %s: %w", name, a, err)
 	}
 	sum := snapshotSum(a, name, buf.Bytes())

@@ -95,14 +95,12 @@ func Unmarshal(b []byte, v any, strict bool) error {
 // named by their json tags.
 func Marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer
-	if err := MarshalTo(&buf, v); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	err := Encode(&buf, v)
+	return buf.Bytes(), err
 }
 
-// MarshalTo writes v to buf as Marshal returns it.
-func MarshalTo(buf *bytes.Buffer, v any) error {
+// Encode appends to buf what Marshal returns. After an error buf may hold a part of it.
+func Encode(buf *bytes.Buffer, v any) error {
 	buf.Grow(1024) // most frames fit
 	e := msgpack.GetEncoder()
 	defer msgpack.PutEncoder(e)

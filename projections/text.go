@@ -87,6 +87,8 @@ func fieldText(value any) string {
 		return strconv.Quote(limitsText(value))
 	case json.RawMessage:
 		return string(value)
+	case *messages.Input:
+		return strconv.Quote(value.ID + ": " + contentText(value.Content))
 	case *messages.Blob:
 		return strconv.Quote(blobText(value))
 	case []messages.Item:

@@ -4,10 +4,12 @@
 //
 // Each fact has one fold, and no other package interprets events for it. The state of the
 // turn machine is composed of [Work], [Life], [Decisions], [History] and [State]; show,
-// approvals and timers are renderings of the same types. The lists of all turns ([Turns]),
-// tool calls ([Effects]) and children ([Children]) apply the events of one turn, call or
-// child with the same code as the running turn does ([Turn], [ToolCall], [ChildCall]), and
-// add the times and persons that only views show.
+// approvals and timers are renderings of the same types. The lists of all turns ([Turns]) and
+// tool calls ([Effects]) apply the events of one turn or call with the same code as the
+// running turn does ([Turn], [ToolCall]), and add the times and persons that only views show.
+// What several folds read of an event, such as the outcome of a call or what a child waits
+// for, one function reads from it; what all events of some types mean to a fold is a trait of
+// theirs in package messages.
 //
 // # Guarantees
 //

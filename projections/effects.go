@@ -69,7 +69,7 @@ func (e *Effects) applyCall(x *event) {
 	}
 	if c.apply(x); c.Outcome.Final() {
 		c.Output = beginning(c.Output, MaxPreview)
-		e.open = slices.DeleteFunc(e.open, func(i int) bool { return &e.list[i] == c })
+		e.open = without(e.open, func(i *int) bool { return &e.list[*i] == c })
 	}
 }
 
@@ -86,12 +86,10 @@ func (e *Effects) find(turn messages.TurnID, call messages.CallID) *Effect {
 
 // giveUp ends chosen calls that have no outcome when their turn ends.
 func (e *Effects) giveUp(x *event, chosen func(*Effect) bool) {
-	rest := e.open[:0]
-	for _, i := range e.open {
-		c := &e.list[i]
+	e.open = without(e.open, func(i *int) bool {
+		c := &e.list[*i]
 		if !chosen(c) {
-			rest = append(rest, i)
-			continue
+			return false
 		}
 		outcome := CallSkipped
 		if c.Started != 0 {
@@ -99,8 +97,8 @@ func (e *Effects) giveUp(x *event, chosen func(*Effect) bool) {
 		}
 		c.leave(outcome)
 		c.Reason, c.Ended, c.EndedAt = "its turn ended without a word of it", x.n, x.at
-	}
-	e.open = rest
+		return true
+	})
 }
 
 // List returns every call of agent a, in the order in which models asked for them.

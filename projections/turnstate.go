@@ -136,10 +136,11 @@ func (t *TurnState) resumed(paused string) {
 }
 
 func (t *TurnState) modelRequested(ev messages.ModelRequested) {
-	m := &PendingModel{ID: ev.Call, Model: ev.Model, Attempt: ev.Attempt, ToolChoice: ev.ToolChoice}
-	if old := t.Model; old != nil && ev.Attempt > 1 {
-		m.Failures, m.Restarts, m.Refused, m.Shortened = old.Failures, old.Restarts, old.Refused, old.Shortened
+	m := new(PendingModel)
+	if t.Model != nil && ev.Attempt > 1 {
+		*m = *t.Model
 	}
+	m.ID, m.Model, m.Attempt, m.ToolChoice, m.Phase = ev.Call, ev.Model, ev.Attempt, ev.ToolChoice, ModelUnderWay
 	t.Model, t.Fresh, t.Calls = m, nil, nil
 	t.Answer, t.Again, t.Hooked, t.Compacted = nil, "", nil, false
 }

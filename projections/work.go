@@ -186,7 +186,7 @@ func (c *CallState) waitingBelow(list []Waiting) []Waiting {
 // More reports whether more calls wait below the agent than Waiting has: a child lists
 // at most messages.MaxWaits.
 func (w *Work) More() bool {
-	return w.Turn != nil && slices.ContainsFunc(w.Turn.Calls, func(c CallState) bool { return c.ListsBelow() && c.Child.More })
+	return w.Turn != nil && firstOf(w.Turn.Calls, func(c *CallState) bool { return c.ListsBelow() && c.Child.More }) != nil
 }
 
 // Approvals returns the calls of agent a, and of those below it, that wait for

@@ -44,16 +44,17 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	}
 	feed, leave := g.Hub.follow(a)
 	s := &streaming{
-		g: g, agent: a, to: to, input: in.ID, scheduled: in.Scheduled(), after: eventNumber(r.Header.Get(messages.HeaderAfter)),
+		g: g, agent: a, to: to, input: in.ID, after: eventNumber(r.Header.Get(messages.HeaderAfter)),
 		brief: r.Header.Get(messages.HeaderFacts) == messages.FactsEnd, offers: g.offers(a, to),
 	}
 	d := &actors.Deliver{Agent: a, Command: in, Cause: messages.Cause{Type: "input", ID: in.ID, Endpoint: "prompt"}.From(personOf(r))}
 	delivered := make(chan func(context.Context) (messages.Answer, error), 1)
+	later := in.Scheduled() // nothing comes of it now
 	streams := g.begin(func() {
 		defer leave()
 		waited := to.company(func() { to.say(chunk{"reprise.waiting", nil}) })
 		defer waited()
-		if answer := s.accepted(<-delivered); answer != nil {
+		if answer := s.accepted(<-delivered, later); answer != nil {
 			s.run(answer, feed, waited)
 		}
 	})
@@ -65,9 +66,9 @@ func (g *Gateway) prompt(r *nats.Msg) {
 	delivered <- g.Deliver(d)
 }
 
-// accepted waits for the answer to the input, and returns it if something is to be streamed. It is
+// accepted waits for the answer to the input, and returns it unless the input comes later. It is
 // no part of run: the stack that it takes is not kept while a model is waited for.
-func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, error)) *messages.Answer {
+func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, error), later bool) *messages.Answer {
 	answer, err := delivered(s.g.ctx)
 	if err == nil && answer.Err != nil {
 		err = answer.Err
@@ -77,7 +78,7 @@ func (s *streaming) accepted(delivered func(context.Context) (messages.Answer, e
 		return nil
 	}
 	s.to.ack()
-	if s.scheduled { // nothing comes of it now
+	if later {
 		s.to.end(nats.NewMsg(s.to.to))
 		return nil
 	}
@@ -131,9 +132,7 @@ type streaming struct {
 	agent messages.AgentID
 	to    *replying
 	input string
-	// scheduled reports that the input comes later.
-	scheduled bool
-	turn      messages.TurnID
+	turn  messages.TurnID
 	// after is the event up to which the caller knows everything already.
 	after messages.EventNumber
 	// brief reports that the caller wants no facts but the pauses and the end.

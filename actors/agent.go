@@ -210,8 +210,8 @@ func (a *agent) env() turn.Env {
 }
 
 // decide gives the machine a command or an outcome. A turn that begins with it, behind another
-// one, has the next definition. One that the command itself begins is no succession: what comes
-// behind that in order may be about it.
+// one, has the next definition. One that an input itself begins is no succession: what comes behind
+// that in order may be about it.
 func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	before := a.state.Turn
 	events, err := a.state.Decide(env, what)
@@ -222,7 +222,9 @@ func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	a.succession = succession{}
 	if before != nil {
 		a.def = a.next
-		if _, begins := what.(messages.Input); !begins {
+		switch what.(type) {
+		case messages.Input, turn.ScheduleDue:
+		default:
 			a.succession.ended = before.ID
 		}
 	}

@@ -173,7 +173,7 @@ func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) 
 		turn = h.entries[at].turn
 	}
 	old := h.entries
-	h.entries = make([]entry, 0, len(old)-at+1)
+	h.replace(make([]entry, 0, len(old)-at+1))
 	h.size = 0
 	h.add(n, "", messages.Text(messages.RoleDeveloper, ev.Text))
 	for i := range old {
@@ -191,5 +191,5 @@ func (h *History) compact(n messages.EventNumber, ev messages.HistoryCompacted) 
 	for i := range h.open {
 		h.open[i].index -= gone
 	}
-	h.compacted, h.shown, h.plain, h.digested, h.sum = n, nil, 0, 0, [sha256.Size]byte{}
+	h.compacted = n
 }

@@ -289,6 +289,14 @@ func (h *History) ended(turn messages.TurnID, m mark) {
 	}
 }
 
+// size returns how much text the entry shows, as [History.Size] counts it.
+func (e *entry) size() int {
+	if e.form == whole {
+		return sizeOf(*e.item)
+	}
+	return len(e.text)
+}
+
 // asItem returns the entry as a model is given it; part holds its text.
 func (e *entry) asItem(part []messages.Part) messages.Item {
 	switch e.form {
@@ -363,14 +371,6 @@ func sizeOf(item messages.Item) int {
 		return len(item.Raw) + sizeOfBlob(item.RawBlob)
 	}
 	return size
-}
-
-// size returns sizeOf the entry as an item.
-func (e *entry) size() int {
-	if e.item != nil {
-		return sizeOf(*e.item)
-	}
-	return len(e.text)
 }
 
 // View returns the items with their events and marks, on the terms of [History.Items].

@@ -90,18 +90,17 @@ func (h *History) restore(turn messages.TurnID) {
 	kept := slices.DeleteFunc(slices.Clone(h.entries), func(e entry) bool {
 		gone := e.mark == noted && e.turn == turn
 		if gone {
-			h.size -= len(e.text)
+			h.size -= e.size()
 		}
 		return gone
 	})
 	for _, e := range back.entries {
 		h.size += e.size()
-		kept = append(kept, e)
 	}
-	h.replace(kept)
+	h.replace(append(kept, back.entries...))
 }
 
-// replace replaces all entries. None of the new ones waits for a result.
+// replace replaces all entries, and drops what was made of the old ones.
 func (h *History) replace(entries []entry) {
 	h.entries, h.shown, h.plain, h.digested, h.sum = entries, nil, 0, 0, [len(h.sum)]byte{}
 }

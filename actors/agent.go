@@ -222,9 +222,8 @@ func (a *agent) decide(env turn.Env, what any) ([]messages.Event, error) {
 	a.succession = succession{}
 	if before != nil {
 		a.def = a.next
-		switch what.(type) {
-		case messages.Input, turn.ScheduleDue:
-		default:
+		_, input := what.(messages.Input)
+		if due, timer := what.(turn.TimerDue); !input && (!timer || due.Turn != "") { // without a turn: a scheduled input
 			a.succession.ended = before.ID
 		}
 	}

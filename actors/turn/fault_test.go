@@ -85,7 +85,7 @@ var faults = []fault{
 	{"a cron line catches up one by one", "(*decision).nextTime",
 		`!next.IsZero() && !next.After(d.env.Now)`, `next.IsZero()`},
 	{"a scheduled input loses its policy", "(*decision).fire",
-		`in := sc.Input`, `in := sc.Input; in.Policy = ""`},
+		`in := *sc.Input`, `in := *sc.Input; in.Policy = ""`},
 	{"a summary without reported usage is free", "(*decision).summarized",
 		`ev.Unknown, ev.Tokens, ev.Cost = true, c.Tokens, c.Cost`, `ev.Unknown = true`},
 	{"take a summary of another history", "(*decision).summarized",

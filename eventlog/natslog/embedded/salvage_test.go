@@ -30,6 +30,7 @@ import (
 type store struct {
 	t    *testing.T
 	dir  string
+	srv  *embedded.Server
 	js   jetstream.JetStream
 	nc   *nats.Conn
 	log  *natslog.Log
@@ -41,7 +42,7 @@ type store struct {
 func newStore(t *testing.T) *store {
 	t.Helper()
 	s := &store{t: t, dir: t.TempDir(), tail: make(map[messages.AgentID]eventlog.Tail), frames: make(map[messages.AgentID][]eventlog.Tail)}
-	_, s.nc = embeddedtest.Start(t, s.dir)
+	s.srv, s.nc = embeddedtest.Start(t, s.dir)
 	s.js = s.jetStream(s.nc)
 	for shard := range natslog.LogStreams {
 		cfg := jetstream.StreamConfig{Name: logName(shard), Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, MaxBytes: 100_000, Duplicates: 100 * time.Millisecond}
@@ -239,6 +240,7 @@ func TestSalvage(t *testing.T) { // A29
 	s.grow(sound, 2)
 	s.mark(near...)
 	was := s.all(s.js)
+	s.ok(s.srv.Shutdown()) // a killed server may not keep a purge
 	dir := embeddedtest.Crash(t, s.dir)
 	if n := len(embeddedtest.Blocks(t, dir, name)); n < 2 {
 		t.Fatalf("%s has %d blocks", name, n)

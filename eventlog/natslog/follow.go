@@ -98,6 +98,9 @@ func (f *follower) follow(ctx context.Context) error {
 		case f.c.nc.IsClosed():
 			return err
 		}
+		if f.own != nil {
+			f.own.forget()
+		}
 		f.log.Debug("follow: open a new consumer", "stream", f.stream, "filter", f.filter, "after", f.at, "error", err)
 		f.wait(ctx)
 	}

@@ -56,7 +56,7 @@ func (o *own) add(e eventlog.Entry, tail eventlog.Tail) {
 	}
 	seq := tail.Seq
 	h := &o.heads[seq%ownHeads]
-	if h.Seq >= seq {
+	if h.Seq > seq {
 		return
 	}
 	o.drop(h)
@@ -73,6 +73,15 @@ func (o *own) add(e eventlog.Entry, tail eventlog.Tail) {
 func (o *own) drop(h *ownHead) {
 	o.kept -= h.size
 	h.frame, h.size = nil, 0
+}
+
+// forget remembers nothing: a server that was away may have lost messages, and gives their
+// sequences again.
+func (o *own) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.heads)
+	o.kept = 0
 }
 
 // at returns the head with this sequence; nil if it is not remembered.

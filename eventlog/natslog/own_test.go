@@ -191,6 +191,40 @@ func TestFramesOfOwnCommits(t *testing.T) { // A87, A107
 	alone()
 }
 
+// What was appended before the connection broke is read from the stream, which may have lost it.
+func TestOwnFramesOfABrokenConnection(t *testing.T) { // A87, A107
+	t.Parallel()
+	l, c := open(t, 1)
+	fetches := new(atomic.Int32)
+	if _, err := connect(t).Subscribe("$JS.API.CONSUMER.MSG.NEXT."+l.Names().Log(0)+".>", func(*nats.Msg) { fetches.Add(1) }); err != nil {
+		t.Fatal(err)
+	}
+	a := agentsOf(0, 1)[0]
+	connected := c.Conns[0].StatusChanged(nats.CONNECTED)
+	next, _ := shardRead(t, l, 0)
+	if m := next(); m.Agent != (messages.AgentID{}) {
+		t.Fatalf("message %+v of an empty shard", m.Head)
+	}
+	var tail eventlog.Tail
+	for range 20 { // the reader may have taken the frame before the connection broke
+		tail = grow(t, l, a, tail, 1)[0]
+		if err := c.Conns[0].ForceReconnect(); err != nil {
+			t.Fatal(err)
+		}
+		<-connected
+		m := next()
+		for ; m.Agent == (messages.AgentID{}); m = next() { // a pause
+		}
+		if m.Seq != tail.Seq || m.ID != tail.Frame {
+			t.Fatalf("message %+v, want event %d at %d", m.Head, tail.Last, tail.Seq)
+		}
+		if fetches.Load() > 0 {
+			return
+		}
+	}
+	t.Error("frames of before the connection broke came from memory")
+}
+
 // shardRead reads the shard of partition 0 behind a sequence until it is stopped.
 func shardRead(t *testing.T, l *natslog.Log, after uint64) (next func() eventlog.Stored, stop func()) {
 	t.Helper()

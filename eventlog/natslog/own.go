@@ -129,8 +129,8 @@ func (o *own) keep(at uint64) (stop func(), kept bool) {
 func (o *own) frames(at uint64) (list []eventlog.Stored) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for seq := max(o.read+1, at-min(at, ownHeads)); seq <= at; seq++ {
-		if h := o.at(seq); h != nil {
+	for seq := o.read + 1; seq <= min(at, o.read+ownHeads) && o.heads != nil; seq++ {
+		if h := &o.heads[seq%ownHeads]; h.Seq <= at {
 			o.drop(h)
 		}
 	}

@@ -98,7 +98,7 @@ func (s *State) Output(def Definition) (projections.Output, bool) {
 func (d *decision) answered(o ModelAnswered) {
 	t := d.s.Turn
 	m := t.Model
-	items := UniqueCalls(o.Items, t.CallIDs)
+	items := slices.Clone(UniqueCalls(o.Items, t.CallIDs)) // the provider or a hook may keep and change its own
 	cost := d.env.Definition.Prices[m.Model].Cost(o.Usage)
 	finish := finishOf(o.Finish, items)
 	d.emit(messages.ModelCompleted{Turn: t.ID, Step: t.Steps, Call: o.Call, Items: items, Finish: finish, Model: o.Model, Usage: o.Usage, Cost: cost, Blob: o.Blob})

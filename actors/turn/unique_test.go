@@ -41,3 +41,25 @@ func TestUniqueCalls(t *testing.T) {
 		}
 	}
 }
+
+// An answer that is changed after it was decided does not change its event: its provider may use the
+// same items again.
+func TestAnswerIsCopied(t *testing.T) {
+	s, env := &turn.State{}, turn.Env{Definition: turn.Definition{Digest: "d", Model: "scripted/m", MaxSteps: 5, MaxQueue: 5, MaxAttempts: 1, Parallel: 1}}
+	if _, err := s.Decide(env, messages.Input{ID: "i", Content: messages.TextContent("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	items := []messages.Item{messages.Text(messages.RoleAssistant, "so")}
+	events, err := s.Decide(env, turn.ModelAnswered{Call: s.Turn.Model.ID, Items: items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items[0] = messages.Text(messages.RoleAssistant, "another answer")
+	i := slices.IndexFunc(events, func(ev messages.Event) bool { _, ok := ev.(messages.ModelCompleted); return ok })
+	if i < 0 {
+		t.Fatalf("the answer was not recorded: %+v", events)
+	}
+	if got := events[i].(messages.ModelCompleted).Items[0].Content.Text(); got != "so" {
+		t.Errorf("the event has the answer %q, want %q", got, "so")
+	}
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// gated is a log that neither reads nor writes for the agents that are shut, until they are
-// opened or ctx ends. It counts who waits there.
+// gated is a log whose reads and writes block for agents that match shut, until open is closed
+// or the context ends. It counts the blocked operations.
 type gated struct {
 	eventlog.Log
 	shut func(messages.AgentID) bool
@@ -54,14 +54,14 @@ func (l *gated) count(a messages.AgentID, n int) {
 	l.most, l.mostOf = max(l.most, l.waiting), max(l.mostOf, l.of[a.Partition()])
 }
 
-// waits returns how many wait now.
+// waits returns the number of operations that are blocked now.
 func (l *gated) waits() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting
 }
 
-// Tail is what an activation asks for first.
+// Tail blocks like every operation of gated; an activation reads it first.
 func (l *gated) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, error) {
 	if err := l.wait(ctx, a); err != nil {
 		return eventlog.Tail{}, err
@@ -69,7 +69,7 @@ func (l *gated) Tail(ctx context.Context, a messages.AgentID) (eventlog.Tail, er
 	return l.Log.Tail(ctx, a)
 }
 
-// gatedAppends is gated in its appends alone.
+// gatedAppends is a gated log that blocks appends only.
 type gatedAppends struct{ *gated }
 
 func (l gatedAppends) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
@@ -83,8 +83,9 @@ func (l gatedAppends) Tail(ctx context.Context, a messages.AgentID) (eventlog.Ta
 	return l.Log.Tail(ctx, a)
 }
 
-// TestBacklogIsBounded holds that an agent whose append takes long is sent so many commands
-// and bytes, and no more; the others are refused at once, and its neighbours are not.
+// TestBacklogIsBounded holds that the backlog of an agent whose append is slow is bounded in
+// commands and in bytes. Commands beyond it are refused at once; commands for other agents of
+// the partition are not.
 func TestBacklogIsBounded(t *testing.T) {
 	for name, c := range map[string]struct {
 		text     string
@@ -105,13 +106,13 @@ func TestBacklogIsBounded(t *testing.T) {
 				refused := node.Do(ada, say("more", c.text))
 				wantCode(t, refused, messages.Unavailable)
 				if want := fmt.Sprintf("at most 1000 of %d bytes", 4<<20); refused.Err == nil || !strings.Contains(refused.Err.Message, want) || !strings.Contains(refused.Err.Message, "same id") {
-					t.Errorf("the refusal is %v", refused.Err)
+					t.Errorf("got refusal %v, want one that contains %q", refused.Err, want)
 				}
 				node.Must(bob, say("u1", "hello"))
 				close(log.open)
 				for i, answer := range answers {
 					if a := answer(); a.Err != nil && a.Err.Code != messages.QueueFull {
-						t.Fatalf("command %d: %v", i, a.Err)
+						t.Fatalf("command %d: got %v, want QueueFull or no error", i, a.Err)
 					}
 				}
 				node.Must(ada, messages.Clear{ID: "c"})
@@ -120,8 +121,8 @@ func TestBacklogIsBounded(t *testing.T) {
 	}
 }
 
-// TestStalledAgentRefusesAtOnce holds that while an agent's log takes nothing, commands for it
-// are refused with the reason when they come, and admitted again afterwards.
+// TestStalledAgentRefusesAtOnce holds that commands for an agent whose log accepts no appends
+// are refused at once, with the reason, and accepted again once it does.
 func TestStalledAgentRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
@@ -131,14 +132,14 @@ func TestStalledAgentRefusesAtOnce(t *testing.T) {
 		log.is.Store(true)
 		wantCode(t, node.Do(ada, say("u1", "one")), messages.Unavailable)
 		now := time.Now()
-		for i := range 2000 { // more than wait for an agent
+		for i := range 2000 { // more than the backlog of an agent holds
 			a := node.Do(ada, say(fmt.Sprint("again", i), "two"))
 			if wantCode(t, a, messages.Unavailable); a.Err == nil || !strings.Contains(a.Err.Message, errFull.Error()) {
-				t.Fatalf("the refusal is %v", a.Err)
+				t.Fatalf("got refusal %v, want one that contains %q", a.Err, errFull)
 			}
 		}
 		if took := time.Since(now); took != 0 {
-			t.Errorf("the refusals took %v of the false clock", took)
+			t.Errorf("the refusals took %v of the fake clock, want 0", took)
 		}
 		log.is.Store(false)
 		s.Until(ada, "turn.completed")
@@ -146,7 +147,7 @@ func TestStalledAgentRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// ofPartition returns so many agents of the partition.
+// ofPartition returns n agents of the partition.
 func ofPartition(p messages.Partition, n int) (list []messages.AgentID) {
 	for i := 0; len(list) < n; i++ {
 		if a := actorstest.Agent("test", fmt.Sprint(p, "-", i)); a.Partition() == p {
@@ -156,9 +157,9 @@ func ofPartition(p messages.Partition, n int) (list []messages.AgentID) {
 	return list
 }
 
-// TestActivationsAreBounded holds that so many agents are activated at the same time, on the
-// node and in one partition, that active agents work meanwhile, and that all come to their
-// turn.
+// TestActivationsAreBounded holds that the number of concurrent activations is bounded on the
+// node and in one partition, that active agents are served meanwhile, and that every agent is
+// activated in the end.
 func TestActivationsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newGated(memlog.New(), func(a messages.AgentID) bool { return a != ada })
@@ -177,7 +178,7 @@ func TestActivationsAreBounded(t *testing.T) {
 		one := ada.Partition()
 		ask(ofPartition(one, 100))
 		if n := log.waits(); n != 8 {
-			t.Errorf("%d agents of one partition are activated at once", n)
+			t.Errorf("got %d concurrent activations in one partition, want 8", n)
 		}
 		for p := range messages.Partitions {
 			if messages.Partition(p) != one {
@@ -185,7 +186,7 @@ func TestActivationsAreBounded(t *testing.T) {
 			}
 		}
 		if n := log.waits(); n != 64 {
-			t.Errorf("%d agents are activated at once", n)
+			t.Errorf("got %d concurrent activations, want 64", n)
 		}
 		node.Must(ada, say("u2", "hello"))
 		s.Until(ada, "turn.completed", 2)
@@ -196,20 +197,20 @@ func TestActivationsAreBounded(t *testing.T) {
 			}
 		}
 		if log.most != 64 || log.mostOf != 8 {
-			t.Errorf("%d agents at once, %d of one partition", log.most, log.mostOf)
+			t.Errorf("at most %d concurrent activations, %d in one partition; want 64 and 8", log.most, log.mostOf)
 		}
 	})
 }
 
-// TestHeldCommandsAreBounded holds that a partition keeps so many commands for agents that
-// wait to be activated, and no more, and answers all of them when it stops.
+// TestHeldCommandsAreBounded holds that a partition keeps a bounded number of commands for
+// agents that wait to be activated, and answers all of them when it stops.
 func TestHeldCommandsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newGated(memlog.New(), func(messages.AgentID) bool { return true })
 		node := actorstest.New(t, log).Start(config(echo()))
 		agents := ofPartition(0, 13)
 		var answers []func() messages.Answer
-		for _, a := range agents[:8] { // these have the tokens
+		for _, a := range agents[:8] { // these hold the tokens
 			answers = append(answers, node.Ask(a, say("u1", "hello")))
 		}
 		for i := range 4000 {
@@ -218,7 +219,7 @@ func TestHeldCommandsAreBounded(t *testing.T) {
 		refused := node.Do(agents[12], say("u1", "hello"))
 		wantCode(t, refused, messages.Unavailable)
 		if refused.Err == nil || !strings.Contains(refused.Err.Message, "at most 4000 of") || !strings.Contains(refused.Err.Message, "same id") {
-			t.Errorf("the refusal is %v", refused.Err)
+			t.Errorf("got refusal %v, want one that names the limit", refused.Err)
 		}
 		end(node)
 		for _, answer := range answers {
@@ -227,8 +228,8 @@ func TestHeldCommandsAreBounded(t *testing.T) {
 	})
 }
 
-// TestStalledActivationsReleaseTokens holds that activations of agents whose log takes nothing
-// do not keep others from being activated.
+// TestStalledActivationsReleaseTokens holds that the activation of an agent whose log does not
+// answer does not keep other agents from being activated.
 func TestStalledActivationsReleaseTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := ofPartition(ada.Partition(), 40)

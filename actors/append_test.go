@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// slow is a log whose appends wait, each for a message in next.
+// slow is a log in which each append waits for a value from next.
 type slow struct {
 	eventlog.Log
 	next chan struct{}
@@ -25,7 +25,7 @@ func (l *slow) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, err
 	return l.Log.Append(ctx, e)
 }
 
-// Outcomes that come during an append share the frame behind it.
+// Outcomes that arrive during an append share the next frame.
 func TestOutcomesShareAFrame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &slow{Log: memlog.New(), next: make(chan struct{})}
@@ -39,7 +39,7 @@ func TestOutcomesShareAFrame(t *testing.T) {
 		log.next <- struct{}{} // the calls
 		synctest.Wait()
 		set := node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)})
-		synctest.Wait() // its append is under way
+		synctest.Wait() // its append has started
 		close(finish)
 		synctest.Wait()
 		close(log.next)
@@ -50,15 +50,15 @@ func TestOutcomesShareAFrame(t *testing.T) {
 		s.Until(ada, "turn.completed")
 		for _, f := range s.Frames(ada) {
 			if n := count(f.Events, "tool.completed"); n != 0 && n != 3 {
-				t.Errorf("a frame has %d of the 3 outcomes", n)
+				t.Errorf("a frame has %d outcomes, want all 3 or none", n)
 			}
 		}
 		end(node)
 	})
 }
 
-// A partition that stops cuts off the append that is being tried: its sender and those who
-// wait behind it are refused, and what became of it is read by the next activation.
+// A partition that stops cancels the append in flight. Its sender and the commands queued
+// behind it are refused; the next activation reads from the log whether the frame was stored.
 func TestAppendIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &full{Log: memlog.New()}
@@ -71,7 +71,7 @@ func TestAppendIsCutOff(t *testing.T) {
 		node.Stop()
 		for _, a := range []messages.Answer{first(), second()} {
 			if wantCode(t, a, messages.Unavailable); a.Err != nil && !strings.Contains(a.Err.Message, "try again with the same id") {
-				t.Errorf("refused with %q", a.Err.Message)
+				t.Errorf("got refusal %q, want one that asks for the same id", a.Err.Message)
 			}
 		}
 		log.is.Store(false)
@@ -80,14 +80,14 @@ func TestAppendIsCutOff(t *testing.T) {
 		next.Must(ada, say("u2", "two"))
 		all := s.Until(ada, "turn.completed", 2)
 		if n := count(all, "input.accepted"); n != 2 || model.Calls() != 2 {
-			t.Errorf("%d inputs, %d model calls", n, model.Calls())
+			t.Errorf("got %d inputs and %d model calls, want 2 of each", n, model.Calls())
 		}
 		end(next)
 	})
 }
 
-// What an effect makes of the end of its partition is no outcome: the call is lost, and its
-// OnUnknown decides what becomes of it.
+// An error that a tool returns because its partition stops is not an outcome. The call is
+// treated as lost, and its OnUnknown decides how it continues.
 func TestCutOffIsNoOutcome(t *testing.T) { // A21
 	for range 20 {
 		s := actorstest.New(t, nil)
@@ -102,12 +102,12 @@ func TestCutOffIsNoOutcome(t *testing.T) { // A21
 		<-began
 		node.Stop()
 		if types := s.Types(ada); types[len(types)-1] != "tool.started" {
-			t.Fatalf("the log ends with %v", types)
+			t.Fatalf("got the events %v, want tool.started as the last one", types)
 		}
 	}
 }
 
-// A partition that stops cancels the effects of an agent whose append is under way.
+// A partition that stops cancels the effects of an agent whose append is in flight.
 func TestEffectsAreCancelledDuringAnAppend(t *testing.T) {
 	log := &slow{Log: memlog.New(), next: make(chan struct{})}
 	s := actorstest.New(t, log)
@@ -123,7 +123,7 @@ func TestEffectsAreCancelledDuringAnAppend(t *testing.T) {
 	log.next <- struct{}{} // the input
 	log.next <- struct{}{} // the call
 	<-began
-	node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)}) // its append waits
+	node.Ask(ada, messages.SetState{ID: "s1", Patch: []byte(`{"a":1}`)}) // its append blocks
 	stopped := make(chan struct{})
 	go func() {
 		node.Stop()

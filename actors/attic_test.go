@@ -19,20 +19,20 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// attic is a log that keeps every snapshot that was ever left in it, removed or
-// not, and gives any of them, a damaged one, none or an error, as its dice have
-// it.
+// attic is a log that keeps every snapshot that was ever stored in it, removed or not. A read
+// returns one of them at random, or a damaged one, none, or an error, as dice decides.
 type attic struct {
 	eventlog.Log
 
 	mu   sync.Mutex
 	dice *rand.Rand
 	kept map[messages.AgentID]map[string][][]byte
-	// held are those that were not removed, and who has left them.
+	// held are the snapshots that were not removed, by agent and name, with the host that
+	// stored each.
 	held  map[messages.AgentID]map[string]left
-	count uint64         // of all that were stored
-	given map[string]int // undamaged ones, by the beginning of their names
-	slow  bool           // some snapshots come late
+	count uint64         // number of snapshots stored so far
+	given map[string]int // undamaged snapshots that were returned, by the first part of their names
+	slow  bool           // some snapshots are stored late
 	tidy  bool
 }
 
@@ -40,23 +40,23 @@ func newAttic(log eventlog.Log, dice *rand.Rand) *attic {
 	return &attic{Log: log, dice: dice, kept: make(map[messages.AgentID]map[string][][]byte), held: make(map[messages.AgentID]map[string]left), given: make(map[string]int)}
 }
 
-var errAttic = errors.New("the attic is locked")
+var errAttic = errors.New("injected snapshot failure")
 
-// tidied makes it keep and give everything undamaged, and the newest of a name.
+// tidied makes the log return only undamaged snapshots, and the newest of each name.
 func (k *attic) tidied() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.tidy = true
 }
 
-// only makes it give that snapshot in place of all others of the name.
+// only replaces all snapshots of the name with the given one.
 func (k *attic) only(a messages.AgentID, name string, snapshot []byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept[a][name] = [][]byte{snapshot}
 }
 
-// PutSnapshot keeps a snapshot, soon or late, or fails.
+// PutSnapshot stores a snapshot at once or late, or fails.
 func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -66,7 +66,7 @@ func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string
 		case n == 0:
 			return errAttic
 		case n == 1:
-			err = errAttic // and it is stored
+			err = errAttic // fails although it is stored
 		case n < 4 && k.slow:
 			pause := time.Duration(k.dice.IntN(3000)) * time.Millisecond
 			if n == 2 {
@@ -93,10 +93,10 @@ func (k *attic) PutSnapshot(ctx context.Context, a messages.AgentID, name string
 	return err
 }
 
-// puts is the key of a context under which a host stores.
+// puts is the context key of the host that stores a snapshot.
 type puts struct{}
 
-// PutSnapshot says who stores.
+// PutSnapshot stores a snapshot under a context that names the host.
 func (h *host) PutSnapshot(ctx context.Context, a messages.AgentID, name string, snapshot []byte) error {
 	return h.Log.PutSnapshot(context.WithValue(ctx, puts{}, h), a, name, snapshot)
 }
@@ -107,8 +107,8 @@ type left struct {
 	at uint64
 }
 
-// left returns the names of an agent's snapshots, but for those of nodes that were replaced:
-// they may have come later than the owner removes what comes late.
+// left returns the names of an agent's snapshots that owner stored. Those of replaced hosts do
+// not count: they may arrive after the owner has removed late ones.
 func (k *attic) left(a messages.AgentID, owner *host) (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,14 +120,14 @@ func (k *attic) left(a messages.AgentID, owner *host) (names []string) {
 	return names
 }
 
-// ListSnapshots gives the names of those that were not removed.
+// ListSnapshots returns the names of the snapshots that were not removed.
 func (k *attic) ListSnapshots(_ context.Context, a messages.AgentID) ([]string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Sorted(maps.Keys(k.held[a])), nil
 }
 
-// Extent counts what was stored here.
+// Extent returns the extent of the log with the count of snapshots stored here.
 func (k *attic) Extent(ctx context.Context, a messages.AgentID) (messages.Extent, error) {
 	upto, err := k.Log.Extent(ctx, a)
 	k.mu.Lock()
@@ -136,8 +136,8 @@ func (k *attic) Extent(ctx context.Context, a messages.AgentID) (messages.Extent
 	return upto, err
 }
 
-// PurgeUpto lets go of what an agent has, or fails. It may still give snapshots: removing is
-// no fence.
+// PurgeUpto removes an agent's snapshots up to an extent, or fails. Reads may still return
+// removed ones: a purge does not fence.
 func (k *attic) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages.Extent) error {
 	k.mu.Lock()
 	if !k.tidy && k.dice.IntN(10) == 0 {
@@ -149,7 +149,7 @@ func (k *attic) PurgeUpto(ctx context.Context, a messages.AgentID, upto messages
 	return k.Log.PurgeUpto(ctx, a, upto)
 }
 
-// Snapshot gives one.
+// Snapshot returns one of the stored snapshots, or a fault.
 func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +170,7 @@ func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]
 		b[k.dice.IntN(len(b))] ^= 1 << k.dice.IntN(8)
 	case n == 3:
 		b = b[:k.dice.IntN(len(b))]
-	case n == 4: // another object of the agent's
+	case n == 4: // another object of the same agent
 		for _, other := range []string{turn.SnapshotName(), "ids-1-0"} {
 			if list := k.kept[a][other]; other != name && len(list) > 0 {
 				b = bytes.Clone(list[0])
@@ -183,18 +183,19 @@ func (k *attic) Snapshot(_ context.Context, a messages.AgentID, name string) ([]
 	return b, nil
 }
 
-// versions are all snapshots of that name.
+// versions returns all snapshots of that name.
 func (k *attic) versions(a messages.AgentID, name string) [][]byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kept[a][name]
 }
 
-// differ says where two loads of one agent differ; empty: nowhere.
+// differ describes the first difference between two loads of an agent; it is empty if there is
+// none.
 func differ(a, b actors.Activation) string {
 	for _, l := range []*actors.Activation{&a, &b} {
 		l.Resumed = false
-		l.State.History.Digest() // which is kept, once it was asked for
+		l.State.History.Digest() // computed on first use and kept
 		im, err := l.State.Image()
 		if err != nil {
 			return err.Error()

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// shelf is a log whose blobs go through a test's hands.
+// shelf is a log whose blob operations pass through put and get.
 type shelf struct {
 	eventlog.Log
 	put func(ctx context.Context, store func() (messages.Blob, error)) (messages.Blob, error)
@@ -46,7 +46,7 @@ func (s *shelf) Blob(ctx context.Context, a messages.AgentID, b messages.Blob) (
 	return s.Log.Blob(ctx, a, b)
 }
 
-// many is a text that is too large for a frame.
+// many repeats a text until it is too large for a frame.
 func many(of string) string { return strings.Repeat(of, 256<<10/len(of)) }
 
 func giving(name, text string, runs *atomic.Int32) *tool.Typed[none] {
@@ -64,8 +64,9 @@ func blobsOf(t *testing.T, s *actorstest.Stage, a messages.AgentID) (list []mess
 	return list
 }
 
-// A process that dies when a result is stored and the frame that names it is not:
-// the call is in doubt, as after any crash, and what was stored harms nobody.
+// The node crashes after a large result is stored as a blob and before the frame that refers
+// to it is appended. The outcome of the call is unknown, as after any crash, and the orphaned
+// blob does no harm.
 func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	var runs atomic.Int32
 	s := actorstest.New(t, nil)
@@ -85,22 +86,22 @@ func TestCrashAfterBlob(t *testing.T) { // A20, A36
 	<-stored
 	node.Crash()
 	if count(s.Events(ada), "tool.completed") != 0 {
-		t.Fatal("the result is in the log of a node that has crashed")
+		t.Fatal("the log of the crashed node has the result")
 	}
 	s.Start(cfg).Activate(ada)
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	done := actorstest.Of[messages.ToolCompleted](all)
 	if want := messages.DigestOf([]byte(many("run 2 "))); len(done) != 1 || done[0].Blob == nil || done[0].Blob.SHA256 != want || runs.Load() != 2 {
-		t.Errorf("%d runs, %+v", runs.Load(), done)
+		t.Errorf("got %d runs and %+v, want 2 runs and one result with the blob of the second", runs.Load(), done)
 	}
 	if n := len(blobsOf(t, s, ada)); n != 2 { // one is an orphan
-		t.Errorf("%d blobs", n)
+		t.Errorf("got %d blobs, want 2", n)
 	}
 }
 
-// What came of an effect cannot be had again: it is kept for as long as the store
-// does not take it.
+// The outcome of an effect cannot be produced again, so it is kept until the blob store
+// accepts it.
 func TestBlobStoreAway(t *testing.T) { // A30, A36
 	var runs, tries atomic.Int32
 	s := actorstest.New(t, nil)
@@ -110,7 +111,7 @@ func TestBlobStoreAway(t *testing.T) { // A30, A36
 		case 1:
 			return messages.Blob{}, errors.New("no connection")
 		case 2:
-			_, _ = store() // its answer is lost
+			_, _ = store() // its reply is lost
 			return messages.Blob{}, errors.New("no answer")
 		}
 		return store()
@@ -119,11 +120,11 @@ func TestBlobStoreAway(t *testing.T) { // A30, A36
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	if runs.Load() != 1 || tries.Load() != 3 || count(all, "tool.completed") != 1 || len(blobsOf(t, s, ada)) != 1 {
-		t.Errorf("%d runs, %d tries, %v", runs.Load(), tries.Load(), s.Types(ada))
+		t.Errorf("got %d runs and %d tries, want 1 and 3, with one result in one blob: %v", runs.Load(), tries.Load(), s.Types(ada))
 	}
 }
 
-// An interrupt does not wait for a store that takes nothing.
+// An interrupt does not wait for a blob store that fails.
 func TestInterruptWhileStoring(t *testing.T) { // A14, A36
 	var runs atomic.Int32
 	tried := make(chan struct{}, 100)
@@ -141,8 +142,8 @@ func TestInterruptWhileStoring(t *testing.T) { // A14, A36
 	ends(t, s.Until(ada, "turn.completed"))
 }
 
-// Inputs keep their order while a large one is stored, and whoever waits is told
-// when the node stops.
+// Inputs keep their order while a large one is stored. Callers that wait are answered when the
+// node stops.
 func TestInputWhileStoring(t *testing.T) { // A1, A36
 	for _, stops := range []bool{false, true} {
 		t.Run(fmt.Sprint("stops ", stops), func(t *testing.T) {
@@ -175,25 +176,25 @@ func TestInputWhileStoring(t *testing.T) { // A1, A36
 			close(goOn)
 			first, second := large(), behind()
 			if first.Err != nil || second.Err != nil || first.N >= second.N {
-				t.Errorf("%+v, %+v", first, second)
+				t.Errorf("got %+v and %+v, want both accepted in order", first, second)
 			}
 			if a := again(); !a.Duplicate || a.N != first.N {
-				t.Errorf("%+v", a)
+				t.Errorf("the first input again: got %+v, want a duplicate", a)
 			}
 			all := s.Until(ada, "turn.completed", 2)
 			ends(t, all)
 			in := actorstest.Of[messages.InputAccepted](all)[0]
 			if in.Content[0].Text != "" || in.Content[0].Blob == nil || in.Content[0].Blob.Size != 256<<10 {
-				t.Errorf("%.300v", in)
+				t.Errorf("got input %.300v, want its text in a blob", in)
 			}
 			if out := actorstest.Of[messages.TurnCompleted](all)[0]; out.Output != "" || out.Blob == nil || out.Blob.Size != 256<<10+int64(len("heard ")) {
-				t.Errorf("%.300v", out)
+				t.Errorf("got turn %.300v, want its output in a blob", out)
 			}
 		})
 	}
 }
 
-// An input that is refused leaves nothing behind.
+// A refused input stores no blob.
 func TestRefusedInputIsNotStored(t *testing.T) { // A36
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
@@ -202,13 +203,13 @@ func TestRefusedInputIsNotStored(t *testing.T) { // A36
 	wantCode(t, node.Do(ada, under(messages.PolicyReject, "u2", many("x"))), messages.Busy)
 	wantCode(t, node.Do(ada, say("u3", strings.Repeat("x", actors.DefaultMaxPayload+1))), messages.TooLarge)
 	if list := blobsOf(t, s, ada); list != nil {
-		t.Errorf("%v", list)
+		t.Errorf("got blobs %v, want none", list)
 	}
 	gate.Release()
 	s.Until(ada, "turn.completed")
 }
 
-// An input whose store is away is refused, not lost without a word.
+// An input that cannot be stored is refused.
 func TestInputStoreAway(t *testing.T) { // A30, A36
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -235,7 +236,7 @@ func TestInputStoreAway(t *testing.T) { // A30, A36
 	})
 }
 
-// What a model is shown of a large text, to the byte.
+// A model receives an excerpt of a large text, cut at character boundaries.
 func TestShownExcerpt(t *testing.T) { // A36
 	text := many("äbc") // two bytes, one, one
 	sum := messages.DigestOf([]byte(text))
@@ -257,7 +258,7 @@ func TestShownExcerpt(t *testing.T) { // A36
 			got := model.Requests()[1].Items[2].Output
 			if want[1] == "" {
 				if got != text {
-					t.Errorf("%d bytes, want all %d", len(got), len(text))
+					t.Errorf("got %d bytes, want all %d", len(got), len(text))
 				}
 				return
 			}
@@ -265,17 +266,18 @@ func TestShownExcerpt(t *testing.T) { // A36
 			note, tail, _ := strings.Cut(rest, "\n")
 			left := len(text) - len(head) - len(tail)
 			if said := fmt.Sprintf("[%d bytes are left out here; the whole, %d bytes, is kept under sha256 %s]", left, len(text), sum); note != said {
-				t.Errorf("it says %q, want %q", note, said)
+				t.Errorf("got the note %q, want %q", note, said)
 			}
 			if !utf8.ValidString(got) || len(head) > most-most/4 || len(tail) > most/4 || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) ||
 				len(head) < most-most/4-1 || len(tail) < most/4-1 {
-				t.Errorf("%q … %q", head, tail)
+				t.Errorf("got %q … %q, want three quarters of the bytes at the head and one at the tail", head, tail)
 			}
 		})
 	}
 }
 
-// Only we name blobs: a provider or a hook that does names nothing.
+// Only the runtime adds blob references: those in the answer of a provider or a hook are
+// removed.
 func TestForeignReferences(t *testing.T) { // A36
 	forged := &messages.Blob{SHA256: messages.DigestOf(nil), Size: 1}
 	answer := messages.Item{Type: messages.ItemMessage, Role: messages.RoleAssistant, Blob: forged, RawBlob: forged,
@@ -284,13 +286,13 @@ func TestForeignReferences(t *testing.T) { // A36
 	s.Start(config(scripted.New(scripted.Step{Items: []messages.Item{answer}}))).Must(ada, say("u1", "go"))
 	for _, ev := range s.Until(ada, "turn.completed") {
 		if len(messages.BlobsOf(ev)) > 0 {
-			t.Errorf("%+v", ev)
+			t.Errorf("got %+v, want no blob reference", ev)
 		}
 	}
 }
 
-// Hooks see what passes: what a model is shown before it is asked, results and
-// answers whole.
+// Hooks before a model call see the excerpt that the model receives; later hooks see results
+// and answers in full.
 func TestHooksSeeBlobs(t *testing.T) { // A62, A36
 	var runs atomic.Int32
 	seen := make(map[string]int)
@@ -306,7 +308,7 @@ func TestHooksSeeBlobs(t *testing.T) { // A62, A36
 		BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
 			last := r.Items[len(r.Items)-1]
 			if last.HasBlob() {
-				t.Error("a hook is shown a reference")
+				t.Error("a hook received a blob reference")
 			}
 			return note("before_model", len(last.Output))
 		},
@@ -327,12 +329,12 @@ func TestHooksSeeBlobs(t *testing.T) { // A62, A36
 	mu.Lock()
 	defer mu.Unlock()
 	if n := seen["before_model"]; n < 100<<10 || n > 101<<10 || seen["after_tool"] != 256<<10 || seen["after_model"] != 256<<10 || seen["turn_end"] != 256<<10 {
-		t.Errorf("%v", seen)
+		t.Errorf("got sizes %v, want an excerpt before the model and 256 KiB elsewhere", seen)
 	}
 }
 
-// A payload that is gone fails the call that would show it, with or without hooks;
-// no other model is asked, and no hook about half a request.
+// A missing blob fails the model call that would show it, with or without hooks. No fallback
+// model is called, and no hook sees an incomplete request.
 func TestBlobGone(t *testing.T) { // A29, A36
 	for _, c := range []struct {
 		name  string
@@ -360,7 +362,7 @@ func TestBlobGone(t *testing.T) { // A29, A36
 				}
 			})
 			cfg.Log = &shelf{Log: s.Log(), get: func(messages.Blob) error {
-				if gone.Swap(!c.hooks && gone.Load()) { // with hooks it is back before the call itself could look
+				if gone.Swap(!c.hooks && gone.Load()) { // with hooks the blob is back before the call itself reads it
 					return c.err
 				}
 				return nil
@@ -372,19 +374,19 @@ func TestBlobGone(t *testing.T) { // A29, A36
 			failed := actorstest.Of[messages.ModelFailed](all)
 			if len(failed) != 1 || failed[0].Kind != c.kind || !strings.Contains(failed[0].Message, "tool.completed of call c1") ||
 				count(all, "model.switched") != 0 || model.Calls() != 1 || c.hooks && asked.Load() != 1 {
-				t.Errorf("%d model calls, %d hooks, %+v", model.Calls(), asked.Load(), failed)
+				t.Errorf("got %d model calls, %d hook calls and %+v, want one failure that names the result of c1", model.Calls(), asked.Load(), failed)
 			}
 			gone.Store(false)
 			node.Must(ada, messages.Resume{ID: "r1"})
 			s.Until(ada, "turn.completed")
 			if got := model.Requests()[1].Items[2].Output; got != many("x") || runs.Load() != 1 {
-				t.Errorf("%d bytes after %d runs", len(got), runs.Load())
+				t.Errorf("got %d bytes after %d runs, want the whole output after 1 run", len(got), runs.Load())
 			}
 		})
 	}
 }
 
-// A store that cannot be read for a while is a passing failure.
+// A blob store that cannot be read is a failure that is retried.
 func TestBlobUnreadable(t *testing.T) { // A36, A50
 	var runs, reads atomic.Int32
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say("done"))
@@ -399,11 +401,11 @@ func TestBlobUnreadable(t *testing.T) { // A36, A50
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	if failed := actorstest.Of[messages.ModelFailed](all); len(failed) != 1 || failed[0].Kind != "network" || failed[0].RetryAt == nil {
-		t.Errorf("%+v", failed)
+		t.Errorf("got %+v, want one network failure that is retried", failed)
 	}
 }
 
-// What models are shown is kept at hand: each blob is read once.
+// Blobs that models receive are cached: each one is read once.
 func TestBlobsAreReadOnce(t *testing.T) { // A36
 	var runs, reads atomic.Int32
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Ask(call("c2", "large")), scripted.Say("done"), scripted.Say("done"))
@@ -415,12 +417,12 @@ func TestBlobsAreReadOnce(t *testing.T) { // A36
 	s.Until(ada, "turn.completed")
 	node.Must(ada, say("u2", "and?"))
 	s.Until(ada, "turn.completed", 2)
-	if reads.Load() != 1 || len(blobsOf(t, s, ada)) != 1 { // both results are the same bytes
-		t.Errorf("%d reads", reads.Load())
+	if reads.Load() != 1 || len(blobsOf(t, s, ada)) != 1 { // both results have the same bytes
+		t.Errorf("got %d reads, want 1 of one blob", reads.Load())
 	}
 }
 
-// An agent with many large results holds none of them in memory.
+// The history of an agent holds references to large results, not their text.
 func TestHistoryHoldsReferences(t *testing.T) { // A36
 	var runs atomic.Int32
 	model := scripted.New(scripted.Ask(call("c1", "large")), scripted.Say(many("y")))
@@ -430,16 +432,16 @@ func TestHistoryHoldsReferences(t *testing.T) { // A36
 	var state turn.State
 	for _, e := range s.Entries(ada) {
 		if state.Apply(e.Frame); len(e.Bytes) > 8<<10 {
-			t.Errorf("a frame of %d bytes: %v", len(e.Bytes), e.Types())
+			t.Errorf("got a frame of %d bytes, want at most 8 KiB: %v", len(e.Bytes), e.Types())
 		}
 	}
 	items := state.History.Items()
 	for _, item := range items {
 		if len(fmt.Sprint(item)) > 1<<10 {
-			t.Errorf("the history holds %.100v", item)
+			t.Errorf("got the item %.100v, want at most 1 KiB", item)
 		}
 	}
 	if n := state.History.Size(); len(items) != 4 || n < 3*256<<10 {
-		t.Errorf("%d items, said to show %d bytes", len(items), n)
+		t.Errorf("got %d items of %d bytes, want 4 of at least 768 KiB", len(items), n)
 	}
 }

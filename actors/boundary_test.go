@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// TestEveryBoundary plays a long mixed story of an agent and its children once without a
-// crash, and then again with a crash at every frame of any of them, in one of three ways.
-// A snapshot is left behind every frame it can be; an activation finds any of them, or none.
-// Whatever happens, the story must end as it did without. REPRISE_BOUNDARIES set, and make
-// sim with it, takes all three ways at every frame.
+// TestEveryBoundary plays a long mixed story of an agent and its children without a crash, and
+// then once for each frame and each kind of crash. A snapshot is stored behind every frame
+// where one can be; an activation finds any of them, or none. Every run must end as the one
+// without a crash. By default each frame has one kind of crash; with REPRISE_BOUNDARIES set,
+// as in make sim, it has all three.
 func TestEveryBoundary(t *testing.T) { // A24, A6, A2, A10, A13, A20, A21, A22, A23, A25, A27, A40, A41, A42, A43, A46
 	var whole ending
 	synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestEveryBoundary(t *testing.T) { // A24, A6, A2, A10, A13, A20, A21, A22, 
 		return
 	}
 	if got := "\n" + strings.Join(whole.outline, "\n"); got != lived {
-		t.Fatalf("without a crash the story ends as %s\nwant %s", got, lived)
+		t.Fatalf("without a crash: got %s\nwant %s", got, lived)
 	}
 	for part := range 4 {
 		t.Run(fmt.Sprint("part", part), func(t *testing.T) {
@@ -57,8 +57,8 @@ func TestEveryBoundary(t *testing.T) { // A24, A6, A2, A10, A13, A20, A21, A22, 
 	t.Logf("%d frames", whole.frames)
 }
 
-// The same over JetStream. go test takes a sample of the frames; REPRISE_BOUNDARIES
-// set, and make sim with it, takes all.
+// TestEveryBoundaryOnNATS does the same over JetStream. It crashes at a sample of the frames;
+// with REPRISE_BOUNDARIES set, as in make sim, at all.
 func TestEveryBoundaryOnNATS(t *testing.T) { // A24
 	log := openNATS(t)
 	whole := newTale(t, log, "whole", quickly).play(bomb{})
@@ -83,15 +83,15 @@ func TestEveryBoundaryOnNATS(t *testing.T) { // A24
 
 func everyBoundary() bool { return os.Getenv("REPRISE_BOUNDARIES") != "" }
 
-// bomb is what happens at one append of a story. The zero value is nothing.
+// bomb is the fault at one append of a story. The zero value is no fault.
 type bomb struct {
 	at  int
 	how string
 }
 
-// The ways. The process dies when all effects of the frames before have had
-// their course and the next frame is not stored; or when it is, and nothing that
-// it intends has begun; or it lives, and does not hear that the frame is stored.
+// The kinds of fault. The process dies after all effects of earlier frames have ended, before
+// the frame is stored; or once it is stored, before any of its effects starts; or it lives,
+// and the acknowledgement of the frame is lost.
 const (
 	diesBefore = "before"
 	diesAfter  = "after"
@@ -104,7 +104,7 @@ func bombs(at int) []bomb {
 
 func (b bomb) key() string { return fmt.Sprintf("%s-%d", b.how, b.at) }
 
-// mined is a log in which a bomb waits.
+// mined is a log with a bomb at one append.
 type mined struct {
 	eventlog.Log
 	bomb bomb
@@ -114,9 +114,9 @@ type mined struct {
 	appends int
 }
 
-var errUnheard = errors.New("the answer was lost")
+var errAckLost = errors.New("the answer was lost")
 
-// Append appends, but for the bomb.
+// Append appends an entry, or fails as the bomb decides.
 func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	m.mu.Lock()
 	m.appends++
@@ -134,33 +134,33 @@ func (m *mined) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 		close(m.boom)
 		<-ctx.Done()
 	}
-	return eventlog.Tail{}, errUnheard
+	return eventlog.Tail{}, errAckLost
 }
 
-// ahead reports whether the bomb waits for a frame that has not come: what ends at the same time
-// shares frames, so there may be fewer than there were.
+// ahead reports whether the append of the bomb has not come yet. Effects that end at the same
+// time share frames, so a run may have fewer frames than the one before it.
 func (m *mined) ahead() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.appends < m.bomb.at || m.bomb.at == 0
 }
 
-// ending is how a story ended. The zero value is that of one that was broken off,
-// because another one failed.
+// ending is the result of a story. The zero value is that of a story that was cut off because
+// another one failed.
 type ending struct {
 	outline []string
 	frames  int
-	events  map[string]int // by type, but for those of pauses, which depend on the clock
+	events  map[string]int // by type, without those of pauses, which depend on the clock
 }
 
-// same checks that a story ended as it did without a crash.
+// same checks that a story ended as the one without a crash.
 func (e ending) same(t *testing.T, b bomb, got ending) {
 	t.Helper()
 	if got.frames == 0 {
 		return
 	}
 	if !slices.Equal(e.outline, got.outline) {
-		t.Errorf("crash %s frame %d: the story ended as\n%s\nwithout a crash it ends as\n%s", b.how, b.at, strings.Join(got.outline, "\n"), strings.Join(e.outline, "\n"))
+		t.Errorf("crash %s frame %d: got\n%s\nwant, as without a crash,\n%s", b.how, b.at, strings.Join(got.outline, "\n"), strings.Join(e.outline, "\n"))
 	}
 	if b.how != losesAck || maps.Equal(e.events, got.events) {
 		return
@@ -171,10 +171,10 @@ func (e ending) same(t *testing.T, b bomb, got ending) {
 			delete(diff, of)
 		}
 	}
-	t.Errorf("frame %d unheard: events that are missing (or too many, below 0): %v", b.at, diff)
+	t.Errorf("frame %d with its acknowledgement lost: want %v more events (fewer below 0)", b.at, diff)
 }
 
-// play plays the story, through a crash if there is one, and gives its end.
+// play plays the story with a fault, if there is one, and returns its ending.
 func (s *tale) play(b bomb) ending {
 	log := &mined{Log: s.stage.Log(), bomb: b, boom: make(chan struct{})}
 	cfg := s.config()
@@ -196,21 +196,21 @@ func (s *tale) play(b bomb) ending {
 			if a.Err != nil && a.Err.Code == messages.Busy {
 				s.refused = messages.IDOf(c)
 			} else if a.Err != nil && a.Err.Code != messages.Unavailable {
-				s.t.Errorf("%s: %s %s was refused: %v", b.key(), c.CommandType(), messages.IDOf(c), a.Err)
+				s.t.Errorf("%s: %s %s: got refusal %v, want none", b.key(), c.CommandType(), messages.IDOf(c), a.Err)
 			}
 		case <-boom:
 			boom = nil
-			s.bury()
+			s.endProcess()
 			node.Crash()
 			node = s.stage.Start(s.config())
 			for _, of := range s.stage.Agents() {
-				if a := node.Activate(of); a.Err != nil && (s.attic != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent tries again
-					s.t.Errorf("%s: %s: %v", b.key(), of, a.Err)
+				if a := node.Activate(of); a.Err != nil && (s.attic != nil || a.Err.Code != messages.Unavailable) { // NATS may be slow; the agent retries
+					s.t.Errorf("%s: activate %s: %v", b.key(), of, a.Err)
 				}
 			}
 		case <-more:
 		case <-limit:
-			s.t.Errorf("%s: the story does not go on after %v", b.key(), s.stage.Types(s.agent))
+			s.t.Errorf("%s: the story stopped after %v", b.key(), s.stage.Types(s.agent))
 		}
 	}
 	node.Stop()
@@ -221,15 +221,15 @@ func (s *tale) play(b bomb) ending {
 	return s.ending()
 }
 
-// beginAnywhere checks that each agent is the same whichever of its snapshots it
-// begins with: one that it has left, one as of each frame, or none.
+// beginAnywhere checks that each agent has the same state whether it is loaded from a snapshot
+// that it stored, from one as of each frame, or from none.
 func (s *tale) beginAnywhere() {
 	node := s.stage.Start(s.config())
 	defer func() {
 		node.Stop()
 		<-time.After(s.pace.rest)
 	}()
-	<-time.After(s.pace.rest) // agents receive what others had sent and not delivered
+	<-time.After(s.pace.rest) // agents receive what was sent and not delivered
 	s.attic.tidied()
 	s.look(func(*view) {
 		for _, v := range s.all() {
@@ -250,29 +250,28 @@ func (s *tale) beginWithAny(node *actorstest.Node, v *view) {
 	}
 	versions := s.attic.versions(v.agent, name)
 	if left == 0 || len(versions) != left+v.folded {
-		s.t.Errorf("%s: %d snapshots were left, and %d are there of %d frames", v.agent, left, len(versions), v.folded)
+		s.t.Errorf("%s: got %d snapshots stored by the agent and %d in all, want some and one more for each of %d frames", v.agent, left, len(versions), v.folded)
 	}
 	for i := range versions {
 		s.attic.only(v.agent, name, versions[i])
 		quick, err := node.Runtime().Load(s.t.Context(), v.agent, false)
 		if err != nil || !quick.Resumed {
-			s.t.Fatalf("snapshot %d of %s cannot be used: %v", i, v.agent, err)
+			s.t.Fatalf("load snapshot %d of %s: %v", i, v.agent, err)
 		}
 		if where := differ(whole, quick); where != "" {
-			s.t.Fatalf("%s began with snapshot %d and is another one\n%s", v.agent, i, where)
+			s.t.Fatalf("%s: the state loaded from snapshot %d differs:\n%s", v.agent, i, where)
 		}
 	}
 }
 
-// ask gives a command to the node, which may die of it.
+// ask sends a command to the node, which may crash on it.
 func (s *tale) ask(node *actorstest.Node, c messages.Command) <-chan messages.Answer {
 	wait, answer := node.Ask(s.agent, c), make(chan messages.Answer, 1)
 	go func() { answer <- wait() }()
 	return answer
 }
 
-// ending holds the log and the ledger against what is promised, and gives the
-// outline.
+// ending checks the log and the ledger against the guarantees and returns the outline.
 func (s *tale) ending() ending {
 	frames, events := 0, make(map[string]int)
 	s.look(func(*view) {
@@ -282,7 +281,7 @@ func (s *tale) ending() ending {
 			}
 			for id, ended := range v.inputs {
 				if ended != 1 {
-					s.t.Errorf("input %s of %s has %d terminal events", id, v.agent, ended)
+					s.t.Errorf("input %s of %s has %d terminal events, want 1", id, v.agent, ended)
 				}
 			}
 			frames += v.folded
@@ -291,18 +290,17 @@ func (s *tale) ending() ending {
 			}
 		}
 	})
-	for key, runs := range s.runs { // a call with OnUnknown Pause by its tool, any other by its attempt
+	for key, runs := range s.runs { // counted by tool for OnUnknown Pause, else by attempt
 		if runs > 1 && (strings.HasPrefix(key, "mail") || strings.HasPrefix(key, "wire") || strings.Contains(key, "#")) {
-			s.t.Errorf("%s ran %d times", key, runs)
+			s.t.Errorf("%s ran %d times, want at most once", key, runs)
 		}
 	}
 	return ending{s.outline(), frames, events}
 }
 
-// ofPause reports whether an event is of a pause or of the clock that stops with it: an
-// approval that expires before the calls beside it are over pauses nothing. What agents
-// report while they wait depends on what else they have to report: only the newest is sent, and
-// one that a newer one has overtaken changes nothing.
+// ofPause reports whether an event belongs to a pause or to its timer. An approval that
+// expires before the calls beside it have ended pauses nothing. Of the reports of a paused
+// child only the newest is sent, and an older one that arrives later changes nothing.
 func ofPause(ev messages.Event) bool {
 	switch ev := ev.(type) {
 	case messages.TurnPaused, messages.TurnResumed, messages.ChildReported, messages.ChildWaiting, messages.ChildResumed:

@@ -26,39 +26,39 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// pace is how fast a story is told.
+// pace is the timing of a story.
 type pace struct {
-	expiry time.Duration // of an approval that nobody gives
+	expiry time.Duration // of an approval that is never decided
 	limit  time.Duration // of the whole story
-	rest   time.Duration // that protoactor's count of dead letters takes to run out
+	rest   time.Duration // until protoactor's throttle of dead letter logs ends
 }
 
 var (
-	slowly  = pace{20 * time.Second, time.Hour, 2 * time.Second} // of the false clock
+	slowly  = pace{20 * time.Second, time.Hour, 2 * time.Second} // of the fake clock
 	quickly = pace{100 * time.Millisecond, 5 * time.Minute, 0}
 )
 
-// tale is the story of one agent and of those below it: what people, models and tools do
-// in it depends on the log and the ledger alone, so that it can be told through any crash.
+// tale is the story of an agent and its children. What people, models and tools do in it
+// depends on the log and the ledger alone, so that it can be played through any crash.
 type tale struct {
 	t     *testing.T
 	pace  pace
 	stage *actorstest.Stage
-	attic *attic // nil: snapshots are kept by the log itself
+	attic *attic // nil: the log stores snapshots itself
 	agent messages.AgentID
 
 	mu      sync.Mutex
 	runs    map[string]int // of calls, by name and by attempt
 	view    *view
-	below   []*view // of its children, in the order in which they came
+	below   []*view // of its children, in the order of their creation
 	scenes  []scene
 	before  []string // the outline as of the clear
-	refused string   // the input that came when the agent was busy
-	life    int      // which process lives, counted from 0
+	refused string   // the input that was refused because the agent was busy
+	life    int      // number of the live process, from 0
 }
 
-// scene is what a person does next, once the agent, or one below it, is where it should
-// be.
+// scene is the next command of a person, and the state of the agent, or of a child, at which
+// it is sent.
 type scene struct {
 	when  func(*turn.State) bool
 	do    messages.Command
@@ -77,51 +77,51 @@ func newTale(t *testing.T, log eventlog.Log, key string, p pace) *tale {
 
 func idle(s *turn.State) bool { return s.Turn == nil }
 
-// at says that a call of the tool has the status.
+// at reports whether a call of the tool has the status.
 func at(status projections.Outcome, name string) func(*turn.State) bool {
 	return func(s *turn.State) bool {
 		return s.Turn != nil && slices.ContainsFunc(s.Turn.Calls, func(c projections.CallState) bool { return c.Tool == name && c.Outcome == status })
 	}
 }
 
-// rests says that the turn is paused, and why.
-func rests(reason string) func(*turn.State) bool {
+// pausedFor reports whether the turn is paused for the reason.
+func pausedFor(reason string) func(*turn.State) bool {
 	return func(s *turn.State) bool { return s.Turn != nil && s.Turn.Paused() == reason }
 }
 
 // awaits reports whether a call below waits for a person.
 func awaits(s *turn.State) bool { return s.Turn != nil && len(s.Waiting()) > 0 }
 
-// under is what somebody says, with its policy.
+// under returns an input with a policy.
 func under(p messages.Policy, id, text string) messages.Input {
 	in := say(id, text)
 	in.Policy = p
 	return in
 }
 
-// scenes are the story. What models answer to each input is in [tale.generate].
+// scenes returns the commands of the story. [tale.generate] answers each input.
 func scenes() []scene {
 	no, steps := "no money", say("u9", "steps")
 	steps.Options.MaxSteps = 2
 	return []scene{
 		{when: idle, do: say("u1", "sum")}, // parallel tools, and an input that steers the turn
 		{when: at(projections.CallRunning, "until"), do: under(messages.PolicySteer, "j1", "and hurry")},
-		{when: idle, do: say("u2", "work")}, // tools of every OnUnknown, one of them gated; a queue
-		{when: rests("approval"), do: say("u3", "again")},
-		{when: rests("approval"), do: say("u4", "never")},
-		{when: rests("approval"), do: messages.Cancel{ID: "w4", Input: "u4"}},
-		{when: rests("approval"), do: under(messages.PolicyReject, "u5", "at once")}, // refused
-		{when: rests("approval"), do: messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
-		{when: idle, do: say("u6", "refund")}, // u3 has used what was remembered, and an approval of its has expired
-		{when: rests("approval"), do: messages.Deny{ID: "d6", Call: "r6", Text: &no}},
+		{when: idle, do: say("u2", "work")}, // tools of every OnUnknown, one of which needs approval; a queue
+		{when: pausedFor("approval"), do: say("u3", "again")},
+		{when: pausedFor("approval"), do: say("u4", "never")},
+		{when: pausedFor("approval"), do: messages.Cancel{ID: "w4", Input: "u4"}},
+		{when: pausedFor("approval"), do: under(messages.PolicyReject, "u5", "at once")}, // refused
+		{when: pausedFor("approval"), do: messages.Approve{ID: "a2", Call: "p2", ArgsHash: messages.HashArguments(`{"n":2}`), Remember: true}},
+		{when: idle, do: say("u6", "refund")}, // u3 has used the remembered approval, and another approval has expired
+		{when: pausedFor("approval"), do: messages.Deny{ID: "d6", Call: "r6", Text: &no}},
 		{when: idle, do: messages.Forget{ID: "f6", Tool: "pay"}},
-		{when: idle, do: say("u7", "twice")}, // a repeated effect wants approval
-		{when: rests("approval"), do: messages.Approve{ID: "a7", Call: "x8"}},
+		{when: idle, do: say("u7", "twice")}, // a repeated effect needs approval
+		{when: pausedFor("approval"), do: messages.Approve{ID: "a7", Call: "x8"}},
 		{when: idle, do: say("u8", "retry")}, // attempts, then another model
-		{when: idle, do: steps},              // a limit, and a person who raises it
-		{when: rests("max_steps"), do: messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
-		{when: idle, do: say("u10", "short")},    // a hook that is not content
-		{when: idle, do: say("u17", "delegate")}, // a child whose call waits for a person, beside a tool
+		{when: idle, do: steps},              // a limit, which a person raises
+		{when: pausedFor("max_steps"), do: messages.Resume{ID: "r9", Raised: messages.Raised{MaxSteps: 3}}},
+		{when: idle, do: say("u10", "short")},    // a hook that asks for more
+		{when: idle, do: say("u17", "delegate")}, // a child whose call needs approval, beside a tool
 		{when: awaits, do: messages.Approve{ID: "a17", Call: "g1"}},
 		{when: idle, do: say("u18", "delegate once more")}, // a child that is stopped
 		{when: at(projections.CallRunning, "ever"), do: messages.Interrupt{ID: "i18", Reason: "no need"}, below: true},
@@ -139,7 +139,7 @@ func scenes() []scene {
 	}
 }
 
-// look folds what is new in the logs, and shows what it makes of the agent's.
+// look folds the new entries of the logs and calls see with the view of the agent.
 func (s *tale) look(see func(*view)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *tale) look(see func(*view)) {
 	see(s.view)
 }
 
-// of is the view of an agent of the story. Hold mu.
+// of returns the view of an agent of the story. The caller holds mu.
 func (s *tale) of(a messages.AgentID) *view {
 	for _, v := range s.below {
 		if v.agent == a {
@@ -172,17 +172,17 @@ func (s *tale) of(a messages.AgentID) *view {
 	return s.view
 }
 
-// all are the views of all agents of the story.
+// all returns the views of all agents of the story.
 func (s *tale) all() []*view { return append([]*view{s.view}, s.below...) }
 
-// applied says that a command is in the log.
+// applied reports whether a command is in the log.
 func (s *tale) applied(id string) (ok bool) {
 	s.look(func(v *view) { _, ok = v.spent[id] })
 	return ok
 }
 
-// next is what a person does next; nil while there is nothing to do. done says
-// that the story is over.
+// next returns the next command of a person, or nil if there is none yet. done reports whether
+// the story has ended.
 func (s *tale) next() (c messages.Command, done bool) {
 	s.look(func(v *view) { c, done = s.nextAs(v) })
 	return c, done
@@ -217,10 +217,10 @@ func (s *tale) nextAs(v *view) (c messages.Command, done bool) {
 	return nil, false
 }
 
-// decide looks into the ledger to say what became of a call. Hold mu.
+// decide returns the outcome of a call from the ledger. The caller holds mu.
 func (s *tale) decide(t messages.TurnID, c projections.CallState) messages.Command {
 	if c.Tool != "mail" && c.Tool != "wire" {
-		s.t.Errorf("a person is asked about %s, which is not of a tool with OnUnknown Pause", c.ID)
+		s.t.Errorf("got a decision on %s, want decisions only for tools with OnUnknown Pause", c.ID)
 	}
 	d := messages.Decide{ID: fmt.Sprint("decide-", t, c.ID, c.Attempt), Call: c.ID, Outcome: messages.OutcomeRetry}
 	if s.runs[c.Tool+" "+c.Key] > 0 {
@@ -246,7 +246,7 @@ func (s *tale) config() actors.Config {
 	return cfg
 }
 
-// tool is one of the process that lives.
+// tool returns a tool of the live process.
 func (s *tale) tool(name string, onUnknown tool.OnUnknown) *tool.Typed[amount] {
 	life := s.life
 	return tool.New(name, "does "+name, onUnknown, func(ctx context.Context, _ amount) (string, error) { return s.use(ctx, name, life) })
@@ -274,15 +274,15 @@ func (s *tale) tools() []tool.Tool {
 	}
 }
 
-// bury ends the process that lives: what has not had its effect yet has none.
-func (s *tale) bury() {
+// endProcess ends the live process: an effect that has not happened yet never does.
+func (s *tale) endProcess() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life++
 }
 
-// use is every tool, of the process that was the given life. It enters its
-// effect in the ledger first.
+// use runs any tool for the process with the given number. It enters the effect in the ledger
+// first.
 func (s *tale) use(ctx context.Context, name string, life int) (string, error) {
 	c := tool.CallOf(ctx)
 	s.look(func(*view) {
@@ -290,7 +290,7 @@ func (s *tale) use(ctx context.Context, name string, life int) (string, error) {
 			return
 		}
 		if !s.of(c.Agent).started[attemptOf(c.Key, c.Attempt)] {
-			s.t.Errorf("%s began before its intent was in the log", c.Key)
+			s.t.Errorf("%s started before its intent was in the log", c.Key)
 		}
 		s.runs[name+" "+c.Key]++
 		s.runs[attemptOf(c.Key, c.Attempt)]++
@@ -323,7 +323,7 @@ func (s *tale) turnEnd(_ context.Context, _ actors.HookInfo, end actors.HookedEn
 	return actors.Verdict{}, nil
 }
 
-// steps are what models ask for after an input, step by step; then they answer.
+// steps are the calls that models make after an input, step by step, before they answer.
 var steps = map[string][][]messages.Item{
 	"sum":    {{wants("s1", "add", 1), wants("s2", "until", 1), wants("s3", "add", 2)}},
 	"work":   {{wants("m2", "mail", 1), wants("p2", "pay", 2), wants("h2", "ship", 3)}},
@@ -342,45 +342,45 @@ func wants(id, name string, n int) messages.Item {
 	return messages.Item{Type: messages.ItemCall, CallID: messages.CallID(id), Name: name, Arguments: fmt.Sprintf(`{"n":%d}`, n)}
 }
 
-// task is a call of the helper.
+// task is a call of the helper agent.
 func task(id, input string) messages.Item {
 	return messages.Item{Type: messages.ItemCall, CallID: messages.CallID(id), Name: "helper", Arguments: fmt.Sprintf(`{"input":%q}`, input)}
 }
 
-// generate is every model: what it answers depends on what it is shown alone.
+// generate answers for every model. The answer depends on the request alone.
 func (s *tale) generate(_ context.Context, r providers.Request, _ func(providers.Delta)) (providers.Response, error) {
 	s.look(func(*view) {
 		v := s.of(r.Agent)
 		if v.shown[r.Call] != strings.Join(brief(r), "\n") {
-			s.t.Errorf("model call %s was given %q, the log says %q", r.Call, brief(r), v.shown[r.Call])
+			s.t.Errorf("model call %s: got %q, want %q as in the log", r.Call, brief(r), v.shown[r.Call])
 		}
 	})
-	told, asked, last := "", 0, ""
+	input, asked, last := "", 0, ""
 	for _, item := range r.Items {
 		switch {
 		case item.Role == messages.RoleUser && !strings.HasPrefix(item.Content.Text(), "and "):
-			told, asked = item.Content.Text(), 0
-		case item.Type == messages.ItemCall && asked < len(steps[told]) && item.CallID == steps[told][asked][0].CallID:
+			input, asked = item.Content.Text(), 0
+		case item.Type == messages.ItemCall && asked < len(steps[input]) && item.CallID == steps[input][asked][0].CallID:
 			asked++ // the first call of the next step
 		}
 		last = cmp.Or(item.Content.Text(), item.Output)
 	}
 	resp := providers.Response{Usage: messages.Usage{Input: 10, Output: 5}}
 	switch {
-	case told == "retry" && r.Model == "m":
+	case input == "retry" && r.Model == "m":
 		return resp, &providers.Error{Kind: providers.Overloaded, Temporary: true}
-	case asked < len(steps[told]):
-		resp.Items = steps[told][asked]
+	case asked < len(steps[input]):
+		resp.Items = steps[input][asked]
 	case last == "short":
 		resp.Items = []messages.Item{messages.Text(messages.RoleAssistant, "short")}
 	default:
-		resp.Items = []messages.Item{messages.Text(messages.RoleAssistant, told+" is done after "+last)}
+		resp.Items = []messages.Item{messages.Text(messages.RoleAssistant, input+" is done after "+last)}
 	}
 	return resp, nil
 }
 
-// lived is how the story ends, told without frames: what the model sees before
-// the clear and after, and what became of each input.
+// lived is the outline of the story: the items that the model sees before the clear and after
+// it, and the end of each input.
 const lived = `
 state {"plan":"free"}
 remembered []
@@ -492,7 +492,7 @@ aborted function_call   e1 ever {"n":1}
 aborted function_call_output   e1   stopped while it ran: it may or may not have had its effect
 aborted its task: cancel_child, 1 steps`
 
-// outline is what must be the same through any crash.
+// outline returns what must be the same through any crash.
 func (s *tale) outline() []string {
 	lines := append(slices.Clone(s.before), "clear")
 	lines = append(append(lines, outlineOf(&s.view.state)...), s.ends(s.agent)...)
@@ -502,7 +502,7 @@ func (s *tale) outline() []string {
 	return lines
 }
 
-// outlineOf is what an agent shows.
+// outlineOf returns the items of an agent's history.
 func outlineOf(s *turn.State) []string {
 	lines := []string{"state " + string(s.Data.JSON()), fmt.Sprint("remembered ", remembered(s))}
 	for _, item := range s.History.View() {
@@ -511,11 +511,11 @@ func outlineOf(s *turn.State) []string {
 	return lines
 }
 
-// ends are an agent's inputs with what became of them, in order of their ends.
+// ends returns an agent's inputs and how each ended, in the order of their ends.
 func (s *tale) ends(a messages.AgentID) (lines []string) {
 	of := func(inputs []string) string {
 		if len(inputs) == 1 && strings.HasPrefix(inputs[0], "task:") {
-			return "its task:" // its id is made of event numbers
+			return "its task:" // its id contains event numbers
 		}
 		return fmt.Sprint(inputs)
 	}
@@ -536,7 +536,7 @@ func (s *tale) ends(a messages.AgentID) (lines []string) {
 	return lines
 }
 
-// openNATS is a log of its own on a server of its own.
+// openNATS opens a log on a NATS server of its own.
 func openNATS(t *testing.T) eventlog.Log {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)

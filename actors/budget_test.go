@@ -16,13 +16,13 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// using is a step that consumed so many tokens.
+// using is a step that reports a usage of in and out tokens.
 func using(step scripted.Step, in, out int) scripted.Step {
 	step.Usage = messages.Usage{Input: in, Output: out}
 	return step
 }
 
-// TestBudgets reaches each limit, with both policies, and goes on once it is
+// TestBudgets reaches each limit under both policies. The turn continues once the limit is
 // raised.
 func TestBudgets(t *testing.T) { // A17, A52
 	for _, c := range []struct {
@@ -42,19 +42,19 @@ func TestBudgets(t *testing.T) { // A17, A52
 				look := new(recorder).tool("look", tool.ReadOnly)
 				model := scripted.New(using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Ask(call("", "look")), 90, 10), using(scripted.Say("done"), 90, 10))
 				cfg := with(config(model, look), func(d *actors.Definition) { c.set(d); d.PauseAtLimit = pauses })
-				cfg.Prices = map[string]messages.Price{"scripted/m": {Input: 1000, Output: 1000}} // 0.1 a call
+				cfg.Prices = map[string]messages.Price{"scripted/m": {Input: 1000, Output: 1000}} // 0.1 per call
 				s := actorstest.New(t, nil)
 				node := s.Start(cfg)
 				node.Must(ada, say("u1", "go"))
 				all := s.Await(ada, func(all []messages.Event) bool { return count(all, "turn.failed")+count(all, "turn.paused") > 0 })
 				if n := model.Calls(); n != 2 {
-					t.Fatalf("%d model calls before the limit: %v", n, s.Types(ada))
+					t.Fatalf("got %d model calls before the limit, want 2: %v", n, s.Types(ada))
 				}
 				if e := actorstest.Of[messages.BudgetExhausted](all); len(e) != 1 || e[0].Limit != c.limit || e[0].Message == "" {
-					t.Errorf("exhausted: %+v", e)
+					t.Errorf("got %+v, want one exhausted limit %s", e, c.limit)
 				}
 				if p := actorstest.Of[messages.TurnPaused](all); pauses && (len(p) != 1 || p[0].Reason != c.limit) {
-					t.Errorf("paused: %+v", p)
+					t.Errorf("got %+v, want one pause for %s", p, c.limit)
 				}
 				node.Crash()
 				node = s.Start(cfg)
@@ -63,23 +63,23 @@ func TestBudgets(t *testing.T) { // A17, A52
 				node.Must(ada, c.raise)
 				all = s.Until(ada, "turn.completed")
 				ends(t, all)
-				spent := messages.Usage{}
+				used := messages.Usage{}
 				var cost messages.Cost
 				for _, m := range actorstest.Of[messages.ModelCompleted](all) {
-					spent, cost = spent.Add(m.Usage), cost+m.Cost
+					used, cost = used.Add(m.Usage), cost+m.Cost
 				}
-				if spent.Tokens() != 300 || cost != messages.CostOf(0.3) {
-					t.Errorf("%d tokens, cost %s", spent.Tokens(), cost)
+				if used.Tokens() != 300 || cost != messages.CostOf(0.3) {
+					t.Errorf("got %d tokens and cost %s, want 300 and 0.3", used.Tokens(), cost)
 				}
 				if r, x := count(all, "budget.reserved"), count(all, "budget.settled"); r != x {
-					t.Errorf("%d reserved, %d settled", r, x)
+					t.Errorf("got %d budget.reserved and %d budget.settled, want the same number", r, x)
 				}
 			})
 		}
 	}
 }
 
-// A turn's time is that it works, not that it waits for a person.
+// A turn's duration counts the time it works, not the time it waits for a person.
 func TestDuration(t *testing.T) { // A17
 	for _, pauses := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -92,13 +92,13 @@ func TestDuration(t *testing.T) { // A17
 			defer end(node)
 			node.Must(ada, say("u1", "go"))
 			s.Until(ada, "turn.paused")
-			<-time.After(time.Hour) // a person thinks
+			<-time.After(time.Hour) // a person decides
 			node.Must(ada, messages.Approve{ID: "a", Call: "c1"})
 			<-gate.Reached()
 			<-time.After(61 * time.Second)
 			all := s.Until(ada, "budget.exhausted")
 			if e := actorstest.Of[messages.BudgetExhausted](all)[0]; e.Limit != "max_duration" {
-				t.Errorf("exhausted %+v", e)
+				t.Errorf("got exhausted limit %+v, want max_duration", e)
 			}
 			gate.Release()
 			if !pauses {
@@ -115,7 +115,7 @@ func TestDuration(t *testing.T) { // A17
 	}
 }
 
-// An attempt that breaks off in the middle of its answer, if only of a call, has used something.
+// An attempt that fails in the middle of its answer, even of a tool call alone, is billed.
 func TestBrokenAttemptIsBilled(t *testing.T) {
 	for _, c := range []struct {
 		deltas []string
@@ -132,7 +132,7 @@ func TestBrokenAttemptIsBilled(t *testing.T) {
 		all := s.Until(ada, "turn.failed")
 		settled := actorstest.Of[messages.BudgetSettled](all)
 		if len(settled) != 1 || settled[0].Unknown != c.billed || (settled[0].Tokens != 0) != c.billed {
-			t.Errorf("after %q: settled %+v", c.deltas, settled)
+			t.Errorf("after %q: got %+v, want one settlement with unknown usage %t", c.deltas, settled, c.billed)
 		}
 	}
 }
@@ -155,11 +155,11 @@ func TestFallback(t *testing.T) { // A50
 	}
 	wantLines(t, "switches", switches, "scripted/m worse/x", "worse/x backup/b")
 	if r := backup.Requests()[0]; r.Model != "b" {
-		t.Errorf("the backup was asked for model %q", r.Model)
+		t.Errorf("the fallback got a request for model %q, want b", r.Model)
 	}
-	node.Must(ada, say("u2", "go")) // a new turn begins with the first again
+	node.Must(ada, say("u2", "go")) // a new turn starts with the first model
 	if all := s.Until(ada, "turn.completed", 2); count(all, "model.switched") != 4 {
-		t.Errorf("%d switches", count(all, "model.switched"))
+		t.Errorf("got %d switches, want 4", count(all, "model.switched"))
 	}
 }
 
@@ -200,7 +200,7 @@ func TestToolChoice(t *testing.T) { // A34
 	s.Until(ada, "turn.completed")
 	in := say("u2", "go")
 	in.Options.ToolChoice = "auto"
-	wantCode(t, node.Do(ada, in), messages.BadInput) // the definition's stands
+	wantCode(t, node.Do(ada, in), messages.BadInput) // the choice of the definition holds
 	node.Crash()
 	node = s.Start(config(model, look))
 	in.Options.ToolChoice = "nosuch"
@@ -222,7 +222,7 @@ func TestToolChoice(t *testing.T) { // A34
 	wantLines(t, "asked", asked, forced...)
 }
 
-// Who may talk to an agent cannot take its bounds away.
+// An input can lower the limits of its agent, and cannot raise them.
 func TestInputsOnlyTighten(t *testing.T) { // A17, A34
 	s := actorstest.New(t, nil)
 	node := s.Start(with(config(echo()), func(d *actors.Definition) { d.MaxSteps, d.ToolChoice = 2, "none" }))
@@ -236,7 +236,7 @@ func TestInputsOnlyTighten(t *testing.T) { // A17, A34
 	s.Until(ada, "turn.completed")
 }
 
-// Turns that fail at their start follow one another in frames that fit.
+// Turns that fail at their start are written in frames that fit the limit.
 func TestManyTurnsFailAtTheirStart(t *testing.T) { // A6, A17
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Say("done")))
@@ -251,12 +251,12 @@ func TestManyTurnsFailAtTheirStart(t *testing.T) { // A6, A17
 	all := s.Until(ada, "turn.failed", 900)
 	ends(t, all)
 	if n := count(all, "model.requested"); n != 1 || count(all, "model.restarted") != 0 {
-		t.Errorf("%d model calls", n)
+		t.Errorf("got %d model calls, want 1 and no restart", n)
 	}
-	node.Must(ada, messages.Resume{ID: "r", AgentLimits: messages.Raised{MaxSteps: 2}}) // it still works
+	node.Must(ada, messages.Resume{ID: "r", AgentLimits: messages.Raised{MaxSteps: 2}}) // the agent still accepts commands
 }
 
-// What servers report of usage cannot make a budget larger.
+// Usage that a server reports cannot increase a budget.
 func TestUsageIsBelievedWithinReason(t *testing.T) { // A52
 	strange := scripted.Say("done")
 	strange.Usage = messages.Usage{Input: 10, Cached: 1 << 60, Output: -5}
@@ -267,7 +267,7 @@ func TestUsageIsBelievedWithinReason(t *testing.T) { // A52
 	s.Start(cfg).Must(ada, say("u1", "go"))
 	done := actorstest.Of[messages.ModelCompleted](s.Until(ada, "turn.completed"))[0]
 	if done.Usage != (messages.Usage{Input: 10, Cached: 10}) || done.Cost != messages.CostOf(10e-6) {
-		t.Errorf("usage %+v, cost %s", done.Usage, done.Cost)
+		t.Errorf("got usage %+v and cost %s, want 10 cached input tokens and 0.00001", done.Usage, done.Cost)
 	}
 }
 
@@ -284,6 +284,6 @@ func TestStopOnTool(t *testing.T) { // A35
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	if out := actorstest.Of[messages.TurnCompleted](all)[0]; out.Output != `final{"n":1}` || model.Calls() != 1 {
-		t.Errorf("the output is %q after %d calls", out.Output, model.Calls())
+		t.Errorf("got output %q after %d calls, want final{\"n\":1} after 1", out.Output, model.Calls())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Those above a detached call receive nothing of what is below it.
+// Callers above a detached call receive nothing of the agents below it.
 func TestSubscribers(t *testing.T) {
 	a, b, c := messages.Caller{Agent: "a"}, messages.Caller{Agent: "b", Detached: true}, messages.Caller{Agent: "c"}
 	for _, h := range []struct{ chain, want []messages.Caller }{

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// What headers say of an agent is compared with what its events make of it.
+// A deep check compares the heads of agents with what their events give.
 func TestCheckHeads(t *testing.T) { // A29
 	log := memlog.New()
 	agent := func(key string, change func(*eventlog.Summary)) messages.AgentID {
@@ -47,24 +47,24 @@ func TestCheckHeads(t *testing.T) { // A29
 		return found
 	}
 	if found := examine(doctor.Options{}, log); len(found) != 0 {
-		t.Errorf("it was not to look deep: %+v", found)
+		t.Errorf("without Deep: got findings %+v, want none", found)
 	}
 	found := examine(doctor.Options{Deep: true}, log)
 	for _, f := range found {
 		if !wrong[f.Agent] || f.Check != "head" || f.Event != 3 || !strings.Contains(f.Detail, "its events make it running in turn t2, owing work") || f.Remedy == "" {
-			t.Errorf("%+v", f)
+			t.Errorf("got the finding %+v, want a wrong head at event 3 with a remedy", f)
 		}
 	}
 	if len(found) != len(wrong) {
-		t.Errorf("%d found, want %d", len(found), len(wrong))
+		t.Errorf("got %d findings, want %d", len(found), len(wrong))
 	}
-	// One that has gone on since its log was read is not called ill.
+	// An agent that appended since its log was read is not reported.
 	if found := examine(doctor.Options{Deep: true}, ahead{log, t}); len(found) != 0 {
-		t.Errorf("%+v", found)
+		t.Errorf("of an agent that appended meanwhile: got findings %+v, want none", found)
 	}
 }
 
-// ahead is a log whose agents go on before they are read one by one.
+// ahead is a log whose agents append before each bounded read.
 type ahead struct {
 	*memlog.Log
 	t *testing.T

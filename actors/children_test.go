@@ -22,19 +22,20 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// family is three kinds of agents, each the tool of the one above, and a tool
-// that wants approval at the bottom.
+// family is a root, a middle and a leaf agent. Each is a tool of the one above, and the leaf
+// has a tool that needs approval.
 type family struct {
 	mu   sync.Mutex
 	paid map[string]int // by idempotency key
-	// gate holds the leaf's model, if it is not nil.
+	// gate blocks the model of the leaf if it is not nil.
 	gate *scripted.Gate
-	fail bool // of the leaf's model
+	fail bool // the model of the leaf fails
 }
 
 var root = actorstest.Agent("root", "r")
 
-// answer is what a model says: it asks whom it has, once, and tells the result.
+// answer is one step of every model: it calls the agent or the tool below once and answers
+// with the result.
 func (f *family) answer(r providers.Request) scripted.Step {
 	last := r.Items[len(r.Items)-1]
 	if last.Type == messages.ItemCallOutput {
@@ -74,7 +75,7 @@ func (f *family) config() actors.Config {
 		return actors.Definition{Kind: name, Model: "scripted/m", Tools: tools}
 	}
 	return actors.Config{
-		SnapshotEvery: 1, // what is owed to others must be in them
+		SnapshotEvery: 1, // snapshots must contain undelivered outbox messages
 		Providers:     providers.Set{"scripted": scripted.Func(f.answer)},
 		Definitions: []actors.Definition{
 			kind("root", actors.AsTool("middle", "asks middle")),
@@ -84,20 +85,20 @@ func (f *family) config() actors.Config {
 	}
 }
 
-// below is the only child of an agent so far.
+// below returns the child of an agent, which has exactly one.
 func below(t *testing.T, s *actorstest.Stage, a messages.AgentID) messages.AgentID {
 	t.Helper()
 	spawned := actorstest.Of[messages.ChildSpawned](s.Until(a, "child.spawned"))
 	child, err := messages.ParseAgentID(spawned[0].Child)
 	if err != nil || len(spawned) != 1 {
-		t.Fatalf("%v %v", spawned, err)
+		t.Fatalf("got the children %v, want one: %v", spawned, err)
 	}
 	return child
 }
 
-// TestApprovedTwoLevelsDown has a call wait two levels down, decides it at the
-// root, and finds that all levels complete, linked both ways, each with its own
-// events, and what was used counted once.
+// TestApprovedTwoLevelsDown approves a call two levels down at the root. All levels complete,
+// each is linked to its parent and its child, each log has only its own events, and usage is
+// counted once.
 func TestApprovedTwoLevelsDown(t *testing.T) { // A45, A70, A52
 	f := new(family)
 	s := actorstest.New(t, nil)
@@ -108,44 +109,44 @@ func TestApprovedTwoLevelsDown(t *testing.T) { // A45, A70, A52
 	leaf := below(t, s, middle)
 	w := paused[len(paused)-1].Waiting
 	if len(w) != 1 || w[0].Agent != leaf.Full() || w[0].Tool != "pay" || w[0].Kind != messages.WaitApproval || w[0].ArgsHash != messages.HashArguments("{}") {
-		t.Fatalf("the root sees %+v", w)
+		t.Fatalf("the root: got waiting calls %+v, want the call of pay at the leaf", w)
 	}
 	if all := s.Entries(root); all[len(all)-1].Summary.Waiting != 1 || all[len(all)-1].Summary.Open {
-		t.Errorf("the root's newest head is %+v", all[len(all)-1].Summary)
+		t.Errorf("the root's newest head: got %+v, want one call that waits and nothing open", all[len(all)-1].Summary)
 	}
-	for _, a := range []messages.AgentID{middle, leaf} { // else that it has ended may be all that it tells
+	for _, a := range []messages.AgentID{middle, leaf} { // otherwise the child may report only its end
 		s.Until(a, "child.reported")
 	}
 	node.Must(root, messages.Approve{ID: "a1", Call: "c1", Turn: w[0].Turn, ArgsHash: w[0].ArgsHash, Reason: "fine"})
 	done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]
 	if done.Output != "root: middle: leaf: paid" {
-		t.Errorf("the root answers %q", done.Output)
+		t.Errorf("the root: got output %q, want the payment", done.Output)
 	}
 	if want := (messages.Usage{Input: 60, Output: 6}); done.Usage != want {
-		t.Errorf("the root's turn used %+v, want %+v", done.Usage, want)
+		t.Errorf("the root's turn: got usage %+v, want %+v", done.Usage, want)
 	}
 	settled := actorstest.Of[messages.ChildSettled](s.Until(root, "child.settled"))
 	if granted := slices.Index(s.Types(leaf), "approval.granted") + 1; len(settled) != 1 || settled[0].Refused != "" || settled[0].Waits != "c1" || settled[0].N != messages.EventNumber(granted) {
-		t.Errorf("the root is told %+v of event %d", settled, granted)
+		t.Errorf("the root: got child.settled %+v, want one of event %d", settled, granted)
 	}
 	for _, link := range []struct{ parent, child messages.AgentID }{{root, middle}, {middle, leaf}} {
 		accepted := actorstest.Of[messages.InputAccepted](s.Events(link.child))
 		if p := accepted[0].Parent; p == nil || p.Agent != link.parent.Full() || p.Call != "c1" || len(accepted) != 1 {
-			t.Errorf("the task of %s names %+v", link.child, p)
+			t.Errorf("the task of %s: got parent %+v, want the call c1 of %s", link.child, p, link.parent)
 		}
 		ends(t, s.Events(link.child))
-		s.Await(link.child, func(all []messages.Event) bool { // that it waits, perhaps that it goes on, that it has ended
-			told := actorstest.Of[messages.ChildReported](all)
-			return told[0].What == messages.ReportWaiting && told[len(told)-1].What == messages.ReportCompleted
+		s.Await(link.child, func(all []messages.Event) bool { // the child reports that it waits, perhaps that it resumed, and its end
+			reports := actorstest.Of[messages.ChildReported](all)
+			return reports[0].What == messages.ReportWaiting && reports[len(reports)-1].What == messages.ReportCompleted
 		})
 	}
 	if len(f.paid) != 1 || len(s.Agents()) != 3 {
-		t.Errorf("paid %v, agents %v", f.paid, s.Agents())
+		t.Errorf("got payments %v by agents %v, want one payment and 3 agents", f.paid, s.Agents())
 	}
 	s.Rest()
 }
 
-// TestDeniedTwoLevelsDown denies at the root: no child stays behind.
+// TestDeniedTwoLevelsDown denies a call at the root. Every child ends.
 func TestDeniedTwoLevelsDown(t *testing.T) { // A45
 	f := new(family)
 	s := actorstest.New(t, nil)
@@ -155,35 +156,35 @@ func TestDeniedTwoLevelsDown(t *testing.T) { // A45
 	text := "too dear"
 	node.Must(root, messages.Deny{ID: "d1", Call: "c1", Turn: actorstest.Of[messages.ChildWaiting](s.Events(root))[0].Waiting[0].Turn, Text: &text})
 	if done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]; done.Output != "root: middle: leaf: too dear" {
-		t.Errorf("the root answers %q", done.Output)
+		t.Errorf("the root: got output %q, want the reason of the denial", done.Output)
 	}
 	middle := below(t, s, root)
 	for _, a := range []messages.AgentID{root, middle, below(t, s, middle)} {
 		if all := s.Entries(a); all[len(all)-1].Summary.Phase != "idle" {
-			t.Errorf("%s is %s", a, all[len(all)-1].Summary.Phase)
+			t.Errorf("%s: got phase %s, want idle", a, all[len(all)-1].Summary.Phase)
 		}
 	}
 	if len(f.paid) != 0 {
-		t.Errorf("paid %v", f.paid)
+		t.Errorf("got payments %v, want none", f.paid)
 	}
 }
 
-// hushed is a log that takes nothing of one agent while it is shut.
-type hushed struct {
+// blockedAgent is a log in which the appends of one agent block while it is shut.
+type blockedAgent struct {
 	eventlog.Log
 	mu   sync.Mutex
 	of   messages.AgentID
-	open chan struct{} // nil: it takes everything
+	open chan struct{} // nil: no appends block
 }
 
-func (l *hushed) shut(a messages.AgentID) (open func()) {
+func (l *blockedAgent) shut(a messages.AgentID) (open func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.of, l.open = a, make(chan struct{})
 	return sync.OnceFunc(func() { close(l.open) })
 }
 
-func (l *hushed) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
+func (l *blockedAgent) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, error) {
 	l.mu.Lock()
 	of, open := l.of, l.open
 	l.mu.Unlock()
@@ -197,12 +198,12 @@ func (l *hushed) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, e
 	return l.Log.Append(ctx, e)
 }
 
-// TestContradictedBelow denies a call at the leaf, and approves it at the root
-// before the root can know: the root's log tells that its decision had no effect.
+// TestContradictedBelow denies a call at the leaf and approves it at the root before the
+// denial arrives there. The log of the root records that its decision had no effect.
 func TestContradictedBelow(t *testing.T) { // A45
 	f := new(family)
 	s := actorstest.New(t, nil)
-	log := &hushed{Log: s.Log()}
+	log := &blockedAgent{Log: s.Log()}
 	cfg := f.config()
 	cfg.Log = log
 	node := s.Start(cfg)
@@ -215,25 +216,25 @@ func TestContradictedBelow(t *testing.T) { // A45
 	text := "too dear"
 	node.Must(leaf, messages.Deny{ID: "d1", Call: "c1", Text: &text})
 	if answer := node.Must(root, messages.Approve{ID: "a1", Call: "c1"}); answer.PassedTo != leaf.Full() {
-		t.Errorf("the root answers %+v", answer)
+		t.Errorf("the approve at the root: got %+v, want it passed to the leaf", answer)
 	}
 	all := s.Until(root, "child.settled")
 	decided, settled := actorstest.Of[messages.ChildDecided](all)[0], actorstest.Of[messages.ChildSettled](all)[0]
 	if settled.Refused == "" || settled.Message == "" || settled.N != 0 || settled.ID != decided.ID || settled.Agent != leaf.Full() || settled.Command != "approve" {
-		t.Errorf("the root is told %+v of %+v", settled, decided)
+		t.Errorf("the root: got child.settled %+v, want a refusal of %+v", settled, decided)
 	}
 	open()
 	if done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]; done.Output != "root: middle: leaf: too dear" {
-		t.Errorf("the root answers %q", done.Output)
+		t.Errorf("the root: got output %q, want the reason of the denial", done.Output)
 	}
 	s.Rest()
 	if n := count(s.Events(root), "child.settled"); n != 1 || len(f.paid) != 0 {
-		t.Errorf("told %d times, paid %v", n, f.paid)
+		t.Errorf("got %d child.settled and payments %v, want 1 and none", n, f.paid)
 	}
 }
 
-// TestWhatWaitsBelowIsBounded has more calls wait below than an agent lists: it
-// says that there are more, and when each expires.
+// TestWhatWaitsBelowIsBounded has more calls wait below than an agent lists. The list is
+// marked as incomplete and has the expiry of each call in it.
 func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
 	const calls = messages.MaxWaits + 8
 	f := new(family)
@@ -252,23 +253,23 @@ func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
 	s := actorstest.New(t, nil)
 	node := s.Start(cfg)
 	node.Must(root, say("u1", "pay it"))
-	told := actorstest.Of[messages.ChildWaiting](s.Until(root, "turn.paused"))
-	last := told[len(told)-1]
+	waiting := actorstest.Of[messages.ChildWaiting](s.Until(root, "turn.paused"))
+	last := waiting[len(waiting)-1]
 	leaf := below(t, s, below(t, s, root))
 	asked := actorstest.Of[messages.ApprovalRequested](s.Events(leaf))
 	if len(last.Waiting) != messages.MaxWaits || !last.More || len(asked) != calls {
-		t.Fatalf("%d of %d are listed, more %v", len(last.Waiting), len(asked), last.More)
+		t.Fatalf("got %d of %d calls listed, more %v; want a full list and more", len(last.Waiting), len(asked), last.More)
 	}
 	var q projections.Work
 	for i, ev := range s.Events(root) {
 		q.Apply(messages.EventNumber(i+1), ev)
 	}
 	if !q.More() {
-		t.Error("nothing says that more wait")
+		t.Error("got a complete list, want one that is marked as incomplete")
 	}
 	for i, p := range q.Approvals(root) {
 		if p.Agent != leaf || asked[i].ExpiresAt == nil || !p.ExpiresAt.Equal(*asked[i].ExpiresAt) {
-			t.Errorf("%+v is shown for %+v", p, asked[i])
+			t.Errorf("got %+v for %+v, want the same agent and expiry", p, asked[i])
 		}
 	}
 	for i := range calls {
@@ -285,13 +286,13 @@ func TestWhatWaitsBelowIsBounded(t *testing.T) { // A45
 	all := s.Await(root, func(all []messages.Event) bool { return count(all, "child.settled") == calls })
 	for _, ev := range actorstest.Of[messages.ChildSettled](all) {
 		if ev.Refused != "" {
-			t.Errorf("%s had no effect: %s", ev.Waits, ev.Message)
+			t.Errorf("the decision on %s: got refusal %q, want none", ev.Waits, ev.Message)
 		}
 	}
 }
 
-// TestInterruptStopsChildren interrupts the root while the leaf's model thinks:
-// every level ends, and the root hears so.
+// TestInterruptStopsChildren interrupts the root during the model call of the leaf. Every
+// level ends, and each reports to its parent.
 func TestInterruptStopsChildren(t *testing.T) { // A70
 	f := &family{gate: scripted.NewGate()}
 	defer f.gate.Release()
@@ -306,30 +307,31 @@ func TestInterruptStopsChildren(t *testing.T) { // A70
 	s.Until(middle, "child.stopped")
 	for _, a := range []messages.AgentID{middle, leaf} {
 		if by := actorstest.Of[messages.TurnAborted](s.Until(a, "turn.aborted")); by[0].By != "cancel_child" {
-			t.Errorf("%s was aborted by %s", a, by[0].By)
+			t.Errorf("%s: got an abort by %s, want cancel_child", a, by[0].By)
 		}
 	}
 	if stopped[0].How != "aborted" || stopped[0].Usage.Input != 10 {
-		t.Errorf("the root hears %+v", stopped[0])
+		t.Errorf("the root: got %+v, want an aborted child with 10 input tokens", stopped[0])
 	}
 }
 
-// TestChildFailureIsAToolError has the leaf's model fail: the levels above go on.
+// TestChildFailureIsAToolError has the model of the leaf fail. The levels above continue.
 func TestChildFailureIsAToolError(t *testing.T) { // A70
 	f := &family{fail: true}
 	s := actorstest.New(t, nil)
 	s.Start(f.config()).Must(root, say("u1", "pay it"))
 	done := actorstest.Of[messages.TurnCompleted](s.Until(root, "turn.completed"))[0]
 	if !strings.HasPrefix(done.Output, "root: middle: agent default/leaf/") || !strings.Contains(done.Output, "(bad_answer): no more") {
-		t.Errorf("the root answers %q", done.Output)
+		t.Errorf("the root: got output %q, want the failure of the leaf", done.Output)
 	}
 	failed := actorstest.Of[messages.ToolFailed](s.Events(below(t, s, root)))
 	if len(failed) != 1 || failed[0].Kind != "child" {
-		t.Errorf("the middle's call failed as %+v", failed)
+		t.Errorf("the middle: got failures %+v, want one of kind child", failed)
 	}
 }
 
-// TestAgentsThatAskOneAnother end at the limit of depth, with an answer.
+// TestAgentsThatAskOneAnother has two agents call each other. The calls end at the limit of
+// depth, and the root answers.
 func TestAgentsThatAskOneAnother(t *testing.T) { // A74
 	f := func(r providers.Request) scripted.Step {
 		if last := r.Items[len(r.Items)-1]; last.Type == messages.ItemCallOutput {
@@ -346,12 +348,12 @@ func TestAgentsThatAskOneAnother(t *testing.T) { // A74
 		Must(a, say("u1", "hello"))
 	done := actorstest.Of[messages.TurnCompleted](s.Until(a, "turn.completed"))[0]
 	if !strings.HasSuffix(done.Output, "do it without asking another") || len(s.Agents()) != messages.MaxCallers+1 {
-		t.Errorf("%d agents, %q", len(s.Agents()), done.Output)
+		t.Errorf("got %d agents and output %q, want %d and the limit of depth", len(s.Agents()), done.Output, messages.MaxCallers+1)
 	}
 }
 
-// TestAnAnswerThatIsLost has the parent's store lose the report of a child that
-// has ended: the task that comes again has it reported once more.
+// TestAnAnswerThatIsLost loses the report of a child that has ended. When its task or a cancel
+// is delivered again, the child sends the report again.
 func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 	f := new(family)
 	s := actorstest.New(t, nil)
@@ -368,20 +370,20 @@ func TestAnAnswerThatIsLost(t *testing.T) { // A71, A8
 		for late := time.After(time.Minute); len(s.Letters()) < before+i+1; {
 			select {
 			case <-late:
-				t.Fatalf("nothing is reported again after a second %s", again.CommandType())
+				t.Fatalf("no report was sent after a second %s", again.CommandType())
 			case <-time.After(time.Millisecond):
 			}
 		}
-		letters := s.Letters()
-		first, last := letters[0].Command.(messages.Report), letters[len(letters)-1].Command.(messages.Report)
+		outbox := s.Letters()
+		first, last := outbox[0].Command.(messages.Report), outbox[len(outbox)-1].Command.(messages.Report)
 		if first.ID != last.ID || last.What != messages.ReportFailed || last.Message != first.Message || last.Used != first.Used {
-			t.Errorf("first %+v\nthen %+v", first, last)
+			t.Errorf("got the reports %+v\nand %+v, want the same", first, last)
 		}
 	}
 }
 
-// TestArgumentsOfAChild holds that arguments are looked at before a child is
-// asked, and that a schema of one's own is passed on as it is.
+// TestArgumentsOfAChild holds that arguments are validated before a child is called, and that
+// arguments of a custom schema reach the child unchanged.
 func TestArgumentsOfAChild(t *testing.T) {
 	asked := make(chan string, 10)
 	model := func(r providers.Request) scripted.Step {
@@ -403,29 +405,29 @@ func TestArgumentsOfAChild(t *testing.T) {
 	}}).Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	if failed := actorstest.Of[messages.ToolFailed](all); len(failed) != 1 || failed[0].Kind != "bad_arguments" || failed[0].Call != "c1" {
-		t.Errorf("failed: %+v", failed)
+		t.Errorf("got failures %+v, want bad_arguments of c1", failed)
 	}
 	if got := <-asked; got != `{"n":2}` || len(asked) != 0 {
-		t.Errorf("the child is told %q", got)
+		t.Errorf("the child: got input %q, want {\"n\":2} once", got)
 	}
 }
 
-// TestDefinitionsWithChildren refuses what cannot work.
+// TestDefinitionsWithChildren holds that definitions that cannot work are rejected.
 func TestDefinitionsWithChildren(t *testing.T) {
 	def := actors.Definition{Kind: "test", Model: "scripted/m", Tools: []tool.Tool{actors.AsTool("gone", "asks nobody")}}
 	cfg := actors.Config{Log: actorstest.New(t, nil).Log(), Providers: providers.Set{"scripted": echo()}, Definitions: []actors.Definition{def}}
 	if _, err := actors.NewRuntime(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), `kind "gone", which is not defined`) {
-		t.Errorf("a kind that is not there: %v", err)
+		t.Errorf("an undefined kind: got error %v, want one that names it", err)
 	}
 	cfg.Definitions = append(cfg.Definitions, actors.Definition{Kind: "gone", Model: "scripted/m"})
 	if _, err := actors.NewRuntime(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "Config.Send") {
-		t.Errorf("nothing can be sent: %v", err)
+		t.Errorf("without Send: got error %v, want one that names Config.Send", err)
 	}
 }
 
-// TestEveryBoundaryOfAFamily plays a call that waits two levels down and is
-// approved at the root, with a crash at every frame of all three agents. The call
-// ends once at every level, and nothing is paid twice.
+// TestEveryBoundaryOfAFamily plays a call that waits two levels down and is approved at the
+// root, with a crash at every frame of the three agents. The call ends once at every level,
+// and nothing is paid twice.
 func TestEveryBoundaryOfAFamily(t *testing.T) { // A24, A45, A71
 	frames := 0
 	synctest.Test(t, func(t *testing.T) { frames = new(family).play(t, bomb{}) })
@@ -442,7 +444,7 @@ func TestEveryBoundaryOfAFamily(t *testing.T) { // A24, A45, A71
 	t.Logf("%d frames", frames)
 }
 
-// play plays the story through a crash, and gives how many frames there were.
+// play plays the story with a fault and returns the number of frames.
 func (f *family) play(t *testing.T, b bomb) int {
 	s := actorstest.New(t, nil)
 	log := &mined{Log: s.Log(), bomb: b, boom: make(chan struct{})}
@@ -451,7 +453,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 	node := s.Start(cfg)
 	boom := log.boom
 	commands := []messages.Command{say("u1", "pay it"), messages.Approve{ID: "a1", Call: "c1", Reason: "fine"}}
-	for limit, told := time.After(time.Hour), false; !told; {
+	for limit, over := time.After(time.Hour), false; !over; {
 		more := s.More()
 		all := s.Events(root)
 		var quiet <-chan time.Time
@@ -459,7 +461,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 			if b.at == 0 || b.how == losesAck || boom == nil {
 				break
 			}
-			quiet = time.After(10 * time.Minute) // what ends at once shares frames: there may be fewer this time
+			quiet = time.After(10 * time.Minute) // effects that end at the same time share frames: there may be fewer now
 		}
 		var answer chan messages.Answer
 		if len(commands) == 2 || len(commands) == 1 && count(all, "child.waiting") > 0 {
@@ -477,7 +479,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 			if a.Err == nil {
 				commands = commands[1:]
 			} else if a.Err.Code != messages.Unavailable {
-				t.Fatalf("crash %s frame %d: refused: %v", b.how, b.at, a.Err)
+				t.Fatalf("crash %s frame %d: got refusal %v, want none", b.how, b.at, a.Err)
 			}
 		case <-boom:
 			boom = nil
@@ -488,12 +490,12 @@ func (f *family) play(t *testing.T, b bomb) int {
 			}
 		case <-more:
 		case <-quiet:
-			told = true
+			over = true
 		case <-limit:
 			for _, a := range s.Agents() {
 				t.Logf("%s: %v", a, s.Types(a))
 			}
-			t.Fatalf("crash %s frame %d: the story does not go on", b.how, b.at)
+			t.Fatalf("crash %s frame %d: the story stopped", b.how, b.at)
 		}
 	}
 	node.Stop()
@@ -504,7 +506,7 @@ func (f *family) play(t *testing.T, b bomb) int {
 func (f *family) check(t *testing.T, s *actorstest.Stage, b bomb) int {
 	frames := 0
 	if agents := s.Agents(); len(agents) != 3 {
-		t.Errorf("crash %s frame %d: agents %v", b.how, b.at, agents)
+		t.Errorf("crash %s frame %d: got agents %v, want 3", b.how, b.at, agents)
 	}
 	for _, a := range s.Agents() {
 		all := s.Events(a)
@@ -512,23 +514,23 @@ func (f *family) check(t *testing.T, s *actorstest.Stage, b bomb) int {
 		frames += len(s.Frames(a))
 		want := []string{"root: middle: leaf: paid", "middle: leaf: paid", "leaf: paid"}[slices.Index([]string{"root", "middle", "leaf"}, a.Kind)]
 		if done := actorstest.Of[messages.TurnCompleted](all); len(done) != 1 || done[0].Output != want {
-			t.Errorf("crash %s frame %d: %s answers %+v", b.how, b.at, a, done)
+			t.Errorf("crash %s frame %d: %s: got %+v, want one completed turn with output %q", b.how, b.at, a, done, want)
 		}
 		if n := count(all, "tool.completed"); n != 1 {
-			t.Errorf("crash %s frame %d: %s has %d results", b.how, b.at, a, n)
+			t.Errorf("crash %s frame %d: %s: got %d results, want 1", b.how, b.at, a, n)
 		}
 		if n := count(all, "approval.granted"); n > 1 || count(all, "child.decided") > 1 || count(all, "child.settled") != count(all, "child.decided") {
-			t.Errorf("crash %s frame %d: %s is decided %d times", b.how, b.at, a, n)
+			t.Errorf("crash %s frame %d: %s: got %d granted approvals, want at most one decision, settled", b.how, b.at, a, n)
 		}
 	}
 	if len(f.paid) != 1 {
-		t.Errorf("crash %s frame %d: paid %v", b.how, b.at, f.paid)
+		t.Errorf("crash %s frame %d: got payments %v, want 1", b.how, b.at, f.paid)
 	}
 	return frames
 }
 
-// TestLargeAnswerOfAChild has a child answer with more than a frame holds: the
-// parent has it whole, as its own.
+// TestLargeAnswerOfAChild has a child answer with more than a frame holds. The parent stores
+// the whole answer as a blob of its own.
 func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
 	long := many("a long answer ")
 	model := func(r providers.Request) scripted.Step {
@@ -549,14 +551,14 @@ func TestLargeAnswerOfAChild(t *testing.T) { // A36, A70
 	node.Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	if done := actorstest.Of[messages.TurnCompleted](all)[0]; done.Output != fmt.Sprintf("it said %d bytes", len(long)) {
-		t.Errorf("the parent answers %q", done.Output)
+		t.Errorf("the parent: got output %q, want the length of the answer of the child", done.Output)
 	}
 	if got := actorstest.Of[messages.ToolCompleted](all)[0]; got.Blob == nil || got.Blob.Size != int64(len(long)) || got.Output != "" {
-		t.Errorf("the result is %+v", got)
+		t.Errorf("got the result %+v, want one with its output in a blob", got)
 	}
 }
 
-// An answer that takes longer to store than an input may comes all the same.
+// The time to store the answer of a child may exceed the limit for storing an input.
 func TestLargeAnswerOfAChildStoredSlowly(t *testing.T) { // A36, A70
 	synctest.Test(t, func(t *testing.T) {
 		model := scripted.Func(func(r providers.Request) scripted.Step {
@@ -590,8 +592,8 @@ func TestLargeAnswerOfAChildStoredSlowly(t *testing.T) { // A36, A70
 	})
 }
 
-// Where the log takes small frames only, less is told of what waits below, and all
-// of it is still decided at the root.
+// When frames are small, the report of waiting calls is shortened, and all of them can still
+// be decided at the root.
 func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 	const leaves = 10
 	long := strings.Repeat("x", 1800)
@@ -628,8 +630,8 @@ func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 	})
 	node.Must(root, say("u1", "go"))
 	s.Await(root, func(all []messages.Event) bool {
-		told := actorstest.Of[messages.ChildWaiting](all)
-		return len(told) > 0 && len(told[len(told)-1].Waiting) == leaves
+		waiting := actorstest.Of[messages.ChildWaiting](all)
+		return len(waiting) > 0 && len(waiting[len(waiting)-1].Waiting) == leaves
 	})
 	for i := range leaves {
 		node.Must(root, messages.Approve{ID: fmt.Sprint("a", i), Call: messages.CallID(fmt.Sprint("p", i))})
@@ -637,16 +639,15 @@ func TestManyWaitBelowWithSmallFrames(t *testing.T) { // A45
 	ends(t, s.Until(root, "turn.completed"))
 }
 
-// A task is taken back when its end is long past: its child knows it by
-// its processed ids alone. It is not taken for one that has yet to come, and how it has ended
-// is told again.
+// A parent cancels a task that ended long ago, which the child has only in its processed ids.
+// The task is not treated as one that has not arrived, and the child reports its end again.
 func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
 	cfg.SnapshotEvery = 1
-	told := make(chan messages.Report, 100)
+	reports := make(chan messages.Report, 100)
 	cfg.Send = func(_ context.Context, _ messages.AgentID, c messages.Command) error {
-		told <- c.(messages.Report)
+		reports <- c.(messages.Report)
 		return nil
 	}
 	node := s.Start(cfg)
@@ -661,22 +662,22 @@ func TestRecallOfAnOldTask(t *testing.T) { // A8, A70, A71
 			node.Stop()
 			node = s.Start(cfg)
 		}
-		<-told
+		<-reports
 		node.Must(ada, messages.CancelChild{ID: messages.CancelID(messages.TaskID(c)), Input: "t1", Parent: parent})
 		s.Until(ada, "command.noop", i+1)
 		if n := count(s.Events(ada), "input.recalled"); n != 0 {
-			t.Fatalf("it was taken for one that has yet to come: %v", s.Types(ada))
+			t.Fatalf("got %d input.recalled for a task that has ended, want 0: %v", n, s.Types(ada))
 		}
 	}
-	if r := <-told; r.What != messages.ReportCompleted {
-		t.Errorf("told is %+v", r)
+	if r := <-reports; r.What != messages.ReportCompleted {
+		t.Errorf("got the report %+v, want completed", r)
 	}
 	node.Must(ada, messages.CancelChild{ID: "r3", Input: "t2", Parent: parent})
 	s.Until(ada, "input.recalled")
 }
 
-// A child is deleted before its parent has made its large answer its own. The call
-// says so, and not that a backup could help.
+// A child is deleted before its parent has copied its large answer. The error of the call
+// names the deletion and does not recommend a backup.
 func TestAnswerOfADeletedChild(t *testing.T) { // A36, A70, A108
 	s := actorstest.New(t, nil)
 	reports, ready := make(chan messages.Report, 100), make(chan *actorstest.Node, 1)
@@ -707,11 +708,11 @@ func TestAnswerOfADeletedChild(t *testing.T) { // A36, A70, A108
 	s.Until(child, "child.reported")
 	node.Must(child, messages.Delete{ID: "d1"})
 	if report.Blob == nil {
-		t.Fatalf("the child reports %+v", report)
+		t.Fatalf("got the report %+v, want one with a blob", report)
 	}
 	node.Must(ada, report)
 	done := actorstest.Of[messages.TurnCompleted](s.Until(ada, "turn.completed"))[0]
 	if !strings.Contains(done.Output, "agent "+child.String()+" was deleted") || strings.Contains(done.Output, "backup") {
-		t.Errorf("the parent says %s", done.Output)
+		t.Errorf("the parent: got output %s, want the deletion of the child", done.Output)
 	}
 }

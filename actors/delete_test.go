@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-dev/reprise/providers/scripted"
 )
 
-// kept is what a log holds of an agent, event by event.
+// kept returns the types of the events that a log holds of an agent.
 func kept(t *testing.T, log eventlog.Log, a messages.AgentID) (types []string) {
 	t.Helper()
 	for rec, err := range log.Read(context.Background(), a, 0) {
@@ -41,13 +41,13 @@ func wantNothing(t *testing.T, log eventlog.Log, a messages.AgentID) {
 	t.Helper()
 	types := slices.DeleteFunc(kept(t, log, a), func(e string) bool { return e == "agent.activated" })
 	if got := strings.Join(types, " "); got != "agent.deleted" {
-		t.Errorf("the log holds %s", got)
+		t.Errorf("the log: got events %s, want agent.deleted", got)
 	}
 	for b := range log.ListBlobs(context.Background(), a) {
-		t.Errorf("blob %s is still there", b.SHA256)
+		t.Errorf("got blob %s, want none", b.SHA256)
 	}
 	if names, err := log.ListSnapshots(context.Background(), a); len(names) > 0 || err != nil {
-		t.Errorf("snapshots %v are still there, %v", names, err)
+		t.Errorf("got snapshots %v and error %v, want none", names, err)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestDelete(t *testing.T) { // A108
 	s.Until(bob, "turn.completed")
 	keep(t, s.Log(), ada)
 	keep(t, s.Log(), bob)
-	for i := range 70 { // more than the state remembers
+	for i := range 70 { // more than the state keeps
 		node.Must(ada, messages.Resume{ID: fmt.Sprint("r", i)})
 	}
 	node.Must(ada, say("u2", "a secret"))
@@ -84,25 +84,25 @@ func TestDelete(t *testing.T) { // A108
 	ends(t, all)
 	wantNothing(t, s.Log(), ada)
 	if answer.Turn == "" || answer.Turn != actorstest.Of[messages.TurnAborted](all)[0].Turn {
-		t.Errorf("the answer %+v does not name the turn that was aborted", answer)
+		t.Errorf("got answer %+v, want one with the aborted turn", answer)
 	}
 	tombstone := s.Frames(ada)[len(s.Frames(ada))-1]
 	if upto := actorstest.Of[messages.AgentDeleted](all)[0].Upto; upto.Blobs == 0 || upto.Snapshots == 0 {
-		t.Errorf("the tombstone records %+v", upto)
+		t.Errorf("the tombstone: got extent %+v, want blobs and snapshots in it", upto)
 	}
 	if again := node.Must(ada, messages.Delete{ID: "d1"}); !again.Duplicate || again.N != tombstone.First {
-		t.Errorf("the same delete again: %+v", again)
+		t.Errorf("the same delete again: got %+v, want a duplicate of event %d", again, tombstone.First)
 	}
 	if refused := node.Do(ada, messages.Delete{ID: "d2"}); refused.Err == nil || refused.Err.Code != messages.NotFound {
-		t.Errorf("the delete of what is deleted: %+v", refused)
+		t.Errorf("a delete of a deleted agent: got %+v, want NotFound", refused)
 	}
-	if anew := node.Must(ada, say("u1", "who am I?")); anew.Duplicate || anew.N <= tombstone.First {
-		t.Errorf("the id of a former life: %+v", anew)
+	if fresh := node.Must(ada, say("u1", "who am I?")); fresh.Duplicate || fresh.N <= tombstone.First {
+		t.Errorf("an id from before the delete: got %+v, want a new input", fresh)
 	}
 	s.Until(ada, "turn.completed", 2)
 	wantItems(t, model.Requests()[len(model.Requests())-1], "user who am I?")
 	if types := kept(t, s.Log(), bob); types[0] != "agent.created" {
-		t.Errorf("the neighbour begins with %s", types[0])
+		t.Errorf("the other agent: got %s as its first event, want agent.created", types[0])
 	}
 	if blobs := slices.Collect(func(yield func(messages.Blob) bool) {
 		for b := range s.Log().ListBlobs(context.Background(), bob) {

@@ -36,7 +36,7 @@ func kept(t *testing.T, log eventlog.Log, a messages.AgentID) (types []string) {
 	return types
 }
 
-// wantNothing checks that nothing is stored of an agent but its end.
+// wantNothing checks that nothing is stored of an agent but its tombstone.
 func wantNothing(t *testing.T, log eventlog.Log, a messages.AgentID) {
 	t.Helper()
 	types := slices.DeleteFunc(kept(t, log, a), func(e string) bool { return e == "agent.activated" })
@@ -109,12 +109,12 @@ func TestDelete(t *testing.T) { // A108
 			yield(b)
 		}
 	}); len(blobs) != 1 {
-		t.Errorf("the neighbour has blobs %v", blobs)
+		t.Errorf("the other agent: got blobs %v, want 1", blobs)
 	}
 }
 
-// A process ends in the middle of a delete: the next one does it from where it was. Before the
-// tombstone the delete itself comes again, after it an activation is enough.
+// A process ends in the middle of a delete, and the next one completes it. Before the
+// tombstone the delete is sent again; after it an activation is enough.
 func TestDeleteInterrupted(t *testing.T) { // A108
 	t.Run("before the tombstone", func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -123,7 +123,7 @@ func TestDeleteInterrupted(t *testing.T) { // A108
 		keep(t, s.Log(), ada)
 		node := s.Start(config(echo()))
 		if a := node.Must(ada, messages.Delete{ID: "d1"}); a.Duplicate {
-			t.Errorf("the delete counts as done: %+v", a)
+			t.Errorf("the delete again: got %+v, want no duplicate", a)
 		}
 		wantNothing(t, s.Log(), ada)
 	})
@@ -142,12 +142,12 @@ func TestDeleteInterrupted(t *testing.T) { // A108
 		}
 		wantNothing(t, s.Log(), ada)
 		if a := node.Must(ada, say("u1", "hi")); a.Duplicate {
-			t.Errorf("the id of a former life: %+v", a)
+			t.Errorf("an id from before the delete: got %+v, want a new input", a)
 		}
 	})
 }
 
-// held is a log whose purges do not come back until it is let go.
+// held is a log whose purges block until free is closed.
 type held struct {
 	eventlog.Log
 	reached, free chan struct{}
@@ -167,7 +167,7 @@ func (l *held) Purge(ctx context.Context, a messages.AgentID, before uint64) err
 	}
 }
 
-// fences hears of agents that met a newer owner.
+// fences is an observer that receives the agents that were fenced by a newer owner.
 type fences chan messages.AgentID
 
 func (fences) Committed(actors.Commit) {}
@@ -199,16 +199,16 @@ func TestDeleteTakenOver(t *testing.T) { // A108
 	wantNothing(t, s.Log(), ada)
 	second.Must(ada, say("u1", "hello"))
 	s.Until(ada, "turn.completed", 2)
-	keep(t, s.Log(), ada) // of the new life
+	keep(t, s.Log(), ada) // of the agent after the delete
 	end := len(s.Entries(ada))
-	close(log.free) // the first owner goes on where it was
+	close(log.free) // the first owner continues its delete
 	_ = deleting()
 	if a := first.Do(ada, say("u2", "from before")); a.Err == nil || a.Err.Code != messages.Unavailable {
-		t.Errorf("a stale owner answered %+v", a)
+		t.Errorf("a stale owner: got %+v, want Unavailable", a)
 	}
-	<-replaced // it has met the second
+	<-replaced // the first owner was fenced
 	if n := len(s.Entries(ada)); n != end {
-		t.Errorf("a stale owner wrote: %v", s.Types(ada))
+		t.Errorf("got entries by a stale owner: %v", s.Types(ada))
 	}
 	var blobs int
 	for _, err := range s.Log().ListBlobs(context.Background(), ada) {
@@ -217,11 +217,11 @@ func TestDeleteTakenOver(t *testing.T) { // A108
 		}
 	}
 	if names, _ := s.Log().ListSnapshots(context.Background(), ada); blobs != 1 || len(names) == 0 {
-		t.Errorf("a stale owner removed what is of the new life: %d blobs, snapshots %v", blobs, names)
+		t.Errorf("after the delete by a stale owner: got %d blobs and snapshots %v, want 1 and some", blobs, names)
 	}
 }
 
-// failing is a log whose purges fail at first.
+// failing is a log whose first purges fail.
 type failing struct {
 	eventlog.Log
 	times int
@@ -250,33 +250,32 @@ func TestDeleteTriesAgain(t *testing.T) { // A108
 			break
 		}
 		if a.Err.Code != messages.Unavailable {
-			t.Fatalf("the delete while the log cannot be purged: %+v", a)
+			t.Fatalf("a delete while the log cannot be purged: got %+v, want Unavailable", a)
 		}
 	}
 	if !done {
-		t.Error("the delete is never done")
+		t.Error("the delete did not succeed after 1000 attempts")
 	}
 	wantNothing(t, s.Log(), ada)
 }
 
-// slowShelf is a log that stores a snapshot when it is let, and may say then that it
-// has not.
-type slowShelf struct {
+// slowStore is a log that blocks each snapshot until let is closed, stores it, and returns
+// err.
+type slowStore struct {
 	eventlog.Log
 	err      error
 	put, let chan struct{}
 }
 
-func (l *slowShelf) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
+func (l *slowStore) PutSnapshot(ctx context.Context, a messages.AgentID, name string, b []byte) error {
 	l.put <- struct{}{}
 	<-l.let
 	return errors.Join(l.Log.PutSnapshot(ctx, a, name, b), l.err)
 }
 
-// An owner stores a snapshot so slowly that another one has taken the agent over
-// meanwhile. Of one that was deleted nothing stays when the lease time has passed, also if
-// the owner takes the snapshot for not stored; what the next owner has left of one that
-// exists stays.
+// An owner stores a snapshot so slowly that another owner takes over meanwhile. If the agent
+// was deleted, no snapshot is left once the lease has expired, even if storing it returned an
+// error. If it was not, the snapshot of the next owner is kept.
 func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 	for _, c := range []struct {
 		deleted bool
@@ -284,7 +283,7 @@ func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 	}{{true, nil}, {true, context.DeadlineExceeded}, {false, nil}, {false, context.DeadlineExceeded}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := actorstest.New(t, nil)
-			slow := &slowShelf{Log: s.Log(), err: c.err, put: make(chan struct{}, 9), let: make(chan struct{})}
+			slow := &slowStore{Log: s.Log(), err: c.err, put: make(chan struct{}, 9), let: make(chan struct{})}
 			cfg := config(echo())
 			cfg.Log, cfg.SnapshotEvery = slow, 1
 			first := s.Start(cfg)
@@ -304,7 +303,7 @@ func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 			synctest.Wait()
 			names, err := s.Log().ListSnapshots(t.Context(), ada)
 			if left := slices.Contains(names, "left"); left == c.deleted || c.deleted && len(names) > 0 || err != nil {
-				t.Errorf("deleted %v, said %v: snapshots %v are stored, %v", c.deleted, c.err, names, err)
+				t.Errorf("deleted %v, storing returned %v: got snapshots %v and error %v, want none exactly if the agent was deleted", c.deleted, c.err, names, err)
 			}
 			end(first)
 			end(next)
@@ -312,12 +311,12 @@ func TestSnapshotOfADeposedOwner(t *testing.T) { // A27, A108
 	}
 }
 
-// A snapshot that was left behind a purge, by a node that was killed then, is told of
-// and removed.
+// A snapshot stored after a purge, by a node that was killed then, is reported and removed by
+// the doctor.
 func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	s := actorstest.New(t, nil)
 	cfg := config(echo())
-	cfg.Lease = time.Hour // the owner itself finds none
+	cfg.Lease = time.Hour // the owner does not remove it first
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "hello"))
 	examine := func(o doctor.Options) (found []doctor.Finding) {
@@ -333,22 +332,22 @@ func TestDoctorOfLeftSnapshots(t *testing.T) { // A108
 	}
 	keep(t, s.Log(), ada)
 	if found := examine(doctor.Options{Repair: true}); found != nil {
-		t.Errorf("of an agent that lives: %+v", found)
+		t.Errorf("an agent that is not deleted: got findings %+v, want none", found)
 	}
 	node.Must(ada, messages.Delete{ID: "d1"})
 	if found := examine(doctor.Options{}); found != nil {
-		t.Errorf("nothing is left: %+v", found)
+		t.Errorf("a deleted agent without snapshots: got findings %+v, want none", found)
 	}
 	keep(t, s.Log(), ada)
 	if found := examine(doctor.Options{}); len(found) != 1 || found[0].Status != doctor.Fail || !strings.Contains(found[0].Detail, "left") {
-		t.Errorf("a snapshot is left: %+v", found)
+		t.Errorf("a deleted agent with a snapshot: got findings %+v, want one that names it", found)
 	}
 	if found := examine(doctor.Options{Repair: true}); len(found) != 1 || !found[0].Repaired || examine(doctor.Options{}) != nil {
-		t.Errorf("after the repair: %+v", found)
+		t.Errorf("the repair: got findings %+v, want one repaired and none after it", found)
 	}
 }
 
-// slowSnapshots is a log that holds the first snapshot until it is let go.
+// slowSnapshots is a log that blocks the first snapshot until free is closed.
 type slowSnapshots struct {
 	eventlog.Log
 	once          sync.Once
@@ -360,14 +359,14 @@ func (l *slowSnapshots) PutSnapshot(ctx context.Context, a messages.AgentID, nam
 	return l.Log.PutSnapshot(ctx, a, name, b)
 }
 
-// A snapshot that is being written when the tombstone comes is of no consequence
-// to what comes after.
+// A snapshot that is being stored when the tombstone is appended has no effect on later
+// events.
 func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	s := actorstest.New(t, nil)
 	log := &slowSnapshots{Log: s.Log(), reached: make(chan struct{}), free: make(chan struct{})}
-	var said lockedBuffer
+	var logged lockedBuffer
 	cfg := config(echo())
-	cfg.Log, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError}))
+	cfg.Log, cfg.SnapshotEvery, cfg.Logger = log, 1, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelError}))
 	node := s.Start(cfg)
 	node.Must(ada, patch(0))
 	<-log.reached
@@ -378,16 +377,16 @@ func TestDeleteWhileSnapshotIsWritten(t *testing.T) { // A27, A108
 	}
 	wantNothing(t, s.Log(), ada)
 	if a := node.Must(ada, patch(0)); a.Duplicate {
-		t.Errorf("the id of a former life: %+v", a)
+		t.Errorf("an id from before the delete: got %+v, want a new event", a)
 	}
-	if got := said.String(); got != "" {
-		t.Errorf("the node says %s", got)
+	if got := logged.String(); got != "" {
+		t.Errorf("got the errors %s in the log of the node, want none", got)
 	}
 }
 
-// A deleted agent leaves no snapshot, however many events it had, neither while it
-// is in memory nor when it leaves: it would outlive the purge, and where agents are
-// encrypted it would have a key made for nothing else.
+// A deleted agent stores no snapshot, however many events it had, neither while it is in
+// memory nor when it is passivated. The snapshot would outlive the purge, and an encrypted
+// agent would get a key for it alone.
 func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
 	for name, every := range map[string]int{"one with each frame": 1, "one at the end": 64} {
 		t.Run(name, func(t *testing.T) {
@@ -404,17 +403,17 @@ func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
 					<-time.After(3 * actors.DefaultLease)
 					synctest.Wait()
 					if n := node.Runtime().InMemory(); n != 0 {
-						t.Fatalf("%d agents are in memory", n)
+						t.Fatalf("got %d agents in memory, want 0", n)
 					}
 				}
 				leave()
 				wantNothing(t, s.Log(), ada)
-				for i := range 40 { // as if it had never been
+				for i := range 40 { // a new agent under the same key
 					node.Must(ada, patch(i))
 				}
 				leave()
 				if names, err := s.Log().ListSnapshots(t.Context(), ada); len(names) == 0 || err != nil {
-					t.Errorf("its next life has left %v, %v", names, err)
+					t.Errorf("the new agent: got snapshots %v and error %v, want some", names, err)
 				}
 				end(node)
 			})
@@ -422,8 +421,8 @@ func TestDeletedLeavesNoSnapshot(t *testing.T) { // A27, A108
 	}
 }
 
-// A node that may not act any more has an agent in memory that its next owner has deleted.
-// It leaves no snapshot of it.
+// A node that may not act any more has an agent in memory that the next owner has deleted. It
+// stores no snapshot of it.
 func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -444,7 +443,7 @@ func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if n := former.Runtime().InMemory(); n != 0 {
-			t.Fatalf("%d agents are in memory", n)
+			t.Fatalf("got %d agents in memory, want 0", n)
 		}
 		wantNothing(t, s.Log(), ada)
 		end(owner)
@@ -452,7 +451,8 @@ func TestFormerOwnerLeavesNoSnapshot(t *testing.T) { // A27, A108
 	})
 }
 
-// slowFrames is a log that reads from an event on when it is released.
+// slowFrames is a log in which reads that start behind the first event block until free is
+// closed.
 type slowFrames struct {
 	eventlog.Log
 	reached, free chan struct{}
@@ -466,8 +466,8 @@ func (l *slowFrames) Read(ctx context.Context, a messages.AgentID, from messages
 	return l.Log.Read(ctx, a, from)
 }
 
-// A first answer that was purged while it was being read is not taken from another
-// frame.
+// The first answer to a command was purged while it was being read. No other frame is used in
+// its place.
 func TestFirstAnswerIsPurged(t *testing.T) { // A8, A108
 	s := actorstest.New(t, nil)
 	log := &slowFrames{s.Log(), make(chan struct{}), make(chan struct{})}
@@ -490,7 +490,7 @@ func TestFirstAnswerIsPurged(t *testing.T) { // A8, A108
 	}
 }
 
-// lockedBuffer is what a node has logged. Safe for concurrent use.
+// lockedBuffer holds the log output of a node. It is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -508,8 +508,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// A damaged agent is deleted. Its log keeps what it cannot read, and may drop the tombstone
-// with that, so there is a second one.
+// A damaged agent is deleted. A log keeps entries that it cannot read, and may drop the
+// tombstone with them, so a second one is written.
 func TestDeleteDamaged(t *testing.T) { // A29, A108
 	s := actorstest.New(t, nil)
 	s.Given(ada, messages.AgentCreated{Agent: ada.Full()}, messages.StatePatched{Patch: []byte(`{}`)})
@@ -519,25 +519,25 @@ func TestDeleteDamaged(t *testing.T) { // A29, A108
 	node := s.Start(cfg)
 	wantCode(t, node.Do(ada, say("u1", "hello")), messages.Damaged)
 	deleted := node.Must(ada, messages.Delete{ID: "d1", Reason: "it is damaged"})
-	for range 1000 { // the activation that was damaged makes way
+	for range 1000 { // until the damaged activation has stopped
 		if a := node.Activate(ada); a.Err == nil {
 			break
 		}
 	}
 	wantNothing(t, s.Log(), ada)
 	if n := actorstest.Count(s.Events(ada), "agent.deleted"); n != 2 || deleted.N != 4 {
-		t.Errorf("%d tombstones were written, the newest is event %d", n, deleted.N)
+		t.Errorf("got %d tombstones and the delete at event %d, want 2 and 4", n, deleted.N)
 	}
 	if a := node.Do(ada, messages.Abort{ID: "a1"}); a.Err == nil || a.Err.Code != messages.NotFound || !strings.Contains(a.Err.Message, fmt.Sprintf("deleted (event %d)", deleted.N)) {
-		t.Errorf("what is left answers %+v", a.Err)
+		t.Errorf("an abort of the deleted agent: got %+v, want NotFound with the event of the tombstone", a.Err)
 	}
 	if a := node.Must(ada, say("u1", "who am I?")); a.Duplicate || a.N <= deleted.N {
-		t.Errorf("the new life says %+v", a)
+		t.Errorf("the new agent: got %+v, want a new input after the tombstone", a)
 	}
 }
 
-// flipped is a log that finds damage in an agent's first frame until that is
-// removed, and says at first that it stays.
+// flipped is a log that reports damage in an agent's first frame until the frame is purged.
+// Its first purge has no effect.
 type flipped struct {
 	eventlog.Log
 	purged atomic.Bool
@@ -560,7 +560,7 @@ func (l *flipped) Purge(ctx context.Context, a messages.AgentID, before uint64) 
 	return err
 }
 
-// uncertain is a log that does not say at first how far a removal has to go.
+// uncertain is a log whose first Extent fails.
 type uncertain struct {
 	eventlog.Log
 	asked atomic.Bool
@@ -573,7 +573,8 @@ func (l *uncertain) Extent(ctx context.Context, a messages.AgentID) (messages.Ex
 	return l.Log.Extent(ctx, a)
 }
 
-// A delete is cut off when it has ended the turn. Its id is not used up: it comes again.
+// A delete is cut off after it has ended the turn. Its id is not recorded as processed: the
+// same delete can be sent again.
 func TestDeleteAgain(t *testing.T) { // A108
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
@@ -584,16 +585,16 @@ func TestDeleteAgain(t *testing.T) { // A108
 	<-gate.Reached()
 	wantCode(t, node.Do(ada, messages.Delete{ID: "d1"}), messages.Unavailable)
 	if n := actorstest.Count(s.Events(ada), "turn.aborted"); n != 1 {
-		t.Errorf("%d turns were aborted", n)
+		t.Errorf("got %d aborted turns, want 1", n)
 	}
 	if a := node.Must(ada, messages.Delete{ID: "d1"}); a.Duplicate {
-		t.Errorf("the delete counts as done: %+v", a)
+		t.Errorf("the delete again: got %+v, want no duplicate", a)
 	}
 	wantNothing(t, s.Log(), ada)
 }
 
-// A prompt that an endpoint gave up before the agent was deleted comes after that, as from a
-// node that was frozen. It does not create the agent again; asked again it does.
+// A prompt that its endpoint gave up before the agent was deleted arrives after the delete, as
+// from a node that was frozen. It does not create the agent again; a prompt sent again does.
 func TestCommandPastItsDeadline(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -606,20 +607,20 @@ func TestCommandPastItsDeadline(t *testing.T) { // A108
 		node.Must(ada, messages.Delete{ID: "d1"})
 		<-time.After(30 * time.Second)
 		if a := node.Deliver(prompt); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "ask again with the same id") {
-			t.Errorf("past its deadline it is answered %+v", a)
+			t.Errorf("a prompt past its deadline: got %+v, want Unavailable", a)
 		}
 		wantNothing(t, s.Log(), ada)
 		again := *prompt
 		again.Deadline = time.Now().Add(30 * time.Second)
 		if a := node.Deliver(&again); a.Err != nil || a.Duplicate {
-			t.Errorf("asked again: %+v", a)
+			t.Errorf("the prompt sent again: got %+v, want a new input", a)
 		}
 		end(node)
 	})
 }
 
-// What an endpoint had before its agent was deleted is for no later life of the agent, also
-// when that has begun.
+// A command that an endpoint accepted before its agent was deleted is refused afterwards, also
+// once a new agent has the key.
 func TestCommandOfAnEarlierLife(t *testing.T) { // A108
 	synctest.Test(t, func(t *testing.T) {
 		s := actorstest.New(t, nil)
@@ -637,7 +638,7 @@ func TestCommandOfAnEarlierLife(t *testing.T) { // A108
 		refused := func(when string) {
 			t.Helper()
 			if a := prompt("u1", "one", early); a.N == 0 || a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "was deleted") {
-				t.Errorf("%s it is answered %+v", when, a)
+				t.Errorf("%s: got %+v, want Unavailable", when, a)
 			}
 		}
 		refused("after the deletion")
@@ -651,7 +652,7 @@ func TestCommandOfAnEarlierLife(t *testing.T) { // A108
 		node = s.Start(config(echo()))
 		refused("after a restart")
 		if a := prompt("u1", "three", time.Now()); a.Err != nil || a.Duplicate {
-			t.Errorf("the id in the next life: %+v", a)
+			t.Errorf("the id after the delete: got %+v, want a new input", a)
 		}
 		end(node)
 	})

@@ -7,22 +7,22 @@ import (
 	"github.com/reprise-dev/reprise/messages"
 )
 
-// Snapshots are written however large the last one was.
+// Snapshots are written regardless of the size of the last one.
 func init() { snapshotShare = 1 << 30 }
 
-// Activation is what a load finds.
+// Activation is the result of a load.
 type Activation struct {
 	State   *turn.State
 	Tail    any
 	Replies map[string]string
 	Ended   []string
-	// Scheduled says that word of a scheduled input is owed.
+	// Scheduled reports whether a report of a scheduled input is undelivered.
 	Scheduled bool
-	// Resumed says that it began with a snapshot.
+	// Resumed reports whether the load started from a snapshot.
 	Resumed bool
 }
 
-// Load loads an agent; whole: from its whole log.
+// Load loads an agent; whole ignores its snapshots.
 func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Activation, error) {
 	l := &loading{}
 	var err error
@@ -40,7 +40,7 @@ func (r *Runtime) Load(ctx context.Context, a messages.AgentID, whole bool) (Act
 	}, nil
 }
 
-// SnapshotOf is the number of the newest event that a snapshot has; 0 if it cannot be read.
+// SnapshotOf returns the number of the newest event in a snapshot, or 0 if it cannot be read.
 func SnapshotOf(a messages.AgentID, b []byte) messages.EventNumber {
 	var s saved
 	if messages.DecodeSnapshot(a, turn.SnapshotName(), b, &s) != nil {
@@ -49,8 +49,8 @@ func SnapshotOf(a messages.AgentID, b []byte) messages.EventNumber {
 	return s.Tail.Last
 }
 
-// SnapshotBytes is what snapshots take of an agent whose log and whose snapshot
-// grow by so many bytes with each of its events.
+// SnapshotBytes returns the bytes that are written to snapshots of an agent whose log and
+// snapshot grow by the given bytes with each event.
 func SnapshotBytes(events, log, snapshot int) (written int) {
 	u, size := unsaved{}, 0
 	for range events {
@@ -63,7 +63,7 @@ func SnapshotBytes(events, log, snapshot int) (written int) {
 	return written
 }
 
-// SaveEach leaves a snapshot as of each frame of an agent.
+// SaveEach stores a snapshot as of each frame of an agent.
 func (r *Runtime) SaveEach(ctx context.Context, a messages.AgentID) error {
 	l := &loading{}
 	for rec, err := range r.log.Read(ctx, a, 0) {

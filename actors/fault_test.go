@@ -13,7 +13,7 @@ type fault struct{ Name, Func, Old, New string }
 // committing is the statement that appends a frame.
 const committing = `tail, err = eventlog.Commit(a.ctx, a.rt.log, entry, stalls(func(err error) { a.stalled(sender, err); sender = nil }))`
 
-// faults are mistakes in the actor that the simulation must find. Those in the machine
+// faults are mistakes in the actor that the simulation must find. Faults of the state machine
 // inside it are in the table of package turn.
 var faults = []fault{
 	{"take over without a fence", "(*agent).load",
@@ -38,7 +38,7 @@ var faults = []fault{
 		`a.rt.log.PurgeUpto(a.ctx, a.id, upto)`, `a.ctx.Err()`},
 	{"remove while a write is under way", "(*Runtime).extent",
 		`rt.writers.wait(ctx, id)`, `ctx.Err()`},
-	{"leave the removal to nobody after a crash", "(*agent).load",
+	{"do not repeat the removal after a crash", "(*agent).load",
 		`a.removed(l.last.Cause, l.first == del.N)`, `_ = l.first`},
 	{"act before the append", "(*agent).commit",
 		`tail := a.tail`, `tail := a.tail; a.act()`},

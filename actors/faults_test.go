@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// Appends that are lost before or after they are stored, delayed or doubled:
-// nothing is lost and nothing happens twice.
+// Appends that are lost before or after they are stored, delayed or doubled lose nothing and
+// repeat nothing.
 func TestAppendsUnderFaults(t *testing.T) { // A6
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
@@ -37,19 +37,19 @@ func TestAppendsUnderFaults(t *testing.T) { // A6
 				id := fmt.Sprint("u", i)
 				node.Must(ada, say(id, "go"))
 				if a := node.Must(ada, say(id, "go")); !a.Duplicate {
-					t.Errorf("the second %s was answered with %+v", id, a)
+					t.Errorf("the second %s: got %+v, want a duplicate", id, a)
 				}
 			}
 			if order := ends(t, s.Until(ada, "turn.completed", 10)); len(order) != 10 || runs.Load() != 10 {
-				t.Errorf("%d turns, %d tool runs", len(order), runs.Load())
+				t.Errorf("got %d turns and %d tool runs, want 10 of each", len(order), runs.Load())
 			}
 			node.Crash()
-			s.Start(cfg).Must(ada, messages.Resume{ID: "r1"}) // the log is whole
+			s.Start(cfg).Must(ada, messages.Resume{ID: "r1"}) // the log can be read
 		})
 	}
 }
 
-// refusing is a log that refuses what ask says.
+// refusing is a log whose appends fail with the error that ask returns.
 type refusing struct {
 	eventlog.Log
 	ask func(e eventlog.Entry) error
@@ -62,8 +62,8 @@ func (r *refusing) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail,
 	return r.Log.Append(ctx, e)
 }
 
-// A log that takes small frames only: what is too large for it is stored beside it, and costs no
-// append that is refused.
+// With a log that accepts small frames only, a large result is stored as a blob. No append is
+// tried that the log would refuse.
 func TestSmallLog(t *testing.T) { // A36, A102
 	const limit = 40 << 10
 	var runs atomic.Int32
@@ -77,7 +77,7 @@ func TestSmallLog(t *testing.T) { // A36, A102
 	cfg.MaxFrame = limit
 	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
 		if len(e.Bytes) > limit {
-			t.Errorf("%d bytes were appended", len(e.Bytes))
+			t.Errorf("got an append of %d bytes, want at most %d", len(e.Bytes), limit)
 		}
 		return nil
 	}}
@@ -86,16 +86,15 @@ func TestSmallLog(t *testing.T) { // A36, A102
 	all := s.Until(ada, "turn.completed")
 	ends(t, all)
 	if done := actorstest.Of[messages.ToolCompleted](all); len(done) != 1 || done[0].Output != "" || done[0].Blob == nil || done[0].Blob.Size != 100<<10 {
-		t.Errorf("%v", s.Types(ada))
+		t.Errorf("got no result of 100 KiB in a blob: %v", s.Types(ada))
 	}
 	node.Must(ada, say("u2", strings.Repeat("x", 90<<10)))
 	s.Until(ada, "turn.completed", 2)
-	// What can stand nowhere else is refused.
+	// A field that cannot be stored as a blob is refused.
 	wantCode(t, node.Do(ada, messages.Input{ID: "u3", Content: messages.TextContent("go"), Metadata: json.RawMessage(`"` + strings.Repeat("x", 90<<10) + `"`)}), messages.TooLarge)
 }
 
-// Commands that wait behind one that cannot be stored are not refused for its
-// size.
+// Commands behind one that is too large to store are not refused for its size.
 func TestBehindTooLarge(t *testing.T) {
 	hold, held := make(chan struct{}), make(chan struct{})
 	s := actorstest.New(t, nil)
@@ -121,7 +120,8 @@ func TestBehindTooLarge(t *testing.T) {
 	}
 }
 
-// An agent that owes work and whose log fails goes on by itself once it can.
+// An agent with unfinished work continues without a command once its log accepts appends
+// again.
 func TestGoesOnAfterFailure(t *testing.T) { // A30
 	var failures atomic.Int32
 	failures.Store(2)
@@ -137,10 +137,10 @@ func TestGoesOnAfterFailure(t *testing.T) { // A30
 	node := s.Start(cfg)
 	node.Must(ada, say("u1", "go"))
 	gate.Release()
-	ends(t, s.Until(ada, "turn.completed")) // nobody asked again
+	ends(t, s.Until(ada, "turn.completed")) // no further command was sent
 }
 
-// Also an agent whose log could not be read when it was woken.
+// So does an agent whose log could not be read when it was activated.
 func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
 	gate := scripted.NewGate()
 	s := actorstest.New(t, nil)
@@ -157,7 +157,7 @@ func TestGoesOnAfterFailedLoad(t *testing.T) { // A30
 	ends(t, s.Until(ada, "turn.completed"))
 }
 
-// unreadable is a log whose first tails cannot be read, and no tips.
+// unreadable is a log whose first tails cannot be read, and none of its tips.
 type unreadable struct {
 	eventlog.Log
 	failures atomic.Int32
@@ -174,11 +174,11 @@ func (u *unreadable) Tips(context.Context, messages.Partition, []messages.AgentI
 	return func(yield func(eventlog.Tip, error) bool) { yield(eventlog.Tip{}, errors.New("no connection")) }
 }
 
-// Agents fall asleep all the time while messages arrive: none is lost.
+// Messages that arrive while agents are passivated are not lost.
 func TestPassivationUnderFire(t *testing.T) {
 	s := actorstest.New(t, nil)
 	cfg := config(scripted.TwoStep("work", "{}"), toolOf("work", tool.ReadOnly, func(context.Context) (string, error) { return "ok", nil }))
-	cfg.IdleAfter = 100 * time.Microsecond // asleep whenever there is nothing to do
+	cfg.IdleAfter = 100 * time.Microsecond // passivated whenever there is nothing to do
 	node := s.Start(cfg)
 	var senders sync.WaitGroup
 	for i := range 40 {
@@ -210,14 +210,14 @@ func TestObserverPanics(t *testing.T) {
 	node.Must(ada, say("u2", "go"))
 }
 
-// wrong is a command that makes the machine panic.
+// wrong is a command that makes the state machine panic.
 type wrong struct{ messages.Command }
 
 // CommandType panics.
 func (wrong) CommandType() string { panic("a bug") }
 
-// A panic inside an agent refuses the command at hand; the agent goes on from
-// its log, and nothing that waits is lost.
+// A panic in an agent refuses the current command. The agent continues from its log, and no
+// queued command is lost.
 func TestAgentPanics(t *testing.T) {
 	gate := scripted.NewGate()
 	model := scripted.New(scripted.Held(gate, scripted.Say("lost")), scripted.Say("hello"))
@@ -226,13 +226,13 @@ func TestAgentPanics(t *testing.T) {
 	node.Must(ada, say("u1", "go"))
 	<-gate.Reached()
 	wantCode(t, node.Do(ada, wrong{}), messages.Internal)
-	ends(t, s.Until(ada, "turn.completed")) // by itself
+	ends(t, s.Until(ada, "turn.completed")) // without a further command
 	if a := node.Must(ada, say("u1", "go")); !a.Duplicate {
-		t.Errorf("%+v", a)
+		t.Errorf("the input again: got %+v, want a duplicate", a)
 	}
 }
 
-// A node that stops answers those who wait for it.
+// A node that stops answers the callers that wait for it.
 func TestStopAnswers(t *testing.T) {
 	reached := make(chan struct{})
 	s := actorstest.New(t, nil)
@@ -246,7 +246,7 @@ func TestStopAnswers(t *testing.T) {
 	node.Stop()
 	for _, wait := range []func() messages.Answer{first, second, asleep} {
 		if a := wait(); a.Err == nil || a.Err.Code != messages.Unavailable || !strings.Contains(a.Err.Message, "same id") {
-			t.Errorf("%+v", a.Err)
+			t.Errorf("got %+v, want Unavailable and the advice to use the same id", a.Err)
 		}
 	}
 }
@@ -266,8 +266,8 @@ func (l *stuck) Append(ctx context.Context, e eventlog.Entry) (eventlog.Tail, er
 	return eventlog.Tail{}, ctx.Err()
 }
 
-// No model and no tool is called before the log has acknowledged the frame
-// that intends it.
+// No model and no tool is called before the log has acknowledged the frame that records the
+// intent.
 func TestIntentBeforeEffect(t *testing.T) {
 	var runs atomic.Int32
 	work := toolOf("work", tool.ReadOnly, func(context.Context) (string, error) { runs.Add(1); return "ok", nil })
@@ -276,11 +276,11 @@ func TestIntentBeforeEffect(t *testing.T) {
 	cfg := config(model, work)
 	cfg.Log = &refusing{s.Log(), func(e eventlog.Entry) error {
 		for range 1000 {
-			runtime.Gosched() // whoever would act too early may do so now
+			runtime.Gosched() // a call that starts too early may start now
 		}
 		done := s.Events(e.Agent)
 		if calls, tools := model.Calls(), int(runs.Load()); calls > count(done, "model.requested") || tools > count(done, "tool.started") {
-			t.Errorf("%d models and %d tools were called when the log held %v", calls, tools, s.Types(e.Agent))
+			t.Errorf("got %d model calls and %d tool calls when the log held %v", calls, tools, s.Types(e.Agent))
 		}
 		return nil
 	}}

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// TestFramesOfATurn holds what a turn costs in appends: four frames with one
-// tool, two more at most with three that end one after the other, and nothing
-// more for guards that let everything pass.
+// TestFramesOfATurn holds the number of appends of a turn: four frames with one tool, at most
+// two more with three tools that end one after another, and none for guards that change
+// nothing.
 func TestFramesOfATurn(t *testing.T) {
 	free := func(json.RawMessage) (bool, error) { return false, nil }
 	watches := actors.Hook{
@@ -44,7 +44,7 @@ func TestFramesOfATurn(t *testing.T) {
 		{"three tools", []scripted.Call{call("c1", "pay"), call("c2", "pay"), call("c3", "pay")}, func(*actors.Definition) {}, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			turn := make(chan struct{}, 1) // each runs when the one before it is in the log
+			turn := make(chan struct{}, 1) // each tool ends once the result before it is in the log
 			pay := toolOf("pay", tool.ReadOnly, func(ctx context.Context) (string, error) {
 				select {
 				case <-turn:
@@ -60,7 +60,7 @@ func TestFramesOfATurn(t *testing.T) {
 			}
 			s.Until(ada, "turn.completed")
 			if n := len(s.Frames(ada)); n != c.frames {
-				t.Errorf("%d frames, want %d: %v", n, c.frames, s.Types(ada))
+				t.Errorf("got %d frames, want %d: %v", n, c.frames, s.Types(ada))
 			}
 		})
 	}

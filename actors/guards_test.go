@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// forbids is a guard that lets no model see a text; meanwhile is called each
-// time it is asked.
+// forbids is a guard that keeps a forbidden text from every model. It calls meanwhile each
+// time it runs.
 func forbids(reason string, meanwhile func()) actors.Hook {
 	return actors.Hook{Name: "guard", BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
 		meanwhile()
@@ -31,12 +31,12 @@ func forbids(reason string, meanwhile func()) actors.Hook {
 	}}
 }
 
-// An answer that comes when its time is over is no answer: the guards that would
-// look at it are not passed by.
+// An answer that arrives after the timeout of its call is dropped, so it does not bypass the
+// guards.
 func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 	synctest.Test(t, func(t *testing.T) {
 		first := true
-		deaf := providers.Func(func(_ context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
+		late := providers.Func(func(_ context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 			if !first {
 				return scripted.New(scripted.Say("done")).Generate(context.Background(), r, emit)
 			}
@@ -46,7 +46,7 @@ func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 		})
 		var paid recorder
 		s := actorstest.New(t, nil)
-		node := s.Start(hooked(deaf, []tool.Tool{paid.tool("pay", tool.Pause)}, hookAt("before_tool", func() (actors.Verdict, error) {
+		node := s.Start(hooked(late, []tool.Tool{paid.tool("pay", tool.Pause)}, hookAt("before_tool", func() (actors.Verdict, error) {
 			return actors.Verdict{Do: actors.Skip, Text: "never pay"}, nil
 		})))
 		defer end(node)
@@ -57,7 +57,7 @@ func TestLateAnswersAreNotJudged(t *testing.T) { // A50, A62
 	})
 }
 
-// A model that writes a long call is not silent, and one that says nothing is.
+// A model that streams a long tool call is not stalled; a model that sends nothing is.
 func TestSilence(t *testing.T) { // A50
 	for pause, want := range map[time.Duration]string{9 * time.Minute: "turn.completed", 11 * time.Minute: "model.failed"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -67,13 +67,13 @@ func TestSilence(t *testing.T) { // A50
 			node.Must(ada, say("u1", "go"))
 			<-time.After(time.Hour)
 			if failed := actorstest.Count(s.Until(ada, want), "model.failed") > 0; failed != (want == "model.failed") {
-				t.Errorf("with pauses of %v, the call has failed: %t", pause, failed)
+				t.Errorf("with pauses of %v: got failed %t, want %s", pause, failed, want)
 			}
 		})
 	}
 }
 
-// So is a model that makes a summary.
+// The same holds for a model that makes a summary.
 func TestSilenceInSummary(t *testing.T) { // A50, A86
 	for pause, want := range map[time.Duration]string{9 * time.Minute: "history.compacted", 11 * time.Minute: "compaction.failed"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -87,14 +87,14 @@ func TestSilenceInSummary(t *testing.T) { // A50, A86
 			node.Must(ada, messages.Compact{ID: "k1", Keep: 2})
 			<-time.After(3 * time.Hour)
 			if failed := actorstest.Count(s.Until(ada, want), "compaction.failed") > 0; failed != (want == "compaction.failed") {
-				t.Errorf("with pauses of %v, the call has failed: %t", pause, failed)
+				t.Errorf("with pauses of %v: got failed %t, want %s", pause, failed, want)
 			}
 		})
 	}
 }
 
-// pausing is a model that waits three times before it answers, and shows that it goes on. With
-// instructions it does so in calls that have these alone.
+// pausing is a model that pauses three times before it answers, and sends a keep-alive after
+// each pause. With instructions it pauses only in calls that have them.
 func pausing(pause time.Duration, instructions string) providers.Provider {
 	return providers.Func(func(ctx context.Context, r providers.Request, emit func(providers.Delta)) (providers.Response, error) {
 		for range 3 {
@@ -112,8 +112,8 @@ func pausing(pause time.Duration, instructions string) providers.Provider {
 	})
 }
 
-// A guard before the model is asked about every input, also about one that steers the turn
-// during a backoff, and also if it gave a reason before.
+// A guard before the model runs for every input, also for one that steers the turn during a
+// backoff, and also if its earlier verdict had a reason.
 func TestGuardSeesWhatSteersLater(t *testing.T) { // A2, A62
 	for _, reason := range []string{"", "checked"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -126,13 +126,13 @@ func TestGuardSeesWhatSteersLater(t *testing.T) { // A2, A62
 			node.Must(ada, policy("u2", "forbidden", messages.PolicySteer))
 			ends(t, s.Until(ada, "turn.completed", 2))
 			if model.Calls() != 1 {
-				t.Errorf("reason %q: the model saw %q", reason, brief(model.Requests()[1]))
+				t.Errorf("reason %q: got a model call with %q, want no second call", reason, brief(model.Requests()[1]))
 			}
 		})
 	}
 }
 
-// And about one that steers while it is being asked.
+// The guard also runs for an input that steers the turn while the guard runs.
 func TestGuardSeesWhatSteersMeanwhile(t *testing.T) { // A2, A62
 	model := scripted.New(scripted.Say("one"), scripted.Say("two"))
 	asked, goOn := make(chan struct{}, 9), make(chan struct{})
@@ -148,7 +148,7 @@ func TestGuardSeesWhatSteersMeanwhile(t *testing.T) { // A2, A62
 	}
 }
 
-// What hooks say of a large result that ends the turn fits beside it.
+// The reasons of hooks fit into the frame beside a large result that ends the turn.
 func TestNotesBesideLargeResults(t *testing.T) { // A61, A102
 	runs := 0
 	big := toolOf("big", tool.ReadOnly, func(context.Context) (string, error) { runs++; return strings.Repeat("x", 190<<10), nil })
@@ -163,11 +163,11 @@ func TestNotesBesideLargeResults(t *testing.T) { // A61, A102
 	s.Start(with(cfg, func(d *actors.Definition) { d.StopOn = []string{"big"} })).Must(ada, say("u1", "go"))
 	ends(t, s.Until(ada, "turn.completed"))
 	if runs != 1 {
-		t.Errorf("the tool ran %d times", runs)
+		t.Errorf("got %d runs of the tool, want 1", runs)
 	}
 }
 
-// A hook at the end that asks to go on gets its model call whatever other hooks
+// A hook at the end of a turn that returns Continue causes a model call, whatever other hooks
 // there are.
 func TestGoOnWithOtherHooks(t *testing.T) { // A62
 	for _, before := range []bool{false, true} {
@@ -192,13 +192,13 @@ func TestGoOnWithOtherHooks(t *testing.T) { // A62
 		s.Start(hooked(model, nil, hooks...)).Must(ada, say("u1", "go"))
 		all := s.Until(ada, "turn.completed")
 		if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "signed two" || model.Calls() != 2 {
-			t.Errorf("with other hooks %v: %q after %d calls", before, out, model.Calls())
+			t.Errorf("with other hooks %v: got %q after %d calls, want \"signed two\" after 2", before, out, model.Calls())
 		}
 	}
 }
 
-// What a hook does to its copy of the arguments changes nothing of what is
-// approved and what runs.
+// A hook that changes its copy of the arguments changes neither what needs approval nor what
+// runs.
 func TestHooksGetCopiesOfArguments(t *testing.T) { // A33, A40
 	var paid recorder
 	pay := gatedTool{Tool: paid.tool("pay", tool.Pause), approval: tool.Asked, want: func(b json.RawMessage) (bool, error) {

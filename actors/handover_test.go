@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// A partition is drained while a tool runs that must not be cut off: the drain waits
-// for its result, the next such call is left to the next owner, and nobody has to say
-// what became of anything.
+// TestDrain drains a partition while a tool runs that must not be cut off. The drain waits for
+// its result. The next such call starts at the next owner, so no call ends with an unknown
+// outcome.
 func TestDrain(t *testing.T) { // A91 A22
 	for _, onUnknown := range []tool.OnUnknown{tool.Pause, tool.Reconcile} {
 		t.Run(string(onUnknown), func(t *testing.T) {
@@ -37,9 +37,9 @@ func TestDrain(t *testing.T) { // A91 A22
 			first.Must(ada, say("1", "go"))
 			<-running
 			drained := first.Drain(ada)
-			first.Must(ada, say("2", "and then")) // everything else goes on
+			first.Must(ada, say("2", "and then")) // all other work continues
 			if count(s.Events(ada), "tool.completed") != 0 {
-				t.Error("the tool has ended")
+				t.Error("the tool ended before the drain")
 			}
 			close(end)
 			drained()
@@ -49,22 +49,22 @@ func TestDrain(t *testing.T) { // A91 A22
 			s.Until(ada, "tool.requested", 2)
 			first.Stop()
 			if n := count(s.Events(ada), "tool.started"); n != 1 {
-				t.Errorf("%d calls have begun", n)
+				t.Errorf("got %d started calls, want 1", n)
 			}
 			second := s.Start(cfg)
 			second.Activate(ada)
 			s.Until(ada, "turn.completed", 2)
 			if events := s.Events(ada); count(events, "tool.unknown") != 0 || count(events, "tool.started") != 2 {
-				t.Errorf("%v", events)
+				t.Errorf("got %v, want two started calls and none unknown", events)
 			}
 			if got := <-ran + " " + <-ran; got != "slow next" || len(ran) != 0 {
-				t.Errorf("%s ran, and %d more", got, len(ran))
+				t.Errorf("got the runs %s and %d more, want slow next", got, len(ran))
 			}
 		})
 	}
 }
 
-// A drain that is called off: what waited for the next owner begins here.
+// A cancelled drain starts the call that waited for the next owner on this node.
 func TestCancelDrain(t *testing.T) { // A91
 	s := actorstest.New(t, nil)
 	asked := scripted.NewGate()
@@ -76,13 +76,13 @@ func TestCancelDrain(t *testing.T) { // A91
 	n.Drain(ada)() // a model call may be cut off
 	asked.Release()
 	s.Until(ada, "tool.requested")
-	n.Must(ada, say("2", "more")) // comes after whatever would have begun
+	n.Must(ada, say("2", "more")) // is answered after a call would have started
 	if n := count(s.Events(ada), "tool.started"); n != 0 {
-		t.Fatalf("%d calls have begun", n)
+		t.Fatalf("got %d started calls, want 0", n)
 	}
 	n.CancelDrain(ada)
 	s.Until(ada, "turn.completed", 2)
 	if events := s.Events(ada); count(events, "tool.completed") != 1 || count(events, "agent.activated") != 0 {
-		t.Errorf("%v", events)
+		t.Errorf("got %v, want one result and no takeover", events)
 	}
 }

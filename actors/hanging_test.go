@@ -16,15 +16,15 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// end stops the node, and lets protoactor's count of dead letters run out,
-// which takes a second of the false clock.
+// end stops the node and waits until protoactor's throttle of dead letter logs ends, which
+// takes a second of the fake clock.
 func end(n *actorstest.Node) {
 	n.Stop()
 	<-time.After(2 * time.Second)
 }
 
-// A tool that does not heed its context does not hold the turn for ever. The
-// clock is a false one: it moves when nobody has anything to do.
+// A tool that ignores its context does not block the turn. The clock is fake: it advances when
+// every goroutine waits.
 func TestToolIgnoresItsContext(t *testing.T) { // A31
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
@@ -35,19 +35,20 @@ func TestToolIgnoresItsContext(t *testing.T) { // A31
 		node.Must(ada, say("u1", "go"))
 		failed := actorstest.Of[messages.ToolFailed](s.Until(ada, "tool.failed"))
 		if failed[0].Kind != "timeout" {
-			t.Errorf("%+v", failed)
+			t.Errorf("got failures %+v, want a timeout", failed)
 		}
 		s.Until(ada, "turn.completed")
-		close(free) // its result comes late and changes nothing
+		close(free) // its result arrives late and changes nothing
 		node.Must(ada, messages.Resume{ID: "r1"})
 		if all := s.Events(ada); count(all, "tool.completed") != 0 {
-			t.Errorf("%v", s.Types(ada))
+			t.Errorf("got a result of a call that timed out: %v", s.Types(ada))
 		}
 		end(node)
 	})
 }
 
-// Five attempts, each later than the one before.
+// Each attempt of a model call has a longer backoff than the one before, and at least the
+// pause that the provider asks for.
 func TestBackoff(t *testing.T) { // A50
 	synctest.Test(t, func(t *testing.T) {
 		busy := scripted.Fail(&providers.Error{Kind: providers.Overloaded, Temporary: true})
@@ -58,23 +59,23 @@ func TestBackoff(t *testing.T) { // A50
 		node.Must(ada, say("u1", "go"))
 		s.Until(ada, "model.failed", 4)
 		if n := model.Calls(); n != 4 {
-			t.Errorf("%d calls", n)
+			t.Errorf("got %d calls, want 4", n)
 		}
 		failed := actorstest.Of[messages.ModelFailed](s.Until(ada, "turn.completed"))
 		for i, most := range []time.Duration{500 * time.Millisecond, 1500 * time.Millisecond, 3500 * time.Millisecond, 24 * time.Second} {
 			if after := failed[i].RetryAt.Sub(begun); after < most/4 || after > most {
-				t.Errorf("attempt %d was to begin after %v, at most %v", i+2, after, most)
+				t.Errorf("attempt %d: got backoff %v, want at most %v", i+2, after, most)
 			}
 		}
 		if last := failed[3].RetryAt.Sub(begun); last < 20*time.Second {
-			t.Errorf("tried again after %v, 20 seconds were asked for", last)
+			t.Errorf("got backoff %v, want the 20 seconds that the provider asked for", last)
 		}
 		end(node)
 	})
 }
 
-// An agent that failed and then worked for long is not punished for it when it
-// fails again: the pauses before its next activation begin again.
+// An agent that fails after working for a long time is restarted with the shortest backoff
+// again.
 func TestPausesBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures atomic.Int32
@@ -96,12 +97,12 @@ func TestPausesBeginAgain(t *testing.T) {
 		}
 		failures.Store(3)
 		if d := took("u1", 1); d < 350*time.Millisecond {
-			t.Errorf("three failures in a row took %v: the pauses do not double", d)
+			t.Errorf("three failures in a row: got %v, want at least 350ms from doubling backoff", d)
 		}
 		<-time.After(time.Minute)
 		failures.Store(1)
 		if d := took("u2", 2); d >= 100*time.Millisecond {
-			t.Errorf("one failure took %v", d)
+			t.Errorf("one failure: got %v, want less than 100ms", d)
 		}
 		end(node)
 	})

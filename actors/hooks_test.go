@@ -20,12 +20,13 @@ import (
 	"github.com/reprise-dev/reprise/providers/tool"
 )
 
-// hooked is a node whose model is p and whose agents have these hooks.
+// hooked returns the configuration of a node whose model is p and whose agents have these
+// hooks.
 func hooked(p providers.Provider, tools []tool.Tool, hooks ...actors.Hook) actors.Config {
 	return with(config(p, tools...), func(d *actors.Definition) { d.Hooks = hooks })
 }
 
-// recorder is a tool that keeps the arguments it was called with.
+// recorder is a tool that records the arguments of its calls.
 type recorder struct {
 	mu   sync.Mutex
 	seen []string
@@ -47,7 +48,7 @@ func (r *recorder) calls() []string {
 	return slices.Clone(r.seen)
 }
 
-// decided is each hook.decided of the agent as point/hook decision: reason.
+// decided returns each hook.decided of the agent as point/hook decision: reason.
 func decided(all []messages.Event) (lines []string) {
 	for _, h := range actorstest.Of[messages.HookDecided](all) {
 		lines = append(lines, fmt.Sprintf("%s/%s %s: %s", h.Point, h.Hook, h.Decision, h.Reason))
@@ -91,19 +92,19 @@ func TestHooksRunInOrder(t *testing.T) { // A61
 		"end completed hello early", "end completed hello default", "end completed hello late")
 	wantLines(t, "facts", decided(all), "turn_end/default failed: no disk")
 	if n := count(all, "turn.completed"); n != 1 {
-		t.Errorf("%d terminal facts: %v", n, s.Types(ada))
+		t.Errorf("got %d terminal events, want 1: %v", n, s.Types(ada))
 	}
 }
 
-// TestHooksDecide plays every decision at every point: what follows is in the
-// log with its reason, and the turn has one terminal fact.
+// TestHooksDecide plays every decision at every point. The log has the decision with its
+// reason, and the turn has one terminal event.
 func TestHooksDecide(t *testing.T) { // A33, A61, A62
 	want := func(v actors.Verdict) func() (actors.Verdict, error) {
 		v.Reason = "because"
 		return func() (actors.Verdict, error) { return v, nil }
 	}
 	panics := func() (actors.Verdict, error) { panic("bug") }
-	leaves := func() (actors.Verdict, error) { runtime.Goexit(); return actors.Verdict{}, nil }
+	exits := func() (actors.Verdict, error) { runtime.Goexit(); return actors.Verdict{}, nil }
 	for _, c := range []struct {
 		name string
 		at   string
@@ -112,15 +113,15 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 		out  string   // of turn.completed
 		runs []string // of the tool
 		asks int      // model calls
-		read string   // what the model was told of the call; empty: whatever
+		read string   // what the model received of the call; empty: not checked
 	}{
 		{"start continues", "turn_start", want(actors.Verdict{Do: actors.Continue}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
 		{"start finishes", "turn_start", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0, ""},
 		{"start skips", "turn_start", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0, ""},
 		{"start pauses", "turn_start", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
 		{"start panics", "turn_start", panics, "turn.failed", "", nil, 0, ""},
-		{"start leaves", "turn_start", leaves, "turn.failed", "", nil, 0, ""},
-		{"start wants nonsense", "turn_start", want(actors.Verdict{Do: "stop"}), "turn.failed", "", nil, 0, ""},
+		{"start exits", "turn_start", exits, "turn.failed", "", nil, 0, ""},
+		{"start returns an unknown decision", "turn_start", want(actors.Verdict{Do: "stop"}), "turn.failed", "", nil, 0, ""},
 		{"model finishes", "before_model", want(actors.Verdict{Do: actors.Finish, Text: "no"}), "turn.completed", "no", nil, 0, ""},
 		{"model skips", "before_model", want(actors.Verdict{Do: actors.Skip, Text: "no"}), "turn.completed", "no", nil, 0, ""},
 		{"model pauses", "before_model", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
@@ -150,7 +151,7 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 		{"end rewrites", "turn_end", want(actors.Verdict{Do: actors.Rewrite, Text: "better"}), "turn.completed", "better", []string{`{"n":1}`}, 2, ""},
 		{"end skips", "turn_end", want(actors.Verdict{Do: actors.Skip}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
 		{"end pauses", "turn_end", want(actors.Verdict{Do: actors.Pause}), "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
-		{"end goes on for ever", "turn_end", want(actors.Verdict{Do: actors.Continue, Text: "think again"}), "turn.completed", "done", []string{`{"n":1}`}, 6, ""},
+		{"end always continues", "turn_end", want(actors.Verdict{Do: actors.Continue, Text: "think again"}), "turn.completed", "done", []string{`{"n":1}`}, 6, ""},
 		{"end panics", "turn_end", panics, "turn.completed", "done", []string{`{"n":1}`}, 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,11 +167,11 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 			})
 			s := actorstest.New(t, nil)
 			cfg := with(hooked(model, []tool.Tool{r.tool("pay", tool.Pause)}, hookAt(c.at, c.do)), func(d *actors.Definition) { d.MaxSteps = 6 })
-			var said lockedBuffer
-			cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+			var logged lockedBuffer
+			cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 			node := s.Start(cfg)
 			node.Must(ada, say("u1", "go"))
-			for n := 1; ; n++ { // a hook that pauses has a person go on, once
+			for n := 1; ; n++ { // a person resumes once after a hook that pauses
 				all := s.Await(ada, func(all []messages.Event) bool {
 					return count(all, c.end) > 0 || count(all, "turn.paused") >= n
 				})
@@ -178,7 +179,7 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 					break
 				}
 				if n > 2 {
-					t.Fatalf("it pauses again and again: %v", s.Types(ada))
+					t.Fatalf("got more than 2 pauses: %v", s.Types(ada))
 				}
 				if paused := actorstest.Of[messages.TurnPaused](all)[n-1]; paused.Reason == "approval" {
 					node.Must(ada, messages.Approve{ID: fmt.Sprint("go", n), Call: paused.Calls[0]})
@@ -190,29 +191,29 @@ func TestHooksDecide(t *testing.T) { // A33, A61, A62
 			ends(t, all)
 			wantLines(t, "the tool ran", r.calls(), c.runs...)
 			if model.Calls() != c.asks {
-				t.Errorf("%d model calls, want %d: %v", model.Calls(), c.asks, s.Types(ada))
+				t.Errorf("got %d model calls, want %d: %v", model.Calls(), c.asks, s.Types(ada))
 			}
 			if c.read != "" {
 				asked := model.Requests()
-				if told := brief(asked[len(asked)-1]); !slices.Contains(told, "result c1 "+c.read) {
-					t.Errorf("the model was told %q, want %q", told, c.read)
+				if shown := brief(asked[len(asked)-1]); !slices.Contains(shown, "result c1 "+c.read) {
+					t.Errorf("the model: got %q, want %q in it", shown, c.read)
 				}
 			}
 			if done := actorstest.Of[messages.TurnCompleted](all); len(done) > 0 && done[0].Output != c.out {
-				t.Errorf("the output is %q, want %q", done[0].Output, c.out)
+				t.Errorf("got output %q, want %q", done[0].Output, c.out)
 			}
 			facts := actorstest.Of[messages.HookDecided](all)
 			if len(facts) == 0 || facts[0].Point != c.at || facts[0].Hook != "h" || facts[0].Reason == "" {
-				t.Errorf("the decision is not in the log with its reason: %+v", facts)
+				t.Errorf("got hook.decided %+v, want one with its reason first", facts)
 			}
-			if owner := fmt.Sprintf("epoch=%d hook=h", node.Epoch()); strings.Contains(c.name, "panics") && !strings.Contains(said.String(), owner) {
-				t.Errorf("the node does not say %q: %s", owner, &said)
+			if owner := fmt.Sprintf("epoch=%d hook=h", node.Epoch()); strings.Contains(c.name, "panics") && !strings.Contains(logged.String(), owner) {
+				t.Errorf("want %q in the log of the node, got %s", owner, &logged)
 			}
 		})
 	}
 }
 
-// hookAt is a hook that does the same at one point.
+// hookAt is a hook that runs do at one point.
 func hookAt(point string, do func() (actors.Verdict, error)) actors.Hook {
 	h := actors.Hook{Name: "h"}
 	switch point {
@@ -236,8 +237,8 @@ func hookAt(point string, do func() (actors.Verdict, error)) actors.Hook {
 	return h
 }
 
-// What many hooks say together does not fit into a frame: the turn ends all the
-// same, and its log is whole.
+// The decisions of many hooks do not fit into one frame. The turn ends nevertheless, and its
+// log can be read.
 func TestHooksSayTooMuch(t *testing.T) { // A61, A102
 	long := strings.Repeat("x", 1<<20)
 	var hooks []actors.Hook
@@ -257,16 +258,16 @@ func TestHooksSayTooMuch(t *testing.T) { // A61, A102
 		size += len(h.Answer) + len(h.Reason)
 	}
 	if n := count(all, "hook.decided"); n != 8 || size > 400<<10 {
-		t.Errorf("%d decisions of %d bytes", n, size)
+		t.Errorf("got %d decisions of %d bytes, want 8 of at most 400 KiB", n, size)
 	}
 }
 
-// A request that a hook has replaced is what the model gets, whole; the log
-// has its digest, which is another one than that of the history.
+// The model receives a request that a hook has replaced. The log has the digest of that
+// request, which differs from that of the history.
 func TestHookReplacesRequest(t *testing.T) { // A62
 	replace := actors.Hook{Name: "brief", BeforeModel: func(_ context.Context, in actors.HookInfo, r providers.Request) (actors.Verdict, error) {
 		if in.Step == 0 || len(in.Inputs) == 0 {
-			return actors.Verdict{}, errors.New("it does not know where it is")
+			return actors.Verdict{}, errors.New("no step or no inputs")
 		}
 		r.Instructions, r.Items = "Say no.", r.Items[len(r.Items)-1:]
 		return actors.Verdict{Do: actors.Rewrite, Request: &r, Reason: "shorter"}, nil
@@ -281,17 +282,17 @@ func TestHookReplacesRequest(t *testing.T) { // A62
 	got := model.Requests()[1]
 	wantItems(t, got, "user second")
 	if got.Instructions != "Say no." || got.Agent != ada || got.Call == "" {
-		t.Errorf("the model got %+v", got)
+		t.Errorf("the model: got %+v, want the replaced request with its agent and call", got)
 	}
 	asked := actorstest.Of[messages.ModelRequested](all)
 	if len(asked[1].Request) != 64 || asked[0].Request == asked[1].Request {
-		t.Errorf("digests %q and %q", asked[0].Request, asked[1].Request)
+		t.Errorf("got digests %q and %q, want different ones of 64 digits", asked[0].Request, asked[1].Request)
 	}
 	wantLines(t, "facts", decided(all), "before_model/brief rewrite: shorter", "before_model/brief rewrite: shorter")
 }
 
-// A hook that changes its request in place changes nothing else: neither what is
-// sent nor what the agent remembers.
+// A hook that changes its request in place changes neither what is sent nor what the agent
+// keeps.
 func TestHooksGetCopies(t *testing.T) { // A62, A80
 	spoil := actors.Hook{Name: "spoil",
 		BeforeModel: func(_ context.Context, _ actors.HookInfo, r providers.Request) (actors.Verdict, error) {
@@ -313,17 +314,17 @@ func TestHooksGetCopies(t *testing.T) { // A62, A80
 	wantItems(t, model.Requests()[1], "user first", "assistant one", "user second")
 }
 
-// TestCutOffCallsNeverRun holds that neither hooks nor the tool learn of a call whose answer
-// was cut off, and that the model goes on.
+// TestCutOffCallsNeverRun holds that neither hooks nor the tool run for a call whose answer
+// was cut off, and that the model is called again.
 func TestCutOffCallsNeverRun(t *testing.T) {
 	asked := actors.Hook{Name: "asked",
 		BeforeTool: func(_ context.Context, _ actors.HookInfo, c actors.HookedCall) (actors.Verdict, error) {
-			t.Errorf("a hook is asked about %s", c.Tool)
+			t.Errorf("a hook ran for %s", c.Tool)
 			return actors.Verdict{}, nil
 		},
 	}
 	ran := tool.New("pay", "", tool.Pause, func(context.Context, struct{}) (string, error) {
-		t.Error("the tool runs")
+		t.Error("the tool ran")
 		return "", nil
 	})
 	cut := scripted.Ask(scripted.Call{Name: "pay", Arguments: "{}"})
@@ -332,11 +333,11 @@ func TestCutOffCallsNeverRun(t *testing.T) {
 	s.Start(hooked(scripted.New(cut, scripted.Say("shorter")), []tool.Tool{ran}, asked)).Must(ada, say("u1", "go"))
 	all := s.Until(ada, "turn.completed")
 	if count(all, "tool.started") != 0 || count(all, "tool.failed") != 1 {
-		t.Errorf("the log has %v", s.Types(ada))
+		t.Errorf("got the events %v, want one failed call that never started", s.Types(ada))
 	}
 }
 
-// An input that is taken back while hooks are asked reaches no model.
+// An input that is cancelled while hooks run does not reach a model.
 func TestCancelDuringHooks(t *testing.T) { // A10
 	gate, first := scripted.NewGate(), make(chan struct{}, 1)
 	first <- struct{}{}
@@ -367,7 +368,7 @@ func TestCancelDuringHooks(t *testing.T) { // A10
 	wantItems(t, model.Requests()[1], "user go", "call c1", "result c1 look{}")
 }
 
-// Middleware stands around the call itself, the first hook outermost.
+// Middleware wraps the call itself. The first hook is the outermost.
 func TestAround(t *testing.T) { // A62
 	var r recorder
 	around := func(name string) actors.Hook {
@@ -395,14 +396,14 @@ func TestAround(t *testing.T) { // A62
 	wantLines(t, "the tool ran", r.calls(), `{}`)
 	wantItems(t, model.Requests()[1], "user go", "call c1", "call c2", `result c1 pay{} b a`, "result c2 kept by a")
 	if got := actorstest.Of[messages.ModelCompleted](all)[0].Model; !strings.HasSuffix(got, "ba") {
-		t.Errorf("model %q", got)
+		t.Errorf("got model %q, want one that ends in ba", got)
 	}
 }
 
-// A hook is told of turns that end without its being asked, and a crash while
-// hooks are asked loses nothing.
+// An end hook also runs for turns that it cannot continue, and a crash while hooks run loses
+// nothing.
 func TestHooksAndCrashes(t *testing.T) { // A61
-	gate, told := scripted.NewGate(), make(chan actors.HookedEnd, 10)
+	gate, ended := scripted.NewGate(), make(chan actors.HookedEnd, 10)
 	var mu sync.Mutex
 	asked := 0
 	hook := actors.Hook{Name: "h",
@@ -417,7 +418,7 @@ func TestHooksAndCrashes(t *testing.T) { // A61
 			return actors.Verdict{}, nil
 		},
 		TurnEnd: func(_ context.Context, _ actors.HookInfo, end actors.HookedEnd) (actors.Verdict, error) {
-			told <- end
+			ended <- end
 			return actors.Verdict{}, nil
 		},
 	}
@@ -433,20 +434,20 @@ func TestHooksAndCrashes(t *testing.T) { // A61
 	node.Activate(ada)
 	all := s.Until(ada, "turn.completed")
 	if out := actorstest.Of[messages.TurnCompleted](all)[0].Output; out != "hello" {
-		t.Errorf("the output is %q", out)
+		t.Errorf("got output %q, want hello", out)
 	}
-	if end := <-told; end.Status != "completed" || end.Output != "hello" {
-		t.Errorf("told of %+v", end)
+	if end := <-ended; end.Status != "completed" || end.Output != "hello" {
+		t.Errorf("got end %+v, want completed with hello", end)
 	}
 	node.Must(ada, say("u2", "go"))
 	<-hang.Reached()
 	node.Must(ada, messages.Abort{ID: "a", Reason: "enough"})
-	if end := <-told; end.Status != "aborted" || end.Reason != "enough" {
-		t.Errorf("told of %+v", end)
+	if end := <-ended; end.Status != "aborted" || end.Reason != "enough" {
+		t.Errorf("got end %+v, want aborted with its reason", end)
 	}
 	node.Must(ada, say("u3", "go"))
-	if end := <-told; end.Status != "failed" || end.Reason != "auth" {
-		t.Errorf("told of %+v", end)
+	if end := <-ended; end.Status != "failed" || end.Reason != "auth" {
+		t.Errorf("got end %+v, want failed by auth", end)
 	}
 	ends(t, s.Events(ada))
 }
